@@ -1,0 +1,179 @@
+"""Real games with complete utility tables: who holds what, and what every coalition is worth.
+
+A table is the output of `python benchmarks/games.py NAME ...` (all 2^n - 1 trainings) and is
+committed under `benchmarks/tables/`, so that accuracy can be measured without training anything.
+California housing is read from the folder named by DUPRE_DATA, then `../shared/data`, then through
+scikit-learn's loader.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+from sklearn.cluster import KMeans
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import fetch_california_housing, load_diabetes, load_digits
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from dupre.coalitions import all_coalitions, to_names
+from dupre.owners import Owners
+from dupre.utility import ModelUtility
+
+TABLES = Path(__file__).parent / "tables"
+
+
+@dataclass(frozen=True)
+class Game:
+    """A complete game: owners, the utilities of all_coalitions(n), (2^n - 1,), and u(empty)."""
+
+    name: str
+    owners: Owners
+    utilities: np.ndarray
+    empty: float
+    budgets: tuple[int, ...]
+
+
+def digits_random_8() -> ModelUtility:
+    X, X_val, y, y_val = _digits()
+    owner = np.random.default_rng(0).permutation(len(y)) % 8
+    return _classify(X, y, owner, (X_val, y_val))
+
+
+def digits_by_label_10() -> ModelUtility:
+    X, X_val, y, y_val = _digits()
+    return _classify(X, y, y, (X_val, y_val))
+
+
+def digits_skewed_10() -> ModelUtility:
+    """Dirichlet label skew among ten owners; the last three have their labels shuffled."""
+    X, X_val, y, y_val = _digits()
+    rng = np.random.default_rng(0)
+    share = rng.dirichlet(np.full(10, 0.5), size=10)  # [label, owner]
+    owner = np.array([rng.choice(10, p=share[label]) for label in y])
+    y = y.copy()
+    for bad in (7, 8, 9):
+        y[owner == bad] = rng.permutation(y[owner == bad])
+        flip = (owner == bad) & (rng.random(len(y)) < 0.7)
+        y[flip] = rng.integers(10, size=flip.sum())
+    return _classify(X, y, owner, (X_val, y_val))
+
+
+def digits_paper_6() -> ModelUtility:
+    """The paper's division of MNIST (Section 4.1) on the digits of scikit-learn."""
+    X, X_val, y, y_val = _digits()
+    holder = {1: 0, 4: 0, 5: 0, 7: 0, 8: 0, 2: 1, 9: 2, 6: 3, 0: 4, 3: 5}
+    return _classify(X, y, np.array([holder[label] for label in y]), (X_val, y_val))
+
+
+def diabetes_random_8() -> ModelUtility:
+    X, y = load_diabetes(return_X_y=True)
+    X, X_val, y, y_val = train_test_split(X, y, test_size=0.4, random_state=0)
+    owner = np.random.default_rng(0).permutation(len(y)) % 8
+    owners = Owners.from_arrays(X, y, owner)
+    return ModelUtility(Ridge(alpha=0.01), owners, validation=(X_val, y_val))
+
+
+def housing_random_8() -> ModelUtility:
+    X, X_val, y, y_val = _housing(train=1600)
+    owner = np.random.default_rng(0).permutation(len(y)) % 8
+    return _regress_by_mlp(X, y, owner, (X_val, y_val))
+
+
+def housing_by_location_10() -> ModelUtility:
+    X, X_val, y, y_val = _housing(train=2000)
+    place = X[["Latitude", "Longitude"]]
+    owner = KMeans(10, n_init=4, random_state=0).fit_predict(place)
+    return _regress_by_mlp(X, y, owner, (X_val, y_val))
+
+
+GAMES: dict[str, Callable[[], ModelUtility]] = {
+    "digits-random-8": digits_random_8,
+    "digits-by-label-10": digits_by_label_10,
+    "digits-skewed-10": digits_skewed_10,
+    "digits-paper-6": digits_paper_6,
+    "diabetes-random-8": diabetes_random_8,
+    "housing-random-8": housing_random_8,
+    "housing-by-location-10": housing_by_location_10,
+}
+BUDGETS = {6: (10, 20, 30), 8: (30, 60, 100), 10: (50, 100, 200)}
+
+
+def load(name: str) -> Game:
+    """A game with its committed table."""
+    utility = GAMES[name]()
+    owners = utility.owners
+    with open(TABLES / f"{name}.csv", newline="") as file:
+        table = {row["coalition"]: float(row["utility"]) for row in csv.DictReader(file)}
+    utilities = np.array([table[_digits_of(row)] for row in all_coalitions(owners.n)])
+    return Game(name, owners, utilities, table["0" * owners.n], BUDGETS[owners.n])
+
+
+def train(name: str) -> None:
+    """Train every coalition of a game and write its table."""
+    utility = GAMES[name]()
+    owners = utility.owners
+    members = all_coalitions(owners.n)
+    jobs = (joblib.delayed(_quietly)(utility, to_names(row, owners.names)) for row in members)
+    utilities = joblib.Parallel(n_jobs=-1, verbose=1)(jobs)
+    TABLES.mkdir(exist_ok=True)
+    with open(TABLES / f"{name}.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["coalition", "utility"])
+        writer.writerow(["0" * owners.n, utility.empty])
+        writer.writerows(zip(map(_digits_of, members), utilities, strict=True))
+
+
+def _quietly(utility: ModelUtility, names: tuple[str, ...]) -> float:
+    with warnings.catch_warnings():  # an unconverged model is part of the game
+        warnings.simplefilter("ignore")
+        return utility(names)
+
+
+def _digits_of(row: np.ndarray) -> str:
+    return "".join("1" if inside else "0" for inside in row)
+
+
+def _digits() -> list[np.ndarray]:
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
+
+
+def _classify(X, y, owner, validation) -> ModelUtility:  # type: ignore[no-untyped-def]
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
+    return ModelUtility(model, Owners.from_arrays(X, y, owner), validation=validation)
+
+
+def _housing(train: int) -> list[pd.DataFrame]:
+    folder = Path(os.environ.get("DUPRE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    file = folder / "california_housing.csv.gz"
+    frame = pd.read_csv(file) if file.exists() else fetch_california_housing(as_frame=True).frame
+    X, y = frame.drop(columns="MedHouseVal"), frame["MedHouseVal"]
+    return train_test_split(X, y, train_size=train, test_size=2000, random_state=0)
+
+
+def _regress_by_mlp(X, y, owner, validation) -> ModelUtility:  # type: ignore[no-untyped-def]
+    mlp = MLPRegressor(
+        hidden_layer_sizes=(32, 16), alpha=3.0, max_iter=100, learning_rate_init=0.005
+    )
+    scaled = TransformedTargetRegressor(mlp, transformer=StandardScaler())
+    # arcsinh: the columns have very long tails.
+    model = make_pipeline(FunctionTransformer(np.arcsinh), StandardScaler(), scaled)
+    return ModelUtility(model, Owners.from_arrays(X, y, owner), validation=validation)
+
+
+if __name__ == "__main__":
+    for game in sys.argv[1:] or GAMES:
+        train(game)

@@ -1,0 +1,81 @@
+"""Coalitions of n owners as boolean rows, shape (m, n).
+
+A boolean matrix holds any number of owners, multiplies with per-owner arrays, and is what
+shapiq and friends pass around too. The empty coalition is never among them: its utility is
+known and no data stand behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import comb
+
+import numpy as np
+
+from dupre.errors import InputError
+from dupre.typing import Members
+
+MAX_OWNERS_ENUMERATED = 20
+"""Above this, 2^n rows no longer fit in memory with everything computed from them."""
+
+
+def all_coalitions(n: int) -> Members:
+    """All 2^n - 1 non-empty coalitions, (2^n - 1, n); row c holds the binary digits of c + 1."""
+    if n > MAX_OWNERS_ENUMERATED:
+        raise InputError(
+            f"all coalitions of {n} owners are 2^{n} - 1 = {2**n - 1:,} rows; "
+            f"expected at most {MAX_OWNERS_ENUMERATED} owners here"
+        )
+    codes = np.arange(1, 2**n, dtype=np.int64)
+    return np.asarray((codes[:, None] >> np.arange(n)) & 1, dtype=bool)
+
+
+def keys(members: Members) -> list[bytes]:
+    """One hashable key per row, (m,); equal rows and no others have equal keys."""
+    return [row.tobytes() for row in np.packbits(members, axis=1)]
+
+
+def from_names(coalition: Iterable[str], names: tuple[str, ...]) -> Members:
+    """The boolean row, (n,), of a coalition given by owner names.
+
+    Raises:
+        InputError: a name is unknown or repeated, or the coalition is empty.
+    """
+    if isinstance(coalition, str):
+        raise InputError(
+            f"a coalition is a tuple of owner names, got the string {coalition!r}; "
+            f"write ({coalition!r},) for a single owner"
+        )
+    given = tuple(coalition)
+    if not given:
+        raise InputError("the empty coalition is never recorded: state its utility with empty=")
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise InputError(f"unknown owner {unknown[0]!r}; the owners are {', '.join(names)}")
+    if len(set(given)) < len(given):
+        raise InputError(f"an owner is named twice in the coalition {given}")
+    return np.isin(np.array(names, dtype=object), np.array(given, dtype=object))
+
+
+def to_names(row: Members, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The owner names of one boolean row, (n,), in the order of `names`."""
+    return tuple(name for name, inside in zip(names, row, strict=True) if inside)
+
+
+def sample_of_size(n: int, size: int, count: int, rng: np.random.Generator) -> Members:
+    """`count` distinct coalitions of `size` owners, (count, n), uniformly at random.
+
+    Enumerates when count is a large part of all C(n, size), else draws until enough are distinct.
+    """
+    total = comb(n, size)
+    if not 0 <= count <= total:
+        raise InputError(f"there are {total} coalitions of {size} of {n} owners, asked for {count}")
+    if 2 * count > total and n <= MAX_OWNERS_ENUMERATED:
+        every = all_coalitions(n)
+        of_size = every[every.sum(axis=1) == size]
+        return np.asarray(of_size[rng.permutation(total)[:count]])
+    chosen: dict[bytes, Members] = {}
+    while len(chosen) < count:
+        draws = rng.random((count - len(chosen), n)).argsort(axis=1) < size
+        chosen.update(zip(keys(draws), draws, strict=True))
+    return np.array(list(chosen.values())).reshape(count, n)

@@ -1,0 +1,42 @@
+"""Every exception dupre raises on purpose, under one root.
+
+A message states what was expected, what came, and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dupre.valuer import Valuer
+
+
+class DupreError(Exception):
+    """Root of all errors raised by dupre."""
+
+
+class InputError(DupreError, ValueError):
+    """The data or an argument cannot be used as given; nothing has been trained."""
+
+
+class EvaluationError(DupreError, RuntimeError):
+    """One coalition's utility could not be obtained.
+
+    Attributes:
+        members: owner names of the coalition that failed.
+        valuer: the valuer with every evaluation recorded so far; continue with
+            `error.valuer.run(utility, budget=...)` once the cause is mended.
+    """
+
+    def __init__(self, message: str, members: tuple[str, ...], valuer: Valuer | None = None):
+        super().__init__(message)
+        self.members = members
+        self.valuer = valuer
+
+
+class Interrupted(DupreError, KeyboardInterrupt):
+    """The run was stopped from the keyboard; `valuer` holds all that was evaluated."""
+
+    def __init__(self, message: str, valuer: Valuer):
+        super().__init__(message)
+        self.valuer = valuer

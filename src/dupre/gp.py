@@ -1,0 +1,256 @@
+"""Exact Gaussian process regression of utilities on coalitions.
+
+What sets it apart from a general library: hyper-parameters are learned on distances computed once,
+and the posterior of any linear functional of b predictions costs O(b²) kernel entries but only
+O(b) memory: no b x b matrix is ever built.
+
+Notation (docs/notation.md): a evaluated coalitions, b predicted ones, W (n, b) functionals.
+z = warp(u); K = kernel matrix of the evaluated, L its Cholesky factor with noise on the diagonal.
+RW06 is Rasmussen & Williams, Gaussian Processes for Machine Learning, 2006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from dupre.errors import InputError
+from dupre.kernels import Features, Kernel
+from dupre.typing import Floats, Ints
+from dupre.warp import Warp
+
+TILE = 2_048
+"""Side of the square pieces in which a large kernel matrix is passed through."""
+
+LEARN_ON = 1_500
+"""Evaluations on which hyper-parameters are learned; all are conditioned on."""
+
+# Weak log-normal beliefs (mean and standard deviation of the logarithm) about hyper-parameters of
+# standardised utilities: they decide only while a handful of evaluations cannot.
+PRIOR = {
+    "gamma": (-1.0, 1.5),  # relative to one over the median distance
+    "variance": (np.log(0.5), 1.5),
+    "noise": (np.log(0.01), 2.0),
+}
+BOUNDS = {
+    "gamma": (np.log(1e-3), np.log(1e2)),
+    "variance": (np.log(1e-6), np.log(1e3)),
+    "noise": (np.log(1e-7), np.log(2.0)),
+}
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """A kernel conditioned on utilities. Make one with `condition` or `fit`.
+
+    Attributes:
+        kernel: with its learned hyper-parameters, in units of z.
+        noise: variance of z around the process.
+        inputs: the evaluated coalitions, length a.
+        utilities: theirs, (a,).
+        warp: how u becomes z.
+        L: lower Cholesky factor of K + noise I, (a, a).
+        alpha: (K + noise I)^-1 z, (a,).
+        evidence: log density of the utilities and hyper-parameters; compares forms of kernel.
+    """
+
+    kernel: Kernel
+    noise: float
+    inputs: Features
+    utilities: Floats
+    warp: Warp
+    L: Floats
+    alpha: Floats
+    evidence: float
+
+    def leave_one_out(self) -> tuple[Floats, Floats]:
+        """Mean and variance of each z given all others, (a,) each (RW06 Eq. 5.12)."""
+        inverse_L = solve_triangular(self.L, np.eye(len(self.L)), lower=True, check_finite=False)
+        precision = np.einsum("ij,ij->j", inverse_L, inverse_L)
+        z = self.warp.forward(self.utilities)
+        return z - self.alpha / precision, 1 / precision
+
+    def posterior(self, inputs: Features, W: Floats) -> Posterior:
+        """Prediction of b further coalitions and of the functionals W, (f, b), of them."""
+        explained = solve_triangular(
+            self.L, self.kernel(self.inputs, inputs), lower=True, check_finite=False
+        )
+        z = self.warp.forward(self.utilities)
+        mean_z = explained.T @ solve_triangular(self.L, z, lower=True, check_finite=False)
+        variance = self.kernel.diagonal(inputs) - np.einsum("ab,ab->b", explained, explained)
+        variance = np.maximum(variance, 0.0)
+        mean, slope = self.warp.back(mean_z, variance + self.noise)
+        return Posterior(self, inputs, W, mean, variance, slope, explained)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What the evaluated coalitions say of b others and of f linear functionals of them.
+
+    Attributes:
+        gp: where it comes from.
+        inputs: the b coalitions.
+        W: the functionals, (f, b).
+        mean: of the utilities, (b,).
+        variance: of their z, without noise, (b,).
+        slope: du/dz at the mean, (b,).
+        explained: L^-1 K_AB, (a, b).
+    """
+
+    gp: GaussianProcess
+    inputs: Features
+    W: Floats
+    mean: Floats
+    variance: Floats
+    slope: Floats
+    explained: Floats
+
+    @property
+    def std(self) -> Floats:
+        """Standard deviation of each utility if it were evaluated, noise included, (b,)."""
+        return np.asarray(np.sqrt(self.variance + self.gp.noise) * self.slope)
+
+    def functional_covariance(self) -> Floats:
+        """Covariance of W @ u, (f, f), noise of the predicted utilities included."""
+        WJ = self.W * self.slope
+        covariance = WJ @ self.cross(np.arange(len(self.inputs))) + self.gp.noise * WJ @ WJ.T
+        return (covariance + covariance.T) / 2
+
+    def cross(self, index: Ints) -> Floats:
+        """Posterior covariance of the z of some coalitions with the functionals, (len(index), f).
+
+        The prior part K[index, B] @ (W slope)^T is summed over square tiles of the kernel matrix.
+        """
+        right = (self.W * self.slope).T
+        rows = self.inputs[index]
+        prior = np.zeros((len(rows), right.shape[1]))
+        for i in range(0, len(rows), TILE):
+            for j in range(0, len(self.inputs), TILE):
+                tile = self.gp.kernel(rows[i : i + TILE], self.inputs[j : j + TILE])
+                prior[i : i + TILE] += tile @ right[j : j + TILE]
+        return np.asarray(prior - self.explained[:, index].T @ (self.explained @ right))
+
+    def covariance_with(self, g: int, index: Ints) -> Floats:
+        """Posterior covariance of the z of coalition g with those of others, (len(index),)."""
+        prior = self.gp.kernel(self.inputs[np.array([g])], self.inputs[index])[0]
+        return np.asarray(prior - self.explained[:, g] @ self.explained[:, index])
+
+
+def condition(
+    kernel: Kernel, inputs: Features, utilities: Floats, *, noise: float, warp: Warp | None = None
+) -> GaussianProcess:
+    """Gaussian process with these hyper-parameters given utilities, (a,) (RW06 Alg. 2.1)."""
+    warp = warp or Warp()
+    z = warp.forward(utilities)
+    K = kernel(inputs, inputs)
+    K[np.diag_indices_from(K)] += noise
+    L = _cholesky(K)
+    if L is None:
+        raise InputError(
+            f"the kernel matrix of {len(z)} coalitions is not positive definite with noise "
+            f"{noise:g}; raise the noise"
+        )
+    alpha = cho_solve((L, True), z, check_finite=False)
+    evidence = _log_likelihood(L, alpha, z) + warp.log_slope(utilities)
+    return GaussianProcess(kernel, noise, inputs, utilities, warp, L, alpha, evidence)
+
+
+def fit(
+    kernel: Kernel,
+    inputs: Features,
+    utilities: Floats,
+    *,
+    warp: Warp,
+    starts: int,
+    rng: np.random.Generator,
+    near: Floats | None = None,
+) -> GaussianProcess:
+    """Learn the kernel's hyper-parameters and the noise by maximum a posteriori, then condition.
+
+    L-BFGS-B with analytic gradients from several starts: `near` if given (the `relative_theta` of
+    an earlier fit), the prior mean, then draws from the prior.
+    """
+    chosen = np.arange(len(utilities))
+    if len(chosen) > LEARN_ON:
+        chosen = np.sort(rng.choice(len(chosen), LEARN_ON, replace=False))
+    z = warp.forward(utilities[chosen])
+    distances = kernel.distances(inputs[chosen], inputs[chosen])
+    form = kernel.at_median(distances)
+    objective = _objective(form, distances, z)
+    roles = [*form.roles, "noise"]
+    prior_mean, prior_std = np.array([PRIOR[role] for role in roles]).T
+    bounds = [BOUNDS[role] for role in roles]
+    first = [] if near is None else [near]
+    first.append(prior_mean)
+    draws = [rng.normal(prior_mean, prior_std) for _ in range(max(0, starts - len(first)))]
+    best = min(
+        (
+            minimize(
+                objective,
+                np.clip(start, *np.array(bounds).T),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"maxiter": 200},
+            )
+            for start in [*first, *draws][:starts]
+        ),
+        key=lambda result: float(result.fun),
+    )
+    learned = form.with_theta(_absolute(form, best.x))
+    gp = condition(learned, inputs, utilities, noise=float(np.exp(best.x[-1])), warp=warp)
+    log_prior = -float(np.sum(((best.x - prior_mean) / prior_std) ** 2)) / 2
+    return replace(gp, evidence=gp.evidence + log_prior)
+
+
+def relative_theta(gp: GaussianProcess) -> Floats:
+    """Learned hyper-parameters in units of the median distances: a start for another fit."""
+    distances = gp.kernel.distances(gp.inputs, gp.inputs)
+    offset = _absolute(gp.kernel.at_median(distances), np.zeros(len(gp.kernel.theta) + 1))
+    return np.append(gp.kernel.theta - offset, np.log(gp.noise))
+
+
+def _absolute(form: Kernel, relative: Floats) -> Floats:
+    """Theta from hyper-parameters of which each gamma is relative to that of `form`."""
+    is_gamma = np.array([role == "gamma" for role in form.roles], dtype=bool)
+    return np.asarray(relative[:-1] + np.where(is_gamma, form.theta, 0.0))
+
+
+def _objective(form: Kernel, distances: Any, z: Floats) -> Callable[[Floats], tuple[float, Floats]]:
+    """Negative log posterior of relative hyper-parameters and its gradient (RW06 Eq. 5.9)."""
+    roles = [*form.roles, "noise"]
+    prior_mean, prior_std = np.array([PRIOR[role] for role in roles]).T
+
+    def negative_log_posterior(relative: Floats) -> tuple[float, Floats]:
+        noise = float(np.exp(relative[-1]))
+        K, derivatives = form.with_theta(_absolute(form, relative)).gradient(distances)
+        K = K + noise * np.eye(len(z))
+        L = _cholesky(K)
+        if L is None:  # an impossible corner of the box: send the search back
+            return 1e25, np.zeros_like(relative)
+        alpha = cho_solve((L, True), z, check_finite=False)
+        inner = cho_solve((L, True), np.eye(len(z)), check_finite=False) - np.outer(alpha, alpha)
+        gradient = [float(np.vdot(inner, dK)) / 2 for dK in derivatives]
+        gradient.append(noise * float(np.trace(inner)) / 2)
+        t = (relative - prior_mean) / prior_std
+        value = -_log_likelihood(L, alpha, z) + float(t @ t) / 2
+        return value, np.array(gradient) + t / prior_std
+
+    return negative_log_posterior
+
+
+def _log_likelihood(L: Floats, alpha: Floats, z: Floats) -> float:
+    """Log density of z (RW06 Eq. 5.8)."""
+    return float(-z @ alpha / 2 - np.log(np.diag(L)).sum() - len(z) * np.log(2 * np.pi) / 2)
+
+
+def _cholesky(K: Floats) -> Floats | None:
+    try:
+        return np.asarray(cholesky(K, lower=True, check_finite=False))
+    except np.linalg.LinAlgError:
+        return None

@@ -1,0 +1,15 @@
+"""Array aliases used in signatures; shapes are stated in the docstrings."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Members: TypeAlias = NDArray[np.bool_]
+"""Coalitions as boolean rows, (m, n): entry [c, i] says whether owner i is in coalition c."""
+
+Task: TypeAlias = Literal["classification", "regression"]

@@ -1,0 +1,273 @@
+"""The utility of a coalition: train the user's model on its rows, score it on validation rows.
+
+Anything that is `callable(tuple of owner names) -> float` can stand in for `ModelUtility`.
+
+A failed training raises. It is never turned into a number here or anywhere else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from dupre.coalitions import from_names
+from dupre.encoding import encode
+from dupre.errors import InputError
+from dupre.owners import Owners, as_targets, check_finite, check_targets
+
+REGRESSION_METRICS = frozenset(
+    {
+        "d2_absolute_error_score",
+        "d2_pinball_score",
+        "d2_tweedie_score",
+        "explained_variance",
+        "max_error",
+        "neg_max_error",
+        "neg_mean_absolute_error",
+        "neg_mean_absolute_percentage_error",
+        "neg_mean_gamma_deviance",
+        "neg_mean_poisson_deviance",
+        "neg_mean_squared_error",
+        "neg_mean_squared_log_error",
+        "neg_median_absolute_error",
+        "neg_root_mean_squared_error",
+        "neg_root_mean_squared_log_error",
+        "r2",
+    }
+)
+"""Scorer names that measure errors of numbers, so make no sense for class labels."""
+
+Metric = Callable[[Any, Any, Any], float]
+
+
+class Utility(Protocol):
+    """What `dupre.value` calls: owner names of a coalition in, one finite number out."""
+
+    def __call__(self, members: tuple[str, ...], /) -> float:
+        """The utility of the coalition of these owners; of no data for ()."""
+        ...
+
+
+class ModelUtility:
+    """Score on validation rows of a model trained on a coalition's rows.
+
+    A coalition whose rows hold a single class is scored by that constant prediction, whatever
+    the model: many classifiers refuse to train on one class, and those that do not can predict
+    nothing else.
+
+    The empty coalition has the score of the best constant predictor, for which no owner is
+    needed: the best of always one class and the validation class frequencies in classification
+    (for accuracy: the share of the largest validation class), the better of the mean and the
+    median of the validation targets in regression (for R²: 0). State `empty=` to override.
+
+    Every `random_state` of the estimator is set from (seed, coalition), so a coalition's utility
+    does not depend on when, where or after what it is trained.
+
+    Args:
+        estimator: scikit-learn classifier, regressor or pipeline; it is cloned, never changed.
+        owners: whose rows to train on.
+        validation: (X, y), or a frame with the owners' target column. The same kind of X and the
+            same columns as the owners'.
+        metric: scikit-learn scorer name or callable(model, X, y) -> float, greater is better.
+            Default: "accuracy" for classification, "r2" for regression.
+        empty: utility of the empty coalition.
+        seed: from which the training seeds derive.
+
+    Raises:
+        InputError: anything that would make every training fail or the score meaningless.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        owners: Owners,
+        *,
+        validation: Any,
+        metric: str | Metric | None = None,
+        empty: float | None = None,
+        seed: int = 0,
+    ):
+        self.estimator = _checked_estimator(estimator, owners)
+        self.owners = owners
+        self.seed = seed
+        self.metric = metric or ("accuracy" if owners.task == "classification" else "r2")
+        self._score = _checked_metric(self.metric, owners)
+        self.X_val, self.y_val = _checked_validation(validation, owners)
+        self._classes = (
+            np.unique(np.concatenate([owners.y, self.y_val]))
+            if owners.task == "classification"
+            else None
+        )
+        self.empty = float(empty) if empty is not None else self._constant_score()
+        if not np.isfinite(self.empty):
+            raise InputError(
+                f"the utility of the empty coalition is {self.empty}; state a finite empty="
+            )
+
+    def __call__(self, members: Iterable[str]) -> float:
+        """Utility of the coalition of these owners: one training, unless it is empty."""
+        names = tuple(members)
+        if not names:
+            return self.empty
+        X, y = self.owners.data_of(from_names(names, self.owners.names))
+        if self._classes is not None and len(np.unique(y)) == 1:
+            model: Any = DummyClassifier(strategy="constant", constant=y[0])
+        else:
+            model = clone(self.estimator)
+            _set_random_states(model, training_seed(self.seed, names))
+        return self._scored(model.fit(X, y))
+
+    def _scored(self, model: Any) -> float:
+        if self._classes is not None and isinstance(self.metric, str):
+            model = _with_all_classes(model, self._classes)
+        return float(self._score(model, self.X_val, self.y_val))
+
+    def _constant_score(self) -> float:
+        """Score of the best model that ignores X; a trial run of metric and validation too."""
+        if self._classes is None:
+            constants: list[Any] = [DummyRegressor(strategy=s) for s in ("mean", "median")]
+        else:
+            constants = [DummyClassifier(strategy="prior")]
+            constants += [
+                DummyClassifier(strategy="constant", constant=label)
+                for label in np.unique(self.y_val)
+            ]
+        try:
+            return max(self._scored(model.fit(self.X_val, self.y_val)) for model in constants)
+        except Exception as cause:
+            raise InputError(
+                f"metric {self.metric!r} cannot score a constant {self.owners.task} model on the "
+                f"validation rows ({cause}); choose a metric that fits the task, or state the "
+                "utility of no data with empty= if it needs more than a constant model"
+            ) from cause
+
+
+def training_seed(seed: int, members: Iterable[str]) -> int:
+    """A 32-bit seed from (seed, coalition), the same for any order of the members."""
+    text = json.dumps([seed, sorted(members)])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+
+class _AllClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+    """A fitted classifier that also names the classes it has never seen, with probability 0.
+
+    Scorers of probabilities need one column per class of the validation rows.
+    """
+
+    def __init__(self, model: Any, classes: NDArray[Any]):
+        self.model = model
+        self.classes_ = classes
+
+    def predict(self, X: Any) -> Any:
+        return self.model.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        seen = self.model.predict_proba(X)
+        full = np.zeros((len(seen), len(self.classes_)))
+        full[:, np.searchsorted(self.classes_, self.model.classes_)] = seen
+        return full
+
+
+def _with_all_classes(model: Any, classes: NDArray[Any]) -> Any:
+    if len(model.classes_) == len(classes) or not hasattr(model, "predict_proba"):
+        return model
+    return _AllClasses(model, classes)
+
+
+def _set_random_states(model: Any, seed: int) -> None:
+    params = model.get_params(deep=True)
+    states = sorted(p for p in params if p == "random_state" or p.endswith("__random_state"))
+    rng = np.random.default_rng(seed)
+    model.set_params(**{state: int(rng.integers(2**31)) for state in states})
+
+
+def _checked_estimator(estimator: Any, owners: Owners) -> Any:
+    if isinstance(estimator, type):
+        raise InputError(f"expected an estimator, got the class; write {estimator.__name__}()")
+    try:
+        copy = clone(estimator)
+    except TypeError as cause:
+        raise InputError(
+            f"expected a scikit-learn estimator or pipeline, got {type(estimator).__name__}; "
+            "wrap other models (skorch for torch), or pass any callable(members) -> float instead"
+        ) from cause
+    wrong = {"classification": is_regressor, "regression": is_classifier}[owners.task]
+    if wrong(copy):
+        raise InputError(
+            f"the owners' task is {owners.task} but {type(copy).__name__} is made for the other "
+            "one; change the model, or state task= when building the Owners"
+        )
+    return copy
+
+
+def _checked_metric(metric: str | Metric, owners: Owners) -> Metric:
+    if not isinstance(metric, str):
+        if not callable(metric):
+            raise InputError(f"metric must be a scorer name or a callable, got {metric!r}")
+        return metric
+    if metric not in get_scorer_names():
+        raise InputError(
+            f"unknown metric {metric!r}; expected a scikit-learn scorer name such as 'accuracy', "
+            "'balanced_accuracy', 'neg_log_loss', 'r2' or 'neg_mean_absolute_error'"
+        )
+    if owners.task == "classification" and metric in REGRESSION_METRICS:
+        raise InputError(
+            f"metric {metric!r} measures errors of numbers but the task is classification; use "
+            "'accuracy' or another classification metric, or state task='regression'"
+        )
+    scorer: Metric = get_scorer(metric)
+    return scorer
+
+
+def _checked_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]]:
+    if isinstance(validation, pd.DataFrame) and owners.target is not None:
+        if owners.target not in validation.columns:
+            raise InputError(f"the validation frame has no target column {owners.target!r}")
+        X, y = validation.drop(columns=[owners.target]), validation[owners.target]
+    elif isinstance(validation, tuple) and len(validation) == 2:
+        X, y = validation
+    else:
+        raise InputError(
+            "validation must be (X, y), or a frame with the target column if the owners came from "
+            f"frames; got {type(validation).__name__}"
+        )
+    targets = as_targets(y)
+    everyone = np.zeros(len(targets), dtype=np.int64)
+    check_targets(targets, ("the validation rows",), everyone)
+    X = _matching(X, owners)
+    if not owners.embedded:
+        check_finite(encode(X), ("the validation rows",), everyone)
+    length = X.shape[0] if hasattr(X, "shape") else len(X)
+    if length != len(targets) or not length:
+        raise InputError(f"validation X has {length} rows and y has {len(targets)}; expected equal")
+    return X, targets
+
+
+def _matching(X: Any, owners: Owners) -> Any:
+    """Validation X with the owners' columns in the owners' order, or an error."""
+    if owners.columns is not None:
+        if not isinstance(X, pd.DataFrame):
+            raise InputError("the owners' X is a DataFrame; validation X must be one too")
+        missing = [c for c in owners.columns if c not in X.columns]
+        if missing:
+            raise InputError(f"validation X lacks the training column {missing[0]!r}")
+        return X[list(owners.columns)]
+    if isinstance(owners.X, list):
+        return X
+    if not sparse.issparse(X):
+        X = np.asarray(X)
+    if X.shape[1:] != owners.X.shape[1:]:
+        raise InputError(
+            f"validation X has columns of shape {X.shape[1:]}, training X of {owners.X.shape[1:]}"
+        )
+    return X

@@ -1,0 +1,352 @@
+"""The loop: which coalitions to evaluate next, what their utilities say, what owners are worth.
+
+`Valuer` is ask / tell, for trainings done anywhere; `value` is the short loop over it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from dupre import design, estimators, predictor
+from dupre.coalitions import from_names, keys, to_names
+from dupre.errors import EvaluationError, InputError, Interrupted
+from dupre.gp import GaussianProcess, Posterior
+from dupre.kernels import Features, Sum
+from dupre.owners import Owners
+from dupre.predictor import Predictor
+from dupre.semivalues import Semivalue, shapley
+from dupre.sketch import SketchCache
+from dupre.typing import Floats, Ints, Members
+from dupre.utility import Utility
+from dupre.values import Diagnostics, Valuation
+
+MAX_OWNERS = 16
+"""Owners up to which all coalitions are enumerated and predicted."""
+
+MAX_CANDIDATES = 2_048
+"""Coalitions among which an active batch is chosen; a weighted sample above that."""
+
+P_CHOSEN_UP_TO = 255
+"""Coalitions up to which the order p of the distance is chosen too."""
+
+Focus = str | tuple[str, str] | None
+
+
+class Valuer:
+    """Values of data owners from utilities evaluated elsewhere.
+
+    Suggestions and values depend on what has been recorded and on `seed` alone.
+
+    Args:
+        owners: at least 2, at most 16.
+        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out or a Semivalue of your own.
+        empty: utility of no data, u(empty). It enters every value and is never predicted.
+        focus: whom active batches serve: None for all owners, a name for one owner, a pair of
+            names for the question which of the two is worth more.
+        seed: of directions, first design and starts of the fit.
+    """
+
+    def __init__(
+        self,
+        owners: Owners,
+        *,
+        semivalue: Semivalue = shapley,
+        empty: float = 0.0,
+        focus: Focus = None,
+        seed: int = 0,
+    ):
+        if not isinstance(owners, Owners):
+            raise InputError(f"expected dupre.Owners, got {type(owners).__name__}")
+        if owners.n > MAX_OWNERS:
+            raise InputError(
+                f"{owners.n} owners have 2^{owners.n} - 1 coalitions; at most {MAX_OWNERS} owners "
+                "can be valued by enumerating them: merge the smallest owners"
+            )
+        self.owners = owners
+        self.semivalue = _checked_semivalue(semivalue)
+        self.empty = _finite(empty, "the utility of the empty coalition")
+        self.seed = seed
+        self._weights = estimators.exact(semivalue, owners.n)
+        self._functionals = _focused(self._weights.W, owners.names, focus)
+        self._universe = Features(
+            self._weights.members, owners.rows, SketchCache(owners, seed=seed)
+        )
+        self._position = {key: i for i, key in enumerate(keys(self._weights.members))}
+        self._utilities = np.full(len(self._weights.members), np.nan)
+        self._warnings: Counter[str] = Counter()
+        self._predictor: Predictor | None = None
+
+    @property
+    def evaluations(self) -> dict[tuple[str, ...], float]:
+        """Every recorded coalition and its utility."""
+        recorded = np.flatnonzero(self._recorded)
+        return {self._names(i): float(self._utilities[i]) for i in recorded}
+
+    def record(self, members: Iterable[str], utility: float) -> None:
+        """Take in the utility of a coalition, given by owner names in any order.
+
+        Raises:
+            InputError: an unknown owner, the empty coalition, a number that is not finite, or a
+                second, different utility for the same coalition.
+        """
+        row = from_names(members, self.owners.names)
+        names = to_names(row, self.owners.names)
+        number = _finite(utility, f"the utility of {_shown(names)}")
+        position = self._position[keys(row[None])[0]]
+        known = self._utilities[position]
+        if not np.isnan(known) and known != number:
+            raise InputError(
+                f"{_shown(names)} already has the utility {known!r}, got {number!r}; "
+                "a coalition has one utility: record the mean of repeated trainings"
+            )
+        self._utilities[position] = number
+
+    def suggest(self, k: int = 1) -> list[tuple[str, ...]]:
+        """Up to k coalitions whose utilities to find next; fewer when nothing is left to gain.
+
+        First the heaviest coalitions of the semivalue, then those that most reduce the variance
+        of the values. Asking again without recording gives the same answer.
+        """
+        if k < 1:
+            raise InputError(f"expected to suggest at least 1 coalition, got {k}")
+        picks = self._first_design(k)
+        if not picks.size and self._open.size:
+            self._predictor = self._updated_predictor()
+            posterior = self._posterior(self._predictor.gp, self._functionals)
+            picks = self._open[design.active_batch(posterior, self._candidates(), k)]
+        return [self._names(i) for i in picks]
+
+    def values(self) -> Valuation:
+        """What the utilities recorded so far say about every owner's value."""
+        recorded = np.flatnonzero(self._recorded)
+        if not recorded.size:
+            raise InputError("no utility has been recorded yet; evaluate what suggest() returns")
+        W = self._weights.W
+        mean = W[:, recorded] @ self._utilities[recorded] + self._weights.empty * self.empty
+        covariance = np.zeros((self.owners.n, self.owners.n))
+        grand, diagnostics = float(self._utilities[-1]), None
+        if self._open.size:
+            predictor = self._updated_predictor()
+            diagnostics = _diagnostics(predictor)
+            posterior = self._posterior(predictor.gp, W)
+            mean = mean + posterior.W @ posterior.mean
+            covariance = posterior.functional_covariance() * diagnostics.widening**2
+            if not self._recorded[-1]:
+                grand = float(posterior.mean[-1])
+        return Valuation(
+            owners=self.owners.names,
+            rows=self.owners.rows,
+            semivalue=self.semivalue.name,
+            mean=mean,
+            covariance=covariance,
+            grand=grand,
+            empty=self.empty,
+            evaluated=len(recorded),
+            diagnostics=diagnostics,
+            warnings=dict(self._warnings.most_common()),
+        )
+
+    def run(self, utility: Utility, *, budget: int) -> Valuation:
+        """Evaluate until `budget` coalitions are recorded or nothing is left to gain.
+
+        Raises:
+            EvaluationError: the utility raised or returned no finite number. Everything recorded
+                stays: mend the cause and call run again.
+            Interrupted: Ctrl-C; the same holds.
+        """
+        _check_budget(budget)
+        while (left := budget - int(self._recorded.sum())) > 0:
+            suggested = self.suggest(min(self.owners.n, left))
+            if not suggested:
+                break
+            for members in suggested:
+                self._evaluate(utility, members)
+        return self.values()
+
+    @property
+    def _recorded(self) -> Members:
+        return np.asarray(~np.isnan(self._utilities))
+
+    @property
+    def _open(self) -> Ints:
+        """Coalitions that have a weight and no utility yet."""
+        return np.flatnonzero(~self._recorded & self._weights.W.any(axis=0))
+
+    def _names(self, position: int | np.integer[Any]) -> tuple[str, ...]:
+        return to_names(self._weights.members[position], self.owners.names)
+
+    def _first_design(self, k: int) -> Ints:
+        """The next coalitions of the first design, of 2n + 1, that are not recorded yet."""
+        n = self.owners.n
+        rng = np.random.default_rng([self.seed, 1])
+        rows = design.first_design(self.semivalue, n, 2 * n + 1, rng)
+        positions = np.array([self._position[key] for key in keys(rows)])
+        return np.asarray(positions[~self._recorded[positions]][:k])
+
+    def _updated_predictor(self) -> Predictor:
+        recorded = np.flatnonzero(self._recorded)
+        utilities = self._utilities[recorded]
+        return predictor.update(
+            self._predictor,
+            self._universe[recorded],
+            utilities,
+            spread=float(np.abs(utilities - self.empty).max()) or 1.0,
+            choose_p=len(self._utilities) <= P_CHOSEN_UP_TO,
+            rng=np.random.default_rng([self.seed, 2, len(recorded)]),
+        )
+
+    def _posterior(self, gp: GaussianProcess, W: Floats) -> Posterior:
+        return gp.posterior(self._universe[self._open], W[:, self._open])
+
+    def _candidates(self) -> Ints:
+        """Indices into the open coalitions among which to choose, the heavier the likelier."""
+        weight = np.linalg.norm(self._functionals[:, self._open], axis=0)
+        if np.count_nonzero(weight) <= MAX_CANDIDATES:
+            return np.flatnonzero(weight)
+        rng = np.random.default_rng([self.seed, 3, int(self._recorded.sum())])
+        chosen = rng.choice(len(weight), MAX_CANDIDATES, replace=False, p=weight / weight.sum())
+        return np.sort(chosen)
+
+    def _evaluate(self, utility: Utility, members: tuple[str, ...]) -> None:
+        """Record one evaluation of the user's utility, or raise with everything kept."""
+        done = f"{int(self._recorded.sum())} earlier evaluations are kept in this exception's"
+        try:
+            number, raised = _number_from(utility, members)
+        except KeyboardInterrupt as stop:
+            raise Interrupted(
+                f"stopped; the {done} .valuer: continue with valuer.run(utility, budget=...)", self
+            ) from stop
+        except Exception as cause:
+            raise EvaluationError(
+                f"evaluating {_shown(members)} failed: {type(cause).__name__}: {cause}. The {done} "
+                ".valuer: mend the cause, then valuer.run(utility, budget=...)",
+                members,
+                self,
+            ) from cause
+        self.record(members, number)
+        self._warnings.update(raised)
+
+
+def value(
+    owners: Owners,
+    utility: Utility,
+    *,
+    budget: int,
+    semivalue: Semivalue = shapley,
+    focus: Focus = None,
+    seed: int = 0,
+) -> Valuation:
+    """Values of owners with their uncertainty after at most `budget` evaluations.
+
+    Args:
+        owners: whose data.
+        utility: a ModelUtility or any callable(tuple of owner names) -> float. `utility(())` is
+            asked once for the utility of no data, which is not counted.
+        budget: evaluations of non-empty coalitions; with 2^n - 1 or more the values are exact.
+        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out or a Semivalue of your own.
+        focus: one owner, or a pair of owners, to spend the budget on; all by default.
+        seed: of everything random in dupre; the trainings have their own in ModelUtility.
+    """
+    if not callable(utility):
+        raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
+    _check_budget(budget)
+    _checked_semivalue(semivalue)
+    try:
+        empty, _ = _number_from(utility, ())
+    except Exception as cause:
+        raise EvaluationError(
+            f"utility(()) must be the utility of no data, but it failed: "
+            f"{type(cause).__name__}: {cause}",
+            (),
+        ) from cause
+    valuer = Valuer(owners, semivalue=semivalue, empty=empty, focus=focus, seed=seed)
+    return valuer.run(utility, budget=budget)
+
+
+def _number_from(utility: Utility, members: tuple[str, ...]) -> tuple[float, set[str]]:
+    """A finite utility, and the warnings raised on the way, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        number = _finite(utility(members), "the utility")
+    return number, {_warning_text(warning) for warning in caught}
+
+
+def _check_budget(budget: int) -> None:
+    if not isinstance(budget, (int, np.integer)) or budget < 1:
+        raise InputError(f"budget must be a whole number of at least 1, got {budget!r}")
+
+
+def _diagnostics(predictor: Predictor) -> Diagnostics:
+    gp, form = predictor.gp, predictor.form
+    mean, variance = gp.leave_one_out()
+    score = (gp.warp.forward(gp.utilities) - mean) / np.sqrt(variance)
+    predicted, _ = gp.warp.back(mean, variance)
+    error = float(np.mean((gp.utilities - predicted) ** 2))
+    spread = float(np.var(gp.utilities))
+    _, slope = gp.warp.back(gp.warp.forward(gp.utilities), np.zeros(len(score)))
+    return Diagnostics(
+        error=math.sqrt(error),
+        r2=1 - error / spread if spread > 0 else math.nan,
+        coverage=float(np.mean(np.abs(score) < 1.96)),
+        widening=max(1.0, float(np.sqrt(np.mean(score**2)))),
+        scales=_scales(gp),
+        noise=math.sqrt(gp.noise) * float(np.median(slope)),
+        form=f"SW_{form.p}, rho {form.rho:g}, label weight {1 - form.eta:g}"
+        + (", heavy tail" if gp.warp.curved else ""),
+    )
+
+
+def _scales(gp: GaussianProcess) -> dict[str, float]:
+    """Share of each term of the kernel in the prior variance."""
+    terms = gp.kernel.kernels if isinstance(gp.kernel, Sum) else (gp.kernel,)
+    variances = [float(term.diagonal(gp.inputs).mean()) for term in terms]
+    return {term.label: v / sum(variances) for term, v in zip(terms, variances, strict=True)}
+
+
+def _checked_semivalue(semivalue: Semivalue) -> Semivalue:
+    if not isinstance(semivalue, Semivalue):
+        raise InputError(
+            f"unknown semivalue {semivalue!r}; expected dupre.shapley, dupre.banzhaf, "
+            "dupre.leave_one_out, dupre.beta_shapley(alpha, beta) or a dupre.Semivalue"
+        )
+    return semivalue
+
+
+def _focused(W: Floats, names: tuple[str, ...], focus: Focus) -> Floats:
+    """The functionals whose variance active batches reduce, (f, b)."""
+    if focus is None:
+        return W
+    wanted = (focus,) if isinstance(focus, str) else tuple(focus)
+    unknown = [name for name in wanted if name not in names]
+    if unknown or not 1 <= len(set(wanted)) == len(wanted) <= 2:
+        raise InputError(
+            f"focus must be one owner or a pair of different owners, got {focus!r}; "
+            f"the owners are {', '.join(names)}"
+        )
+    rows = W[[names.index(name) for name in wanted]]
+    return rows if len(rows) == 1 else rows[:1] - rows[1:]
+
+
+def _finite(number: object, what: str) -> float:
+    try:
+        result = float(number)  # type: ignore[arg-type]  # checked by trying
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be a finite number, got {number!r}") from None
+    if not math.isfinite(result):
+        raise InputError(f"{what} must be a finite number, got {number!r}")
+    return result
+
+
+def _shown(members: tuple[str, ...]) -> str:
+    return "the coalition {" + ", ".join(members) + "}"
+
+
+def _warning_text(warning: warnings.WarningMessage) -> str:
+    first_line = str(warning.message).strip().splitlines() or [""]
+    return f"{warning.category.__name__}: {first_line[0]}"

@@ -1,0 +1,195 @@
+"""The result: values of owners as a normal distribution, and what a mediator reads off it.
+
+Notation: n owners; mean (n,), covariance (n, n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri
+
+from dupre.errors import InputError
+from dupre.typing import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Can the predictor be trusted? Measured by leaving out each evaluated utility in turn.
+
+    Attributes:
+        error: root mean square error of the left-out utilities.
+        r2: share of their variance explained; 0 or less is no better than a constant.
+        coverage: share of them inside their 95 % prediction interval, before widening.
+        widening: factor by which value intervals were widened because the predictor was over-sure.
+        scales: share of prior variance of each kernel term: which similarity mattered.
+        noise: standard deviation of a utility around the process, in units of utility.
+        form: the chosen p, rho, eta and warp, in words.
+    """
+
+    error: float
+    r2: float
+    coverage: float
+    widening: float
+    scales: Mapping[str, float]
+    noise: float
+    form: str
+
+
+@dataclass(frozen=True, repr=False)
+class Valuation:
+    """Values of n owners with their uncertainty. `print` it.
+
+    Attributes:
+        owners: names, (n,).
+        rows: rows of each owner, (n,).
+        semivalue: name of the semivalue.
+        mean: expected values, (n,).
+        covariance: of the values, (n, n); zero when nothing had to be predicted.
+        grand: utility of all owners together, predicted if it was not evaluated.
+        empty: utility of no owner.
+        evaluated: number of coalitions evaluated.
+        diagnostics: of the predictor; None when nothing had to be predicted.
+        warnings: messages of warnings raised by trainings, with how many raised each.
+    """
+
+    owners: tuple[str, ...]
+    rows: Ints
+    semivalue: str
+    mean: Floats
+    covariance: Floats
+    grand: float
+    empty: float
+    evaluated: int
+    diagnostics: Diagnostics | None = None
+    warnings: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def values(self) -> pd.Series:
+        """Expected value of each owner."""
+        return self._series(self.mean, "value")
+
+    @property
+    def std(self) -> pd.Series:
+        """Standard deviation of each owner's value."""
+        return self._series(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), "std")
+
+    @property
+    def share(self) -> pd.Series:
+        """Each value as a part of u(all) - u(empty); NaN when that is zero."""
+        gain = self.grand - self.empty
+        return self._series(self.mean / gain if gain else np.full(len(self.mean), np.nan), "share")
+
+    @property
+    def efficiency_gap(self) -> float:
+        """u(all) - u(empty) minus the sum of the values: zero for Shapley by definition."""
+        return float(self.grand - self.empty - self.mean.sum())
+
+    @property
+    def exact(self) -> bool:
+        """Whether every coalition with a weight was evaluated, so that nothing is uncertain."""
+        return self.diagnostics is None
+
+    def interval(self, level: float = 0.95) -> pd.DataFrame:
+        """Bounds between which each value lies with probability `level`."""
+        if not 0 < level < 1:
+            raise InputError(f"level must lie between 0 and 1, got {level}")
+        half = float(ndtri((1 + level) / 2)) * self.std.to_numpy()
+        bounds = {"low": self.mean - half, "high": self.mean + half}
+        return pd.DataFrame(bounds, index=self._index())
+
+    def probability_greater(self) -> pd.DataFrame:
+        """P(row owner is worth more than column owner); 1/2 on a tie."""
+        difference = self.mean[:, None] - self.mean
+        variance = np.diag(self.covariance)
+        spread = np.sqrt(np.maximum(variance[:, None] + variance - 2 * self.covariance, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.where(spread > 0, difference / spread, np.sign(difference) * np.inf)
+        probability = ndtr(np.where(difference == 0, 0.0, score))
+        return pd.DataFrame(probability, index=self._index(), columns=list(self.owners))
+
+    def rank_range(self, level: float = 0.95) -> pd.DataFrame:
+        """Best and worst rank of each owner: who is above and below it with P >= `level`."""
+        above = self.probability_greater().to_numpy() >= level
+        best, worst = 1 + above.sum(axis=0), len(self.owners) - above.sum(axis=1)
+        return pd.DataFrame({"best": best, "worst": worst}, index=self._index())
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Everything per owner: rows, value, std, low, high, share, best, worst."""
+        first = pd.DataFrame({"rows": self.rows}, index=self._index())
+        columns = [first, self.values, self.std, self.interval(level), self.share]
+        return pd.concat([*columns, self.rank_range(level)], axis=1)
+
+    def __str__(self) -> str:
+        return "\n".join([*self._title(), "", *self._table(), "", *self._notes()])
+
+    __repr__ = __str__
+
+    def _title(self) -> list[str]:
+        n = len(self.owners)
+        trained = f"{self.evaluated:,} of {2**n - 1:,} possible coalitions evaluated"
+        ends = f"u(all owners) = {self.grand:.4g}, u(no data) = {self.empty:.4g}"
+        return [f"{self.semivalue} values of {n} owners; {trained}", ends]
+
+    def _table(self) -> list[str]:
+        """Owners from most to least valuable, with as many decimals as the intervals deserve."""
+        frame = self.to_frame().sort_values("value", ascending=False, kind="stable")
+        size = max(float(self.std.median()), 1e-4 * float(np.abs(self.mean).max()), 1e-12)
+        places = int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
+        header = ("owner", "rows", "value", "95 % interval", "share", "rank")
+        cells = [
+            (
+                str(name),
+                f"{row.rows:,.0f}",
+                f"{row.value:.{places}f}",
+                f"{row.low:.{places}f} … {row.high:.{places}f}",
+                "–" if np.isnan(row.share) else f"{100 * row.share:.1f} %",
+                f"{row.best:.0f}" if row.best == row.worst else f"{row.best:.0f}–{row.worst:.0f}",
+            )
+            for name, row in frame.iterrows()
+        ]
+        widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+        return [_aligned(line, widths) for line in (header, *cells)]
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self.diagnostics is None:
+            notes.append("Exact: every coalition that counts was evaluated.")
+        else:
+            d = self.diagnostics
+            scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
+            notes.append(
+                f"Predictor, each evaluation left out in turn: error {d.error:.2g}, R² {d.r2:.2f}, "
+                f"95 % intervals cover {100 * d.coverage:.0f} %."
+            )
+            notes.append(f"What mattered: {scales}; noise {d.noise:.2g}; {d.form}.")
+            if d.widening > 1:
+                notes.append(f"Intervals widened {d.widening:.2f} x: the predictor was over-sure.")
+            if d.r2 <= 0:
+                notes.append("Beware: the predictor is no better than a constant; evaluate more.")
+        if abs(self.efficiency_gap) > 1e-9 * max(1.0, abs(self.grand), abs(self.empty)):
+            notes.append(
+                f"The values add up to {self.mean.sum():.4g}, "
+                f"u(all owners) - u(no data) is {self.grand - self.empty:.4g}."
+            )
+        for message, count in self.warnings.items():
+            notes.append(f"Warning in {count:,} of {self.evaluated:,} evaluations: {message}")
+        return notes
+
+    def _index(self) -> pd.Index:
+        return pd.Index(self.owners, name="owner")
+
+    def _series(self, numbers: Floats, name: str) -> pd.Series:
+        return pd.Series(numbers, index=self._index(), name=name)
+
+
+def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
+    """Text left, numbers right."""
+    first, *others = (
+        cell.ljust(width) if column == 0 else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "  ".join([first, *others]).rstrip()

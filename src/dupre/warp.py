@@ -1,0 +1,72 @@
+"""Utilities as a Gaussian process likes them, and back.
+
+Most games are fitted well after centring and scaling. Some are not: an R² that falls to -10 on a
+few small coalitions is real, but next to values near 0.7 it is a cliff, and a Gaussian process
+that must climb it forgets the rest. The curved warp (Snelson et al. 2004),
+
+    z = arcsinh((u - centre) / width), centre = median, width = 3 robust standard deviations,
+
+is a straight line for ordinary utilities and a logarithm for far ones. Whether to bend is decided
+by the marginal likelihood of the utilities themselves, hence `log_slope`.
+
+Values are linear in u, not in z, so predictions come back as a mean and a slope: u is taken as
+linear in z around its prediction, exact for the straight warp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dupre.typing import Floats
+
+MAX_SPREAD = 1.0
+"""Largest variance of arcsinh that may shift a mean; beyond it a tail would make up numbers."""
+
+
+@dataclass(frozen=True)
+class Warp:
+    """z = (g((u - centre) / width) - shift) / scale with g = arcsinh if curved, else identity."""
+
+    curved: bool = False
+    centre: float = 0.0
+    width: float = 1.0
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def forward(self, u: Floats) -> Floats:
+        """Z of utilities u."""
+        t = (u - self.centre) / self.width
+        return ((np.arcsinh(t) if self.curved else t) - self.shift) / self.scale
+
+    def log_slope(self, u: Floats) -> float:
+        """Sum of log dz/du over utilities u: the Jacobian that makes likelihoods comparable."""
+        bend = np.log1p(((u - self.centre) / self.width) ** 2).sum() / 2 if self.curved else 0.0
+        return float(-len(u) * np.log(self.width * self.scale) - bend)
+
+    def back(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Mean of u and slope du/dz, for z normal with this mean and variance, each (m,)."""
+        t = self.shift + self.scale * mean
+        if not self.curved:
+            return self.centre + self.width * t, np.full_like(t, self.width * self.scale)
+        # E sinh(t + s e) = sinh(t) exp(s² / 2) for e standard normal.
+        lift = self.width * np.exp(np.minimum(self.scale**2 * variance, MAX_SPREAD) / 2)
+        return self.centre + lift * np.sinh(t), lift * np.cosh(t) * self.scale
+
+
+def straight(u: Floats, *, spread: float) -> Warp:
+    """Centre and scale; `spread` is the scale when the utilities do not differ."""
+    deviation = float(np.std(u))
+    flat = deviation <= 1e-12 * max(float(np.abs(u).max()), 1e-300)
+    return Warp(centre=float(np.mean(u)), width=spread if flat else deviation)
+
+
+def curved(u: Floats) -> Warp | None:
+    """The curved warp of these utilities; None where half of them are equal, without a scale."""
+    centre = float(np.median(u))
+    width = 3 * 1.4826 * float(np.median(np.abs(u - centre)))
+    if width <= 1e-9 * float(np.abs(u).max()):
+        return None
+    t = np.arcsinh((u - centre) / width)
+    return Warp(True, centre, width, shift=float(np.mean(t)), scale=float(np.std(t)))
