@@ -9,12 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dupre.diagnostics import Diagnostics
     from dupre.errors import DupreError, EvaluationError, InputError, Interrupted
     from dupre.owners import Owners
     from dupre.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.utility import ModelUtility
     from dupre.valuer import Valuer, value
-    from dupre.values import Diagnostics, Valuation
+    from dupre.values import Valuation
 
 __version__ = "0.1.0"
 
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "Diagnostics": "values",
+    "Diagnostics": "diagnostics",
     "DupreError": "errors",
     "EvaluationError": "errors",
     "InputError": "errors",

@@ -78,4 +78,4 @@ def sample_of_size(n: int, size: int, count: int, rng: np.random.Generator) -> M
     while len(chosen) < count:
         draws = rng.random((count - len(chosen), n)).argsort(axis=1) < size
         chosen.update(zip(keys(draws), draws, strict=True))
-    return np.array(list(chosen.values())).reshape(count, n)
+    return np.array(list(chosen.values()), dtype=bool).reshape(count, n)

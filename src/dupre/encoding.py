@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from dupre.errors import InputError
 from dupre.typing import Floats, Ints, Members
@@ -72,6 +73,10 @@ def encode(X: Any) -> Columns:
             f"X must have two dimensions (rows, columns), got shape {array.shape}; "
             "for images or text pass embed=, a callable that turns X into a numeric (rows, d) array"
         )
+    if array.dtype.kind == "c":
+        raise InputError("X holds complex numbers; pass real and imaginary parts as columns")
+    if not array.shape[1]:
+        raise InputError("X has no columns; expected at least one")
     if array.dtype.kind in "biuf":
         return _numeric(array.astype(np.float64))
     return _encode_frame(pd.DataFrame(array).infer_objects())
@@ -79,11 +84,15 @@ def encode(X: Any) -> Columns:
 
 def embedded(X: Any, embed: Callable[[Any], Any], rows: int) -> Columns:
     """The output of the user's `embed` callable, checked to be a numeric (rows, d) array."""
+    output = embed(X)
     try:
-        array = np.asarray(embed(X), dtype=np.float64)
+        if sparse.issparse(output):
+            array = sparse.csr_array(output, dtype=np.float64)
+        else:
+            array = np.asarray(output, dtype=np.float64)
     except (TypeError, ValueError) as cause:
         raise InputError(f"embed= must return a numeric (rows, d) array: {cause}") from cause
-    if array.ndim != 2 or len(array) != rows:
+    if array.ndim != 2 or array.shape[0] != rows:
         raise InputError(
             f"embed= must return one numeric row for each of the {rows} rows, "
             f"got shape {array.shape}"
@@ -99,9 +108,8 @@ def standardise(columns: Columns) -> Points:
     """
     matrix = columns.matrix
     if isinstance(matrix, sparse.csr_array):
-        mean = np.asarray(matrix.mean(axis=0))
-        square = np.asarray(matrix.multiply(matrix).mean(axis=0))
-        inverse = _inverse_scale(np.sqrt(np.maximum(square - mean**2, 0.0)), np.sqrt(square))
+        mean, variance = mean_variance_axis(matrix, axis=0)
+        inverse = _inverse_scale(np.sqrt(variance), np.abs(mean))
         scaled = sparse.csr_array(matrix @ sparse.diags_array(inverse))
         return Points(scaled, np.arange(matrix.shape[0]), float(np.count_nonzero(inverse)))
     rows, index, counts = _distinct_rows(matrix)
@@ -136,6 +144,8 @@ def _encode_frame(frame: pd.DataFrame) -> Columns:
 def _as_number(column: pd.Series) -> Floats | None:
     """A number, truth value or date column as floats, (N,), NaN where missing; else None."""
     kind = pd.api.types
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return None
     if kind.is_datetime64_any_dtype(column) or kind.is_timedelta64_dtype(column):
         return np.where(column.isna(), np.nan, column.astype("int64").to_numpy(np.float64))
     if kind.is_bool_dtype(column) or kind.is_numeric_dtype(column):

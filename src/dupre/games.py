@@ -32,8 +32,8 @@ class Game:
 
 def additive(worths: Sequence[float]) -> Game:
     """A coalition is worth the sum of its players: every semivalue of a player is its worth."""
-    worth = np.asarray(worths, dtype=np.float64)
-    return Game(len(worth), lambda C: np.asarray(C @ worth), worth)
+    worth: Array = np.asarray(worths, dtype=np.float64)
+    return Game(len(worth), lambda C: np.asarray(C @ worth, dtype=np.float64), worth)
 
 
 def unanimity(n: int, carrier: Sequence[int]) -> Game:
@@ -41,7 +41,7 @@ def unanimity(n: int, carrier: Sequence[int]) -> Game:
     needed = list(carrier)
     shapley = np.zeros(n)
     shapley[needed] = 1 / len(needed)
-    return Game(n, lambda C: C[:, needed].all(axis=1).astype(np.float64), shapley)
+    return Game(n, lambda C: np.where(C[:, needed].all(axis=1), 1.0, 0.0), shapley)
 
 
 def airport(costs: Sequence[float]) -> Game:
@@ -55,7 +55,7 @@ def airport(costs: Sequence[float]) -> Game:
     stretches = np.diff(cost[order], prepend=0.0) / np.arange(n, 0, -1)
     shapley = np.empty(n)
     shapley[order] = np.cumsum(stretches)
-    return Game(n, lambda C: np.asarray(np.max(np.where(C, cost, 0.0), axis=1)), shapley)
+    return Game(n, lambda C: np.asarray(np.where(C, cost, 0.0).max(axis=1)), shapley)
 
 
 def glove(right: int) -> Game:
@@ -65,12 +65,12 @@ def glove(right: int) -> Game:
     """
     shapley = np.full(1 + right, 1 / (right * (right + 1)))
     shapley[0] = right / (right + 1)
-    return Game(1 + right, lambda C: (C[:, 0] & C[:, 1:].any(axis=1)).astype(float), shapley)
+    return Game(1 + right, lambda C: np.where(C[:, 0] & C[:, 1:].any(axis=1), 1.0, 0.0), shapley)
 
 
 def majority(n: int) -> Game:
     """1 for more than half of the players: all alike."""
-    return Game(n, lambda C: (2 * C.sum(axis=1) > n).astype(np.float64), np.full(n, 1 / n))
+    return Game(n, lambda C: np.where(2 * C.sum(axis=1) > n, 1.0, 0.0), np.full(n, 1 / n))
 
 
 def unanimity_sum(n: int, terms: int, rng: np.random.Generator) -> Game:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from dupre.errors import InputError
 from dupre.kernels import Features, Kernel
@@ -135,10 +136,10 @@ class Posterior:
                 prior[i : i + TILE] += tile @ right[j : j + TILE]
         return np.asarray(prior - self.explained[:, index].T @ (self.explained @ right))
 
-    def covariance_with(self, g: int, index: Ints) -> Floats:
-        """Posterior covariance of the z of coalition g with those of others, (len(index),)."""
-        prior = self.gp.kernel(self.inputs[np.array([g])], self.inputs[index])[0]
-        return np.asarray(prior - self.explained[:, g] @ self.explained[:, index])
+    def covariance(self, rows: Ints, columns: Ints) -> Floats:
+        """Posterior covariance of the z of some coalitions with those of others."""
+        prior = self.gp.kernel(self.inputs[rows], self.inputs[columns])
+        return np.asarray(prior - self.explained[:, rows].T @ self.explained[:, columns])
 
 
 def condition(
@@ -188,8 +189,9 @@ def fit(
     first = [] if near is None else [near]
     first.append(prior_mean)
     draws = [rng.normal(prior_mean, prior_std) for _ in range(max(0, starts - len(first)))]
-    best = min(
-        (
+    # Small matrices a thousand times over: threads would only get into each other's way.
+    with threadpool_limits(limits=1, user_api="blas"):
+        results = [
             minimize(
                 objective,
                 np.clip(start, *np.array(bounds).T),
@@ -199,9 +201,8 @@ def fit(
                 options={"maxiter": 200},
             )
             for start in [*first, *draws][:starts]
-        ),
-        key=lambda result: float(result.fun),
-    )
+        ]
+    best = min(results, key=lambda result: float(result.fun))
     learned = form.with_theta(_absolute(form, best.x))
     gp = condition(learned, inputs, utilities, noise=float(np.exp(best.x[-1])), warp=warp)
     log_prior = -float(np.sum(((best.x - prior_mean) / prior_std) ** 2)) / 2

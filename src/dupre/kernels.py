@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add, mul
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,8 +64,6 @@ class Features:
 class Kernel(ABC):
     """Covariance function of coalitions."""
 
-    label: ClassVar[str]
-
     @property
     @abstractmethod
     def theta(self) -> Floats:
@@ -96,6 +94,11 @@ class Kernel(ABC):
         """The same kernel with every gamma at one over the median of its distances."""
 
     @property
+    def label(self) -> str:
+        """What it compares, in a word."""
+        return type(self).__name__.lower()
+
+    @property
     def roles(self) -> list[str]:
         """What each entry of theta is: "gamma" or "variance"."""
         return ["gamma"] * len(self.theta)
@@ -106,7 +109,9 @@ class Kernel(ABC):
     def __add__(self, other: Kernel) -> Sum:
         return Sum(_parts(self, Sum) + _parts(other, Sum))
 
-    def __mul__(self, other: Kernel) -> Product:
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        if not isinstance(other, Kernel):
+            return Scaled(self, other)
         return Product(_parts(self, Product) + _parts(other, Product))
 
     def __rmul__(self, variance: float) -> Scaled:
@@ -158,10 +163,13 @@ class SlicedWasserstein(Exponential):
         eta: weight of features against labels in (0, 1] (DUPRE Sec. 2.2).
     """
 
-    label: ClassVar[str] = "data"
     p: int = 2
     rho: float = 1.0
     eta: float = 0.5
+
+    @property
+    def label(self) -> str:
+        return "data"
 
     def __post_init__(self) -> None:
         if self.p not in (1, 2):
@@ -174,16 +182,15 @@ class SlicedWasserstein(Exponential):
     def distance(self, a: Features, b: Features) -> Floats:
         x, y = a.sketch(self.eta), b.sketch(self.eta)
         if self.p == 2:
-            return squared_euclidean(x, y) ** self.rho
-        # Vectors are scaled so that their 2-norm is SW_2; the mean of |q_A - q_B| is SW_1.
-        return np.asarray((cdist(x, y, "cityblock") / np.sqrt(x.shape[1])) ** self.rho)
+            distance = squared_euclidean(x, y)
+        else:  # vectors are scaled so that their 2-norm is SW_2; SW_1 is the mean of |q_A - q_B|
+            distance = cdist(x, y, "cityblock") / np.sqrt(x.shape[1])
+        return np.where(distance > 0, distance**self.rho, 0.0)
 
 
 @dataclass(frozen=True)
 class Size(Exponential):
     """Squared exponential on log(1 + rows): SW cannot tell a data set from two copies of it."""
-
-    label: ClassVar[str] = "size"
 
     def distance(self, a: Features, b: Features) -> Floats:
         x, y = np.log1p(a.members @ a.rows), np.log1p(b.members @ b.rows)
@@ -194,8 +201,6 @@ class Size(Exponential):
 class Membership(Exponential):
     """Squared exponential on the membership vectors: the paper's GP-binary."""
 
-    label: ClassVar[str] = "membership"
-
     def distance(self, a: Features, b: Features) -> Floats:
         return squared_euclidean(a.members.astype(np.float64), b.members.astype(np.float64))
 
@@ -203,8 +208,6 @@ class Membership(Exponential):
 @dataclass(frozen=True)
 class Linear(Kernel):
     """(1 + |A ∩ B|) / (1 + n): a common level plus a worth of its own for each owner."""
-
-    label: ClassVar[str] = "linear"
 
     @property
     def theta(self) -> Floats:
@@ -238,7 +241,7 @@ class Scaled(Kernel):
     variance: float = 1.0
 
     @property
-    def label(self) -> str:  # type: ignore[override]  # composed, not fixed by the class
+    def label(self) -> str:
         return self.kernel.label
 
     @property
@@ -310,7 +313,7 @@ class Sum(_Composed):
     """kernel + kernel + ..."""
 
     @property
-    def label(self) -> str:  # type: ignore[override]  # composed, not fixed by the class
+    def label(self) -> str:
         return " + ".join(kernel.label for kernel in self.kernels)
 
     def evaluate(self, distances: tuple[Any, ...]) -> Floats:
@@ -329,7 +332,7 @@ class Product(_Composed):
     """kernel * kernel * ...; of exponentials: one exponential of a weighted sum of distances."""
 
     @property
-    def label(self) -> str:  # type: ignore[override]  # composed, not fixed by the class
+    def label(self) -> str:
         return " × ".join(kernel.label for kernel in self.kernels)
 
     def evaluate(self, distances: tuple[Any, ...]) -> Floats:

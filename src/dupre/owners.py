@@ -10,15 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dupre.encoding import Columns, Points, embedded, encode, standardise
+from dupre.encoding import Points, embedded, encode, standardise
 from dupre.errors import InputError
+from dupre.rows import (
+    as_targets,
+    check_column_names,
+    check_finite,
+    check_targets,
+    is_number,
+    length,
+    stack,
+    take,
+)
 from dupre.typing import Ints, Members, Task
 
 MAX_CLASSES_INFERRED = 20
@@ -117,11 +127,11 @@ class Owners:
         names = _as_names(list(data))
         parts = [_pair(name, part, target) for name, part in zip(names, data.values(), strict=True)]
         for name, (X, y) in zip(names, parts, strict=True):
-            if _length(X) != len(y):
-                raise InputError(f"owner {name!r}: X has {_length(X)} rows but y has {len(y)}")
+            if length(X) != len(y):
+                raise InputError(f"owner {name!r}: X has {length(X)} rows but y has {len(y)}")
             if not len(y):
                 raise InputError(f"owner {name!r} has no rows; leave it out")
-        X = _stack(names, [X for X, _ in parts])
+        X = stack(names, [X for X, _ in parts])
         y = pd.concat([pd.Series(y) for _, y in parts], ignore_index=True)
         codes = np.repeat(np.arange(len(names)), [len(y) for _, y in parts])
         return _checked(X, y, names, codes, task=task, embed=embed, target=target)
@@ -146,60 +156,6 @@ class Owners:
         return f"Owners({self.n} owners, {len(self.y)} rows, {self.task}; {rows})"
 
 
-def take(X: Any, rows: Ints) -> Any:
-    """Rows of an array, frame, sparse matrix or list."""
-    if isinstance(X, pd.DataFrame):
-        return X.iloc[rows]
-    if isinstance(X, list):
-        return [X[r] for r in rows]
-    return X[rows]
-
-
-def check_finite(columns: Columns, names: tuple[str, ...], owner: Ints) -> None:
-    """Raise InputError naming owner and column if a numeric column holds NaN or infinity."""
-    matrix = columns.matrix
-    if isinstance(matrix, sparse.csr_array):
-        coo = matrix.tocoo()
-        bad = ~np.isfinite(coo.data)
-        rows, cols = coo.coords[0][bad], coo.coords[1][bad]
-    else:
-        rows, cols = np.nonzero(~np.isfinite(matrix))
-    if not rows.size:
-        return
-    row, col = rows[0], cols[0]
-    holder = owner[row]
-    count = int(np.sum((cols == col) & (owner[rows] == holder)))
-    raise InputError(
-        f"column {columns.source[col]!r} of {names[holder]} holds NaN or infinity "
-        f"in {count} of {int(np.sum(owner == holder))} rows; fill or drop them, or pass embed=, a "
-        "callable that turns X into finite numbers, and leave the rest to the model's pipeline"
-    )
-
-
-def as_targets(y: Any) -> NDArray[Any]:
-    """Y as a one-dimensional array."""
-    if isinstance(y, pd.DataFrame):
-        y = y.to_numpy()
-    array = np.asarray(y)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise InputError(f"y must be one-dimensional, one target per row, got shape {array.shape}")
-    return array
-
-
-def check_targets(y: NDArray[Any], names: tuple[str, ...], owner: Ints) -> None:
-    """Raise InputError naming the owner if a target is missing or infinite."""
-    bad = ~np.isfinite(y) if y.dtype.kind in "fc" else np.asarray(pd.isna(y))
-    if bad.any():
-        holder = owner[np.flatnonzero(bad)[0]]
-        raise InputError(
-            f"y of {names[holder]} holds missing or infinite values in "
-            f"{int(np.sum(bad & (owner == holder)))} of {int(np.sum(owner == holder))} rows; "
-            "drop those rows"
-        )
-
-
 def _checked(
     X: Any,
     y: Any,
@@ -212,10 +168,10 @@ def _checked(
 ) -> Owners:
     """Validate everything about the rows and build the Owners."""
     targets = as_targets(y)
-    if not _length(X) == len(targets) == len(owner):
+    if not length(X) == len(targets) == len(owner):
         raise InputError(
             f"X, y and owner must have one entry per row, "
-            f"got {_length(X)}, {len(targets)} and {len(owner)}"
+            f"got {length(X)}, {len(targets)} and {len(owner)}"
         )
     if len(names) < 2:
         raise InputError(f"expected at least two owners, got {len(names)}: {', '.join(names)}")
@@ -223,6 +179,7 @@ def _checked(
     check_targets(targets, labels, owner)
     if sparse.issparse(X):
         X = X.tocsr()
+    check_column_names(X)
     columns = embedded(X, embed, len(targets)) if embed else encode(X)
     check_finite(columns, labels, owner)
     frame_columns = tuple(X.columns) if isinstance(X, pd.DataFrame) else None
@@ -231,7 +188,7 @@ def _checked(
         X=X,
         y=targets,
         owner=owner,
-        task=_task(targets, task),
+        task=_task(targets, task or _task_of_dtype(y)),
         points=standardise(columns),
         embedded=embed is not None,
         columns=frame_columns,
@@ -239,15 +196,20 @@ def _checked(
     )
 
 
+def _task_of_dtype(y: Any) -> Task | None:
+    """A pandas categorical is made of classes, whatever its categories are."""
+    categorical = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
+    return "classification" if categorical else None
+
+
 def _task(y: NDArray[Any], stated: Task | None) -> Task:
-    number = y.dtype.kind in "iuf"
     if stated is not None:
         if stated not in ("classification", "regression"):
             raise InputError(f"task must be 'classification' or 'regression', got {stated!r}")
-        if stated == "regression" and not number:
+        if stated == "regression" and not is_number(y):
             raise InputError(f"a regression needs a numeric y, got dtype {y.dtype}")
         return stated
-    if not number:
+    if not is_number(y):
         return "classification"
     few_whole_numbers = np.all(y == np.round(y)) and len(np.unique(y)) <= MAX_CLASSES_INFERRED
     return "classification" if few_whole_numbers else "regression"
@@ -255,6 +217,8 @@ def _task(y: NDArray[Any], stated: Task | None) -> Task:
 
 def _owner_codes(owner: Any) -> tuple[tuple[str, ...], Ints]:
     """Ordered owner names and the index among them of each row's label."""
+    if getattr(owner, "ndim", 1) != 1:
+        raise InputError(f"owner must be one label per row, got shape {owner.shape}")
     labels = pd.Series(owner).reset_index(drop=True)
     if labels.isna().any():
         row = int(np.flatnonzero(labels.isna())[0])
@@ -298,58 +262,3 @@ def _pair(name: str, part: Any, target: Hashable | None) -> tuple[Any, Any]:
             X = np.asarray(X)
         return X, as_targets(y)
     raise InputError(f"owner {name!r}: expected (X, y) or a DataFrame, got {type(part).__name__}")
-
-
-def _stack(names: tuple[str, ...], parts: list[Any]) -> Any:
-    """All owners' X under each other, refusing different kinds or columns."""
-    first = parts[0]
-    for name, part in zip(names, parts, strict=True):
-        if _kind(part) != _kind(first):
-            raise InputError(
-                f"all owners need X of one kind: {names[0]!r} has {_kind(first)}, "
-                f"{name!r} has {_kind(part)}"
-            )
-        if _columns(part) != _columns(first):
-            raise InputError(
-                f"all owners need the same columns: {names[0]!r} has {_columns(first)}, "
-                f"{name!r} has {_columns(part)}"
-            )
-    if isinstance(first, pd.DataFrame):
-        return _concat_frames(parts)
-    if isinstance(first, list):
-        return [row for part in parts for row in part]
-    if sparse.issparse(first):
-        return sparse.vstack(parts, format="csr")
-    return np.concatenate(parts)
-
-
-def _concat_frames(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """pd.concat that keeps a column categorical when the owners' categories differ."""
-    parts = [part.copy(deep=False) for part in parts]
-    for column in parts[0].columns:
-        if all(isinstance(part[column].dtype, pd.CategoricalDtype) for part in parts):
-            union = pd.api.types.union_categoricals(
-                [part[column] for part in parts], ignore_order=True
-            ).categories
-            for part in parts:
-                if not part[column].cat.categories.equals(union):
-                    part[column] = part[column].cat.set_categories(union)
-    return pd.concat(parts, ignore_index=True)
-
-
-def _kind(X: Any) -> str:
-    if isinstance(X, pd.DataFrame):
-        return "a DataFrame"
-    if sparse.issparse(X):
-        return "a sparse matrix"
-    return "a list" if isinstance(X, list) else "an array"
-
-
-def _columns(X: Any) -> Any:
-    if isinstance(X, pd.DataFrame):
-        return list(X.columns)
-    return None if isinstance(X, list) else X.shape[1:]
-
-
-def _length(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(cast(Sequence[Any], X))

@@ -12,7 +12,8 @@ Notation: N rows, n owners, L directions, T thresholds, K quantile levels, m coa
 
 DUPRE Alg. 1 as printed averages p-th roots over directions; Prop. 1 (a valid kernel) holds for the
 average of p-th powers, which is used here. Being a Euclidean (L1) distance between vectors it
-keeps Prop. 1 exactly true for finite L, K and T.
+keeps Prop. 1 exactly true for finite L, K and T. The outermost levels lie 1 / (2 K) from the ends:
+what happens in thinner tails is not seen, and very long tails count for less than in the exact SW.
 
 The supervised rows are [eta X / s_X, (1 - eta) e(y) / s_y], where s² is the total variance of a
 block. DUPRE Sec. 2.2 has no s; without it a label weighs one part in d + 1, and eta means another

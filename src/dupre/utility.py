@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,10 +20,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, i
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from dupre.coalitions import from_names
+from dupre.coalitions import from_names, to_names
 from dupre.encoding import encode
 from dupre.errors import InputError
-from dupre.owners import Owners, as_targets, check_finite, check_targets
+from dupre.owners import Owners
+from dupre.rows import as_targets, check_finite, check_targets, is_number, length
 
 REGRESSION_METRICS = frozenset(
     {
@@ -108,22 +109,25 @@ class ModelUtility:
             if owners.task == "classification"
             else None
         )
-        self.empty = float(empty) if empty is not None else self._constant_score()
+        # A named metric is tried even when `empty` is stated: better now than after a training.
+        tried = self._constant_score() if empty is None or isinstance(self.metric, str) else 0.0
+        self.empty = tried if empty is None else float(empty)
         if not np.isfinite(self.empty):
             raise InputError(
                 f"the utility of the empty coalition is {self.empty}; state a finite empty="
             )
 
-    def __call__(self, members: Iterable[str]) -> float:
+    def __call__(self, members: Collection[str]) -> float:
         """Utility of the coalition of these owners: one training, unless it is empty."""
-        names = tuple(members)
-        if not names:
+        if not members:
             return self.empty
-        X, y = self.owners.data_of(from_names(names, self.owners.names))
+        row = from_names(members, self.owners.names)
+        X, y = self.owners.data_of(row)
         if self._classes is not None and len(np.unique(y)) == 1:
-            model: Any = DummyClassifier(strategy="constant", constant=y[0])
+            model: Any = DummyClassifier(strategy="constant", constant=[y[0]])
         else:
             model = clone(self.estimator)
+            names = to_names(row, self.owners.names)
             _set_random_states(model, training_seed(self.seed, names))
         return self._scored(model.fit(X, y))
 
@@ -139,7 +143,7 @@ class ModelUtility:
         else:
             constants = [DummyClassifier(strategy="prior")]
             constants += [
-                DummyClassifier(strategy="constant", constant=label)
+                DummyClassifier(strategy="constant", constant=[label])
                 for label in np.unique(self.y_val)
             ]
         try:
@@ -154,7 +158,7 @@ class ModelUtility:
 
 def training_seed(seed: int, members: Iterable[str]) -> int:
     """A 32-bit seed from (seed, coalition), the same for any order of the members."""
-    text = json.dumps([seed, sorted(members)])
+    text = json.dumps([int(seed), sorted(members)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
@@ -194,13 +198,13 @@ def _set_random_states(model: Any, seed: int) -> None:
 def _checked_estimator(estimator: Any, owners: Owners) -> Any:
     if isinstance(estimator, type):
         raise InputError(f"expected an estimator, got the class; write {estimator.__name__}()")
-    try:
-        copy = clone(estimator)
-    except TypeError as cause:
+    if not all(hasattr(estimator, method) for method in ("get_params", "fit", "predict")):
         raise InputError(
-            f"expected a scikit-learn estimator or pipeline, got {type(estimator).__name__}; "
-            "wrap other models (skorch for torch), or pass any callable(members) -> float instead"
-        ) from cause
+            f"expected a scikit-learn classifier, regressor or pipeline that ends in one, got "
+            f"{type(estimator).__name__}; wrap other models (skorch for torch), or pass any "
+            "callable(members) -> float to dupre.value instead of a ModelUtility"
+        )
+    copy = clone(estimator)
     wrong = {"classification": is_regressor, "regression": is_classifier}[owners.task]
     if wrong(copy):
         raise InputError(
@@ -241,15 +245,22 @@ def _checked_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[A
             "validation must be (X, y), or a frame with the target column if the owners came from "
             f"frames; got {type(validation).__name__}"
         )
-    targets = as_targets(y)
+    targets, X = as_targets(y), _matching(X, owners)
+    if length(X) != len(targets):
+        raise InputError(
+            f"validation X has {length(X)} rows and y has {len(targets)}; expected equal"
+        )
+    if not len(targets):
+        raise InputError("there are no validation rows; expected at least one")
     everyone = np.zeros(len(targets), dtype=np.int64)
     check_targets(targets, ("the validation rows",), everyone)
-    X = _matching(X, owners)
     if not owners.embedded:
         check_finite(encode(X), ("the validation rows",), everyone)
-    length = X.shape[0] if hasattr(X, "shape") else len(X)
-    if length != len(targets) or not length:
-        raise InputError(f"validation X has {length} rows and y has {len(targets)}; expected equal")
+    if is_number(targets) != is_number(owners.y):
+        raise InputError(
+            f"validation y holds {targets.dtype} but the owners' y holds {owners.y.dtype}; "
+            "use the same labels for both"
+        )
     return X, targets
 
 

@@ -15,16 +15,17 @@ import numpy as np
 
 from dupre import design, estimators, predictor
 from dupre.coalitions import from_names, keys, to_names
+from dupre.diagnostics import diagnose
 from dupre.errors import EvaluationError, InputError, Interrupted
 from dupre.gp import GaussianProcess, Posterior
-from dupre.kernels import Features, Sum
+from dupre.kernels import Features
 from dupre.owners import Owners
 from dupre.predictor import Predictor
 from dupre.semivalues import Semivalue, shapley
 from dupre.sketch import SketchCache
 from dupre.typing import Floats, Ints, Members
 from dupre.utility import Utility
-from dupre.values import Diagnostics, Valuation
+from dupre.values import Valuation
 
 MAX_OWNERS = 16
 """Owners up to which all coalitions are enumerated and predicted."""
@@ -49,6 +50,8 @@ class Valuer:
         empty: utility of no data, u(empty). It enters every value and is never predicted.
         focus: whom active batches serve: None for all owners, a name for one owner, a pair of
             names for the question which of the two is worth more.
+        first: coalitions suggested by their weight alone before active batches begin; 2n + 1 by
+            default: under Shapley all owners, every single one, and all but every single one.
         seed: of directions, first design and starts of the fit.
     """
 
@@ -59,6 +62,7 @@ class Valuer:
         semivalue: Semivalue = shapley,
         empty: float = 0.0,
         focus: Focus = None,
+        first: int | None = None,
         seed: int = 0,
     ):
         if not isinstance(owners, Owners):
@@ -72,6 +76,7 @@ class Valuer:
         self.semivalue = _checked_semivalue(semivalue)
         self.empty = _finite(empty, "the utility of the empty coalition")
         self.seed = seed
+        self.first = first or 2 * owners.n + 1
         self._weights = estimators.exact(semivalue, owners.n)
         self._functionals = _focused(self._weights.W, owners.names, focus)
         self._universe = Features(
@@ -115,7 +120,7 @@ class Valuer:
         """
         if k < 1:
             raise InputError(f"expected to suggest at least 1 coalition, got {k}")
-        picks = self._first_design(k)
+        picks = self._open if k >= self._open.size else self._first_design(k)
         if not picks.size and self._open.size:
             self._predictor = self._updated_predictor()
             posterior = self._posterior(self._predictor.gp, self._functionals)
@@ -133,7 +138,7 @@ class Valuer:
         grand, diagnostics = float(self._utilities[-1]), None
         if self._open.size:
             predictor = self._updated_predictor()
-            diagnostics = _diagnostics(predictor)
+            diagnostics = diagnose(predictor)
             posterior = self._posterior(predictor.gp, W)
             mean = mean + posterior.W @ posterior.mean
             covariance = posterior.functional_covariance() * diagnostics.widening**2
@@ -162,7 +167,8 @@ class Valuer:
         """
         _check_budget(budget)
         while (left := budget - int(self._recorded.sum())) > 0:
-            suggested = self.suggest(min(self.owners.n, left))
+            everything = left >= self._open.size  # no choice left to make
+            suggested = self.suggest(left if everything else min(self.owners.n, left))
             if not suggested:
                 break
             for members in suggested:
@@ -182,10 +188,9 @@ class Valuer:
         return to_names(self._weights.members[position], self.owners.names)
 
     def _first_design(self, k: int) -> Ints:
-        """The next coalitions of the first design, of 2n + 1, that are not recorded yet."""
-        n = self.owners.n
+        """The next coalitions of the first design that are not recorded yet."""
         rng = np.random.default_rng([self.seed, 1])
-        rows = design.first_design(self.semivalue, n, 2 * n + 1, rng)
+        rows = design.first_design(self.semivalue, self.owners.n, self.first, rng)
         positions = np.array([self._position[key] for key in keys(rows)])
         return np.asarray(positions[~self._recorded[positions]][:k])
 
@@ -265,7 +270,9 @@ def value(
             f"{type(cause).__name__}: {cause}",
             (),
         ) from cause
-    valuer = Valuer(owners, semivalue=semivalue, empty=empty, focus=focus, seed=seed)
+    # With few evaluations, half of them are better spent where the first half points.
+    first = min(2 * owners.n + 1, max(2, budget // 2))
+    valuer = Valuer(owners, semivalue=semivalue, empty=empty, focus=focus, first=first, seed=seed)
     return valuer.run(utility, budget=budget)
 
 
@@ -280,33 +287,6 @@ def _number_from(utility: Utility, members: tuple[str, ...]) -> tuple[float, set
 def _check_budget(budget: int) -> None:
     if not isinstance(budget, (int, np.integer)) or budget < 1:
         raise InputError(f"budget must be a whole number of at least 1, got {budget!r}")
-
-
-def _diagnostics(predictor: Predictor) -> Diagnostics:
-    gp, form = predictor.gp, predictor.form
-    mean, variance = gp.leave_one_out()
-    score = (gp.warp.forward(gp.utilities) - mean) / np.sqrt(variance)
-    predicted, _ = gp.warp.back(mean, variance)
-    error = float(np.mean((gp.utilities - predicted) ** 2))
-    spread = float(np.var(gp.utilities))
-    _, slope = gp.warp.back(gp.warp.forward(gp.utilities), np.zeros(len(score)))
-    return Diagnostics(
-        error=math.sqrt(error),
-        r2=1 - error / spread if spread > 0 else math.nan,
-        coverage=float(np.mean(np.abs(score) < 1.96)),
-        widening=max(1.0, float(np.sqrt(np.mean(score**2)))),
-        scales=_scales(gp),
-        noise=math.sqrt(gp.noise) * float(np.median(slope)),
-        form=f"SW_{form.p}, rho {form.rho:g}, label weight {1 - form.eta:g}"
-        + (", heavy tail" if gp.warp.curved else ""),
-    )
-
-
-def _scales(gp: GaussianProcess) -> dict[str, float]:
-    """Share of each term of the kernel in the prior variance."""
-    terms = gp.kernel.kernels if isinstance(gp.kernel, Sum) else (gp.kernel,)
-    variances = [float(term.diagonal(gp.inputs).mean()) for term in terms]
-    return {term.label: v / sum(variances) for term, v in zip(terms, variances, strict=True)}
 
 
 def _checked_semivalue(semivalue: Semivalue) -> Semivalue:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,28 +16,8 @@ from scipy.special import ndtr, ndtri
 from dupre.errors import InputError
 from dupre.typing import Floats, Ints
 
-
-@dataclass(frozen=True)
-class Diagnostics:
-    """Can the predictor be trusted? Measured by leaving out each evaluated utility in turn.
-
-    Attributes:
-        error: root mean square error of the left-out utilities.
-        r2: share of their variance explained; 0 or less is no better than a constant.
-        coverage: share of them inside their 95 % prediction interval, before widening.
-        widening: factor by which value intervals were widened because the predictor was over-sure.
-        scales: share of prior variance of each kernel term: which similarity mattered.
-        noise: standard deviation of a utility around the process, in units of utility.
-        form: the chosen p, rho, eta and warp, in words.
-    """
-
-    error: float
-    r2: float
-    coverage: float
-    widening: float
-    scales: Mapping[str, float]
-    noise: float
-    form: str
+if TYPE_CHECKING:
+    from dupre.diagnostics import Diagnostics
 
 
 @dataclass(frozen=True, repr=False)

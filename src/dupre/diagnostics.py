@@ -1,0 +1,68 @@
+"""Can the predictor be trusted? Measured on utilities it was not shown.
+
+Leaving out each evaluated utility in turn costs nothing extra: its prediction from all others
+follows from the Cholesky factor (RW06 Eq. 5.12).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dupre.gp import GaussianProcess
+from dupre.kernels import Sum
+from dupre.predictor import Predictor
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What left-out utilities say about the predictor.
+
+    Attributes:
+        error: root mean square error of the left-out utilities.
+        r2: share of their variance explained; 0 or less is no better than a constant.
+        coverage: share of them inside their 95 % prediction interval, before widening.
+        widening: factor by which value intervals were widened because the predictor was over-sure.
+        scales: share of prior variance of each kernel term: which similarity mattered.
+        noise: standard deviation of a utility around the process, in units of utility.
+        form: the chosen p, rho, eta and warp, in words.
+    """
+
+    error: float
+    r2: float
+    coverage: float
+    widening: float
+    scales: Mapping[str, float]
+    noise: float
+    form: str
+
+
+def diagnose(predictor: Predictor) -> Diagnostics:
+    """Measure a predictor on its own evaluations, each left out in turn."""
+    gp, form = predictor.gp, predictor.form
+    mean, variance = gp.leave_one_out()
+    score = (gp.warp.forward(gp.utilities) - mean) / np.sqrt(variance)
+    predicted, _ = gp.warp.back(mean, variance)
+    error = float(np.mean((gp.utilities - predicted) ** 2))
+    spread = float(np.var(gp.utilities))
+    _, slope = gp.warp.back(gp.warp.forward(gp.utilities), np.zeros(len(score)))
+    return Diagnostics(
+        error=math.sqrt(error),
+        r2=1 - error / spread if spread > 0 else math.nan,
+        coverage=float(np.mean(np.abs(score) < 1.96)),
+        widening=max(1.0, float(np.sqrt(np.mean(score**2)))),
+        scales=_scales(gp),
+        noise=math.sqrt(gp.noise) * float(np.median(slope)),
+        form=f"SW_{form.p}, rho {form.rho:g}, label weight {1 - form.eta:g}"
+        + (", heavy tail" if gp.warp.curved else ""),
+    )
+
+
+def _scales(gp: GaussianProcess) -> dict[str, float]:
+    """Share of each term of the kernel in the prior variance."""
+    terms = gp.kernel.kernels if isinstance(gp.kernel, Sum) else (gp.kernel,)
+    variances = [float(term.diagonal(gp.inputs).mean()) for term in terms]
+    return {term.label: v / sum(variances) for term, v in zip(terms, variances, strict=True)}
