@@ -89,9 +89,7 @@ def test_all_coalitions_evaluated_give_the_exact_values(game):
 @pytest.mark.parametrize("n", [2, 6])
 def test_leave_one_out_is_exact_after_n_plus_one_evaluations(n):
     utility = wild(make_owners(n))
-    valuation = dupre.value(
-        utility.owners, utility, budget=1000, semivalue=dupre.leave_one_out
-    )
+    valuation = dupre.value(utility.owners, utility, budget=1000, semivalue=dupre.leave_one_out)
     everyone = utility.owners.names
     without = [tuple(x for x in everyone if x != name) for name in everyone]
     expected = [utility.table[everyone] - utility.table[rest] for rest in without]
@@ -102,19 +100,16 @@ def test_leave_one_out_is_exact_after_n_plus_one_evaluations(n):
 
 @pytest.mark.parametrize("game", [smooth, wild])
 @pytest.mark.parametrize("n", [2, 3, 6])
-@pytest.mark.parametrize(
-    "budget",
-    [lambda n: 1, lambda n: 2, lambda n: n, lambda n: n + 1, lambda n: 2**n - 1, lambda n: 2**n + 9],
-    ids=["1", "2", "n", "n+1", "2^n-1", "2^n+9"],
-)
+@pytest.mark.parametrize("budget", ["1", "2", "n", "n + 1", "2**n - 1", "2**n + 9"])
 def test_no_more_than_the_budget_and_nothing_twice(game, n, budget):
+    number = {"1": 1, "2": 2, "n": n, "n + 1": n + 1, "2**n - 1": 2**n - 1, "2**n + 9": 2**n + 9}
     utility = game(make_owners(n))
-    valuation = dupre.value(utility.owners, utility, budget=budget(n))
-    assert len(utility.asked) == len(set(utility.asked)) == min(budget(n), 2**n - 1)
-    assert valuation.evaluated == len(utility.asked)
+    valuation = dupre.value(utility.owners, utility, budget=number[budget])
+    expected = min(number[budget], 2**n - 1)
+    assert len(utility.asked) == len(set(utility.asked)) == valuation.evaluated == expected
     assert np.all(np.isfinite(valuation.mean))
     assert np.all(np.isfinite(valuation.covariance))
-    assert valuation.exact == (budget(n) >= 2**n - 1)
+    assert valuation.exact == (expected == 2**n - 1)
     assert np.all(valuation.std > 0) or valuation.exact
     assert str(valuation)
 
@@ -222,9 +217,9 @@ def test_values_depend_on_what_was_recorded_and_not_on_what_was_asked_on_the_way
 
 def test_ask_and_tell_equals_the_one_call():
     utility = smooth(FIVE)
-    at_once = dupre.value(FIVE, utility, budget=18, seed=3, semivalue=dupre.banzhaf)
+    at_once = dupre.value(FIVE, utility, budget=24, seed=3, semivalue=dupre.banzhaf)
     ours = dupre.Valuer(FIVE, empty=utility(()), seed=3, semivalue=dupre.banzhaf)
-    while left := 18 - len(ours.evaluations):
+    while left := 24 - len(ours.evaluations):
         for members in ours.suggest(min(5, left)):
             ours.record(members, utility(members))
     assert_same(ours.values(), at_once)
@@ -286,17 +281,22 @@ def test_active_batches_reduce_the_variance_of_what_is_in_focus(monkeypatch, foc
     np.testing.assert_array_equal(pick, posterior.inputs.members[np.argmax(reduction)])
 
 
-def test_focus_serves_its_owner_or_pair_at_least_as_well_as_no_focus():
+def test_focus_serves_its_owner_or_pair_better_than_no_focus():
     i, j = 3, 4
 
     def variances(focus):
-        covariance = started(SIX, budget=25, focus=focus)[0].values().covariance
+        """Of owner i and of the difference of i and j, summed over two games."""
+        covariance = 0
+        for game_seed in range(2):
+            utility = smooth(SIX, game_seed)
+            ours = dupre.Valuer(SIX, empty=utility.empty, focus=focus)
+            covariance = covariance + ours.run(utility, budget=25).covariance
         pair = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
         return covariance[i, i], pair
 
     alone, pair = variances(None)
-    assert variances(SIX.names[i])[0] <= alone
-    assert variances((SIX.names[i], SIX.names[j]))[1] <= pair
+    assert variances(SIX.names[i])[0] < alone
+    assert variances((SIX.names[i], SIX.names[j]))[1] < pair
 
 
 @pytest.mark.parametrize(
@@ -373,9 +373,42 @@ def test_a_coalition_has_one_utility():
     ours = dupre.Valuer(FIVE)
     ours.record(("owner01", "owner00"), 0.5)
     ours.record(("owner00", "owner01"), np.float64(0.5))
-    with pytest.raises(InputError, match=r"already has the utility 0\.5.*0\.6"):
+    with pytest.raises(InputError, match=r"already has the utility .*0\.5.*0\.6"):
         ours.record(("owner00", "owner01"), 0.6)
     assert ours.evaluations == {("owner00", "owner01"): 0.5}
+
+
+@pytest.mark.xfail(
+    reason="the repr of a numpy scalar: np.float64(0.5)", raises=AssertionError, strict=True
+)
+def test_a_second_utility_is_refused_with_the_first_as_a_plain_number():
+    ours = dupre.Valuer(FIVE)
+    ours.record(("owner00",), 0.5)
+    with pytest.raises(InputError) as caught:
+        ours.record(("owner00",), 0.6)
+    assert "already has the utility 0.5, got 0.6" in str(caught.value)
+
+
+def test_the_first_design_is_as_long_as_asked(monkeypatch):
+    monkeypatch.setattr(valuer.design, "active_batch", lambda *_: pytest.fail("too early"))
+    for first, length in ((3, 3), (7, 7), (None, 11)):
+        ours = dupre.Valuer(FIVE, first=first)
+        for k in range(length):
+            (members,) = ours.suggest(1)
+            ours.record(members, float(k))
+        with pytest.raises(pytest.fail.Exception, match="too early"):
+            ours.suggest(1)
+
+
+@pytest.mark.xfail(
+    reason="not checked: 0 is taken for the default, -1 and 2.5 fail within suggest()",
+    raises=(pytest.fail.Exception, IndexError, TypeError),
+    strict=True,
+)
+@pytest.mark.parametrize("first", [0, -1, 2.5])
+def test_a_first_design_that_is_no_positive_whole_number_is_refused(first):
+    with pytest.raises(InputError, match="first"):
+        dupre.Valuer(FIVE, first=first).suggest(1)
 
 
 def test_values_need_at_least_one_utility():
@@ -420,9 +453,27 @@ def test_bad_arguments_are_refused_before_anything_is_evaluated(options, message
     assert utility.asked == []
 
 
-def test_what_is_no_owners_or_no_utility_is_refused():
+@pytest.mark.parametrize(
+    "entry",
+    [
+        dupre.Valuer,
+        pytest.param(
+            lambda owners: dupre.value(owners, len, budget=3),
+            marks=pytest.mark.xfail(
+                reason="owners.n is read before owners are checked",
+                raises=AttributeError,
+                strict=True,
+            ),
+        ),
+    ],
+    ids=["Valuer", "value"],
+)
+def test_what_is_no_owners_is_refused(entry):
     with pytest.raises(InputError, match=r"dupre\.Owners"):
-        dupre.Valuer({"a": [1]})
+        entry({"a": [1]})
+
+
+def test_what_is_no_utility_is_refused():
     with pytest.raises(InputError, match="callable"):
         dupre.value(FIVE, 0.5, budget=3)
     with pytest.raises(InputError, match="empty coalition must be a finite number"):
@@ -430,7 +481,7 @@ def test_what_is_no_owners_or_no_utility_is_refused():
 
 
 def test_too_many_owners_are_refused_with_the_limit_and_a_way_out():
-    with pytest.raises(InputError, match="17 owners .* at most 16 .* merge"):
+    with pytest.raises(InputError, match=r"17 owners .* at most 16 .* merge"):
         dupre.Valuer(make_owners(17, rows=2))
 
 
@@ -489,6 +540,20 @@ def test_ctrl_c_keeps_everything_evaluated():
     assert len(utility.asked) == 8
     assert caught.value.valuer.run(utility, budget=16).evaluated == 16
     assert len(utility.asked) == len(set(utility.asked))
+
+
+@pytest.mark.xfail(
+    reason="only an interrupt inside the utility is caught; here all evaluations are lost",
+    raises=KeyboardInterrupt,
+    strict=True,
+)
+def test_ctrl_c_between_evaluations_keeps_everything_evaluated(monkeypatch):
+    utility = smooth(FIVE)
+    monkeypatch.setattr(valuer.predictor, "update", lambda *_, **__: raise_(KeyboardInterrupt))
+    try:
+        dupre.value(FIVE, utility, budget=16)
+    except Interrupted as stop:
+        assert set(stop.valuer.evaluations) == set(utility.asked) != set()
 
 
 @pytest.mark.parametrize("name", FAILURES)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,7 +87,7 @@ def test_rank_ranges_shrink_with_the_covariance_and_with_the_level(uncertain):
         return frame["worst"] - frame["best"]
 
     scales = [100.0, 1.0, 1e-2, 1e-4, 0.0]
-    for wide, narrow in zip(scales[:-1], scales[1:], strict=True):
+    for wide, narrow in pairwise(scales):
         assert np.all(width(narrow) <= width(wide))
     assert np.all(width(1.0, 0.7) <= width(1.0, 0.95))
     assert np.all(width(0.0) == 0)
@@ -122,6 +124,17 @@ def test_a_level_that_is_no_probability_is_refused(uncertain, level):
         uncertain.interval(level)
 
 
+@pytest.mark.xfail(
+    reason="rank_range takes any level: 95 for 95 % makes every rank possible, without a word",
+    raises=pytest.fail.Exception,
+    strict=True,
+)
+@pytest.mark.parametrize("level", [1.0, 95])
+def test_a_level_that_is_no_probability_is_refused_for_ranks_too(uncertain, level):
+    with pytest.raises(InputError, match="between 0 and 1"):
+        uncertain.rank_range(level)
+
+
 def test_std_is_the_root_of_the_diagonal_and_never_nan(uncertain):
     np.testing.assert_allclose(uncertain.std**2, np.diag(uncertain.covariance))
     rounded_below_zero = valuation([1.0, 2.0], -1e-18 * np.eye(2))
@@ -154,7 +167,7 @@ def test_series_and_frames_are_indexed_by_owner(uncertain):
         assert result.index.tolist() == names
     assert uncertain.probability_greater().columns.tolist() == names
     frame = uncertain.to_frame(0.8)
-    assert frame.columns.tolist() == "rows value std low high share best worst".split()
+    assert " ".join(frame.columns) == "rows value std low high share best worst"
     pd.testing.assert_frame_equal(frame[["low", "high"]], uncertain.interval(0.8))
 
 
@@ -186,7 +199,7 @@ def test_str_has_one_aligned_line_per_owner_from_best_to_worst():
 )
 @pytest.mark.parametrize("name", ["two\nlines", "back\rhere", "a\ttab\x1b[31m"])
 def test_names_with_control_characters_do_not_break_the_table(name):
-    header, *lines = table(str(valuation([0.3, 0.1], owners=(name, "other"))))
+    _, *lines = table(str(valuation([0.3, 0.1], owners=(name, "other"))))
     assert len(lines) == 2
     assert all(line.isprintable() for line in lines)
 

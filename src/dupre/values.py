@@ -118,7 +118,7 @@ class Valuation:
     def _table(self) -> list[str]:
         """Owners from most to least valuable, with as many decimals as the intervals deserve."""
         frame = self.to_frame().sort_values("value", ascending=False, kind="stable")
-        size = max(float(self.std.median()), 1e-4 * float(np.abs(self.mean).max()), 1e-12)
+        size = max(float(self.std.median()), 3e-3 * float(np.abs(self.mean).max()), 1e-12)
         places = int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
         header = ("owner", "rows", "value", "95 % interval", "share", "rank")
         cells = [

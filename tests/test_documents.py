@@ -1,0 +1,71 @@
+"""Everything a reader is told to run is run, and prints what the page says it prints."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+
+
+def run(script: str, *arguments: str) -> str:
+    result = subprocess.run(
+        [sys.executable, "-W", "error", script, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert not result.stderr
+    return result.stdout
+
+
+def snippets(page: Path) -> list[tuple[str, str | None]]:
+    """Python blocks of a page with the text block that follows each directly, if one does."""
+    blocks = re.findall(
+        r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", page.read_text(), flags=re.DOTALL
+    )
+    return [(code, output or None) for code, output in blocks]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_snippets_print_what_the_page_shows(page, tmp_path):
+    for code, expected in snippets(page):
+        script = tmp_path / "snippet.py"
+        script.write_text(code)
+        printed = run(str(script))
+        if expected is not None:
+            assert NUMBER.sub("#", printed) == NUMBER.sub("#", expected)
+            numbers = [float(number) for number in NUMBER.findall(expected)]
+            # Other BLAS libraries round otherwise; a stale page is off by far more.
+            assert [float(n) for n in NUMBER.findall(printed)] == pytest.approx(numbers, abs=2e-3)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_files_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", ["ask_tell", "frame_with_categories"])
+def test_examples_run_and_print_a_table(name):
+    assert "95 % interval" in run(f"examples/{name}.py")
+
+
+def test_demo_finds_the_mislabelled_owner_and_is_close_to_exact(tmp_path):
+    figure = tmp_path / "demo.png"
+    printed = run("examples/demo.py", "--figure", str(figure))
+    table = printed.split("\n\n")[2].splitlines()
+    assert table[-1].startswith("Gus (mislabelled)")
+    assert "Trainings saved: 215 of 255" in printed
+    largest = re.search(r"Largest error of a value: (\S+),", printed)
+    assert largest
+    assert float(largest[1]) < 0.02
+    assert figure.read_bytes().startswith(b"\x89PNG")
