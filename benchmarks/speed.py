@@ -79,7 +79,7 @@ def gp_fit() -> None:
     features = Features(members, owners.rows, SketchCache(owners, seed=0))
     warp = straight(utilities, spread=1.0)
     z = warp.forward(utilities)
-    vectors = features.sketch(0.5).astype(np.float64)
+    vectors = features.sketch(0.5, 2)
     kernel = Scaled(SlicedWasserstein())
     start = kernel.at_median(kernel.distances(features, features))
     scale = 1 / np.sqrt(2 * np.exp(start.theta[1]))  # RBF: exp(-d² / (2 scale²))

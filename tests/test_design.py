@@ -65,11 +65,6 @@ def test_beta_shapley_takes_the_sizes_it_weighs_most_first(n):
     assert np.all(large_first[1:] == n - 1)
 
 
-@pytest.mark.xfail(
-    reason="np.isclose has an absolute tolerance of 1e-8, more than these weights differ by",
-    raises=AssertionError,
-    strict=True,
-)
 def test_sizes_of_tiny_but_different_weight_are_not_paired():
     def log_weight(c, n):
         return c * np.log(0.4) + (n - 1 - c) * np.log(0.6)

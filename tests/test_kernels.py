@@ -159,8 +159,8 @@ def test_data_kernel_has_a_zero_distance_and_unit_diagonal(p, rho, features):
 @pytest.mark.parametrize("rho", [0.3, 1.0])
 @pytest.mark.parametrize("eta", [0.4, 1.0])
 def test_data_kernel_is_the_exponential_of_a_power_of_the_distance(rho, eta, features):
-    vectors = features.sketch(eta).astype(np.float64)
-    sw2, sw1 = cdist(vectors, vectors), cdist(vectors, vectors, "cityblock") / np.sqrt(200)
+    of_2, of_1 = features.sketch(eta, 2), features.sketch(eta, 1)
+    sw2, sw1 = cdist(of_2, of_2), cdist(of_1, of_1, "cityblock")
     of_order_2 = SlicedWasserstein(0.7, p=2, rho=rho, eta=eta)(features, features)
     of_order_1 = SlicedWasserstein(0.7, p=1, rho=rho, eta=eta)(features, features)
     np.testing.assert_allclose(of_order_2, np.exp(-0.7 * sw2 ** (2 * rho)), rtol=1e-6)
@@ -292,26 +292,27 @@ def test_a_new_kernel_need_not_state_a_label():
 def test_features_look_each_vector_up_once():
     asked = []
 
-    def vectors(eta, members):
-        asked.append((eta, len(members)))
-        return np.ones((len(members), 2), dtype=np.float32)
+    def vectors(eta, p, members):
+        asked.append((eta, p, len(members)))
+        return np.ones((len(members), 2))
 
     features = Features(all_coalitions(3), np.ones(3, dtype=np.int64), vectors)
-    features.sketch(0.5), features.sketch(0.5), features[2:5].sketch(0.5), features.sketch(1.0)
-    assert asked == [(0.5, 7), (1.0, 7)]
+    features.sketch(0.5, 2), features.sketch(0.5, 2), features[2:5].sketch(0.5, 2)
+    features.sketch(1.0, 2), features.sketch(0.5, 1)
+    assert asked == [(0.5, 2, 7), (1.0, 2, 7), (0.5, 1, 7)]
 
 
 def test_a_part_of_the_features_has_the_vectors_of_its_coalitions(features):
-    whole = features.sketch(0.5)
+    whole = features.sketch(0.5, 2)
     some = np.array([4, 0, 4, 9])
     np.testing.assert_array_equal(features[some].members, features.members[some])
-    np.testing.assert_array_equal(features[some].sketch(0.5), whole[some])
+    np.testing.assert_array_equal(features[some].sketch(0.5, 2), whole[some])
 
 
 def test_squared_euclidean_matches_scipy_and_is_zero_exactly_on_equal_rows():
     rng = np.random.default_rng(0)
-    x = rng.normal(100.0, 1.0, size=(20, 30)).astype(np.float32)
-    y = np.concatenate([x[:5], rng.normal(100.0, 1.0, size=(6, 30)).astype(np.float32)])
+    x = rng.normal(100.0, 1.0, size=(20, 30))
+    y = np.concatenate([x[:5], rng.normal(100.0, 1.0, size=(6, 30))])
     found = squared_euclidean(x, y)
     np.testing.assert_allclose(found, cdist(x, y, "sqeuclidean"), rtol=1e-8, atol=1e-7)
     np.testing.assert_array_equal(np.diag(found[:5, :5]), 0)

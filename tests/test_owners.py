@@ -41,7 +41,7 @@ def encoded(X):
 
 
 def vectors(owners, eta=0.5, resolution=COARSE):
-    return SketchCache(owners, seed=0, resolution=resolution)(eta, all_coalitions(owners.n))
+    return SketchCache(owners, seed=0, resolution=resolution)(eta, 2, all_coalitions(owners.n))
 
 
 def pairwise(rows):

@@ -16,6 +16,7 @@ from dupre.coalitions import all_coalitions
 from dupre.owners import Owners
 from dupre.sketch import (
     BLOCK,
+    MAX_AXES,
     Resolution,
     SketchCache,
     classical_scaling,
@@ -27,6 +28,18 @@ from dupre.sketch import (
 )
 
 COARSE = Resolution(directions=12, levels=20, thresholds=64)
+
+
+def raw(owners, *, seed, resolution=None):
+    """callable(eta, members) -> uncompressed sketch vectors."""
+    resolution = resolution or Resolution()
+    features, labels = project(owners, seed=seed, resolution=resolution)
+
+    def vectors(eta, members):
+        projected = eta * features + (1 - eta) * labels
+        return count(projected, owners.owner, resolution=resolution)(members)
+
+    return vectors
 
 
 def skewed_owners(X, y, n=4):
@@ -165,16 +178,16 @@ def test_directions_follow_the_seed():
 @pytest.mark.parametrize("p", [1, 2])
 def test_vectors_measure_sliced_wasserstein_within_three_percent(load, p):
     owners = skewed_owners(*load(return_X_y=True))
-    cache, members = SketchCache(owners, seed=0), np.eye(4, dtype=bool)
-    vectors = cache(0.5, members)
+    members = np.eye(4, dtype=bool)
+    vectors = raw(owners, seed=0)(0.5, members)
     for i, j in combinations(range(4), 2):
-        expected = exact(owners, members[i], members[j], eta=0.5, p=p, resolution=cache.resolution)
+        expected = exact(owners, members[i], members[j], eta=0.5, p=p, resolution=Resolution())
         assert norm(vectors[i], vectors[j], p) == pytest.approx(expected, rel=0.03)
 
 
 def relative_errors(owners, resolution, *, p):
     members = all_coalitions(4)
-    vectors = SketchCache(owners, seed=0, resolution=resolution)(0.5, members)
+    vectors = raw(owners, seed=0, resolution=resolution)(0.5, members)
     pairs = [(0, 1), (0, 7), (1, 5), (2, 14), (4, 9), (10, 12)]
     errors = []
     for i, j in pairs:
@@ -215,7 +228,7 @@ def test_the_sketch_is_exact_when_levels_are_a_multiple_of_the_sizes(p, task, et
     owners = Owners.from_arrays(rng.normal(size=(11, 2)), y, owner, task=task)
     resolution = Resolution(directions=15, levels=2 * 3 * 5 * 8 * 9 * 11, thresholds=11)
     members = all_coalitions(3)
-    vectors = SketchCache(owners, seed=0, resolution=resolution)(eta, members)
+    vectors = raw(owners, seed=0, resolution=resolution)(eta, members)
     for i, j in combinations(range(7), 2):
         expected = exact(owners, members[i], members[j], eta=eta, p=p, resolution=resolution)
         assert norm(vectors[i], vectors[j], p) == pytest.approx(expected, rel=1e-5)
@@ -262,7 +275,7 @@ def test_thresholds_are_as_fine_for_a_small_owner_as_for_a_large_one():
 def sketched(request):
     """callable(owners) -> cache, with fewer and with more thresholds than rows."""
     resolution = Resolution(directions=10, levels=30, thresholds=request.param)
-    return lambda owners: SketchCache(owners, seed=0, resolution=resolution)
+    return lambda owners: raw(owners, seed=0, resolution=resolution)
 
 
 every_task_and_eta = pytest.mark.parametrize(
@@ -297,7 +310,7 @@ def test_the_order_of_rows_does_not_matter(sketched, task, eta):
 @given(st.integers(0, 10**6), st.sampled_from(["regression", "classification"]))
 def test_vectors_obey_the_triangle_inequality_and_separate_no_coalition_from_itself(seed, task):
     owners = random_owners(seed, task=task)
-    cache = SketchCache(owners, seed=seed, resolution=COARSE)
+    cache = raw(owners, seed=seed, resolution=COARSE)
     vectors = cache(0.5, all_coalitions(4)).astype(np.float64)
     for metric in ("euclidean", "cityblock"):
         d = cdist(vectors, vectors, metric)
@@ -316,7 +329,7 @@ def test_any_number_of_classes_can_be_sketched(classes):
     owners = Owners.from_arrays(X, y, np.repeat([0, 1, 2, 3], 10))
     coordinates = label_coordinates(owners, seed=0, resolution=COARSE)
     assert coordinates.shape == (40, classes - 1)
-    vectors = SketchCache(owners, seed=0, resolution=COARSE)(0.5, all_coalitions(4))
+    vectors = raw(owners, seed=0, resolution=COARSE)(0.5, all_coalitions(4))
     assert np.isfinite(vectors).all()
     assert len(np.unique(vectors, axis=0)) == 15
 
@@ -324,7 +337,7 @@ def test_any_number_of_classes_can_be_sketched(classes):
 def test_a_class_held_by_a_single_owner_can_be_sketched():
     X, y = load_iris(return_X_y=True)
     owners = Owners.from_arrays(X, y, y)
-    vectors = SketchCache(owners, seed=0, resolution=COARSE)(0.5, np.eye(3, dtype=bool))
+    vectors = raw(owners, seed=0, resolution=COARSE)(0.5, np.eye(3, dtype=bool))
     gap = cdist(vectors, vectors)
     assert (gap[~np.eye(3, dtype=bool)] > 0.1).all()
 
@@ -369,7 +382,7 @@ def test_the_unit_of_a_regression_target_does_not_matter(scale):
     scaled = Owners.from_arrays(owners.X, scale * owners.y + 7, names, task="regression")
     members = all_coalitions(4)
     expected, found = (
-        SketchCache(each, seed=0, resolution=COARSE)(0.5, members) for each in (owners, scaled)
+        raw(each, seed=0, resolution=COARSE)(0.5, members) for each in (owners, scaled)
     )
     np.testing.assert_allclose(cdist(found, found), cdist(expected, expected), atol=1e-5)
 
@@ -387,9 +400,7 @@ def test_labels_are_ignored_at_eta_one_and_only_there(task):
     owners = random_owners(3, task=task)
     y = np.random.default_rng(0).permutation(owners.y)
     relabelled = Owners.from_arrays(owners.X, y, owners.owner, task=task)
-    straight, found = (
-        SketchCache(each, seed=0, resolution=COARSE) for each in (owners, relabelled)
-    )
+    straight, found = (raw(each, seed=0, resolution=COARSE) for each in (owners, relabelled))
     members = all_coalitions(4)
     np.testing.assert_array_equal(found(1.0, members), straight(1.0, members))
     assert not np.allclose(found(0.5, members), straight(0.5, members), atol=1e-3)
@@ -412,25 +423,54 @@ def test_the_cache_gives_each_coalition_its_vector_whatever_is_asked_before(requ
     owners = random_owners(1, n=5)
     members = all_coalitions(5)
     fresh = {
-        eta: SketchCache(owners, seed=0, resolution=COARSE)(eta, members) for eta in (0.4, 1.0)
+        eta: SketchCache(owners, seed=0, resolution=COARSE)(eta, 2, members) for eta in (0.4, 1.0)
     }
     cache = SketchCache(owners, seed=0, resolution=COARSE)
     for eta, asked in requests:
-        np.testing.assert_array_equal(cache(eta, members[asked]), fresh[eta][asked])
+        np.testing.assert_array_equal(cache(eta, 2, members[asked]), fresh[eta][asked])
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_diabetes])
+@pytest.mark.parametrize("n", [6, 11])
+def test_principal_axes_keep_distances_to_a_few_percent(load, n):
+    X, y = load(return_X_y=True)
+    owners = Owners.from_arrays(X, y, np.random.default_rng(0).integers(n, size=len(y)))
+    members = np.random.default_rng(1).random((200, n)) < 0.5
+    members = members[members.any(axis=1)]
+    full = raw(owners, seed=0)(0.5, members).astype(np.float64)
+    short = SketchCache(owners, seed=0)(0.5, 2, members)
+    assert short.shape[1] <= MAX_AXES
+    far = cdist(full, full) > 0
+    ratio = cdist(short, short)[far] / cdist(full, full)[far]
+    assert np.all(ratio < 1 + 1e-6)
+    assert np.median(ratio) > 0.9
+    assert np.std(ratio) < 0.04
+
+
+def test_vectors_of_order_one_have_sliced_wasserstein_of_order_one_as_their_distance():
+    owners, members = random_owners(3), all_coalitions(4)
+    full = raw(owners, seed=0, resolution=COARSE)(0.5, members).astype(np.float64)
+    vectors = SketchCache(owners, seed=0, resolution=COARSE)(0.5, 1, members)
+    quantiles = full * np.sqrt(12 * 20)
+    np.testing.assert_allclose(
+        cdist(vectors, vectors, "cityblock"),
+        cdist(quantiles, quantiles, "cityblock") / (12 * 20),
+        rtol=1e-6,
+    )
 
 
 def test_blocks_do_not_change_vectors():
     owners = random_owners(2, n=8)
     members = all_coalitions(8)
     assert len(members) > 3 * BLOCK
-    together = SketchCache(owners, seed=0, resolution=COARSE)(0.5, members)
-    sketch = SketchCache(owners, seed=0, resolution=COARSE)
+    together = raw(owners, seed=0, resolution=COARSE)(0.5, members)
+    sketch = raw(owners, seed=0, resolution=COARSE)
     alone = np.concatenate([sketch(0.5, one[None]) for one in members[::17]])
     np.testing.assert_array_equal(together[::17], alone)
 
 
 def test_vectors_are_float32_of_directions_times_levels():
-    vectors = SketchCache(random_owners(0), seed=0, resolution=COARSE)(0.5, all_coalitions(4))
+    vectors = raw(random_owners(0), seed=0, resolution=COARSE)(0.5, all_coalitions(4))
     assert vectors.dtype == np.float32
     assert vectors.shape == (15, 12 * 20)
 
@@ -438,14 +478,14 @@ def test_vectors_are_float32_of_directions_times_levels():
 def test_the_seed_sets_the_directions():
     owners, members = random_owners(0), all_coalitions(4)
     first, again, other = (
-        SketchCache(owners, seed=seed, resolution=COARSE)(0.5, members) for seed in (0, 0, 1)
+        raw(owners, seed=seed, resolution=COARSE)(0.5, members) for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
 
 
 def test_the_empty_coalition_has_no_vector():
-    cache = SketchCache(random_owners(0), seed=0, resolution=COARSE)
+    cache = raw(random_owners(0), seed=0, resolution=COARSE)
     members = all_coalitions(4)
     members[3] = False
     with pytest.raises(AssertionError, match="empty coalition"):

@@ -99,11 +99,6 @@ def test_rank_ranges_are_the_ranks_when_nothing_is_uncertain():
     assert frame["worst"].tolist() == [3, 2, 4, 2]
 
 
-@pytest.mark.xfail(
-    reason="at a level of 1/2 or less an owner counts as above itself and above its betters",
-    raises=AssertionError,
-    strict=True,
-)
 @pytest.mark.parametrize("level", [0.5, 0.2])
 def test_the_best_rank_is_never_worse_than_the_worst_at_any_level(uncertain, level):
     frame = uncertain.to_frame(level)
@@ -124,11 +119,6 @@ def test_a_level_that_is_no_probability_is_refused(uncertain, level):
         uncertain.interval(level)
 
 
-@pytest.mark.xfail(
-    reason="rank_range takes any level: 95 for 95 % makes every rank possible, without a word",
-    raises=pytest.fail.Exception,
-    strict=True,
-)
 @pytest.mark.parametrize("level", [1.0, 95])
 def test_a_level_that_is_no_probability_is_refused_for_ranks_too(uncertain, level):
     with pytest.raises(InputError, match="between 0 and 1"):
@@ -194,9 +184,6 @@ def test_str_has_one_aligned_line_per_owner_from_best_to_worst():
             assert line[end : end + 2] == "  "
 
 
-@pytest.mark.xfail(
-    reason="a name is printed as it is, line breaks included", raises=AssertionError, strict=True
-)
 @pytest.mark.parametrize("name", ["two\nlines", "back\rhere", "a\ttab\x1b[31m"])
 def test_names_with_control_characters_do_not_break_the_table(name):
     _, *lines = table(str(valuation([0.3, 0.1], owners=(name, "other"))))

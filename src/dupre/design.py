@@ -36,7 +36,7 @@ def first_design(semivalue: Semivalue, n: int, count: int, rng: np.random.Genera
             break
         needed = min(count - len(design), comb(n, size))
         rows = sample_of_size(n, size, needed, rng)
-        if np.isclose(weight[size], weight[n - size]):
+        if np.isclose(weight[size], weight[n - size], rtol=1e-9, atol=0.0):
             rows = np.stack([rows, ~rows], axis=1).reshape(-1, n)
         add(rows)
     return np.array(list(design.values()))[:count]

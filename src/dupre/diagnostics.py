@@ -29,6 +29,8 @@ class Diagnostics:
         scales: share of prior variance of each kernel term: which similarity mattered.
         noise: standard deviation of a utility around the process, in units of utility.
         form: the chosen p, rho, eta and warp, in words.
+        strays: evaluations set aside because they bent the predictions of the others; they count
+            in the values, and the chance of more is part of the intervals.
     """
 
     error: float
@@ -38,13 +40,14 @@ class Diagnostics:
     scales: Mapping[str, float]
     noise: float
     form: str
+    strays: int = 0
 
 
 def diagnose(predictor: Predictor) -> Diagnostics:
     """Measure a predictor on its own evaluations, each left out in turn."""
     gp, form = predictor.gp, predictor.form
     mean, variance = gp.leave_one_out()
-    score = (gp.warp.forward(gp.utilities) - mean) / np.sqrt(variance)
+    score = gp.leave_one_out_score()
     predicted, _ = gp.warp.back(mean, variance)
     error = float(np.mean((gp.utilities - predicted) ** 2))
     spread = float(np.var(gp.utilities))
@@ -58,6 +61,7 @@ def diagnose(predictor: Predictor) -> Diagnostics:
         noise=math.sqrt(gp.noise) * float(np.median(slope)),
         form=f"SW_{form.p}, rho {form.rho:g}, label weight {1 - form.eta:g}"
         + (", heavy tail" if gp.warp.curved else ""),
+        strays=len(predictor.strays),
     )
 
 

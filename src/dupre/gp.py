@@ -76,6 +76,11 @@ class GaussianProcess:
         z = self.warp.forward(self.utilities)
         return z - self.alpha / precision, 1 / precision
 
+    def leave_one_out_score(self) -> Floats:
+        """Each z minus its prediction from all others, in standard deviations, (a,)."""
+        mean, variance = self.leave_one_out()
+        return np.asarray((self.warp.forward(self.utilities) - mean) / np.sqrt(variance))
+
     def posterior(self, inputs: Features, W: Floats) -> Posterior:
         """Prediction of b further coalitions and of the functionals W, (f, b), of them."""
         explained = solve_triangular(

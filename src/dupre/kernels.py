@@ -21,7 +21,6 @@ from operator import add, mul
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from dupre.errors import InputError
@@ -35,30 +34,29 @@ class Features:
     Attributes:
         members: who is in, (m, n).
         rows: rows of each owner, (n,).
-        vectors: callable(eta, members) -> sketch vectors, (m, d); only data kernels need it.
+        vectors: callable(eta, p, members) -> vectors, (m, d), whose distance in the p-norm is
+            SW_p under label weight eta; only data kernels need it.
     """
 
     members: Members
     rows: Ints
-    vectors: Callable[[float, Members], NDArray[np.float32]] | None = field(
-        default=None, repr=False
-    )
-    _known: dict[float, NDArray[np.float32]] = field(default_factory=dict, repr=False)
+    vectors: Callable[[float, int, Members], Floats] | None = field(default=None, repr=False)
+    _known: dict[tuple[float, int], Floats] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.members)
 
     def __getitem__(self, index: slice | Ints) -> Features:
-        known = {eta: vectors[index] for eta, vectors in self._known.items()}
+        known = {key: vectors[index] for key, vectors in self._known.items()}
         return replace(self, members=self.members[index], _known=known)
 
-    def sketch(self, eta: float) -> NDArray[np.float32]:
-        """Sketch vectors under label weight eta, (m, d), looked up once."""
-        if eta not in self._known:
+    def sketch(self, eta: float, p: int) -> Floats:
+        """Vectors under label weight eta, (m, d), looked up once."""
+        if (eta, p) not in self._known:
             if self.vectors is None:
                 raise InputError("a sliced Wasserstein kernel needs features with sketch vectors")
-            self._known[eta] = self.vectors(eta, self.members)
-        return self._known[eta]
+            self._known[eta, p] = self.vectors(eta, p, self.members)
+        return self._known[eta, p]
 
 
 class Kernel(ABC):
@@ -180,11 +178,8 @@ class SlicedWasserstein(Exponential):
             raise InputError(f"eta must lie in (0, 1], got {self.eta}")
 
     def distance(self, a: Features, b: Features) -> Floats:
-        x, y = a.sketch(self.eta), b.sketch(self.eta)
-        if self.p == 2:
-            distance = squared_euclidean(x, y)
-        else:  # vectors are scaled so that their 2-norm is SW_2; SW_1 is the mean of |q_A - q_B|
-            distance = cdist(x, y, "cityblock") / np.sqrt(x.shape[1])
+        x, y = a.sketch(self.eta, self.p), b.sketch(self.eta, self.p)
+        distance = squared_euclidean(x, y) if self.p == 2 else cdist(x, y, "cityblock")
         return np.where(distance > 0, distance**self.rho, 0.0)
 
 
@@ -350,12 +345,11 @@ class Product(_Composed):
         return reduce(mul, [kernel.diagonal(a) for kernel in self.kernels])
 
 
-def squared_euclidean(x: NDArray[np.floating], y: NDArray[np.floating]) -> Floats:
+def squared_euclidean(x: Floats, y: Floats) -> Floats:
     """Squared distances of the rows of x, (ma, d), and y, (mb, d), by one matrix product.
 
     What cancellation leaves between equal rows is set to exactly zero.
     """
-    x, y = x.astype(np.float64), y.astype(np.float64)
     xx, yy = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
     squared = x @ y.T
     squared *= -2.0

@@ -1,29 +1,49 @@
-"""The predictor of utilities: which form of Gaussian process, and when to reconsider it.
+"""The predictor of utilities: which form of Gaussian process, fitted to which evaluations.
 
-The form is the kernel's p, rho and eta and the warp of the utilities, chosen by evidence (DUPRE
-Sec. 3) one at a time around the last choice: a full grid would cost more than it finds.
+The form is the warp of the utilities and the kernel's eta, rho and p, chosen by evidence (DUPRE
+Sec. 3) one after the other: a full grid would cost more than it finds.
+
+An evaluation far from what all others make of it is real, counts in the values as it is, and says
+that more of its kind may come, but must not bend the predictions: it is set aside as a stray when
+the evidence without it, plus what a broad distribution gives to a stray, is higher than with it.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from dupre.gp import GaussianProcess, fit, relative_theta
 from dupre.kernels import Features, Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
-from dupre.typing import Floats
-from dupre.warp import Warp, curved, straight
+from dupre.typing import Floats, Ints
+from dupre.warp import Warp, curved, robust_scale, straight
+
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "curved": (False, True),
+    "eta": (0.5, 0.2, 0.8),
+    "rho": (1.0, 0.5),
+    "p": (2, 1),
+}
+"""What is chosen, in this order; the first of each is where the search starts."""
+
+STRAY_SCORE = 4.0
+"""Leave-one-out score beyond which an evaluation may be a stray."""
+
+STRAY_CHANCE = 0.01
+"""Belief that an evaluation is a stray, before seeing it; at most a tenth of them can be."""
 
 
 @dataclass(frozen=True)
 class Form:
     """What is chosen rather than learned by gradient."""
 
-    p: int = 2
-    rho: float = 1.0
-    eta: float = 0.5
     curved: bool = False
+    eta: float = 0.5
+    rho: float = 1.0
+    p: int = 2
 
     def kernel(self) -> Kernel:
         """Data x size + membership + linear, each with a scale of its own.
@@ -39,15 +59,6 @@ class Form:
         bent = curved(utilities) if self.curved else None
         return bent or straight(utilities, spread=spread)
 
-    def neighbours(self) -> list[Form]:
-        """Forms that differ in one choice."""
-        return [
-            replace(self, curved=not self.curved),
-            *(replace(self, eta=eta) for eta in (0.2, 0.5, 0.8) if eta != self.eta),
-            replace(self, rho=0.5 if self.rho == 1.0 else 1.0),
-            replace(self, p=3 - self.p),
-        ]
-
 
 @dataclass(frozen=True)
 class Predictor:
@@ -55,17 +66,18 @@ class Predictor:
 
     Attributes:
         form: the chosen form.
-        gp: fitted to all evaluations.
-        chosen_at: number of evaluations when the form was last reconsidered.
+        gp: fitted to all evaluations but the strays.
+        strays: indices of the evaluations set aside.
+        stray_variance: what the chance of further strays adds to the variance of a utility.
     """
 
     form: Form
     gp: GaussianProcess
-    chosen_at: int
+    strays: Ints
+    stray_variance: float
 
 
-def update(
-    earlier: Predictor | None,
+def learn(
     inputs: Features,
     utilities: Floats,
     *,
@@ -73,13 +85,9 @@ def update(
     choose_p: bool,
     rng: np.random.Generator,
 ) -> Predictor:
-    """Fit to these evaluations, starting from an earlier predictor.
-
-    The form is reconsidered when there are half as many evaluations again as at the last time, so
-    the cost of choosing stays a constant factor of the cost of fitting.
+    """The predictor of these evaluations, a function of nothing but its arguments.
 
     Args:
-        earlier: the predictor of fewer evaluations, or None.
         inputs: the evaluated coalitions.
         utilities: theirs, (a,).
         spread: scale of the utilities in case those evaluated do not differ.
@@ -87,30 +95,41 @@ def update(
         rng: of the starts.
     """
 
-    def fitted(form: Form, starts: int, near: Floats | None) -> GaussianProcess:
-        return fit(
-            form.kernel(),
-            inputs,
-            utilities,
-            warp=form.warp(utilities, spread),
-            starts=starts,
-            rng=rng,
-            near=near,
-        )
+    def fitted(form: Form, index: Ints, near: Floats | None) -> GaussianProcess:
+        u = utilities[index]
+        starts = 1 if near is not None else 2
+        warp = form.warp(u, spread)
+        return fit(form.kernel(), inputs[index], u, warp=warp, starts=starts, rng=rng, near=near)
 
-    if earlier is not None:
-        form, chosen_at = earlier.form, earlier.chosen_at
-        gp = fitted(form, 1, relative_theta(earlier.gp))
-    else:
-        form, chosen_at = Form(), 0
-        gp = fitted(form, 4, None)
-    if len(utilities) >= 1.5 * chosen_at:
-        near = relative_theta(gp)
-        for other in form.neighbours():
-            if other.p == 1 and not choose_p:
-                continue
-            candidate = fitted(other, 1, near)
+    kept = np.arange(len(utilities))
+    form = Form()
+    gp = fitted(form, kept, None)
+    for choice, options in CHOICES.items():
+        for option in options[1:] if choice != "p" or choose_p else ():
+            other = replace(form, **{choice: option})
+            candidate = fitted(other, kept, relative_theta(gp))
             if candidate.evidence > gp.evidence:
                 form, gp = other, candidate
-        chosen_at = len(utilities)
-    return Predictor(form, gp, chosen_at)
+    centre, width = float(np.median(utilities)), robust_scale(utilities)
+    while len(kept) > 0.9 * len(utilities) and width > 0:
+        score = gp.leave_one_out_score()
+        worst = int(np.argmax(np.abs(score)))
+        if abs(score[worst]) < STRAY_SCORE:
+            break
+        rest = np.delete(kept, worst)
+        candidate = fitted(form, rest, relative_theta(gp))
+        distance = (utilities[kept[worst]] - centre) / width
+        as_stray = math.log(STRAY_CHANCE / (math.pi * width * (1 + distance**2)))  # Cauchy
+        if candidate.evidence + as_stray <= gp.evidence:
+            break
+        kept, gp = rest, candidate
+    strays = np.setdiff1d(np.arange(len(utilities)), kept)
+    return Predictor(form, gp, strays, _stray_variance(gp, inputs[strays], utilities[strays]))
+
+
+def _stray_variance(gp: GaussianProcess, strays: Features, utilities: Floats) -> float:
+    """Mean over all evaluations of the squared distance of strays from their prediction."""
+    if not len(strays):
+        return 0.0
+    predicted = gp.posterior(strays, np.zeros((0, len(strays)))).mean
+    return float(np.sum((utilities - predicted) ** 2)) / (len(gp.utilities) + len(strays))

@@ -42,7 +42,7 @@ Focus = str | tuple[str, str] | None
 class Valuer:
     """Values of data owners from utilities evaluated elsewhere.
 
-    Suggestions and values depend on what has been recorded and on `seed` alone.
+    Suggestions and values depend on what has been recorded and on `seed`, on nothing else.
 
     Args:
         owners: at least 2, at most 16.
@@ -66,7 +66,10 @@ class Valuer:
         seed: int = 0,
     ):
         if not isinstance(owners, Owners):
-            raise InputError(f"expected dupre.Owners, got {type(owners).__name__}")
+            raise InputError(
+                f"expected dupre.Owners, got {type(owners).__name__}; "
+                "build them with Owners.from_arrays, from_frame or from_mapping"
+            )
         if owners.n > MAX_OWNERS:
             raise InputError(
                 f"{owners.n} owners have 2^{owners.n} - 1 coalitions; at most {MAX_OWNERS} owners "
@@ -75,8 +78,8 @@ class Valuer:
         self.owners = owners
         self.semivalue = _checked_semivalue(semivalue)
         self.empty = _finite(empty, "the utility of the empty coalition")
-        self.seed = seed
-        self.first = first or 2 * owners.n + 1
+        self.seed = _whole(seed, "seed", least=0)
+        self.first = 2 * owners.n + 1 if first is None else _whole(first, "first", least=1)
         self._weights = estimators.exact(semivalue, owners.n)
         self._functionals = _focused(self._weights.W, owners.names, focus)
         self._universe = Features(
@@ -85,7 +88,6 @@ class Valuer:
         self._position = {key: i for i, key in enumerate(keys(self._weights.members))}
         self._utilities = np.full(len(self._weights.members), np.nan)
         self._warnings: Counter[str] = Counter()
-        self._predictor: Predictor | None = None
 
     @property
     def evaluations(self) -> dict[tuple[str, ...], float]:
@@ -107,7 +109,7 @@ class Valuer:
         known = self._utilities[position]
         if not np.isnan(known) and known != number:
             raise InputError(
-                f"{_shown(names)} already has the utility {known!r}, got {number!r}; "
+                f"{_shown(names)} already has the utility {float(known)!r}, got {number!r}; "
                 "a coalition has one utility: record the mean of repeated trainings"
             )
         self._utilities[position] = number
@@ -118,12 +120,10 @@ class Valuer:
         First the heaviest coalitions of the semivalue, then those that most reduce the variance
         of the values. Asking again without recording gives the same answer.
         """
-        if k < 1:
-            raise InputError(f"expected to suggest at least 1 coalition, got {k}")
+        k = _whole(k, "the number of coalitions to suggest", least=1)
         picks = self._open if k >= self._open.size else self._first_design(k)
         if not picks.size and self._open.size:
-            self._predictor = self._updated_predictor()
-            posterior = self._posterior(self._predictor.gp, self._functionals)
+            posterior = self._posterior(self._learned().gp, self._functionals)
             picks = self._open[design.active_batch(posterior, self._candidates(), k)]
         return [self._names(i) for i in picks]
 
@@ -137,13 +137,15 @@ class Valuer:
         covariance = np.zeros((self.owners.n, self.owners.n))
         grand, diagnostics = float(self._utilities[-1]), None
         if self._open.size:
-            predictor = self._updated_predictor()
+            predictor = self._learned()
             diagnostics = diagnose(predictor)
             posterior = self._posterior(predictor.gp, W)
             mean = mean + posterior.W @ posterior.mean
             covariance = posterior.functional_covariance() * diagnostics.widening**2
-            if not self._recorded[-1]:
-                grand = float(posterior.mean[-1])
+            covariance += predictor.stray_variance * posterior.W @ posterior.W.T
+        if not self._recorded[-1]:
+            alone = self._universe[-1:]
+            grand = float(self._learned().gp.posterior(alone, np.zeros((0, 1))).mean[0])
         return Valuation(
             owners=self.owners.names,
             rows=self.owners.rows,
@@ -165,15 +167,20 @@ class Valuer:
                 stays: mend the cause and call run again.
             Interrupted: Ctrl-C; the same holds.
         """
-        _check_budget(budget)
-        while (left := budget - int(self._recorded.sum())) > 0:
-            everything = left >= self._open.size  # no choice left to make
-            suggested = self.suggest(left if everything else min(self.owners.n, left))
-            if not suggested:
-                break
-            for members in suggested:
-                self._evaluate(utility, members)
-        return self.values()
+        budget = _whole(budget, "budget", least=1)
+        try:
+            while (left := budget - int(self._recorded.sum())) > 0:
+                everything = left >= self._open.size  # no choice left to make
+                suggested = self.suggest(left if everything else min(self.owners.n, left))
+                if not suggested:
+                    break
+                for members in suggested:
+                    self._evaluate(utility, members)
+            return self.values()
+        except KeyboardInterrupt as stop:
+            raise Interrupted(
+                f"stopped; {self._kept()}: continue with valuer.run(utility, budget=...)", self
+            ) from stop
 
     @property
     def _recorded(self) -> Members:
@@ -194,11 +201,14 @@ class Valuer:
         positions = np.array([self._position[key] for key in keys(rows)])
         return np.asarray(positions[~self._recorded[positions]][:k])
 
-    def _updated_predictor(self) -> Predictor:
+    def _kept(self) -> str:
+        done = int(self._recorded.sum())
+        return f"the {done} evaluations recorded are kept in the exception's .valuer"
+
+    def _learned(self) -> Predictor:
         recorded = np.flatnonzero(self._recorded)
         utilities = self._utilities[recorded]
-        return predictor.update(
-            self._predictor,
+        return predictor.learn(
             self._universe[recorded],
             utilities,
             spread=float(np.abs(utilities - self.empty).max()) or 1.0,
@@ -220,17 +230,12 @@ class Valuer:
 
     def _evaluate(self, utility: Utility, members: tuple[str, ...]) -> None:
         """Record one evaluation of the user's utility, or raise with everything kept."""
-        done = f"{int(self._recorded.sum())} earlier evaluations are kept in this exception's"
         try:
             number, raised = _number_from(utility, members)
-        except KeyboardInterrupt as stop:
-            raise Interrupted(
-                f"stopped; the {done} .valuer: continue with valuer.run(utility, budget=...)", self
-            ) from stop
         except Exception as cause:
             raise EvaluationError(
-                f"evaluating {_shown(members)} failed: {type(cause).__name__}: {cause}. The {done} "
-                ".valuer: mend the cause, then valuer.run(utility, budget=...)",
+                f"evaluating {_shown(members)} failed: {type(cause).__name__}: {cause}; "
+                f"{self._kept()}: mend the cause, then valuer.run(utility, budget=...)",
                 members,
                 self,
             ) from cause
@@ -260,19 +265,19 @@ def value(
     """
     if not callable(utility):
         raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
-    _check_budget(budget)
-    _checked_semivalue(semivalue)
+    budget = _whole(budget, "budget", least=1)
+    # Everything is checked before the utility is called for the first time. With few evaluations,
+    # half of them are better spent where the first half points.
+    valuer = Valuer(owners, semivalue=semivalue, focus=focus, seed=seed)
+    valuer.first = min(valuer.first, max(2, budget // 2))
     try:
-        empty, _ = _number_from(utility, ())
+        valuer.empty, _ = _number_from(utility, ())
     except Exception as cause:
         raise EvaluationError(
             f"utility(()) must be the utility of no data, but it failed: "
             f"{type(cause).__name__}: {cause}",
             (),
         ) from cause
-    # With few evaluations, half of them are better spent where the first half points.
-    first = min(2 * owners.n + 1, max(2, budget // 2))
-    valuer = Valuer(owners, semivalue=semivalue, empty=empty, focus=focus, first=first, seed=seed)
     return valuer.run(utility, budget=budget)
 
 
@@ -284,9 +289,11 @@ def _number_from(utility: Utility, members: tuple[str, ...]) -> tuple[float, set
     return number, {_warning_text(warning) for warning in caught}
 
 
-def _check_budget(budget: int) -> None:
-    if not isinstance(budget, (int, np.integer)) or budget < 1:
-        raise InputError(f"budget must be a whole number of at least 1, got {budget!r}")
+def _whole(number: object, what: str, *, least: int) -> int:
+    whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+    if not whole or number < least:  # type: ignore[operator]  # a number by now
+        raise InputError(f"{what} must be a whole number of at least {least}, got {number!r}")
+    return int(number)  # type: ignore[call-overload, no-any-return]
 
 
 def _checked_semivalue(semivalue: Semivalue) -> Semivalue:
@@ -302,7 +309,7 @@ def _focused(W: Floats, names: tuple[str, ...], focus: Focus) -> Floats:
     """The functionals whose variance active batches reduce, (f, b)."""
     if focus is None:
         return W
-    wanted = (focus,) if isinstance(focus, str) else tuple(focus)
+    wanted = tuple(focus) if isinstance(focus, (tuple, list)) else (focus,)
     unknown = [name for name in wanted if name not in names]
     if unknown or not 1 <= len(set(wanted)) == len(wanted) <= 2:
         raise InputError(
@@ -315,9 +322,9 @@ def _focused(W: Floats, names: tuple[str, ...], focus: Focus) -> Floats:
 
 def _finite(number: object, what: str) -> float:
     try:
-        result = float(number)  # type: ignore[arg-type]  # checked by trying
-    except (TypeError, ValueError):
-        raise InputError(f"{what} must be a finite number, got {number!r}") from None
+        result = math.nan if isinstance(number, str) else float(number)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        result = math.nan
     if not math.isfinite(result):
         raise InputError(f"{what} must be a finite number, got {number!r}")
     return result

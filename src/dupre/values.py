@@ -76,8 +76,7 @@ class Valuation:
 
     def interval(self, level: float = 0.95) -> pd.DataFrame:
         """Bounds between which each value lies with probability `level`."""
-        if not 0 < level < 1:
-            raise InputError(f"level must lie between 0 and 1, got {level}")
+        _check_level(level)
         half = float(ndtri((1 + level) / 2)) * self.std.to_numpy()
         bounds = {"low": self.mean - half, "high": self.mean + half}
         return pd.DataFrame(bounds, index=self._index())
@@ -85,6 +84,8 @@ class Valuation:
     def probability_greater(self) -> pd.DataFrame:
         """P(row owner is worth more than column owner); 1/2 on a tie."""
         difference = self.mean[:, None] - self.mean
+        rounding = 1e-12 * max(np.abs(self.mean).max(), abs(self.grand), abs(self.empty))
+        difference[np.abs(difference) <= rounding] = 0.0
         variance = np.diag(self.covariance)
         spread = np.sqrt(np.maximum(variance[:, None] + variance - 2 * self.covariance, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -94,7 +95,9 @@ class Valuation:
 
     def rank_range(self, level: float = 0.95) -> pd.DataFrame:
         """Best and worst rank of each owner: who is above and below it with P >= `level`."""
-        above = self.probability_greater().to_numpy() >= level
+        _check_level(level)
+        probability = self.probability_greater().to_numpy()
+        above = (probability >= level) & (probability > 0.5)
         best, worst = 1 + above.sum(axis=0), len(self.owners) - above.sum(axis=1)
         return pd.DataFrame({"best": best, "worst": worst}, index=self._index())
 
@@ -123,7 +126,7 @@ class Valuation:
         header = ("owner", "rows", "value", "95 % interval", "share", "rank")
         cells = [
             (
-                str(name),
+                _printable(str(name)),
                 f"{row.rows:,.0f}",
                 f"{row.value:.{places}f}",
                 f"{row.low:.{places}f} … {row.high:.{places}f}",
@@ -149,6 +152,11 @@ class Valuation:
             notes.append(f"What mattered: {scales}; noise {d.noise:.2g}; {d.form}.")
             if d.widening > 1:
                 notes.append(f"Intervals widened {d.widening:.2f} x: the predictor was over-sure.")
+            if d.strays:
+                notes.append(
+                    f"{d.strays} of {self.evaluated:,} evaluations fit no pattern: they count in "
+                    "the values but not in predictions, and widen the intervals."
+                )
             if d.r2 <= 0:
                 notes.append("Beware: the predictor is no better than a constant; evaluate more.")
         if abs(self.efficiency_gap) > 1e-9 * max(1.0, abs(self.grand), abs(self.empty)):
@@ -165,6 +173,16 @@ class Valuation:
 
     def _series(self, numbers: Floats, name: str) -> pd.Series:
         return pd.Series(numbers, index=self._index(), name=name)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, got {level}")
+
+
+def _printable(name: str) -> str:
+    """The name with line breaks and other control characters spelled out."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
 
 
 def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:

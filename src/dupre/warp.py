@@ -62,11 +62,16 @@ def straight(u: Floats, *, spread: float) -> Warp:
     return Warp(centre=float(np.mean(u)), width=spread if flat else deviation)
 
 
+def robust_scale(u: Floats) -> float:
+    """A standard deviation that ignores tails: the scaled median distance from the median."""
+    deviation = 1.4826 * float(np.median(np.abs(u - np.median(u))))
+    return deviation if deviation > 1e-9 * float(np.abs(u).max()) else 0.0
+
+
 def curved(u: Floats) -> Warp | None:
-    """The curved warp of these utilities; None where half of them are equal, without a scale."""
-    centre = float(np.median(u))
-    width = 3 * 1.4826 * float(np.median(np.abs(u - centre)))
-    if width <= 1e-9 * float(np.abs(u).max()):
+    """The curved warp of these utilities; None where most are equal, so that they have no scale."""
+    centre, width = float(np.median(u)), 3 * robust_scale(u)
+    if width == 0:
         return None
     t = np.arcsinh((u - centre) / width)
     return Warp(True, centre, width, shift=float(np.mean(t)), scale=float(np.std(t)))
