@@ -25,8 +25,8 @@ from dupre.kernels import Features, Kernel
 from dupre.typing import Floats, Ints
 from dupre.warp import Warp
 
-TILE = 2_048
-"""Side of the square pieces in which a large kernel matrix is passed through."""
+TILE = 512
+"""Side of the square pieces in which a large kernel matrix is passed through: they fit a cache."""
 
 LEARN_ON = 1_500
 """Evaluations on which hyper-parameters are learned; all are conditioned on."""
@@ -124,7 +124,14 @@ class Posterior:
     def functional_covariance(self) -> Floats:
         """Covariance of W @ u, (f, f), noise of the predicted utilities included."""
         WJ = self.W * self.slope
-        covariance = WJ @ self.cross(np.arange(len(self.inputs))) + self.gp.noise * WJ @ WJ.T
+        known = self.explained @ WJ.T
+        covariance = self.gp.noise * WJ @ WJ.T - known.T @ known
+        for i in range(0, len(self.inputs), TILE):
+            for j in range(i, len(self.inputs), TILE):
+                rows, columns = slice(i, i + TILE), slice(j, j + TILE)
+                tile = self.gp.kernel(self.inputs[rows], self.inputs[columns])
+                part = WJ[:, rows] @ tile @ WJ[:, columns].T
+                covariance += part if i == j else part + part.T
         return (covariance + covariance.T) / 2
 
     def cross(self, index: Ints) -> Floats:

@@ -180,7 +180,8 @@ class SlicedWasserstein(Exponential):
     def distance(self, a: Features, b: Features) -> Floats:
         x, y = a.sketch(self.eta, self.p), b.sketch(self.eta, self.p)
         distance = squared_euclidean(x, y) if self.p == 2 else cdist(x, y, "cityblock")
-        return np.where(distance > 0, distance**self.rho, 0.0)
+        # 0 ** 0 is 1, but a coalition is at distance 0 from itself whatever rho.
+        return distance if self.rho == 1 else np.where(distance > 0, distance**self.rho, 0.0)
 
 
 @dataclass(frozen=True)
