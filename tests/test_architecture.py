@@ -26,7 +26,7 @@ IMPORTS = {
     "warp": {"typing"},
     "gp": {"errors", "kernels", "typing", "warp"},
     "predictor": {"gp", "kernels", "typing", "warp"},
-    "diagnostics": {"gp", "kernels", "predictor"},
+    "diagnostics": {"gp", "kernels", "predictor", "typing"},
     "semivalues": {"errors", "typing"},
     "estimators": {"coalitions", "semivalues", "typing"},
     "design": {"coalitions", "gp", "semivalues", "typing"},

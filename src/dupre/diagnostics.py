@@ -15,6 +15,7 @@ import numpy as np
 from dupre.gp import GaussianProcess
 from dupre.kernels import Sum
 from dupre.predictor import Predictor
+from dupre.typing import Floats
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Diagnostics:
         error: root mean square error of the left-out utilities.
         r2: share of their variance explained; 0 or less is no better than a constant.
         coverage: share of them inside their 95 % prediction interval, before widening.
-        widening: factor by which value intervals were widened because the predictor was over-sure.
+        widening: factor by which intervals of values are wider than the posterior's own, because
+            left-out utilities showed it over-sure and because its hyper-parameters are learned.
         scales: share of prior variance of each kernel term: which similarity mattered.
         noise: standard deviation of a utility around the process, in units of utility.
         form: the chosen p, rho, eta and warp, in words.
@@ -56,13 +58,23 @@ def diagnose(predictor: Predictor) -> Diagnostics:
         error=math.sqrt(error),
         r2=1 - error / spread if spread > 0 else math.nan,
         coverage=float(np.mean(np.abs(score) < 1.96)),
-        widening=max(1.0, float(np.sqrt(np.mean(score**2)))),
+        widening=_widening(score, learned=len(gp.kernel.theta) + 1),
         scales=_scales(gp),
         noise=math.sqrt(gp.noise) * float(np.median(slope)),
         form=f"SW_{form.p}, rho {form.rho:g}, label weight {1 - form.eta:g}"
         + (", heavy tail" if gp.warp.curved else ""),
         strays=len(predictor.strays),
     )
+
+
+def _widening(score: Floats, *, learned: int) -> float:
+    """Factor on standard deviations: 1 if leave-one-out scores have unit variance, times doubt.
+
+    Hyper-parameters learned from a utilities are uncertain too; as in regression, that inflates
+    the variance by about 1 + (number learned) / a.
+    """
+    over_sure = max(1.0, float(np.mean(score**2)))
+    return math.sqrt(over_sure * (1 + learned / len(score)))
 
 
 def _scales(gp: GaussianProcess) -> dict[str, float]:

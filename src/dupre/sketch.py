@@ -35,7 +35,7 @@ from dupre.typing import Floats, Ints, Members
 BLOCK = 64
 """Coalitions sketched at a time: (BLOCK, L, T) counts stay small."""
 
-MAX_AXES = 64
+MAX_AXES = 128
 """Coordinates of a coalition's vector after projection on principal axes."""
 
 
@@ -145,7 +145,7 @@ def principal_axes(sketch: Sketch, n: int, rng: np.random.Generator) -> Callable
 
     Vectors of coalitions of n owners hardly fill their L K dimensions. The principal axes of a
     sample of coalitions keep their distances to a few percent, less than another choice of
-    directions would change them, at a fortieth of the cost of every kernel entry. A projection of
+    directions would change them, at a twentieth of the cost of every kernel entry. A projection of
     Euclidean vectors is Euclidean: the kernel stays valid.
     """
     sample = all_coalitions(n) if n <= 8 else _sample_of_coalitions(n, rng)

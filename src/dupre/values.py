@@ -150,8 +150,8 @@ class Valuation:
                 f"95 % intervals cover {100 * d.coverage:.0f} %."
             )
             notes.append(f"What mattered: {scales}; noise {d.noise:.2g}; {d.form}.")
-            if d.widening > 1:
-                notes.append(f"Intervals widened {d.widening:.2f} x: the predictor was over-sure.")
+            if d.widening > 1.5:
+                notes.append(f"Intervals widened {d.widening:.1f} x: few or hard evaluations.")
             if d.strays:
                 notes.append(
                     f"{d.strays} of {self.evaluated:,} evaluations fit no pattern: they count in "
