@@ -22,8 +22,8 @@ def train_somewhere(members: tuple[str, ...]) -> float:
 
 # Which of two clinics is worth more? Spend the trainings on that question.
 valuer = dupre.Valuer(owners, empty=0.0, focus=("A", "B"))
-while len(valuer.evaluations) < 24:
-    for members in valuer.suggest(6):
+while len(valuer.evaluations) < 24 and (batch := valuer.suggest(6)):
+    for members in batch:
         valuer.record(members, train_somewhere(members))
 valuation = valuer.values()
 print(valuation)

@@ -20,26 +20,36 @@ from dupre.typing import Floats, Ints, Members
 def first_design(semivalue: Semivalue, n: int, count: int, rng: np.random.Generator) -> Members:
     """Up to `count` coalitions, (., n): all owners first, then the heaviest per coalition.
 
-    Sizes are taken by the weight of one coalition in the values of all owners. Sizes s and n - s
-    of equal weight are taken together in complement pairs; within a size the order is random.
+    Sizes are taken by the weight of one coalition in the values of all owners: under Shapley
+    first 1 and n - 1, then 2 and n - 2. Among sizes of equal weight (under Banzhaf all of them)
+    coalitions are drawn uniformly, each followed by its complement if that weighs the same.
     Coalitions without weight are never taken.
     """
     weight = _weight_of_size(semivalue, n)
-    design: dict[bytes, Members] = {}
-
-    def add(rows: Members) -> None:
-        design.update(zip(keys(rows), rows, strict=True))
-
-    add(np.ones((1, n), dtype=bool))
-    for size in sorted(range(1, n), key=lambda s: (-weight[s], s)):
-        if len(design) >= count or weight[size] == 0:
+    design = {keys(everyone := np.ones((1, n), dtype=bool))[0]: everyone[0]}
+    for sizes in _equal_sizes(weight):
+        needed = count - len(design)
+        if needed <= 0 or weight[sizes[0]] == 0:
             break
-        needed = min(count - len(design), comb(n, size))
-        rows = sample_of_size(n, size, needed, rng)
-        if np.isclose(weight[size], weight[n - size], rtol=1e-9, atol=0.0):
-            rows = np.stack([rows, ~rows], axis=1).reshape(-1, n)
-        add(rows)
+        totals = [comb(n, int(size)) for size in sizes]
+        shares = np.array([float(total) for total in totals])
+        if sum(totals) > needed:  # draw sizes as a uniform draw of coalitions would
+            drawn = rng.choice(len(sizes), size=needed, p=shares / shares.sum())
+            taken = [min(int(np.sum(drawn == i)), total) for i, total in enumerate(totals)]
+        else:
+            taken = totals
+        rows = [sample_of_size(n, int(s), t, rng) for s, t in zip(sizes, taken, strict=True)]
+        for row in rng.permutation(np.concatenate(rows)):
+            pair = np.stack([row, ~row]) if n - row.sum() in sizes else row[None]
+            design.update(zip(keys(pair), pair, strict=True))
     return np.array(list(design.values()))[:count]
+
+
+def _equal_sizes(weight: Floats) -> list[Ints]:
+    """Coalition sizes 1 .. n - 1 in groups of equal weight, heaviest first."""
+    order = np.argsort(-weight[1:-1], kind="stable") + 1
+    steps = ~np.isclose(weight[order[1:]], weight[order[:-1]], rtol=1e-9, atol=0.0)
+    return np.split(order, np.flatnonzero(steps) + 1)
 
 
 def _weight_of_size(semivalue: Semivalue, n: int) -> Floats:
@@ -53,9 +63,9 @@ def _weight_of_size(semivalue: Semivalue, n: int) -> Floats:
 def active_batch(posterior: Posterior, candidates: Ints, count: int) -> Ints:
     """Up to `count` of the candidates that most reduce the summed variance of the functionals.
 
-    Greedy (DUPRE Alg. 2) for all functionals at once. Evaluating g reduces the variance by
-    ||cov(z_g, functionals)||² / (var z_g + noise); after a pick the covariances lose a rank-one
-    term. O(c (a + f)) per pick with c candidates, where Alg. 2 as printed pays O(c a²).
+    Greedy (DUPRE Alg. 2) for all functionals at once. Evaluating g reduces the variance that is
+    not noise by ||cov(z_g, functionals)||² / (var z_g + noise); after a pick the covariances lose a
+    rank-one term. O(c (a + f)) per pick with c candidates, where Alg. 2 as printed pays O(c a²).
 
     Args:
         posterior: of the coalitions not evaluated and the functionals to pin down.

@@ -49,15 +49,16 @@ def diagnose(predictor: Predictor) -> Diagnostics:
     """Measure a predictor on its own evaluations, each left out in turn."""
     gp, form = predictor.gp, predictor.form
     mean, variance = gp.leave_one_out()
-    score = gp.leave_one_out_score()
+    score = (gp.warp.forward(gp.utilities) - mean) / np.sqrt(variance)
     predicted, _ = gp.warp.back(mean, variance)
-    error = float(np.mean((gp.utilities - predicted) ** 2))
-    spread = float(np.var(gp.utilities))
+    errors = np.append(gp.utilities - predicted, predictor.stray_errors)
+    error = float(np.mean(errors**2))
+    spread = float(np.var(predictor.utilities))
     _, slope = gp.warp.back(gp.warp.forward(gp.utilities), np.zeros(len(score)))
     return Diagnostics(
         error=math.sqrt(error),
         r2=1 - error / spread if spread > 0 else math.nan,
-        coverage=float(np.mean(np.abs(score) < 1.96)),
+        coverage=int(np.sum(np.abs(score) < 1.96)) / len(errors),  # strays count as missed
         widening=_widening(score, learned=len(gp.kernel.theta) + 1),
         scales=_scales(gp),
         noise=math.sqrt(gp.noise) * float(np.median(slope)),

@@ -1,8 +1,8 @@
 """From columns of any kind to the numbers the sketch measures distances in.
 
 The model never sees this view: it is trained on the rows as the user gave them. Here numbers are
-standardised, so that no column dominates by its unit, and categories are one-hot, so that two
-different levels are always sqrt(2) apart.
+standardised, so that no column dominates by its unit, and categories are one-hot, so that two of
+the 50 most frequent levels are sqrt(2) apart; rarer levels are not told apart.
 
 Notation: N rows, u distinct rows, d encoded columns.
 
@@ -29,7 +29,7 @@ MAX_LEVELS = 50
 """Most frequent levels of a category that get a column of their own; the others share none."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Points:
     """Encoded rows: row r is `values[index[r]]`.
 
@@ -44,7 +44,7 @@ class Points:
     variance: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Columns:
     """X as numbers, not yet scaled.
 
@@ -156,12 +156,10 @@ def _as_number(column: pd.Series) -> Floats | None:
 def _one_hot(column: pd.Series) -> Floats:
     """The most frequent levels of a category as 0/1 columns, (N, levels)."""
     # A missing category is a level of its own: the rows that lack it have that in common.
-    missing = column.isna().to_numpy()
-    levels = np.where(missing, "", column.astype(str).to_numpy(object).astype(str))
-    _, code, counts = np.unique(
-        np.rec.fromarrays([levels, missing]), return_inverse=True, return_counts=True
-    )
-    frequent = np.argsort(-counts, kind="stable")[:MAX_LEVELS]
+    text = column.astype(str).astype(object).where(column.notna(), None)
+    code, _ = pd.factorize(text, sort=True, use_na_sentinel=True)
+    code = np.where(code < 0, code.max() + 1, code)
+    frequent = np.argsort(-np.bincount(code), kind="stable")[:MAX_LEVELS]
     return np.asarray(code.reshape(-1, 1) == frequent, dtype=np.float64)
 
 

@@ -5,7 +5,7 @@ A message states what was expected, what came, and what to do next.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dupre.valuer import Valuer
@@ -16,7 +16,7 @@ class DupreError(Exception):
 
 
 class InputError(DupreError, ValueError):
-    """The data or an argument cannot be used as given; nothing has been trained."""
+    """The data or an argument cannot be used as given; nothing was trained because of it."""
 
 
 class EvaluationError(DupreError, RuntimeError):
@@ -33,10 +33,19 @@ class EvaluationError(DupreError, RuntimeError):
         self.members = members
         self.valuer = valuer
 
+    def __reduce__(self) -> tuple[Any, ...]:  # survives the way back from another process
+        return type(self), (str(self), self.members, self.valuer)
 
-class Interrupted(DupreError, KeyboardInterrupt):
-    """The run was stopped from the keyboard; `valuer` holds all that was evaluated."""
+
+class Interrupted(KeyboardInterrupt):
+    """The run was stopped from the keyboard; `valuer` holds all that was evaluated.
+
+    Not a DupreError: `except Exception` must not swallow Ctrl-C.
+    """
 
     def __init__(self, message: str, valuer: Valuer):
         super().__init__(message)
         self.valuer = valuer
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.valuer)

@@ -16,7 +16,7 @@ from dupre.semivalues import Semivalue
 from dupre.typing import Floats, Members
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weights:
     """Weights of coalitions in the values of n owners.
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
 from dupre.errors import InputError
 from dupre.kernels import Features, Kernel
@@ -28,7 +27,7 @@ from dupre.warp import Warp
 TILE = 512
 """Side of the square pieces in which a large kernel matrix is passed through: they fit a cache."""
 
-LEARN_ON = 1_500
+LEARN_ON = 500
 """Evaluations on which hyper-parameters are learned; all are conditioned on."""
 
 # Weak log-normal beliefs (mean and standard deviation of the logarithm) about hyper-parameters of
@@ -45,7 +44,7 @@ BOUNDS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GaussianProcess:
     """A kernel conditioned on utilities. Make one with `condition` or `fit`.
 
@@ -83,9 +82,11 @@ class GaussianProcess:
 
     def posterior(self, inputs: Features, W: Floats) -> Posterior:
         """Prediction of b further coalitions and of the functionals W, (f, b), of them."""
-        explained = solve_triangular(
-            self.L, self.kernel(self.inputs, inputs), lower=True, check_finite=False
-        )
+        explained = np.empty((len(self.inputs), len(inputs)))
+        for start in range(0, len(inputs), TILE):
+            columns = slice(start, start + TILE)
+            K = self.kernel(self.inputs, inputs[columns])
+            explained[:, columns] = solve_triangular(self.L, K, lower=True, check_finite=False)
         z = self.warp.forward(self.utilities)
         mean_z = explained.T @ solve_triangular(self.L, z, lower=True, check_finite=False)
         variance = self.kernel.diagonal(inputs) - np.einsum("ab,ab->b", explained, explained)
@@ -94,7 +95,7 @@ class GaussianProcess:
         return Posterior(self, inputs, W, mean, variance, slope, explained)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Posterior:
     """What the evaluated coalitions say of b others and of f linear functionals of them.
 
@@ -201,19 +202,17 @@ def fit(
     first = [] if near is None else [near]
     first.append(prior_mean)
     draws = [rng.normal(prior_mean, prior_std) for _ in range(max(0, starts - len(first)))]
-    # Small matrices a thousand times over: threads would only get into each other's way.
-    with threadpool_limits(limits=1, user_api="blas"):
-        results = [
-            minimize(
-                objective,
-                np.clip(start, *np.array(bounds).T),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=bounds,
-                options={"maxiter": 200},
-            )
-            for start in [*first, *draws][:starts]
-        ]
+    results = [
+        minimize(
+            objective,
+            np.clip(start, *np.array(bounds).T),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": 200},
+        )
+        for start in [*first, *draws][:starts]
+    ]
     best = min(results, key=lambda result: float(result.fun))
     learned = form.with_theta(_absolute(form, best.x))
     gp = condition(learned, inputs, utilities, noise=float(np.exp(best.x[-1])), warp=warp)

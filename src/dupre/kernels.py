@@ -27,7 +27,7 @@ from dupre.errors import InputError
 from dupre.typing import Floats, Ints, Members
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Features:
     """What kernels compare: m coalitions with everything known of them but their utilities.
 
@@ -35,7 +35,7 @@ class Features:
         members: who is in, (m, n).
         rows: rows of each owner, (n,).
         vectors: callable(eta, p, members) -> vectors, (m, d), whose distance in the p-norm is
-            SW_p under label weight eta; only data kernels need it.
+            SW_p under feature weight eta; only data kernels need it.
     """
 
     members: Members
@@ -51,7 +51,7 @@ class Features:
         return replace(self, members=self.members[index], _known=known)
 
     def sketch(self, eta: float, p: int) -> Floats:
-        """Vectors under label weight eta, (m, d), looked up once."""
+        """Vectors under feature weight eta, (m, d), looked up once."""
         if (eta, p) not in self._known:
             if self.vectors is None:
                 raise InputError("a sliced Wasserstein kernel needs features with sketch vectors")

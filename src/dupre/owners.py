@@ -37,7 +37,7 @@ MAX_CLASSES_INFERRED = 20
 Embed = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Owners:
     """The owners' rows. Build it with `from_arrays`, `from_frame` or `from_mapping`.
 
@@ -76,7 +76,8 @@ class Owners:
         Args:
             X: array (N, d), DataFrame or scipy sparse matrix; anything row-indexable with `embed`.
             y: targets, (N,).
-            owner: labels, (N,): strings or other hashables, which are shown as strings.
+            owner: labels, (N,): strings or other hashables. Owners are known by `str(label)` from
+                here on, also to a utility of your own.
             task: inferred from y when not stated: text, truth values, categories and whole numbers
                 with at most 20 distinct values are classes.
             embed: callable(X) -> numeric (N, d) array for the sketch; the model still gets X.
@@ -132,8 +133,9 @@ class Owners:
             if not len(y):
                 raise InputError(f"owner {name!r} has no rows; leave it out")
         X = stack(names, [X for X, _ in parts])
-        y = pd.concat([pd.Series(y) for _, y in parts], ignore_index=True)
+        y = pd.concat([pd.Series(as_targets(y)) for _, y in parts], ignore_index=True)
         codes = np.repeat(np.arange(len(names)), [len(y) for _, y in parts])
+        task = task or _task_of_dtype(parts[0][1])
         return _checked(X, y, names, codes, task=task, embed=embed, target=target)
 
     @property
@@ -260,5 +262,5 @@ def _pair(name: str, part: Any, target: Hashable | None) -> tuple[Any, Any]:
         X, y = part
         if not (isinstance(X, (pd.DataFrame, list)) or sparse.issparse(X)):
             X = np.asarray(X)
-        return X, as_targets(y)
+        return X, y if isinstance(y, pd.Series) else as_targets(y)
     raise InputError(f"owner {name!r}: expected (X, y) or a DataFrame, got {type(part).__name__}")

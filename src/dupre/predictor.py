@@ -30,10 +30,10 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 """What is chosen, in this order; the first of each is where the search starts."""
 
 STRAY_SCORE = 4.0
-"""Leave-one-out score beyond which an evaluation may be a stray."""
+"""Robust leave-one-out score beyond which an evaluation may be a stray."""
 
 STRAY_CHANCE = 0.01
-"""Belief that an evaluation is a stray, before seeing it; at most a tenth of them can be."""
+"""Belief that an evaluation is a stray, before seeing it."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,21 @@ class Predictor:
     Attributes:
         form: the chosen form.
         gp: fitted to all evaluations but the strays.
-        strays: indices of the evaluations set aside.
-        stray_variance: what the chance of further strays adds to the variance of a utility.
+        utilities: of all evaluations, (a,).
+        strays: indices of the evaluations set aside, (s,).
+        stray_errors: their utilities minus what is predicted for them, (s,).
     """
 
     form: Form
     gp: GaussianProcess
+    utilities: Floats
     strays: Ints
-    stray_variance: float
+    stray_errors: Floats
+
+    @property
+    def stray_variance(self) -> float:
+        """What the chance of further strays adds to the variance of a predicted utility."""
+        return float(np.sum(self.stray_errors**2)) / len(self.utilities)
 
 
 def learn(
@@ -101,35 +108,41 @@ def learn(
         warp = form.warp(u, spread)
         return fit(form.kernel(), inputs[index], u, warp=warp, starts=starts, rng=rng, near=near)
 
-    kept = np.arange(len(utilities))
+    everything = np.arange(len(utilities))
     form = Form()
-    gp = fitted(form, kept, None)
+    gp = fitted(form, everything, None)
     for choice, options in CHOICES.items():
+        near = relative_theta(gp)
         for option in options[1:] if choice != "p" or choose_p else ():
             other = replace(form, **{choice: option})
-            candidate = fitted(other, kept, relative_theta(gp))
+            candidate = fitted(other, everything, near)
             if candidate.evidence > gp.evidence:
                 form, gp = other, candidate
-    centre, width = float(np.median(utilities)), robust_scale(utilities)
-    while len(kept) > 0.9 * len(utilities) and width > 0:
-        score = gp.leave_one_out_score()
-        worst = int(np.argmax(np.abs(score)))
-        if abs(score[worst]) < STRAY_SCORE:
-            break
-        rest = np.delete(kept, worst)
-        candidate = fitted(form, rest, relative_theta(gp))
-        distance = (utilities[kept[worst]] - centre) / width
-        as_stray = math.log(STRAY_CHANCE / (math.pi * width * (1 + distance**2)))  # Cauchy
-        if candidate.evidence + as_stray <= gp.evidence:
-            break
-        kept, gp = rest, candidate
-    strays = np.setdiff1d(np.arange(len(utilities)), kept)
-    return Predictor(form, gp, strays, _stray_variance(gp, inputs[strays], utilities[strays]))
+    strays = _suspects(gp, utilities)
+    if strays.size:
+        without = fitted(form, np.delete(everything, strays), relative_theta(gp))
+        if without.evidence + _evidence_of_strays(utilities, strays) > gp.evidence:
+            predicted = without.posterior(inputs[strays], np.zeros((0, len(strays)))).mean
+            return Predictor(form, without, utilities, strays, utilities[strays] - predicted)
+    return Predictor(form, gp, utilities, strays[:0], np.empty(0))
 
 
-def _stray_variance(gp: GaussianProcess, strays: Features, utilities: Floats) -> float:
-    """Mean over all evaluations of the squared distance of strays from their prediction."""
-    if not len(strays):
-        return 0.0
-    predicted = gp.posterior(strays, np.zeros((0, len(strays)))).mean
-    return float(np.sum((utilities - predicted) ** 2)) / (len(gp.utilities) + len(strays))
+def _suspects(gp: GaussianProcess, utilities: Floats) -> Ints:
+    """Evaluations far from their prediction by all others, at most a tenth (but one may be).
+
+    Far by the scores of the other evaluations: a stray inflates the noise, and with it hides
+    behind its own standard deviation.
+    """
+    if robust_scale(utilities) == 0:
+        return np.empty(0, dtype=np.int64)
+    score = np.abs(gp.leave_one_out_score())
+    far = np.flatnonzero(score > STRAY_SCORE * 1.4826 * np.median(score))
+    worst_first = far[np.argsort(-score[far], kind="stable")]
+    return np.sort(worst_first[: max(1, len(score) // 10)])
+
+
+def _evidence_of_strays(utilities: Floats, strays: Ints) -> float:
+    """Log density of strays under a Cauchy distribution around the utilities, chance included."""
+    width = robust_scale(utilities)
+    distance = (utilities[strays] - np.median(utilities)) / width
+    return float(np.sum(np.log(STRAY_CHANCE / (math.pi * width * (1 + distance**2)))))

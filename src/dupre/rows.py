@@ -20,7 +20,7 @@ from dupre.typing import Ints
 
 def take(X: Any, rows: Ints) -> Any:
     """Rows of an array, frame, sparse matrix or list."""
-    if isinstance(X, pd.DataFrame):
+    if isinstance(X, (pd.DataFrame, pd.Series)):
         return X.iloc[rows]
     if isinstance(X, list):
         return [X[r] for r in rows]

@@ -100,7 +100,9 @@ class ModelUtility:
     ):
         self.estimator = _checked_estimator(estimator, owners)
         self.owners = owners
-        self.seed = seed
+        if not isinstance(seed, (int, np.integer)):
+            raise InputError(f"seed must be a whole number, got {seed!r}")
+        self.seed = int(seed)
         self.metric = metric or ("accuracy" if owners.task == "classification" else "r2")
         self._score = _checked_metric(self.metric, owners)
         self.X_val, self.y_val = _checked_validation(validation, owners)
@@ -158,7 +160,7 @@ class ModelUtility:
 
 def training_seed(seed: int, members: Iterable[str]) -> int:
     """A 32-bit seed from (seed, coalition), the same for any order of the members."""
-    text = json.dumps([int(seed), sorted(members)])
+    text = json.dumps([int(seed), sorted(members)])  # json knows no numpy integers
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
@@ -183,7 +185,7 @@ class _AllClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skle
 
 
 def _with_all_classes(model: Any, classes: NDArray[Any]) -> Any:
-    if len(model.classes_) == len(classes) or not hasattr(model, "predict_proba"):
+    if not hasattr(model, "predict_proba") or len(model.classes_) == len(classes):
         return model
     return _AllClasses(model, classes)
 
@@ -261,6 +263,11 @@ def _checked_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[A
             f"validation y holds {targets.dtype} but the owners' y holds {owners.y.dtype}; "
             "use the same labels for both"
         )
+    if owners.task == "classification" and not np.isin(targets, owners.y).any():
+        raise InputError(
+            f"no validation label occurs in training: {sorted(set(targets))[:3]} against "
+            f"{sorted(set(owners.y))[:3]}; use the same labels for both"
+        )
     return X, targets
 
 
@@ -273,12 +280,13 @@ def _matching(X: Any, owners: Owners) -> Any:
         if missing:
             raise InputError(f"validation X lacks the training column {missing[0]!r}")
         return X[list(owners.columns)]
-    if isinstance(owners.X, list):
+    if owners.embedded and not hasattr(owners.X, "shape"):
         return X
+    expected = np.shape(owners.X)[1:]
     if not sparse.issparse(X):
         X = np.asarray(X)
-    if X.shape[1:] != owners.X.shape[1:]:
+    if X.shape[1:] != expected:
         raise InputError(
-            f"validation X has columns of shape {X.shape[1:]}, training X of {owners.X.shape[1:]}"
+            f"validation X has columns of shape {X.shape[1:]}, training X of {expected}"
         )
     return X

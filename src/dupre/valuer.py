@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dupre import design, estimators, predictor
 from dupre.coalitions import from_names, keys, to_names
@@ -88,6 +89,7 @@ class Valuer:
         self._position = {key: i for i, key in enumerate(keys(self._weights.members))}
         self._utilities = np.full(len(self._weights.members), np.nan)
         self._warnings: Counter[str] = Counter()
+        self._memory: tuple[bytes, Predictor] | None = None
 
     @property
     def evaluations(self) -> dict[tuple[str, ...], float]:
@@ -115,16 +117,18 @@ class Valuer:
         self._utilities[position] = number
 
     def suggest(self, k: int = 1) -> list[tuple[str, ...]]:
-        """Up to k coalitions whose utilities to find next; fewer when nothing is left to gain.
+        """Up to k coalitions whose utilities to find next; none when nothing is left to gain.
 
-        First the heaviest coalitions of the semivalue, then those that most reduce the variance
-        of the values. Asking again without recording gives the same answer.
+        First the heaviest coalitions of the semivalue (fewer than k where that design ends), then
+        those that most reduce the variance of the values. Asking again without recording gives
+        the same answer.
         """
         k = _whole(k, "the number of coalitions to suggest", least=1)
         picks = self._open if k >= self._open.size else self._first_design(k)
         if not picks.size and self._open.size:
-            posterior = self._posterior(self._learned().gp, self._functionals)
-            picks = self._open[design.active_batch(posterior, self._candidates(), k)]
+            with _one_blas_thread():
+                posterior = self._posterior(self._learned().gp, self._functionals)
+                picks = self._open[design.active_batch(posterior, self._candidates(), k)]
         return [self._names(i) for i in picks]
 
     def values(self) -> Valuation:
@@ -132,6 +136,10 @@ class Valuer:
         recorded = np.flatnonzero(self._recorded)
         if not recorded.size:
             raise InputError("no utility has been recorded yet; evaluate what suggest() returns")
+        with _one_blas_thread():
+            return self._valuation(recorded)
+
+    def _valuation(self, recorded: Ints) -> Valuation:
         W = self._weights.W
         mean = W[:, recorded] @ self._utilities[recorded] + self._weights.empty * self.empty
         covariance = np.zeros((self.owners.n, self.owners.n))
@@ -206,15 +214,20 @@ class Valuer:
         return f"the {done} evaluations recorded are kept in the exception's .valuer"
 
     def _learned(self) -> Predictor:
+        """The predictor of what is recorded now, learned once."""
         recorded = np.flatnonzero(self._recorded)
-        utilities = self._utilities[recorded]
-        return predictor.learn(
-            self._universe[recorded],
-            utilities,
-            spread=float(np.abs(utilities - self.empty).max()) or 1.0,
-            choose_p=len(self._utilities) <= P_CHOSEN_UP_TO,
-            rng=np.random.default_rng([self.seed, 2, len(recorded)]),
-        )
+        key = self._utilities.tobytes()
+        if self._memory is None or self._memory[0] != key:
+            utilities = self._utilities[recorded]
+            learned = predictor.learn(
+                self._universe[recorded],
+                utilities,
+                spread=float(np.abs(utilities - self.empty).max()) or 1.0,
+                choose_p=len(self._utilities) <= P_CHOSEN_UP_TO,
+                rng=np.random.default_rng([self.seed, 2, len(recorded)]),
+            )
+            self._memory = key, learned
+        return self._memory[1]
 
     def _posterior(self, gp: GaussianProcess, W: Floats) -> Posterior:
         return gp.posterior(self._universe[self._open], W[:, self._open])
@@ -256,8 +269,9 @@ def value(
 
     Args:
         owners: whose data.
-        utility: a ModelUtility or any callable(tuple of owner names) -> float. `utility(())` is
-            asked once for the utility of no data, which is not counted.
+        utility: a ModelUtility or any callable(tuple of owner names) -> float. Names are strings,
+            whatever the owners' labels were. `utility(())` is asked once for the utility of no
+            data, which is not counted.
         budget: evaluations of non-empty coalitions; with 2^n - 1 or more the values are exact.
         semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out or a Semivalue of your own.
         focus: one owner, or a pair of owners, to spend the budget on; all by default.
@@ -274,11 +288,16 @@ def value(
         valuer.empty, _ = _number_from(utility, ())
     except Exception as cause:
         raise EvaluationError(
-            f"utility(()) must be the utility of no data, but it failed: "
-            f"{type(cause).__name__}: {cause}",
+            f"utility(()) must be the utility of no data, but it failed: {type(cause).__name__}: "
+            f"{cause}. Let it return a constant for (), or use Valuer(owners, empty=...).run",
             (),
         ) from cause
     return valuer.run(utility, budget=budget)
+
+
+def _one_blas_thread() -> threadpool_limits:
+    """Many products of small matrices: threads would only get into each other's way."""
+    return threadpool_limits(limits=1, user_api="blas")
 
 
 def _number_from(utility: Utility, members: tuple[str, ...]) -> tuple[float, set[str]]:

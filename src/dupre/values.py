@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dupre.diagnostics import Diagnostics
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Valuation:
     """Values of n owners with their uncertainty. `print` it.
 
