@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 import pytest
 
@@ -179,3 +181,18 @@ def test_a_batch_of_everything_is_everything_once(count):
 def test_no_candidates_no_picks():
     process, b, W = problem(0, 2)
     assert len(active_batch(process.posterior(b, W), np.array([], dtype=int), 3)) == 0
+
+
+@pytest.mark.parametrize("n", [6, 12])
+def test_banzhaf_draws_every_coalition_alike_rather_than_the_small_ones_first(n):
+    sizes = np.concatenate(
+        [
+            first_design(banzhaf, n, 2 * n + 1, np.random.default_rng(seed))[1:].sum(axis=1)
+            for seed in range(40)
+        ]
+    )
+    shares = np.bincount(sizes, minlength=n + 1)[1:n] / len(sizes)
+    expected = np.array([comb(n, size) for size in range(1, n)]) / (2**n - 2)
+    # Each share is within four binomial standard deviations of a uniform draw's.
+    spread = np.sqrt(expected * (1 - expected) / len(sizes))
+    assert np.all(np.abs(shares - expected) < 4 * spread + 1e-12)

@@ -589,7 +589,11 @@ FRAME = pd.DataFrame({"x": [1.0, 2.0], "y": [0, 1]})
         ({"a": PART, "b": (np.eye(2), [0, 1, 1])}, {}, "owner 'b': X has 2 rows but y has 3"),
         ({"a": PART, "b": np.eye(2)}, {}, r"owner 'b': expected \(X, y\) .*got ndarray"),
         ({"a": PART, "b": (np.eye(2), np.eye(2))}, {}, "y must be one-dimensional"),
-        ({"a": PART, "b": (np.eye(2, 3), [0, 1])}, {}, r"same columns: 'a' .*\(2,\), 'b' .*\(3,\)"),
+        (
+            {"a": PART, "b": (np.eye(2, 3), [0, 1])},
+            {},
+            r"rows of 'a' have shape \(2,\), of 'b' \(3,\)",
+        ),
         ({"a": PART, "b": (sparse.eye_array(2), [0, 1])}, {}, "'a' has an array, 'b' has a sparse"),
         ({"a": PART, "b": FRAME}, {"target": "y"}, "'a' has an array, 'b' has a DataFrame"),
         ({"a": FRAME, "b": FRAME}, {}, "owner 'a' holds a DataFrame: name its target"),
@@ -597,7 +601,7 @@ FRAME = pd.DataFrame({"x": [1.0, 2.0], "y": [0, 1]})
         (
             {"a": FRAME, "b": FRAME.rename(columns={"x": "z"})},
             {"target": "y"},
-            r"same columns: 'a' has \['x'\], 'b' has \['z'\]",
+            r"same columns: 'b' lacks 'x', which 'a' has",
         ),
         (
             {"a": PART, "b": (np.array([[1.0, 2.0], [np.nan, 3.0]]), [0, 1])},
@@ -610,3 +614,36 @@ FRAME = pd.DataFrame({"x": [1.0, 2.0], "y": [0, 1]})
 def test_an_unusable_mapping_is_refused_with_the_culprit(data, options, message):
     with pytest.raises(InputError, match=message):
         Owners.from_mapping(data, **options)
+
+
+def test_rows_of_a_series_are_taken_by_position():
+    texts = pd.Series([f"text {i}" for i in range(6)], index=[5, 3, 1, 0, 2, 4])
+    owners = Owners.from_arrays(
+        texts, [0, 1] * 3, list("aabbcc"), embed=lambda X: np.arange(len(X))[:, None]
+    )
+    X, _ = owners.data_of(np.array([False, True, False]))
+    assert X.tolist() == ["text 2", "text 3"]
+
+
+def test_misaligned_pandas_targets_or_owners_are_refused():
+    X, y = frame_of_three_owners()[["size"]], pd.Series([0, 1, 0, 1, 0, 1])
+    with pytest.raises(InputError, match="X and y are matched row by row"):
+        Owners.from_arrays(X, y.sample(frac=1, random_state=0), list("aabbcc"))
+    with pytest.raises(InputError, match="X and owner are matched row by row"):
+        Owners.from_arrays(X, y, pd.Series(list("aabbcc"), index=y.index[::-1]))
+
+
+def test_a_number_whose_square_overflows_is_refused():
+    with pytest.raises(InputError, match="column '0' of owner 'b'"):
+        Owners.from_arrays([[0.0], [1.0], [1e300]], [0, 1, 0], list("aab"))
+
+
+def test_a_categorical_target_of_a_mapping_is_a_classification():
+    y = pd.Series(pd.Categorical(np.arange(25)))
+    owners = Owners.from_mapping({"a": (np.eye(25), y), "b": (np.eye(25), y)})
+    assert owners.task == "classification"
+
+
+def test_owners_can_be_compared_and_hashed():
+    owners, other = (Owners.from_arrays(np.eye(4), [0, 1, 0, 1], list("aabb")) for _ in range(2))
+    assert len({owners, owners, other}) == 2

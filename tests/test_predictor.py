@@ -110,6 +110,15 @@ def test_no_evaluation_of_an_ordinary_noisy_game_is_set_aside(coalitions, seed):
     assert chosen.stray_variance == 0
 
 
+@pytest.mark.parametrize("evaluated", [12, 16, 25])
+def test_a_stray_among_few_evaluations_does_not_hide_behind_the_noise_it_makes(
+    coalitions, evaluated
+):
+    utilities = smooth(coalitions[:evaluated])
+    utilities[5] = -10.0
+    assert learned(coalitions[:evaluated], utilities).strays.tolist() == [5]
+
+
 def test_at_most_a_tenth_is_set_aside(coalitions):
     utilities = smooth(coalitions)
     utilities[::4] = -np.geomspace(10, 1e6, 10)

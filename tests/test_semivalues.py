@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import binom, logsumexp
@@ -62,10 +64,16 @@ def test_beta_with_larger_alpha_favours_small_coalitions_and_mirrors(a, b):
     np.testing.assert_allclose(small, large[::-1], atol=1e-12)
 
 
-@pytest.mark.parametrize(("a", "b"), [(0, 1), (1, 0), (-1, 2), (float("nan"), 1)])
+@pytest.mark.parametrize(("a", "b"), [(0, 1), (1, 0), (-1, 2), (float("nan"), 1), ("4", 1)])
 def test_beta_refuses_parameters_that_are_not_positive(a, b):
-    with pytest.raises(InputError, match="alpha > 0 and beta > 0"):
+    with pytest.raises(InputError, match="numbers above 0"):
         beta_shapley(a, b)
+
+
+def test_every_built_in_semivalue_can_be_pickled():
+    for semivalue in (shapley, banzhaf, leave_one_out, beta_shapley(4, 1)):
+        again = pickle.loads(pickle.dumps(semivalue))
+        np.testing.assert_array_equal(again.log_weights(7), semivalue.log_weights(7))
 
 
 def test_a_semivalue_of_ones_own():

@@ -512,8 +512,8 @@ def damaged(X, value):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X, y: (X[:, :3], y), r"shape \(3,\), training X of \(4,\)"),
-        (lambda X, y: (X[:, 0], y), r"shape \(\), training X of \(4,\)"),
+        (lambda X, y: (X[:, :3], y), r"validation X has shape \(3,\), .* \(4,\)"),
+        (lambda X, y: (X[:, 0], y), r"validation X has shape \(\), .* \(4,\)"),
         (lambda X, y: (damaged(X, np.nan), y), "column '2' of the validation rows .* 1 of 50"),
         (lambda X, y: (damaged(X, np.inf), y), "column '2' of the validation rows .* 1 of 50"),
         (lambda X, y: (X, np.where(y == 1, np.nan, y)), "y of the validation rows holds missing"),
@@ -560,3 +560,17 @@ def test_validation_labels_of_another_kind_than_the_owners_are_refused(iris, dty
     owners, (X, y) = iris
     with pytest.raises(InputError, match="validation"):
         ModelUtility(LogisticRegression(), owners, validation=(X, y.astype(str).astype(dtype)))
+
+
+def test_validation_labels_that_no_owner_has_are_refused(iris):
+    owners, (X, y) = iris
+    with pytest.raises(InputError, match="no validation label occurs in training"):
+        ModelUtility(LogisticRegression(), owners, validation=(X, y + 10))
+
+
+def test_misaligned_validation_targets_are_refused(iris):
+    owners, (X, y) = iris
+    shuffled = pd.Series(y).sample(frac=1, random_state=0)
+    frames = Owners.from_arrays(pd.DataFrame(owners.X), owners.y, owners.owner)
+    with pytest.raises(InputError, match="different indexes"):
+        ModelUtility(LogisticRegression(), frames, validation=(pd.DataFrame(X), shuffled))

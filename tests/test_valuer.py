@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
@@ -557,3 +559,49 @@ def test_the_wrongly_labelled_owner_of_a_real_game_comes_last(digits):
     valuation = dupre.value(digits.owners, digits, budget=15)
     assert valuation.values.idxmin() == "d"
     assert valuation.rank_range().loc["d"].tolist() == [5, 5]
+
+
+def test_a_valuer_and_its_errors_survive_pickling():
+    asking = dupre.Valuer(FIVE)
+    asking.run(smooth(FIVE), budget=14)
+    again = pickle.loads(pickle.dumps(asking))
+    np.testing.assert_array_equal(again.values().mean, asking.values().mean)
+    error = pickle.loads(pickle.dumps(EvaluationError("why", ("a",), asking)))
+    assert (str(error), error.members) == ("why", ("a",))
+    assert error.valuer.evaluations == asking.evaluations
+
+
+def test_ctrl_c_is_not_swallowed_by_except_exception():
+    assert not issubclass(Interrupted, Exception)
+
+
+def test_recording_what_another_valuer_knows_gives_the_same_values():
+    first = dupre.Valuer(FIVE, empty=0.25)
+    expected = first.run(smooth(FIVE), budget=16)
+    replay = dupre.Valuer(FIVE, empty=0.25)
+    for members, utility in reversed(first.evaluations.items()):
+        replay.record(members, utility)
+    np.testing.assert_array_equal(replay.values().mean, expected.mean)
+    np.testing.assert_array_equal(replay.values().covariance, expected.covariance)
+
+
+def test_integer_owner_labels_may_be_used_where_names_are():
+    owners = dupre.Owners.from_arrays(np.eye(6), [0, 1] * 3, [10, 10, 20, 20, 30, 30])
+    asking = dupre.Valuer(owners, focus=(10, 20))
+    asking.record((20, 10), 0.5)
+    assert asking.evaluations == {("10", "20"): 0.5}
+
+
+def test_a_utility_built_on_other_owners_is_refused_before_anything_is_trained():
+    X, y = load_digits(return_X_y=True)
+    owners, fewer = (
+        dupre.Owners.from_arrays(X[:rows], y[:rows], np.arange(rows) % 3) for rows in (300, 200)
+    )
+    utility = dupre.ModelUtility(LogisticRegression(), fewer, validation=(X[400:], y[400:]))
+    with pytest.raises(InputError, match="built on other owners"):
+        dupre.value(owners, utility, budget=3)
+
+
+def test_data_that_hurt_are_pointed_out():
+    shown = str(dupre.value(FIVE, lambda members: -float(len(members)), budget=31))
+    assert "score worse than none" in shown

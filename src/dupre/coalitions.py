@@ -35,18 +35,18 @@ def keys(members: Members) -> list[bytes]:
     return [row.tobytes() for row in np.packbits(members, axis=1)]
 
 
-def from_names(coalition: Iterable[str], names: tuple[str, ...]) -> Members:
-    """The boolean row, (n,), of a coalition given by owner names.
+def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
+    """The boolean row, (n,), of a coalition given by owner names, or labels shown as such names.
 
     Raises:
         InputError: a name is unknown or repeated, or the coalition is empty.
     """
-    if isinstance(coalition, str):
+    if isinstance(coalition, str) or not isinstance(coalition, Iterable):
         raise InputError(
-            f"a coalition is a tuple of owner names, got the string {coalition!r}; "
+            f"a coalition is a tuple of owner names, got {coalition!r}; "
             f"write ({coalition!r},) for a single owner"
         )
-    given = tuple(coalition)
+    given = tuple(str(name) for name in coalition)
     if not given:
         raise InputError("the empty coalition is never recorded: state its utility with empty=")
     unknown = [name for name in given if name not in names]

@@ -23,6 +23,7 @@ from dupre.rows import (
     as_targets,
     check_column_names,
     check_finite,
+    check_same_index,
     check_targets,
     is_number,
     length,
@@ -82,6 +83,8 @@ class Owners:
                 with at most 20 distinct values are classes.
             embed: callable(X) -> numeric (N, d) array for the sketch; the model still gets X.
         """
+        check_same_index(X, y, "y")
+        check_same_index(X, owner, "owner")
         names, codes = _owner_codes(owner)
         return _checked(X, y, names, codes, task=task, embed=embed)
 

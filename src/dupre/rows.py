@@ -17,6 +17,20 @@ from dupre.encoding import Columns
 from dupre.errors import InputError
 from dupre.typing import Ints
 
+LARGEST = 1e150
+"""Numbers whose squares are still finite."""
+
+
+def check_same_index(X: Any, other: Any, what: str) -> None:
+    """Raise InputError if two pandas objects, matched by position, have different indexes."""
+    pandas = (pd.DataFrame, pd.Series)
+    both = isinstance(X, pandas) and isinstance(other, pandas) and len(X) == len(other)
+    if both and not X.index.equals(other.index):
+        raise InputError(
+            f"X and {what} are matched row by row but have different indexes; align them, or "
+            f"pass {what}.to_numpy() if their order is right"
+        )
+
 
 def take(X: Any, rows: Ints) -> Any:
     """Rows of an array, frame, sparse matrix or list."""
@@ -28,23 +42,24 @@ def take(X: Any, rows: Ints) -> Any:
 
 
 def check_finite(columns: Columns, names: tuple[str, ...], owner: Ints) -> None:
-    """Raise InputError naming owner and column if a numeric column holds NaN or infinity."""
+    """Raise InputError naming owner and column if a number is missing, infinite or too large."""
     matrix = columns.matrix
     if isinstance(matrix, sparse.csr_array):
         coo = matrix.tocoo()
-        bad = ~np.isfinite(coo.data)
+        bad = ~(np.abs(coo.data) < LARGEST)
         rows, cols = coo.coords[0][bad], coo.coords[1][bad]
     else:
-        rows, cols = np.nonzero(~np.isfinite(matrix))
+        rows, cols = np.nonzero(~(np.abs(matrix) < LARGEST))
     if not rows.size:
         return
     row, col = rows[0], cols[0]
     holder = owner[row]
     count = int(np.sum((cols == col) & (owner[rows] == holder)))
     raise InputError(
-        f"column {columns.source[col]!r} of {names[holder]} holds NaN or infinity "
-        f"in {count} of {int(np.sum(owner == holder))} rows; fill or drop them, or pass embed=, a "
-        "callable that turns X into finite numbers, and leave the rest to the model's pipeline"
+        f"column {columns.source[col]!r} of {names[holder]} holds NaN or infinity (or more than "
+        f"{LARGEST:g}) in {count} of {int(np.sum(owner == holder))} rows; fill or drop them, or "
+        "pass embed=, a callable that turns X into finite numbers, and leave the rest to the "
+        "model's pipeline"
     )
 
 
@@ -103,8 +118,7 @@ def stack(names: tuple[str, ...], parts: list[Any]) -> Any:
             )
         if _columns(part) != _columns(first):
             raise InputError(
-                f"all owners need the same columns: {names[0]!r} has {_columns(first)}, "
-                f"{name!r} has {_columns(part)}"
+                f"all owners need the same columns: {_difference(names[0], first, name, part)}"
             )
     if isinstance(first, pd.DataFrame):
         return _concat_frames(parts)
@@ -125,6 +139,19 @@ def _concat_frames(parts: list[pd.DataFrame]) -> pd.DataFrame:
             levels = dict.fromkeys(level for other in kinds for level in other.categories)
             common[column] = pd.CategoricalDtype(list(levels))
     return pd.concat([part.astype(common) for part in parts], ignore_index=True)
+
+
+def _difference(first_name: str, first: Any, name: str, part: Any) -> str:
+    """How the columns of two owners differ, in words."""
+    if not isinstance(part, pd.DataFrame):
+        return f"rows of {first_name!r} have shape {first.shape[1:]}, of {name!r} {part.shape[1:]}"
+    lacking = [column for column in first.columns if column not in part.columns]
+    if lacking:
+        return f"{name!r} lacks {lacking[0]!r}, which {first_name!r} has"
+    added = [column for column in part.columns if column not in first.columns]
+    if added:
+        return f"{first_name!r} lacks {added[0]!r}, which {name!r} has"
+    return f"{name!r} has them in another order than {first_name!r}"
 
 
 def _kind(X: Any) -> str:

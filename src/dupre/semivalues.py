@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from numbers import Real
 
 import numpy as np
 from scipy.special import betaln, gammaln, logsumexp
@@ -69,6 +71,10 @@ def _leave_one_out(c: Floats, n: int) -> Floats:
     return np.where(c == n - 1, 0.0, -np.inf)
 
 
+def _beta(c: Floats, n: int, *, alpha: float, beta: float) -> Floats:
+    return np.asarray(betaln(c + beta, n - 1 - c + alpha) - betaln(alpha, beta))
+
+
 shapley = Semivalue("Shapley", _shapley)
 """Every coalition size counts alike (Shapley 1953); the values add up to u(all) - u(empty)."""
 
@@ -81,10 +87,8 @@ leave_one_out = Semivalue("leave-one-out", _leave_one_out)
 
 def beta_shapley(alpha: float, beta: float) -> Semivalue:
     """Beta-Shapley (Kwon & Zou 2022): alpha > beta favours small coalitions, (1, 1) is Shapley."""
-    if not (alpha > 0 and beta > 0):
-        raise InputError(f"Beta-Shapley needs alpha > 0 and beta > 0, got {alpha} and {beta}")
-
-    def log_weight(c: Floats, n: int) -> Floats:
-        return np.asarray(betaln(c + beta, n - 1 - c + alpha) - betaln(alpha, beta))
-
-    return Semivalue(f"Beta({alpha:g}, {beta:g})-Shapley", log_weight)
+    if not all(isinstance(number, Real) and 0 < number < np.inf for number in (alpha, beta)):
+        raise InputError(f"Beta-Shapley needs numbers above 0, got {alpha!r} and {beta!r}")
+    return Semivalue(
+        f"Beta({alpha:g}, {beta:g})-Shapley", partial(_beta, alpha=float(alpha), beta=float(beta))
+    )

@@ -24,7 +24,14 @@ from dupre.coalitions import from_names, to_names
 from dupre.encoding import encode
 from dupre.errors import InputError
 from dupre.owners import Owners
-from dupre.rows import as_targets, check_finite, check_targets, is_number, length
+from dupre.rows import (
+    as_targets,
+    check_finite,
+    check_same_index,
+    check_targets,
+    is_number,
+    length,
+)
 
 REGRESSION_METRICS = frozenset(
     {
@@ -113,6 +120,8 @@ class ModelUtility:
         )
         # A named metric is tried even when `empty` is stated: better now than after a training.
         tried = self._constant_score() if empty is None or isinstance(self.metric, str) else 0.0
+        if isinstance(empty, str):
+            raise InputError(f"empty must be a number, got {empty!r}")
         self.empty = tried if empty is None else float(empty)
         if not np.isfinite(self.empty):
             raise InputError(
@@ -153,8 +162,9 @@ class ModelUtility:
         except Exception as cause:
             raise InputError(
                 f"metric {self.metric!r} cannot score a constant {self.owners.task} model on the "
-                f"validation rows ({cause}); choose a metric that fits the task, or state the "
-                "utility of no data with empty= if it needs more than a constant model"
+                f"validation rows ({cause}); choose a metric that fits the task (a callable takes "
+                "model, X and y), or state the utility of no data with empty= if it needs more "
+                "than a constant model"
             ) from cause
 
 
@@ -242,6 +252,7 @@ def _checked_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[A
         X, y = validation.drop(columns=[owners.target]), validation[owners.target]
     elif isinstance(validation, tuple) and len(validation) == 2:
         X, y = validation
+        check_same_index(X, y, "y")
     else:
         raise InputError(
             "validation must be (X, y), or a frame with the target column if the owners came from "
@@ -287,6 +298,6 @@ def _matching(X: Any, owners: Owners) -> Any:
         X = np.asarray(X)
     if X.shape[1:] != expected:
         raise InputError(
-            f"validation X has columns of shape {X.shape[1:]}, training X of {expected}"
+            f"a row of validation X has shape {X.shape[1:]}, a row of the owners' X {expected}"
         )
     return X

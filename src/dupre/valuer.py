@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import warnings
 from collections import Counter
 from collections.abc import Iterable
@@ -176,6 +177,7 @@ class Valuer:
             Interrupted: Ctrl-C; the same holds.
         """
         budget = _whole(budget, "budget", least=1)
+        _check_utility(utility, self.owners)
         try:
             while (left := budget - int(self._recorded.sum())) > 0:
                 everything = left >= self._open.size  # no choice left to make
@@ -277,13 +279,12 @@ def value(
         focus: one owner, or a pair of owners, to spend the budget on; all by default.
         seed: of everything random in dupre; the trainings have their own in ModelUtility.
     """
-    if not callable(utility):
-        raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
     budget = _whole(budget, "budget", least=1)
     # Everything is checked before the utility is called for the first time. With few evaluations,
     # half of them are better spent where the first half points.
     valuer = Valuer(owners, semivalue=semivalue, focus=focus, seed=seed)
     valuer.first = min(valuer.first, max(2, budget // 2))
+    _check_utility(utility, owners)
     try:
         valuer.empty, _ = _number_from(utility, ())
     except Exception as cause:
@@ -308,6 +309,14 @@ def _number_from(utility: Utility, members: tuple[str, ...]) -> tuple[float, set
     return number, {_warning_text(warning) for warning in caught}
 
 
+def _check_utility(utility: Utility, owners: Owners) -> None:
+    if not callable(utility):
+        raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
+    theirs = getattr(utility, "owners", owners)
+    if theirs.names != owners.names or not np.array_equal(theirs.rows, owners.rows):
+        raise InputError("the utility was built on other owners than those to be valued")
+
+
 def _whole(number: object, what: str, *, least: int) -> int:
     whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
     if not whole or number < least:  # type: ignore[operator]  # a number by now
@@ -328,7 +337,7 @@ def _focused(W: Floats, names: tuple[str, ...], focus: Focus) -> Floats:
     """The functionals whose variance active batches reduce, (f, b)."""
     if focus is None:
         return W
-    wanted = tuple(focus) if isinstance(focus, (tuple, list)) else (focus,)
+    wanted = tuple(map(str, focus)) if isinstance(focus, (tuple, list)) else (str(focus),)
     unknown = [name for name in wanted if name not in names]
     if unknown or not 1 <= len(set(wanted)) == len(wanted) <= 2:
         raise InputError(
@@ -354,5 +363,5 @@ def _shown(members: tuple[str, ...]) -> str:
 
 
 def _warning_text(warning: warnings.WarningMessage) -> str:
-    first_line = str(warning.message).strip().splitlines() or [""]
-    return f"{warning.category.__name__}: {first_line[0]}"
+    first_line = (str(warning.message).strip().splitlines() or [""])[0]
+    return f"{warning.category.__name__}: {textwrap.shorten(first_line, 100)}"

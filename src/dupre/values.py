@@ -123,7 +123,7 @@ class Valuation:
         frame = self.to_frame().sort_values("value", ascending=False, kind="stable")
         size = max(float(self.std.median()), 3e-3 * float(np.abs(self.mean).max()), 1e-12)
         places = int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
-        header = ("owner", "rows", "value", "95 % interval", "share", "rank")
+        header = ("owner", "rows", "value", "95 % interval", "share", "rank (95 %)")
         cells = [
             (
                 _printable(str(name)),
@@ -145,11 +145,14 @@ class Valuation:
         else:
             d = self.diagnostics
             scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
-            notes.append(
-                f"Predictor, each evaluation left out in turn: error {d.error:.2g}, R² {d.r2:.2f}, "
-                f"95 % intervals cover {100 * d.coverage:.0f} %."
-            )
-            notes.append(f"What mattered: {scales}; noise {d.noise:.2g}; {d.form}.")
+            if np.isnan(d.r2):
+                notes.append("Predictor not checked: the evaluated utilities are all equal.")
+            else:
+                notes.append(
+                    f"Predictor, each evaluation left out in turn: error {d.error:.2g}, "
+                    f"R² {d.r2:.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
+                )
+            notes.append(f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}.")
             if d.widening > 1.5:
                 notes.append(f"Intervals widened {d.widening:.1f} x: few or hard evaluations.")
             if d.strays:
@@ -164,7 +167,9 @@ class Valuation:
                 f"The values add up to {self.mean.sum():.4g}, "
                 f"u(all owners) - u(no data) is {self.grand - self.empty:.4g}."
             )
-        for message, count in self.warnings.items():
+        if self.grand < self.empty:
+            notes.append("Beware: all data together score worse than none; is greater better here?")
+        for message, count in list(self.warnings.items())[:3]:
             notes.append(f"Warning in {count:,} of {self.evaluated:,} evaluations: {message}")
         return notes
 
