@@ -34,7 +34,7 @@ LEARN_ON = 500
 # standardised utilities: they decide only while a handful of evaluations cannot.
 PRIOR = {
     "gamma": (-1.0, 1.5),  # relative to one over the median distance
-    "variance": (np.log(0.5), 1.5),
+    "variance": (0.0, 1.0),  # utilities are standardised: a term can explain all of them
     "noise": (np.log(0.01), 2.0),
 }
 BOUNDS = {
