@@ -18,8 +18,9 @@ lint: .venv/ready
 	$(BIN)/mypy
 
 bench: .venv/ready
-	$(BIN)/python benchmarks/accuracy.py
-	$(BIN)/python benchmarks/speed.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/accuracy.py > benchmarks/RESULTS.md
+	$(BIN)/python benchmarks/speed.py >> benchmarks/RESULTS.md
+	cat benchmarks/RESULTS.md
 
 figures: .venv/ready
 	$(BIN)/python examples/demo.py --figure docs/figures/demo.png
