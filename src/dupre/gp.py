@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from dupre.errors import InputError
@@ -241,12 +242,14 @@ def _objective(form: Kernel, distances: Any, z: Floats) -> Callable[[Floats], tu
     def negative_log_posterior(relative: Floats) -> tuple[float, Floats]:
         noise = float(np.exp(relative[-1]))
         K, derivatives = form.with_theta(_absolute(form, relative)).gradient(distances)
-        K = K + noise * np.eye(len(z))
+        K = K.copy()
+        K[np.diag_indices_from(K)] += noise
         L = _cholesky(K)
         if L is None:  # an impossible corner of the box: send the search back
             return 1e25, np.zeros_like(relative)
         alpha = cho_solve((L, True), z, check_finite=False)
-        inner = cho_solve((L, True), np.eye(len(z)), check_finite=False) - np.outer(alpha, alpha)
+        lower, _ = dpotri(L, lower=1)  # K^-1 below and on the diagonal: all the gradient needs
+        inner = lower + np.tril(lower, -1).T - np.outer(alpha, alpha)
         gradient = [float(np.vdot(inner, dK)) / 2 for dK in derivatives]
         gradient.append(noise * float(np.trace(inner)) / 2)
         t = (relative - prior_mean) / prior_std
