@@ -71,11 +71,11 @@ def diagnose(predictor: Predictor) -> Diagnostics:
 def _widening(score: Floats, *, learned: int) -> float:
     """Factor on standard deviations: 1 if leave-one-out scores have unit variance, times doubt.
 
-    Hyper-parameters learned from a utilities are uncertain too; as in regression, that inflates
-    the variance by about 1 + (number learned) / a.
+    The left-out utilities had a say in the hyper-parameters: errors on truly new ones have a
+    variance larger by about 1 + 2 (number learned) / a (Akaike's final prediction error, 1969).
     """
     over_sure = max(1.0, float(np.mean(score**2)))
-    return math.sqrt(over_sure * (1 + learned / len(score)))
+    return math.sqrt(over_sure * (1 + 2 * learned / len(score)))
 
 
 def _scales(gp: GaussianProcess) -> dict[str, float]:
