@@ -274,3 +274,22 @@ def test_the_curved_warp_keeps_an_outlier_within_a_few_units():
     warp = curved(u)
     assert warp is not None
     assert np.abs(warp.forward(u)).max() < 5
+
+
+def test_noise_too_small_for_all_evaluations_is_raised_rather_than_given_up(rng, monkeypatch):
+    a, _, _ = split(rng, 40)
+    u = a.members @ np.linspace(0.1, 1.0, N)
+    real, asked = gp._cholesky, []
+    monkeypatch.setattr(gp, "LEARN_ON", 15)
+    expected = gp.fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=np.random.default_rng(0))
+
+    def fails_twice(K):
+        if len(K) == 40:
+            asked.append(1)
+            if len(asked) <= 2:
+                return None
+        return real(K)
+
+    monkeypatch.setattr(gp, "_cholesky", fails_twice)
+    process = gp.fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=np.random.default_rng(0))
+    assert process.noise == pytest.approx(100 * expected.noise)

@@ -216,9 +216,24 @@ def fit(
     ]
     best = min(results, key=lambda result: float(result.fun))
     learned = form.with_theta(_absolute(form, best.x))
-    gp = condition(learned, inputs, utilities, noise=float(np.exp(best.x[-1])), warp=warp)
+    gp = _condition_at_least(learned, inputs, utilities, float(np.exp(best.x[-1])), warp)
     log_prior = -float(np.sum(((best.x - prior_mean) / prior_std) ** 2)) / 2
     return replace(gp, evidence=gp.evidence + log_prior)
+
+
+def _condition_at_least(
+    kernel: Kernel, inputs: Features, utilities: Floats, noise: float, warp: Warp
+) -> GaussianProcess:
+    """Condition with this noise, or with the next power of ten that all evaluations bear.
+
+    Hyper-parameters learned on a part can be too smooth for the whole by rounding alone.
+    """
+    try:
+        return condition(kernel, inputs, utilities, noise=noise, warp=warp)
+    except InputError:
+        if noise > 1:  # as much noise as there is anything: rounding is not the reason
+            raise
+        return _condition_at_least(kernel, inputs, utilities, 10 * noise, warp)
 
 
 def relative_theta(gp: GaussianProcess) -> Floats:
