@@ -606,3 +606,11 @@ def test_a_utility_built_on_other_owners_is_refused_before_anything_is_trained()
 def test_data_that_hurt_are_pointed_out():
     shown = str(dupre.value(FIVE, lambda members: -float(len(members)), budget=31))
     assert "score worse than none" in shown
+
+
+def test_intervals_of_a_flat_game_shrink_to_a_fraction_of_its_level():
+    half = [
+        dupre.value(SIX, lambda members: 0.5, budget=budget).std.max() for budget in (7, 20, 40)
+    ]
+    assert half[0] > half[1] > half[2]
+    assert half[2] < 0.01 * 0.5

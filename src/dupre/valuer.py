@@ -224,7 +224,7 @@ class Valuer:
             learned = predictor.learn(
                 self._universe[recorded],
                 utilities,
-                spread=float(np.abs(utilities - self.empty).max()) or 1.0,
+                spread=_spread(utilities, self.empty),
                 choose_p=len(self._utilities) <= P_CHOSEN_UP_TO,
                 rng=np.random.default_rng([self.seed, 2, len(recorded)]),
             )
@@ -331,6 +331,12 @@ def _checked_semivalue(semivalue: Semivalue) -> Semivalue:
             "dupre.leave_one_out, dupre.beta_shapley(alpha, beta) or a dupre.Semivalue"
         )
     return semivalue
+
+
+def _spread(utilities: Floats, empty: float) -> float:
+    """How far utilities may lie apart, for the case that those evaluated are all equal."""
+    from_nothing = float(np.abs(utilities - empty).max())
+    return from_nothing or 0.1 * float(np.abs(utilities).max()) or 1.0
 
 
 def _focused(W: Floats, names: tuple[str, ...], focus: Focus) -> Floats:
