@@ -197,9 +197,8 @@ def fit(
     distances = kernel.distances(inputs[chosen], inputs[chosen])
     form = kernel.at_median(distances)
     objective = _objective(form, distances, z)
-    roles = [*form.roles, "noise"]
-    prior_mean, prior_std = np.array([PRIOR[role] for role in roles]).T
-    bounds = [BOUNDS[role] for role in roles]
+    prior_mean, prior_std = _of_each(PRIOR, form)
+    bounds = list(zip(*_of_each(BOUNDS, form), strict=True))
     first = [] if near is None else [near]
     first.append(prior_mean)
     draws = [rng.normal(prior_mean, prior_std) for _ in range(max(0, starts - len(first)))]
@@ -243,6 +242,11 @@ def relative_theta(gp: GaussianProcess) -> Floats:
     return np.append(gp.kernel.theta - offset, np.log(gp.noise))
 
 
+def _of_each(table: dict[str, tuple[float, float]], form: Kernel) -> Floats:
+    """Both entries of a table by role, for every hyper-parameter and the noise, (2, t + 1)."""
+    return np.array([table[role] for role in [*form.roles, "noise"]]).T
+
+
 def _absolute(form: Kernel, relative: Floats) -> Floats:
     """Theta from hyper-parameters of which each gamma is relative to that of `form`."""
     is_gamma = np.array([role == "gamma" for role in form.roles], dtype=bool)
@@ -251,8 +255,7 @@ def _absolute(form: Kernel, relative: Floats) -> Floats:
 
 def _objective(form: Kernel, distances: Any, z: Floats) -> Callable[[Floats], tuple[float, Floats]]:
     """Negative log posterior of relative hyper-parameters and its gradient (RW06 Eq. 5.9)."""
-    roles = [*form.roles, "noise"]
-    prior_mean, prior_std = np.array([PRIOR[role] for role in roles]).T
+    prior_mean, prior_std = _of_each(PRIOR, form)
 
     def negative_log_posterior(relative: Floats) -> tuple[float, Floats]:
         noise = float(np.exp(relative[-1]))

@@ -108,9 +108,8 @@ class SketchCache:
         self.resolution = resolution or Resolution()
         self._owners, self._seed = owners, seed
         self._features, self._labels = project(owners, seed=seed, resolution=self.resolution)
-        self._maps: dict[tuple[float, int], Callable[[Members], Floats]] = {}
-        self._position: dict[tuple[float, int], dict[bytes, int]] = {}
-        self._vectors: dict[tuple[float, int], Floats] = {}
+        self._sketches: dict[float, Sketch] = {}
+        self._known: dict[tuple[float, int], _Known] = {}
 
     def __call__(self, eta: float, p: int, members: Members) -> Floats:
         """Vectors of m coalitions, (m, r), whose distance in the p-norm is SW_p, p in {1, 2}.
@@ -120,24 +119,37 @@ class SketchCache:
             p: order of the distance.
             members: the coalitions, (m, n).
         """
-        key = eta, p
-        if key not in self._maps:
-            self._maps[key] = self._map(eta, p)
-            self._position[key], self._vectors[key] = {}, self._maps[key](members[:1])[:0]
-        position, wanted = self._position[key], keys(members)
-        new = {name: row for row, name in enumerate(wanted) if name not in position}
-        if new:
-            fresh = self._maps[key](members[list(new.values())])
-            position.update({name: len(position) + i for i, name in enumerate(new)})
-            self._vectors[key] = np.concatenate([self._vectors[key], fresh])
-        return self._vectors[key][[position[name] for name in wanted]]
+        if (eta, p) not in self._known:
+            self._known[eta, p] = _Known(self._vectors_of(eta, p))
+        return self._known[eta, p](members)
 
-    def _map(self, eta: float, p: int) -> Callable[[Members], Floats]:
-        projected = eta * self._features + (1 - eta) * self._labels
-        sketch = count(projected, self._owners.owner, resolution=self.resolution)
+    def _vectors_of(self, eta: float, p: int) -> Callable[[Members], Floats]:
+        if eta not in self._sketches:
+            projected = eta * self._features + (1 - eta) * self._labels
+            self._sketches[eta] = count(projected, self._owners.owner, resolution=self.resolution)
         if p == 1:
-            return _Quantiles(sketch)
-        return principal_axes(sketch, self._owners.n, np.random.default_rng([self._seed, 4]))
+            return _Quantiles(self._sketches[eta])
+        rng = np.random.default_rng([self._seed, 4])
+        return principal_axes(self._sketches[eta], self._owners.n, rng)
+
+
+class _Known:
+    """A map from coalitions to vectors that computes each of them once."""
+
+    def __init__(self, compute: Callable[[Members], Floats]):
+        self._compute = compute
+        self._position: dict[bytes, int] = {}
+        self._vectors: Floats | None = None
+
+    def __call__(self, members: Members) -> Floats:
+        wanted = keys(members)
+        new = {key: row for row, key in enumerate(wanted) if key not in self._position}
+        if new or self._vectors is None:
+            fresh = self._compute(members[list(new.values())])
+            known = [fresh] if self._vectors is None else [self._vectors, fresh]
+            self._position.update({key: len(self._position) + i for i, key in enumerate(new)})
+            self._vectors = np.concatenate(known)
+        return np.asarray(self._vectors[[self._position[key] for key in wanted]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,11 +192,10 @@ def principal_axes(sketch: Sketch, n: int, rng: np.random.Generator) -> Principa
     sample = all_coalitions(n) if n <= 8 else _sample_of_coalitions(n, rng)
     vectors = sketch(sample).astype(np.float64)
     centre = vectors.mean(axis=0)
-    scale, axes = np.linalg.eigh((vectors - centre) @ (vectors - centre).T)
-    keep = np.flatnonzero(scale > 1e-6 * scale[-1])[::-1][:MAX_AXES]
-    return PrincipalAxes(
-        sketch, centre, (vectors - centre).T @ (axes[:, keep] / np.sqrt(scale[keep]))
-    )
+    scale, axes = _spectrum(vectors - centre, least=1e-6)
+    longest = np.arange(len(scale))[::-1][:MAX_AXES]
+    basis = (vectors - centre).T @ (axes[:, longest] / np.sqrt(scale[longest]))
+    return PrincipalAxes(sketch, centre, basis)
 
 
 def _sample_of_coalitions(n: int, rng: np.random.Generator) -> Members:
@@ -260,9 +271,15 @@ def label_coordinates(owners: Owners, *, seed: int, resolution: Resolution) -> F
 def classical_scaling(vectors: NDArray[np.floating]) -> Floats:
     """Coordinates, (c, k), that keep the Euclidean distances of c vectors in as few columns."""
     centred = np.asarray(vectors - vectors.mean(axis=0), dtype=np.float64)
+    scale, axes = _spectrum(centred, least=1e-9)
+    return np.asarray(axes * np.sqrt(scale))
+
+
+def _spectrum(centred: Floats, *, least: float) -> tuple[Floats, Floats]:
+    """Eigenvalues above `least` of the largest, rising, and eigenvectors of the Gram matrix."""
     scale, axes = np.linalg.eigh(centred @ centred.T)
-    keep = scale > 1e-9 * scale[-1] if scale[-1] > 0 else np.zeros(len(scale), dtype=bool)
-    return np.asarray(axes[:, keep] * np.sqrt(scale[keep]))
+    keep = scale > least * max(scale[-1], 0.0)
+    return scale[keep], axes[:, keep]
 
 
 def unit_directions(dimension: int, count: int, seed: int) -> Floats:

@@ -83,6 +83,7 @@ class Valuer:
         self.seed = _whole(seed, "seed", least=0)
         self.first = 2 * owners.n + 1 if first is None else _whole(first, "first", least=1)
         self._weights = estimators.exact(semivalue, owners.n)
+        self._counts = self._weights.W.any(axis=0)
         self._functionals = _focused(self._weights.W, owners.names, focus)
         self._universe = Features(
             self._weights.members, owners.rows, SketchCache(owners, seed=seed)
@@ -199,7 +200,7 @@ class Valuer:
     @property
     def _open(self) -> Ints:
         """Coalitions that have a weight and no utility yet."""
-        return np.flatnonzero(~self._recorded & self._weights.W.any(axis=0))
+        return np.flatnonzero(~self._recorded & self._counts)
 
     def _names(self, position: int | np.integer[Any]) -> tuple[str, ...]:
         return to_names(self._weights.members[position], self.owners.names)
@@ -232,7 +233,8 @@ class Valuer:
         return self._memory[1]
 
     def _posterior(self, gp: GaussianProcess, W: Floats) -> Posterior:
-        return gp.posterior(self._universe[self._open], W[:, self._open])
+        still_open = self._open
+        return gp.posterior(self._universe[still_open], W[:, still_open])
 
     def _candidates(self) -> Ints:
         """Indices into the open coalitions among which to choose, the heavier the likelier."""
