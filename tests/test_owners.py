@@ -171,9 +171,9 @@ def test_rows_of_a_frame_keep_columns_dtypes_and_values():
     frame = frame_of_three_owners()
     owners = Owners.from_frame(frame, owner="firm", target="sold")
     X, y = owners.data_of(np.array([True, False, True]))
-    expected = frame.iloc[[1, 3, 4]]
+    expected = frame.iloc[[1, 4, 3]]
     pd.testing.assert_frame_equal(X, expected.drop(columns=["firm", "sold"]))
-    assert y.tolist() == ["yes", "no", "yes"]
+    assert y.tolist() == ["yes", "yes", "no"]
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,8 @@ def test_rows_of_an_array_keep_dtype_and_values(X):
     owners = Owners.from_arrays(X, [0, 1] * 3, list("abcabc"))
     found, y = owners.data_of(np.array([True, False, True]))
     assert found.dtype == X.dtype
-    np.testing.assert_array_equal(found, X[[0, 2, 3, 5]])
-    assert y.tolist() == [0, 0, 1, 1]
+    np.testing.assert_array_equal(found, X[[0, 3, 2, 5]])
+    assert y.tolist() == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_sparse_rows_stay_sparse_with_values_and_dtype(make):
     found, _ = owners.data_of(np.array([False, True, True]))
     assert sparse.issparse(found)
     assert found.dtype == np.float32
-    np.testing.assert_array_equal(found.toarray(), dense[[1, 2, 4, 5]])
+    np.testing.assert_array_equal(found.toarray(), dense[[1, 4, 2, 5]])
 
 
 def test_rows_of_a_list_stay_a_list():
@@ -263,6 +263,61 @@ def test_repeated_column_names_are_refused():
         Owners.from_arrays(pd.concat([X, X]), [0, 1] * 2, list("aabb"))
     with pytest.raises(InputError, match="'c' appears twice"):
         Owners.from_mapping({"a": (X, [0, 1]), "b": (X, [0, 1])})
+
+
+# --- the order of a coalition's rows
+
+
+def mixed(names, seed):
+    """Rows of these owners, mixed, with each owner's own rows in the same order as ever."""
+    rows = {name: 10 * ord(name[0]) + np.arange(3 + len(name)) for name in names}
+    labels = np.repeat(names, [len(rows[name]) for name in names])
+    np.random.default_rng(seed).shuffle(labels)
+    taken = {name: iter(rows[name]) for name in names}
+    X = np.array([[next(taken[label])] for label in labels], dtype=float)
+    return X, (X[:, 0] % 2).astype(int), labels
+
+
+def pooled(owners, members):
+    X, y = owners.data_of(np.isin(owners.names, members))
+    return X[:, 0].tolist(), y.tolist()
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 2**32), st.sets(st.sampled_from(["b", "aa", "ccc", "dd"]), min_size=1))
+def test_rows_of_a_coalition_do_not_depend_on_how_they_are_mixed_or_on_other_owners(seed, members):
+    expected = pooled(Owners.from_arrays(*mixed(["aa", "b", "ccc", "dd"], 0)), list(members))
+    for names in (["dd", "aa", "ccc", "b"], [*members, "x", "a", "ee"]):
+        assert pooled(Owners.from_arrays(*mixed(names, seed)), list(members)) == expected
+    names = [name for name in sorted(members) for _ in range(3 + len(name))]
+    assert [x - x % 10 for x in expected[0]] == [10.0 * ord(name[0]) for name in names]
+
+
+@pytest.mark.parametrize("order", ["abc", "cba", "bca"])
+def test_rows_of_a_coalition_do_not_depend_on_the_order_of_a_mapping(order):
+    parts = {name: (i + np.array([[0.1], [0.2]]), [0, 1]) for i, name in enumerate("abc")}
+    owners = Owners.from_mapping({name: parts[name] for name in order})
+    assert owners.names == tuple(order)
+    assert pooled(owners, ["c", "a"]) == ([0.1, 0.2, 2.1, 2.2], [0, 1, 0, 1])
+
+
+def test_rows_of_a_coalition_are_ordered_by_name_even_if_owners_are_ordered_by_number():
+    X = np.arange(4.0)[:, None]
+    owners = Owners.from_arrays(X, [0, 1, 0, 1], [10, 2, 10, 2])
+    assert owners.names == ("2", "10")
+    as_text = Owners.from_arrays(X, [0, 1, 0, 1], ["10", "2", "10", "2"])
+    assert as_text.names == ("10", "2")
+    assert (
+        pooled(owners, ["2", "10"]) == pooled(as_text, ["2", "10"]) == ([0, 2, 1, 3], [0, 0, 1, 1])
+    )
+
+
+def test_the_rows_given_stay_as_they_were_given():
+    X, y, labels = mixed(["b", "a"], 3)
+    owners = Owners.from_arrays(X, y, labels)
+    owners.data_of(np.array([True, True]))
+    np.testing.assert_array_equal(owners.X, X)
+    assert [owners.names[i] for i in owners.owner] == labels.tolist()
 
 
 # --- task

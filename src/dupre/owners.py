@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -152,8 +153,19 @@ class Owners:
         return np.bincount(self.owner, minlength=self.n)
 
     def data_of(self, coalition: Members) -> tuple[Any, NDArray[Any]]:
-        """The pooled rows (X, y) of one coalition, a boolean (n,), in the order they were given."""
-        return take(self.X, chosen := np.flatnonzero(coalition[self.owner])), self.y[chosen]
+        """The pooled rows (X, y) of one coalition, a boolean (n,).
+
+        Ordered by owner name, then as given: what a model trained on a coalition sees depends on
+        its members' rows alone, not on who else takes part or how their rows are mixed.
+        """
+        chosen = self._by_name[coalition[self.owner[self._by_name]]]
+        return take(self.X, chosen), self.y[chosen]
+
+    @cached_property
+    def _by_name(self) -> Ints:
+        """All rows ordered by the name of their owner, (N,)."""
+        rank = np.argsort(np.argsort(np.array(self.names)))
+        return np.argsort(rank[self.owner], kind="stable")
 
     def __repr__(self) -> str:
         held = zip(self.names, self.rows, strict=True)
