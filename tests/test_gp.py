@@ -69,6 +69,79 @@ def test_condition_agrees_with_scikit_learn(rng, name, noise):
     np.testing.assert_allclose(posterior.covariance(index, index), covariance, atol=1e-8)
 
 
+@pytest.mark.parametrize("warp", [Warp(), Warp(centre=0.3, width=2.0), CURVED])
+@pytest.mark.parametrize("name", KERNELS)
+def test_measured_noise_agrees_with_scikit_learn(rng, name, warp):
+    kernel, sklearn_kernel = KERNELS[name]
+    a, b, u = split(rng)
+    noise, measured = 0.02, rng.uniform(0, 1, len(u)) * (np.arange(len(u)) % 3 > 0)
+    h = 1e-6
+    slope = 2 * h / (warp.forward(u + h) - warp.forward(u - h))
+    reference = GaussianProcessRegressor(
+        sklearn_kernel, alpha=noise + measured / slope**2, optimizer=None
+    )
+    reference.fit(a.members.astype(float), warp.forward(u))
+    mean, covariance = reference.predict(b.members.astype(float), return_cov=True)
+
+    process = gp.condition(kernel, a, u, noise=noise, measured=measured, warp=warp)
+    posterior = without_functionals(process, b)
+    index = np.arange(len(b))
+    evidence = reference.log_marginal_likelihood_value_ - np.log(slope).sum()
+    expected, _ = warp.back(mean, np.diag(covariance) + noise)
+
+    assert process.evidence == pytest.approx(evidence, abs=1e-6)
+    np.testing.assert_allclose(posterior.mean, expected, atol=1e-6)
+    np.testing.assert_allclose(posterior.covariance(index, index), covariance, atol=1e-6)
+    np.testing.assert_allclose(process.measured, measured / slope**2, atol=1e-6)
+    assert process.noise_of_next == pytest.approx(noise + np.mean(measured / slope**2))
+
+
+def test_nothing_measured_is_a_measured_noise_of_zero(rng):
+    a, _, u = split(rng)
+    without = gp.condition(DATA_KERNEL, a, u, noise=0.1, warp=CURVED)
+    zero = gp.condition(DATA_KERNEL, a, u, noise=0.1, measured=np.zeros(len(u)), warp=CURVED)
+    np.testing.assert_array_equal(without.L, zero.L)
+    assert without.evidence == zero.evidence
+    assert without.noise_of_next == 0.1
+    np.testing.assert_array_equal(without.measured, 0.0)
+
+
+@pytest.mark.parametrize("learn_on", [gp.LEARN_ON, 15])
+def test_fit_conditions_all_on_the_noise_that_was_measured(rng, monkeypatch, learn_on):
+    monkeypatch.setattr(gp, "LEARN_ON", learn_on)
+    kernel = Membership()
+    a, b, u = split(rng, evaluated=25)
+    measured = rng.uniform(0, 0.5, len(u))
+    process = gp.fit(kernel, a, u, warp=Warp(), starts=2, rng=rng, measured=measured)
+    width = np.sqrt(0.5 / np.exp(process.kernel.theta[0]))
+    reference = GaussianProcessRegressor(
+        RBF(width), alpha=process.noise + measured, optimizer=None
+    ).fit(a.members.astype(float), u)
+    np.testing.assert_allclose(
+        without_functionals(process, b).mean, reference.predict(b.members.astype(float)), atol=1e-8
+    )
+    mean, std = np.array([gp.PRIOR[role] for role in [*kernel.roles, "noise"]]).T
+    log_prior = -np.sum(((gp.relative_theta(process) - mean) / std) ** 2) / 2
+    if learn_on > len(u):
+        expected = reference.log_marginal_likelihood_value_ + log_prior
+        assert process.evidence == pytest.approx(expected, abs=1e-8)
+
+
+def test_noise_that_was_measured_is_not_learned_a_second_time():
+    noise = {"measured": [], "not": []}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        a, _, spread = split(rng, evaluated=40)
+        u = a.members @ np.linspace(0.1, 1.0, N) + 0.5 * spread
+        for name, variance in (("measured", 0.25), ("not", 0.0)):
+            measured = np.full(len(u), variance)
+            process = gp.fit(Linear(), a, u, warp=Warp(), starts=2, rng=rng, measured=measured)
+            noise[name].append(process.noise)
+    # Their sum is what it was: 0.5² is either known or learned.
+    assert np.mean(noise["not"]) == pytest.approx(0.25, rel=0.4)
+    assert np.mean(noise["measured"]) < 0.3 * np.mean(noise["not"])
+
+
 def test_condition_refuses_a_singular_kernel_matrix():
     twice = features(np.ones((2, N), dtype=bool))
     with pytest.raises(InputError, match="raise the noise"):
@@ -93,11 +166,12 @@ def test_evidence_of_a_warp_is_the_density_of_the_utilities_themselves(rng):
     ],
     ids=lambda kernel: kernel.label,
 )
-def test_gradient_of_the_objective_equals_finite_differences(rng, kernel):
+@pytest.mark.parametrize("measured", [0.0, 0.4])
+def test_gradient_of_the_objective_equals_finite_differences(rng, kernel, measured):
     a, _, z = split(rng)
     distances = kernel.distances(a, a)
     form = kernel.at_median(distances)
-    objective = gp._objective(form, distances, z)
+    objective = gp._objective(form, distances, z, measured * rng.uniform(size=len(z)))
     for _ in range(3):
         theta = rng.normal(size=len(form.theta) + 1)
         step = 1e-6
@@ -113,12 +187,18 @@ def test_objective_is_the_negative_log_posterior_of_the_conditioned_process(rng)
     distances = DATA_KERNEL.distances(a, a)
     form = DATA_KERNEL.at_median(distances)
     theta = rng.normal(size=len(form.theta) + 1)
+    measured = rng.uniform(0, 0.3, len(z))
     process = gp.condition(
-        form.with_theta(gp._absolute(form, theta)), a, z, noise=float(np.exp(theta[-1]))
+        form.with_theta(gp._absolute(form, theta)),
+        a,
+        z,
+        noise=float(np.exp(theta[-1])),
+        measured=measured,
     )
     mean, std = np.array([gp.PRIOR[role] for role in [*form.roles, "noise"]]).T
     expected = -process.evidence + np.sum(((theta - mean) / std) ** 2) / 2
-    assert gp._objective(form, distances, z)(theta)[0] == pytest.approx(expected, abs=1e-9)
+    found, _ = gp._objective(form, distances, z, measured)(theta)
+    assert found == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -132,11 +212,13 @@ def test_more_starts_never_fit_worse_than_one(seed):
     assert several.evidence >= one.evidence - 1e-9
 
 
-def test_fit_ends_where_the_objective_is_flat_or_at_a_bound(rng):
+@pytest.mark.parametrize("largest", [0.0, 0.5])
+def test_fit_ends_where_the_objective_is_flat_or_at_a_bound(rng, largest):
     a, _, u = split(rng)
-    process = gp.fit(DATA_KERNEL, a, u, warp=Warp(), starts=3, rng=rng)
+    measured = largest * rng.uniform(size=len(u))
+    process = gp.fit(DATA_KERNEL, a, u, warp=Warp(), starts=3, rng=rng, measured=measured)
     form = DATA_KERNEL.at_median(DATA_KERNEL.distances(a, a))
-    objective = gp._objective(form, DATA_KERNEL.distances(a, a), u)
+    objective = gp._objective(form, DATA_KERNEL.distances(a, a), u, measured)
     theta = gp.relative_theta(process)
     low, high = np.array([gp.BOUNDS[role] for role in [*form.roles, "noise"]]).T
     slope = approx_fprime(theta, lambda t: objective(t)[0], 1e-6)
@@ -155,14 +237,20 @@ def test_fitting_from_the_hyper_parameters_of_a_fit_is_no_worse_than_it(rng):
 @pytest.mark.parametrize("warp", [Warp(), Warp(centre=0.3, width=2.0), CURVED])
 def test_leave_one_out_equals_refitting_without_each_point(rng, warp):
     a, _, u = split(rng, evaluated=12)
-    process = gp.condition(DATA_KERNEL, a, u, noise=0.05, warp=warp)
+    measured = rng.uniform(0, 0.1, len(u))
+    process = gp.condition(DATA_KERNEL, a, u, noise=0.05, measured=measured, warp=warp)
     mean, variance = process.leave_one_out()
     for i in range(len(u)):
         others = np.delete(np.arange(len(u)), i)
-        without = gp.condition(DATA_KERNEL, a[others], u[others], noise=0.05, warp=warp)
+        without = gp.condition(
+            DATA_KERNEL, a[others], u[others], noise=0.05, measured=measured[others], warp=warp
+        )
         predicted = without_functionals(without, a[np.array([i])])
-        assert variance[i] == pytest.approx(predicted.variance[0] + 0.05, abs=1e-9)
-        back, _ = warp.back(mean[i : i + 1], variance[i : i + 1])
+        around = 0.05 + measured[i] / warp.slope(u[i]) ** 2
+        assert variance[i] == pytest.approx(predicted.variance[0] + around, abs=1e-9)
+        # Back as the others' process goes back: with the noise of a utility, not of a mean.
+        own = variance[i : i + 1] - measured[i] / warp.slope(u[i]) ** 2
+        back, _ = warp.back(mean[i : i + 1], own)
         assert back[0] == pytest.approx(predicted.mean[0], abs=1e-9)
 
 
@@ -204,7 +292,8 @@ def test_hyper_parameters_learned_on_a_subset_are_conditioned_on_all(rng, monkey
 
 
 def learned(a, u):
-    return predictor.learn(a, u, spread=0.5, choose_p=False, rng=np.random.default_rng(0)).gp
+    nothing, rng = np.zeros(len(u)), np.random.default_rng(0)
+    return predictor.learn(a, u, measured=nothing, spread=0.5, choose_p=False, rng=rng).gp
 
 
 @pytest.mark.parametrize("evaluated", [1, 2, 12])

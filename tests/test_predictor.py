@@ -27,9 +27,10 @@ def smooth(coalitions):
     return 0.8 * (1 - np.exp(-(coalitions.members @ np.linspace(0.1, 1.0, N))))
 
 
-def learned(inputs, utilities, choose_p=True):
+def learned(inputs, utilities, choose_p=True, measured=None):
     rng = np.random.default_rng(0)
-    return learn(inputs, utilities, spread=1.0, choose_p=choose_p, rng=rng)
+    measured = np.zeros(len(utilities)) if measured is None else measured
+    return learn(inputs, utilities, measured=measured, spread=1.0, choose_p=choose_p, rng=rng)
 
 
 def fitted(form, inputs, utilities, starts=4):
@@ -117,6 +118,18 @@ def test_a_stray_among_few_evaluations_does_not_hide_behind_the_noise_it_makes(
     utilities = smooth(coalitions[:evaluated])
     utilities[5] = -10.0
     assert learned(coalitions[:evaluated], utilities).strays.tolist() == [5]
+
+
+def test_what_was_measured_stays_with_its_evaluation_when_another_is_set_aside(coalitions):
+    utilities, measured = smooth(coalitions), np.linspace(1e-6, 1e-4, len(coalitions))
+    whole = learned(coalitions, utilities, measured=measured)
+    slope = whole.gp.warp.slope(utilities)
+    np.testing.assert_allclose(whole.gp.measured, measured / slope**2, rtol=1e-12)
+    utilities[7] = -10.0
+    chosen = learned(coalitions, utilities, measured=measured)
+    assert chosen.strays.tolist() == [7]
+    slope = chosen.gp.warp.slope(np.delete(utilities, 7))
+    np.testing.assert_allclose(chosen.gp.measured, np.delete(measured, 7) / slope**2, rtol=1e-12)
 
 
 def test_at_most_a_tenth_is_set_aside(coalitions):

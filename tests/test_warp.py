@@ -63,6 +63,24 @@ def test_log_slope_is_the_sum_of_logarithms_of_the_derivative(warp):
 
 
 @either_warp
+def test_slope_is_one_over_the_derivative_of_forward(warp):
+    u = np.linspace(-3, 2, 11)
+    h = 1e-6 * warp.width
+    derivative = (warp.forward(u + h) - warp.forward(u - h)) / (2 * h)
+    np.testing.assert_allclose(warp.slope(u), 1 / derivative, rtol=1e-6)
+    assert warp.slope(u).shape == u.shape
+
+
+@quick
+@given(utilities)
+def test_both_slopes_of_a_warp_agree_and_so_does_their_logarithm(u):
+    for warp in warps_of(u):
+        _, back = warp.back(warp.forward(u), np.zeros(len(u)))
+        np.testing.assert_allclose(warp.slope(u), back, rtol=1e-6)
+        assert warp.log_slope(u) == pytest.approx(-np.log(warp.slope(u)).sum(), abs=1e-9)
+
+
+@either_warp
 def test_slope_is_the_derivative_of_the_mean(warp):
     z, variance, h = np.linspace(-2, 2, 9), np.full(9, 0.1), 1e-6
     derivative = (warp.back(z + h, variance)[0] - warp.back(z - h, variance)[0]) / (2 * h)

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dupre.gp import GaussianProcess
-from dupre.kernels import Sum
+from dupre.kernels import Features, Sum
 from dupre.predictor import Predictor
 from dupre.typing import Floats
+
+Z95 = 1.96
+"""Standard deviations on each side that hold 95 % of a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,51 @@ class Diagnostics:
     strays: int = 0
 
 
+@dataclass(frozen=True)
+class Validation:
+    """What coalitions that the predictor has never been shown say about it.
+
+    Attributes:
+        held_out: how many there are.
+        error: root mean square error of their predicted utilities.
+        r2: share of their variance explained; 0 or less is no better than a constant.
+        coverage: share of them inside their 95 % prediction interval, widened as values' are.
+    """
+
+    held_out: int
+    error: float
+    r2: float
+    coverage: float
+
+    @property
+    def failed(self) -> bool:
+        """Whether the predictor is no better than a constant."""
+        return self.r2 <= 0
+
+
+def validate(
+    predictor: Predictor, inputs: Features, utilities: Floats, measured: Floats
+) -> Validation:
+    """Measure a predictor on evaluations it was not fitted to.
+
+    Args:
+        predictor: to be measured.
+        inputs: coalitions held out, length h.
+        utilities: theirs, (h,).
+        measured: variance of each that repeated trainings have shown, (h,).
+    """
+    posterior = predictor.gp.posterior(inputs, np.zeros((0, len(utilities))))
+    variance = (posterior.std * widening(predictor.gp)) ** 2 + predictor.stray_variance + measured
+    errors = utilities - posterior.mean
+    mean_square, spread = float(np.mean(errors**2)), float(np.var(utilities))
+    return Validation(
+        held_out=len(utilities),
+        error=math.sqrt(mean_square),
+        r2=1 - mean_square / spread if spread > 0 else math.nan,
+        coverage=float(np.mean(errors**2 <= Z95**2 * variance)),
+    )
+
+
 def diagnose(predictor: Predictor) -> Diagnostics:
     """Measure a predictor on its own evaluations, each left out in turn."""
     gp, form = predictor.gp, predictor.form
@@ -54,28 +102,29 @@ def diagnose(predictor: Predictor) -> Diagnostics:
     errors = np.append(gp.utilities - predicted, predictor.stray_errors)
     error = float(np.mean(errors**2))
     spread = float(np.var(predictor.utilities))
-    _, slope = gp.warp.back(gp.warp.forward(gp.utilities), np.zeros(len(score)))
     return Diagnostics(
         error=math.sqrt(error),
         r2=1 - error / spread if spread > 0 else math.nan,
-        coverage=int(np.sum(np.abs(score) < 1.96)) / len(errors),  # strays count as missed
-        widening=_widening(score, learned=len(gp.kernel.theta) + 1),
+        coverage=int(np.sum(np.abs(score) < Z95)) / len(errors),  # strays count as missed
+        widening=widening(gp),
         scales=_scales(gp),
-        noise=math.sqrt(gp.noise) * float(np.median(slope)),
+        noise=math.sqrt(gp.noise) * float(np.median(gp.warp.slope(gp.utilities))),
         form=f"SW_{form.p}, rho {form.rho:g}, label weight {1 - form.eta:g}"
         + (", heavy tail" if gp.warp.curved else ""),
         strays=len(predictor.strays),
     )
 
 
-def _widening(score: Floats, *, learned: int) -> float:
+def widening(gp: GaussianProcess, more: int = 0) -> float:
     """Factor on standard deviations: 1 if leave-one-out scores have unit variance, times doubt.
 
     The left-out utilities had a say in the hyper-parameters: errors on truly new ones have a
     variance larger by about 1 + 2 (number learned) / a (Akaike's final prediction error, 1969).
+    With `more`, what is to be expected after this many further evaluations.
     """
+    score = gp.leave_one_out_score()
     over_sure = max(1.0, float(np.mean(score**2)))
-    return math.sqrt(over_sure * (1 + 2 * learned / len(score)))
+    return math.sqrt(over_sure * (1 + 2 * (len(gp.kernel.theta) + 1) / (len(score) + more)))
 
 
 def _scales(gp: GaussianProcess) -> dict[str, float]:

@@ -51,23 +51,30 @@ class GaussianProcess:
 
     Attributes:
         kernel: with its learned hyper-parameters, in units of z.
-        noise: variance of z around the process.
+        noise: variance of z around the process, beyond what was measured.
+        measured: variance of each evaluated z that repeated trainings have shown, (a,).
         inputs: the evaluated coalitions, length a.
         utilities: theirs, (a,).
         warp: how u becomes z.
-        L: lower Cholesky factor of K + noise I, (a, a).
-        alpha: (K + noise I)^-1 z, (a,).
+        L: lower Cholesky factor of K + noise I + diag(measured), (a, a).
+        alpha: (K + noise I + diag(measured))^-1 z, (a,).
         evidence: log density of the utilities and hyper-parameters; compares forms of kernel.
     """
 
     kernel: Kernel
     noise: float
+    measured: Floats
     inputs: Features
     utilities: Floats
     warp: Warp
     L: Floats
     alpha: Floats
     evidence: float
+
+    @property
+    def noise_of_next(self) -> float:
+        """Variance of z around the process that the next evaluation will have."""
+        return self.noise + float(np.mean(self.measured))
 
     def leave_one_out(self) -> tuple[Floats, Floats]:
         """Mean and variance of each z given all others, (a,) each (RW06 Eq. 5.12)."""
@@ -157,13 +164,23 @@ class Posterior:
 
 
 def condition(
-    kernel: Kernel, inputs: Features, utilities: Floats, *, noise: float, warp: Warp | None = None
+    kernel: Kernel,
+    inputs: Features,
+    utilities: Floats,
+    *,
+    noise: float,
+    measured: Floats | None = None,
+    warp: Warp | None = None,
 ) -> GaussianProcess:
-    """Gaussian process with these hyper-parameters given utilities, (a,) (RW06 Alg. 2.1)."""
+    """Gaussian process with these hyper-parameters given utilities, (a,) (RW06 Alg. 2.1).
+
+    `measured` is the variance of each utility that repeated trainings have shown, (a,).
+    """
     warp = warp or Warp()
     z = warp.forward(utilities)
+    measured_z = np.zeros(len(z)) if measured is None else measured / warp.slope(utilities) ** 2
     K = kernel(inputs, inputs)
-    K[np.diag_indices_from(K)] += noise
+    K[np.diag_indices_from(K)] += noise + measured_z
     L = _cholesky(K)
     if L is None:
         raise InputError(
@@ -172,7 +189,7 @@ def condition(
         )
     alpha = cho_solve((L, True), z, check_finite=False)
     evidence = _log_likelihood(L, alpha, z) + warp.log_slope(utilities)
-    return GaussianProcess(kernel, noise, inputs, utilities, warp, L, alpha, evidence)
+    return GaussianProcess(kernel, noise, measured_z, inputs, utilities, warp, L, alpha, evidence)
 
 
 def fit(
@@ -183,6 +200,7 @@ def fit(
     warp: Warp,
     starts: int,
     rng: np.random.Generator,
+    measured: Floats | None = None,
     near: Floats | None = None,
 ) -> GaussianProcess:
     """Learn the kernel's hyper-parameters and the noise by maximum a posteriori, then condition.
@@ -194,9 +212,11 @@ def fit(
     if len(chosen) > LEARN_ON:
         chosen = np.sort(rng.choice(len(chosen), LEARN_ON, replace=False))
     z = warp.forward(utilities[chosen])
+    known = np.zeros(len(utilities)) if measured is None else measured
+    fixed = known[chosen] / warp.slope(utilities[chosen]) ** 2
     distances = kernel.distances(inputs[chosen], inputs[chosen])
     form = kernel.at_median(distances)
-    objective = _objective(form, distances, z)
+    objective = _objective(form, distances, z, fixed)
     prior_mean, prior_std = _of_each(PRIOR, form)
     bounds = list(zip(*_of_each(BOUNDS, form), strict=True))
     first = [] if near is None else [near]
@@ -215,24 +235,25 @@ def fit(
     ]
     best = min(results, key=lambda result: float(result.fun))
     learned = form.with_theta(_absolute(form, best.x))
-    gp = _condition_at_least(learned, inputs, utilities, float(np.exp(best.x[-1])), warp)
+    noise = float(np.exp(best.x[-1]))
+    gp = _condition_at_least(learned, inputs, utilities, noise, known, warp)
     log_prior = -float(np.sum(((best.x - prior_mean) / prior_std) ** 2)) / 2
     return replace(gp, evidence=gp.evidence + log_prior)
 
 
 def _condition_at_least(
-    kernel: Kernel, inputs: Features, utilities: Floats, noise: float, warp: Warp
+    kernel: Kernel, inputs: Features, utilities: Floats, noise: float, measured: Floats, warp: Warp
 ) -> GaussianProcess:
     """Condition with this noise, or with the next power of ten that all evaluations bear.
 
     Hyper-parameters learned on a part can be too smooth for the whole by rounding alone.
     """
     try:
-        return condition(kernel, inputs, utilities, noise=noise, warp=warp)
+        return condition(kernel, inputs, utilities, noise=noise, measured=measured, warp=warp)
     except InputError:
         if noise > 1:  # as much noise as there is anything: rounding is not the reason
             raise
-        return _condition_at_least(kernel, inputs, utilities, 10 * noise, warp)
+        return _condition_at_least(kernel, inputs, utilities, 10 * noise, measured, warp)
 
 
 def relative_theta(gp: GaussianProcess) -> Floats:
@@ -253,7 +274,9 @@ def _absolute(form: Kernel, relative: Floats) -> Floats:
     return np.asarray(relative[:-1] + np.where(is_gamma, form.theta, 0.0))
 
 
-def _objective(form: Kernel, distances: Any, z: Floats) -> Callable[[Floats], tuple[float, Floats]]:
+def _objective(
+    form: Kernel, distances: Any, z: Floats, measured: Floats
+) -> Callable[[Floats], tuple[float, Floats]]:
     """Negative log posterior of relative hyper-parameters and its gradient (RW06 Eq. 5.9)."""
     prior_mean, prior_std = _of_each(PRIOR, form)
 
@@ -261,7 +284,7 @@ def _objective(form: Kernel, distances: Any, z: Floats) -> Callable[[Floats], tu
         noise = float(np.exp(relative[-1]))
         K, derivatives = form.with_theta(_absolute(form, relative)).gradient(distances)
         K = K.copy()
-        K[np.diag_indices_from(K)] += noise
+        K[np.diag_indices_from(K)] += noise + measured
         L = _cholesky(K)
         if L is None:  # an impossible corner of the box: send the search back
             return 1e25, np.zeros_like(relative)

@@ -88,6 +88,7 @@ def learn(
     inputs: Features,
     utilities: Floats,
     *,
+    measured: Floats,
     spread: float,
     choose_p: bool,
     rng: np.random.Generator,
@@ -97,6 +98,7 @@ def learn(
     Args:
         inputs: the evaluated coalitions.
         utilities: theirs, (a,).
+        measured: variance of each that repeated trainings have shown, (a,).
         spread: scale of the utilities in case those evaluated do not differ.
         choose_p: consider SW_1 too, which costs far more than SW_2: it is no matrix product.
         rng: of the starts.
@@ -104,9 +106,16 @@ def learn(
 
     def fitted(form: Form, index: Ints, near: Floats | None) -> GaussianProcess:
         u = utilities[index]
-        starts = 1 if near is not None else 2
-        warp = form.warp(u, spread)
-        return fit(form.kernel(), inputs[index], u, warp=warp, starts=starts, rng=rng, near=near)
+        return fit(
+            form.kernel(),
+            inputs[index],
+            u,
+            warp=form.warp(u, spread),
+            starts=1 if near is not None else 2,
+            rng=rng,
+            measured=measured[index],
+            near=near,
+        )
 
     everything = np.arange(len(utilities))
     form = Form()

@@ -40,6 +40,12 @@ class Warp:
         t = (u - self.centre) / self.width
         return ((np.arcsinh(t) if self.curved else t) - self.shift) / self.scale
 
+    def slope(self, u: Floats) -> Floats:
+        """du/dz at utilities u, (m,)."""
+        t = (u - self.centre) / self.width
+        bend = np.sqrt(1 + t**2) if self.curved else np.ones_like(t)
+        return np.asarray(self.width * self.scale * bend)
+
     def log_slope(self, u: Floats) -> float:
         """Sum of log dz/du over utilities u: the Jacobian that makes likelihoods comparable."""
         bend = np.log1p(((u - self.centre) / self.width) ** 2).sum() / 2 if self.curved else 0.0

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dupre.noise import POOLED_WEIGHT, variance_of_means
+
+
+def test_without_repeats_nothing_was_measured():
+    np.testing.assert_array_equal(variance_of_means([[0.3], [0.9], [-2.0]]), np.zeros(3))
+
+
+def test_no_coalitions_have_no_variances():
+    assert variance_of_means([]).shape == (0,)
+
+
+def test_one_coalition_has_the_textbook_variance_of_a_mean():
+    utilities = [0.1, 0.4, 0.2, 0.9]
+    assert variance_of_means([utilities]) == pytest.approx(np.var(utilities, ddof=1) / 4)
+
+
+def test_equal_spreads_are_left_as_they_are():
+    several = [[0.0, 1.0], [5.0, 6.0], [-3.0, -2.0]]
+    np.testing.assert_allclose(variance_of_means(several), np.full(3, 0.5 / 2))
+
+
+def test_a_spread_is_the_average_of_its_own_and_the_pooled_one_by_degrees_of_freedom():
+    several = [[1.0, 2.0, 4.0], [0.0, 0.1], [3.0]]
+    own = np.array([np.var([1.0, 2.0, 4.0], ddof=1), np.var([0.0, 0.1], ddof=1), 0.0])
+    degrees = np.array([2, 1, 0])
+    pooled = own @ degrees / degrees.sum()
+    spread = (POOLED_WEIGHT * pooled + degrees * own) / (POOLED_WEIGHT + degrees)
+    np.testing.assert_allclose(variance_of_means(several), spread / [3, 2, 1])
+
+
+def test_a_coalition_trained_once_has_the_pooled_spread():
+    once, twice = variance_of_means([[7.0], [0.0, 2.0]])
+    assert once == pytest.approx(2.0)
+    assert twice == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("shift", [0.0, -40.0])
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 300.0])
+def test_variances_do_not_depend_on_level_and_grow_with_the_square_of_the_scale(shift, scale):
+    several = [np.array([0.1, 0.5, 0.2]), np.array([0.9, 0.3])]
+    moved = variance_of_means([shift * scale + scale * utilities for utilities in several])
+    np.testing.assert_allclose(moved, scale**2 * variance_of_means(several), rtol=1e-6)
+
+
+def test_equal_repeats_have_no_noise():
+    np.testing.assert_array_equal(variance_of_means([[0.5, 0.5], [0.25] * 3]), np.zeros(2))
+
+
+def test_equal_repeats_have_no_noise_of_rounding():
+    np.testing.assert_array_equal(variance_of_means([[0.1] * 3]), np.zeros(1))
+
+
+def test_with_the_same_noise_everywhere_the_variances_are_unbiased():
+    rng = np.random.default_rng(0)
+    counts, sigma = [1, 2, 3, 6], 0.3
+    found = [
+        variance_of_means([rng.normal(level, sigma, count) for level, count in enumerate(counts)])
+        for _ in range(4000)
+    ]
+    standard_error = np.std(found, axis=0) / np.sqrt(len(found))
+    off = np.mean(found, axis=0) - sigma**2 / np.array(counts)
+    assert np.all(np.abs(off) < 4 * standard_error)
+
+
+def test_a_noisier_coalition_is_found_noisier():
+    rng = np.random.default_rng(1)
+    several = [rng.normal(0, 0.1, 20) for _ in range(9)] + [rng.normal(0, 1.0, 20)]
+    variances = variance_of_means(several)
+    assert variances[-1] > 10 * variances[:-1].max()
