@@ -7,7 +7,7 @@ import pytest
 
 from dupre import Semivalue, banzhaf, beta_shapley, gp, leave_one_out, shapley
 from dupre.coalitions import all_coalitions, keys
-from dupre.design import active_batch, first_design
+from dupre.design import active_batch, first_design, forecast
 from dupre.kernels import Features, Linear, Membership, Size
 from dupre.warp import Warp
 
@@ -86,13 +86,14 @@ N = 7
 NOISE = 0.02
 
 
-def problem(seed, functionals, warp=None):
+def problem(seed, functionals, warp=None, measured=None):
     """A process on 6 evaluated coalitions, the other 121, and functionals of these."""
     rng = np.random.default_rng(seed)
     every = Features(all_coalitions(N), rng.integers(3, 100, N))
     order = rng.permutation(len(every))
     a, b = every[order[:6]], every[order[6:]]
-    process = gp.condition(KERNEL, a, rng.normal(size=6), noise=NOISE, warp=warp)
+    u = rng.normal(size=6)
+    process = gp.condition(KERNEL, a, u, noise=NOISE, measured=measured, warp=warp)
     return process, b, rng.normal(size=(functionals, len(b)))
 
 
@@ -145,8 +146,9 @@ def test_active_batch_weighs_by_the_slope_of_a_curved_warp():
 def conditioned_also_on(process, b, picks):
     """The process after evaluating some of b; the variance does not depend on what comes out."""
     members = np.concatenate([process.inputs.members, b.members[picks]])
-    u = np.append(process.utilities, np.zeros(len(picks)))
-    return gp.condition(KERNEL, Features(members, b.rows), u, noise=NOISE)
+    u = np.append(process.utilities, np.random.default_rng(8).normal(size=len(picks)))
+    measured = np.append(process.measured, np.full(len(picks), np.mean(process.measured)))
+    return gp.condition(KERNEL, Features(members, b.rows), u, noise=NOISE, measured=measured)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -181,6 +183,97 @@ def test_a_batch_of_everything_is_everything_once(count):
 def test_no_candidates_no_picks():
     process, b, W = problem(0, 2)
     assert len(active_batch(process.posterior(b, W), np.array([], dtype=int), 3)) == 0
+
+
+# Coalitions under way.
+
+MEASURED = np.array([0.0, 0.3, 0.05, 0.2, 0.0, 0.5])
+either_noise = pytest.mark.parametrize("measured", [None, MEASURED], ids=["exact", "measured"])
+
+
+@either_noise
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("pending", [[17], [40, 3, 99, 4], list(range(0, 120, 5))], ids=len)
+def test_pending_coalitions_count_as_if_they_had_been_evaluated(seed, pending, measured):
+    process, b, W = problem(seed, 3, measured=measured)
+    every = np.arange(len(b))
+    picks = active_batch(process.posterior(b, W), every, 5, np.array(pending))
+    anew = conditioned_also_on(process, b, pending)
+    left = np.setdiff1d(every, pending)
+    assert picks.tolist() == active_batch(anew.posterior(b, W), left, 5).tolist()
+    without = active_batch(process.posterior(b, W), left, 5)
+    assert len(pending) == 1 or picks.tolist() != without.tolist()  # they do matter
+
+
+def test_what_a_batch_picks_next_is_what_it_picks_with_its_beginning_pending():
+    process, b, W = problem(1, 4)
+    posterior, every = process.posterior(b, W), np.arange(len(b))
+    batch = active_batch(posterior, every, 8)
+    for k in range(1, 8):
+        for under_way in (batch[:k], batch[:k][::-1]):
+            rest = active_batch(posterior, every, 8 - k, under_way)
+            assert rest.tolist() == batch[k:].tolist()
+
+
+@pytest.mark.parametrize("count", [3, 121, 200])
+def test_pending_coalitions_are_never_picked_whether_candidates_or_not(count):
+    process, b, W = problem(2, 2)
+    posterior, every = process.posterior(b, W), np.arange(len(b))
+    best = active_batch(posterior, every, 10)
+    for candidates in (every, np.setdiff1d(every, best)):
+        picks = active_batch(posterior, candidates, count, best)
+        assert len(picks) == len(set(picks)) == min(count, 111)
+        assert not set(picks) & set(best)
+    assert active_batch(posterior, best, count, best).tolist() == []
+
+
+# What further evaluations are expected to gain.
+
+
+@either_noise
+@pytest.mark.parametrize("warp", [None, Warp(curved=True, width=0.3)], ids=["straight", "curved"])
+@pytest.mark.parametrize("picks", [[5], [60, 2, 31, 119, 0], list(range(120, -1, -1))], ids=len)
+def test_forecast_equals_dense_gaussian_conditioning(picks, warp, measured):
+    process, b, W = problem(4, 3, warp, measured)
+    posterior = process.posterior(b, W)
+    found = forecast(posterior, np.array(picks))
+
+    # y, everything that was or will be seen: z around the process, and the noise of repeats.
+    a = len(process.inputs)
+    joint = Features(np.concatenate([process.inputs.members, b.members]), b.rows)
+    of_z = KERNEL(joint, joint) + NOISE * np.eye(len(joint))
+    repeats = np.append(process.measured, np.full(len(b), np.mean(process.measured)))
+    J = W * posterior.slope
+    assert found.shape == (len(picks), 3, 3)
+    for k in {1, (len(picks) + 1) // 2, len(picks)}:
+        seen = [*range(a), *(a + np.array(picks[:k]))]
+        V = of_z[np.ix_(seen, seen)] + np.diag(repeats[seen])
+        C = of_z[a:][:, seen]
+        left = of_z[a:, a:] - C @ np.linalg.solve(V, C.T)
+        np.testing.assert_allclose(found[k - 1], J @ left @ J.T, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forecast_equals_what_is_left_after_really_evaluating(seed):
+    process, b, W = problem(seed, 3)
+    picks = active_batch(process.posterior(b, W), np.arange(len(b)), 6)
+    found = forecast(process.posterior(b, W), picks)
+    for k in range(1, 7):
+        left = np.setdiff1d(np.arange(len(b)), picks[:k])
+        after = conditioned_also_on(process, b, picks[:k]).posterior(b[left], W[:, left])
+        np.testing.assert_allclose(found[k - 1], after.functional_covariance(), atol=1e-8)
+
+
+@either_noise
+def test_the_forecast_of_everything_leaves_the_noise_of_repeats_alone(measured):
+    process, b, W = problem(0, 2, measured=measured)
+    posterior = process.posterior(b, W)
+    last = forecast(posterior, np.arange(len(b)))[-1]
+    repeats = 0.0 if measured is None else np.mean(measured)
+    largest = repeats * W @ W.T  # what it would be if the kernel did not smooth it
+    assert np.all(np.diag(last) <= np.diag(largest) + 1e-9)
+    assert np.all(np.diag(last) >= -1e-9)
+    assert (np.trace(last) > 0.01) == (measured is not None)
 
 
 @pytest.mark.parametrize("n", [6, 12])

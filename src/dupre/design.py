@@ -10,11 +10,14 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from dupre.coalitions import keys, sample_of_size
 from dupre.gp import Posterior
 from dupre.semivalues import Semivalue
 from dupre.typing import Floats, Ints, Members
+
+NOTHING = np.empty(0, dtype=np.int64)
 
 
 def first_design(semivalue: Semivalue, n: int, count: int, rng: np.random.Generator) -> Members:
@@ -60,7 +63,9 @@ def _weight_of_size(semivalue: Semivalue, n: int) -> Floats:
     return np.asarray(np.sqrt(s * inside**2 + (n - s) * outside**2))
 
 
-def active_batch(posterior: Posterior, candidates: Ints, count: int) -> Ints:
+def active_batch(
+    posterior: Posterior, candidates: Ints, count: int, pending: Ints = NOTHING
+) -> Ints:
     """Up to `count` of the candidates that most reduce the summed variance of the functionals.
 
     Greedy (DUPRE Alg. 2) for all functionals at once. Evaluating g reduces the variance that is
@@ -71,20 +76,22 @@ def active_batch(posterior: Posterior, candidates: Ints, count: int) -> Ints:
         posterior: of the coalitions not evaluated and the functionals to pin down.
         candidates: indices into the predicted coalitions, (c,).
         count: how many to pick.
+        pending: indices of coalitions already under way: picked before all others, not returned.
     """
+    candidates = np.concatenate([pending, np.setdiff1d(candidates, pending)])
     cross, variance = posterior.cross(candidates), posterior.variance[candidates]
-    noise = posterior.gp.noise
+    noise = posterior.gp.noise_of_next
     gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
     # Most picks are among the best of the start: their covariances in one matrix product.
-    likely = np.argsort(-gain, kind="stable")[: 4 * count]
+    likely = np.argsort(-gain, kind="stable")[: 4 * (count + len(pending))]
     rows = posterior.covariance(candidates[likely], candidates)
     covariances = dict(zip(likely.tolist(), rows, strict=True))
     picks: list[int] = []
     removed: list[Floats] = []  # square roots of the rank-one terms, (c,) each
-    for _ in range(min(count, len(candidates))):
+    for step in range(min(count + len(pending), len(candidates))):
         gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
         gain[picks] = -1.0
-        g = int(np.argmax(gain))
+        g = step if step < len(pending) else int(np.argmax(gain))
         picks.append(g)
         if g not in covariances:
             covariances[g] = posterior.covariance(candidates[[g]], candidates)[0]
@@ -95,4 +102,19 @@ def active_batch(posterior: Posterior, candidates: Ints, count: int) -> Ints:
         cross = cross - np.outer(covariance, cross[g]) / root**2
         variance = np.maximum(variance - (covariance / root) ** 2, 0.0)
         removed.append(covariance / root)
-    return candidates[picks]
+    return candidates[picks[len(pending) :]]
+
+
+def forecast(posterior: Posterior, picks: Ints) -> Floats:
+    """Covariance of the functionals W @ u once the first 1, 2, ... picks are evaluated, (k, f, f).
+
+    It does not depend on what their utilities will be, only on the kernel being right.
+    """
+    gp = posterior.gp
+    observed = posterior.covariance(picks, picks)
+    observed[np.diag_indices_from(observed)] += gp.noise_of_next
+    own_noise = gp.noise * (posterior.W * posterior.slope)[:, picks].T
+    root = np.linalg.cholesky(observed)
+    explained = solve_triangular(root, posterior.cross(picks) + own_noise, lower=True)
+    removed = np.cumsum(np.einsum("kf,kg->kfg", explained, explained), axis=0)
+    return np.asarray(posterior.functional_covariance() - removed)
