@@ -12,7 +12,9 @@ from dupre.coalitions import (
     all_coalitions,
     from_names,
     keys,
+    printable,
     sample_of_size,
+    shown,
     to_names,
 )
 from dupre.errors import InputError
@@ -86,6 +88,15 @@ def test_to_names_keeps_the_order_of_the_owners():
 def test_a_coalition_that_names_no_set_of_owners_is_refused(coalition, message):
     with pytest.raises(InputError, match=message):
         from_names(coalition, NAMES)
+
+
+def test_a_coalition_in_a_message_is_one_printable_line():
+    assert shown(("ada", "名前")) == "{ada, 名前}"
+    assert shown(()) == "{}"
+    hostile = shown(("two\nlines", "\x1b[31mred", "tab\there"))
+    assert hostile.isprintable()
+    assert hostile == r"{two\nlines, \x1b[31mred, tab\there}"
+    assert all(printable(name) == name for name in NAMES)
 
 
 @pytest.mark.parametrize(

@@ -396,6 +396,54 @@ def test_a_numpy_integer_is_a_seed_like_any_other():
     assert training_seed(np.int64(3), ("a",)) == training_seed(3, ("a",))
 
 
+def test_a_numpy_integer_is_a_repeat_like_any_other():
+    assert training_seed(3, ("a",), np.int64(1)) == training_seed(3, ("a",), 1)
+
+
+def test_every_repeat_has_a_seed_of_its_own_and_the_first_is_that_of_a_single_training():
+    coalitions = [("a",), ("b",), ("a", "b"), ("a", "1"), ("1",)]
+    seeds = {(m, r): training_seed(5, m, r) for m in coalitions for r in range(20)}
+    assert len(set(seeds.values())) == len(seeds)
+    assert all(seeds[members, 0] == training_seed(5, members) for members in coalitions)
+    assert training_seed(5, ["b", "a"], 7) == seeds[("a", "b"), 7]
+
+
+def test_a_repeat_trains_again_with_its_own_seed_and_nothing_else(iris):
+    owners, validation = iris
+    forest = RandomForestClassifier(n_estimators=3, max_features=1)
+    utility, again = (
+        ModelUtility(forest, owners, validation=validation, metric="neg_log_loss") for _ in "ab"
+    )
+    members = ("0", "2")
+    first = [utility(members, repeat=repeat) for repeat in range(4)]
+    assert len(set(first)) == 4
+    assert utility(members) == first[0]
+    assert [again(members[::-1], repeat=r) for r in (3, 1)] == [first[3], first[1]]
+    assert utility.training_seed(members, 2) == training_seed(0, members, 2)
+    without_chance = ModelUtility(GaussianNB(), owners, validation=validation)
+    assert without_chance(members, repeat=1) == without_chance(members)
+    assert utility((), repeat=1) == utility.empty
+
+
+def test_a_utility_does_not_depend_on_how_rows_are_mixed_or_on_other_owners(iris):
+    owners, validation = iris
+    forest = RandomForestClassifier(n_estimators=3, max_features=1)
+    labels = np.array(owners.names)[owners.owner]
+    by_owner = np.argsort(-owners.owner, kind="stable")
+    fewer = np.flatnonzero(owners.owner != 3)
+    utilities = [
+        ModelUtility(
+            forest,
+            Owners.from_arrays(owners.X[rows], owners.y[rows], labels[rows]),
+            validation=validation,
+            metric="neg_log_loss",
+        )
+        for rows in (np.arange(len(labels)), by_owner, fewer)
+    ]
+    for members in coalitions_of(utilities[2].owners):
+        assert len({utility(members) for utility in utilities}) == 1
+
+
 # --- metrics and tasks
 
 

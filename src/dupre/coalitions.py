@@ -62,6 +62,16 @@ def to_names(row: Members, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name, inside in zip(names, row, strict=True) if inside)
 
 
+def shown(members: tuple[str, ...]) -> str:
+    """A coalition in messages."""
+    return "{" + ", ".join(map(printable, members)) + "}"
+
+
+def printable(name: str) -> str:
+    """The name with line breaks and other control characters spelled out."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+
+
 def sample_of_size(n: int, size: int, count: int, rng: np.random.Generator) -> Members:
     """`count` distinct coalitions of `size` owners, (count, n), uniformly at random.
 

@@ -24,8 +24,8 @@ class EvaluationError(DupreError, RuntimeError):
 
     Attributes:
         members: owner names of the coalition that failed.
-        valuer: the valuer with every evaluation recorded so far; continue with
-            `error.valuer.run(utility, budget=...)` once the cause is mended.
+        valuer: the valuer with every evaluation recorded so far; once the cause is mended, go on
+            with the same store, or with `known=error.valuer.trainings`.
     """
 
     def __init__(self, message: str, members: tuple[str, ...], valuer: Valuer | None = None):
@@ -44,6 +44,21 @@ class Interrupted(KeyboardInterrupt):
     """
 
     def __init__(self, message: str, valuer: Valuer):
+        super().__init__(message)
+        self.valuer = valuer
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.valuer)
+
+
+class StoreError(DupreError, OSError):
+    """The store cannot be used: not one of ours, damaged, of other trainings, or not writable.
+
+    Attributes:
+        valuer: the valuer with every evaluation recorded so far, if a run was under way.
+    """
+
+    def __init__(self, message: str, valuer: Valuer | None = None):
         super().__init__(message)
         self.valuer = valuer
 

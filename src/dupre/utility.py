@@ -78,8 +78,8 @@ class ModelUtility:
     (for accuracy: the share of the largest validation class), the better of the mean and the
     median of the validation targets in regression (for R²: 0). State `empty=` to override.
 
-    Every `random_state` of the estimator is set from (seed, coalition), so a coalition's utility
-    does not depend on when, where or after what it is trained.
+    Every `random_state` of the estimator is set from (seed, coalition, repeat), so a coalition's
+    utility does not depend on when, where or after what it is trained.
 
     Args:
         estimator: scikit-learn classifier, regressor or pipeline; it is cloned, never changed.
@@ -128,7 +128,22 @@ class ModelUtility:
                 f"the utility of the empty coalition is {self.empty}; state a finite empty="
             )
 
-    def __call__(self, members: Collection[str]) -> float:
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """All that decides a utility besides the members' rows."""
+        return {
+            "model": self.estimator,
+            "metric": self.metric,
+            "validation data": (self.X_val, self.y_val),
+            "task": self.owners.task,
+            "seed": self.seed,
+        }
+
+    def training_seed(self, members: Collection[str], repeat: int = 0) -> int:
+        """Seed of one training of a coalition; every repeat has its own."""
+        return training_seed(self.seed, members, repeat)
+
+    def __call__(self, members: Collection[str], *, repeat: int = 0) -> float:
         """Utility of the coalition of these owners: one training, unless it is empty."""
         if not members:
             return self.empty
@@ -139,7 +154,7 @@ class ModelUtility:
         else:
             model = clone(self.estimator)
             names = to_names(row, self.owners.names)
-            _set_random_states(model, training_seed(self.seed, names))
+            _set_random_states(model, self.training_seed(names, repeat))
         return self._scored(model.fit(X, y))
 
     def _scored(self, model: Any) -> float:
@@ -168,9 +183,10 @@ class ModelUtility:
             ) from cause
 
 
-def training_seed(seed: int, members: Iterable[str]) -> int:
-    """A 32-bit seed from (seed, coalition), the same for any order of the members."""
-    text = json.dumps([int(seed), sorted(members)])  # json knows no numpy integers
+def training_seed(seed: int, members: Iterable[str], repeat: int = 0) -> int:
+    """A 32-bit seed from (seed, coalition, repeat), the same for any order of the members."""
+    parts: list[Any] = [int(seed), sorted(map(str, members))]  # json knows no numpy integers
+    text = json.dumps([*parts, int(repeat)] if repeat else parts)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
