@@ -1,0 +1,309 @@
+"""Is this the same data, the same model as last time? Contents in, a short digest out.
+
+Two things have the same digest if and only if a training could not tell them apart: arrays by
+their bytes, frames by columns and values, estimators by class and parameters, functions by their
+code and by all that it refers to. What cannot be told (an open file, a lock) is refused with the
+way out: a `fingerprint` attribute, any text that changes when the results would.
+"""
+
+from __future__ import annotations
+
+import ast
+import copyreg
+import functools
+import hashlib
+import inspect
+import struct
+import sys
+import sysconfig
+import textwrap
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from dupre.errors import InputError
+from dupre.owners import Owners
+from dupre.rows import take
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_OF_CODE = (
+    "co_code",
+    "co_consts",
+    "co_names",
+    "co_varnames",
+    "co_argcount",
+    "co_posonlyargcount",
+    "co_kwonlyargcount",
+    "co_exceptiontable",
+)
+_LIBRARIES = {"site-packages", "dist-packages"}
+_STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of what a utility depends on besides the owners' rows."""
+
+    description: str
+    digest: str
+
+
+def of_owners(owners: Owners) -> dict[str, str]:
+    """A digest of each owner's rows, by name."""
+    found = {}
+    for index, name in enumerate(owners.names):
+        rows = np.flatnonzero(owners.owner == index)
+        found[name] = digest((take(owners.X, rows), owners.y[rows]))
+    return found
+
+
+def of_utility(utility: Any) -> dict[str, Part]:
+    """What the utility of a coalition depends on besides its rows, part by part.
+
+    Taken from the utility's `fingerprint`: a text, or a mapping from the names of parts to the
+    parts themselves; without one, from the utility as a whole.
+    """
+    stated = _stated(utility)
+    whole = utility if stated is None else stated
+    parts = whole if isinstance(whole, Mapping) else {"utility": whole}
+    return {str(name): Part(_described(part), digest(part)) for name, part in parts.items()}
+
+
+def digest(thing: Any) -> str:
+    """32 hexadecimal digits from the contents of a thing.
+
+    Raises:
+        InputError: it holds something whose contents cannot be told.
+    """
+    try:
+        return _Digests().of(thing)
+    except RecursionError as cause:
+        raise _cannot_tell(thing, "too much depends on each other") from cause
+
+
+class _Digests:
+    """Digests of a thing and of all it holds, each made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[str, Any]] = {}  # holds the things, so that ids stay theirs
+        self._under_way: list[int] = []
+        self._reach = 0  # how far up the things under way the last digest refers
+
+    def of(self, thing: Any) -> str:
+        """The digest of a thing; of one that is inside itself, how far up it is."""
+        if isinstance(thing, _PLAIN):
+            return _hashed(f"{type(thing).__name__} {thing!r}".encode(errors="surrogatepass"))
+        key = id(thing)
+        if key in self._known:
+            return self._known[key][0]
+        depth = len(self._under_way)
+        if key in self._under_way:
+            above = self._under_way.index(key)
+            self._reach = min(self._reach, above)
+            return f"{depth - above} up"
+        outer, self._reach = self._reach, depth
+        self._under_way.append(key)
+        try:
+            result = _hashed(*self._contents(thing))
+        finally:
+            self._under_way.pop()
+        if self._reach >= depth:  # it holds everything it refers to: the same wherever it is
+            self._known[key] = result, thing
+        self._reach = min(outer, self._reach)
+        return result
+
+    def _parts(self, kind: str, things: Iterable[Any]) -> Iterator[bytes]:
+        yield kind.encode(errors="surrogatepass")
+        for thing in things:
+            yield self.of(thing).encode()
+
+    def _contents(self, thing: Any) -> Iterable[Any]:
+        """The kind of a thing and what it holds, as bytes."""
+        if isinstance(thing, types.ModuleType):
+            return self._module(thing)
+        if isinstance(thing, type):
+            return self._class(thing)
+        if isinstance(thing, np.ma.MaskedArray):
+            return self._parts("masked", [np.asarray(thing), np.ma.getmaskarray(thing)])
+        if isinstance(thing, (np.ndarray, np.generic)):
+            return self._array(np.asarray(thing))
+        if isinstance(thing, pd.DataFrame):
+            columns = [thing.iloc[:, i] for i in range(thing.shape[1])]
+            return self._parts("frame", [list(thing.columns), *columns])
+        if isinstance(thing, pd.MultiIndex):
+            return self._parts("index", thing.to_list())
+        if isinstance(thing, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
+            return self._column(pd.Series(thing))
+        if sparse.issparse(thing):
+            rows = thing.tocsr(copy=True)
+            rows.sum_duplicates()
+            where = [rows.indices.astype(np.int64), rows.indptr.astype(np.int64)]
+            return self._parts("sparse", [rows.shape, rows.data, *where])
+        if type(thing) in (list, tuple):
+            return self._parts(type(thing).__name__, thing)
+        if type(thing) is dict:
+            keys = sorted(((self.of(key), key) for key in thing), key=itemgetter(0))
+            return self._parts("dict", [[key, thing[name]] for key, name in keys])
+        if isinstance(thing, (set, frozenset)):
+            return self._parts("set", sorted(map(self.of, thing)))
+        if isinstance(thing, functools.partial):
+            return self._parts("partial", [thing.func, thing.args, thing.keywords])
+        if isinstance(thing, types.FunctionType):
+            return self._function(thing)
+        if isinstance(thing, types.CodeType):
+            stars = thing.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+            return self._parts("code", [stars, *(getattr(thing, name) for name in _OF_CODE)])
+        if isinstance(thing, functools.cached_property):
+            return self._parts("cached property", [thing.func])
+        if isinstance(thing, functools._lru_cache_wrapper):
+            return self._parts("cached", [thing.__wrapped__])
+        if hasattr(thing, "detach") and hasattr(thing, "numpy"):  # a torch tensor
+            return self._array(thing.detach().cpu().numpy())
+        return self._object(thing)
+
+    def _array(self, array: Any) -> Iterator[Any]:
+        if array.dtype.kind in "US":  # as wide as its own longest text, not as that of others
+            array = np.array(array.tolist(), dtype=array.dtype.kind)
+        yield f"array {array.dtype.str} {array.shape}".encode()
+        if array.dtype.hasobject:
+            yield from self._parts("objects", array.ravel().tolist())
+        elif array.size and array.itemsize:
+            yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+    def _column(self, column: pd.Series) -> Iterable[Any]:
+        if isinstance(column.dtype, np.dtype) and not column.dtype.hasobject:
+            return self._array(column.to_numpy())
+        # Of a categorical column the values count, not the categories that other owners have.
+        kind = "categorical" if isinstance(column.dtype, pd.CategoricalDtype) else column.dtype
+        values = column.astype(object).mask(column.isna(), None)
+        return self._parts(f"column {kind}", values.tolist())
+
+    def _module(self, module: types.ModuleType) -> Iterator[bytes]:
+        yield from self._parts("module", [module.__name__])
+        file = getattr(module, "__file__", None)
+        if file is not None and not _is_installed(module.__name__):
+            inner = [
+                thing for thing in vars(module).values() if isinstance(thing, types.ModuleType)
+            ]
+            source = ast.dump(ast.parse(Path(file).read_bytes()))  # comments do not matter
+            yield from self._parts("source", [source, *inner])
+
+    def _class(self, cls: type) -> Iterator[bytes]:
+        yield from self._parts("class", [cls.__module__, cls.__qualname__])
+        if not _is_installed(cls.__module__):
+            members = [
+                [name, member] for name, member in vars(cls).items() if _counts(name, member)
+            ]
+            yield from self._parts("members", [list(cls.__bases__), dict(members)])
+
+    def _function(self, function: types.FunctionType) -> Iterator[bytes]:
+        yield from self._parts("function", [function.__module__, function.__qualname__])
+        # The inner functions of a library hold what they were made with.
+        yield from self._parts("closure", map(_cell, function.__closure__ or ()))
+        if not _is_installed(function.__module__):
+            used = sorted(_names_in(function.__code__) & set(function.__globals__))
+            data = {name: function.__globals__[name] for name in used}
+            defaults = [function.__defaults__, function.__kwdefaults__]
+            yield from self._parts("body", [function.__code__, *defaults, data])
+
+    def _object(self, thing: Any) -> Iterable[bytes]:
+        """Anything else by what pickle would keep of it."""
+        if (stated := _stated(thing)) is not None:
+            return self._parts("stated", [type(thing), stated])
+        if thing is np.random.mtrand._rand:
+            return self._parts("global random state", [])
+        if isinstance(thing, property):
+            return self._parts("property", [thing.fget, thing.fset])
+        if isinstance(thing, (staticmethod, classmethod)):
+            return self._parts(type(thing).__name__, [thing.__func__])
+        if hasattr(thing, "get_params") and hasattr(thing, "fit"):
+            if type(thing).__qualname__ == "FrozenEstimator":  # what it has learnt counts
+                return self._parts("frozen", [type(thing.estimator), vars(thing.estimator)])
+            return self._parts("estimator", [type(thing), thing.get_params(deep=False)])
+        try:
+            reducer = copyreg.dispatch_table.get(type(thing))
+            reduced = reducer(thing) if reducer else thing.__reduce_ex__(4)
+        except Exception as cause:
+            raise _cannot_tell(thing, cause) from cause
+        if isinstance(reduced, str):
+            return self._parts("global", [getattr(thing, "__module__", ""), reduced])
+        create, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
+        return self._parts("object", [create, arguments, state, [*(items or ())], [*(pairs or ())]])
+
+
+def _cannot_tell(thing: Any, cause: object) -> InputError:
+    return InputError(
+        f"cannot tell whether this {type(thing).__name__} will be the same next time ({cause}), so "
+        "a store cannot rely on it; give the utility an attribute `fingerprint`, any text that "
+        "changes when its results would"
+    )
+
+
+def _hashed(*parts: Any) -> str:
+    """Digest of some bytes, each with its length: no two sequences run together."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        hasher.update(struct.pack("<q", len(part)))
+        hasher.update(part)
+    return hasher.hexdigest()[:32]
+
+
+def _stated(thing: Any) -> Any:
+    """What a thing says of itself; None if it says nothing."""
+    stated = getattr(thing, "fingerprint", None)
+    return stated() if callable(stated) else stated
+
+
+def _counts(name: str, member: Any) -> bool:
+    """Whether a member of a class is the user's, not Python's."""
+    if isinstance(member, (types.GetSetDescriptorType, types.MemberDescriptorType)):
+        return False
+    own = not (name.startswith("__") and name.endswith("__")) and name != "_abc_impl"
+    return own or isinstance(member, (types.FunctionType, functools.partialmethod))
+
+
+def _cell(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Every global name a function refers to, also inside the functions it defines."""
+    inner = [_names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def _is_installed(name: str | None) -> bool:
+    """Whether a module is part of Python or of an installed package, not the user's own code."""
+    module = sys.modules.get(name or "")
+    if module is None or name == "__main__":
+        return False
+    file = getattr(module, "__file__", None)
+    if file is None or (name or "").partition(".")[0] == "dupre":
+        return True
+    path = Path(file).resolve()
+    return path.is_relative_to(_STANDARD) or bool(_LIBRARIES & set(path.parts))
+
+
+def _described(part: Any) -> str:
+    """A part in words, for the message that says what differs."""
+    if isinstance(part, str):
+        text = part
+    elif isinstance(part, tuple) and len(part) == 2 and hasattr(part[1], "__len__"):
+        text = f"{len(part[1])} rows"
+    elif isinstance(part, types.FunctionType):
+        text = f"the function {part.__qualname__}"
+    elif " at 0x" in repr(part):
+        text = f"a {type(part).__qualname__}"
+    else:
+        text = repr(part)
+    return textwrap.shorten(" ".join(text.split()), 300, placeholder=" …")
