@@ -1,0 +1,340 @@
+"""Every paid evaluation, durable the moment it exists.
+
+One SQLite file holds the evaluations of one utility (one model, metric, validation set and seed)
+on any set of owners. Each owner's rows have a fingerprint of their own, and an evaluation is valid
+wherever all its members' rows are the same as when it was made. The tables are described in
+docs/running.md; any SQLite client can read them. Nothing is ever unpickled from a store.
+
+Processes that share a store claim a training before they start it (module `claims`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dupre.checks import finite
+from dupre.claims import Claims
+from dupre.errors import StoreError
+from dupre.evaluation import Evaluation, Task, now
+from dupre.storefile import explained, opened, transaction
+
+if TYPE_CHECKING:
+    from dupre.fingerprint import Part
+
+Kind = TypeVar("Kind")
+
+_COLUMNS = (
+    "coalition, contents, repeat, attempt, utility, failure, traceback, warnings, seconds, seed, "
+    "finished, worker"
+)
+
+Contents = Mapping[str, str]
+
+
+class Store:
+    """The evaluations of one utility that are valid for these owners.
+
+    Args:
+        path: of the SQLite file, made if it does not exist; None for one in memory.
+        setting: what utilities depend on besides the owners' rows.
+        owners: fingerprint of each owner's rows.
+
+    Raises:
+        StoreError: no store, damaged, or made for another setting or other data; says which.
+    """
+
+    def __init__(self, path: str | Path | None, setting: Mapping[str, Part], owners: Contents):
+        self.path = None if path is None else Path(path).resolve()
+        self._owners = dict(owners)
+        self._last = 0
+        self.stale = 0  # evaluations of these owners, but of rows that have changed since
+        self._utilities: dict[tuple[str, ...], dict[int, Evaluation]] = defaultdict(dict)
+        self._failures: dict[tuple[str, ...], dict[int, Evaluation]] = defaultdict(dict)
+        self._db = opened(self.path, make=True)
+        self._claims = Claims(None)
+        try:
+            self._claims = Claims(self.path)
+            with self._writing():
+                self._check(setting)
+            self.refresh()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back all claims and close the file."""
+        self._claims.close()
+        self._db.close()
+
+    def utilities(self, members: tuple[str, ...]) -> dict[int, Evaluation]:
+        """The successful evaluations of a coalition, by repeat."""
+        return self._utilities.get(_canonical(members), {})
+
+    def failures(self, members: tuple[str, ...]) -> dict[int, Evaluation]:
+        """The last failed evaluation of each repeat that has never succeeded."""
+        known = self.utilities(members)
+        failed = self._failures.get(_canonical(members), {})
+        return {repeat: found for repeat, found in failed.items() if repeat not in known}
+
+    def coalitions(self) -> list[tuple[str, ...]]:
+        """Every coalition with an evaluation that is valid here, names sorted."""
+        return list(dict.fromkeys([*self._utilities, *self._failures]))
+
+    def evaluations(self) -> list[Evaluation]:
+        """Every evaluation that is valid here, by coalition; of failed ones the last attempt."""
+        found: list[Evaluation] = []
+        for names in sorted(self.coalitions(), key=lambda names: (len(names), names)):
+            either = {**self.failures(names), **self.utilities(names)}
+            found.extend(either[repeat] for repeat in sorted(either))
+        return found
+
+    def refresh(self) -> bool:
+        """Read what has been added, also by other processes; whether there was anything."""
+        columns = f"SELECT id, {_COLUMNS} FROM evaluations WHERE id > ? ORDER BY id"
+        with self._explained("read"):
+            rows = self._db.execute(columns, (self._last,)).fetchall()
+        valid = 0
+        for row in rows:
+            with self._explained("read"):
+                evaluation, contents = _from_row(row)
+            names = evaluation.task.members
+            if all(name in self._owners for name in names):
+                if contents == self._contents(names):
+                    found = self._failures if evaluation.utility is None else self._utilities
+                    found[names][evaluation.task.repeat] = evaluation
+                    valid += 1
+                else:
+                    self.stale += 1
+            self._last = row[0]  # last: an interruption must not lose it
+        return valid > 0
+
+    def save(self, evaluation: Evaluation) -> None:
+        """Write one evaluation to the disk. A second utility of the same task is ignored."""
+        task, seed = evaluation.task, evaluation.seed
+        names = _canonical(task.members)
+        row = (
+            _json(names),
+            self._contents(names),
+            task.repeat,
+            task.attempt,
+            evaluation.utility,
+            _text(evaluation.failure) if evaluation.utility is None else None,
+            _text(evaluation.traceback) or None,
+            _json(evaluation.warnings),
+            evaluation.seconds,
+            seed if seed is None or abs(seed) < 2**63 else str(seed),
+            evaluation.finished,
+            evaluation.worker,
+        )
+        insert = (
+            f"INSERT INTO evaluations ({_COLUMNS}) VALUES ({', '.join('?' * len(row))}) "
+            "ON CONFLICT (contents, repeat) WHERE utility IS NOT NULL DO NOTHING"
+        )
+        with self._writing():
+            self._db.execute(insert, row)
+        self.refresh()
+
+    def claim(self, task: Task) -> bool:
+        """Whether this store may have it trained; False while another one is at it."""
+        return self._claims.take(self._byte(task))
+
+    def release(self, task: Task) -> None:
+        """Give back a claim."""
+        self._claims.give_back(self._byte(task))
+
+    def batch(self, run: str) -> tuple[int, list[tuple[str, ...]]]:
+        """Number and coalitions of the latest batch a run has decided on; 0 and none at first."""
+        latest = "SELECT coalesce(max(number), 0) FROM batches WHERE run = ?"
+        members = "SELECT coalition FROM batches WHERE run = ? AND number = ? ORDER BY position"
+        with self._explained("read"):
+            (number,) = self._db.execute(latest, (run,)).fetchone()
+            rows = self._db.execute(members, (run, number)).fetchall()
+            return number, [_strings(text) for (text,) in rows]
+
+    def begin_batch(self, run: str, number: int, coalitions: Sequence[tuple[str, ...]]) -> bool:
+        """Write down what a run evaluates next, before it does.
+
+        A run that is killed amid a batch then finishes that batch before it decides anew, so that
+        it decides as if it had not been killed.
+
+        Returns:
+            Whether it was written: not if another process has added evaluations since the last
+            `refresh`, or a batch of this number.
+        """
+        rows = [
+            (run, number, position, _json(_canonical(names)))
+            for position, names in enumerate(coalitions)
+        ]
+        with self._writing():
+            if self.refresh() or self.batch(run)[0] >= number:
+                return False
+            self._db.executemany("INSERT INTO batches VALUES (?, ?, ?, ?)", rows)
+        return True
+
+    def save_round(self, run: str, evaluated: int, found: Mapping[str, float]) -> None:
+        """Keep what a run knew after this many evaluations."""
+        with self._writing():
+            row = (run, evaluated, json.dumps(dict(found)))
+            self._db.execute("INSERT OR IGNORE INTO rounds VALUES (?, ?, ?)", row)
+
+    def rounds(self, run: str) -> dict[int, dict[str, float]]:
+        """What a run knew after how many evaluations."""
+        query = "SELECT evaluated, found FROM rounds WHERE run = ? ORDER BY evaluated"
+        with self._explained("read"):
+            rows = self._db.execute(query, (run,)).fetchall()
+            return {_is(int, n): _is(dict, json.loads(text)) for n, text in rows}
+
+    def _check(self, setting: Mapping[str, Part]) -> None:
+        """Compare what the store was made for with what is asked now; fill in a new store."""
+        then = dict(self._rows("SELECT part, fingerprint FROM setting"))
+        if not then:
+            rows = [(n, _text(part.description), part.digest) for n, part in setting.items()]
+            self._db.executemany("INSERT INTO setting VALUES (?, ?, ?)", rows)
+        elif then != {name: part.digest for name, part in setting.items()}:
+            told = dict(self._rows("SELECT part, description FROM setting"))
+            raise StoreError(
+                f"{self._name} was made for {_differences(then, told, setting)}{_WAYS}"
+            )
+        before = set(self._rows("SELECT name, fingerprint FROM owners"))
+        if before and before.isdisjoint((_text(n), mark) for n, mark in self._owners.items()):
+            theirs = ", ".join(sorted({name for name, _ in before})[:5])
+            raise StoreError(
+                f"{self._name} was made for other data: no owner's rows are the same as then "
+                f"(its owners: {theirs}; now: {', '.join(list(self._owners)[:5])}){_WAYS}"
+            )
+        rows = [(_text(name), mark, now()) for name, mark in self._owners.items()]
+        self._db.executemany("INSERT OR IGNORE INTO owners VALUES (?, ?, ?)", rows)
+
+    @property
+    def _name(self) -> str:
+        return f"the store {str(self.path)!r}"
+
+    def _rows(self, query: str) -> list[Any]:
+        with self._explained("read"):
+            return self._db.execute(query).fetchall()
+
+    def _contents(self, names: tuple[str, ...]) -> str:
+        marks = json.dumps([[name, self._owners[name]] for name in names])
+        return hashlib.sha256(marks.encode()).hexdigest()[:32]
+
+    def _byte(self, task: Task) -> int:
+        """Which byte of the claims file stands for a task."""
+        text = f"{self._contents(_canonical(task.members))} {task.repeat}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
+
+    @contextmanager
+    def _explained(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as cause:
+            raise explained(cause, self._name, verb) from cause
+        except (TypeError, ValueError, RecursionError) as cause:  # of what was read
+            damage = sqlite3.DatabaseError(str(cause))
+            raise explained(damage, self._name, verb) from cause
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._explained("written"), transaction(self._db):
+            yield
+
+
+_WAYS = "; take the same things as then, or another file for store="
+
+
+def stored_evaluations(path: Path) -> list[Evaluation]:
+    """All evaluations in a store; of a coalition whose rows have changed, those of the last rows.
+
+    Raises:
+        StoreError: it is no store, or damaged.
+    """
+    name = f"the store {str(path)!r}"
+    if not path.exists():
+        raise StoreError(f"there is no store {str(path)!r}")
+    db = opened(path.resolve(), make=False)
+    try:
+        query = f"SELECT id, {_COLUMNS} FROM evaluations ORDER BY id"
+        rows = [_from_row(row) for row in db.execute(query)]
+    except sqlite3.Error as cause:
+        raise explained(cause, name, "read") from cause
+    finally:
+        db.close()
+    latest = {evaluation.task.members: contents for evaluation, contents in rows}
+    return [found for found, contents in rows if latest[found.task.members] == contents]
+
+
+def _canonical(members: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted(members))
+
+
+def _text(text: str) -> str:
+    """The text as SQLite takes it: characters that are none are spelled out, as JSON does."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _json(names: Sequence[str]) -> str:
+    return _text(json.dumps(names, ensure_ascii=False))
+
+
+def _from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
+    """The evaluation in a row and the contents of its coalition; DatabaseError if it is none."""
+    (key, names, contents, repeat, attempt, utility, failure, trace, caught, *cost) = row
+    seconds, seed, finished, worker = cost
+    try:
+        evaluation = Evaluation(
+            task=Task(_strings(names), _is(int, repeat), _is(int, attempt)),
+            utility=None if utility is None else finite(utility, "a stored utility"),
+            failure=_is(str, failure or ""),
+            traceback=_is(str, trace or ""),
+            warnings=_strings(caught),
+            seconds=finite(seconds, "stored seconds"),
+            seed=None if seed is None else int(seed),
+            finished=_is(str, finished),
+            worker=_is(str, worker),
+        )
+        return evaluation, _is(str, contents)
+    except (TypeError, ValueError, RecursionError) as cause:
+        raise sqlite3.DatabaseError(f"evaluation {key} is not readable: {cause}") from cause
+
+
+def _strings(text: Any) -> tuple[str, ...]:
+    return tuple(_is(str, part) for part in _is(list, json.loads(text)))
+
+
+def _is(kind: type[Kind], thing: Any) -> Kind:
+    if not isinstance(thing, kind):
+        raise TypeError(f"expected {kind.__name__}, got {thing!r}")
+    return thing
+
+
+def _differences(then: Mapping[str, str], told: Mapping[str, str], now: Mapping[str, Part]) -> str:
+    """Which parts of a setting are not as they were, in words."""
+    found = []
+    for part in dict.fromkeys([*then, *now]):
+        if part not in now:
+            found.append(f"a {part} ({told[part]}), which is not given now")
+        elif part not in then:
+            found.append(f"no {part}, which is now {now[part].description}")
+        elif then[part] != now[part].digest:
+            same = told[part] == now[part].description
+            what = "with other contents" if same else f"now {now[part].description}"
+            found.append(f"the {part} {told[part]}, {what}")
+    return " and ".join(found)

@@ -1,0 +1,201 @@
+"""The SQLite file under a store: its tables, opening it, noticing damage, what errors mean.
+
+The file is never opened except through SQLite: a process that closes a file drops all the locks
+it holds on it, SQLite's included.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dupre.errors import StoreError
+
+PATIENCE = 60.0
+"""Seconds to wait for another process that is writing."""
+
+HEADER = 100
+"""Bytes that every SQLite file has at least."""
+
+VERSION = 1
+APPLICATION_ID = 0x44555052
+"""The bytes "DUPR", by which a file says that it is a store."""
+
+SCHEMA = """
+CREATE TABLE setting (
+    part TEXT PRIMARY KEY,
+    description TEXT NOT NULL,
+    fingerprint TEXT NOT NULL
+);
+CREATE TABLE owners (
+    name TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    first_seen TEXT NOT NULL,
+    PRIMARY KEY (name, fingerprint)
+);
+CREATE TABLE evaluations (
+    id INTEGER PRIMARY KEY,
+    coalition TEXT NOT NULL,
+    contents TEXT NOT NULL,
+    repeat INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    utility REAL,
+    failure TEXT,
+    traceback TEXT,
+    warnings TEXT NOT NULL,
+    seconds REAL NOT NULL,
+    seed,
+    finished TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    CHECK ((utility IS NULL) <> (failure IS NULL))
+);
+CREATE UNIQUE INDEX one_utility ON evaluations (contents, repeat) WHERE utility IS NOT NULL;
+CREATE TABLE batches (
+    run TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    coalition TEXT NOT NULL,
+    PRIMARY KEY (run, number, position)
+);
+CREATE TABLE rounds (
+    run TEXT NOT NULL,
+    evaluated INTEGER NOT NULL,
+    found TEXT NOT NULL,
+    PRIMARY KEY (run, evaluated)
+);
+"""
+
+
+def opened(path: Path | None, *, make: bool) -> sqlite3.Connection:
+    """A connection to a store of this version, or to a new one in memory.
+
+    Args:
+        path: absolute, of the file; None for memory.
+        make: whether to make the tables if there is nothing yet.
+
+    Raises:
+        StoreError: it is something else, damaged, or cannot be read and written.
+    """
+    name = f"the store {str(path)!r}"
+    db = None
+    try:
+        if path is not None:
+            _check_path(path, name)
+        db = sqlite3.connect(path or ":memory:", timeout=PATIENCE, isolation_level=None)
+        _patiently(partial(_check_tables, db, name, make=make))
+        if path is not None:
+            _check_length(db, path)
+    except BaseException as error:
+        if db is not None:
+            db.close()
+        if isinstance(error, StoreError) or not isinstance(error, (sqlite3.Error, OSError)):
+            raise
+        raise explained(error, name, "opened") from error
+    return db
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that no other process can come between; on the disk when it ends."""
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def explained(cause: Exception, name: str, verb: str) -> StoreError:
+    """What an error of SQLite means to someone who only wants their trainings kept."""
+    code = _code(cause)
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) or "full" in str(cause):
+        help_ = "make room on the disk, then call again: everything stored before is kept"
+    elif code == sqlite3.SQLITE_NOTADB:
+        help_ = "it is no SQLite file; take another file for store="
+    elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR) or not code:
+        help_ = (
+            "it is damaged; take a copy of it from before, save what is left with "
+            "`sqlite3 FILE .recover`, or take another file for store="
+        )
+    elif code == sqlite3.SQLITE_BUSY:
+        help_ = "another program has kept it locked for a minute; let that finish first"
+    elif code == sqlite3.SQLITE_CONSTRAINT:
+        help_ = "this is no evaluation; please report it"
+    else:
+        help_ = "may this user read and write the file and its directory?"
+    return StoreError(f"{name} cannot be {verb} ({cause}): {help_}")
+
+
+def _check_path(path: Path, name: str) -> None:
+    if path.is_dir():
+        raise StoreError(f"{name} is a directory; expected a file such as 'run.sqlite'")
+    if not path.parent.is_dir():
+        raise StoreError(f"{name} cannot be made: there is no directory {str(path.parent)!r}")
+    if path.exists() and 0 < path.stat().st_size < HEADER:  # SQLite would overwrite it
+        raise StoreError(f"{name} is no SQLite file; take another file for store=")
+
+
+def _check_tables(db: sqlite3.Connection, name: str, *, make: bool) -> None:
+    """Make the tables of an empty file, refuse any other that is no store of this version."""
+
+    def asked(question: str) -> Any:
+        return db.execute(question).fetchone()[0]
+
+    # Every commit waits for the disk: a training costs more than that.
+    db.execute("PRAGMA synchronous = FULL")
+    marks = [asked("PRAGMA application_id"), asked("PRAGMA user_version")]
+    if make and marks == [0, 0] and not asked("SELECT count(*) FROM sqlite_master"):
+        db.execute("PRAGMA journal_mode = WAL")
+        with transaction(db):
+            if not asked("SELECT count(*) FROM sqlite_master"):
+                for statement in SCHEMA.split(";\n")[:-1]:
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA user_version = {VERSION}")
+    if asked("PRAGMA application_id") != APPLICATION_ID:
+        raise StoreError(f"{name} is no store of dupre; take another file for store=")
+    if (version := asked("PRAGMA user_version")) != VERSION:
+        raise StoreError(
+            f"{name} has version {version} of the tables, this dupre knows version {VERSION}; "
+            "use the dupre that made it, or another file for store="
+        )
+    if (verdict := asked("PRAGMA quick_check(1)")) != "ok":
+        raise sqlite3.DatabaseError(verdict)
+
+
+def _check_length(db: sqlite3.Connection, path: Path) -> None:
+    """Notice a last page that was cut off: SQLite reads zeros in its place.
+
+    The order matters: another process may move pages from the log into the file meanwhile.
+    """
+    pages, size = (db.execute(f"PRAGMA page_{what}").fetchone()[0] for what in ("count", "size"))
+    log = Path(f"{path}-wal")
+    in_log = log.exists() and log.stat().st_size > 0
+    if not in_log and (length := path.stat().st_size) < pages * size:
+        raise sqlite3.DatabaseError(f"its end is missing after {length} bytes")
+
+
+def _patiently(work: Callable[[], None]) -> None:
+    """Do it again while another process is in the way: SQLite does not always wait by itself."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return work()
+        except sqlite3.OperationalError as error:
+            locked = _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not locked or time.monotonic() > end:
+                raise
+        time.sleep(0.05)
+
+
+def _code(error: Exception) -> int:
+    if isinstance(error, OSError):
+        return sqlite3.SQLITE_CANTOPEN
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
