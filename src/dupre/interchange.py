@@ -1,0 +1,222 @@
+"""Evaluations and utilities to and from other tools: frames, CSV, Parquet, shapiq.
+
+An evaluations frame has one row per training. Only `coalition` (a JSON list of owner names) and
+`utility` are needed to read one back; `valuation.evaluations` has all that was kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dupre.checks import finite
+from dupre.coalitions import shown, to_names
+from dupre.errors import InputError
+from dupre.evaluation import Evaluation
+from dupre.owners import Owners
+from dupre.store import stored_evaluations
+from dupre.typing import Floats, Members
+from dupre.utility import Utility
+
+COLUMNS = (
+    "coalition",
+    "utility",
+    "failure",
+    "repeat",
+    "attempt",
+    "seed",
+    "seconds",
+    "warnings",
+    "finished",
+    "worker",
+)
+
+Names = tuple[str, ...]
+Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame
+
+
+def as_frame(evaluations: Iterable[Evaluation]) -> pd.DataFrame:
+    """One row per evaluation, ready for `to_csv(path, index=False)` or `to_parquet(path)`."""
+    rows = [
+        {
+            "coalition": json.dumps(sorted(found.task.members), ensure_ascii=False),
+            "utility": np.nan if found.utility is None else found.utility,
+            "failure": found.failure,
+            "repeat": found.task.repeat,
+            "attempt": found.task.attempt,
+            "seed": found.seed,
+            "seconds": found.seconds,
+            "warnings": json.dumps(found.warnings, ensure_ascii=False),
+            "finished": found.finished,
+            "worker": found.worker,
+        }
+        for found in evaluations
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"seed": "Int64"})
+
+
+def read_evaluations(path: str | Path) -> pd.DataFrame:
+    """Evaluations from a store (.sqlite), a CSV or a Parquet file, to be passed on as `known=`.
+
+    Utilities are read to the last digit.
+    """
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind == ".csv":
+        try:
+            frame = pd.read_csv(path, dtype={"coalition": str, "utility": str})
+        except ValueError as cause:  # pandas' own are of that kind
+            raise InputError(f"{str(path)!r} is no table of evaluations: {cause}") from cause
+        if "utility" in frame:  # older pandas lose the last digit when they read numbers
+            frame["utility"] = [_parsed(text) for text in frame["utility"]]
+    elif kind in (".parquet", ".pq"):
+        try:
+            frame = pd.read_parquet(path)
+        except ImportError as cause:
+            raise InputError("Parquet needs pyarrow: pip install 'dupre[parquet]'") from cause
+    else:
+        frame = as_frame(stored_evaluations(path))
+    as_trainings(frame)
+    return frame
+
+
+def _parsed(text: Any) -> float:
+    try:
+        return float(text)
+    except ValueError as cause:
+        raise InputError(f"a utility is a number, or nothing if it failed; got {text!r}") from cause
+
+
+def as_trainings(known: Known | None) -> dict[Names, tuple[float, ...]]:
+    """Utilities of each coalition from a mapping or an evaluations frame; failures left out.
+
+    Raises:
+        InputError: columns are missing, or a row is not an evaluation.
+    """
+    if known is None:
+        return {}
+    if isinstance(known, pd.DataFrame):
+        return _from_frame(known)
+    if not isinstance(known, Mapping):
+        raise InputError(
+            f"known must be a mapping {{members: utility}} or a frame, got {type(known).__name__}"
+        )
+    trainings: dict[Names, tuple[float, ...]] = {}
+    for members, found in known.items():
+        if isinstance(members, str) or not isinstance(members, Iterable):
+            raise InputError(f"a coalition is a tuple of owner names, got {members!r}")
+        names = tuple(sorted(map(str, members)))
+        if names in trainings:
+            raise InputError(f"{shown(names)} has two entries; give repeated trainings as a list")
+        several = found if isinstance(found, Iterable) else (found,)
+        trainings[names] = tuple(finite(u, f"the utility of {shown(names)}") for u in several)
+    return trainings
+
+
+def _from_frame(frame: pd.DataFrame) -> dict[Names, tuple[float, ...]]:
+    missing = {"coalition", "utility"} - set(frame.columns)
+    if missing:
+        raise InputError(
+            f"evaluations need the columns coalition and utility; {', '.join(sorted(missing))} is "
+            f"missing among {', '.join(map(str, frame.columns))}"
+        )
+    succeeded = frame[frame["utility"].notna()]
+    repeats = succeeded["repeat"] if "repeat" in frame.columns else [None] * len(succeeded)
+    trainings: dict[Names, dict[int, float]] = {}
+    for text, utility, repeat in zip(
+        succeeded["coalition"], succeeded["utility"], repeats, strict=True
+    ):
+        names = _names_in(text)
+        ours = trainings.setdefault(names, {})
+        which = len(ours) if repeat is None else int(repeat)
+        number = finite(utility, f"the utility of {shown(names)}")
+        if ours.setdefault(which, number) != number:
+            raise InputError(
+                f"training {which} of {shown(names)} has two utilities, {ours[which]!r} and "
+                f"{number!r}; number repeated trainings in the column repeat"
+            )
+    return {
+        names: tuple(ours[which] for which in sorted(ours)) for names, ours in trainings.items()
+    }
+
+
+def _names_in(text: Any) -> Names:
+    """The owner names in a JSON list."""
+    try:
+        names = json.loads(text)
+    except (TypeError, ValueError):
+        names = None
+    labels = names if isinstance(names, list) else [None]
+    names = [str(name) for name in labels if type(name) in (str, int)]
+    if len(set(names)) < len(labels):
+        raise InputError(
+            f'a coalition is a JSON list of owner names such as ["A", "B"], got {text!r}'
+        )
+    return tuple(sorted(names))
+
+
+def to_game(utility: Utility, owners: Owners) -> Callable[[Members], Floats]:
+    """A utility as a game of shapiq: boolean matrix (m, n) in, vector (m,) of utilities out.
+
+    Every coalition is evaluated once, however often it is asked for. Hand it to any approximator:
+    `shapiq.KernelSHAP(n=owners.n).approximate(budget=100, game=dupre.to_game(utility, owners))`.
+    """
+    _check_callable(utility, "a utility")
+    known: dict[Names, float] = {}
+
+    def utility_of(row: Members) -> float:
+        names = to_names(row, owners.names)
+        if names not in known:
+            known[names] = finite(utility(names), f"the utility of {shown(names)}")
+        return known[names]
+
+    def game(coalitions: Members) -> Floats:
+        rows = np.atleast_2d(np.asarray(coalitions, dtype=bool))
+        if rows.shape[1] != owners.n:
+            raise InputError(f"coalitions of {owners.n} owners expected, got {rows.shape[1]}")
+        return np.array([utility_of(row) for row in rows])
+
+    return game
+
+
+def from_game(game: Any, owners: Owners) -> Utility:
+    """A game of shapiq, or any callable on a boolean matrix, as a utility of these owners.
+
+    Players are the owners in their order.
+    """
+    _check_callable(game, "a game")
+    players = getattr(game, "n_players", owners.n)
+    if players != owners.n:
+        raise InputError(f"the game has {players} players, but there are {owners.n} owners")
+
+    def utility(members: Names) -> float:
+        row = np.isin(np.array(owners.names, dtype=object), np.array(members, dtype=object))
+        return float(np.asarray(game(row[None])).ravel()[0])
+
+    return utility
+
+
+def from_table(table: Known) -> Utility:
+    """A table of utilities as a utility: {members: utility} or an evaluations frame.
+
+    The mean counts where a coalition has several. () is the utility of no data.
+    """
+    means = {names: float(np.mean(several)) for names, several in as_trainings(table).items()}
+
+    def utility(members: Names) -> float:
+        key = tuple(sorted(members))
+        if key not in means:
+            raise InputError(f"the table has no utility of {shown(members)}")
+        return means[key]
+
+    return utility
+
+
+def _check_callable(thing: object, what: str) -> None:
+    if not callable(thing):
+        raise InputError(f"{what} must be callable, got {thing!r}")
