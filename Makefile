@@ -20,6 +20,7 @@ lint: .venv/ready
 bench: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/accuracy.py > benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/speed.py >> benchmarks/RESULTS.md
+	$(BIN)/python benchmarks/engine.py >> benchmarks/RESULTS.md
 	cat benchmarks/RESULTS.md
 
 figures: .venv/ready
@@ -28,7 +29,7 @@ figures: .venv/ready
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev,baselines]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,baselines,dask,parquet]'
 	touch $@
 
 clean:

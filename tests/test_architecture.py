@@ -16,11 +16,18 @@ IMPORTS = {
     "typing": set(),
     "errors": set(),
     "games": set(),
+    "checks": {"errors"},
     "coalitions": {"errors", "typing"},
     "encoding": {"errors", "typing"},
     "rows": {"encoding", "errors", "typing"},
     "owners": {"encoding", "errors", "rows", "typing"},
     "utility": {"coalitions", "encoding", "errors", "owners", "rows"},
+    "evaluation": {"checks"},
+    "fingerprint": {"errors", "owners", "rows"},
+    "claims": {"errors"},
+    "storefile": {"errors"},
+    "store": {"checks", "claims", "errors", "evaluation", "storefile"},
+    "workers": {"errors", "evaluation"},
     "sketch": {"coalitions", "owners", "typing"},
     "kernels": {"errors", "typing"},
     "warp": {"typing"},
@@ -30,8 +37,11 @@ IMPORTS = {
     "semivalues": {"errors", "typing"},
     "estimators": {"coalitions", "semivalues", "typing"},
     "design": {"coalitions", "gp", "semivalues", "typing"},
-    "values": {"errors", "typing"},
+    "noise": {"typing"},
+    "sampling": {"typing"},
+    "values": {"coalitions", "errors", "typing"},
     "valuer": {
+        "checks",
         "coalitions",
         "design",
         "diagnostics",
@@ -39,13 +49,43 @@ IMPORTS = {
         "estimators",
         "gp",
         "kernels",
+        "noise",
         "owners",
         "predictor",
+        "sampling",
         "semivalues",
         "sketch",
         "typing",
-        "utility",
         "values",
+    },
+    "stopping": {"checks", "errors", "values"},
+    "progress": {"errors"},
+    "interchange": {
+        "checks",
+        "coalitions",
+        "errors",
+        "evaluation",
+        "owners",
+        "store",
+        "typing",
+        "utility",
+    },
+    "loop": {
+        "checks",
+        "coalitions",
+        "errors",
+        "evaluation",
+        "fingerprint",
+        "interchange",
+        "owners",
+        "progress",
+        "semivalues",
+        "stopping",
+        "store",
+        "utility",
+        "valuer",
+        "values",
+        "workers",
     },
 }
 
@@ -86,14 +126,27 @@ def test_the_public_names_are_these():
         "Interrupted",
         "ModelUtility",
         "Owners",
+        "Progress",
+        "Rule",
         "Semivalue",
+        "StoreError",
+        "Validation",
         "Valuation",
         "Valuer",
         "banzhaf",
         "beta_shapley",
+        "evaluated",
+        "from_game",
+        "from_table",
         "leave_one_out",
+        "ranking_settled",
+        "read_evaluations",
+        "settled",
         "shapley",
+        "to_game",
         "value",
+        "wall_time",
+        "within",
     ]
     assert all(getattr(dupre, name).__doc__ for name in dupre.__all__)
     assert set(dupre.__all__) <= set(dir(dupre))
@@ -104,7 +157,18 @@ def test_an_unknown_name_is_an_attribute_error():
         dupre.shaply  # noqa: B018  # looking it up is the test
 
 
-def test_importing_dupre_imports_nothing_heavy():
-    code = "import dupre, sys; print(sorted({'numpy', 'pandas', 'sklearn'} & set(sys.modules)))"
+def imported_by(code: str, heavy: set[str]) -> str:
+    """Which of some packages a fresh interpreter has imported after this code."""
+    code = f"{code}; import sys; print(*sorted({heavy!r} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
+    return run.stdout.strip()
+
+
+def test_importing_dupre_imports_nothing_heavy():
+    heavy = {"numpy", "pandas", "rich", "scipy", "sklearn", "sqlite3"}
+    assert imported_by("import dupre", heavy) == ""
+
+
+def test_packages_of_extras_are_not_imported_unless_they_are_used():
+    every = "import dupre; [getattr(dupre, name) for name in dupre.__all__]"
+    assert imported_by(every, {"dask", "distributed", "shapiq", "matplotlib", "typer"}) == ""

@@ -14,12 +14,15 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
-def run(script: str, *arguments: str) -> str:
+END = "-- end of a snippet --\n"
+
+
+def run(script: str, *arguments: str, cwd: Path = ROOT) -> str:
     result = subprocess.run(
         [sys.executable, "-W", "error", script, *arguments],
         capture_output=True,
         text=True,
-        cwd=ROOT,
+        cwd=cwd,
         check=False,
     )
     assert result.returncode == 0, result.stderr
@@ -37,10 +40,11 @@ def snippets(page: Path) -> list[tuple[str, str | None]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_snippets_print_what_the_page_shows(page, tmp_path):
-    for code, expected in snippets(page):
-        script = tmp_path / "snippet.py"
-        script.write_text(code)
-        printed = run(str(script))
+    blocks = snippets(page)  # they follow one another, as on the page
+    script = tmp_path / "snippets.py"
+    script.write_text("".join(f"{code}\nprint({END!r}, end='')\n" for code, _ in blocks))
+    parts = run(str(script), cwd=tmp_path).split(END)
+    for (_, expected), printed in zip(blocks, parts, strict=False):
         if expected is not None:
             assert NUMBER.sub("#", printed) == NUMBER.sub("#", expected)
             numbers = [float(number) for number in NUMBER.findall(expected)]
@@ -54,7 +58,9 @@ def test_links_to_files_lead_somewhere(page):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("name", ["ask_tell", "frame_with_categories"])
+@pytest.mark.parametrize(
+    "name", ["ask_tell", "dask_cluster", "frame_with_categories", "own_scheduler"]
+)
 def test_examples_run_and_print_a_table(name):
     assert "95 % interval" in run(f"examples/{name}.py")
 

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from dupre import Diagnostics, InputError, Valuation
+from dupre import Diagnostics, InputError, Validation, Valuation
+from dupre.values import half_widths
 
 DIAGNOSTICS = Diagnostics(
     error=0.01,
@@ -33,7 +34,8 @@ def valuation(mean, covariance=None, **others):
         "evaluated": 5,
     }
     covariance = np.zeros((n, n)) if covariance is None else np.asarray(covariance)
-    return Valuation(mean=mean, covariance=covariance, **(fields | others))
+    fields |= {"noise": np.zeros((n, n))} | others
+    return Valuation(mean=mean, covariance=covariance, **fields)
 
 
 @pytest.fixture
@@ -112,6 +114,14 @@ def test_interval_holds_the_stated_probability(uncertain, level):
     law = norm(uncertain.values, uncertain.std)
     np.testing.assert_allclose(law.cdf(bounds["high"]) - law.cdf(bounds["low"]), level)
     np.testing.assert_allclose((bounds["high"] + bounds["low"]) / 2, uncertain.values)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_half_widths_are_half_the_width_of_the_intervals(uncertain, level):
+    bounds = uncertain.interval(level)
+    half = half_widths(uncertain.covariance, level)
+    np.testing.assert_allclose(half, (bounds["high"] - bounds["low"]) / 2)
+    np.testing.assert_array_equal(half_widths(-1e-18 * np.eye(2)), 0.0)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95, -0.1, float("nan")])
@@ -199,8 +209,137 @@ def test_str_says_whether_values_are_exact_and_what_went_wrong(uncertain):
     assert "widened" not in str(uncertain)
     doubtful = replace(uncertain, diagnostics=replace(uncertain.diagnostics, widening=1.7))
     assert "widened 1.7 x" in str(doubtful)
-    warned = valuation([1.0, 2.0], warnings={"ConvergenceWarning: slow": 3})
-    assert "Warning in 3 of 5 evaluations: ConvergenceWarning: slow" in str(warned)
+    warned = valuation([1.0, 2.0], warnings={"ConvergenceWarning: slow": (("a", "b"), ("a",))})
+    assert "Warning in 2 of 5 evaluations ({a}, {a, b}): ConvergenceWarning: slow" in str(warned)
+
+
+# What else a result tells. A line that has nothing to say is left out.
+
+
+def notes(v):
+    """Lines below the table."""
+    return str(v).split("\n\n")[2].split("\n")
+
+
+def only_line(v, start):
+    (line,) = [line for line in str(v).split("\n") if line.startswith(start)]
+    return line
+
+
+def test_a_result_with_nothing_to_tell_tells_nothing(uncertain):
+    shown = str(valuation([0.2, 0.6]))
+    for word in ("Stopped", "Failed", "Warning", "noise", "expected", "held out", "Beware"):
+        assert word not in shown
+    assert notes(valuation([0.2, 0.6])) == ["Exact: every coalition that counts was evaluated."]
+    assert "held out" not in str(uncertain)
+    assert "repeats" not in str(uncertain)
+
+
+def test_str_says_why_it_stopped():
+    v = valuation([0.2, 0.6], stopped="the ranking is settled with 95 %")
+    assert only_line(v, "Stopped") == "Stopped: the ranking is settled with 95 %."
+
+
+def coalitions(count):
+    """Of growing size, the largest first."""
+    return [tuple(f"o{i}" for i in range(size)) for size in range(count, 0, -1)]
+
+
+def test_str_names_what_failed_and_why():
+    failures = {members: f"ValueError: reason {len(members)}" for members in coalitions(5)}
+    line = only_line(valuation([0.2, 0.6], failures=failures, evaluated=12), "Failed")
+    assert line.startswith("Failed: 5 of 12 evaluations, predicted instead: {o0}, {o0, o1}, ")
+    assert "{o0, o1, o2} and 2 more." in line
+    assert line.endswith("The first, {o0, o1, o2, o3, o4}: ValueError: reason 5")
+
+
+def test_str_names_one_failure_without_counting_others():
+    v = valuation([0.2, 0.6], failures={("a\nb",): "timeout"})
+    expected = "Failed: 1 of 5 evaluations, predicted instead: {a\\nb}. The first, {a\\nb}: timeout"
+    assert only_line(v, "Failed") == expected
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "\x1b[31mred"])
+def test_reasons_and_warnings_with_control_characters_do_not_break_the_notes(text):
+    v = valuation([0.2, 0.6], failures={("a",): text}, warnings={text: (("a",),)})
+    assert len(notes(v)) == 3
+    assert all(line.isprintable() for line in notes(v))
+
+
+def test_str_counts_warnings_by_coalition_and_shows_the_three_most_common():
+    warnings = {f"UserWarning: {k}": tuple(coalitions(6 - k)) for k in range(5)}
+    v = valuation([0.2, 0.6], warnings=warnings, evaluated=1234)
+    lines = [line for line in notes(v) if line.startswith("Warning")]
+    assert len(lines) == 3
+    few = "{o0}, {o0, o1}, {o0, o1, o2}"
+    assert lines[0] == f"Warning in 6 of 1,234 evaluations ({few} and 3 more): UserWarning: 0"
+    assert lines[2] == f"Warning in 4 of 1,234 evaluations ({few} and 1 more): UserWarning: 2"
+
+
+@pytest.mark.parametrize("part", [0.02, 0.25, 1.0])
+def test_str_separates_noise_of_trainings_from_what_is_not_evaluated(uncertain, part):
+    v = replace(uncertain, noise=part * uncertain.covariance)
+    line = only_line(v, "Of the variance")
+    assert f"{100 * part:.0f} % is noise of trainings" in line
+    assert f"{100 - 100 * part:.0f} % is coalitions not evaluated" in line
+
+
+def test_str_tells_what_further_evaluations_are_expected_to_gain(uncertain):
+    widest = pd.DataFrame({"widest": [0.25, 0.2, 0.125, 0.05]})
+    line = only_line(replace(uncertain, forecast=widest), "After 3 more")
+    assert line.endswith("expected to be ± 0.05 instead of ± 0.25.")
+    assert "expected" not in str(replace(uncertain, forecast=widest[:1]))
+
+
+VALIDATION = Validation(held_out=8, error=0.031, r2=0.876, coverage=0.75)
+
+
+def test_str_tells_how_the_predictor_does_on_coalitions_held_out(uncertain):
+    v = replace(uncertain, validation=VALIDATION)
+    line = only_line(v, "Predictor on 8 coalitions held out")
+    assert line.endswith("error 0.031, R² 0.88, 95 % intervals cover 75 %.")
+    assert "do not rely on" not in str(v)
+    assert "What made coalitions alike" in str(v)
+
+
+def test_str_warns_when_values_do_not_rely_on_the_predictor(uncertain):
+    failed = replace(VALIDATION, r2=-0.5)
+    assert failed.failed
+    v = replace(uncertain, validation=failed, sampled=True)
+    assert "no better than a constant" in only_line(v, "Beware")
+    assert "randomly drawn coalitions alone" in str(v)
+    assert "R² -0.50" in str(v)
+    assert "What made coalitions alike" not in str(v)  # it says nothing about these values
+
+
+@pytest.mark.parametrize(("r2", "failed"), [(0.01, False), (0.0, True), (float("nan"), False)])
+def test_a_predictor_fails_when_it_explains_nothing(r2, failed):
+    assert replace(VALIDATION, r2=r2).failed == failed
+
+
+def test_one_result_tells_everything_in_one_go(uncertain):
+    v = replace(
+        uncertain,
+        noise=0.1 * uncertain.covariance,
+        stopped="the budget of 5 evaluations is spent",
+        validation=VALIDATION,
+        failures={("a",): "ValueError: no"},
+        warnings={"UserWarning: hm": (("b",),)},
+        forecast=pd.DataFrame({"widest": [1.0, 0.5]}),
+    )
+    starts = (
+        "Stopped",
+        "Predictor, each",
+        "Predictor on",
+        "Of the",
+        "After 1 more",
+        "Failed",
+        "Warning",
+    )
+    for start in starts:
+        assert only_line(v, start)
+    assert len(table(str(v))) == 6
+    assert repr(v) == str(v)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e9])

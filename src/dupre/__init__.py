@@ -9,12 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dupre.diagnostics import Diagnostics
-    from dupre.errors import DupreError, EvaluationError, InputError, Interrupted
+    from dupre.diagnostics import Diagnostics, Validation
+    from dupre.errors import DupreError, EvaluationError, InputError, Interrupted, StoreError
+    from dupre.interchange import from_game, from_table, read_evaluations, to_game
+    from dupre.loop import value
     from dupre.owners import Owners
+    from dupre.progress import Progress
     from dupre.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
+    from dupre.stopping import Rule, evaluated, ranking_settled, settled, wall_time, within
     from dupre.utility import ModelUtility
-    from dupre.valuer import Valuer, value
+    from dupre.valuer import Valuer
     from dupre.values import Valuation
 
 __version__ = "0.1.0"
@@ -27,14 +31,27 @@ __all__ = [
     "Interrupted",
     "ModelUtility",
     "Owners",
+    "Progress",
+    "Rule",
     "Semivalue",
+    "StoreError",
+    "Validation",
     "Valuation",
     "Valuer",
     "banzhaf",
     "beta_shapley",
+    "evaluated",
+    "from_game",
+    "from_table",
     "leave_one_out",
+    "ranking_settled",
+    "read_evaluations",
+    "settled",
     "shapley",
+    "to_game",
     "value",
+    "wall_time",
+    "within",
 ]
 
 _MODULE_OF = {
@@ -45,14 +62,27 @@ _MODULE_OF = {
     "Interrupted": "errors",
     "ModelUtility": "utility",
     "Owners": "owners",
+    "Progress": "progress",
+    "Rule": "stopping",
     "Semivalue": "semivalues",
+    "StoreError": "errors",
+    "Validation": "diagnostics",
     "Valuation": "values",
     "Valuer": "valuer",
     "banzhaf": "semivalues",
     "beta_shapley": "semivalues",
+    "evaluated": "stopping",
+    "from_game": "interchange",
+    "from_table": "interchange",
     "leave_one_out": "semivalues",
+    "ranking_settled": "stopping",
+    "read_evaluations": "interchange",
+    "settled": "stopping",
     "shapley": "semivalues",
-    "value": "valuer",
+    "to_game": "interchange",
+    "value": "loop",
+    "wall_time": "stopping",
+    "within": "stopping",
 }
 
 

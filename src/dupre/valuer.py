@@ -1,33 +1,35 @@
-"""The loop: which coalitions to evaluate next, what their utilities say, what owners are worth.
+"""Ask / tell: which coalitions to evaluate next, and what their utilities say of the owners.
 
-`Valuer` is ask / tell, for trainings done anywhere; `value` is the short loop over it.
+`Valuer` is for trainings done anywhere; `dupre.value` (module `loop`) runs them itself.
+
+Notation: b coalitions in all, W (n, b) their weights. A coalition is recorded once its utility is
+known, failed if its training went wrong, held out if the predictor must not see it.
 """
 
 from __future__ import annotations
 
-import math
-import textwrap
-import warnings
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from dupre import design, estimators, predictor
-from dupre.coalitions import from_names, keys, to_names
-from dupre.diagnostics import diagnose
-from dupre.errors import EvaluationError, InputError, Interrupted
-from dupre.gp import GaussianProcess, Posterior
+from dupre.checks import finite, whole
+from dupre.coalitions import from_names, keys, shown, to_names
+from dupre.diagnostics import Validation, diagnose, validate, widening
+from dupre.errors import InputError
+from dupre.gp import Posterior
 from dupre.kernels import Features
+from dupre.noise import variance_of_means
 from dupre.owners import Owners
 from dupre.predictor import Predictor
+from dupre.sampling import LEAST_DRAWS, Sampled, draw_chances, sampled_values
 from dupre.semivalues import Semivalue, shapley
 from dupre.sketch import SketchCache
 from dupre.typing import Floats, Ints, Members
-from dupre.utility import Utility
-from dupre.values import Valuation
+from dupre.values import Valuation, half_widths
 
 MAX_OWNERS = 16
 """Owners up to which all coalitions are enumerated and predicted."""
@@ -54,7 +56,10 @@ class Valuer:
             names for the question which of the two is worth more.
         first: coalitions suggested by their weight alone before active batches begin; 2n + 1 by
             default: under Shapley all owners, every single one, and all but every single one.
-        seed: of directions, first design and starts of the fit.
+        holdout: coalitions drawn at random whose utilities the predictor is never shown, so that
+            it can be checked on them; 0 for none, otherwise at least 4. They follow the first
+            design and count in the values.
+        seed: of directions, first design, held-out coalitions and starts of the fit.
     """
 
     def __init__(
@@ -65,23 +70,15 @@ class Valuer:
         empty: float = 0.0,
         focus: Focus = None,
         first: int | None = None,
+        holdout: int = 0,
         seed: int = 0,
     ):
-        if not isinstance(owners, Owners):
-            raise InputError(
-                f"expected dupre.Owners, got {type(owners).__name__}; "
-                "build them with Owners.from_arrays, from_frame or from_mapping"
-            )
-        if owners.n > MAX_OWNERS:
-            raise InputError(
-                f"{owners.n} owners have 2^{owners.n} - 1 coalitions; at most {MAX_OWNERS} owners "
-                "can be valued by enumerating them: merge the smallest owners"
-            )
-        self.owners = owners
+        self.owners = checked_owners(owners)
         self.semivalue = _checked_semivalue(semivalue)
-        self.empty = _finite(empty, "the utility of the empty coalition")
-        self.seed = _whole(seed, "seed", least=0)
-        self.first = 2 * owners.n + 1 if first is None else _whole(first, "first", least=1)
+        self.empty = finite(empty, "the utility of the empty coalition")
+        self.seed = whole(seed, "seed", least=0)
+        self.first = 2 * owners.n + 1 if first is None else whole(first, "first", least=1)
+        self.holdout = whole(holdout, "holdout", least=0)
         self._weights = estimators.exact(semivalue, owners.n)
         self._counts = self._weights.W.any(axis=0)
         self._functionals = _focused(self._weights.W, owners.names, focus)
@@ -89,241 +86,371 @@ class Valuer:
             self._weights.members, owners.rows, SketchCache(owners, seed=seed)
         )
         self._position = {key: i for i, key in enumerate(keys(self._weights.members))}
+        self._trainings: dict[int, tuple[float, ...]] = {}
+        self._failures: dict[int, str] = {}
         self._utilities = np.full(len(self._weights.members), np.nan)
-        self._warnings: Counter[str] = Counter()
         self._memory: tuple[bytes, Predictor] | None = None
+        rows = design.first_design(semivalue, owners.n, self.first, self._rng(1))
+        self._heaviest = np.array([self._position[key] for key in keys(rows)])
+        self._chances = draw_chances(self._weights.W, self._heaviest)
+        self._draws, self._held = self._drawn()
 
     @property
     def evaluations(self) -> dict[tuple[str, ...], float]:
-        """Every recorded coalition and its utility."""
+        """Every recorded coalition and its utility, the mean of its trainings."""
         recorded = np.flatnonzero(self._recorded)
         return {self._names(i): float(self._utilities[i]) for i in recorded}
 
-    def record(self, members: Iterable[str], utility: float) -> None:
+    @property
+    def trainings(self) -> dict[tuple[str, ...], tuple[float, ...]]:
+        """Every recorded coalition and the utilities of its trainings."""
+        return {self._names(i): self._trainings[i] for i in sorted(self._trainings)}
+
+    @property
+    def failures(self) -> dict[tuple[str, ...], str]:
+        """Every coalition that could not be evaluated, and why."""
+        return {self._names(i): self._failures[i] for i in sorted(self._failures)}
+
+    @property
+    def evaluated(self) -> int:
+        """Coalitions paid for: recorded or failed."""
+        return len(self._trainings) + len(self._failures)
+
+    @property
+    def left(self) -> int:
+        """Coalitions that have a weight and may still be evaluated."""
+        return len(self._open)
+
+    @property
+    def first_left(self) -> int:
+        """How many of them are to be evaluated before any is predicted."""
+        return int(np.isin(self._first_design(), self._open).sum())
+
+    @property
+    def designed(self) -> bool:
+        """Whether the first design has been tried, and there is something to predict from."""
+        return not self.first_left and bool(self._shown.any())
+
+    def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
         """Take in the utility of a coalition, given by owner names in any order.
 
-        Raises:
-            InputError: an unknown owner, the empty coalition, a number that is not finite, or a
-                second, different utility for the same coalition.
-        """
-        row = from_names(members, self.owners.names)
-        names = to_names(row, self.owners.names)
-        number = _finite(utility, f"the utility of {_shown(names)}")
-        position = self._position[keys(row[None])[0]]
-        known = self._utilities[position]
-        if not np.isnan(known) and known != number:
-            raise InputError(
-                f"{_shown(names)} already has the utility {float(known)!r}, got {number!r}; "
-                "a coalition has one utility: record the mean of repeated trainings"
-            )
-        self._utilities[position] = number
+        Repeated trainings of a coalition are recorded as a sequence of utilities: their mean
+        counts, and their spread says how noisy trainings are.
 
-    def suggest(self, k: int = 1) -> list[tuple[str, ...]]:
+        Raises:
+            InputError: an unknown owner, the empty coalition, a number that is not finite, or
+                utilities that contradict those recorded before.
+        """
+        position, names = self._at(members)
+        what = f"the utility of {shown(names)}"
+        several: Any = [utility] if np.ndim(utility) == 0 else utility
+        numbers = tuple(finite(number, what) for number in several)
+        if not numbers:
+            raise InputError(f"{what} must be a number or several, got {utility!r}")
+        known = self._trainings.get(position, ())
+        if known[: len(numbers)] == numbers:
+            return
+        if numbers[: len(known)] != known:
+            raise InputError(
+                f"{shown(names)} already has the utility {_listed(known)}, got {_listed(numbers)}; "
+                "record repeated trainings of a coalition together, as a list"
+            )
+        self._failures.pop(position, None)
+        self._utilities[position] = np.mean(numbers)
+        self._trainings[position] = numbers
+
+    def record_failure(self, members: Iterable[str], reason: str) -> None:
+        """Take in that a coalition cannot be evaluated: it is predicted, and not asked for again.
+
+        Raises:
+            InputError: an unknown owner, the empty coalition, or one that has a utility.
+        """
+        position, names = self._at(members)
+        if position in self._trainings:
+            raise InputError(f"{shown(names)} has a utility already; it did not fail")
+        self._failures[position] = str(reason)
+
+    def suggest(
+        self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()
+    ) -> list[tuple[str, ...]]:
         """Up to k coalitions whose utilities to find next; none when nothing is left to gain.
 
-        First the heaviest coalitions of the semivalue (fewer than k where that design ends), then
-        those that most reduce the variance of the values. Asking again without recording gives
-        the same answer.
+        First the heaviest coalitions of the semivalue and those held out (fewer than k where they
+        end), then those that most reduce the variance of the values. Asking again without
+        recording gives the same answer.
+
+        Args:
+            k: how many.
+            pending: coalitions being evaluated now, somewhere: they are not suggested again, and
+                what they will tell is taken into account.
         """
-        k = _whole(k, "the number of coalitions to suggest", least=1)
-        picks = self._open if k >= self._open.size else self._first_design(k)
-        if not picks.size and self._open.size:
+        k = whole(k, "the number of coalitions to suggest", least=1)
+        under_way = np.array([self._at(members)[0] for members in pending], dtype=np.int64)
+        still_open = np.setdiff1d(self._open, under_way)
+        picks = still_open
+        if k < len(still_open):
+            first = self._first_design()
+            picks = first[np.isin(first, still_open)][:k]
+        if not picks.size and still_open.size:
             with _one_blas_thread():
-                posterior = self._posterior(self._learned().gp, self._functionals)
-                picks = self._open[design.active_batch(posterior, self._candidates(), k)]
+                picks = self._active(k, still_open, np.intersect1d(under_way, self._open))
         return [self._names(i) for i in picks]
+
+    def forecast(self, k: int) -> pd.DataFrame:
+        """How wide the intervals are expected to be after up to k more evaluations.
+
+        What further utilities will be does not matter for that, only where they are. Each row is
+        a number of evaluations, the first the present one; each owner's column half the width of
+        its 95 % interval, "widest" the largest of them.
+        """
+        k = whole(k, "the number of further evaluations", least=1)
+        now = self.values()
+        covariances = [now.covariance]
+        if self._open.size:
+            with _one_blas_thread():
+                covariances.extend(self._expected_covariances(k, now.noise))
+        widths = np.array([half_widths(covariance) for covariance in covariances])
+        frame = pd.DataFrame(widths, columns=list(self.owners.names))
+        frame.insert(0, "widest", widths.max(axis=1))
+        frame.index = pd.RangeIndex(self.evaluated, self.evaluated + len(frame), name="evaluated")
+        return frame
+
+    def validation(self) -> Validation | None:
+        """The predictor measured on the coalitions held out; None until all are evaluated."""
+        held = self._held
+        found = held[self._recorded[held]]
+        if len(found) < LEAST_DRAWS or not np.all(self._recorded[held] | self._failed[held]):
+            return None
+        measured = self._measured()
+        with _one_blas_thread():
+            return validate(
+                self._learned(), self._universe[found], self._utilities[found], measured[found]
+            )
 
     def values(self) -> Valuation:
         """What the utilities recorded so far say about every owner's value."""
-        recorded = np.flatnonzero(self._recorded)
-        if not recorded.size:
-            raise InputError("no utility has been recorded yet; evaluate what suggest() returns")
+        if not self._shown.any():
+            raise InputError("no utility to learn from has been recorded; evaluate suggest()")
         with _one_blas_thread():
-            return self._valuation(recorded)
+            return self._valuation()
 
-    def _valuation(self, recorded: Ints) -> Valuation:
-        W = self._weights.W
-        mean = W[:, recorded] @ self._utilities[recorded] + self._weights.empty * self.empty
-        covariance = np.zeros((self.owners.n, self.owners.n))
-        grand, diagnostics = float(self._utilities[-1]), None
-        if self._open.size:
-            predictor = self._learned()
-            diagnostics = diagnose(predictor)
-            posterior = self._posterior(predictor.gp, W)
-            mean = mean + posterior.W @ posterior.mean
-            covariance = posterior.functional_covariance() * diagnostics.widening**2
-            covariance += predictor.stray_variance * posterior.W @ posterior.W.T
-        if not self._recorded[-1]:
-            alone = self._universe[-1:]
-            grand = float(self._learned().gp.posterior(alone, np.zeros((0, 1))).mean[0])
+    def _valuation(self) -> Valuation:
+        W, recorded = self._weights.W, self._recorded
+        of_nothing = self._weights.empty * self.empty
+        noise = (W[:, recorded] * self._measured()[recorded]) @ W[:, recorded].T
+        validation = self.validation()
+        diagnostics = diagnose(self._learned()) if self._unknown.size else None
+        sampled = None
+        if diagnostics is None:
+            mean, covariance = W[:, recorded] @ self._utilities[recorded], noise
+        elif validation is not None and validation.failed:
+            sampled = self._sampled()
+            certain = np.isin(np.arange(len(recorded)), self._heaviest) & recorded
+            noise = (W[:, certain] * self._measured()[certain]) @ W[:, certain].T
+            mean, covariance = sampled.mean, sampled.covariance + noise
+        else:
+            posterior = self._posterior(W)
+            mean = W[:, recorded] @ self._utilities[recorded] + posterior.W @ posterior.mean
+            own = posterior.functional_covariance()
+            covariance = noise + self._widened(own, posterior.W, diagnostics.widening)
         return Valuation(
             owners=self.owners.names,
             rows=self.owners.rows,
             semivalue=self.semivalue.name,
-            mean=mean,
+            mean=mean + of_nothing,
             covariance=covariance,
-            grand=grand,
+            noise=noise,
+            grand=self._grand(sampled),
             empty=self.empty,
-            evaluated=len(recorded),
+            evaluated=self.evaluated,
+            failures=self.failures,
             diagnostics=diagnostics,
-            warnings=dict(self._warnings.most_common()),
+            validation=validation,
+            sampled=sampled is not None,
         )
 
-    def run(self, utility: Utility, *, budget: int) -> Valuation:
-        """Evaluate until `budget` coalitions are recorded or nothing is left to gain.
+    def _widened(self, covariance: Floats, W: Floats, wider: float) -> Floats:
+        """Covariance of predicted values as it is reported: over-sureness and strays included."""
+        return np.asarray(covariance * wider**2 + self._learned().stray_variance * W @ W.T)
 
-        Raises:
-            EvaluationError: the utility raised or returned no finite number. Everything recorded
-                stays: mend the cause and call run again.
-            Interrupted: Ctrl-C; the same holds.
-        """
-        budget = _whole(budget, "budget", least=1)
-        _check_utility(utility, self.owners)
-        try:
-            while (left := budget - int(self._recorded.sum())) > 0:
-                everything = left >= self._open.size  # no choice left to make
-                suggested = self.suggest(left if everything else min(self.owners.n, left))
-                if not suggested:
-                    break
-                for members in suggested:
-                    self._evaluate(utility, members)
-            return self.values()
-        except KeyboardInterrupt as stop:
-            raise Interrupted(
-                f"stopped; {self._kept()}: continue with valuer.run(utility, budget=...)", self
-            ) from stop
+    def _grand(self, sampled: Sampled | None) -> float:
+        """Utility of all owners, predicted or guessed if it is not recorded."""
+        if self._recorded[-1]:
+            return float(self._utilities[-1])
+        if sampled is not None:
+            return float(sampled.guess[-1])
+        alone = self._universe[-1:]
+        return float(self._learned().gp.posterior(alone, np.zeros((0, 1))).mean[0])
 
     @property
     def _recorded(self) -> Members:
         return np.asarray(~np.isnan(self._utilities))
 
     @property
-    def _open(self) -> Ints:
-        """Coalitions that have a weight and no utility yet."""
+    def _failed(self) -> Members:
+        return np.isin(np.arange(len(self._utilities)), list(self._failures))
+
+    @property
+    def _shown(self) -> Members:
+        """Recorded coalitions that the predictor learns from."""
+        return self._recorded & ~np.isin(np.arange(len(self._utilities)), self._held)
+
+    @property
+    def _unknown(self) -> Ints:
+        """Coalitions that have a weight and no utility: their utilities are predicted."""
         return np.flatnonzero(~self._recorded & self._counts)
+
+    @property
+    def _open(self) -> Ints:
+        """Unknown coalitions that may still be evaluated."""
+        return np.flatnonzero(~self._recorded & ~self._failed & self._counts)
+
+    def _at(self, members: Iterable[str]) -> tuple[int, tuple[str, ...]]:
+        """Position and names, in the order of the owners, of a coalition."""
+        row = from_names(members, self.owners.names)
+        return self._position[keys(row[None])[0]], to_names(row, self.owners.names)
 
     def _names(self, position: int | np.integer[Any]) -> tuple[str, ...]:
         return to_names(self._weights.members[position], self.owners.names)
 
-    def _first_design(self, k: int) -> Ints:
-        """The next coalitions of the first design that are not recorded yet."""
-        rng = np.random.default_rng([self.seed, 1])
-        rows = design.first_design(self.semivalue, self.owners.n, self.first, rng)
-        positions = np.array([self._position[key] for key in keys(rows)])
-        return np.asarray(positions[~self._recorded[positions]][:k])
+    def _rng(self, *purpose: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, *purpose])
 
-    def _kept(self) -> str:
-        done = int(self._recorded.sum())
-        return f"the {done} evaluations recorded are kept in the exception's .valuer"
+    def _drawn(self) -> tuple[Ints, Ints]:
+        """A random sequence of coalitions outside the first design, and those of it held out."""
+        if not self.holdout:
+            return design.NOTHING, design.NOTHING
+        rest = np.count_nonzero(self._chances)
+        if not LEAST_DRAWS <= self.holdout <= rest // 2:
+            raise InputError(
+                f"holdout must be 0 or a number from {LEAST_DRAWS} to {rest // 2}, half of the "
+                f"{rest} coalitions outside the first design; got {self.holdout}"
+            )
+        count = 1_024 + 8 * len(self._chances)
+        draws = self._rng(4).choice(len(self._chances), count, p=self._chances)
+        return draws, _distinct(draws)[: self.holdout]
+
+    def _first_design(self) -> Ints:
+        """What is evaluated before anything is predicted: the heaviest, and those held out."""
+        return np.concatenate([self._heaviest, self._held])
+
+    def _sample(self) -> Ints:
+        """Draws of the random sequence of which all before are evaluated; failed ones left out."""
+        draws = self._draws
+        missing = ~self._recorded[draws] & ~self._failed[draws]
+        end = int(np.argmax(missing)) if missing.any() else len(draws)
+        return draws[:end][self._recorded[draws[:end]]]
+
+    def _sampled(self) -> Sampled:
+        """The values from random coalitions, without the predictor."""
+        return sampled_values(
+            self._weights.W,
+            self._utilities,
+            self._weights.members.sum(axis=1),
+            certain=self._heaviest[self._recorded[self._heaviest]],
+            draws=self._sample(),
+            chances=self._chances,
+            failed=np.flatnonzero(self._failed),
+        )
+
+    def _measured(self) -> Floats:
+        """Variance of each utility that repeated trainings have shown, (b,).
+
+        Of those the predictor sees, as they alone have shown it.
+        """
+        measured = np.zeros(len(self._utilities))
+        for positions in (np.flatnonzero(self._recorded), np.flatnonzero(self._shown)):
+            trainings = [self._trainings[i] for i in positions.tolist()]
+            measured[positions] = variance_of_means(trainings)
+        return measured
 
     def _learned(self) -> Predictor:
         """The predictor of what is recorded now, learned once."""
-        recorded = np.flatnonzero(self._recorded)
-        key = self._utilities.tobytes()
+        visible = np.flatnonzero(self._shown)
+        utilities, measured = self._utilities[visible], self._measured()[visible]
+        key = b"".join([visible.tobytes(), utilities.tobytes(), measured.tobytes()])
         if self._memory is None or self._memory[0] != key:
-            utilities = self._utilities[recorded]
             learned = predictor.learn(
-                self._universe[recorded],
+                self._universe[visible],
                 utilities,
+                measured=measured,
                 spread=_spread(utilities, self.empty),
                 choose_p=len(self._utilities) <= P_CHOSEN_UP_TO,
-                rng=np.random.default_rng([self.seed, 2, len(recorded)]),
+                rng=self._rng(2, len(visible)),
             )
             self._memory = key, learned
         return self._memory[1]
 
-    def _posterior(self, gp: GaussianProcess, W: Floats) -> Posterior:
-        still_open = self._open
-        return gp.posterior(self._universe[still_open], W[:, still_open])
+    def _posterior(self, W: Floats) -> Posterior:
+        unknown = self._unknown
+        return self._learned().gp.posterior(self._universe[unknown], W[:, unknown])
 
-    def _candidates(self) -> Ints:
-        """Indices into the open coalitions among which to choose, the heavier the likelier."""
-        weight = np.linalg.norm(self._functionals[:, self._open], axis=0)
+    def _active(self, k: int, still_open: Ints, pending: Ints) -> Ints:
+        """The next k coalitions after the first design."""
+        weight = np.linalg.norm(self._weights.W[:, still_open], axis=0)
+        heaviest = still_open[np.argsort(-weight, kind="stable")]
+        if not self._shown.any():  # all that was to come first is pending, or failed
+            return heaviest[:k]
+        validation = self.validation()
+        if validation is not None and validation.failed:
+            following = _distinct(np.concatenate([self._draws, heaviest]))
+            return following[np.isin(following, still_open)][:k]
+        unknown = self._unknown
+        among = np.searchsorted(unknown, self._candidates(still_open))
+        picks = design.active_batch(
+            self._posterior(self._functionals), among, k, np.searchsorted(unknown, pending)
+        )
+        return unknown[picks]
+
+    def _candidates(self, still_open: Ints) -> Ints:
+        """Open coalitions among which to choose, the heavier the likelier."""
+        weight = np.linalg.norm(self._functionals[:, still_open], axis=0)
         if np.count_nonzero(weight) <= MAX_CANDIDATES:
-            return np.flatnonzero(weight)
-        rng = np.random.default_rng([self.seed, 3, int(self._recorded.sum())])
+            return np.asarray(still_open[weight > 0])
+        rng = self._rng(3, int(self._recorded.sum()))
         chosen = rng.choice(len(weight), MAX_CANDIDATES, replace=False, p=weight / weight.sum())
-        return np.sort(chosen)
+        return still_open[np.sort(chosen)]
 
-    def _evaluate(self, utility: Utility, members: tuple[str, ...]) -> None:
-        """Record one evaluation of the user's utility, or raise with everything kept."""
-        try:
-            number, raised = _number_from(utility, members)
-        except Exception as cause:
-            raise EvaluationError(
-                f"evaluating {_shown(members)} failed: {type(cause).__name__}: {cause}; "
-                f"{self._kept()}: mend the cause, then valuer.run(utility, budget=...)",
-                members,
-                self,
-            ) from cause
-        self.record(members, number)
-        self._warnings.update(raised)
+    def _expected_covariances(self, k: int, noise: Floats) -> list[Floats]:
+        """Covariance of the values after 1 .. k more evaluations."""
+        validation = self.validation()
+        if validation is not None and validation.failed:
+            covariance, m = self._sampled().covariance, len(self._sample())
+            count = min(k, len(self._open))
+            return [noise + covariance * m / (m + more) for more in range(1, count + 1)]
+        first = self._first_design()
+        picks = first[np.isin(first, self._open)][:k]
+        if len(picks) < min(k, len(self._open)):
+            rest = np.setdiff1d(self._open, picks)
+            picks = np.concatenate([picks, self._active(k - len(picks), rest, picks)])
+        posterior = self._posterior(self._weights.W)
+        index = np.searchsorted(self._unknown, picks)
+        expected = []
+        for more, covariance in enumerate(design.forecast(posterior, index), start=1):
+            W = np.delete(posterior.W, index[:more], axis=1)
+            wider = widening(self._learned().gp, more)
+            expected.append(noise + self._widened(covariance, W, wider))
+        return expected
 
 
-def value(
-    owners: Owners,
-    utility: Utility,
-    *,
-    budget: int,
-    semivalue: Semivalue = shapley,
-    focus: Focus = None,
-    seed: int = 0,
-) -> Valuation:
-    """Values of owners with their uncertainty after at most `budget` evaluations.
-
-    Args:
-        owners: whose data.
-        utility: a ModelUtility or any callable(tuple of owner names) -> float. Names are strings,
-            whatever the owners' labels were. `utility(())` is asked once for the utility of no
-            data, which is not counted.
-        budget: evaluations of non-empty coalitions; with 2^n - 1 or more the values are exact.
-        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out or a Semivalue of your own.
-        focus: one owner, or a pair of owners, to spend the budget on; all by default.
-        seed: of everything random in dupre; the trainings have their own in ModelUtility.
-    """
-    budget = _whole(budget, "budget", least=1)
-    # Everything is checked before the utility is called for the first time. With few evaluations,
-    # half of them are better spent where the first half points.
-    valuer = Valuer(owners, semivalue=semivalue, focus=focus, seed=seed)
-    valuer.first = min(valuer.first, max(2, budget // 2))
-    _check_utility(utility, owners)
-    try:
-        valuer.empty, _ = _number_from(utility, ())
-    except Exception as cause:
-        raise EvaluationError(
-            f"utility(()) must be the utility of no data, but it failed: {type(cause).__name__}: "
-            f"{cause}. Let it return a constant for (), or use Valuer(owners, empty=...).run",
-            (),
-        ) from cause
-    return valuer.run(utility, budget=budget)
+def checked_owners(owners: Owners) -> Owners:
+    """The owners, if they are owners and not too many."""
+    if not isinstance(owners, Owners):
+        raise InputError(
+            f"expected dupre.Owners, got {type(owners).__name__}; "
+            "build them with Owners.from_arrays, from_frame or from_mapping"
+        )
+    if owners.n > MAX_OWNERS:
+        raise InputError(
+            f"{owners.n} owners have 2^{owners.n} - 1 coalitions; at most {MAX_OWNERS} owners "
+            "can be valued by enumerating them: merge the smallest owners"
+        )
+    return owners
 
 
 def _one_blas_thread() -> threadpool_limits:
     """Many products of small matrices: threads would only get into each other's way."""
     return threadpool_limits(limits=1, user_api="blas")
-
-
-def _number_from(utility: Utility, members: tuple[str, ...]) -> tuple[float, set[str]]:
-    """A finite utility, and the warnings raised on the way, each once."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        number = _finite(utility(members), "the utility")
-    return number, {_warning_text(warning) for warning in caught}
-
-
-def _check_utility(utility: Utility, owners: Owners) -> None:
-    if not callable(utility):
-        raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
-    theirs = getattr(utility, "owners", owners)
-    if theirs.names != owners.names or not np.array_equal(theirs.rows, owners.rows):
-        raise InputError("the utility was built on other owners than those to be valued")
-
-
-def _whole(number: object, what: str, *, least: int) -> int:
-    whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
-    if not whole or number < least:  # type: ignore[operator]  # a number by now
-        raise InputError(f"{what} must be a whole number of at least {least}, got {number!r}")
-    return int(number)  # type: ignore[call-overload, no-any-return]
 
 
 def _checked_semivalue(semivalue: Semivalue) -> Semivalue:
@@ -356,20 +483,11 @@ def _focused(W: Floats, names: tuple[str, ...], focus: Focus) -> Floats:
     return rows if len(rows) == 1 else rows[:1] - rows[1:]
 
 
-def _finite(number: object, what: str) -> float:
-    try:
-        result = math.nan if isinstance(number, str) else float(number)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        result = math.nan
-    if not math.isfinite(result):
-        raise InputError(f"{what} must be a finite number, got {number!r}")
-    return result
+def _distinct(draws: Ints) -> Ints:
+    """The draws without repetitions, in their order."""
+    _, first = np.unique(draws, return_index=True)
+    return np.asarray(draws[np.sort(first)])
 
 
-def _shown(members: tuple[str, ...]) -> str:
-    return "the coalition {" + ", ".join(members) + "}"
-
-
-def _warning_text(warning: warnings.WarningMessage) -> str:
-    first_line = (str(warning.message).strip().splitlines() or [""])[0]
-    return f"{warning.category.__name__}: {textwrap.shorten(first_line, 100)}"
+def _listed(numbers: tuple[float, ...]) -> str:
+    return repr(numbers[0]) if len(numbers) == 1 else repr(list(numbers))

@@ -5,7 +5,7 @@ Notation: n owners; mean (n,), covariance (n, n).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
+from dupre.coalitions import printable, shown
 from dupre.errors import InputError
 from dupre.typing import Floats, Ints
 
 if TYPE_CHECKING:
-    from dupre.diagnostics import Diagnostics
+    from dupre.diagnostics import Diagnostics, Validation
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -29,12 +30,24 @@ class Valuation:
         rows: rows of each owner, (n,).
         semivalue: name of the semivalue.
         mean: expected values, (n,).
-        covariance: of the values, (n, n); zero when nothing had to be predicted.
+        covariance: of the values, (n, n); zero when everything is known exactly.
+        noise: the part of the covariance, (n, n), that is due to the noise of trainings which
+            repeated ones have shown; the rest is due to coalitions not evaluated.
         grand: utility of all owners together, predicted if it was not evaluated.
         empty: utility of no owner.
-        evaluated: number of coalitions evaluated.
+        evaluated: number of coalitions evaluated, those that failed included.
+        failures: coalitions whose training failed, with the reason; they are predicted.
         diagnostics: of the predictor; None when nothing had to be predicted.
-        warnings: messages of warnings raised by trainings, with how many raised each.
+        validation: of the predictor on coalitions held out; None when there are none.
+        sampled: whether the values come from random coalitions alone, because the predictor
+            failed its validation.
+        warnings: messages of warnings raised by trainings, with the coalitions that raised each.
+        stale: evaluations in the store that were of no use, because rows have changed since.
+        stopped: why no more was evaluated.
+        rounds: what was known after each batch: number evaluated, widest half interval and, with
+            coalitions held out, error, r2 and coverage.
+        forecast: expected half widths of the 95 % intervals against further evaluations.
+        evaluations: everything evaluated, one row per training; empty for ask / tell.
     """
 
     owners: tuple[str, ...]
@@ -42,11 +55,20 @@ class Valuation:
     semivalue: str
     mean: Floats
     covariance: Floats
+    noise: Floats
     grand: float
     empty: float
     evaluated: int
+    failures: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     diagnostics: Diagnostics | None = None
-    warnings: Mapping[str, int] = field(default_factory=dict)
+    validation: Validation | None = None
+    sampled: bool = False
+    warnings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    stale: int = 0
+    stopped: str = ""
+    rounds: pd.DataFrame = field(default_factory=pd.DataFrame)
+    forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
+    evaluations: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def values(self) -> pd.Series:
@@ -71,13 +93,13 @@ class Valuation:
 
     @property
     def exact(self) -> bool:
-        """Whether every coalition with a weight was evaluated, so that nothing is uncertain."""
+        """Whether every coalition with a weight was evaluated, so that nothing is predicted."""
         return self.diagnostics is None
 
     def interval(self, level: float = 0.95) -> pd.DataFrame:
         """Bounds between which each value lies with probability `level`."""
         _check_level(level)
-        half = float(ndtri((1 + level) / 2)) * self.std.to_numpy()
+        half = half_widths(self.covariance, level)
         bounds = {"low": self.mean - half, "high": self.mean + half}
         return pd.DataFrame(bounds, index=self._index())
 
@@ -116,7 +138,8 @@ class Valuation:
         n = len(self.owners)
         trained = f"{self.evaluated:,} of {2**n - 1:,} possible coalitions evaluated"
         ends = f"u(all owners) = {self.grand:.4g}, u(no data) = {self.empty:.4g}"
-        return [f"{self.semivalue} values of {n} owners; {trained}", ends]
+        lines = [f"{self.semivalue} values of {n} owners; {trained}", ends]
+        return [*lines, f"Stopped: {self.stopped}."] if self.stopped else lines
 
     def _table(self) -> list[str]:
         """Owners from most to least valuable, with as many decimals as the intervals deserve."""
@@ -126,7 +149,7 @@ class Valuation:
         header = ("owner", "rows", "value", "95 % interval", "share", "rank (95 %)")
         cells = [
             (
-                _printable(str(name)),
+                printable(str(name)),
                 f"{row.rows:,.0f}",
                 f"{row.value:.{places}f}",
                 f"{row.low:.{places}f} … {row.high:.{places}f}",
@@ -139,29 +162,21 @@ class Valuation:
         return [_aligned(line, widths) for line in (header, *cells)]
 
     def _notes(self) -> list[str]:
-        notes = []
+        notes = self._about_predictor() if self.diagnostics else []
         if self.diagnostics is None:
             notes.append("Exact: every coalition that counts was evaluated.")
-        else:
-            d = self.diagnostics
-            scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
-            if np.isnan(d.r2):
-                notes.append("Predictor not checked: the evaluated utilities are all equal.")
-            else:
-                notes.append(
-                    f"Predictor, each evaluation left out in turn: error {d.error:.2g}, "
-                    f"R² {d.r2:.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
-                )
-            notes.append(f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}.")
-            if d.widening > 1.5:
-                notes.append(f"Intervals widened {d.widening:.1f} x: few or hard evaluations.")
-            if d.strays:
-                notes.append(
-                    f"{d.strays} of {self.evaluated:,} evaluations fit no pattern: they count in "
-                    "the values but not in predictions, and widen the intervals."
-                )
-            if d.r2 <= 0:
-                notes.append("Beware: the predictor is no better than a constant; evaluate more.")
+        if self.noise.any():
+            part = np.trace(self.noise) / np.trace(self.covariance)
+            notes.append(
+                f"Of the variance of the values {100 * part:.0f} % is noise of trainings, which "
+                f"repeats reduce; {100 * (1 - part):.0f} % is coalitions not evaluated."
+            )
+        if len(self.forecast) > 1:
+            widths = self.forecast["widest"]
+            notes.append(
+                f"After {len(widths) - 1} more, the widest interval is expected to be "
+                f"± {widths.iloc[-1]:.2g} instead of ± {widths.iloc[0]:.2g}."
+            )
         if abs(self.efficiency_gap) > 1e-9 * max(1.0, abs(self.grand), abs(self.empty)):
             notes.append(
                 f"The values add up to {self.mean.sum():.4g}, "
@@ -169,8 +184,58 @@ class Valuation:
             )
         if self.grand < self.empty:
             notes.append("Beware: all data together score worse than none; is greater better here?")
-        for message, count in list(self.warnings.items())[:3]:
-            notes.append(f"Warning in {count:,} of {self.evaluated:,} evaluations: {message}")
+        if self.failures:
+            members, reason = next(iter(self.failures.items()))
+            notes.append(
+                f"Failed: {len(self.failures)} of {self.evaluated:,} evaluations, predicted "
+                f"instead: {_few(self.failures)}. The first, {shown(members)}: {printable(reason)}"
+            )
+        if self.stale:
+            notes.append(
+                f"Not used: {self.stale:,} stored evaluations, of rows changed since then."
+            )
+        for message, coalitions in list(self.warnings.items())[:3]:
+            notes.append(
+                f"Warning in {len(coalitions):,} of {self.evaluated:,} evaluations "
+                f"({_few(coalitions)}): {printable(message)}"
+            )
+        if len(self.warnings) > 3:
+            notes.append(f"{len(self.warnings) - 3} more kinds of warning: see .warnings.")
+        return notes
+
+    def _about_predictor(self) -> list[str]:
+        d, v = self.diagnostics, self.validation
+        assert d is not None
+        notes = []
+        if np.isnan(d.r2):
+            notes.append("Predictor not checked: the evaluated utilities are all equal.")
+        else:
+            notes.append(
+                f"Predictor, each evaluation left out in turn: error {d.error:.2g}, "
+                f"R² {d.r2:.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
+            )
+        if v is not None:
+            notes.append(
+                f"Predictor on {v.held_out} coalitions held out: error {v.error:.2g}, "
+                f"R² {v.r2:.2f}, 95 % intervals cover {100 * v.coverage:.0f} %."
+            )
+        if self.sampled:
+            notes.append(
+                "Beware: there it is no better than a constant, so the values above do not rely on "
+                "it: they come from randomly drawn coalitions alone."
+            )
+            return notes
+        scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
+        notes.append(f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}.")
+        if d.widening > 1.5:
+            notes.append(f"Intervals widened {d.widening:.1f} x: few or hard evaluations.")
+        if d.strays:
+            notes.append(
+                f"{d.strays} of {self.evaluated:,} evaluations fit no pattern: they count in "
+                "the values but not in predictions, and widen the intervals."
+            )
+        if d.r2 <= 0:
+            notes.append("Beware: the predictor is no better than a constant; evaluate more.")
         return notes
 
     def _index(self) -> pd.Index:
@@ -180,14 +245,22 @@ class Valuation:
         return pd.Series(numbers, index=self._index(), name=name)
 
 
+def half_widths(covariance: Floats, level: float = 0.95) -> Floats:
+    """Half the width of the interval at this level of each value, (n,)."""
+    factor = float(ndtri((1 + level) / 2))
+    return np.asarray(factor * np.sqrt(np.maximum(np.diag(covariance), 0.0)))
+
+
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, got {level}")
 
 
-def _printable(name: str) -> str:
-    """The name with line breaks and other control characters spelled out."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+def _few(coalitions: Collection[tuple[str, ...]]) -> str:
+    """The smallest coalitions by name, the others by number."""
+    first = [shown(members) for members in sorted(coalitions, key=len)[:3]]
+    more = len(coalitions) - len(first)
+    return ", ".join(first) + (f" and {more:,} more" if more else "")
 
 
 def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
