@@ -1,0 +1,175 @@
+"""What running trainings costs: speed-up of workers, the store, bytes per task, memory.
+
+    python benchmarks/engine.py
+
+Every figure is measured in this run, with whole calls of `dupre.value` where that is what a user
+waits for: starting the workers and choosing what to train are included.
+"""
+
+from __future__ import annotations
+
+import pickle
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+
+import dupre
+from dupre import workers
+from dupre.evaluation import Evaluation, Task
+from dupre.store import Store
+
+GIGABYTE = 2**30
+
+
+def digits(n: int) -> tuple[dupre.Owners, tuple[np.ndarray, np.ndarray]]:
+    X, y = load_digits(return_X_y=True)
+    owners = dupre.Owners.from_arrays(X[:900], y[:900], np.arange(900) % n)
+    return owners, (X[900:], y[900:])
+
+
+def forest() -> tuple[dupre.Owners, dupre.ModelUtility]:
+    """Real trainings of roughly 0.3 seconds each."""
+    owners, validation = digits(8)
+    return owners, dupre.ModelUtility(RandomForestClassifier(150), owners, validation=validation)
+
+
+def spinning(seconds: float) -> tuple[dupre.Owners, Callable[[tuple[str, ...]], float]]:
+    """A training that needs this much time of a core, whatever else runs."""
+    owners, _ = digits(8)
+
+    def utility(members: tuple[str, ...]) -> float:
+        end = time.thread_time() + (seconds if members else 0.0)
+        while time.thread_time() < end:
+            pass
+        return 1 - 0.5 ** len(members) + 0.01 * len("".join(members)) % 0.1
+
+    return owners, utility
+
+
+def speed_up(owners: dupre.Owners, utility: dupre.utility.Utility) -> tuple[float, float]:
+    """Time of `value` in one process over that with two workers, and seconds per training."""
+
+    def timed(n_jobs: int) -> tuple[float, dupre.Valuation]:
+        start = time.perf_counter()
+        valuation = dupre.value(owners, utility, budget=64, n_jobs=n_jobs, progress=False)
+        return time.perf_counter() - start, valuation
+
+    one, alone = timed(1)
+    two, together = timed(2)
+    assert np.array_equal(alone.mean, together.mean), (
+        "the values must be the same to the last digit"
+    )
+    return one / two, float(alone.evaluations["seconds"].median())
+
+
+def store_overhead() -> float:
+    """Milliseconds to keep one evaluation, the wait for the disk included."""
+    owners = {f"owner {i:02d}": f"{i:032x}" for i in range(10)}
+    names = np.array(list(owners))
+    rng = np.random.default_rng(0)
+    times = []
+    with (
+        tempfile.TemporaryDirectory(dir=Path.cwd()) as folder,
+        Store(Path(folder) / "run.sqlite", {}, owners) as store,
+    ):
+        for row in dict.fromkeys(map(tuple, rng.random((600, 10)) < 0.5)):
+            task = Task(tuple(names[list(row)]))
+            evaluation = Evaluation(task, rng.random(), warnings=("Warning: slow",), seed=1)
+            start = time.perf_counter()
+            store.claim(task)
+            store.save(evaluation)
+            store.release(task)
+            times.append(time.perf_counter() - start)
+    return 1000 * statistics.mean(times)
+
+
+def bytes_per_task() -> tuple[int, int]:
+    """Largest message to a child after the utility itself, and the largest for a Dask cluster."""
+    owners, utility = forest()
+    sent = []
+    original = workers._send
+
+    def counting(stream: object, thing: object) -> None:
+        sent.append(len(pickle.dumps(thing)))
+        original(stream, thing)
+
+    workers._send = counting
+    try:
+        dupre.value(owners, utility, budget=20, n_jobs=2, progress=False)
+    finally:
+        workers._send = original
+    everyone = Task(owners.names)
+    for_dask = (workers._evaluate_on_dask, "f" * 32, workers.Rules(timeout=60.0), everyone)
+    return max(sent), len(pickle.dumps(for_dask))
+
+
+class Rows:
+    """A utility on a gigabyte of rows that touches those of its members, as a training would."""
+
+    def __init__(self, n: int):
+        self.X = np.random.default_rng(0).random((GIGABYTE // 8 // 128, 128))
+        self.n = n
+
+    def __call__(self, members: tuple[str, ...]) -> float:
+        if not members:
+            return 0.0
+        return sum(float(self.X[int(name) :: self.n].mean()) for name in members)
+
+
+def private_bytes(process: int) -> int:
+    """Memory of a process that no other process shares (Linux)."""
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
+
+
+def memory() -> tuple[float, float]:
+    """Private memory of each worker in gigabytes, once it has read every row; of an idle one."""
+    rows = Rows(8)
+    names = tuple(map(str, range(8)))
+
+    def busiest(utility: dupre.utility.Utility) -> float:
+        hired = workers.LocalProcesses(utility, workers.Rules(), jobs=2)
+        try:
+            list(hired.run(Task(names, repeat) for repeat in range(4)))
+            children = [post._child.pid for post in hired._posts]
+            return max(private_bytes(child) for child in children) / GIGABYTE
+        finally:
+            hired.close()
+
+    return busiest(rows), busiest(lambda _: 0.0)
+
+
+def main() -> None:
+    print("## Engine (`python benchmarks/engine.py`)\n")
+    print("| what | measured | target |\n|---|---|---|")
+    for name, (owners, utility) in {
+        "busy loop": spinning(0.2),
+        "busy loop, longer": spinning(0.5),
+        "random forest": forest(),
+    }.items():
+        ratio, seconds = speed_up(owners, utility)
+        print(
+            f"| two local workers against one process, 64 evaluations of {seconds:.2f} s "
+            f"({name}), same values to the last digit | {ratio:.2f} x | 1.7 x |"
+        )
+        sys.stdout.flush()
+    print(f"| keeping one evaluation in the store | {store_overhead():.1f} ms | under 5 ms |")
+    to_child, to_dask = bytes_per_task()
+    print(f"| largest message per task to a local worker | {to_child} bytes | under 10 kB |")
+    print(f"| task for a Dask cluster, 8 owners | {to_dask} bytes | under 10 kB |")
+    reading, idle = memory()
+    print(
+        "| private memory of each of two workers that have read 1 GB of rows, beyond that of a "
+        f"worker without rows | {reading - idle:.2f} GB | rows are shared |"
+    )
+
+
+if __name__ == "__main__":
+    main()
