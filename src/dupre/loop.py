@@ -26,7 +26,7 @@ from dupre.owners import Owners
 from dupre.progress import Display, Progress, display
 from dupre.semivalues import Semivalue, shapley
 from dupre.stopping import Rule, State
-from dupre.store import Store
+from dupre.store import Store, canonical
 from dupre.utility import Utility
 from dupre.valuer import Focus, Valuer, checked_owners
 from dupre.values import Valuation, half_widths
@@ -216,7 +216,7 @@ class _Loop:
 
     def _unfinished(self, batch: Iterable[Members]) -> list[Members]:
         """What is left to do of a batch, as far as the budget goes."""
-        self._take_in()
+        self._take_in(self.store.coalitions())
         self._check_hope()
         left = [members for members in batch if not self._done(members)]
         return left[: max(0, self.budget - self.valuer.evaluated)]
@@ -231,7 +231,8 @@ class _Loop:
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
         state = State(self.valuer.evaluated, self._seconds(), self._valuation)
-        if self.stop is not None and self.valuer.evaluations and (fired := self.stop.fired(state)):
+        anything = self.valuer.evaluated > len(self.valuer.failures)
+        if self.stop is not None and anything and (fired := self.stop.fired(state)):
             return " and ".join(fired)
         if self.valuer.evaluated >= self.budget:
             return f"the budget of {self.budget} evaluations is spent"
@@ -249,14 +250,14 @@ class _Loop:
             if waiting:
                 time.sleep(POLL_SECONDS)
                 self.store.refresh()
-                self._take_in()
+                self._take_in(batch)
 
     @property
     def _hopeless(self) -> bool:
         """Whether to give up: at a failure that is not to be skipped, or if nothing succeeds."""
         enough = min(self.valuer.owners.n, self.budget)
-        nothing = not self.valuer.evaluations and len(self.valuer.failures) >= enough
-        return self.failed is not None or nothing
+        failed = len(self.valuer.failures)
+        return self.failed is not None or self.valuer.evaluated == failed >= enough
 
     def _check_hope(self) -> None:
         if self._hopeless:
@@ -291,7 +292,7 @@ class _Loop:
         self.trained += 1
         if evaluation.utility is None and self.on_error == "raise":
             self.failed = self.failed or evaluation
-        self._take_in()
+        self._take_in([evaluation.task.members])
         self.unsaved.remove(evaluation)
         self._show()
 
@@ -312,9 +313,9 @@ class _Loop:
     def _done(self, members: Members) -> bool:
         return all(self._answered(Task(members, repeat)) for repeat in range(self.repeats))
 
-    def _take_in(self) -> None:
-        """Record every coalition that is done, whoever did it."""
-        for members in self.store.coalitions():
+    def _take_in(self, coalitions: Iterable[Members]) -> None:
+        """Record those coalitions that are done, whoever did it."""
+        for members in map(canonical, coalitions):
             if members in self.taken or not self._done(members):
                 continue
             if failures := self._failures(members):
@@ -398,7 +399,7 @@ class _Loop:
 
     def _kept(self) -> str:
         """Where everything is, and how to go on."""
-        done = f"the {len(self.valuer.evaluations)} evaluations so far are kept in"
+        done = f"the {len(self.valuer.trainings)} evaluations so far are kept in"
         if self.store.path is None:
             return f"{done} the exception's .valuer: go on with known=error.valuer.trainings"
         return f"{done} {str(self.store.path)!r}: make the same call again to go on"

@@ -87,12 +87,12 @@ class Store:
 
     def utilities(self, members: tuple[str, ...]) -> dict[int, Evaluation]:
         """The successful evaluations of a coalition, by repeat."""
-        return self._utilities.get(_canonical(members), {})
+        return self._utilities.get(canonical(members), {})
 
     def failures(self, members: tuple[str, ...]) -> dict[int, Evaluation]:
         """The last failed evaluation of each repeat that has never succeeded."""
         known = self.utilities(members)
-        failed = self._failures.get(_canonical(members), {})
+        failed = self._failures.get(canonical(members), {})
         return {repeat: found for repeat, found in failed.items() if repeat not in known}
 
     def coalitions(self) -> list[tuple[str, ...]]:
@@ -130,7 +130,7 @@ class Store:
     def save(self, evaluation: Evaluation) -> None:
         """Write one evaluation to the disk. A second utility of the same task is ignored."""
         task, seed = evaluation.task, evaluation.seed
-        names = _canonical(task.members)
+        names = canonical(task.members)
         row = (
             _json(names),
             self._contents(names),
@@ -181,7 +181,7 @@ class Store:
             `refresh`, or a batch of this number.
         """
         rows = [
-            (run, number, position, _json(_canonical(names)))
+            (run, number, position, _json(canonical(names)))
             for position, names in enumerate(coalitions)
         ]
         with self._writing():
@@ -238,7 +238,7 @@ class Store:
 
     def _byte(self, task: Task) -> int:
         """Which byte of the claims file stands for a task."""
-        text = f"{self._contents(_canonical(task.members))} {task.repeat}"
+        text = f"{self._contents(canonical(task.members))} {task.repeat}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
 
     @contextmanager
@@ -281,7 +281,8 @@ def stored_evaluations(path: Path) -> list[Evaluation]:
     return [found for found, contents in rows if latest[found.task.members] == contents]
 
 
-def _canonical(members: Sequence[str]) -> tuple[str, ...]:
+def canonical(members: Sequence[str]) -> tuple[str, ...]:
+    """A coalition in the order in which it is kept."""
     return tuple(sorted(members))
 
 
