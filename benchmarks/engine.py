@@ -21,7 +21,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import dupre
-from dupre import workers
+from dupre import cluster, posts, workers
 from dupre.evaluation import Evaluation, Task
 from dupre.store import Store
 
@@ -98,19 +98,19 @@ def bytes_per_task() -> tuple[int, int]:
     """Largest message to a child after the utility itself, and the largest for a Dask cluster."""
     owners, utility = forest()
     sent = []
-    original = workers._send
+    original = posts._send
 
     def counting(stream: object, thing: object) -> None:
         sent.append(len(pickle.dumps(thing)))
         original(stream, thing)
 
-    workers._send = counting
+    posts._send = counting
     try:
         dupre.value(owners, utility, budget=20, n_jobs=2, progress=False)
     finally:
-        workers._send = original
+        posts._send = original
     everyone = Task(owners.names)
-    for_dask = (workers._evaluate_on_dask, "f" * 32, workers.Rules(timeout=60.0), everyone)
+    for_dask = (cluster._evaluate_on_dask, "f" * 32, posts.Rules(timeout=60.0), everyone)
     return max(sent), len(pickle.dumps(for_dask))
 
 
@@ -139,7 +139,7 @@ def memory() -> tuple[float, float]:
     names = tuple(map(str, range(8)))
 
     def busiest(utility: dupre.utility.Utility) -> float:
-        hired = workers.LocalProcesses(utility, workers.Rules(), jobs=2)
+        hired = workers.LocalProcesses(utility, posts.Rules(), jobs=2)
         try:
             list(hired.run(Task(names, repeat) for repeat in range(4)))
             children = [post._child.pid for post in hired._posts]

@@ -878,7 +878,7 @@ class Shuffled:
 
 def shuffle(monkeypatch, seed):
     monkeypatch.setattr(
-        "dupre.loop.hire", lambda utility, *_, **__: Shuffled(utility, np.random.default_rng(seed))
+        "dupre.run.hire", lambda utility, *_, **__: Shuffled(utility, np.random.default_rng(seed))
     )
 
 
@@ -939,7 +939,7 @@ def test_trainings_that_finish_while_a_run_is_interrupted_are_kept(monkeypatch, 
         def finished(self):
             return self.done
 
-    monkeypatch.setattr("dupre.loop.hire", lambda utility, *_, **__: Interrupting(utility, None))
+    monkeypatch.setattr("dupre.run.hire", lambda utility, *_, **__: Interrupting(utility, None))
     utility = smooth(FIVE)
     with pytest.raises(Interrupted, match="the 4 evaluations so far") as caught:
         quietly(FIVE, utility, budget=16, store=tmp_path / "run.sqlite")

@@ -23,8 +23,10 @@ from sklearn.neural_network import MLPClassifier
 
 import dupre
 from dupre import InputError
+from dupre.cluster import DaskCluster
 from dupre.evaluation import Task
-from dupre.workers import DaskCluster, LocalProcesses, Rules, ThisProcess, hire, packed
+from dupre.posts import Rules, packed
+from dupre.workers import LocalProcesses, ThisProcess, hire
 
 linux = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="reads /proc")
 ONCE = Rules(retries=0)
@@ -463,7 +465,7 @@ def test_no_room_for_the_rows_says_where_to_put_them(rows_here):
     script = f"""
 import resource, numpy as np
 from dupre import InputError
-from dupre.workers import packed
+from dupre.posts import packed
 import tempfile
 tempfile.tempdir = {str(rows_here)!r}
 rows = np.ones(100_000)
@@ -710,7 +712,8 @@ def test_children_and_rows_go_when_the_parent_is_killed(tmp_path):
 import os, time
 from pathlib import Path
 from dupre.evaluation import Task
-from dupre.workers import LocalProcesses, Rules
+from dupre.posts import Rules
+from dupre.workers import LocalProcesses
 
 class Busy:
     def __call__(self, members):
@@ -816,7 +819,8 @@ def test_a_client_need_not_be_the_default_one(cluster):
 from contextlib import closing
 from distributed import Client
 from dupre.evaluation import Task
-from dupre.workers import DaskCluster, Rules
+from dupre.cluster import DaskCluster
+from dupre.posts import Rules
 with Client({client.scheduler.address!r}, set_as_default=False) as client:
     with closing(DaskCluster(len, Rules(), client)) as workers:
         print([found.utility for found in workers.run(iter([Task(("a", "b"))]))])

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from dupre.diagnostics import Diagnostics, Validation
     from dupre.errors import DupreError, EvaluationError, InputError, Interrupted, StoreError
     from dupre.interchange import from_game, from_table, read_evaluations, to_game
-    from dupre.loop import value
     from dupre.owners import Owners
     from dupre.progress import Progress
+    from dupre.run import value
     from dupre.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.stopping import Rule, evaluated, ranking_settled, settled, wall_time, within
     from dupre.utility import ModelUtility
@@ -80,7 +80,7 @@ _MODULE_OF = {
     "settled": "stopping",
     "shapley": "semivalues",
     "to_game": "interchange",
-    "value": "loop",
+    "value": "run",
     "wall_time": "stopping",
     "within": "stopping",
 }

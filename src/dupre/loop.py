@@ -9,31 +9,22 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 import pandas as pd
 
-from dupre import fingerprint, interchange
-from dupre.checks import finite, positive, whole
+from dupre import interchange
 from dupre.coalitions import shown
-from dupre.errors import EvaluationError, InputError, Interrupted
-from dupre.evaluation import Evaluation, Task, evaluate
-from dupre.owners import Owners
-from dupre.progress import Display, Progress, display
-from dupre.semivalues import Semivalue, shapley
+from dupre.errors import EvaluationError, Interrupted
+from dupre.evaluation import Evaluation, Task
+from dupre.progress import Display, Progress
 from dupre.stopping import Rule, State
 from dupre.store import Store, canonical
-from dupre.utility import Utility
-from dupre.valuer import Focus, Valuer, checked_owners
+from dupre.valuer import Valuer
 from dupre.values import Valuation, half_widths
-from dupre.workers import Rules, Workers, hire
-
-if TYPE_CHECKING:
-    from distributed import Client
+from dupre.workers import Workers
 
 WATCHED_UP_TO = 12
 """Owners up to which intervals are computed after every batch, not only when a rule asks."""
@@ -48,114 +39,7 @@ Members = tuple[str, ...]
 OnError = Literal["raise", "skip"]
 
 
-def value(
-    owners: Owners,
-    utility: Utility,
-    *,
-    budget: int | None = None,
-    stop: Rule | None = None,
-    semivalue: Semivalue = shapley,
-    focus: Focus = None,
-    empty: float | None = None,
-    known: interchange.Known | None = None,
-    store: str | Path | None = None,
-    n_jobs: int = 1,
-    client: Client | None = None,
-    inner_threads: int = 1,
-    timeout: float | None = None,
-    retries: int = 2,
-    on_error: OnError = "raise",
-    repeats: int = 1,
-    holdout: int = 0,
-    progress: bool | Callable[[Progress], object] = True,
-    seed: int = 0,
-) -> Valuation:
-    """Values of owners with their uncertainty after as many trainings as there is reason for.
-
-    Args:
-        owners: whose data.
-        utility: a ModelUtility or any callable(tuple of owner names) -> float. Names are strings,
-            whatever the owners' labels were.
-        budget: coalitions to evaluate at most, those in the store and those known included; with
-            2^n - 1 or more the values are exact. May be left out if `stop` is given.
-        stop: rules for stopping earlier, checked after every batch: dupre.within(0.01),
-            ranking_settled(), settled("A", "B"), evaluated(60), wall_time(3600), combined with
-            | and &.
-        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out or a Semivalue of your own.
-        focus: one owner, or a pair of owners, to spend the budget on; all by default.
-        empty: utility of no data; by default `utility(())` is asked once, which is not counted.
-        known: utilities already paid for elsewhere: {members: utility}, {members: [utilities]},
-            or a frame from `dupre.read_evaluations`.
-        store: an SQLite file where every evaluation is kept the moment it is finished. Call again
-            with the same file to go on where a run was stopped, however it was stopped.
-        n_jobs: processes of this machine to train in; -1 for one per core.
-        client: a dask.distributed.Client to train on its cluster instead.
-        inner_threads: threads of BLAS and OpenMP inside each training, the same everywhere: their
-            number can change the last digit of a utility.
-        timeout: seconds after which a training is given up as failed.
-        retries: further attempts if the process of a training dies.
-        on_error: "raise" to stop at a failed training once those running have finished, and try
-            it again at the next call; "skip" to go on without it: its coalition is predicted.
-        repeats: trainings per coalition, each with its own seed. Their mean counts, their spread
-            is the noise of trainings.
-        holdout: coalitions to evaluate but never show to the predictor, so that it is checked on
-            them after every batch; if it fails, the values do not rely on it.
-        progress: True for a bar in a terminal and lines elsewhere, False for nothing, or a
-            callable that is given a dupre.Progress.
-        seed: of everything random in dupre; the trainings have their own in ModelUtility.
-
-    Raises:
-        InputError: an argument cannot be used; nothing was trained.
-        StoreError: the store cannot be used, or the disk is full.
-        EvaluationError: a training failed and on_error="raise".
-        Interrupted: Ctrl-C.
-    """
-    limit = _checked_limits(checked_owners(owners), budget, stop, holdout)
-    # With few evaluations, half of them are better spent where the first half points.
-    first = min(2 * owners.n + 1, max(2, limit // 2))
-    valuer = Valuer(
-        owners, semivalue=semivalue, focus=focus, first=first, holdout=holdout, seed=seed
-    )
-    if on_error not in ("raise", "skip"):
-        raise InputError(f"on_error must be 'raise' or 'skip', got {on_error!r}")
-    if store is not None and not isinstance(store, (str, Path)):
-        raise InputError(f"store must be the path of a file such as 'run.sqlite', got {store!r}")
-    repeats = whole(repeats, "repeats", least=1)
-    rules = Rules(
-        whole(inner_threads, "inner_threads", least=1),
-        None if timeout is None else positive(timeout, "timeout"),
-        whole(retries, "retries", least=0),
-    )
-    _check_utility(utility, owners)
-    jobs = _checked_jobs(n_jobs, client)
-    if empty is not None:
-        valuer.empty = finite(empty, "empty")
-    for members, utilities in (given := interchange.as_trainings(known)).items():
-        valuer.record(members, utilities)
-    setting, contents, key = _identity(owners, utility, valuer, [focus, repeats], store)
-    with (
-        Store(store, setting, contents) as kept,
-        closing(hire(utility, rules, n_jobs=jobs, client=client)) as workers,
-        closing(display(progress)) as screen,
-    ):
-        _keep_known(kept, given)
-        if empty is None:
-            valuer.empty = _utility_of_nothing(utility, rules)
-        loop = _Loop(
-            valuer,
-            kept,
-            key,
-            workers,
-            screen,
-            stop=stop,
-            budget=limit,
-            repeats=repeats,
-            on_error=on_error,
-        )
-        return loop.run()
-
-
-class _Loop:
+class Loop:
     """One call of `value`, everything checked."""
 
     def __init__(
@@ -413,82 +297,3 @@ def _by_message(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Members, .
             found[message][evaluation.task.members] = None
     frequent = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return {message: tuple(coalitions) for message, coalitions in frequent}
-
-
-def _checked_limits(owners: Owners, budget: int | None, stop: Rule | None, holdout: int) -> int:
-    """The budget as a number."""
-    if budget is None and stop is None:
-        raise InputError("state budget=, the number of coalitions to evaluate, or a stop= rule")
-    if stop is not None and not isinstance(stop, Rule):
-        raise InputError(
-            f"stop must be a rule such as dupre.within(0.01) | dupre.wall_time(3600), got {stop!r}"
-        )
-    named = stop.owners if stop is not None else ()
-    unknown = [name for name in named if name not in owners.names]
-    if unknown:
-        raise InputError(
-            f"the stop rule names {unknown[0]!r}; the owners are {', '.join(owners.names)}"
-        )
-    limit = 2**owners.n - 1 if budget is None else whole(budget, "budget", least=1)
-    if whole(holdout, "holdout", least=0) > limit // 2:
-        raise InputError(f"holdout is {holdout}: at most half of the budget of {limit}")
-    return limit
-
-
-def _checked_jobs(n_jobs: int, client: Client | None) -> int:
-    jobs = whole(abs(n_jobs) if isinstance(n_jobs, int) else n_jobs, "n_jobs", least=1)
-    if client is not None and n_jobs != 1:
-        raise InputError("give n_jobs= for this machine or client= for a cluster, not both")
-    return jobs if n_jobs > 0 else n_jobs
-
-
-def _check_utility(utility: Utility, owners: Owners) -> None:
-    if not callable(utility):
-        raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
-    theirs = getattr(utility, "owners", owners)
-    if theirs is owners or not isinstance(theirs, Owners):
-        return
-    if fingerprint.of_owners(theirs) != fingerprint.of_owners(owners):
-        raise InputError("the utility was built on other owners than those to be valued")
-
-
-def _utility_of_nothing(utility: Utility, rules: Rules) -> float:
-    found = evaluate(utility, Task(()), inner_threads=rules.inner_threads)
-    if found.utility is None:
-        raise EvaluationError(
-            f"utility(()) must be the utility of no data, but it failed: {found.failure}. Let it "
-            "return a constant for (), or state empty=",
-            (),
-        ) from found.cause
-    return found.utility
-
-
-def _identity(
-    owners: Owners, utility: Utility, valuer: Valuer, more: list[object], store: str | Path | None
-) -> tuple[dict[str, fingerprint.Part], dict[str, str], str]:
-    """What utilities depend on, each owner's contents, and what a run's decisions depend on."""
-    if store is None:  # a store in memory is never opened again
-        return {}, dict.fromkeys(owners.names, ""), ""
-    setting = fingerprint.of_utility(utility)
-    contents = fingerprint.of_owners(owners)
-    digests = {name: part.digest for name, part in setting.items()}
-    weights = valuer.semivalue.log_weights(owners.n)
-    decides = [digests, contents, weights, valuer.first, valuer.holdout, valuer.seed, *more]
-    return setting, contents, fingerprint.digest(decides)
-
-
-def _keep_known(store: Store, known: dict[Members, tuple[float, ...]]) -> None:
-    """Put what is known into the store, unless the store knows otherwise."""
-    new = []
-    for members, utilities in known.items():
-        stored = store.utilities(members)
-        for repeat, utility in enumerate(utilities):
-            if repeat not in stored:
-                new.append(Evaluation(Task(members, repeat), utility, worker="known"))
-            elif stored[repeat].utility != utility:
-                raise InputError(
-                    f"known= has {utility!r} for {shown(members)}, the store "
-                    f"{stored[repeat].utility!r}; leave it out, or take another store"
-                )
-    for evaluation in new:
-        store.save(evaluation)

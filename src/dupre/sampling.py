@@ -21,12 +21,58 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from dupre.typing import Floats, Ints
+from dupre.errors import InputError
+from dupre.typing import Floats, Ints, Members
 
 NONE = np.empty(0, dtype=np.int64)
 
 LEAST_DRAWS = 4
 """Below this the spread of the draws says next to nothing about their error."""
+
+
+class Draws:
+    """A random sequence of coalitions outside the first design, drawn with replacement.
+
+    Attributes:
+        chances: probability with which each coalition is drawn, (b,).
+        sequence: indices of the coalitions drawn.
+        held: the first distinct ones of them, which the predictor is not shown.
+
+    Raises:
+        InputError: there are too few coalitions to hold out that many.
+    """
+
+    def __init__(self, W: Floats, certain: Ints, holdout: int, rng: np.random.Generator):
+        self.chances = draw_chances(W, certain)
+        self.sequence = self.held = NONE
+        if not holdout:
+            return
+        rest = np.count_nonzero(self.chances)
+        if not LEAST_DRAWS <= holdout <= rest // 2:
+            raise InputError(
+                f"holdout must be 0 or a number from {LEAST_DRAWS} to {rest // 2}, half of the "
+                f"{rest} coalitions outside the first design; got {holdout}"
+            )
+        count = 1_024 + 8 * len(self.chances)
+        self.sequence = rng.choice(len(self.chances), count, p=self.chances)
+        self.held = _distinct(self.sequence)[:holdout]
+
+    def evaluated(self, recorded: Members, failed: Members) -> Ints:
+        """Draws of which all before are evaluated too; failed ones left out."""
+        missing = ~(recorded | failed)[self.sequence]
+        end = int(np.argmax(missing)) if missing.any() else len(missing)
+        return self.sequence[:end][recorded[self.sequence[:end]]]
+
+    def following(self, still_open: Ints) -> Ints:
+        """Open coalitions in the order of the sequence, then those it does not reach."""
+        order = _distinct(np.concatenate([self.sequence, still_open]))
+        return np.asarray(order[np.isin(order, still_open)])
+
+
+def _distinct(draws: Ints) -> Ints:
+    """The draws without repetitions, in their order."""
+    _, first = np.unique(draws, return_index=True)
+    return np.asarray(draws[np.sort(first)])
 
 
 def draw_chances(W: Floats, certain: Ints) -> Floats:
@@ -46,11 +92,13 @@ class Sampled:
         covariance: of the mean of the draws, (n, n), enlarged as Student's t is wider than the
             normal; what the guess may be wrong by for failed coalitions included.
         guess: utility of every coalition by its size alone, (b,).
+        draws: how many there were.
     """
 
     mean: Floats
     covariance: Floats
     guess: Floats
+    draws: int
 
 
 def sampled_values(
@@ -86,7 +134,7 @@ def sampled_values(
     wider = student.ppf(0.975, m - 1) / student.ppf(0.975, np.inf)
     wrong = float(np.mean((utilities[draws] - guess[draws]) ** 2))
     covariance = np.cov(terms) / m * wider**2 + wrong * W[:, failed] @ W[:, failed].T
-    return Sampled(mean, covariance, guess)
+    return Sampled(mean, covariance, guess, m)
 
 
 def _guess_by_size(sizes: Ints, utilities: Floats, certain: Ints) -> Floats:

@@ -1,15 +1,13 @@
 """Ask / tell: which coalitions to evaluate next, and what their utilities say of the owners.
 
-`Valuer` is for trainings done anywhere; `dupre.value` (module `loop`) runs them itself.
+`Valuer` is for trainings done anywhere; `dupre.value` (module `run`) runs them itself.
 
-Notation: b coalitions in all, W (n, b) their weights. A coalition is recorded once its utility is
-known, failed if its training went wrong, held out if the predictor must not see it.
+Notation: b coalitions in all, W (n, b) their weights; what is known of each is in the `ledger`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,15 +15,14 @@ from threadpoolctl import threadpool_limits
 
 from dupre import design, estimators, predictor
 from dupre.checks import finite, whole
-from dupre.coalitions import from_names, keys, shown, to_names
 from dupre.diagnostics import Validation, diagnose, validate, widening
 from dupre.errors import InputError
 from dupre.gp import Posterior
 from dupre.kernels import Features
-from dupre.noise import variance_of_means
+from dupre.ledger import Ledger
 from dupre.owners import Owners
 from dupre.predictor import Predictor
-from dupre.sampling import LEAST_DRAWS, Sampled, draw_chances, sampled_values
+from dupre.sampling import LEAST_DRAWS, Draws, Sampled, sampled_values
 from dupre.semivalues import Semivalue, shapley
 from dupre.sketch import SketchCache
 from dupre.typing import Floats, Ints, Members
@@ -85,36 +82,34 @@ class Valuer:
         self._universe = Features(
             self._weights.members, owners.rows, SketchCache(owners, seed=seed)
         )
-        self._position = {key: i for i, key in enumerate(keys(self._weights.members))}
-        self._trainings: dict[int, tuple[float, ...]] = {}
-        self._failures: dict[int, str] = {}
-        self._utilities = np.full(len(self._weights.members), np.nan)
+        self._ledger = Ledger(self._weights.members, owners.names)
         self._memory: tuple[bytes, Predictor] | None = None
         rows = design.first_design(semivalue, owners.n, self.first, self._rng(1))
-        self._heaviest = np.array([self._position[key] for key in keys(rows)])
-        self._chances = draw_chances(self._weights.W, self._heaviest)
-        self._draws, self._held = self._drawn()
+        self._heaviest = self._ledger.positions(rows)
+        self._draws = Draws(self._weights.W, self._heaviest, self.holdout, self._rng(4))
 
     @property
     def evaluations(self) -> dict[tuple[str, ...], float]:
         """Every recorded coalition and its utility, the mean of its trainings."""
-        recorded = np.flatnonzero(self._recorded)
-        return {self._names(i): float(self._utilities[i]) for i in recorded}
+        ledger = self._ledger
+        return {ledger.names(i): float(ledger.utilities[i]) for i in sorted(ledger.trainings)}
 
     @property
     def trainings(self) -> dict[tuple[str, ...], tuple[float, ...]]:
         """Every recorded coalition and the utilities of its trainings."""
-        return {self._names(i): self._trainings[i] for i in sorted(self._trainings)}
+        ledger = self._ledger
+        return {ledger.names(i): ledger.trainings[i] for i in sorted(ledger.trainings)}
 
     @property
     def failures(self) -> dict[tuple[str, ...], str]:
         """Every coalition that could not be evaluated, and why."""
-        return {self._names(i): self._failures[i] for i in sorted(self._failures)}
+        ledger = self._ledger
+        return {ledger.names(i): ledger.failures[i] for i in sorted(ledger.failures)}
 
     @property
     def evaluated(self) -> int:
         """Coalitions paid for: recorded or failed."""
-        return len(self._trainings) + len(self._failures)
+        return len(self._ledger.trainings) + len(self._ledger.failures)
 
     @property
     def left(self) -> int:
@@ -141,23 +136,7 @@ class Valuer:
             InputError: an unknown owner, the empty coalition, a number that is not finite, or
                 utilities that contradict those recorded before.
         """
-        position, names = self._at(members)
-        what = f"the utility of {shown(names)}"
-        several: Any = [utility] if np.ndim(utility) == 0 else utility
-        numbers = tuple(finite(number, what) for number in several)
-        if not numbers:
-            raise InputError(f"{what} must be a number or several, got {utility!r}")
-        known = self._trainings.get(position, ())
-        if known[: len(numbers)] == numbers:
-            return
-        if numbers[: len(known)] != known:
-            raise InputError(
-                f"{shown(names)} already has the utility {_listed(known)}, got {_listed(numbers)}; "
-                "record repeated trainings of a coalition together, as a list"
-            )
-        self._failures.pop(position, None)
-        self._utilities[position] = np.mean(numbers)
-        self._trainings[position] = numbers
+        self._ledger.record(members, utility)
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
         """Take in that a coalition cannot be evaluated: it is predicted, and not asked for again.
@@ -165,10 +144,7 @@ class Valuer:
         Raises:
             InputError: an unknown owner, the empty coalition, or one that has a utility.
         """
-        position, names = self._at(members)
-        if position in self._trainings:
-            raise InputError(f"{shown(names)} has a utility already; it did not fail")
-        self._failures[position] = str(reason)
+        self._ledger.record_failure(members, reason)
 
     def suggest(
         self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()
@@ -185,7 +161,7 @@ class Valuer:
                 what they will tell is taken into account.
         """
         k = whole(k, "the number of coalitions to suggest", least=1)
-        under_way = np.array([self._at(members)[0] for members in pending], dtype=np.int64)
+        under_way = np.array([self._ledger.at(members)[0] for members in pending], dtype=np.int64)
         still_open = np.setdiff1d(self._open, under_way)
         picks = still_open
         if k < len(still_open):
@@ -194,7 +170,7 @@ class Valuer:
         if not picks.size and still_open.size:
             with _one_blas_thread():
                 picks = self._active(k, still_open, np.intersect1d(under_way, self._open))
-        return [self._names(i) for i in picks]
+        return [self._ledger.names(i) for i in picks]
 
     def forecast(self, k: int) -> pd.DataFrame:
         """How wide the intervals are expected to be after up to k more evaluations.
@@ -217,14 +193,19 @@ class Valuer:
 
     def validation(self) -> Validation | None:
         """The predictor measured on the coalitions held out; None until all are evaluated."""
-        held = self._held
-        found = held[self._recorded[held]]
-        if len(found) < LEAST_DRAWS or not np.all(self._recorded[held] | self._failed[held]):
+        held = self._draws.held
+        found = held[self._ledger.recorded[held]]
+        if len(found) < LEAST_DRAWS or not np.all(
+            self._ledger.recorded[held] | self._ledger.failed[held]
+        ):
             return None
         measured = self._measured()
         with _one_blas_thread():
             return validate(
-                self._learned(), self._universe[found], self._utilities[found], measured[found]
+                self._learned(),
+                self._universe[found],
+                self._ledger.utilities[found],
+                measured[found],
             )
 
     def values(self) -> Valuation:
@@ -235,14 +216,14 @@ class Valuer:
             return self._valuation()
 
     def _valuation(self) -> Valuation:
-        W, recorded = self._weights.W, self._recorded
+        W, recorded = self._weights.W, self._ledger.recorded
         of_nothing = self._weights.empty * self.empty
         noise = (W[:, recorded] * self._measured()[recorded]) @ W[:, recorded].T
         validation = self.validation()
         diagnostics = diagnose(self._learned()) if self._unknown.size else None
         sampled = None
         if diagnostics is None:
-            mean, covariance = W[:, recorded] @ self._utilities[recorded], noise
+            mean, covariance = W[:, recorded] @ self._ledger.utilities[recorded], noise
         elif validation is not None and validation.failed:
             sampled = self._sampled()
             certain = np.isin(np.arange(len(recorded)), self._heaviest) & recorded
@@ -250,7 +231,7 @@ class Valuer:
             mean, covariance = sampled.mean, sampled.covariance + noise
         else:
             posterior = self._posterior(W)
-            mean = W[:, recorded] @ self._utilities[recorded] + posterior.W @ posterior.mean
+            mean = W[:, recorded] @ self._ledger.utilities[recorded] + posterior.W @ posterior.mean
             own = posterior.functional_covariance()
             covariance = noise + self._widened(own, posterior.W, diagnostics.widening)
         return Valuation(
@@ -275,99 +256,56 @@ class Valuer:
 
     def _grand(self, sampled: Sampled | None) -> float:
         """Utility of all owners, predicted or guessed if it is not recorded."""
-        if self._recorded[-1]:
-            return float(self._utilities[-1])
+        if self._ledger.recorded[-1]:
+            return float(self._ledger.utilities[-1])
         if sampled is not None:
             return float(sampled.guess[-1])
         alone = self._universe[-1:]
         return float(self._learned().gp.posterior(alone, np.zeros((0, 1))).mean[0])
 
     @property
-    def _recorded(self) -> Members:
-        return np.asarray(~np.isnan(self._utilities))
-
-    @property
-    def _failed(self) -> Members:
-        return np.isin(np.arange(len(self._utilities)), list(self._failures))
-
-    @property
     def _shown(self) -> Members:
         """Recorded coalitions that the predictor learns from."""
-        return self._recorded & ~np.isin(np.arange(len(self._utilities)), self._held)
+        return self._ledger.recorded & ~np.isin(np.arange(len(self._ledger)), self._draws.held)
 
     @property
     def _unknown(self) -> Ints:
         """Coalitions that have a weight and no utility: their utilities are predicted."""
-        return np.flatnonzero(~self._recorded & self._counts)
+        return np.flatnonzero(~self._ledger.recorded & self._counts)
 
     @property
     def _open(self) -> Ints:
         """Unknown coalitions that may still be evaluated."""
-        return np.flatnonzero(~self._recorded & ~self._failed & self._counts)
-
-    def _at(self, members: Iterable[str]) -> tuple[int, tuple[str, ...]]:
-        """Position and names, in the order of the owners, of a coalition."""
-        row = from_names(members, self.owners.names)
-        return self._position[keys(row[None])[0]], to_names(row, self.owners.names)
-
-    def _names(self, position: int | np.integer[Any]) -> tuple[str, ...]:
-        return to_names(self._weights.members[position], self.owners.names)
+        return np.flatnonzero(~self._ledger.recorded & ~self._ledger.failed & self._counts)
 
     def _rng(self, *purpose: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, *purpose])
 
-    def _drawn(self) -> tuple[Ints, Ints]:
-        """A random sequence of coalitions outside the first design, and those of it held out."""
-        if not self.holdout:
-            return design.NOTHING, design.NOTHING
-        rest = np.count_nonzero(self._chances)
-        if not LEAST_DRAWS <= self.holdout <= rest // 2:
-            raise InputError(
-                f"holdout must be 0 or a number from {LEAST_DRAWS} to {rest // 2}, half of the "
-                f"{rest} coalitions outside the first design; got {self.holdout}"
-            )
-        count = 1_024 + 8 * len(self._chances)
-        draws = self._rng(4).choice(len(self._chances), count, p=self._chances)
-        return draws, _distinct(draws)[: self.holdout]
-
     def _first_design(self) -> Ints:
         """What is evaluated before anything is predicted: the heaviest, and those held out."""
-        return np.concatenate([self._heaviest, self._held])
-
-    def _sample(self) -> Ints:
-        """Draws of the random sequence of which all before are evaluated; failed ones left out."""
-        draws = self._draws
-        missing = ~self._recorded[draws] & ~self._failed[draws]
-        end = int(np.argmax(missing)) if missing.any() else len(draws)
-        return draws[:end][self._recorded[draws[:end]]]
+        return np.concatenate([self._heaviest, self._draws.held])
 
     def _sampled(self) -> Sampled:
         """The values from random coalitions, without the predictor."""
+        recorded, failed = self._ledger.recorded, self._ledger.failed
         return sampled_values(
             self._weights.W,
-            self._utilities,
+            self._ledger.utilities,
             self._weights.members.sum(axis=1),
-            certain=self._heaviest[self._recorded[self._heaviest]],
-            draws=self._sample(),
-            chances=self._chances,
-            failed=np.flatnonzero(self._failed),
+            certain=self._heaviest[recorded[self._heaviest]],
+            draws=self._draws.evaluated(recorded, failed),
+            chances=self._draws.chances,
+            failed=np.flatnonzero(failed),
         )
 
     def _measured(self) -> Floats:
-        """Variance of each utility that repeated trainings have shown, (b,).
-
-        Of those the predictor sees, as they alone have shown it.
-        """
-        measured = np.zeros(len(self._utilities))
-        for positions in (np.flatnonzero(self._recorded), np.flatnonzero(self._shown)):
-            trainings = [self._trainings[i] for i in positions.tolist()]
-            measured[positions] = variance_of_means(trainings)
-        return measured
+        """Variance of each utility that repeated trainings have shown, (b,)."""
+        return self._ledger.measured(self._draws.held)
 
     def _learned(self) -> Predictor:
         """The predictor of what is recorded now, learned once."""
         visible = np.flatnonzero(self._shown)
-        utilities, measured = self._utilities[visible], self._measured()[visible]
+        utilities, measured = self._ledger.utilities[visible], self._measured()[visible]
         key = b"".join([visible.tobytes(), utilities.tobytes(), measured.tobytes()])
         if self._memory is None or self._memory[0] != key:
             learned = predictor.learn(
@@ -375,7 +313,7 @@ class Valuer:
                 utilities,
                 measured=measured,
                 spread=_spread(utilities, self.empty),
-                choose_p=len(self._utilities) <= P_CHOSEN_UP_TO,
+                choose_p=len(self._ledger) <= P_CHOSEN_UP_TO,
                 rng=self._rng(2, len(visible)),
             )
             self._memory = key, learned
@@ -393,8 +331,7 @@ class Valuer:
             return heaviest[:k]
         validation = self.validation()
         if validation is not None and validation.failed:
-            following = _distinct(np.concatenate([self._draws, heaviest]))
-            return following[np.isin(following, still_open)][:k]
+            return self._draws.following(heaviest)[:k]
         unknown = self._unknown
         among = np.searchsorted(unknown, self._candidates(still_open))
         picks = design.active_batch(
@@ -407,7 +344,7 @@ class Valuer:
         weight = np.linalg.norm(self._functionals[:, still_open], axis=0)
         if np.count_nonzero(weight) <= MAX_CANDIDATES:
             return np.asarray(still_open[weight > 0])
-        rng = self._rng(3, int(self._recorded.sum()))
+        rng = self._rng(3, int(self._ledger.recorded.sum()))
         chosen = rng.choice(len(weight), MAX_CANDIDATES, replace=False, p=weight / weight.sum())
         return still_open[np.sort(chosen)]
 
@@ -415,7 +352,8 @@ class Valuer:
         """Covariance of the values after 1 .. k more evaluations."""
         validation = self.validation()
         if validation is not None and validation.failed:
-            covariance, m = self._sampled().covariance, len(self._sample())
+            sampled = self._sampled()
+            covariance, m = sampled.covariance, sampled.draws
             count = min(k, len(self._open))
             return [noise + covariance * m / (m + more) for more in range(1, count + 1)]
         first = self._first_design()
@@ -481,13 +419,3 @@ def _focused(W: Floats, names: tuple[str, ...], focus: Focus) -> Floats:
         )
     rows = W[[names.index(name) for name in wanted]]
     return rows if len(rows) == 1 else rows[:1] - rows[1:]
-
-
-def _distinct(draws: Ints) -> Ints:
-    """The draws without repetitions, in their order."""
-    _, first = np.unique(draws, return_index=True)
-    return np.asarray(draws[np.sort(first)])
-
-
-def _listed(numbers: tuple[float, ...]) -> str:
-    return repr(numbers[0]) if len(numbers) == 1 else repr(list(numbers))
