@@ -969,7 +969,7 @@ def test_a_function_may_state_its_fingerprint_too():
 def test_stated_parts_are_told_one_by_one():
     first = digests(Stated({"model": "a", "data": np.arange(3)}))
     second = digests(Stated({"model": "a", "data": np.arange(4)}))
-    assert list(first) == ["model", "data"]
+    assert list(first) == ["utility", "model", "data"]
     assert first["model"] == second["model"]
     assert first["data"] != second["data"]
 

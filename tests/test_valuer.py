@@ -727,7 +727,8 @@ def test_ask_and_tell_with_a_holdout_equals_the_one_call():
     assert at_once.validation == ours.validation()
     assert at_once.rounds["evaluated"].tolist() == [17, 22]
     last = at_once.rounds.iloc[-1]
-    assert (last["error"], last["r2"]) == (at_once.validation.error, at_once.validation.r2)
+    check = at_once.validation
+    assert (last["error"], last["constant"]) == (check.error, check.constant)
 
 
 # A predictor that fails.

@@ -40,6 +40,11 @@ class DaskCluster:
                 "client must be a dask.distributed.Client that is not asynchronous, got "
                 f"{type(client).__name__}; make one with Client(address) or Client(n_workers=2)"
             )
+        if not client.nthreads():
+            raise InputError(
+                "the Dask cluster has no workers; start some, or wait for them with "
+                "client.wait_for_workers(1)"
+            )
         self._client = client
         self._rules = rules
         self._token = uuid.uuid4().hex
@@ -134,4 +139,5 @@ def _dismiss(token: str) -> None:
         for key in [key for key in _posts if key[0] == token]:
             _posts.pop(key).close()
         if token in _payloads:
-            _payloads.pop(token).unlink(missing_ok=True)
+            with suppress(OSError):
+                _payloads.pop(token).unlink()

@@ -55,19 +55,24 @@ class Validation:
     Attributes:
         held_out: how many there are.
         error: root mean square error of their predicted utilities.
-        r2: share of their variance explained; 0 or less is no better than a constant.
+        constant: that of the best constant, chosen in hindsight.
         coverage: share of them inside their 95 % prediction interval, widened as values' are.
     """
 
     held_out: int
     error: float
-    r2: float
+    constant: float
     coverage: float
+
+    @property
+    def r2(self) -> float:
+        """Share of their variance explained; NaN where there is none."""
+        return 1 - (self.error / self.constant) ** 2 if self.constant else math.nan
 
     @property
     def failed(self) -> bool:
         """Whether the predictor is no better than a constant."""
-        return self.r2 <= 0
+        return self.error > 0 and self.error >= self.constant
 
 
 def validate(
@@ -84,11 +89,10 @@ def validate(
     posterior = predictor.gp.posterior(inputs, np.zeros((0, len(utilities))))
     variance = (posterior.std * widening(predictor.gp)) ** 2 + predictor.stray_variance + measured
     errors = utilities - posterior.mean
-    mean_square, spread = float(np.mean(errors**2)), float(np.var(utilities))
     return Validation(
         held_out=len(utilities),
-        error=math.sqrt(mean_square),
-        r2=1 - mean_square / spread if spread > 0 else math.nan,
+        error=math.sqrt(np.mean(errors**2)),
+        constant=float(np.std(utilities)),
         coverage=float(np.mean(errors**2 <= Z95**2 * variance)),
     )
 

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
     from dupre.utility import Utility
 
 
+def now() -> str:
+    """This moment, UTC, as ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def this_worker() -> str:
+    """Host and process."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
 @dataclass(frozen=True)
 class Task:
     """One training to be done: a coalition, and which of its repeated trainings.
@@ -63,8 +73,8 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     seed: int | None = None
-    finished: str = field(default_factory=lambda: now())
-    worker: str = field(default_factory=lambda: this_worker())
+    finished: str = field(default_factory=now)
+    worker: str = field(default_factory=this_worker)
     cause: BaseException | None = field(default=None, compare=False)
 
 
@@ -106,16 +116,6 @@ def evaluate(utility: Utility, task: Task, *, inner_threads: int) -> Evaluation:
         seed=seed,
         cause=cause,
     )
-
-
-def now() -> str:
-    """This moment, UTC, as ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def this_worker() -> str:
-    """Host and process."""
-    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def _first_line(error: object) -> str:

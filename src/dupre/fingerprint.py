@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import copyreg
+import dis
 import functools
 import hashlib
 import inspect
@@ -19,6 +20,7 @@ import sysconfig
 import textwrap
 import types
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -43,6 +45,8 @@ _OF_CODE = (
     "co_kwonlyargcount",
     "co_exceptiontable",
 )
+_IN_SOURCE = (types.ModuleType, types.FunctionType, type)
+_OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 _LIBRARIES = {"site-packages", "dist-packages"}
 _STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
 
@@ -72,7 +76,9 @@ def of_utility(utility: Any) -> dict[str, Part]:
     """
     stated = _stated(utility)
     whole = utility if stated is None else stated
-    parts = whole if isinstance(whole, Mapping) else {"utility": whole}
+    parts = {"utility": whole}
+    if isinstance(stated, Mapping):  # a subclass may compute something else from the same parts
+        parts = {"utility": type(utility), **stated}
     return {str(name): Part(_described(part), digest(part)) for name, part in parts.items()}
 
 
@@ -180,10 +186,12 @@ class _Digests:
     def _column(self, column: pd.Series) -> Iterable[Any]:
         if isinstance(column.dtype, np.dtype) and not column.dtype.hasobject:
             return self._array(column.to_numpy())
-        # Of a categorical column the values count, not the categories that other owners have.
-        kind = "categorical" if isinstance(column.dtype, pd.CategoricalDtype) else column.dtype
-        values = column.astype(object).mask(column.isna(), None)
-        return self._parts(f"column {kind}", values.tolist())
+        values = column.astype(object).mask(column.isna(), None).tolist()
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            # Values and their order count, not the categories that only other owners have.
+            order = column.cat.remove_unused_categories().cat.categories.tolist()
+            return self._parts("categorical", [values, order, column.cat.ordered])
+        return self._parts(f"column {column.dtype}", values)
 
     def _module(self, module: types.ModuleType) -> Iterator[bytes]:
         yield from self._parts("module", [module.__name__])
@@ -194,10 +202,14 @@ class _Digests:
             ]
             source = ast.dump(ast.parse(Path(file).read_bytes()))  # comments do not matter
             yield from self._parts("source", [source, *inner])
+            for name, value in sorted(vars(module).items()):  # settings may be made at run time
+                if not name.startswith("__") and not isinstance(value, _IN_SOURCE):
+                    with suppress(InputError):  # a lock says nothing about results
+                        yield from self._parts(name, [value])
 
     def _class(self, cls: type) -> Iterator[bytes]:
         yield from self._parts("class", [cls.__module__, cls.__qualname__])
-        if not _is_installed(cls.__module__):
+        if not _is_installed(cls.__module__, cls):
             members = [
                 [name, member] for name, member in vars(cls).items() if _counts(name, member)
             ]
@@ -207,7 +219,7 @@ class _Digests:
         yield from self._parts("function", [function.__module__, function.__qualname__])
         # The inner functions of a library hold what they were made with.
         yield from self._parts("closure", map(_cell, function.__closure__ or ()))
-        if not _is_installed(function.__module__):
+        if not _is_installed(function.__module__, function):
             used = sorted(_names_in(function.__code__) & set(function.__globals__))
             data = {name: function.__globals__[name] for name in used}
             defaults = [function.__defaults__, function.__kwdefaults__]
@@ -235,6 +247,8 @@ class _Digests:
         if isinstance(reduced, str):
             return self._parts("global", [getattr(thing, "__module__", ""), reduced])
         create, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
+        if isinstance(state, dict):  # what can be computed again is no part of it
+            state = {k: v for k, v in state.items() if not _is_cached(type(thing), k)}
         return self._parts("object", [create, arguments, state, [*(items or ())], [*(pairs or ())]])
 
 
@@ -269,6 +283,11 @@ def _counts(name: str, member: Any) -> bool:
     return own or isinstance(member, (types.FunctionType, functools.partialmethod))
 
 
+def _is_cached(cls: type, name: object) -> bool:
+    found = getattr(cls, name, None) if isinstance(name, str) else None
+    return isinstance(found, functools.cached_property)
+
+
 def _cell(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
@@ -279,13 +298,20 @@ def _cell(cell: types.CellType) -> Any:
 def _names_in(code: types.CodeType) -> set[str]:
     """Every global name a function refers to, also inside the functions it defines."""
     inner = [_names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
-    return set(code.co_names).union(*inner)
+    loads = (step for step in dis.get_instructions(code) if step.opname in _OF_GLOBALS)
+    return {str(step.argval) for step in loads}.union(*inner)
 
 
-def _is_installed(name: str | None) -> bool:
-    """Whether a module is part of Python or of an installed package, not the user's own code."""
+def _is_installed(name: str | None, thing: Any = None) -> bool:
+    """Whether a module is part of Python or of an installed package, not the user's own code.
+
+    And whether a thing that claims to be of that module is.
+    """
     module = sys.modules.get(name or "")
     if module is None or name == "__main__":
+        return False
+    place = getattr(thing, "__qualname__", "<locals>").partition(".")[0]
+    if "<locals>" not in place and not hasattr(module, place):  # made by exec, without a name
         return False
     file = getattr(module, "__file__", None)
     if file is None or (name or "").partition(".")[0] == "dupre":
@@ -304,6 +330,8 @@ def _described(part: Any) -> str:
         text = f"the function {part.__qualname__}"
     elif " at 0x" in repr(part):
         text = f"a {type(part).__qualname__}"
+    elif isinstance(part, type):
+        text = part.__qualname__
     else:
         text = repr(part)
     return textwrap.shorten(" ".join(text.split()), 300, placeholder=" …")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,10 @@ class GaussianProcess:
 
     def leave_one_out(self) -> tuple[Floats, Floats]:
         """Mean and variance of each z given all others, (a,) each (RW06 Eq. 5.12)."""
+        return self._left_out
+
+    @cached_property
+    def _left_out(self) -> tuple[Floats, Floats]:
         inverse_L = solve_triangular(self.L, np.eye(len(self.L)), lower=True, check_finite=False)
         precision = np.einsum("ij,ij->j", inverse_L, inverse_L)
         z = self.warp.forward(self.utilities)
@@ -178,7 +183,9 @@ def condition(
     """
     warp = warp or Warp()
     z = warp.forward(utilities)
-    measured_z = np.zeros(len(z)) if measured is None else measured / warp.slope(utilities) ** 2
+    measured_z = (
+        np.zeros(len(z)) if measured is None else (np.sqrt(measured) / warp.slope(utilities)) ** 2
+    )
     K = kernel(inputs, inputs)
     K[np.diag_indices_from(K)] += noise + measured_z
     L = _cholesky(K)
@@ -213,7 +220,7 @@ def fit(
         chosen = np.sort(rng.choice(len(chosen), LEARN_ON, replace=False))
     z = warp.forward(utilities[chosen])
     known = np.zeros(len(utilities)) if measured is None else measured
-    fixed = known[chosen] / warp.slope(utilities[chosen]) ** 2
+    fixed = (np.sqrt(known[chosen]) / warp.slope(utilities[chosen])) ** 2
     distances = kernel.distances(inputs[chosen], inputs[chosen])
     form = kernel.at_median(distances)
     objective = _objective(form, distances, z, fixed)

@@ -40,7 +40,7 @@ Names = tuple[str, ...]
 Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame
 
 
-def as_frame(evaluations: Iterable[Evaluation]) -> pd.DataFrame:
+def as_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
     """One row per evaluation, ready for `to_csv(path, index=False)` or `to_parquet(path)`."""
     rows = [
         {
@@ -57,7 +57,9 @@ def as_frame(evaluations: Iterable[Evaluation]) -> pd.DataFrame:
         }
         for found in evaluations
     ]
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"seed": "Int64"})
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    fits = all(found.seed is None or abs(found.seed) < 2**63 for found in evaluations)
+    return frame.astype({"seed": "Int64"}) if fits else frame
 
 
 def read_evaluations(path: str | Path) -> pd.DataFrame:
@@ -80,7 +82,9 @@ def read_evaluations(path: str | Path) -> pd.DataFrame:
         except ImportError as cause:
             raise InputError("Parquet needs pyarrow: pip install 'dupre[parquet]'") from cause
     else:
-        frame = as_frame(stored_evaluations(path))
+        stored = stored_evaluations(path)
+        frame = as_frame([evaluation for evaluation, _ in stored])
+        frame["contents"] = [contents for _, contents in stored]
     as_trainings(frame)
     return frame
 
@@ -92,8 +96,15 @@ def _parsed(text: Any) -> float:
         raise InputError(f"a utility is a number, or nothing if it failed; got {text!r}") from cause
 
 
-def as_trainings(known: Known | None) -> dict[Names, tuple[float, ...]]:
+def as_trainings(
+    known: Known | None, valid: Callable[[Names, str], bool] | None = None
+) -> dict[Names, tuple[float, ...]]:
     """Utilities of each coalition from a mapping or an evaluations frame; failures left out.
+
+    Args:
+        known: a mapping or a frame.
+        valid: whether the `contents` of a coalition, a column that only a store's frame has, are
+            those of its members' rows now; others are left out.
 
     Raises:
         InputError: columns are missing, or a row is not an evaluation.
@@ -101,6 +112,9 @@ def as_trainings(known: Known | None) -> dict[Names, tuple[float, ...]]:
     if known is None:
         return {}
     if isinstance(known, pd.DataFrame):
+        if valid is not None and {"coalition", "contents"} <= set(known.columns):
+            pairs = zip(known["coalition"], known["contents"], strict=True)
+            known = known[[valid(_names_in(text), contents) for text, contents in pairs]]
         return _from_frame(known)
     if not isinstance(known, Mapping):
         raise InputError(
@@ -196,7 +210,7 @@ def from_game(game: Any, owners: Owners) -> Utility:
 
     def utility(members: Names) -> float:
         row = np.isin(np.array(owners.names, dtype=object), np.array(members, dtype=object))
-        return float(np.asarray(game(row[None])).ravel()[0])
+        return finite(np.asarray(game(row[None])).squeeze(), f"the utility of {shown(members)}")
 
     return utility
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal, cast
 
+import numpy as np
 import pandas as pd
 
 from dupre import interchange
@@ -51,9 +52,11 @@ class Loop:
         screen: Display,
         *,
         stop: Rule | None,
-        budget: int,
+        budget: int | None,
+        batch: int,
         repeats: int,
         on_error: OnError,
+        ask_empty: bool,
     ):
         self.valuer = valuer
         self.store = store
@@ -61,11 +64,15 @@ class Loop:
         self.workers = workers
         self.screen = screen
         self.stop = stop
-        self.budget = budget
+        self.budget_given = budget is not None
+        self.budget = 2**valuer.owners.n - 1 if budget is None else budget
+        self.batch = batch
+        self.ask_empty = ask_empty
         self.repeats = repeats
         self.on_error = on_error
         self.begun = time.monotonic()
         self.trained = 0
+        self.found = 0
         self.unsaved: list[Evaluation] = []
         self.failed: Evaluation | None = None
         self.taken: set[Members] = set()
@@ -74,11 +81,18 @@ class Loop:
     def run(self) -> Valuation:
         """Batch after batch until there is reason to stop."""
         try:
+            self._take_in(self.store.coalitions())
+            self.found = self.valuer.evaluated
+            self._show()
+            if self.ask_empty:
+                self._evaluate([()])
+                self.valuer.empty = float(np.mean(self._utilities(())))
             while True:
                 number, batch = self.store.batch(self.key)
                 if unfinished := self._unfinished(batch):
                     self._evaluate(unfinished)
                     continue
+                self._give_up_if_all_failed()
                 self._look()
                 if reason := self._reason():
                     return self._result(reason)
@@ -87,13 +101,13 @@ class Loop:
                 # If another process has gone ahead, nothing is begun and we follow it.
                 self.store.begin_batch(self.key, number + 1, suggested)
         except KeyboardInterrupt as stop:
-            for evaluation in [*self.unsaved, *self.workers.finished()]:
+            for evaluation in self._not_kept():
                 self._keep(evaluation)
             raise Interrupted(f"stopped; {self._kept()}", self.valuer) from stop
         except EvaluationError:
             raise
         except Exception as error:  # a full disk, or anything in a callback
-            self._rescue([*self.unsaved, *self.workers.finished()])
+            self._rescue(self._not_kept())
             error.valuer = self.valuer  # type: ignore[attr-defined]
             error.add_note(self._kept())
             raise
@@ -101,15 +115,14 @@ class Loop:
     def _unfinished(self, batch: Iterable[Members]) -> list[Members]:
         """What is left to do of a batch, as far as the budget goes."""
         self._take_in(self.store.coalitions())
-        self._check_hope()
         left = [members for members in batch if not self._done(members)]
         return left[: max(0, self.budget - self.valuer.evaluated)]
 
     def _suggested(self) -> list[Members]:
-        """The next batch: n coalitions, or more where nothing is decided in between."""
+        """The next batch, larger where nothing is decided in between."""
         left = self.budget - self.valuer.evaluated
         no_choice = self.stop is None and left >= self.valuer.left
-        batch = self.valuer.left if no_choice else self.valuer.first_left or self.valuer.owners.n
+        batch = self.valuer.left if no_choice else self.valuer.first_left or self.batch
         return self.valuer.suggest(min(batch, left))
 
     def _reason(self) -> str:
@@ -129,24 +142,19 @@ class Loop:
             for evaluation in self.workers.run(self._claimed(waiting)):
                 self._keep(evaluation)
                 self.store.release(evaluation.task)
-            self._check_hope()
+            if self.failed is not None:
+                raise self._evaluation_error(self.failed)
             waiting = [task for task in waiting if not self._answered(task)]
             if waiting:
                 time.sleep(POLL_SECONDS)
                 self.store.refresh()
                 self._take_in(batch)
 
-    @property
-    def _hopeless(self) -> bool:
-        """Whether to give up: at a failure that is not to be skipped, or if nothing succeeds."""
-        enough = min(self.valuer.owners.n, self.budget)
-        failed = len(self.valuer.failures)
-        return self.failed is not None or self.valuer.evaluated == failed >= enough
-
-    def _check_hope(self) -> None:
-        if self._hopeless:
-            failed = self.failed or self._failures(next(iter(self.valuer.failures)))[0]
-            raise self._evaluation_error(failed)
+    def _give_up_if_all_failed(self) -> None:
+        """Skipping failures makes no sense if nothing but failures is left."""
+        failures = self.valuer.failures
+        if failures and len(failures) == self.valuer.evaluated:
+            raise self._evaluation_error(self._failures(next(iter(failures)))[0])
 
     def _tasks(self, members: Members) -> list[Task]:
         """The trainings of a coalition still to be done."""
@@ -158,9 +166,9 @@ class Loop:
         return [task for task in tasks if not self._answered(task)]
 
     def _claimed(self, tasks: list[Task]) -> Iterator[Task]:
-        """Tasks that fall to this process, as long as there is hope."""
+        """Tasks that fall to this process, until one has failed that must not."""
         for task in tasks:
-            if self._hopeless:
+            if self.failed is not None:
                 return
             if not self._answered(task) and self.store.claim(task):
                 self.store.refresh()
@@ -173,8 +181,8 @@ class Loop:
         """First to the disk, then to everything else."""
         self.unsaved.append(evaluation)
         self.store.save(evaluation)
-        self.trained += 1
-        if evaluation.utility is None and self.on_error == "raise":
+        self.trained += bool(evaluation.task.members)
+        if evaluation.utility is None and (self.on_error == "raise" or not evaluation.task.members):
             self.failed = self.failed or evaluation
         self._take_in([evaluation.task.members])
         self.unsaved.remove(evaluation)
@@ -183,15 +191,20 @@ class Loop:
     def _rescue(self, evaluations: list[Evaluation]) -> None:
         """Record what the store could not take."""
         for members in {evaluation.task.members for evaluation in evaluations}:
-            found = {**self.store.utilities(members)}
-            found |= {e.task.repeat: e for e in evaluations if e.task.members == members}
-            utilities = [found[repeat].utility for repeat in sorted(found)]
-            if len(utilities) >= self.repeats and None not in utilities:
+            new = {e.task.repeat: e.utility for e in evaluations if e.task.members == members}
+            found = {r: e.utility for r, e in self.store.utilities(members).items()} | new
+            utilities = [found.get(repeat) for repeat in range(self.repeats)]
+            if members and None not in utilities:
                 self.valuer.record(members, cast("list[float]", utilities))
+
+    def _not_kept(self) -> list[Evaluation]:
+        """Evaluations that are finished but not in the store, each once."""
+        found = [*self.unsaved, *self.workers.finished()]
+        return list({(e.task.members, e.task.repeat): e for e in found}.values())
 
     def _answered(self, task: Task) -> bool:
         """Whether a training need not be done: it has been, or its coalition has failed."""
-        given_up = self.on_error == "skip" and self._failures(task.members)
+        given_up = self.on_error == "skip" and task.members and self._failures(task.members)
         return bool(given_up) or task.repeat in self.store.utilities(task.members)
 
     def _done(self, members: Members) -> bool:
@@ -200,15 +213,18 @@ class Loop:
     def _take_in(self, coalitions: Iterable[Members]) -> None:
         """Record those coalitions that are done, whoever did it."""
         for members in map(canonical, coalitions):
-            if members in self.taken or not self._done(members):
+            if not members or members in self.taken or not self._done(members):
                 continue
             if failures := self._failures(members):
                 self.valuer.record_failure(members, failures[0].failure)
             else:
-                found = self.store.utilities(members)
-                utilities = [found[repeat].utility for repeat in sorted(found)]
-                self.valuer.record(members, cast("list[float]", utilities))
+                self.valuer.record(members, self._utilities(members))
             self.taken.add(members)
+
+    def _utilities(self, members: Members) -> list[float]:
+        """Utilities of a coalition whose trainings are all done."""
+        found = self.store.utilities(members)
+        return [cast("float", found[repeat].utility) for repeat in range(self.repeats)]
 
     def _failures(self, members: Members) -> list[Evaluation]:
         """Failed trainings of a coalition among those that count."""
@@ -225,25 +241,28 @@ class Loop:
 
     def _look(self) -> None:
         """After a batch: note how much is known."""
+        found = {}
         if self.valuer.owners.n <= WATCHED_UP_TO and (valuation := self._valuation()) is not None:
-            found = {"widest": float(half_widths(valuation.covariance).max())}
-            if (v := valuation.validation) is not None:
-                found |= {"error": v.error, "r2": v.r2, "coverage": v.coverage}
+            found["widest"] = float(half_widths(valuation.covariance).max())
+        if self.valuer.designed and (v := self.valuer.validation()) is not None:
+            found |= {"error": v.error, "constant": v.constant, "coverage": v.coverage}
+        if found:
             self.store.save_round(self.key, self.valuer.evaluated, found)
         self._show()
 
     def _show(self) -> None:
         seconds, evaluated = self._seconds(), self.valuer.evaluated
-        budget = max(evaluated, min(self.budget, evaluated + self.valuer.left))
-        left = (budget - evaluated) * self.repeats
+        left = max(0, min(self.budget - evaluated, self.valuer.left))
+        per_coalition = seconds / self.trained * self.repeats if self.trained else None
+        known = self.budget_given and per_coalition is not None
         widest = None if self.latest is None else half_widths(self.latest[1].covariance).max()
         self.screen.show(
             Progress(
                 evaluated=evaluated,
-                budget=budget,
+                budget=evaluated + left if self.budget_given else None,
                 failed=len(self.valuer.failures),
                 seconds=seconds,
-                remaining=seconds / self.trained * left if self.trained else None,
+                remaining=cast("float", per_coalition) * left if known else None,
                 widest=None if widest is None else float(widest),
             )
         )
@@ -256,10 +275,11 @@ class Loop:
         rounds = [{"evaluated": n, **f} for n, f in self.store.rounds(self.key).items()]
         few = self.valuer.left and self.valuer.owners.n <= WATCHED_UP_TO
         return replace(
-            self.valuer.values(),
+            self._valuation() or self.valuer.values(),
             warnings=_by_message(
                 found for found in evaluations if found.task.members in self.taken
             ),
+            found=self.found,
             stale=self.store.stale,
             stopped=reason,
             rounds=pd.DataFrame(rounds, columns=None if rounds else ["evaluated", "widest"]),
@@ -269,10 +289,13 @@ class Loop:
 
     def _evaluation_error(self, failed: Evaluation) -> EvaluationError:
         names = failed.task.members
+        if not names:
+            return _no_utility_of_nothing(failed)
         tried = len(self.valuer.failures)
         advice = f"; all {tried} evaluations so far failed" if tried and not self.failed else ""
         error = EvaluationError(
-            f"evaluating {shown(names)} failed: {failed.failure}{advice}; {self._kept()}",
+            f"evaluating {shown(names)} failed: {failed.failure}{advice}; mend the cause, or go on "
+            f"without it by on_error='skip'; {self._kept()}",
             names,
             self.valuer,
         )
@@ -283,7 +306,8 @@ class Loop:
 
     def _kept(self) -> str:
         """Where everything is, and how to go on."""
-        done = f"the {len(self.valuer.trainings)} evaluations so far are kept in"
+        count = len(self.valuer.trainings)
+        done = f"{count} evaluation{' so far is' if count == 1 else 's so far are'} kept in"
         if self.store.path is None:
             return f"{done} the exception's .valuer: go on with known=error.valuer.trainings"
         return f"{done} {str(self.store.path)!r}: make the same call again to go on"
@@ -297,3 +321,13 @@ def _by_message(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Members, .
             found[message][evaluation.task.members] = None
     frequent = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return {message: tuple(coalitions) for message, coalitions in frequent}
+
+
+def _no_utility_of_nothing(failed: Evaluation) -> EvaluationError:
+    error = EvaluationError(
+        f"utility(()) must be the utility of no data, but it failed: {failed.failure}. Let it "
+        "return a constant for (), or state empty=",
+        (),
+    )
+    error.__cause__ = failed.cause
+    return error

@@ -23,12 +23,12 @@ def variance_of_means(trainings: Sequence[Sequence[float]]) -> Floats:
     Zero for all if no coalition was trained more than once: then nothing was measured.
     """
     counts = np.array([len(utilities) for utilities in trainings], dtype=float)
-    # Seen from the first of them, equal utilities have no spread, not even of rounding.
-    spreads = [np.var(np.subtract(utilities, utilities[0])) for utilities in trainings]
-    squares = counts * np.array(spreads)
     degrees = counts - 1
     if not degrees.any():
         return np.zeros(len(counts))
+    # Seen from the first of them, equal utilities have no spread, not even of rounding.
+    spreads = [np.var(np.subtract(utilities, utilities[0])) for utilities in trainings]
+    squares = counts * np.array(spreads)
     pooled = squares.sum() / degrees.sum()
     variance = (POOLED_WEIGHT * pooled + squares) / (POOLED_WEIGHT + degrees)
     return np.asarray(variance / counts)

@@ -152,6 +152,11 @@ class Owners:
         """Rows held by each owner, (n,)."""
         return np.bincount(self.owner, minlength=self.n)
 
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """All that trainings on these rows can see."""
+        return {"names": self.names, "X": self.X, "y": self.y, "owner": self.owner}
+
     def data_of(self, coalition: Members) -> tuple[Any, NDArray[Any]]:
         """The pooled rows (X, y) of one coalition, a boolean (n,).
 

@@ -11,6 +11,7 @@ threads are limited before anything is imported, and it notices when its parent 
 
 from __future__ import annotations
 
+import importlib
 import json
 import mmap
 import os
@@ -70,6 +71,8 @@ class Post:
         self._expired = False
         self._closed = False
         self._busy = threading.Lock()
+        self._asking = threading.Lock()
+        self._asked = 0
 
     def warm_up(self) -> None:
         """Have a child ready before the first task comes."""
@@ -103,7 +106,8 @@ class Post:
             if self._expired:
                 failure = f"timeout: not finished after {self._rules.timeout:g} seconds"
                 break
-            failure = f"the worker process died ({end}) in attempt {attempt}; is memory short?"
+            advice = "; is memory short?" if end == "signal 9" else ""
+            failure = f"the worker process died ({end}) in attempt {attempt}{advice}"
         return Evaluation(task, None, failure=failure, seconds=time.perf_counter() - start)
 
     def close(self) -> None:
@@ -141,7 +145,8 @@ class Post:
         assert self._child is not None
         timer = None
         if self._rules.timeout is not None:
-            timer = threading.Timer(self._rules.timeout, self._expire)
+            timer = threading.Timer(self._rules.timeout, self._expire, [self._asked])
+            timer.daemon = True
             timer.start()
         try:
             _send(self._child.stdin, task)
@@ -150,11 +155,14 @@ class Post:
         finally:
             if timer is not None:
                 timer.cancel()
+            with self._asking:
+                self._asked += 1
 
-    def _expire(self) -> None:
-        self._expired = True
-        if (child := self._child) is not None:
-            _kill(child)
+    def _expire(self, asked: int) -> None:
+        with self._asking:
+            if asked == self._asked and self._child is not None:  # the answer has not come
+                self._expired = True
+                _kill(self._child)
 
     def _buried(self) -> str:
         """Make sure the child is dead, forget it, and say how it ended."""
@@ -253,8 +261,10 @@ class Packed:
                 for buffer in self.buffers:
                     file.write(b"\0" * (-file.tell() % _ALIGNED))
                     file.write(buffer)
-        except OSError as cause:
+        except BaseException as cause:
             os.unlink(name)
+            if not isinstance(cause, OSError):
+                raise
             raise InputError(
                 f"the rows for the workers do not fit into {tempfile.gettempdir()} ({cause}); "
                 "set the environment variable TMPDIR to a directory with more room"
@@ -276,8 +286,17 @@ class Packed:
             start += -start % _ALIGNED
             buffers.append(whole[start : start + size])
             start += size
-        utility: Utility = pickle.loads(pickled, buffers=buffers)
-        return utility
+        settings, utility = pickle.loads(pickled, buffers=buffers)
+        if settings is not None:
+            importlib.import_module("sklearn").set_config(**settings)
+        loaded: Utility = utility
+        return loaded
+
+
+def _settings() -> Any:
+    """The settings of scikit-learn, which trainings elsewhere must have too."""
+    sklearn = sys.modules.get("sklearn")
+    return None if sklearn is None else sklearn.get_config()
 
 
 def packed(utility: Utility) -> Packed:
@@ -287,8 +306,9 @@ def packed(utility: Utility) -> Packed:
         InputError: it holds something that cannot be sent to another process.
     """
     buffers: list[pickle.PickleBuffer] = []
+    slim = utility.to_send() if hasattr(utility, "to_send") else utility
     try:
-        data = cloudpickle.dumps(utility, protocol=5, buffer_callback=buffers.append)
+        data = cloudpickle.dumps((_settings(), slim), protocol=5, buffer_callback=buffers.append)
     except Exception as cause:
         raise InputError(
             f"the utility cannot be sent to worker processes: {cause}; open files, connections and "

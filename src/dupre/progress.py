@@ -21,15 +21,15 @@ class Progress:
 
     Attributes:
         evaluated: coalitions evaluated, those found in the store included.
-        budget: of coalitions.
+        budget: of coalitions; None if only stop rules end the run.
         failed: how many of them failed.
         seconds: since the call.
-        remaining: seconds to the end of the budget, estimated; None until anything is known.
+        remaining: seconds to the end of the budget, estimated; None if that cannot be told.
         widest: half the width of the widest 95 % interval of a value; None until it is known.
     """
 
     evaluated: int
-    budget: int
+    budget: int | None
     failed: int
     seconds: float
     remaining: float | None
@@ -48,7 +48,8 @@ class Progress:
         return ", ".join(parts)
 
     def __str__(self) -> str:
-        done = f"{self.evaluated} of {self.budget} evaluations"
+        of = "" if self.budget is None else f" of {self.budget}"
+        done = f"{self.evaluated}{of} evaluations"
         return ", ".join(filter(None, [done, f"{_clock(self.seconds)} elapsed", self.outlook]))
 
 
@@ -70,7 +71,7 @@ def display(progress: bool | Callable[[Progress], object]) -> Display:
         return Callback(progress)
     if not isinstance(progress, bool):
         raise InputError(f"progress must be True, False or a callable, got {progress!r}")
-    if not progress:
+    if not progress or sys.stderr is None:
         return Callback(lambda _: None)
     return Bar() if sys.stderr.isatty() else Lines()
 

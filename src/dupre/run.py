@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dupre import fingerprint, interchange
 from dupre.checks import finite, positive, whole
 from dupre.coalitions import shown
-from dupre.errors import EvaluationError, InputError
-from dupre.evaluation import Evaluation, Task, evaluate
+from dupre.errors import InputError
+from dupre.evaluation import Evaluation, Task
 from dupre.loop import Loop, OnError
 from dupre.owners import Owners
 from dupre.posts import Rules
 from dupre.progress import Progress, display
 from dupre.semivalues import Semivalue, shapley
 from dupre.stopping import Rule
-from dupre.store import Store
-from dupre.utility import Utility
+from dupre.store import Store, contents_of
+from dupre.utility import ModelUtility, Utility
 from dupre.valuer import Focus, Valuer, checked_owners
 from dupre.values import Valuation
 from dupre.workers import hire
@@ -36,6 +38,7 @@ def value(
     *,
     budget: int | None = None,
     stop: Rule | None = None,
+    batch: int | None = None,
     semivalue: Semivalue = shapley,
     focus: Focus = None,
     empty: float | None = None,
@@ -63,9 +66,12 @@ def value(
         stop: rules for stopping earlier, checked after every batch: dupre.within(0.01),
             ranking_settled(), settled("A", "B"), evaluated(60), wall_time(3600), combined with
             | and &.
+        batch: coalitions chosen at once after the first design, as many as there are owners by
+            default; more keep more workers busy, fewer learn more often. Decides what is evaluated.
         semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out or a Semivalue of your own.
         focus: one owner, or a pair of owners, to spend the budget on; all by default.
-        empty: utility of no data; by default `utility(())` is asked once, which is not counted.
+        empty: utility of no data; by default that of the ModelUtility, or `utility(())` is asked
+            once, which is not counted.
         known: utilities already paid for elsewhere: {members: utility}, {members: [utilities]},
             or a frame from `dupre.read_evaluations`.
         store: an SQLite file where every evaluation is kept the moment it is finished. Call again
@@ -93,6 +99,7 @@ def value(
         Interrupted: Ctrl-C.
     """
     limit = _checked_limits(checked_owners(owners), budget, stop, holdout)
+    size = owners.n if batch is None else whole(batch, "batch", least=1)
     # With few evaluations, half of them are better spent where the first half points.
     first = min(2 * owners.n + 1, max(2, limit // 2))
     valuer = Valuer(
@@ -110,19 +117,21 @@ def value(
     )
     _check_utility(utility, owners)
     jobs = _checked_jobs(n_jobs, client)
+    if empty is None and isinstance(utility, ModelUtility):
+        empty = utility.empty
     if empty is not None:
         valuer.empty = finite(empty, "empty")
-    for members, utilities in (given := interchange.as_trainings(known)).items():
-        valuer.record(members, utilities)
-    setting, contents, key = _identity(owners, utility, valuer, [focus, repeats], store)
+    given = interchange.as_trainings(known, _validity(owners))
+    for members, utilities in given.items():
+        if members:
+            valuer.record(members, utilities)
+    setting, contents, key = _identity(owners, utility, valuer, [focus, repeats, size], store)
     with (
         Store(store, setting, contents) as kept,
         closing(hire(utility, rules, n_jobs=jobs, client=client)) as workers,
         closing(display(progress)) as screen,
     ):
         _keep_known(kept, given)
-        if empty is None:
-            valuer.empty = _utility_of_nothing(utility, rules)
         loop = Loop(
             valuer,
             kept,
@@ -130,11 +139,20 @@ def value(
             workers,
             screen,
             stop=stop,
-            budget=limit,
+            budget=None if budget is None else limit,
+            batch=size,
             repeats=repeats,
             on_error=on_error,
+            ask_empty=empty is None,
         )
-        return loop.run()
+        valuation = loop.run()
+    if valuation.sampled:
+        warnings.warn(
+            "the predictor was no better than a constant on the coalitions held out; the values do "
+            "not rely on it",
+            stacklevel=2,
+        )
+    return valuation
 
 
 def _checked_limits(owners: Owners, budget: int | None, stop: Rule | None, holdout: int) -> int:
@@ -158,10 +176,11 @@ def _checked_limits(owners: Owners, budget: int | None, stop: Rule | None, holdo
 
 
 def _checked_jobs(n_jobs: int, client: Client | None) -> int:
-    jobs = whole(abs(n_jobs) if isinstance(n_jobs, int) else n_jobs, "n_jobs", least=1)
+    if n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, int):
+        raise InputError(f"n_jobs must be a number of processes, or -1 for all, got {n_jobs!r}")
     if client is not None and n_jobs != 1:
         raise InputError("give n_jobs= for this machine or client= for a cluster, not both")
-    return jobs if n_jobs > 0 else n_jobs
+    return n_jobs
 
 
 def _check_utility(utility: Utility, owners: Owners) -> None:
@@ -172,17 +191,6 @@ def _check_utility(utility: Utility, owners: Owners) -> None:
         return
     if fingerprint.of_owners(theirs) != fingerprint.of_owners(owners):
         raise InputError("the utility was built on other owners than those to be valued")
-
-
-def _utility_of_nothing(utility: Utility, rules: Rules) -> float:
-    found = evaluate(utility, Task(()), inner_threads=rules.inner_threads)
-    if found.utility is None:
-        raise EvaluationError(
-            f"utility(()) must be the utility of no data, but it failed: {found.failure}. Let it "
-            "return a constant for (), or state empty=",
-            (),
-        ) from found.cause
-    return found.utility
 
 
 def _identity(
@@ -197,6 +205,17 @@ def _identity(
     weights = valuer.semivalue.log_weights(owners.n)
     decides = [digests, contents, weights, valuer.first, valuer.holdout, valuer.seed, *more]
     return setting, contents, fingerprint.digest(decides)
+
+
+def _validity(owners: Owners) -> Callable[[Members, str], bool]:
+    """Whether an evaluation that says of which contents it is, is of these owners' rows."""
+    marks = cache(lambda: fingerprint.of_owners(owners))
+
+    def valid(members: Members, contents: str) -> bool:
+        known = all(name in owners.names for name in members)
+        return known and contents_of(members, marks()) == contents
+
+    return valid
 
 
 def _keep_known(store: Store, known: dict[Members, tuple[float, ...]]) -> None:

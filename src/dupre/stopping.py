@@ -26,7 +26,7 @@ class State:
     Attributes:
         evaluated: coalitions evaluated so far, those found in the store included.
         seconds: since the call.
-        valuation: what is known of the values; None before the first design is complete.
+        valuation: tells what is known of the values; None before the first design is complete.
     """
 
     evaluated: int

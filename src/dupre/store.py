@@ -59,6 +59,7 @@ class Store:
         self._utilities: dict[tuple[str, ...], dict[int, Evaluation]] = defaultdict(dict)
         self._failures: dict[tuple[str, ...], dict[int, Evaluation]] = defaultdict(dict)
         self._db = opened(self.path, make=True)
+        self._place = None if self.path is None else self.path.stat().st_ino
         self._claims = Claims(None)
         try:
             self._claims = Claims(self.path)
@@ -100,9 +101,10 @@ class Store:
         return list(dict.fromkeys([*self._utilities, *self._failures]))
 
     def evaluations(self) -> list[Evaluation]:
-        """Every evaluation that is valid here, by coalition; of failed ones the last attempt."""
+        """Every evaluation of a coalition that is valid here; of failed ones the last attempt."""
         found: list[Evaluation] = []
-        for names in sorted(self.coalitions(), key=lambda names: (len(names), names)):
+        coalitions = [names for names in self.coalitions() if names]
+        for names in sorted(coalitions, key=lambda names: (len(names), names)):
             either = {**self.failures(names), **self.utilities(names)}
             found.extend(either[repeat] for repeat in sorted(either))
         return found
@@ -149,6 +151,7 @@ class Store:
             f"INSERT INTO evaluations ({_COLUMNS}) VALUES ({', '.join('?' * len(row))}) "
             "ON CONFLICT (contents, repeat) WHERE utility IS NOT NULL DO NOTHING"
         )
+        self._check_place()
         with self._writing():
             self._db.execute(insert, row)
         self.refresh()
@@ -177,15 +180,14 @@ class Store:
         it decides as if it had not been killed.
 
         Returns:
-            Whether it was written: not if another process has added evaluations since the last
-            `refresh`, or a batch of this number.
+            Whether it was written: not if another process has written a batch of this number.
         """
         rows = [
             (run, number, position, _json(canonical(names)))
             for position, names in enumerate(coalitions)
         ]
         with self._writing():
-            if self.refresh() or self.batch(run)[0] >= number:
+            if self.batch(run)[0] >= number:
                 return False
             self._db.executemany("INSERT INTO batches VALUES (?, ?, ?, ?)", rows)
         return True
@@ -218,11 +220,25 @@ class Store:
         if before and before.isdisjoint((_text(n), mark) for n, mark in self._owners.items()):
             theirs = ", ".join(sorted({name for name, _ in before})[:5])
             raise StoreError(
-                f"{self._name} was made for other data: no owner's rows are the same as then "
+                f"{self._name} was made for other data: no owner's rows are the same as then, "
+                "their order and the types of columns included "
                 f"(its owners: {theirs}; now: {', '.join(list(self._owners)[:5])}){_WAYS}"
             )
         rows = [(_text(name), mark, now()) for name, mark in self._owners.items()]
         self._db.executemany("INSERT OR IGNORE INTO owners VALUES (?, ?, ?)", rows)
+
+    def _check_place(self) -> None:
+        """Notice that the file was deleted or replaced: SQLite would go on writing to a ghost."""
+        if self.path is not None:
+            try:
+                place = self.path.stat().st_ino
+            except OSError:
+                place = None
+            if place != self._place:
+                raise StoreError(
+                    f"{self._name} has been moved or deleted during the run; put it back, or call "
+                    "again with another file for store= and known=error.valuer.trainings"
+                )
 
     @property
     def _name(self) -> str:
@@ -233,8 +249,7 @@ class Store:
             return self._db.execute(query).fetchall()
 
     def _contents(self, names: tuple[str, ...]) -> str:
-        marks = json.dumps([[name, self._owners[name]] for name in names])
-        return hashlib.sha256(marks.encode()).hexdigest()[:32]
+        return contents_of(names, self._owners)
 
     def _byte(self, task: Task) -> int:
         """Which byte of the claims file stands for a task."""
@@ -260,8 +275,10 @@ class Store:
 _WAYS = "; take the same things as then, or another file for store="
 
 
-def stored_evaluations(path: Path) -> list[Evaluation]:
-    """All evaluations in a store; of a coalition whose rows have changed, those of the last rows.
+def stored_evaluations(path: Path) -> list[tuple[Evaluation, str]]:
+    """All evaluations of coalitions in a store, each with the contents of its coalition.
+
+    Of a coalition whose rows have changed in between, only those of the last rows.
 
     Raises:
         StoreError: it is no store, or damaged.
@@ -271,14 +288,20 @@ def stored_evaluations(path: Path) -> list[Evaluation]:
         raise StoreError(f"there is no store {str(path)!r}")
     db = opened(path.resolve(), make=False)
     try:
-        query = f"SELECT id, {_COLUMNS} FROM evaluations ORDER BY id"
+        query = f"SELECT id, {_COLUMNS} FROM evaluations WHERE coalition <> '[]' ORDER BY id"
         rows = [_from_row(row) for row in db.execute(query)]
     except sqlite3.Error as cause:
         raise explained(cause, name, "read") from cause
     finally:
         db.close()
     latest = {evaluation.task.members: contents for evaluation, contents in rows}
-    return [found for found, contents in rows if latest[found.task.members] == contents]
+    return [(found, what) for found, what in rows if latest[found.task.members] == what]
+
+
+def contents_of(names: tuple[str, ...], owners: Contents) -> str:
+    """A digest of the rows of a coalition, from the fingerprints of its members' rows."""
+    marks = json.dumps([[name, owners[name]] for name in canonical(names)])
+    return hashlib.sha256(marks.encode()).hexdigest()[:32]
 
 
 def canonical(members: Sequence[str]) -> tuple[str, ...]:

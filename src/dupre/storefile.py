@@ -93,7 +93,8 @@ def opened(path: Path | None, *, make: bool) -> sqlite3.Connection:
     except BaseException as error:
         if db is not None:
             db.close()
-        if isinstance(error, StoreError) or not isinstance(error, (sqlite3.Error, OSError)):
+        known = (sqlite3.Error, OSError, ValueError)
+        if isinstance(error, StoreError) or not isinstance(error, known):
             raise
         raise explained(error, name, "opened") from error
     return db
@@ -196,6 +197,6 @@ def _patiently(work: Callable[[], None]) -> None:
 
 
 def _code(error: Exception) -> int:
-    if isinstance(error, OSError):
+    if isinstance(error, (OSError, ValueError)):
         return sqlite3.SQLITE_CANTOPEN
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF

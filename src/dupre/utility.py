@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Protocol
+from copy import copy
+from dataclasses import replace
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pandas as pd
@@ -21,7 +23,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from dupre.coalitions import from_names, to_names
-from dupre.encoding import encode
+from dupre.encoding import Points, encode
 from dupre.errors import InputError
 from dupre.owners import Owners
 from dupre.rows import (
@@ -143,6 +145,12 @@ class ModelUtility:
         """Seed of one training of a coalition; every repeat has its own."""
         return training_seed(self.seed, members, repeat)
 
+    def to_send(self) -> ModelUtility:
+        """A copy for other processes, without the view of the rows that only distances need."""
+        slim = copy(self)
+        slim.owners = replace(self.owners, points=cast("Points", None))
+        return slim
+
     def __call__(self, members: Collection[str], *, repeat: int = 0) -> float:
         """Utility of the coalition of these owners: one training, unless it is empty."""
         if not members:
@@ -232,14 +240,14 @@ def _checked_estimator(estimator: Any, owners: Owners) -> Any:
             f"{type(estimator).__name__}; wrap other models (skorch for torch), or pass any "
             "callable(members) -> float to dupre.value instead of a ModelUtility"
         )
-    copy = clone(estimator)
+    model = clone(estimator)
     wrong = {"classification": is_regressor, "regression": is_classifier}[owners.task]
-    if wrong(copy):
+    if wrong(model):
         raise InputError(
-            f"the owners' task is {owners.task} but {type(copy).__name__} is made for the other "
+            f"the owners' task is {owners.task} but {type(model).__name__} is made for the other "
             "one; change the model, or state task= when building the Owners"
         )
-    return copy
+    return model
 
 
 def _checked_metric(metric: str | Metric, owners: Owners) -> Metric:

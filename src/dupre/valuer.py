@@ -86,6 +86,8 @@ class Valuer:
         self._memory: tuple[bytes, Predictor] | None = None
         rows = design.first_design(semivalue, owners.n, self.first, self._rng(1))
         self._heaviest = self._ledger.positions(rows)
+        rows = design.first_design(semivalue, owners.n, 2 * owners.n + 1, self._rng(1))
+        self._most_important = self._ledger.positions(rows)
         self._draws = Draws(self._weights.W, self._heaviest, self.holdout, self._rng(4))
 
     @property
@@ -242,6 +244,8 @@ class Valuer:
             covariance=covariance,
             noise=noise,
             grand=self._grand(sampled),
+            grand_predicted=not self._ledger.recorded[-1],
+            first_left=int((~self._ledger.recorded[self._most_important]).sum()),
             empty=self.empty,
             evaluated=self.evaluated,
             failures=self.failures,

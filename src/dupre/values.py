@@ -33,9 +33,14 @@ class Valuation:
         covariance: of the values, (n, n); zero when everything is known exactly.
         noise: the part of the covariance, (n, n), that is due to the noise of trainings which
             repeated ones have shown; the rest is due to coalitions not evaluated.
-        grand: utility of all owners together, predicted if it was not evaluated.
+        grand: utility of all owners together.
+        grand_predicted: whether that was predicted, not evaluated.
         empty: utility of no owner.
         evaluated: number of coalitions evaluated, those that failed included.
+        found: how many of them were known before the call, from the store or otherwise; not
+            printed, so that a run that was interrupted prints what it would have printed.
+        first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
+            a first guess until all are.
         failures: coalitions whose training failed, with the reason; they are predicted.
         diagnostics: of the predictor; None when nothing had to be predicted.
         validation: of the predictor on coalitions held out; None when there are none.
@@ -44,8 +49,8 @@ class Valuation:
         warnings: messages of warnings raised by trainings, with the coalitions that raised each.
         stale: evaluations in the store that were of no use, because rows have changed since.
         stopped: why no more was evaluated.
-        rounds: what was known after each batch: number evaluated, widest half interval and, with
-            coalitions held out, error, r2 and coverage.
+        rounds: what was known after each batch: number evaluated, widest half interval (up to 12
+            owners) and, with coalitions held out, error, constant and coverage on them.
         forecast: expected half widths of the 95 % intervals against further evaluations.
         evaluations: everything evaluated, one row per training; empty for ask / tell.
     """
@@ -59,6 +64,9 @@ class Valuation:
     grand: float
     empty: float
     evaluated: int
+    grand_predicted: bool = False
+    found: int = 0
+    first_left: int = 0
     failures: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     diagnostics: Diagnostics | None = None
     validation: Validation | None = None
@@ -137,7 +145,8 @@ class Valuation:
     def _title(self) -> list[str]:
         n = len(self.owners)
         trained = f"{self.evaluated:,} of {2**n - 1:,} possible coalitions evaluated"
-        ends = f"u(all owners) = {self.grand:.4g}, u(no data) = {self.empty:.4g}"
+        grand = f"≈ {self.grand:.4g} (predicted)" if self.grand_predicted else f"= {self.grand:.4g}"
+        ends = f"u(all owners) {grand}, u(no data) = {self.empty:.4g}"
         lines = [f"{self.semivalue} values of {n} owners; {trained}", ends]
         return [*lines, f"Stopped: {self.stopped}."] if self.stopped else lines
 
@@ -165,6 +174,11 @@ class Valuation:
         notes = self._about_predictor() if self.diagnostics else []
         if self.diagnostics is None:
             notes.append("Exact: every coalition that counts was evaluated.")
+        if self.first_left and self.diagnostics is not None:
+            notes.append(
+                f"Beware: {self.first_left} of the {2 * len(self.owners) + 1} most important "
+                "coalitions are not evaluated; these values are a first guess."
+            )
         if self.noise.any():
             part = np.trace(self.noise) / np.trace(self.covariance)
             notes.append(
@@ -216,8 +230,8 @@ class Valuation:
             )
         if v is not None:
             notes.append(
-                f"Predictor on {v.held_out} coalitions held out: error {v.error:.2g}, "
-                f"R² {v.r2:.2f}, 95 % intervals cover {100 * v.coverage:.0f} %."
+                f"Predictor on {v.held_out} coalitions held out: error {v.error:.2g}, that of a "
+                f"constant {v.constant:.2g}, 95 % intervals cover {100 * v.coverage:.0f} %."
             )
         if self.sampled:
             notes.append(

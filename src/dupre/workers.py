@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import joblib
@@ -99,9 +100,9 @@ class LocalProcesses:
             if not more and starting.issuperset(self._busy):
                 return
             for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
-                idle.append(self._busy.pop(future))
                 if (evaluation := future.result()) is not None:
                     yield evaluation
+                idle.append(self._busy.pop(future))  # until then `finished` has it
 
     def finished(self) -> list[Evaluation]:
         """Evaluations finished since the last one was given back."""
@@ -110,7 +111,10 @@ class LocalProcesses:
 
     def close(self) -> None:
         """Kill the children and forget the rows."""
-        self._payload.unlink(missing_ok=True)  # first: whoever kills us now leaves nothing behind
+        with suppress(OSError):  # whoever kills us now finds nothing left to clean up
+            self._payload.unlink()
         for post in self._posts:
             post.close()
         self._threads.shutdown()
+        with suppress(OSError):  # Windows keeps a file that is in use
+            self._payload.unlink()
