@@ -1251,3 +1251,56 @@ def test_digests_of_a_script_are_the_same_at_each_run(tmp_path):
     script.write_text(THINGS + "\nfrom dupre.fingerprint import digest\nprint(digest(things))\n")
     runs = [output([str(script)], hash_seed=seed) for seed in ("1", "2")]
     assert runs[0] == runs[1] != ""
+
+
+def test_settings_of_a_module_made_at_run_time_count(tmp_path, monkeypatch):
+    (tmp_path / "settings_of_a_run.py").write_text("DEPTH = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import settings_of_a_run as settings
+
+    def utility(members):
+        return settings.DEPTH * len(members)
+
+    first = digest(utility)
+    settings.DEPTH = 10
+    assert digest(utility) != first
+    settings.DEPTH = 1
+    assert digest(utility) == first
+
+
+def test_the_order_of_categories_counts_but_not_those_of_others():
+    def column(categories):
+        return pd.Series(pd.Categorical(["a", "b", "a"], categories=categories))
+
+    assert digest(column(["a", "b"])) == digest(column(["a", "b", "c"]))
+    assert digest(column(["a", "b"])) != digest(column(["b", "a"]))
+
+
+def test_a_class_made_by_exec_without_a_module_is_the_users():
+    def made(k):
+        names = {}
+        exec(f"class Made:\n    def __call__(self, m): return {k}", names)
+        return names["Made"]()
+
+    assert digest(made(1)) == digest(made(1))
+    assert digest(made(1)) != digest(made(2))
+
+
+def test_an_attribute_is_not_a_global_of_the_same_name():
+    source = "X = [1.0]\ndef utility(members):\n    return X.mean\n"
+    plain, with_global = {"__name__": "__main__"}, {"__name__": "__main__", "mean": 3}
+    exec(source, plain)
+    exec(source, with_global)
+    assert digest(plain["utility"]) == digest(with_global["utility"])
+
+
+def test_what_is_computed_again_when_needed_does_not_count():
+    class Cached:
+        @functools.cached_property
+        def table(self):
+            return [1, 2]
+
+    one = Cached()
+    before = digest(one)
+    assert one.table == [1, 2]
+    assert digest(one) == before

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 import warnings
@@ -1339,3 +1340,127 @@ def test_watching_does_not_change_the_result(progress, capsys):
         dupre.value(FIVE, smooth(FIVE), budget=18, progress=progress),
     )
     assert capsys.readouterr() == ("", "")
+
+
+# What counts as the same.
+
+
+def test_evaluations_of_rows_that_changed_are_not_taken_for_known(tmp_path):
+    rng = np.random.default_rng(0)
+    X, owner = rng.normal(size=(40, 2)), np.arange(40) % 4
+    y = X @ [1.0, -1.0]
+    before = dupre.Owners.from_arrays(X, y, owner)
+    changed = y.copy()
+    changed[owner == 0] *= -1
+    after = dupre.Owners.from_arrays(X, changed, owner)
+    ours = dupre.ModelUtility(LinearRegression(), before, validation=(X, y))
+    quietly(before, ours, budget=15, store=tmp_path / "run.sqlite")
+    theirs = dupre.ModelUtility(LinearRegression(), after, validation=(X, y))
+    known = dupre.read_evaluations(tmp_path / "run.sqlite")
+    again = quietly(after, theirs, budget=15, known=known)
+    assert again.found == 7  # the coalitions without the owner whose rows changed
+    np.testing.assert_allclose(again.mean, quietly(after, theirs, budget=15).mean, rtol=1e-12)
+
+
+def test_a_subclass_of_a_model_utility_has_a_store_of_its_own(tmp_path):
+    class Hundredfold(dupre.ModelUtility):
+        def __call__(self, members, *, repeat=0):
+            return 100 * super().__call__(members, repeat=repeat)
+
+    validation = (FIVE.X, FIVE.y)
+    plain = dupre.ModelUtility(LinearRegression(), FIVE, validation=validation)
+    quietly(FIVE, plain, budget=5, store=tmp_path / "run.sqlite")
+    other = Hundredfold(LinearRegression(), FIVE, validation=validation)
+    with pytest.raises(StoreError, match=r"utility ModelUtility, now .*Hundredfold"):
+        quietly(FIVE, other, budget=5, store=tmp_path / "run.sqlite")
+
+
+def test_a_utility_that_looks_at_its_owners_is_the_same_afterwards(tmp_path):
+    def utility(members):
+        return float(len(FIVE.data_of(np.isin(FIVE.names, members))[1])) ** 0.5
+
+    first = quietly(FIVE, utility, budget=8, store=tmp_path / "run.sqlite")
+    assert_same(first, quietly(FIVE, utility, budget=8, store=tmp_path / "run.sqlite"))
+
+
+def test_the_utility_of_no_data_is_asked_once_and_kept(tmp_path):
+    asked = []
+    rng = np.random.default_rng(0)
+
+    def utility(members):
+        asked.append(members)
+        return len(members) + (0.0 if members else rng.normal())
+
+    utility.fingerprint = "noisy without data"
+    store = tmp_path / "run.sqlite"
+    first = quietly(FIVE, utility, budget=8, store=store)
+    second = quietly(FIVE, utility, budget=8, store=store)
+    assert asked.count(()) == 1
+    assert first.empty == second.empty
+    assert_same(first, second)
+    assert "[]" not in set(first.evaluations["coalition"])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="open files cannot be deleted there")
+def test_a_store_that_is_deleted_during_a_run_is_noticed(tmp_path):
+    store = tmp_path / "run.sqlite"
+    utility = smooth(FIVE)
+
+    def deleting(members):
+        if len(utility.asked) == 4:
+            store.unlink()
+        return utility(members)
+
+    deleting.fingerprint = "deleting"
+    with pytest.raises(StoreError, match="moved or deleted") as caught:
+        quietly(FIVE, deleting, budget=12, store=store)
+    assert len(caught.value.valuer.trainings) == 5
+
+
+def test_a_larger_batch_keeps_more_workers_busy(monkeypatch):
+    sizes = []
+
+    class Counting(Shuffled):
+        def run(self, tasks):
+            found = list(super().run(tasks))
+            sizes.append(len(found))
+            yield from found
+
+    monkeypatch.setattr(
+        "dupre.run.hire", lambda utility, *_, **__: Counting(utility, np.random.default_rng(0))
+    )
+    quietly(FIVE, smooth(FIVE), budget=27, batch=8)
+    assert sizes == [1, 11, 8, 8]
+
+
+def test_a_guess_says_that_it_is_one():
+    few = quietly(FIVE, smooth(FIVE), budget=6)
+    assert 5 <= few.first_left <= 10
+    line = f"{few.first_left} of the 11 most important coalitions are not evaluated"
+    assert line in str(few)
+    enough = quietly(FIVE, smooth(FIVE), budget=24)
+    assert enough.first_left == 0
+    assert "first guess" not in str(enough)
+
+
+def test_a_predicted_utility_of_all_owners_is_marked():
+    utility = smooth(FIVE)
+
+    def failing(members):
+        return raise_(ValueError("too large")) if len(members) == 5 else utility(members)
+
+    valuation = quietly(FIVE, failing, budget=20, on_error="skip")
+    assert valuation.grand_predicted
+    assert "u(all owners) ≈" in str(valuation)
+    assert not quietly(FIVE, utility, budget=20).grand_predicted
+
+
+def test_failing_validation_is_a_warning():
+    rng = np.random.default_rng(0)
+    table = {names: rng.normal() for names in smooth(FIVE).table}
+    utility = dupre.from_table({**table, (): 0.0})
+    for seed in range(6):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            valuation = quietly(FIVE, utility, budget=24, holdout=6, seed=seed)
+        assert bool(caught) == valuation.sampled

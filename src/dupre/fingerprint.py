@@ -248,7 +248,7 @@ class _Digests:
             return self._parts("global", [getattr(thing, "__module__", ""), reduced])
         create, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
         if isinstance(state, dict):  # what can be computed again is no part of it
-            state = {k: v for k, v in state.items() if not _is_cached(type(thing), k)}
+            state = {k: v for k, v in state.items() if not _is_cached(type(thing), k)} or None
         return self._parts("object", [create, arguments, state, [*(items or ())], [*(pairs or ())]])
 
 
