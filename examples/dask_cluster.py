@@ -1,8 +1,9 @@
 """Trainings on a Dask cluster: give its client to `dupre.value`.
 
-    pip install 'dupre[dask]'
     python examples/dask_cluster.py                       # starts two workers on this machine
     python examples/dask_cluster.py tcp://10.0.0.1:8786   # or uses a scheduler that runs already
+
+Needs `pip install 'dupre[dask]'`.
 """
 
 from __future__ import annotations
