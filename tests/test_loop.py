@@ -291,7 +291,9 @@ def frame_of(table):
 
 
 @pytest.mark.parametrize(
-    "kind", [dict, lambda t: {m[::-1]: [u] for m, u in t.items()}, frame_of], ids=str
+    "kind",
+    [dict, lambda t: {m[::-1]: [u] for m, u in t.items()}, frame_of],
+    ids=["mapping", "lists", "frame"],
 )
 def test_what_is_known_counts_and_is_not_evaluated_again(kind):
     utility = smooth(FIVE)
@@ -390,7 +392,7 @@ def test_a_smaller_budget_uses_all_there_is(tmp_path):
 @pytest.mark.parametrize(
     "other",
     [{"semivalue": dupre.banzhaf}, {"focus": "owner02"}, {"seed": 5}, {"holdout": 5}],
-    ids=str,
+    ids=lambda value: str(value).partition(" at 0x")[0],
 )
 def test_the_store_of_another_run_is_knowledge(tmp_path, other):
     first, second = smooth(FIVE), smooth(FIVE)
