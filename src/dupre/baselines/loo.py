@@ -1,0 +1,27 @@
+"""Leave one out: the oldest of all baselines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dupre.baselines.once import Once
+from dupre.baselines.result import Baseline, of_values
+from dupre.owners import Owners
+from dupre.utility import Utility
+
+
+def leave_one_out(utility: Utility, owners: Owners) -> Baseline:
+    """What is lost without each owner, u(N) - u(N without i), for n + 1 trainings (Cook 1977).
+
+    Exact for what it measures, but not a fair share: of two owners with the same rows each can
+    be spared, so both are worth next to nothing.
+
+    Args:
+        utility: a ModelUtility or any callable(tuple of owner names) -> float.
+        owners: to be valued.
+    """
+    once = Once(utility, owners)
+    everyone = np.ones(owners.n, dtype=bool)
+    without = ~np.eye(owners.n, dtype=bool)
+    values = np.array([once(everyone) - once(row) for row in without])
+    return of_values(owners, values, trained=once.trained)

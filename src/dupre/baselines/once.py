@@ -1,0 +1,46 @@
+"""A utility that is asked for every coalition once."""
+
+from __future__ import annotations
+
+from dupre.checks import finite
+from dupre.coalitions import keys, shown, to_names
+from dupre.errors import EvaluationError, InputError
+from dupre.owners import Owners
+from dupre.typing import Members, Names
+from dupre.utility import Utility
+
+
+class Once:
+    """The utility of coalitions as boolean rows, (n,), each paid for once."""
+
+    def __init__(self, utility: Utility, owners: Owners):
+        if not callable(utility):
+            raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
+        self._utility = utility
+        self._names = owners.names
+        self._known: dict[bytes, float] = {}
+
+    @property
+    def trained(self) -> int:
+        """Coalitions evaluated so far; that of nobody costs no training."""
+        return sum(any(key) for key in self._known)
+
+    def __call__(self, row: Members) -> float:
+        """Utility of one coalition."""
+        [key] = keys(row[None, :])
+        if key not in self._known:
+            members = to_names(row, self._names)
+            self._known[key] = finite_score(self._utility(members), members)
+        return self._known[key]
+
+
+def finite_score(score: object, members: Names) -> float:
+    """The score of a coalition as a float.
+
+    Raises:
+        EvaluationError: it is not a finite number.
+    """
+    try:
+        return finite(score, f"the utility of {shown(members)}")
+    except InputError as cause:
+        raise EvaluationError(str(cause), members) from cause

@@ -1,0 +1,47 @@
+"""What every baseline returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dupre.owners import Owners
+from dupre.typing import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """Values of owners by one method.
+
+    Attributes:
+        values: of each owner, by name.
+        std: Monte Carlo standard error of each; zero where the method does not sample. It says
+            nothing of what the method's assumptions are wrong by.
+        trained: full trainings of a model that it cost.
+    """
+
+    values: pd.Series
+    std: pd.Series
+    trained: int
+
+
+def of_values(owners: Owners, values: Floats, *, trained: int) -> Baseline:
+    """Values, (n,), of a method that does not sample."""
+    return _named(owners, values, np.zeros(owners.n), trained)
+
+
+def of_permutations(owners: Owners, marginals: Floats, *, trained: int) -> Baseline:
+    """Means of marginal contributions, (m, n), one row per independent permutation."""
+    error = marginals.std(axis=0, ddof=1) / np.sqrt(len(marginals))
+    return _named(owners, marginals.mean(axis=0), error, trained)
+
+
+def _named(owners: Owners, values: Floats, std: Floats, trained: int) -> Baseline:
+    index = pd.Index(owners.names, name="owner")
+    return Baseline(
+        pd.Series(values, index=index, name="value"),
+        pd.Series(std, index=index, name="std"),
+        trained,
+    )

@@ -1,0 +1,66 @@
+"""Owners' rows and validation rows as points of one space, for methods that measure there.
+
+Levels of categories, means and scales are those of all these rows together: validation rows
+cannot be placed among `owners.points`, which were made without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.dummy import DummyClassifier, DummyRegressor
+
+from dupre.encoding import embedded, encode, standardise
+from dupre.errors import InputError
+from dupre.owners import Embed, Owners
+from dupre.rows import check_finite, length, stack
+from dupre.typing import Floats, Ints
+from dupre.utility import ModelUtility
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Encoded rows: row r of the owners is `values[held[r]]`, validation row v `values[asked[v]]`.
+
+    Attributes:
+        values: distinct points, (u, d), dense or CSR.
+        held: which of them each of the owners' rows is, (N,).
+        asked: which of them each validation row is, (m,).
+        targets: of the validation rows, (m,).
+    """
+
+    values: Floats | sparse.csr_array
+    held: Ints
+    asked: Ints
+    targets: NDArray[Any]
+
+
+def encoded_together(owners: Owners, validation: Any, embed: Embed | None) -> Together:
+    """Check the validation rows and encode them with the owners' rows."""
+    if owners.embedded and embed is None:
+        raise InputError(
+            "the owners' rows were embedded; pass the same embed= here for the validation rows"
+        )
+    X, y = _checked(owners, validation)
+    names = ("the owners", "the validation rows")
+    rows = [len(owners.y), len(y)]
+    both = stack(names, [owners.X, X])
+    columns = embedded(both, embed, length(both)) if embed else encode(both)
+    check_finite(columns, names, np.repeat([0, 1], rows))
+    points = standardise(columns)
+    held, asked = np.split(points.index, rows[:1])
+    return Together(points.values, held, asked, y)
+
+
+def _checked(owners: Owners, validation: Any) -> tuple[Any, NDArray[Any]]:
+    """Validation (X, y) as a ModelUtility takes them."""
+    if owners.task == "classification":
+        model, metric = DummyClassifier(), "accuracy"
+    else:
+        model, metric = DummyRegressor(), "neg_mean_squared_error"
+    utility = ModelUtility(model, owners, validation=validation, metric=metric)
+    return utility.X_val, utility.y_val
