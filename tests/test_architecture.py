@@ -21,6 +21,7 @@ IMPORTS = {
     "encoding": {"errors", "typing"},
     "rows": {"encoding", "errors", "typing"},
     "owners": {"encoding", "errors", "rows", "typing"},
+    "model_free": {"checks", "coalitions", "encoding", "errors", "owners", "typing"},
     "utility": {"coalitions", "encoding", "errors", "owners", "rows"},
     "evaluation": {"checks"},
     "fingerprint": {"errors", "owners", "rows"},
@@ -37,18 +38,18 @@ IMPORTS = {
     "predictor": {"gp", "kernels", "typing", "warp"},
     "diagnostics": {"gp", "kernels", "predictor", "typing"},
     "semivalues": {"errors", "typing"},
-    "estimators": {"coalitions", "semivalues", "typing"},
+    "weights": {"errors", "semivalues", "typing"},
+    "regression": {"coalitions", "semivalues", "typing", "weights"},
+    "estimators": {"coalitions", "errors", "regression", "semivalues", "typing", "weights"},
     "design": {"coalitions", "gp", "semivalues", "typing"},
     "noise": {"typing"},
     "sampling": {"errors", "typing"},
     "ledger": {"checks", "coalitions", "errors", "noise", "typing"},
     "values": {"coalitions", "errors", "typing"},
-    "valuer": {
-        "checks",
+    "pool": {
+        "coalitions",
         "design",
         "diagnostics",
-        "errors",
-        "estimators",
         "gp",
         "kernels",
         "ledger",
@@ -58,7 +59,21 @@ IMPORTS = {
         "semivalues",
         "sketch",
         "typing",
+        "weights",
+    },
+    "valuer": {
+        "checks",
+        "design",
+        "diagnostics",
+        "errors",
+        "estimators",
+        "owners",
+        "pool",
+        "sampling",
+        "semivalues",
+        "typing",
         "values",
+        "weights",
     },
     "stopping": {"checks", "errors", "values"},
     "progress": {"errors"},
@@ -80,6 +95,7 @@ IMPORTS = {
         "progress",
         "stopping",
         "store",
+        "typing",
         "valuer",
         "values",
         "workers",
@@ -88,6 +104,7 @@ IMPORTS = {
         "checks",
         "coalitions",
         "errors",
+        "estimators",
         "evaluation",
         "fingerprint",
         "interchange",
@@ -98,6 +115,7 @@ IMPORTS = {
         "semivalues",
         "stopping",
         "store",
+        "typing",
         "utility",
         "valuer",
         "values",
@@ -127,6 +145,16 @@ def test_every_module_is_in_the_table():
     assert {path.stem for path in SOURCE.glob("*.py")} - {"__init__"} == set(IMPORTS)
 
 
+def test_baselines_know_nothing_of_the_predictor_and_the_loop():
+    files = [*(SOURCE / "baselines").glob("*.py")]
+    found = set().union(*(imported(f"baselines/{path.stem}") for path in files))
+    ours = {name for name in found if not name.startswith("baselines")}
+    before = list(IMPORTS)[: list(IMPORTS).index("evaluation")]
+    assert ours <= set(before)
+    for module in IMPORTS:
+        assert not any(name.startswith("baselines") for name in imported(module))
+
+
 def test_no_module_imports_one_below_itself():
     order = list(IMPORTS)
     for module, others in IMPORTS.items():
@@ -135,9 +163,11 @@ def test_no_module_imports_one_below_itself():
 
 def test_the_public_names_are_these():
     assert dupre.__all__ == [
+        "DataVolume",
         "Diagnostics",
         "DupreError",
         "EvaluationError",
+        "InformationGain",
         "InputError",
         "Interrupted",
         "ModelUtility",
@@ -150,7 +180,9 @@ def test_the_public_names_are_these():
         "Valuation",
         "Valuer",
         "banzhaf",
+        "baselines",
         "beta_shapley",
+        "estimators",
         "evaluated",
         "from_game",
         "from_table",

@@ -9,7 +9,7 @@ from scipy.stats import t as student
 import dupre
 from dupre.coalitions import all_coalitions
 from dupre.estimators import exact
-from dupre.sampling import draw_chances, sampled_values
+from dupre.sampling import draw_chances, guess_by_size, sampled_values
 
 SEMIVALUES = [dupre.shapley, dupre.banzhaf, dupre.beta_shapley(4, 1)]
 
@@ -30,10 +30,11 @@ class Game:
 
     def estimate(self, draws, utilities=None):
         """Mean and covariance."""
+        utilities = self.utilities if utilities is None else utilities
         found = sampled_values(
             self.W,
-            self.utilities if utilities is None else utilities,
-            self.sizes,
+            utilities,
+            guess_by_size(self.sizes, utilities, self.certain)[None],
             certain=self.certain,
             draws=np.asarray(draws),
             chances=self.chances,

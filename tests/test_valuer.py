@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
-from dupre import EvaluationError, InputError, Interrupted, games, valuer
+from dupre import EvaluationError, InputError, Interrupted, games, pool, valuer
 from dupre.coalitions import all_coalitions, from_names, to_names
 from dupre.estimators import exact
 from dupre.noise import variance_of_means
@@ -781,7 +781,8 @@ def test_after_the_predictor_failed_coalitions_are_drawn_at_random():
 def test_the_lightest_coalitions_are_suggested_at_last_though_the_predictor_failed():
     utility, semivalue = white(SIX, 1), dupre.beta_shapley(16, 1)
     ours = dupre.Valuer(SIX, semivalue=semivalue, empty=utility.empty, holdout=6)
-    members = all_coalitions(6)[np.unique(np.append(ours._draws.sequence, ours._heaviest))]
+    pool = ours._pool
+    members = all_coalitions(6)[np.unique(np.append(pool.draws.sequence, pool.heaviest))]
     for names in (to_names(row, SIX.names) for row in members):
         ours.record(names, utility(names))
     assert ours.values().sampled
@@ -1054,11 +1055,6 @@ def test_what_is_no_utility_is_refused():
         dupre.Valuer(FIVE, empty=float("nan"))
 
 
-def test_too_many_owners_are_refused_with_the_limit_and_a_way_out():
-    with pytest.raises(InputError, match=r"17 owners .* at most 16 .* merge"):
-        dupre.Valuer(make_owners(17, rows=2))
-
-
 # Failures of the utility.
 
 
@@ -1119,7 +1115,7 @@ def test_ctrl_c_keeps_everything_evaluated():
 
 def test_ctrl_c_between_evaluations_keeps_everything_evaluated(monkeypatch):
     utility = smooth(FIVE)
-    monkeypatch.setattr(valuer.predictor, "learn", lambda *_, **__: raise_(KeyboardInterrupt))
+    monkeypatch.setattr(pool.predictor, "learn", lambda *_, **__: raise_(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt) as caught:
         dupre.value(FIVE, utility, budget=16)
     assert isinstance(caught.value, Interrupted)

@@ -168,7 +168,18 @@ def test_series_and_frames_are_indexed_by_owner(uncertain):
         assert result.index.tolist() == names
     assert uncertain.probability_greater().columns.tolist() == names
     frame = uncertain.to_frame(0.8)
-    assert " ".join(frame.columns) == "rows value std low high share best worst"
+    assert list(frame.columns) == [
+        "rows",
+        "value",
+        "std",
+        "prediction_std",
+        "sampling_std",
+        "low",
+        "high",
+        "share",
+        "best",
+        "worst",
+    ]
     pd.testing.assert_frame_equal(frame[["low", "high"]], uncertain.interval(0.8))
 
 

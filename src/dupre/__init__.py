@@ -9,9 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dupre import baselines, estimators
     from dupre.diagnostics import Diagnostics, Validation
     from dupre.errors import DupreError, EvaluationError, InputError, Interrupted, StoreError
     from dupre.interchange import from_game, from_table, read_evaluations, to_game
+    from dupre.model_free import DataVolume, InformationGain
     from dupre.owners import Owners
     from dupre.progress import Progress
     from dupre.run import value
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DataVolume",
     "Diagnostics",
     "DupreError",
     "EvaluationError",
+    "InformationGain",
     "InputError",
     "Interrupted",
     "ModelUtility",
@@ -39,7 +43,9 @@ __all__ = [
     "Valuation",
     "Valuer",
     "banzhaf",
+    "baselines",
     "beta_shapley",
+    "estimators",
     "evaluated",
     "from_game",
     "from_table",
@@ -55,9 +61,11 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "DataVolume": "model_free",
     "Diagnostics": "diagnostics",
     "DupreError": "errors",
     "EvaluationError": "errors",
+    "InformationGain": "model_free",
     "InputError": "errors",
     "Interrupted": "errors",
     "ModelUtility": "utility",
@@ -86,7 +94,12 @@ _MODULE_OF = {
 }
 
 
+_MODULES = {"baselines", "estimators"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"dupre.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'dupre' has no attribute {name!r}")
     return getattr(import_module(f"dupre.{_MODULE_OF[name]}"), name)

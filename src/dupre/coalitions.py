@@ -8,12 +8,13 @@ known and no data stand behind it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import comb
+from itertools import combinations
+from math import ceil, comb
 
 import numpy as np
 
 from dupre.errors import InputError
-from dupre.typing import Members
+from dupre.typing import Ints, Members
 
 MAX_OWNERS_ENUMERATED = 20
 """Above this, 2^n rows no longer fit in memory with everything computed from them."""
@@ -89,3 +90,32 @@ def sample_of_size(n: int, size: int, count: int, rng: np.random.Generator) -> M
         draws = rng.random((count - len(chosen), n)).argsort(axis=1) < size
         chosen.update(zip(keys(draws), draws, strict=True))
     return np.array(list(chosen.values()), dtype=bool).reshape(count, n)
+
+
+def every_of_size(n: int, size: int) -> Members:
+    """Every coalition of one size, (C(n, size), n)."""
+    chosen = np.array(list(combinations(range(n), size)), dtype=np.int64)
+    chosen = chosen.reshape(comb(n, size), size)
+    rows = np.zeros((len(chosen), n), dtype=bool)
+    np.put_along_axis(rows, chosen, True, axis=1)
+    return rows
+
+
+def random_of_sizes(
+    n: int, sizes: Ints, rng: np.random.Generator, *, but: Ints | None = None
+) -> Members:
+    """Random coalitions of these sizes, (d, n), each without its owner `but`, (d,), if given."""
+    numbers = rng.random((len(sizes), n))
+    if but is not None:
+        numbers[np.arange(len(sizes)), but] = 2.0
+    return np.asarray(np.argsort(np.argsort(numbers, axis=1), axis=1) < np.asarray(sizes)[:, None])
+
+
+def random_cover(n: int, size: int, rng: np.random.Generator) -> Members:
+    """Random coalitions of one size such that every owner is in one and out of another."""
+    block = min(size, n - size)
+    count = ceil(n / block)
+    around = np.resize(rng.permutation(n), (count, block))  # the last block begins anew
+    rows = np.zeros((count, n), dtype=bool)
+    np.put_along_axis(rows, around, True, axis=1)
+    return rows if block == size else ~rows

@@ -15,9 +15,7 @@ from scipy.linalg import solve_triangular
 from dupre.coalitions import keys, sample_of_size
 from dupre.gp import Posterior
 from dupre.semivalues import Semivalue
-from dupre.typing import Floats, Ints, Members
-
-NOTHING = np.empty(0, dtype=np.int64)
+from dupre.typing import NOTHING, Floats, Ints, Members
 
 
 def first_design(semivalue: Semivalue, n: int, count: int, rng: np.random.Generator) -> Members:

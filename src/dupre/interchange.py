@@ -19,8 +19,8 @@ from dupre.coalitions import shown, to_names
 from dupre.errors import InputError
 from dupre.evaluation import Evaluation
 from dupre.owners import Owners
-from dupre.store import stored_evaluations
-from dupre.typing import Floats, Members
+from dupre.store import canonical, stored_evaluations
+from dupre.typing import Floats, Members, Names
 from dupre.utility import Utility
 
 COLUMNS = (
@@ -36,7 +36,6 @@ COLUMNS = (
     "worker",
 )
 
-Names = tuple[str, ...]
 Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame
 
 
@@ -124,7 +123,7 @@ def as_trainings(
     for members, found in known.items():
         if isinstance(members, str) or not isinstance(members, Iterable):
             raise InputError(f"a coalition is a tuple of owner names, got {members!r}")
-        names = tuple(sorted(map(str, members)))
+        names = canonical(map(str, members))
         if names in trainings:
             raise InputError(f"{shown(names)} has two entries; give repeated trainings as a list")
         several = found if isinstance(found, Iterable) else (found,)
@@ -171,7 +170,7 @@ def _names_in(text: Any) -> Names:
         raise InputError(
             f'a coalition is a JSON list of owner names such as ["A", "B"], got {text!r}'
         )
-    return tuple(sorted(names))
+    return canonical(names)
 
 
 def to_game(utility: Utility, owners: Owners) -> Callable[[Members], Floats]:
@@ -223,7 +222,7 @@ def from_table(table: Known) -> Utility:
     means = {names: float(np.mean(several)) for names, several in as_trainings(table).items()}
 
     def utility(members: Names) -> float:
-        key = tuple(sorted(members))
+        key = canonical(members)
         if key not in means:
             raise InputError(f"the table has no utility of {shown(members)}")
         return means[key]

@@ -16,22 +16,21 @@ from dupre.checks import finite
 from dupre.coalitions import from_names, keys, shown, to_names
 from dupre.errors import InputError
 from dupre.noise import variance_of_means
-from dupre.typing import Floats, Ints, Members
-
-Names = tuple[str, ...]
+from dupre.typing import Floats, Ints, Members, Names
 
 
 class Ledger:
-    """The state of b coalitions.
+    """The state of b coalitions, and of any other that is recorded.
 
     Attributes:
+        members: the coalitions, (b, n).
         utilities: mean of each coalition's trainings, NaN where there is none, (b,).
         trainings: utilities of the trainings, by position.
         failures: why a coalition could not be evaluated, by position.
     """
 
     def __init__(self, members: Members, names: Names):
-        self._members = members
+        self.members = members
         self._owners = names
         self._position = {key: i for i, key in enumerate(keys(members))}
         self.utilities = np.full(len(members), np.nan)
@@ -54,17 +53,23 @@ class Ledger:
         return mask
 
     def positions(self, rows: Members) -> Ints:
-        """Where coalitions, boolean rows (m, n), are, (m,)."""
-        return np.array([self._position[key] for key in keys(rows)], dtype=np.int64)
+        """Where coalitions, boolean rows (m, n), are, (m,); new ones are appended."""
+        wanted = keys(rows)
+        new = {key: row for row, key in enumerate(wanted) if key not in self._position}
+        if new:
+            self._position.update({key: len(self) + i for i, key in enumerate(new)})
+            self.members = np.append(self.members, rows[list(new.values())], axis=0)
+            self.utilities = np.append(self.utilities, np.full(len(new), np.nan))
+        return np.array([self._position[key] for key in wanted], dtype=np.int64)
 
     def at(self, members: Iterable[str]) -> tuple[int, Names]:
         """Position and names, in the order of the owners, of a coalition."""
         row = from_names(members, self._owners)
-        return self._position[keys(row[None])[0]], to_names(row, self._owners)
+        return int(self.positions(row[None])[0]), to_names(row, self._owners)
 
     def names(self, position: int | np.integer[Any]) -> Names:
         """The owners of a coalition."""
-        return to_names(self._members[position], self._owners)
+        return to_names(self.members[position], self._owners)
 
     def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
         """Take in the utility of a coalition, or those of its repeated trainings.

@@ -23,12 +23,13 @@ from dupre.evaluation import Evaluation, Task
 from dupre.progress import Display, Progress
 from dupre.stopping import Rule, State
 from dupre.store import Store, canonical
+from dupre.typing import Names
 from dupre.valuer import Valuer
 from dupre.values import Valuation, half_widths
 from dupre.workers import Workers
 
-WATCHED_UP_TO = 12
-"""Owners up to which intervals are computed after every batch, not only when a rule asks."""
+WATCHED_UP_TO = 4_096
+"""Counting coalitions up to which intervals are computed after every batch, not only for rules."""
 
 FORECAST = 10
 """Further evaluations that a result looks ahead."""
@@ -36,7 +37,6 @@ FORECAST = 10
 POLL_SECONDS = 0.2
 """How often to look whether another process has finished what it claimed."""
 
-Members = tuple[str, ...]
 OnError = Literal["raise", "skip"]
 
 
@@ -75,7 +75,7 @@ class Loop:
         self.found = 0
         self.unsaved: list[Evaluation] = []
         self.failed: Evaluation | None = None
-        self.taken: set[Members] = set()
+        self.taken: set[Names] = set()
         self.latest: tuple[int, Valuation] | None = None
 
     def run(self) -> Valuation:
@@ -112,13 +112,13 @@ class Loop:
             error.add_note(self._kept())
             raise
 
-    def _unfinished(self, batch: Iterable[Members]) -> list[Members]:
+    def _unfinished(self, batch: Iterable[Names]) -> list[Names]:
         """What is left to do of a batch, as far as the budget goes."""
         self._take_in(self.store.coalitions())
         left = [members for members in batch if not self._done(members)]
         return left[: max(0, self.budget - self.valuer.evaluated)]
 
-    def _suggested(self) -> list[Members]:
+    def _suggested(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between."""
         left = self.budget - self.valuer.evaluated
         no_choice = self.stop is None and left >= self.valuer.left
@@ -135,7 +135,7 @@ class Loop:
             return f"the budget of {self.budget} evaluations is spent"
         return "" if self.valuer.left else "nothing is left to evaluate"
 
-    def _evaluate(self, batch: list[Members]) -> None:
+    def _evaluate(self, batch: list[Names]) -> None:
         """Evaluate what no other process is evaluating, wait for what others are."""
         waiting = [task for members in batch for task in self._tasks(members)]
         while waiting:
@@ -156,7 +156,7 @@ class Loop:
         if failures and len(failures) == self.valuer.evaluated:
             raise self._evaluation_error(self._failures(next(iter(failures)))[0])
 
-    def _tasks(self, members: Members) -> list[Task]:
+    def _tasks(self, members: Names) -> list[Task]:
         """The trainings of a coalition still to be done."""
         tried = self.store.failures(members)
         every = range(self.repeats)
@@ -207,10 +207,10 @@ class Loop:
         given_up = self.on_error == "skip" and task.members and self._failures(task.members)
         return bool(given_up) or task.repeat in self.store.utilities(task.members)
 
-    def _done(self, members: Members) -> bool:
+    def _done(self, members: Names) -> bool:
         return all(self._answered(Task(members, repeat)) for repeat in range(self.repeats))
 
-    def _take_in(self, coalitions: Iterable[Members]) -> None:
+    def _take_in(self, coalitions: Iterable[Names]) -> None:
         """Record those coalitions that are done, whoever did it."""
         for members in map(canonical, coalitions):
             if not members or members in self.taken or not self._done(members):
@@ -221,12 +221,12 @@ class Loop:
                 self.valuer.record(members, self._utilities(members))
             self.taken.add(members)
 
-    def _utilities(self, members: Members) -> list[float]:
+    def _utilities(self, members: Names) -> list[float]:
         """Utilities of a coalition whose trainings are all done."""
         found = self.store.utilities(members)
         return [cast("float", found[repeat].utility) for repeat in range(self.repeats)]
 
-    def _failures(self, members: Members) -> list[Evaluation]:
+    def _failures(self, members: Names) -> list[Evaluation]:
         """Failed trainings of a coalition among those that count."""
         failed = self.store.failures(members)
         return [failed[repeat] for repeat in sorted(failed) if repeat < self.repeats]
@@ -242,7 +242,7 @@ class Loop:
     def _look(self) -> None:
         """After a batch: note how much is known."""
         found = {}
-        if self.valuer.owners.n <= WATCHED_UP_TO and (valuation := self._valuation()) is not None:
+        if self.valuer.counting <= WATCHED_UP_TO and (valuation := self._valuation()) is not None:
             found["widest"] = float(half_widths(valuation.covariance).max())
         if self.valuer.designed and (v := self.valuer.validation()) is not None:
             found |= {"error": v.error, "constant": v.constant, "coverage": v.coverage}
@@ -273,7 +273,7 @@ class Loop:
     def _result(self, reason: str) -> Valuation:
         evaluations = self.store.evaluations()
         rounds = [{"evaluated": n, **f} for n, f in self.store.rounds(self.key).items()]
-        few = self.valuer.left and self.valuer.owners.n <= WATCHED_UP_TO
+        few = self.valuer.left and self.valuer.counting <= WATCHED_UP_TO
         return replace(
             self._valuation() or self.valuer.values(),
             warnings=_by_message(
@@ -313,9 +313,9 @@ class Loop:
         return f"{done} {str(self.store.path)!r}: make the same call again to go on"
 
 
-def _by_message(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Members, ...]]:
+def _by_message(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Names, ...]]:
     """Which coalitions raised which warning, the most frequent first."""
-    found: dict[str, dict[Members, None]] = defaultdict(dict)
+    found: dict[str, dict[Names, None]] = defaultdict(dict)
     for evaluation in evaluations:
         for message in evaluation.warnings:
             found[message][evaluation.task.members] = None

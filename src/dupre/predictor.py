@@ -18,7 +18,7 @@ import numpy as np
 
 from dupre.gp import GaussianProcess, fit, relative_theta
 from dupre.kernels import Features, Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
-from dupre.typing import Floats, Ints
+from dupre.typing import NOTHING, Floats, Ints
 from dupre.warp import Warp, curved, robust_scale, straight
 
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -143,7 +143,7 @@ def _suspects(gp: GaussianProcess, utilities: Floats) -> Ints:
     behind its own standard deviation.
     """
     if robust_scale(utilities) == 0:
-        return np.empty(0, dtype=np.int64)
+        return NOTHING
     score = np.abs(gp.leave_one_out_score())
     far = np.flatnonzero(score > STRAY_SCORE * 1.4826 * np.median(score))
     worst_first = far[np.argsort(-score[far], kind="stable")]

@@ -13,6 +13,7 @@ from dupre import fingerprint, interchange
 from dupre.checks import finite, positive, whole
 from dupre.coalitions import shown
 from dupre.errors import InputError
+from dupre.estimators import Estimator
 from dupre.evaluation import Evaluation, Task
 from dupre.loop import Loop, OnError
 from dupre.owners import Owners
@@ -21,15 +22,14 @@ from dupre.progress import Progress, display
 from dupre.semivalues import Semivalue, shapley
 from dupre.stopping import Rule
 from dupre.store import Store, contents_of
+from dupre.typing import Names
 from dupre.utility import ModelUtility, Utility
-from dupre.valuer import Focus, Valuer, checked_owners
+from dupre.valuer import LEAST_CORRECTION, Choose, Focus, Valuer, checked_owners
 from dupre.values import Valuation
 from dupre.workers import hire
 
 if TYPE_CHECKING:
     from distributed import Client
-
-Members = tuple[str, ...]
 
 
 def value(
@@ -52,6 +52,10 @@ def value(
     on_error: OnError = "raise",
     repeats: int = 1,
     holdout: int = 0,
+    estimator: Estimator | None = None,
+    samples: int | None = None,
+    choose: Choose = "active",
+    corrected: bool = False,
     progress: bool | Callable[[Progress], object] = True,
     seed: int = 0,
 ) -> Valuation:
@@ -88,6 +92,15 @@ def value(
             is the noise of trainings.
         holdout: coalitions to evaluate but never show to the predictor, so that it is checked on
             them after every batch; if it fails, the values do not rely on it.
+        estimator: which coalitions enter the values: a function of `dupre.estimators`, such as
+            permutation. By default all of them for up to 16 owners, `regression` on a sample for
+            more; the error this adds is part of the intervals.
+        samples: how many coalitions the estimator draws; 4,096 by default.
+        choose: "active" to evaluate those of most use, "drawn" to evaluate the coalitions of the
+            estimator in the order in which it drew them, up to the budget, and predict the rest.
+        corrected: add an unbiased estimate of what the predictor's values are wrong by: right in
+            the end even where the predictor never is, but wider until then. After the first
+            design coalitions are drawn at random.
         progress: True for a bar in a terminal and lines elsewhere, False for nothing, or a
             callable that is given a dupre.Progress.
         seed: of everything random in dupre; the trainings have their own in ModelUtility.
@@ -103,8 +116,18 @@ def value(
     # With few evaluations, half of them are better spent where the first half points.
     first = min(2 * owners.n + 1, max(2, limit // 2))
     valuer = Valuer(
-        owners, semivalue=semivalue, focus=focus, first=first, holdout=holdout, seed=seed
+        owners,
+        semivalue=semivalue,
+        focus=focus,
+        first=first,
+        holdout=holdout,
+        estimator=estimator,
+        samples=samples,
+        choose=choose,
+        corrected=corrected,
+        seed=seed,
     )
+    _check_correction(valuer, limit)
     if on_error not in ("raise", "skip"):
         raise InputError(f"on_error must be 'raise' or 'skip', got {on_error!r}")
     if store is not None and not isinstance(store, (str, Path)):
@@ -175,6 +198,16 @@ def _checked_limits(owners: Owners, budget: int | None, stop: Rule | None, holdo
     return limit
 
 
+def _check_correction(valuer: Valuer, limit: int) -> None:
+    """A correction needs random coalitions, unless all are evaluated anyway."""
+    least = valuer.first + LEAST_CORRECTION
+    if valuer.corrected and limit < min(least, valuer.left):
+        raise InputError(
+            f"corrected=True needs {LEAST_CORRECTION} random coalitions after the first "
+            f"{valuer.first}: a budget of at least {least}, got {limit}"
+        )
+
+
 def _checked_jobs(n_jobs: int, client: Client | None) -> int:
     if n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, int):
         raise InputError(f"n_jobs must be a number of processes, or -1 for all, got {n_jobs!r}")
@@ -204,21 +237,22 @@ def _identity(
     digests = {name: part.digest for name, part in setting.items()}
     weights = valuer.semivalue.log_weights(owners.n)
     decides = [digests, contents, weights, valuer.first, valuer.holdout, valuer.seed, *more]
+    decides += [valuer.estimator, valuer.samples, valuer.choose, valuer.corrected]
     return setting, contents, fingerprint.digest(decides)
 
 
-def _validity(owners: Owners) -> Callable[[Members, str], bool]:
+def _validity(owners: Owners) -> Callable[[Names, str], bool]:
     """Whether an evaluation that says of which contents it is, is of these owners' rows."""
     marks = cache(lambda: fingerprint.of_owners(owners))
 
-    def valid(members: Members, contents: str) -> bool:
+    def valid(members: Names, contents: str) -> bool:
         known = all(name in owners.names for name in members)
         return known and contents_of(members, marks()) == contents
 
     return valid
 
 
-def _keep_known(store: Store, known: dict[Members, tuple[float, ...]]) -> None:
+def _keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
     """Put what is known into the store, unless the store knows otherwise."""
     new = []
     for members, utilities in known.items():

@@ -1,17 +1,20 @@
 """Values from coalitions drawn at random, whatever any predictor makes of them.
 
 Unbiased and with an error that is measured, not modelled: what is left when the predictor fails on
-coalitions held out. With few draws the intervals are wide, and rightly so.
+coalitions held out, and what corrects it on request. With few draws the intervals are wide, and
+rightly so.
 
 A value is a sum over coalitions, W @ u. Some coalitions are certain to be evaluated and enter as
 they are; of all others, m are drawn with replacement, C with probability q_C:
 
-    W_certain u_certain + W_others c + mean over draws of W_C (u_C - c_C) / q_C
+    W_certain u_certain + W_others g + mean over draws of W_C (u_C - g_C) / q_C
 
-c is a plain guess from the size of a coalition (a control variate): it takes most of the spread
-out of the draws and cannot bias them, because it is made from the certain coalitions alone.
+g is a guess of all utilities (a control variate): it takes most of the spread out of the draws, and
+cannot bias them as long as it does not depend on the utility it is compared with. A plain guess is
+made from the certain coalitions alone; the predictor's is cross-fitted, draw r of m compared with a
+guess that has not seen draws r, r + f, r + 2f, ... (Chernozhukov et al. 2018).
 
-Notation: n owners, b coalitions, m draws.
+Notation: n owners, b coalitions, m draws, f folds.
 """
 
 from __future__ import annotations
@@ -22,9 +25,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from dupre.errors import InputError
-from dupre.typing import Floats, Ints, Members
-
-NONE = np.empty(0, dtype=np.int64)
+from dupre.typing import NOTHING, Floats, Ints, Members
 
 LEAST_DRAWS = 4
 """Below this the spread of the draws says next to nothing about their error."""
@@ -44,18 +45,15 @@ class Draws:
 
     def __init__(self, W: Floats, certain: Ints, holdout: int, rng: np.random.Generator):
         self.chances = draw_chances(W, certain)
-        self.sequence = self.held = NONE
-        if not holdout:
-            return
         rest = np.count_nonzero(self.chances)
-        if not LEAST_DRAWS <= holdout <= rest // 2:
+        if holdout and not LEAST_DRAWS <= holdout <= rest // 2:
             raise InputError(
                 f"holdout must be 0 or a number from {LEAST_DRAWS} to {rest // 2}, half of the "
                 f"{rest} coalitions outside the first design; got {holdout}"
             )
         count = 1_024 + 8 * len(self.chances)
-        self.sequence = rng.choice(len(self.chances), count, p=self.chances)
-        self.held = _distinct(self.sequence)[:holdout]
+        self.sequence = rng.choice(len(self.chances), count, p=self.chances) if rest else NOTHING
+        self.held = distinct_draws(self.sequence)[:holdout]
 
     def evaluated(self, recorded: Members, failed: Members) -> Ints:
         """Draws of which all before are evaluated too; failed ones left out."""
@@ -65,11 +63,11 @@ class Draws:
 
     def following(self, still_open: Ints) -> Ints:
         """Open coalitions in the order of the sequence, then those it does not reach."""
-        order = _distinct(np.concatenate([self.sequence, still_open]))
+        order = distinct_draws(np.concatenate([self.sequence, still_open]))
         return np.asarray(order[np.isin(order, still_open)])
 
 
-def _distinct(draws: Ints) -> Ints:
+def distinct_draws(draws: Ints) -> Ints:
     """The draws without repetitions, in their order."""
     _, first = np.unique(draws, return_index=True)
     return np.asarray(draws[np.sort(first)])
@@ -91,7 +89,7 @@ class Sampled:
         mean: of W @ utilities, (n,).
         covariance: of the mean of the draws, (n, n), enlarged as Student's t is wider than the
             normal; what the guess may be wrong by for failed coalitions included.
-        guess: utility of every coalition by its size alone, (b,).
+        guess: utility of every coalition, (b,).
         draws: how many there were.
     """
 
@@ -104,19 +102,20 @@ class Sampled:
 def sampled_values(
     W: Floats,
     utilities: Floats,
-    sizes: Ints,
+    guesses: Floats,
     *,
     certain: Ints,
     draws: Ints,
     chances: Floats,
-    failed: Ints = NONE,
+    failed: Ints = NOTHING,
 ) -> Sampled:
     """Values W @ utilities from coalitions that are certain and others drawn at random.
 
     Args:
         W: weights, (n, b).
         utilities: (b,); read at certain and drawn coalitions only.
-        sizes: members of each coalition, (b,).
+        guesses: of all utilities, (f, b); that of draw r is guesses[r % f], which must not depend
+            on the utility drawn.
         certain: indices of coalitions that are evaluated in any case.
         draws: indices of coalitions drawn, (m,), repetitions included.
         chances: probability with which each was drawn, (b,).
@@ -127,17 +126,18 @@ def sampled_values(
     chances = chances.copy()
     chances[failed] = 0.0
     chances /= chances.sum()
-    guess = _guess_by_size(sizes, utilities, certain)
-    others = ~np.isin(np.arange(len(sizes)), certain)
-    terms = W[:, draws] * ((utilities[draws] - guess[draws]) / chances[draws])
-    mean = W[:, certain] @ utilities[certain] + W[:, others] @ guess[others] + terms.mean(axis=1)
+    fold = np.arange(m) % len(guesses)
+    others = ~np.isin(np.arange(len(utilities)), certain)
+    guessed = W[:, certain] @ utilities[certain] + guesses[:, others] @ W[:, others].T
+    errors = utilities[draws] - guesses[fold, draws]
+    terms = guessed[fold].T + W[:, draws] * (errors / chances[draws])
     wider = student.ppf(0.975, m - 1) / student.ppf(0.975, np.inf)
-    wrong = float(np.mean((utilities[draws] - guess[draws]) ** 2))
-    covariance = np.cov(terms) / m * wider**2 + wrong * W[:, failed] @ W[:, failed].T
-    return Sampled(mean, covariance, guess, m)
+    wrong = float(np.mean(errors**2)) * W[:, failed] @ W[:, failed].T
+    covariance = np.cov(terms) / m * wider**2 + wrong
+    return Sampled(terms.mean(axis=1), covariance, guesses.mean(axis=0), m)
 
 
-def _guess_by_size(sizes: Ints, utilities: Floats, certain: Ints) -> Floats:
+def guess_by_size(sizes: Ints, utilities: Floats, certain: Ints) -> Floats:
     """Mean utility of the certain coalitions of each size, straight lines in between, (b,)."""
     known = np.unique(sizes[certain])
     means = [utilities[certain][sizes[certain] == size].mean() for size in known]

@@ -50,6 +50,11 @@ class Semivalue:
             )
         return logs
 
+    def chances(self, n: int) -> Floats:
+        """p_c = omega_c C(n - 1, c): how likely an owner joins c others, (n,); they sum to 1."""
+        sizes = np.arange(n, dtype=np.float64)
+        return np.asarray(np.exp(self.log_weights(n) + log_binomial(n - 1, sizes)))
+
     def __repr__(self) -> str:
         return f"<semivalue {self.name}>"
 

@@ -14,7 +14,7 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -304,7 +304,7 @@ def contents_of(names: tuple[str, ...], owners: Contents) -> str:
     return hashlib.sha256(marks.encode()).hexdigest()[:32]
 
 
-def canonical(members: Sequence[str]) -> tuple[str, ...]:
+def canonical(members: Iterable[str]) -> tuple[str, ...]:
     """A coalition in the order in which it is kept."""
     return tuple(sorted(members))
 

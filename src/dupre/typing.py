@@ -12,4 +12,10 @@ Ints: TypeAlias = NDArray[np.int64]
 Members: TypeAlias = NDArray[np.bool_]
 """Coalitions as boolean rows, (m, n): entry [c, i] says whether owner i is in coalition c."""
 
+Names: TypeAlias = tuple[str, ...]
+"""A coalition by the names of its owners."""
+
+NOTHING: Ints = np.empty(0, dtype=np.int64)
+"""No index at all."""
+
 Task: TypeAlias = Literal["classification", "regression"]

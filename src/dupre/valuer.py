@@ -2,42 +2,45 @@
 
 `Valuer` is for trainings done anywhere; `dupre.value` (module `run`) runs them itself.
 
-Notation: b coalitions in all, W (n, b) their weights; what is known of each is in the `ledger`.
+Notation: b coalitions that count, W (n, b) their weights; what is known of them is in the `pool`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal, cast
 
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from dupre import design, estimators, predictor
+from dupre import design, estimators
 from dupre.checks import finite, whole
-from dupre.diagnostics import Validation, diagnose, validate, widening
+from dupre.diagnostics import Validation, diagnose, widening
 from dupre.errors import InputError
-from dupre.gp import Posterior
-from dupre.kernels import Features
-from dupre.ledger import Ledger
+from dupre.estimators import Estimator
 from dupre.owners import Owners
-from dupre.predictor import Predictor
-from dupre.sampling import LEAST_DRAWS, Draws, Sampled, sampled_values
+from dupre.pool import FOLDS, Pool
+from dupre.sampling import LEAST_DRAWS, Sampled
 from dupre.semivalues import Semivalue, shapley
-from dupre.sketch import SketchCache
-from dupre.typing import Floats, Ints, Members
-from dupre.values import Valuation, half_widths
+from dupre.typing import Floats, Ints, Names
+from dupre.values import Valuation, bounded_sum, half_widths
+from dupre.weights import Weights
 
-MAX_OWNERS = 16
-"""Owners up to which all coalitions are enumerated and predicted."""
+ENUMERATED_UP_TO = 16
+"""Owners up to which all coalitions enter the values, unless an estimator is asked for."""
+
+SAMPLES = 4_096
+"""Coalitions drawn where not all enter the values, unless another number is asked for."""
 
 MAX_CANDIDATES = 2_048
 """Coalitions among which an active batch is chosen; a weighted sample above that."""
 
-P_CHOSEN_UP_TO = 255
-"""Coalitions up to which the order p of the distance is chosen too."""
+LEAST_CORRECTION = LEAST_DRAWS * FOLDS
+"""Random draws without which the predictor's values are not corrected."""
 
 Focus = str | tuple[str, str] | None
+Choose = Literal["active", "drawn"]
 
 
 class Valuer:
@@ -46,7 +49,7 @@ class Valuer:
     Suggestions and values depend on what has been recorded and on `seed`, on nothing else.
 
     Args:
-        owners: at least 2, at most 16.
+        owners: at least 2.
         semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out or a Semivalue of your own.
         empty: utility of no data, u(empty). It enters every value and is never predicted.
         focus: whom active batches serve: None for all owners, a name for one owner, a pair of
@@ -56,7 +59,15 @@ class Valuer:
         holdout: coalitions drawn at random whose utilities the predictor is never shown, so that
             it can be checked on them; 0 for none, otherwise at least 4. They follow the first
             design and count in the values.
-        seed: of directions, first design, held-out coalitions and starts of the fit.
+        estimator: which coalitions enter the values: a function of module `dupre.estimators`. By
+            default all of them for up to 16 owners, `regression` on a sample for more.
+        samples: how many coalitions the estimator draws; 4,096 by default.
+        choose: "active" to evaluate those of most use, "drawn" to evaluate the coalitions of the
+            estimator in the order in which it drew them (DUPRE App. "Complementing").
+        corrected: add to the predictor's values an unbiased estimate of what they are wrong by,
+            from coalitions drawn at random and predicted without being shown. After the first
+            design all are drawn at random then.
+        seed: of directions, first design, everything drawn, and starts of the fit.
     """
 
     def __init__(
@@ -68,65 +79,95 @@ class Valuer:
         focus: Focus = None,
         first: int | None = None,
         holdout: int = 0,
+        estimator: Estimator | None = None,
+        samples: int | None = None,
+        choose: Choose = "active",
+        corrected: bool = False,
         seed: int = 0,
     ):
         self.owners = checked_owners(owners)
         self.semivalue = _checked_semivalue(semivalue)
-        self.empty = finite(empty, "the utility of the empty coalition")
         self.seed = whole(seed, "seed", least=0)
         self.first = 2 * owners.n + 1 if first is None else whole(first, "first", least=1)
         self.holdout = whole(holdout, "holdout", least=0)
-        self._weights = estimators.exact(semivalue, owners.n)
-        self._counts = self._weights.W.any(axis=0)
-        self._functionals = _focused(self._weights.W, owners.names, focus)
-        self._universe = Features(
-            self._weights.members, owners.rows, SketchCache(owners, seed=seed)
+        self.estimator, self.samples = _checked_estimator(estimator, samples, owners.n)
+        self.choose = _checked_choice(choose, self.estimator, corrected)
+        self.corrected = corrected
+        if corrected and holdout:
+            raise InputError(
+                "corrected=True checks the predictor on every random draw; leave out holdout="
+            )
+        self._pool = Pool(
+            owners,
+            semivalue,
+            self._weights(),
+            first=self.first,
+            drawn=choose == "drawn",
+            holdout=self.holdout,
+            seed=self.seed,
         )
-        self._ledger = Ledger(self._weights.members, owners.names)
-        self._memory: tuple[bytes, Predictor] | None = None
-        rows = design.first_design(semivalue, owners.n, self.first, self._rng(1))
-        self._heaviest = self._ledger.positions(rows)
-        rows = design.first_design(semivalue, owners.n, 2 * owners.n + 1, self._rng(1))
-        self._most_important = self._ledger.positions(rows)
-        self._draws = Draws(self._weights.W, self._heaviest, self.holdout, self._rng(4))
+        self._functionals = _focused(self._pool.weights.W, owners.names, focus)
+        self.empty = empty
+
+    def _weights(self) -> Weights:
+        n = self.owners.n
+        if self.estimator is None:
+            return estimators.exact(self.semivalue, n)
+        return self.estimator(
+            self.semivalue, n, self.samples, np.random.default_rng([self.seed, 6])
+        )
 
     @property
-    def evaluations(self) -> dict[tuple[str, ...], float]:
+    def empty(self) -> float:
+        """Utility of no data."""
+        return self._pool.empty
+
+    @empty.setter
+    def empty(self, utility: float) -> None:
+        self._pool.empty = finite(utility, "the utility of the empty coalition")
+
+    @property
+    def evaluations(self) -> dict[Names, float]:
         """Every recorded coalition and its utility, the mean of its trainings."""
-        ledger = self._ledger
+        ledger = self._pool.ledger
         return {ledger.names(i): float(ledger.utilities[i]) for i in sorted(ledger.trainings)}
 
     @property
-    def trainings(self) -> dict[tuple[str, ...], tuple[float, ...]]:
+    def trainings(self) -> dict[Names, tuple[float, ...]]:
         """Every recorded coalition and the utilities of its trainings."""
-        ledger = self._ledger
+        ledger = self._pool.ledger
         return {ledger.names(i): ledger.trainings[i] for i in sorted(ledger.trainings)}
 
     @property
-    def failures(self) -> dict[tuple[str, ...], str]:
+    def failures(self) -> dict[Names, str]:
         """Every coalition that could not be evaluated, and why."""
-        ledger = self._ledger
+        ledger = self._pool.ledger
         return {ledger.names(i): ledger.failures[i] for i in sorted(ledger.failures)}
 
     @property
     def evaluated(self) -> int:
         """Coalitions paid for: recorded or failed."""
-        return len(self._ledger.trainings) + len(self._ledger.failures)
+        return len(self._pool.ledger.trainings) + len(self._pool.ledger.failures)
 
     @property
     def left(self) -> int:
         """Coalitions that have a weight and may still be evaluated."""
-        return len(self._open)
+        return len(self._pool.open)
 
     @property
     def first_left(self) -> int:
         """How many of them are to be evaluated before any is predicted."""
-        return int(np.isin(self._first_design(), self._open).sum())
+        return int(np.isin(self._pool.first, self._pool.open).sum())
 
     @property
     def designed(self) -> bool:
         """Whether the first design has been tried, and there is something to predict from."""
-        return not self.first_left and bool(self._shown.any())
+        return not self.first_left and bool(self._pool.shown.size)
+
+    @property
+    def counting(self) -> int:
+        """Coalitions that enter the values."""
+        return self._pool.b
 
     def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
         """Take in the utility of a coalition, given by owner names in any order.
@@ -138,7 +179,7 @@ class Valuer:
             InputError: an unknown owner, the empty coalition, a number that is not finite, or
                 utilities that contradict those recorded before.
         """
-        self._ledger.record(members, utility)
+        self._pool.ledger.record(members, utility)
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
         """Take in that a coalition cannot be evaluated: it is predicted, and not asked for again.
@@ -146,11 +187,9 @@ class Valuer:
         Raises:
             InputError: an unknown owner, the empty coalition, or one that has a utility.
         """
-        self._ledger.record_failure(members, reason)
+        self._pool.ledger.record_failure(members, reason)
 
-    def suggest(
-        self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()
-    ) -> list[tuple[str, ...]]:
+    def suggest(self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()) -> list[Names]:
         """Up to k coalitions whose utilities to find next; none when nothing is left to gain.
 
         First the heaviest coalitions of the semivalue and those held out (fewer than k where they
@@ -163,16 +202,17 @@ class Valuer:
                 what they will tell is taken into account.
         """
         k = whole(k, "the number of coalitions to suggest", least=1)
-        under_way = np.array([self._ledger.at(members)[0] for members in pending], dtype=np.int64)
-        still_open = np.setdiff1d(self._open, under_way)
+        ledger = self._pool.ledger
+        under_way = np.array([ledger.at(members)[0] for members in pending], dtype=np.int64)
+        still_open = np.setdiff1d(self._pool.open, under_way)
         picks = still_open
         if k < len(still_open):
-            first = self._first_design()
+            first = self._pool.first
             picks = first[np.isin(first, still_open)][:k]
         if not picks.size and still_open.size:
             with _one_blas_thread():
-                picks = self._active(k, still_open, np.intersect1d(under_way, self._open))
-        return [self._ledger.names(i) for i in picks]
+                picks = self._next(k, still_open, np.intersect1d(under_way, self._pool.open))
+        return [ledger.names(i) for i in picks]
 
     def forecast(self, k: int) -> pd.DataFrame:
         """How wide the intervals are expected to be after up to k more evaluations.
@@ -184,9 +224,10 @@ class Valuer:
         k = whole(k, "the number of further evaluations", least=1)
         now = self.values()
         covariances = [now.covariance]
-        if self._open.size:
+        if self._pool.open.size:
             with _one_blas_thread():
-                covariances.extend(self._expected_covariances(k, now.noise))
+                expected = self._expected_covariances(k, now.noise)
+            covariances += [bounded_sum(covariance, now.sampling) for covariance in expected]
         widths = np.array([half_widths(covariance) for covariance in covariances])
         frame = pd.DataFrame(widths, columns=list(self.owners.names))
         frame.insert(0, "widest", widths.max(axis=1))
@@ -195,199 +236,144 @@ class Valuer:
 
     def validation(self) -> Validation | None:
         """The predictor measured on the coalitions held out; None until all are evaluated."""
-        held = self._draws.held
-        found = held[self._ledger.recorded[held]]
-        if len(found) < LEAST_DRAWS or not np.all(
-            self._ledger.recorded[held] | self._ledger.failed[held]
-        ):
-            return None
-        measured = self._measured()
         with _one_blas_thread():
-            return validate(
-                self._learned(),
-                self._universe[found],
-                self._ledger.utilities[found],
-                measured[found],
-            )
+            return self._pool.validation()
 
     def values(self) -> Valuation:
         """What the utilities recorded so far say about every owner's value."""
-        if not self._shown.any():
+        if not self._pool.shown.size:
             raise InputError("no utility to learn from has been recorded; evaluate suggest()")
         with _one_blas_thread():
             return self._valuation()
 
     def _valuation(self) -> Valuation:
-        W, recorded = self._weights.W, self._ledger.recorded
-        of_nothing = self._weights.empty * self.empty
-        noise = (W[:, recorded] * self._measured()[recorded]) @ W[:, recorded].T
-        validation = self.validation()
-        diagnostics = diagnose(self._learned()) if self._unknown.size else None
-        sampled = None
-        if diagnostics is None:
-            mean, covariance = W[:, recorded] @ self._ledger.utilities[recorded], noise
-        elif validation is not None and validation.failed:
-            sampled = self._sampled()
-            certain = np.isin(np.arange(len(recorded)), self._heaviest) & recorded
-            noise = (W[:, certain] * self._measured()[certain]) @ W[:, certain].T
-            mean, covariance = sampled.mean, sampled.covariance + noise
-        else:
-            posterior = self._posterior(W)
-            mean = W[:, recorded] @ self._ledger.utilities[recorded] + posterior.W @ posterior.mean
+        pool, W = self._pool, self._pool.weights.W
+        recorded, measured = pool.recorded, pool.measured()[: pool.b]
+        noise = (W[:, recorded] * measured[recorded]) @ W[:, recorded].T
+        validation = pool.validation()
+        diagnostics = diagnose(pool.learned()) if pool.unknown.size else None
+        utilities = pool.utilities.copy()
+        random = self._from_random(validation) if diagnostics is not None else None
+        if random is not None:
+            utilities[~recorded] = random.guess[~recorded]
+            certain = np.isin(np.arange(pool.b), pool.heaviest) & recorded
+            noise = (W[:, certain] * measured[certain]) @ W[:, certain].T
+            mean, covariance = random.mean, random.covariance + noise
+        elif diagnostics is not None:
+            posterior = pool.posterior(W)
+            utilities[pool.unknown] = posterior.mean
+            mean = W[:, recorded] @ pool.utilities[recorded] + posterior.W @ posterior.mean
             own = posterior.functional_covariance()
             covariance = noise + self._widened(own, posterior.W, diagnostics.widening)
+        else:
+            mean, covariance = W[:, recorded] @ pool.utilities[recorded], noise
+        sampling = self._sampling(utilities)
         return Valuation(
             owners=self.owners.names,
             rows=self.owners.rows,
             semivalue=self.semivalue.name,
-            mean=mean + of_nothing,
-            covariance=covariance,
+            mean=mean + pool.weights.empty * self.empty,
+            covariance=bounded_sum(covariance, sampling),
             noise=noise,
-            grand=self._grand(sampled),
-            grand_predicted=not self._ledger.recorded[-1],
-            first_left=int((~self._ledger.recorded[self._most_important]).sum()),
+            sampling=sampling,
+            grand=self._grand(random),
+            grand_predicted=not pool.ledger.recorded[pool.everyone],
+            first_left=int((~recorded[pool.most_important]).sum()),
             empty=self.empty,
             evaluated=self.evaluated,
+            counting=pool.b,
             failures=self.failures,
             diagnostics=diagnostics,
             validation=validation,
-            sampled=sampled is not None,
+            sampled=random is not None and not self.corrected,
+            corrected=random is not None and self.corrected,
         )
+
+    def _from_random(self, validation: Validation | None) -> Sampled | None:
+        """The values from random draws, if they are asked for or the predictor has failed."""
+        if self.corrected:
+            return self._pool.corrected() if len(self._pool.drawn) >= LEAST_CORRECTION else None
+        return self._pool.sampled() if _failed(validation) else None
+
+    def _sampling(self, utilities: Floats) -> Floats | None:
+        """Covariance due to the choice of coalitions; utilities without a weight do not matter."""
+        if self.estimator is None:
+            return None
+        known = np.where(np.isnan(utilities), np.nanmean(utilities), utilities)
+        return self._pool.weights.sampling_covariance(known, self.empty)
 
     def _widened(self, covariance: Floats, W: Floats, wider: float) -> Floats:
         """Covariance of predicted values as it is reported: over-sureness and strays included."""
-        return np.asarray(covariance * wider**2 + self._learned().stray_variance * W @ W.T)
+        return np.asarray(covariance * wider**2 + self._pool.learned().stray_variance * W @ W.T)
 
-    def _grand(self, sampled: Sampled | None) -> float:
+    def _grand(self, random: Sampled | None) -> float:
         """Utility of all owners, predicted or guessed if it is not recorded."""
-        if self._ledger.recorded[-1]:
-            return float(self._ledger.utilities[-1])
-        if sampled is not None:
-            return float(sampled.guess[-1])
-        alone = self._universe[-1:]
-        return float(self._learned().gp.posterior(alone, np.zeros((0, 1))).mean[0])
+        pool = self._pool
+        if pool.ledger.recorded[pool.everyone]:
+            return float(pool.ledger.utilities[pool.everyone])
+        if random is not None and pool.everyone < pool.b:
+            return float(random.guess[pool.everyone])
+        alone = pool.ledger.members[[pool.everyone]]
+        return float(pool.predicted(pool.learned(), alone)[0])
 
-    @property
-    def _shown(self) -> Members:
-        """Recorded coalitions that the predictor learns from."""
-        return self._ledger.recorded & ~np.isin(np.arange(len(self._ledger)), self._draws.held)
-
-    @property
-    def _unknown(self) -> Ints:
-        """Coalitions that have a weight and no utility: their utilities are predicted."""
-        return np.flatnonzero(~self._ledger.recorded & self._counts)
-
-    @property
-    def _open(self) -> Ints:
-        """Unknown coalitions that may still be evaluated."""
-        return np.flatnonzero(~self._ledger.recorded & ~self._ledger.failed & self._counts)
-
-    def _rng(self, *purpose: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, *purpose])
-
-    def _first_design(self) -> Ints:
-        """What is evaluated before anything is predicted: the heaviest, and those held out."""
-        return np.concatenate([self._heaviest, self._draws.held])
-
-    def _sampled(self) -> Sampled:
-        """The values from random coalitions, without the predictor."""
-        recorded, failed = self._ledger.recorded, self._ledger.failed
-        return sampled_values(
-            self._weights.W,
-            self._ledger.utilities,
-            self._weights.members.sum(axis=1),
-            certain=self._heaviest[recorded[self._heaviest]],
-            draws=self._draws.evaluated(recorded, failed),
-            chances=self._draws.chances,
-            failed=np.flatnonzero(failed),
-        )
-
-    def _measured(self) -> Floats:
-        """Variance of each utility that repeated trainings have shown, (b,)."""
-        return self._ledger.measured(self._draws.held)
-
-    def _learned(self) -> Predictor:
-        """The predictor of what is recorded now, learned once."""
-        visible = np.flatnonzero(self._shown)
-        utilities, measured = self._ledger.utilities[visible], self._measured()[visible]
-        key = b"".join([visible.tobytes(), utilities.tobytes(), measured.tobytes()])
-        if self._memory is None or self._memory[0] != key:
-            learned = predictor.learn(
-                self._universe[visible],
-                utilities,
-                measured=measured,
-                spread=_spread(utilities, self.empty),
-                choose_p=len(self._ledger) <= P_CHOSEN_UP_TO,
-                rng=self._rng(2, len(visible)),
-            )
-            self._memory = key, learned
-        return self._memory[1]
-
-    def _posterior(self, W: Floats) -> Posterior:
-        unknown = self._unknown
-        return self._learned().gp.posterior(self._universe[unknown], W[:, unknown])
-
-    def _active(self, k: int, still_open: Ints, pending: Ints) -> Ints:
+    def _next(self, k: int, still_open: Ints, pending: Ints) -> Ints:
         """The next k coalitions after the first design."""
-        weight = np.linalg.norm(self._weights.W[:, still_open], axis=0)
+        pool = self._pool
+        if self.choose == "drawn":
+            return still_open[:k]
+        weight = np.linalg.norm(pool.weights.W[:, still_open], axis=0)
         heaviest = still_open[np.argsort(-weight, kind="stable")]
-        if not self._shown.any():  # all that was to come first is pending, or failed
+        if not pool.shown.size:  # all that was to come first is pending, or failed
             return heaviest[:k]
-        validation = self.validation()
-        if validation is not None and validation.failed:
-            return self._draws.following(heaviest)[:k]
-        unknown = self._unknown
-        among = np.searchsorted(unknown, self._candidates(still_open))
-        picks = design.active_batch(
-            self._posterior(self._functionals), among, k, np.searchsorted(unknown, pending)
-        )
-        return unknown[picks]
+        if self.corrected or _failed(pool.validation()):
+            return pool.draws.following(heaviest)[:k]
+        among = np.searchsorted(pool.unknown, self._candidates(still_open))
+        under_way = np.searchsorted(pool.unknown, pending)
+        picks = design.active_batch(pool.posterior(self._functionals), among, k, under_way)
+        return pool.unknown[picks]
 
     def _candidates(self, still_open: Ints) -> Ints:
         """Open coalitions among which to choose, the heavier the likelier."""
         weight = np.linalg.norm(self._functionals[:, still_open], axis=0)
         if np.count_nonzero(weight) <= MAX_CANDIDATES:
             return np.asarray(still_open[weight > 0])
-        rng = self._rng(3, int(self._ledger.recorded.sum()))
+        rng = self._pool.rng(3, len(self._pool.ledger.trainings))
         chosen = rng.choice(len(weight), MAX_CANDIDATES, replace=False, p=weight / weight.sum())
         return still_open[np.sort(chosen)]
 
     def _expected_covariances(self, k: int, noise: Floats) -> list[Floats]:
-        """Covariance of the values after 1 .. k more evaluations."""
-        validation = self.validation()
-        if validation is not None and validation.failed:
-            sampled = self._sampled()
-            covariance, m = sampled.covariance, sampled.draws
-            count = min(k, len(self._open))
+        """Covariance of the values after 1 .. k more evaluations, without that of sampling."""
+        pool = self._pool
+        if (random := self._from_random(pool.validation())) is not None:
+            covariance, m = random.covariance, random.draws
+            count = min(k, len(pool.open))
             return [noise + covariance * m / (m + more) for more in range(1, count + 1)]
-        first = self._first_design()
-        picks = first[np.isin(first, self._open)][:k]
-        if len(picks) < min(k, len(self._open)):
-            rest = np.setdiff1d(self._open, picks)
-            picks = np.concatenate([picks, self._active(k - len(picks), rest, picks)])
-        posterior = self._posterior(self._weights.W)
-        index = np.searchsorted(self._unknown, picks)
+        picks = pool.first[np.isin(pool.first, pool.open)][:k]
+        if len(picks) < min(k, len(pool.open)):
+            rest = np.setdiff1d(pool.open, picks)
+            picks = np.concatenate([picks, self._next(k - len(picks), rest, picks)])
+        posterior = pool.posterior(pool.weights.W)
+        index = np.searchsorted(pool.unknown, picks)
         expected = []
         for more, covariance in enumerate(design.forecast(posterior, index), start=1):
             W = np.delete(posterior.W, index[:more], axis=1)
-            wider = widening(self._learned().gp, more)
+            wider = widening(pool.learned().gp, more)
             expected.append(noise + self._widened(covariance, W, wider))
         return expected
 
 
 def checked_owners(owners: Owners) -> Owners:
-    """The owners, if they are owners and not too many."""
+    """The owners, if they are owners."""
     if not isinstance(owners, Owners):
         raise InputError(
             f"expected dupre.Owners, got {type(owners).__name__}; "
             "build them with Owners.from_arrays, from_frame or from_mapping"
         )
-    if owners.n > MAX_OWNERS:
-        raise InputError(
-            f"{owners.n} owners have 2^{owners.n} - 1 coalitions; at most {MAX_OWNERS} owners "
-            "can be valued by enumerating them: merge the smallest owners"
-        )
     return owners
+
+
+def _failed(validation: Validation | None) -> bool:
+    return validation is not None and validation.failed
 
 
 def _one_blas_thread() -> threadpool_limits:
@@ -404,13 +390,34 @@ def _checked_semivalue(semivalue: Semivalue) -> Semivalue:
     return semivalue
 
 
-def _spread(utilities: Floats, empty: float) -> float:
-    """How far utilities may lie apart, for the case that those evaluated are all equal."""
-    from_nothing = float(np.abs(utilities - empty).max())
-    return from_nothing or 0.1 * float(np.abs(utilities).max()) or 1.0
+def _checked_estimator(
+    estimator: Estimator | None, samples: int | None, n: int
+) -> tuple[Estimator | None, int]:
+    """The estimator, None if all coalitions are to enter, and how many it draws."""
+    everything = estimator is None and samples is None and n <= ENUMERATED_UP_TO
+    if everything or cast("object", estimator) is estimators.exact:
+        return None, 2**n - 1
+    if estimator is not None and not callable(estimator):
+        raise InputError(
+            f"estimator must be a function of dupre.estimators such as permutation, got "
+            f"{estimator!r}"
+        )
+    count = SAMPLES if samples is None else whole(samples, "samples", least=1)
+    return estimator or estimators.regression, count
 
 
-def _focused(W: Floats, names: tuple[str, ...], focus: Focus) -> Floats:
+def _checked_choice(choose: Choose, estimator: Estimator | None, corrected: bool) -> Choose:
+    if choose not in ("active", "drawn"):
+        raise InputError(f"choose must be 'active' or 'drawn', got {choose!r}")
+    if choose == "drawn" and (estimator is None or corrected):
+        raise InputError(
+            "choose='drawn' evaluates the coalitions of an estimator in its order: give "
+            "estimator= or samples=, and not corrected=True, which draws its own"
+        )
+    return choose
+
+
+def _focused(W: Floats, names: Names, focus: Focus) -> Floats:
     """The functionals whose variance active batches reduce, (f, b)."""
     if focus is None:
         return W

@@ -31,12 +31,15 @@ class Valuation:
         semivalue: name of the semivalue.
         mean: expected values, (n,).
         covariance: of the values, (n, n); zero when everything is known exactly.
+        sampling: the covariance, (n, n), due to the choice of the coalitions that enter the
+            values; None if all of them do.
         noise: the part of the covariance, (n, n), that is due to the noise of trainings which
             repeated ones have shown; the rest is due to coalitions not evaluated.
         grand: utility of all owners together.
         grand_predicted: whether that was predicted, not evaluated.
         empty: utility of no owner.
         evaluated: number of coalitions evaluated, those that failed included.
+        counting: number of coalitions that enter the values.
         found: how many of them were known before the call, from the store or otherwise; not
             printed, so that a run that was interrupted prints what it would have printed.
         first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
@@ -46,6 +49,7 @@ class Valuation:
         validation: of the predictor on coalitions held out; None when there are none.
         sampled: whether the values come from random coalitions alone, because the predictor
             failed its validation.
+        corrected: whether what the predictor is wrong by was estimated and added.
         warnings: messages of warnings raised by trainings, with the coalitions that raised each.
         stale: evaluations in the store that were of no use, because rows have changed since.
         stopped: why no more was evaluated.
@@ -64,6 +68,8 @@ class Valuation:
     grand: float
     empty: float
     evaluated: int
+    sampling: Floats | None = None
+    counting: int = 0
     grand_predicted: bool = False
     found: int = 0
     first_left: int = 0
@@ -71,6 +77,7 @@ class Valuation:
     diagnostics: Diagnostics | None = None
     validation: Validation | None = None
     sampled: bool = False
+    corrected: bool = False
     warnings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     stale: int = 0
     stopped: str = ""
@@ -89,6 +96,18 @@ class Valuation:
         return self._series(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), "std")
 
     @property
+    def prediction_std(self) -> pd.Series:
+        """The part of `std` due to utilities not evaluated and to noise: sigma_GP (Remark 1)."""
+        return self._series(self.std.to_numpy() - self.sampling_std.to_numpy(), "prediction_std")
+
+    @property
+    def sampling_std(self) -> pd.Series:
+        """The part of `std` due to the choice of coalitions: sigma_MC (DUPRE Remark 1)."""
+        n = len(self.owners)
+        variance = np.zeros(n) if self.sampling is None else np.diag(self.sampling)
+        return self._series(np.sqrt(np.maximum(variance, 0.0)), "sampling_std")
+
+    @property
     def share(self) -> pd.Series:
         """Each value as a part of u(all) - u(empty); NaN when that is zero."""
         gain = self.grand - self.empty
@@ -102,7 +121,7 @@ class Valuation:
     @property
     def exact(self) -> bool:
         """Whether every coalition with a weight was evaluated, so that nothing is predicted."""
-        return self.diagnostics is None
+        return self.diagnostics is None and not self.sampling_std.any()
 
     def interval(self, level: float = 0.95) -> pd.DataFrame:
         """Bounds between which each value lies with probability `level`."""
@@ -132,9 +151,13 @@ class Valuation:
         return pd.DataFrame({"best": best, "worst": worst}, index=self._index())
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Everything per owner: rows, value, std, low, high, share, best, worst."""
+        """Everything per owner.
+
+        rows, value, std and the two parts that add up to it, low, high, share, best, worst.
+        """
         first = pd.DataFrame({"rows": self.rows}, index=self._index())
-        columns = [first, self.values, self.std, self.interval(level), self.share]
+        columns = [first, self.values, self.std, self.prediction_std, self.sampling_std]
+        columns += [self.interval(level), self.share]
         return pd.concat([*columns, self.rank_range(level)], axis=1)
 
     def __str__(self) -> str:
@@ -144,7 +167,8 @@ class Valuation:
 
     def _title(self) -> list[str]:
         n = len(self.owners)
-        trained = f"{self.evaluated:,} of {2**n - 1:,} possible coalitions evaluated"
+        possible = f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
+        trained = f"{self.evaluated:,} of {possible} possible coalitions evaluated"
         grand = f"≈ {self.grand:.4g} (predicted)" if self.grand_predicted else f"= {self.grand:.4g}"
         ends = f"u(all owners) {grand}, u(no data) = {self.empty:.4g}"
         lines = [f"{self.semivalue} values of {n} owners; {trained}", ends]
@@ -172,8 +196,10 @@ class Valuation:
 
     def _notes(self) -> list[str]:
         notes = self._about_predictor() if self.diagnostics else []
-        if self.diagnostics is None:
+        if self.exact:
             notes.append("Exact: every coalition that counts was evaluated.")
+        if self.sampling is not None:
+            notes.append(self._about_sampling())
         if self.first_left and self.diagnostics is not None:
             notes.append(
                 f"Beware: {self.first_left} of the {2 * len(self.owners) + 1} most important "
@@ -217,6 +243,15 @@ class Valuation:
             notes.append(f"{len(self.warnings) - 3} more kinds of warning: see .warnings.")
         return notes
 
+    def _about_sampling(self) -> str:
+        drawn = f"The values are sums over {self.counting:,} sampled coalitions"
+        if self.diagnostics is None:
+            drawn += ", all of them evaluated"
+        return (
+            f"{drawn}: of the standard deviations up to {self.sampling_std.max():.2g} is due to "
+            f"their choice, up to {self.prediction_std.max():.2g} to predictions."
+        )
+
     def _about_predictor(self) -> list[str]:
         d, v = self.diagnostics, self.validation
         assert d is not None
@@ -239,6 +274,10 @@ class Valuation:
                 "it: they come from randomly drawn coalitions alone."
             )
             return notes
+        if self.corrected:
+            notes.append(
+                "What the predictor is wrong by was estimated from random coalitions and added."
+            )
         scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
         notes.append(f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}.")
         if d.widening > 1.5:
@@ -257,6 +296,20 @@ class Valuation:
 
     def _series(self, numbers: Floats, name: str) -> pd.Series:
         return pd.Series(numbers, index=self._index(), name=name)
+
+
+def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
+    """Covariance of values with both errors, whatever the correlation of the two, (n, n).
+
+    Its diagonal is the bound sigma_GP² + sigma_MC² + 2 sigma_GP sigma_MC of DUPRE Remark 1; owners
+    are correlated as they are under the sum of both.
+    """
+    if sampling is None:
+        return covariance
+    both = covariance + sampling
+    stds = [np.sqrt(np.maximum(np.diag(part), 0.0)) for part in (covariance, sampling, both)]
+    scale = (stds[0] + stds[1]) / np.where(stds[2] > 0, stds[2], 1.0)
+    return np.asarray(both * np.outer(scale, scale))
 
 
 def half_widths(covariance: Floats, level: float = 0.95) -> Floats:

@@ -1,0 +1,223 @@
+"""The coalitions that count, what is known of them, and what the predictor makes of the others.
+
+Everything here is a function of what has been recorded and of the seed.
+
+Notation: b coalitions with weights W (n, b); positions from b on are coalitions recorded besides
+them, which the predictor learns from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dupre import design, predictor
+from dupre.coalitions import keys
+from dupre.diagnostics import Validation, validate
+from dupre.gp import Posterior
+from dupre.kernels import Features
+from dupre.ledger import Ledger
+from dupre.owners import Owners
+from dupre.predictor import Predictor
+from dupre.sampling import LEAST_DRAWS, Draws, Sampled, guess_by_size, sampled_values
+from dupre.semivalues import Semivalue
+from dupre.sketch import SketchCache
+from dupre.typing import Floats, Ints, Members
+from dupre.weights import Weights
+
+P_CHOSEN_UP_TO = 255
+"""Coalitions up to which the order p of the distance is chosen too."""
+
+FOLDS = 4
+"""Parts of the draws, each compared with a predictor that has seen the other parts only."""
+
+
+class Pool:
+    """What is known of the coalitions that enter the values.
+
+    Args:
+        owners: whose data.
+        semivalue: by which coalitions are heavy.
+        weights: of the coalitions that count.
+        first: how many to evaluate first.
+        drawn: evaluate them in the order in which they were drawn, not the heaviest first.
+        holdout: how many to draw that the predictor is not shown.
+        seed: of everything random.
+    """
+
+    def __init__(
+        self,
+        owners: Owners,
+        semivalue: Semivalue,
+        weights: Weights,
+        *,
+        first: int,
+        drawn: bool,
+        holdout: int,
+        seed: int,
+    ):
+        self.weights = weights
+        self.b = len(weights.members)
+        self.counts: Members = np.asarray(weights.W.any(axis=0))
+        self.seed = seed
+        self.empty = 0.0
+        self.ledger = Ledger(weights.members, owners.names)
+        self.everyone = int(self.ledger.positions(np.ones((1, owners.n), dtype=bool))[0])
+        self.most_important = self._heaviest(semivalue, 2 * owners.n + 1)
+        if drawn:
+            self.heaviest = np.flatnonzero(self.counts)[:first]
+        elif first == len(self.most_important):
+            self.heaviest = self.most_important
+        else:
+            self.heaviest = self._heaviest(semivalue, first)
+        self.draws = Draws(weights.W, self.heaviest, holdout, self.rng(4))
+        self._rows, self._sketch = owners.rows, SketchCache(owners, seed=seed)
+        self._memory: tuple[bytes, Predictor] | None = None
+
+    def rng(self, *purpose: int) -> np.random.Generator:
+        """A generator for this purpose alone."""
+        return np.random.default_rng([self.seed, *purpose])
+
+    def _heaviest(self, semivalue: Semivalue, count: int) -> Ints:
+        """The coalitions of a first design, as far as they count, then the heaviest others."""
+        n = self.weights.members.shape[1]
+        position = {key: i for i, key in enumerate(keys(self.weights.members))}
+        designed = keys(design.first_design(semivalue, n, count, self.rng(1)))
+        chosen = [position[key] for key in designed if key in position]
+        heavy = np.argsort(-np.linalg.norm(self.weights.W, axis=0), kind="stable")
+        others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]
+        return np.append(np.array(chosen, dtype=np.int64), others[: count - len(chosen)])
+
+    @property
+    def recorded(self) -> Members:
+        """Which of those that count have a utility, (b,)."""
+        return self.ledger.recorded[: self.b]
+
+    @property
+    def utilities(self) -> Floats:
+        """Theirs, NaN where there is none, (b,)."""
+        return self.ledger.utilities[: self.b]
+
+    @property
+    def failed(self) -> Members:
+        """Which of those that count could not be evaluated, (b,)."""
+        return self.ledger.failed[: self.b]
+
+    @property
+    def unknown(self) -> Ints:
+        """Coalitions that have a weight and no utility: their utilities are predicted."""
+        return np.flatnonzero(~self.recorded & self.counts)
+
+    @property
+    def open(self) -> Ints:
+        """Unknown coalitions that may still be evaluated."""
+        return np.flatnonzero(~self.recorded & ~self.failed & self.counts)
+
+    @property
+    def first(self) -> Ints:
+        """What is evaluated before anything is predicted: the heaviest, and those held out."""
+        return np.concatenate([self.heaviest, self.draws.held])
+
+    @property
+    def shown(self) -> Ints:
+        """Recorded coalitions that the predictor learns from, in an order of their own."""
+        recorded = self.ledger.recorded.copy()
+        recorded[self.draws.held] = False
+        ours, more = np.flatnonzero(recorded[: self.b]), np.flatnonzero(recorded[self.b :]) + self.b
+        if not more.size:
+            return ours
+        order = sorted(range(len(more)), key=keys(self.ledger.members[more]).__getitem__)
+        return np.append(ours, more[order])
+
+    def features(self, index: Ints) -> Features:
+        """What kernels compare of some coalitions."""
+        return Features(self.ledger.members[index], self._rows, self._sketch)
+
+    def measured(self) -> Floats:
+        """Variance of each utility that repeated trainings have shown."""
+        return self.ledger.measured(self.draws.held)
+
+    def learned(self) -> Predictor:
+        """The predictor of what is recorded now, learned once."""
+        shown = self.shown
+        utilities, measured = self.ledger.utilities[shown], self.measured()[shown]
+        members = self.ledger.members[shown]
+        key = b"".join([members.tobytes(), utilities.tobytes(), measured.tobytes()])
+        if self._memory is None or self._memory[0] != key:
+            self._memory = key, self._learn(shown, 2, len(shown))
+        return self._memory[1]
+
+    def _learn(self, index: Ints, *purpose: int) -> Predictor:
+        utilities = self.ledger.utilities[index]
+        return predictor.learn(
+            self.features(index),
+            utilities,
+            measured=self.measured()[index],
+            spread=_spread(utilities, self.empty),
+            choose_p=self.b <= P_CHOSEN_UP_TO,
+            rng=self.rng(*purpose),
+        )
+
+    def posterior(self, W: Floats) -> Posterior:
+        """Of the unknown coalitions and of functionals W, (f, b), of them."""
+        unknown = self.unknown
+        return self.learned().gp.posterior(self.features(unknown), W[:, unknown])
+
+    def predicted(self, learned: Predictor, members: Members) -> Floats:
+        """Utilities of coalitions, (m, n), as a predictor has them, (m,)."""
+        features = Features(members, self._rows, self._sketch)
+        return learned.gp.posterior(features, np.zeros((0, len(members)))).mean
+
+    def validation(self) -> Validation | None:
+        """The predictor measured on the coalitions held out; None until all are evaluated."""
+        held = self.draws.held
+        found = held[self.recorded[held]]
+        if len(found) < LEAST_DRAWS or not np.all(self.recorded[held] | self.failed[held]):
+            return None
+        utilities, measured = self.utilities[found], self.measured()[found]
+        return validate(self.learned(), self.features(found), utilities, measured)
+
+    @property
+    def drawn(self) -> Ints:
+        """Evaluated draws, repetitions included."""
+        return self.draws.evaluated(self.recorded, self.failed)
+
+    def sampled(self) -> Sampled:
+        """The values from random coalitions, without the predictor."""
+        certain = self.heaviest[self.recorded[self.heaviest]]
+        guess = guess_by_size(self.weights.members.sum(axis=1), self.utilities, certain)
+        return self._sampled(guess[None])
+
+    def corrected(self) -> Sampled:
+        """The predictor's values and, from random coalitions, what they are wrong by.
+
+        Each draw is compared with a predictor that has not seen it: of the draws, it has seen
+        those of other folds only.
+        """
+        draws = self.drawn
+        fold = np.arange(len(draws)) % FOLDS
+        guesses = np.empty((FOLDS, self.b))
+        for k in range(FOLDS):
+            unseen = np.setdiff1d(draws[fold == k], draws[fold != k])
+            seen = self.shown[~np.isin(self.shown, unseen)]
+            learned = self._learn(seen, 5, k, len(seen))
+            ours = seen[seen < self.b]
+            guesses[k] = self.predicted(learned, self.weights.members)
+            guesses[k, ours] = self.utilities[ours]
+        return self._sampled(guesses)
+
+    def _sampled(self, guesses: Floats) -> Sampled:
+        return sampled_values(
+            self.weights.W,
+            self.utilities,
+            guesses,
+            certain=self.heaviest[self.recorded[self.heaviest]],
+            draws=self.drawn,
+            chances=self.draws.chances,
+            failed=np.flatnonzero(self.failed),
+        )
+
+
+def _spread(utilities: Floats, empty: float) -> float:
+    """How far utilities may lie apart, for the case that those evaluated are all equal."""
+    from_nothing = float(np.abs(utilities - empty).max())
+    return from_nothing or 0.1 * float(np.abs(utilities).max()) or 1.0

@@ -1,0 +1,118 @@
+"""The estimator behind KernelSHAP, for any semivalue: an additive game, and what it leaves over.
+
+    values(u) = values(f) + values(u - f),   f the additive game that fits u best
+
+The first part is known without an error, the second is a weighted mean over coalitions drawn at
+random. Utilities of data depend on the size of a coalition and on who is in it far more than on who
+meets whom, so little is left to chance. This is what many owners are valued with.
+
+Notation: s size of a coalition, mass_s = C(n, s) (omega_(s-1) + omega_s); m pairs drawn.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+
+from dupre.coalitions import every_of_size, random_of_sizes
+from dupre.semivalues import Semivalue, log_binomial
+from dupre.typing import Floats, Members
+from dupre.weights import (
+    CERTAIN,
+    Weights,
+    additive_basis,
+    at_least,
+    coalition_weights,
+    collected,
+    distinct,
+)
+
+BY_SIZE_FROM = 8
+"""Pairs drawn per owner from which a level for every size costs less than it takes away."""
+
+
+def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Generator) -> Weights:
+    """Least squares fit of an additive game, corrected by what it leaves over.
+
+    For Shapley this is KernelSHAP (Lundberg & Lee 2017) with coalitions in complement pairs (Covert
+    & Lee 2021) and the smallest and largest sizes completely. The Shapley kernel is omega_(s-1) +
+    omega_s for a coalition of s owners; under Banzhaf that is uniform, and the fit alone is the
+    value again (Hammer & Holzman 1992). For other semivalues the weighted mean of the residuals is
+    added: the difference estimator of survey sampling (Särndal, Swensson & Wretman 1992, ch. 6).
+    With many draws the fitted game has a level for every size too, which KernelSHAP has not.
+    """
+    at_least("regression", samples, 6 * n + 2, n)
+    s, p = np.arange(1, n), semivalue.chances(n)
+    inside, outside = p[:-1] * n / s, p[1:] * n / (n - s)  # C(n, s) times both omegas
+    mass = inside + outside
+    listed, left = _outermost(mass, samples - 1)
+    ends = np.array([[True] * n, [False] * n])
+    whole = np.concatenate([every_of_size(n, int(size)) for size in s[listed]] or [ends[:0]])
+    rows, m = [ends, whole], 0
+    weight = [np.outer(np.ones(n), [p[-1], -p[0]]), coalition_weights(semivalue, whole)]
+    fit = [
+        np.zeros(2),
+        (mass / np.exp(log_binomial(n, s.astype(np.float64))))[whole.sum(axis=1) - 1],
+    ]
+    rest = np.where(listed, 0.0, mass)
+    if rest.any():
+        m = left // 2
+        half = random_of_sizes(n, rng.choice(s, m, p=rest / rest.sum()), rng)
+        drawn = np.stack([half, ~half], axis=1).reshape(-1, n)
+        at = drawn.sum(axis=1) - 1
+        # One over the number of draws and the chance of a coalition or its complement, / C(n, s).
+        each = rest.sum() / (m * (rest + rest[::-1]))[at]
+        rows.append(drawn)
+        weight.append(each * np.where(drawn.T, inside[at], -outside[at]))
+        fit.append(each * mass[at])
+    unit = np.append(np.full(2 + len(whole), CERTAIN), np.repeat(np.arange(m), 2))
+    everything = np.concatenate(rows)
+    plain = collected(everything, np.concatenate(weight, axis=1), unit, np.zeros_like(unit))
+    return _fitted(plain, p, everything, np.concatenate(fit), by_size=m >= BY_SIZE_FROM * n)
+
+
+def _outermost(mass: Floats, samples: int) -> tuple[Members, int]:
+    """Sizes, from outside in, of which all coalitions fit into their share; samples left."""
+    n = len(mass) + 1
+    listed = mass == 0  # nothing to be listed: not to be drawn either
+    for s in range(1, n // 2 + 1):
+        pair = np.unique([s - 1, n - s - 1])
+        count = comb(n, s) * int(np.sum(~listed[pair]))
+        if not count:
+            continue
+        if count > samples * mass[pair].sum() / mass[~listed].sum() * (1 + 1e-9):
+            break
+        listed[pair] = True
+        samples -= count
+    return listed & (mass > 0), samples
+
+
+def _fitted(plain: Weights, p: Floats, drawn: Members, fit: Floats, *, by_size: bool) -> Weights:
+    """Weights W (u - f) + values of f, with f the game that fits u best.
+
+    f goes through the utilities of all owners, the first row drawn, and of none; `fit`, (d,),
+    weighs the squared errors at the others. It has a worth of each owner and, with `by_size`, a
+    level h of each size, which adds sum_c p_c (h(c + 1) - h(c)) to the value of every owner.
+    """
+    n, b = plain.W.shape
+    _, column = distinct(drawn)
+    weight = np.bincount(column, fit, minlength=b + 1)[:b, None]
+    share = plain.members.mean(axis=1)
+    basis = additive_basis(plain.members)[:b]
+    basis[:, :n] -= share[:, None]
+    if not by_size:
+        basis[:, n:] = 0.0
+    solved = np.linalg.pinv(basis.T @ (weight * basis), hermitian=True) @ (weight * basis).T
+    # What is fitted is u less the straight line from no owner to all of them.
+    control = np.append(solved, np.zeros((len(solved), 1)), axis=1)
+    control[:, column[0]] -= solved @ share
+    control[:, b] -= solved @ (1 - share)
+    control[:n, column[0]] += 1 / n
+    control[:n, b] -= 1 / n
+    control[n:, b] += 1.0
+    of_levels = np.append(0.0, p) - np.append(p, 0.0)
+    of_basis = np.append(np.eye(n), np.tile(of_levels, (n, 1)), axis=1)
+    W = np.append(plain.W, plain.empty[:, None], axis=1)
+    W = W + (of_basis - W @ additive_basis(plain.members)) @ control
+    return Weights(plain.members, W[:, :b], W[:, b], plain.entries, control)

@@ -1,0 +1,183 @@
+"""Values as weighted sums of utilities, and what drawing the coalitions at random adds to them.
+
+    values = W @ u(members) + empty * u(no data)
+
+W is exact, or a Monte Carlo estimate of the exact weights. Then it is a sum of entries, each known
+by the independent draw (`unit`) and the stratum it belongs to, so that the spread between draws of
+a stratum tells the error of the estimate (sigma_MC of DUPRE Remark 1) for any utilities.
+
+Notation: n owners, b coalitions, t entries, r units. Column b stands for the empty coalition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from dupre.errors import InputError
+from dupre.semivalues import Semivalue
+from dupre.typing import Floats, Ints, Members
+
+CERTAIN = -1
+"""Unit of coalitions that were not drawn at random."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Random entries of W, (t,) each. Entries of one unit, owner and stratum count as one term.
+
+    Attributes:
+        owner: whose value.
+        coalition: column of W; b for the empty coalition.
+        weight: what it adds to W[owner, coalition].
+        unit: the draw it comes from; draws are independent.
+        stratum: within which the terms of an owner have the same distribution.
+    """
+
+    owner: Ints
+    coalition: Ints
+    weight: Floats
+    unit: Ints
+    stratum: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of coalitions in the values of n owners.
+
+    Attributes:
+        members: distinct, non-empty coalitions in the order in which they were drawn, (b, n).
+        W: weight of each in the value of each owner, (n, b).
+        empty: weight of the empty coalition, (n,).
+        entries: the random part of W; None if W is exact.
+        control: for weights that are exact on additive games and on games of sizes, the map,
+            (2n + 1, b + 1), from utilities to the worths of owners and levels of sizes of the game
+            that is valued without an error; None otherwise.
+    """
+
+    members: Members
+    W: Floats
+    empty: Floats
+    entries: Entries | None = None
+    control: Floats | None = None
+
+    def sampling_covariance(self, utilities: Floats, empty: float) -> Floats:
+        """Covariance of the values, (n, n), because other draws would have given other weights.
+
+        Args:
+            utilities: of the members, (b,).
+            empty: utility of no data.
+        """
+        n = len(self.W)
+        if self.entries is None or not len(self.entries.unit):
+            return np.zeros((n, n))
+        u, learned = np.append(utilities, empty), 0
+        if self.control is not None:
+            u = u - additive_basis(self.members) @ (self.control @ u)
+            learned = n - 1 + int(np.sum(self.control[n:, :-1].any(axis=1)))
+        return _covariance_of_sum(self.entries, u, n, learned)
+
+
+def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Floats:
+    """Covariance of the sums over terms, each the sum of its entries' weight * u.
+
+    Within a cell (owner, stratum) of m terms the variance of their sum is m times the variance
+    of a term. A cell with one term cannot tell; it is as uncertain as the worst of its owner.
+    Enlarged as Student's t is wider than the normal, with the degrees of freedom of Satterthwaite
+    (1946), less those that were used to learn an additive game.
+    """
+    strata = int(entries.stratum.max()) + 1
+    units, unit = np.unique(entries.unit, return_inverse=True)
+    cell = entries.owner * strata + entries.stratum
+    found, where = np.unique(unit * (n * strata) + cell, return_inverse=True)
+    term = np.bincount(where, entries.weight * u[entries.coalition])
+    unit, cell = np.divmod(found, n * strata)
+    owner = cell // strata
+    count = np.bincount(cell, minlength=n * strata)
+    mean = np.bincount(cell, term, minlength=n * strata) / np.maximum(count, 1)
+    freedom = np.maximum(count - 1 - learned, 1)
+    deviation = (term - mean[cell]) * np.sqrt(count / freedom)[cell]
+    variance = np.bincount(cell, deviation**2, minlength=n * strata).reshape(n, strata)
+    alone = count[cell] == 1
+    worst = np.sqrt(variance.max(axis=1))
+    deviation[alone] = np.where(worst > 0, worst, worst.max())[owner[alone]]
+    influence = np.bincount(unit * n + owner, deviation, minlength=len(units) * n)
+    influence = influence.reshape(len(units), n)
+    square_over_freedom = (variance**2 / freedom.reshape(n, strata)).sum(axis=1)
+    total = variance.sum(axis=1)
+    degrees = total**2 / np.where(square_over_freedom > 0, square_over_freedom, 1.0)
+    wider = student.ppf(0.975, np.maximum(degrees, 1.0)) / student.ppf(0.975, np.inf)
+    return np.asarray(influence.T @ influence * np.outer(wider, wider))
+
+
+def additive_basis(members: Members) -> Floats:
+    """Who is in and how many are in, (b + 1, 2n + 1): games of worths of owners and of sizes.
+
+    The last row is the empty coalition.
+    """
+    rows = np.append(members, np.zeros((1, members.shape[1]), dtype=bool), axis=0)
+    sizes = rows.sum(axis=1)[:, None] == np.arange(members.shape[1] + 1)
+    return np.asarray(np.append(rows, sizes, axis=1), dtype=np.float64)
+
+
+def collected(
+    drawn: Members, weight: Floats, unit: Ints, stratum: Ints, counts: Members | None = None
+) -> Weights:
+    """Weights from coalitions as they were drawn, duplicates and empty ones among them.
+
+    Args:
+        drawn: the coalitions, (d, n).
+        weight: of each in the value of each owner, (n, d).
+        unit: which independent draw each belongs to, (d,); CERTAIN where nothing is random.
+        stratum: of each, (d,).
+        counts: which weights are entries of W, (n, d); by default those that are not zero.
+    """
+    members, column = distinct(drawn)
+    n, b = drawn.shape[1], len(members)
+    owner, row = np.nonzero(weight if counts is None else counts)
+    flat = owner * (b + 1) + column[row]
+    W = np.bincount(flat, weight[owner, row], minlength=n * (b + 1)).astype(np.float64)
+    W = W.reshape(n, b + 1)
+    random = unit[row] != CERTAIN
+    owner, row = owner[random], row[random]
+    entries = Entries(owner, column[row], weight[owner, row], unit[row], stratum[row])
+    return Weights(members, W[:, :b], W[:, b], entries)
+
+
+def distinct(drawn: Members) -> tuple[Members, Ints]:
+    """Distinct non-empty coalitions in order of appearance, (b, n), and which each drawn one is.
+
+    Empty ones are number b.
+    """
+    packed = np.packbits(drawn, axis=1)
+    whole: NDArray[np.void] = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
+    _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
+    empty = ~drawn[first].any(axis=1)
+    order = np.lexsort((first, empty))  # as they appeared, the empty one last
+    position = np.empty(len(first), dtype=np.int64)
+    position[order] = np.arange(len(first))
+    b = len(first) - int(empty.sum())
+    return drawn[first[order[:b]]], position[inverse.reshape(-1)]
+
+
+def coalition_weights(semivalue: Semivalue, members: Members) -> Floats:
+    """W, (n, b): omega_(|C| - 1) where i is in C, -omega_|C| where it is not."""
+    n = members.shape[1]
+    omega = np.exp(semivalue.log_weights(n))
+    size = members.sum(axis=1)
+    joining = omega[size - 1]
+    staying_out = np.append(omega, 0.0)[size]  # nobody is outside the grand coalition
+    return np.asarray(np.where(members.T, joining, -staying_out))
+
+
+def at_least(name: str, samples: int, least: int, n: int) -> int:
+    """The number of samples, if the estimator can tell a value and its error from them."""
+    if samples < least:
+        raise InputError(
+            f"{name} needs at least {least:,} samples for {n} owners, got {samples:,}; raise "
+            "samples, or take an estimator that uses every coalition for all owners: regression"
+        )
+    return samples
