@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from dupre.interchange import from_game, from_table, read_evaluations, to_game
     from dupre.model_free import DataVolume, InformationGain
     from dupre.owners import Owners
+    from dupre.payments import LeastCore
     from dupre.progress import Progress
     from dupre.run import value
     from dupre.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.stopping import Rule, evaluated, ranking_settled, settled, wall_time, within
     from dupre.utility import ModelUtility
     from dupre.valuer import Valuer
-    from dupre.values import Valuation
+    from dupre.values import Subsidy, Valuation
 
 __version__ = "0.1.0"
 
@@ -33,12 +34,14 @@ __all__ = [
     "InformationGain",
     "InputError",
     "Interrupted",
+    "LeastCore",
     "ModelUtility",
     "Owners",
     "Progress",
     "Rule",
     "Semivalue",
     "StoreError",
+    "Subsidy",
     "Validation",
     "Valuation",
     "Valuer",
@@ -68,12 +71,14 @@ _MODULE_OF = {
     "InformationGain": "model_free",
     "InputError": "errors",
     "Interrupted": "errors",
+    "LeastCore": "payments",
     "ModelUtility": "utility",
     "Owners": "owners",
     "Progress": "progress",
     "Rule": "stopping",
     "Semivalue": "semivalues",
     "StoreError": "errors",
+    "Subsidy": "values",
     "Validation": "diagnostics",
     "Valuation": "values",
     "Valuer": "valuer",

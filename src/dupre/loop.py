@@ -242,13 +242,17 @@ class Loop:
     def _look(self) -> None:
         """After a batch: note how much is known."""
         found = {}
-        if self.valuer.counting <= WATCHED_UP_TO and (valuation := self._valuation()) is not None:
+        if self._watched() and (valuation := self._valuation()) is not None:
             found["widest"] = float(half_widths(valuation.covariance).max())
         if self.valuer.designed and (v := self.valuer.validation()) is not None:
             found |= {"error": v.error, "constant": v.constant, "coverage": v.coverage}
         if found:
             self.store.save_round(self.key, self.valuer.evaluated, found)
         self._show()
+
+    def _watched(self) -> bool:
+        """Whether looking at the values costs little: a sum over not too many coalitions."""
+        return self.valuer.least_core is None and self.valuer.counting <= WATCHED_UP_TO
 
     def _show(self) -> None:
         seconds, evaluated = self._seconds(), self.valuer.evaluated
@@ -273,7 +277,7 @@ class Loop:
     def _result(self, reason: str) -> Valuation:
         evaluations = self.store.evaluations()
         rounds = [{"evaluated": n, **f} for n, f in self.store.rounds(self.key).items()]
-        few = self.valuer.left and self.valuer.counting <= WATCHED_UP_TO
+        looks_ahead = self.valuer.left and self._watched()
         return replace(
             self._valuation() or self.valuer.values(),
             warnings=_by_message(
@@ -283,7 +287,7 @@ class Loop:
             stale=self.store.stale,
             stopped=reason,
             rounds=pd.DataFrame(rounds, columns=None if rounds else ["evaluated", "widest"]),
-            forecast=self.valuer.forecast(FORECAST) if few else pd.DataFrame(),
+            forecast=self.valuer.forecast(FORECAST) if looks_ahead else pd.DataFrame(),
             evaluations=interchange.as_frame(evaluations),
         )
 

@@ -18,17 +18,17 @@ from dupre.kernels import Features
 from dupre.ledger import Ledger
 from dupre.owners import Owners
 from dupre.predictor import Predictor
-from dupre.sampling import LEAST_DRAWS, Draws, Sampled, guess_by_size, sampled_values
+from dupre.sampling import LEAST_DRAWS, Draws, Sampled, blocked, guess_by_size, sampled_values
 from dupre.semivalues import Semivalue
 from dupre.sketch import SketchCache
-from dupre.typing import Floats, Ints, Members
+from dupre.typing import NOTHING, Floats, Ints, Members
 from dupre.weights import Weights
 
 P_CHOSEN_UP_TO = 255
 """Coalitions up to which the order p of the distance is chosen too."""
 
-FOLDS = 4
-"""Parts of the draws, each compared with a predictor that has seen the other parts only."""
+BLOCKS = 4
+"""Parts of the draws, each compared with a predictor that has seen the parts before it only."""
 
 
 class Pool:
@@ -129,8 +129,12 @@ class Pool:
         return np.append(ours, more[order])
 
     def features(self, index: Ints) -> Features:
-        """What kernels compare of some coalitions."""
-        return Features(self.ledger.members[index], self._rows, self._sketch)
+        """What kernels compare of some coalitions of the ledger."""
+        return self.features_of(self.ledger.members[index])
+
+    def features_of(self, members: Members) -> Features:
+        """What kernels compare of any coalitions, (m, n)."""
+        return Features(members, self._rows, self._sketch)
 
     def measured(self) -> Floats:
         """Variance of each utility that repeated trainings have shown."""
@@ -163,8 +167,8 @@ class Pool:
         return self.learned().gp.posterior(self.features(unknown), W[:, unknown])
 
     def predicted(self, learned: Predictor, members: Members) -> Floats:
-        """Utilities of coalitions, (m, n), as a predictor has them, (m,)."""
-        features = Features(members, self._rows, self._sketch)
+        """Utilities of coalitions, (m, n), as a predictor has them, (m,); nothing is kept."""
+        features = Features(members, self._rows, self._sketch.fresh)
         return learned.gp.posterior(features, np.zeros((0, len(members)))).mean
 
     def validation(self) -> Validation | None:
@@ -190,19 +194,22 @@ class Pool:
     def corrected(self) -> Sampled:
         """The predictor's values and, from random coalitions, what they are wrong by.
 
-        Each draw is compared with a predictor that has not seen it: of the draws, it has seen
-        those of other folds only.
+        Each block of draws is compared with a predictor that has seen the blocks before it, and
+        whatever else was recorded. Letting it see the blocks after it as well, as cross-fitting
+        does, would make their errors depend on each other, and the intervals too narrow.
         """
-        draws = self.drawn
-        fold = np.arange(len(draws)) % FOLDS
-        guesses = np.empty((FOLDS, self.b))
-        for k in range(FOLDS):
-            unseen = np.setdiff1d(draws[fold == k], draws[fold != k])
-            seen = self.shown[~np.isin(self.shown, unseen)]
-            learned = self._learn(seen, 5, k, len(seen))
+        blocks = blocked(self.drawn, BLOCKS)
+        everything = self.features(np.arange(self.b))
+        guesses = np.empty((BLOCKS, self.b))
+        for j in range(BLOCKS):
+            to_come = np.setdiff1d(
+                np.concatenate(blocks[j:]), np.concatenate(blocks[:j] or [NOTHING])
+            )
+            seen = self.shown[~np.isin(self.shown, to_come)]
+            learned = self._learn(seen, 5, j, len(seen))
+            guesses[j] = learned.gp.posterior(everything, np.zeros((0, self.b))).mean
             ours = seen[seen < self.b]
-            guesses[k] = self.predicted(learned, self.weights.members)
-            guesses[k, ours] = self.utilities[ours]
+            guesses[j, ours] = self.utilities[ours]
         return self._sampled(guesses)
 
     def _sampled(self, guesses: Floats) -> Sampled:

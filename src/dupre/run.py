@@ -17,6 +17,7 @@ from dupre.estimators import Estimator
 from dupre.evaluation import Evaluation, Task
 from dupre.loop import Loop, OnError
 from dupre.owners import Owners
+from dupre.payments import LeastCore
 from dupre.posts import Rules
 from dupre.progress import Progress, display
 from dupre.semivalues import Semivalue, shapley
@@ -39,7 +40,7 @@ def value(
     budget: int | None = None,
     stop: Rule | None = None,
     batch: int | None = None,
-    semivalue: Semivalue = shapley,
+    semivalue: Semivalue | LeastCore = shapley,
     focus: Focus = None,
     empty: float | None = None,
     known: interchange.Known | None = None,
@@ -72,7 +73,8 @@ def value(
             | and &.
         batch: coalitions chosen at once after the first design, as many as there are owners by
             default; more keep more workers busy, fewer learn more often. Decides what is evaluated.
-        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out or a Semivalue of your own.
+        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out, a Semivalue of your own, or
+            LeastCore() for payments that no coalition would leave.
         focus: one owner, or a pair of owners, to spend the budget on; all by default.
         empty: utility of no data; by default that of the ModelUtility, or `utility(())` is asked
             once, which is not counted.
@@ -238,6 +240,7 @@ def _identity(
     weights = valuer.semivalue.log_weights(owners.n)
     decides = [digests, contents, weights, valuer.first, valuer.holdout, valuer.seed, *more]
     decides += [valuer.estimator, valuer.samples, valuer.choose, valuer.corrected]
+    decides.append(valuer.least_core and valuer.least_core.draws)
     return setting, contents, fingerprint.digest(decides)
 
 

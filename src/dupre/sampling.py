@@ -11,10 +11,9 @@ they are; of all others, m are drawn with replacement, C with probability q_C:
 
 g is a guess of all utilities (a control variate): it takes most of the spread out of the draws, and
 cannot bias them as long as it does not depend on the utility it is compared with. A plain guess is
-made from the certain coalitions alone; the predictor's is cross-fitted, draw r of m compared with a
-guess that has not seen draws r, r + f, r + 2f, ... (Chernozhukov et al. 2018).
+made from the certain coalitions alone; a predictor's, from what was drawn before.
 
-Notation: n owners, b coalitions, m draws, f folds.
+Notation: n owners, b coalitions, m draws, f blocks of draws.
 """
 
 from __future__ import annotations
@@ -111,30 +110,42 @@ def sampled_values(
 ) -> Sampled:
     """Values W @ utilities from coalitions that are certain and others drawn at random.
 
+    The draws are cut into f blocks, block j with its own guess. A guess may depend on utilities
+    drawn in earlier blocks: given those, the estimate of a block is unbiased, so that blocks are
+    uncorrelated and their variances add up. Later guesses know more; block j counts j-fold.
+
     Args:
         W: weights, (n, b).
         utilities: (b,); read at certain and drawn coalitions only.
-        guesses: of all utilities, (f, b); that of draw r is guesses[r % f], which must not depend
-            on the utility drawn.
+        guesses: of all utilities, one for each block, (f, b).
         certain: indices of coalitions that are evaluated in any case.
         draws: indices of coalitions drawn, (m,), repetitions included.
         chances: probability with which each was drawn, (b,).
         failed: indices of coalitions that cannot be evaluated: neither certain nor drawn, the
             guess stands for them.
     """
-    m = len(draws)
+    m, blocks = len(draws), len(guesses)
     chances = chances.copy()
     chances[failed] = 0.0
     chances /= chances.sum()
-    fold = np.arange(m) % len(guesses)
     others = ~np.isin(np.arange(len(utilities)), certain)
-    guessed = W[:, certain] @ utilities[certain] + guesses[:, others] @ W[:, others].T
-    errors = utilities[draws] - guesses[fold, draws]
-    terms = guessed[fold].T + W[:, draws] * (errors / chances[draws])
-    wider = student.ppf(0.975, m - 1) / student.ppf(0.975, np.inf)
-    wrong = float(np.mean(errors**2)) * W[:, failed] @ W[:, failed].T
-    covariance = np.cov(terms) / m * wider**2 + wrong
-    return Sampled(terms.mean(axis=1), covariance, guesses.mean(axis=0), m)
+    known = W[:, certain] @ utilities[certain]
+    counted = np.arange(1, blocks + 1) / (blocks * (blocks + 1) / 2)
+    mean, covariance, squares = np.zeros(len(W)), np.zeros((len(W), len(W))), 0.0
+    for j, (part, guess) in enumerate(zip(blocked(draws, blocks), guesses, strict=True)):
+        errors = utilities[part] - guess[part]
+        terms = W[:, part] * (errors / chances[part])
+        mean += counted[j] * (known + W[:, others] @ guess[others] + terms.mean(axis=1))
+        covariance += counted[j] ** 2 * np.cov(terms) / len(part)
+        squares += counted[j] * float(np.mean(errors**2))
+    wider = student.ppf(0.975, m - blocks) / student.ppf(0.975, np.inf)
+    covariance = covariance * wider**2 + squares * W[:, failed] @ W[:, failed].T
+    return Sampled(mean, covariance, guesses[-1], m)
+
+
+def blocked(draws: Ints, blocks: int) -> list[Ints]:
+    """The draws in blocks of about equal length, in their order."""
+    return np.array_split(draws, blocks)
 
 
 def guess_by_size(sizes: Ints, utilities: Floats, certain: Ints) -> Floats:

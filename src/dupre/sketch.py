@@ -119,9 +119,16 @@ class SketchCache:
             p: order of the distance.
             members: the coalitions, (m, n).
         """
+        return self._of(eta, p)(members)
+
+    def fresh(self, eta: float, p: int, members: Members) -> Floats:
+        """The same for coalitions that will not be asked for again: nothing is kept."""
+        return self._of(eta, p).compute(members)
+
+    def _of(self, eta: float, p: int) -> _Known:
         if (eta, p) not in self._known:
             self._known[eta, p] = _Known(self._vectors_of(eta, p))
-        return self._known[eta, p](members)
+        return self._known[eta, p]
 
     def _vectors_of(self, eta: float, p: int) -> Callable[[Members], Floats]:
         if eta not in self._sketches:
@@ -137,7 +144,7 @@ class _Known:
     """A map from coalitions to vectors that computes each of them once."""
 
     def __init__(self, compute: Callable[[Members], Floats]):
-        self._compute = compute
+        self.compute = compute
         self._position: dict[bytes, int] = {}
         self._vectors: Floats | None = None
 
@@ -145,7 +152,7 @@ class _Known:
         wanted = keys(members)
         new = {key: row for row, key in enumerate(wanted) if key not in self._position}
         if new or self._vectors is None:
-            fresh = self._compute(members[list(new.values())])
+            fresh = self.compute(members[list(new.values())])
             known = [fresh] if self._vectors is None else [self._vectors, fresh]
             self._position.update({key: len(self._position) + i for i, key in enumerate(new)})
             self._vectors = np.concatenate(known)

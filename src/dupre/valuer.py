@@ -8,7 +8,7 @@ Notation: b coalitions that count, W (n, b) their weights; what is known of them
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -16,15 +16,17 @@ from threadpoolctl import threadpool_limits
 
 from dupre import design, estimators
 from dupre.checks import finite, whole
+from dupre.coalitions import to_names
 from dupre.diagnostics import Validation, diagnose, widening
 from dupre.errors import InputError
 from dupre.estimators import Estimator
 from dupre.owners import Owners
-from dupre.pool import FOLDS, Pool
+from dupre.payments import LeastCore, least_core_payments
+from dupre.pool import BLOCKS, Pool
 from dupre.sampling import LEAST_DRAWS, Sampled
 from dupre.semivalues import Semivalue, shapley
 from dupre.typing import Floats, Ints, Names
-from dupre.values import Valuation, bounded_sum, half_widths
+from dupre.values import Subsidy, Valuation, bounded_sum, half_widths
 from dupre.weights import Weights
 
 ENUMERATED_UP_TO = 16
@@ -36,7 +38,7 @@ SAMPLES = 4_096
 MAX_CANDIDATES = 2_048
 """Coalitions among which an active batch is chosen; a weighted sample above that."""
 
-LEAST_CORRECTION = LEAST_DRAWS * FOLDS
+LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
 """Random draws without which the predictor's values are not corrected."""
 
 Focus = str | tuple[str, str] | None
@@ -50,7 +52,8 @@ class Valuer:
 
     Args:
         owners: at least 2.
-        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out or a Semivalue of your own.
+        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out, a Semivalue of your own, or
+            LeastCore().
         empty: utility of no data, u(empty). It enters every value and is never predicted.
         focus: whom active batches serve: None for all owners, a name for one owner, a pair of
             names for the question which of the two is worth more.
@@ -74,7 +77,7 @@ class Valuer:
         self,
         owners: Owners,
         *,
-        semivalue: Semivalue = shapley,
+        semivalue: Semivalue | LeastCore = shapley,
         empty: float = 0.0,
         focus: Focus = None,
         first: int | None = None,
@@ -86,20 +89,26 @@ class Valuer:
         seed: int = 0,
     ):
         self.owners = checked_owners(owners)
-        self.semivalue = _checked_semivalue(semivalue)
+        self.least_core = semivalue if isinstance(semivalue, LeastCore) else None
+        guide = semivalue.guide if isinstance(semivalue, LeastCore) else semivalue
+        self.semivalue = _checked_semivalue(guide)
         self.seed = whole(seed, "seed", least=0)
         self.first = 2 * owners.n + 1 if first is None else whole(first, "first", least=1)
         self.holdout = whole(holdout, "holdout", least=0)
         self.estimator, self.samples = _checked_estimator(estimator, samples, owners.n)
         self.choose = _checked_choice(choose, self.estimator, corrected)
         self.corrected = corrected
+        if corrected and self.least_core:
+            raise InputError(
+                "corrected=True is for semivalues; the least core is no sum to correct"
+            )
         if corrected and holdout:
             raise InputError(
                 "corrected=True checks the predictor on every random draw; leave out holdout="
             )
         self._pool = Pool(
             owners,
-            semivalue,
+            self.semivalue,
             self._weights(),
             first=self.first,
             drawn=choose == "drawn",
@@ -222,6 +231,8 @@ class Valuer:
         its 95 % interval, "widest" the largest of them.
         """
         k = whole(k, "the number of further evaluations", least=1)
+        if self.least_core:
+            raise InputError("there is no forecast for the least core, only for semivalues")
         now = self.values()
         covariances = [now.covariance]
         if self._pool.open.size:
@@ -244,7 +255,7 @@ class Valuer:
         if not self._pool.shown.size:
             raise InputError("no utility to learn from has been recorded; evaluate suggest()")
         with _one_blas_thread():
-            return self._valuation()
+            return self._core_valuation(self.least_core) if self.least_core else self._valuation()
 
     def _valuation(self) -> Valuation:
         pool, W = self._pool, self._pool.weights.W
@@ -269,25 +280,59 @@ class Valuer:
             mean, covariance = W[:, recorded] @ pool.utilities[recorded], noise
         sampling = self._sampling(utilities)
         return Valuation(
-            owners=self.owners.names,
-            rows=self.owners.rows,
             semivalue=self.semivalue.name,
             mean=mean + pool.weights.empty * self.empty,
             covariance=bounded_sum(covariance, sampling),
             noise=noise,
             sampling=sampling,
             grand=self._grand(random),
-            grand_predicted=not pool.ledger.recorded[pool.everyone],
-            first_left=int((~recorded[pool.most_important]).sum()),
-            empty=self.empty,
-            evaluated=self.evaluated,
-            counting=pool.b,
-            failures=self.failures,
             diagnostics=diagnostics,
             validation=validation,
             sampled=random is not None and not self.corrected,
             corrected=random is not None and self.corrected,
+            **self._circumstances(),
         )
+
+    def _core_valuation(self, wanted: LeastCore) -> Valuation:
+        pool, listed = self._pool, self.estimator is None
+        unknown = pool.unknown.size or not listed
+        grand = self._grand(None)
+        found = least_core_payments(pool, wanted.draws, grand, listed=listed)
+        low, high = np.quantile(found.subsidies, [0.025, 0.975])
+        tight = [to_names(row, self.owners.names) for row in found.core.tight]
+        return Valuation(
+            semivalue=wanted.name,
+            mean=found.core.payments,
+            covariance=found.covariance,
+            noise=np.zeros_like(found.covariance),
+            grand=grand,
+            diagnostics=diagnose(pool.learned()) if unknown else None,
+            validation=pool.validation(),
+            subsidy=Subsidy(
+                amount=found.core.subsidy,
+                low=float(low),
+                high=float(high),
+                tight=tuple(sorted(tight, key=len)),
+                looked=found.core.looked,
+                violation=found.core.violation,
+                proven=listed,
+            ),
+            **self._circumstances(),
+        )
+
+    def _circumstances(self) -> dict[str, Any]:
+        """What a valuation says besides the values."""
+        pool = self._pool
+        return {
+            "owners": self.owners.names,
+            "rows": self.owners.rows,
+            "grand_predicted": not pool.ledger.recorded[pool.everyone],
+            "first_left": int((~pool.recorded[pool.most_important]).sum()),
+            "empty": self.empty,
+            "evaluated": self.evaluated,
+            "counting": pool.b,
+            "failures": self.failures,
+        }
 
     def _from_random(self, validation: Validation | None) -> Sampled | None:
         """The values from random draws, if they are asked for or the predictor has failed."""
@@ -385,7 +430,8 @@ def _checked_semivalue(semivalue: Semivalue) -> Semivalue:
     if not isinstance(semivalue, Semivalue):
         raise InputError(
             f"unknown semivalue {semivalue!r}; expected dupre.shapley, dupre.banzhaf, "
-            "dupre.leave_one_out, dupre.beta_shapley(alpha, beta) or a dupre.Semivalue"
+            "dupre.leave_one_out, dupre.beta_shapley(alpha, beta), a dupre.Semivalue or "
+            "dupre.LeastCore()"
         )
     return semivalue
 

@@ -21,6 +21,30 @@ if TYPE_CHECKING:
     from dupre.diagnostics import Diagnostics, Validation
 
 
+@dataclass(frozen=True)
+class Subsidy:
+    """What keeps coalitions from leaving a least core.
+
+    Attributes:
+        amount: e, the most that a coalition is paid less than it gains alone; negative if every
+            coalition is paid more.
+        low, high: bounds between which it lies with a probability of 95 %.
+        tight: coalitions that are paid just what they gain less the subsidy, the smallest first.
+        looked: coalitions whose utility was looked at.
+        violation: by how much a coalition was found to exceed the subsidy after all; next to
+            nothing if all coalitions were listed.
+        proven: whether all coalitions were listed, not only searched.
+    """
+
+    amount: float
+    low: float
+    high: float
+    tight: tuple[tuple[str, ...], ...]
+    looked: int
+    violation: float
+    proven: bool
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Valuation:
     """Values of n owners with their uncertainty. `print` it.
@@ -49,6 +73,7 @@ class Valuation:
         validation: of the predictor on coalitions held out; None when there are none.
         sampled: whether the values come from random coalitions alone, because the predictor
             failed its validation.
+        subsidy: of the least core; None for semivalues.
         corrected: whether what the predictor is wrong by was estimated and added.
         warnings: messages of warnings raised by trainings, with the coalitions that raised each.
         stale: evaluations in the store that were of no use, because rows have changed since.
@@ -78,6 +103,7 @@ class Valuation:
     validation: Validation | None = None
     sampled: bool = False
     corrected: bool = False
+    subsidy: Subsidy | None = None
     warnings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     stale: int = 0
     stopped: str = ""
@@ -171,7 +197,8 @@ class Valuation:
         trained = f"{self.evaluated:,} of {possible} possible coalitions evaluated"
         grand = f"≈ {self.grand:.4g} (predicted)" if self.grand_predicted else f"= {self.grand:.4g}"
         ends = f"u(all owners) {grand}, u(no data) = {self.empty:.4g}"
-        lines = [f"{self.semivalue} values of {n} owners; {trained}", ends]
+        what = "payments" if self.subsidy else "values"
+        lines = [f"{self.semivalue} {what} of {n} owners; {trained}", ends]
         return [*lines, f"Stopped: {self.stopped}."] if self.stopped else lines
 
     def _table(self) -> list[str]:
@@ -200,6 +227,8 @@ class Valuation:
             notes.append("Exact: every coalition that counts was evaluated.")
         if self.sampling is not None:
             notes.append(self._about_sampling())
+        if self.subsidy is not None:
+            notes += self._about_subsidy(self.subsidy)
         if self.first_left and self.diagnostics is not None:
             notes.append(
                 f"Beware: {self.first_left} of the {2 * len(self.owners) + 1} most important "
@@ -243,6 +272,19 @@ class Valuation:
             notes.append(f"{len(self.warnings) - 3} more kinds of warning: see .warnings.")
         return notes
 
+    def _about_subsidy(self, s: Subsidy) -> list[str]:
+        least = (
+            f"Subsidy e = {s.amount:.3g} (95 %: {s.low:.3g} … {s.high:.3g}): no coalition gains "
+            f"more than that by leaving. Tightest: {_few(s.tight)}."
+        )
+        if s.proven:
+            return [least]
+        return [
+            least,
+            f"Of {s.looked:,} coalitions looked at, none exceeds it by more than "
+            f"{s.violation:.2g}; there are others that nobody has looked at.",
+        ]
+
     def _about_sampling(self) -> str:
         drawn = f"The values are sums over {self.counting:,} sampled coalitions"
         if self.diagnostics is None:
@@ -274,6 +316,8 @@ class Valuation:
                 "it: they come from randomly drawn coalitions alone."
             )
             return notes
+        if v is not None and v.failed:
+            notes.append("Beware: there it is no better than a constant; evaluate more.")
         if self.corrected:
             notes.append(
                 "What the predictor is wrong by was estimated from random coalitions and added."

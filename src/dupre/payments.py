@@ -1,0 +1,168 @@
+"""Least core payments from evaluated and predicted utilities, and how sure they are.
+
+The least core is no weighted sum of utilities, so its uncertainty is not one matrix product: it is
+found anew for draws of the utilities from their joint posterior.
+
+Notation: n owners, c coalitions that bind or may bind, d draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dupre.checks import whole
+from dupre.coalitions import keys
+from dupre.diagnostics import widening
+from dupre.errors import InputError
+from dupre.least_core import Core, drawn_cores, least_core, searched_core
+from dupre.pool import Pool
+from dupre.semivalues import Semivalue, shapley
+from dupre.typing import Floats, Ints, Members
+
+MAX_DRAWN = 2_048
+"""Predicted coalitions whose utilities are drawn jointly: those nearest to binding."""
+
+LOOKED_AT = 60_000
+"""Coalitions looked at in search of violated constraints where not all can be listed."""
+
+
+@dataclass(frozen=True)
+class LeastCore:
+    """The least core (Yan & Procaccia 2021), asked for in the place of a semivalue.
+
+    Payments that leave no coalition with much reason to go its own way; of all such payments the
+    most equal ones. It is found on all coalitions for up to 16 owners, and for more on those
+    that a search finds to bind.
+
+    Args:
+        draws: of all utilities from their posterior, whose least cores tell the uncertainty.
+        guide: the semivalue whose uncertainty decides what is evaluated.
+    """
+
+    draws: int = 100
+    guide: Semivalue = shapley
+    name = "Least core"
+
+    def __post_init__(self) -> None:
+        whole(self.draws, "draws", least=2)
+        if not isinstance(self.guide, Semivalue):
+            raise InputError(f"guide must be a semivalue such as dupre.shapley, got {self.guide!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Payments:
+    """A least core and its uncertainty.
+
+    Attributes:
+        core: found on the evaluated and predicted utilities.
+        covariance: of the payments around those of the core, (n, n).
+        subsidies: of the draws, (d,).
+    """
+
+    core: Core
+    covariance: Floats
+    subsidies: Floats
+
+
+def least_core_payments(pool: Pool, draws: int, grand: float, *, listed: bool) -> Payments:
+    """The least core of what is recorded and predicted.
+
+    Args:
+        pool: all that is known.
+        draws: how many times to draw all utilities.
+        grand: utility of all owners, evaluated or predicted.
+        listed: whether the pool holds all coalitions; if not, more are searched for.
+    """
+    known = _Known(pool)
+    members = known.proper()
+    if listed:
+        core = least_core(members, known(members), grand=grand, empty=pool.empty)
+    else:
+        core = searched_core(
+            known,
+            members.shape[1],
+            start=members,
+            grand=grand,
+            empty=pool.empty,
+            rng=pool.rng(7),
+            limit=LOOKED_AT,
+        )
+        members = np.unique(np.append(members, core.tight, axis=0), axis=0)
+    if listed and not pool.unknown.size and not pool.measured().any():
+        return Payments(core, np.zeros((members.shape[1],) * 2), np.array([core.subsidy]))
+    slack = core.subsidy + members @ core.payments - (known(members) - pool.empty)
+    binding, utilities, grands = known.drawn(members[np.argsort(slack, kind="stable")], draws)
+    payments, subsidies = drawn_cores(binding, utilities, grand=grands, empty=pool.empty)
+    off = payments - core.payments
+    return Payments(core, off.T @ off / draws, subsidies)
+
+
+class _Known:
+    """Utilities of any coalitions, as evaluated or as predicted."""
+
+    def __init__(self, pool: Pool):
+        self._pool = pool
+        ledger = pool.ledger
+        recorded = np.flatnonzero(ledger.recorded)
+        found = keys(ledger.members[recorded])
+        self._position = dict(zip(found, recorded.tolist(), strict=True))
+
+    def proper(self) -> Members:
+        """All coalitions at hand that are neither empty nor of all owners."""
+        members = self._pool.ledger.members
+        return members[~members.all(axis=1)]
+
+    def __call__(self, members: Members) -> Floats:
+        """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
+        at = self._positions(members)
+        utilities = self._pool.ledger.utilities[at]
+        if (unknown := at < 0).any():
+            utilities[unknown] = self._pool.predicted(self._pool.learned(), members[unknown])
+        return utilities
+
+    def drawn(self, members: Members, draws: int) -> tuple[Members, Floats, Floats]:
+        """Coalitions, (c, n), their utilities, (d, c), and those of all owners, (d,), at random.
+
+        Of the coalitions given, in order of importance: all that are evaluated, and the first
+        MAX_DRAWN others.
+        """
+        pool, rng = self._pool, self._pool.rng(8)
+        at = self._positions(members)
+        unknown = np.flatnonzero(at < 0)[:MAX_DRAWN]
+        evaluated = at[at >= 0]
+        everyone = np.ones((1, members.shape[1]), dtype=bool)
+        grand = self._positions(everyone)
+        rows = np.concatenate([members[unknown], everyone[grand < 0]])
+        noise = np.sqrt(pool.measured())
+        positions = np.append(evaluated, grand[grand >= 0])
+        told = pool.ledger.utilities[positions] + noise[positions] * rng.standard_normal(
+            (draws, len(positions))
+        )
+        guessed = _joint_draws(pool, rows, draws, rng) if len(rows) else np.empty((draws, 0))
+        grands = guessed[:, -1] if (grand < 0).all() else told[:, -1]
+        listed = np.append(members[at >= 0], members[unknown], axis=0)
+        every = np.append(told[:, : len(evaluated)], guessed[:, : len(unknown)], axis=1)
+        return listed, every, grands
+
+    def _positions(self, members: Members) -> Ints:
+        """Where evaluated coalitions are recorded, (m,); -1 for others."""
+        return np.array([self._position.get(key, -1) for key in keys(members)], dtype=np.int64)
+
+
+def _joint_draws(pool: Pool, members: Members, draws: int, rng: np.random.Generator) -> Floats:
+    """Utilities of coalitions, (c, n), drawn from their joint posterior, (d, c).
+
+    As wide as intervals of values are: over-sureness, strays and noise included.
+    """
+    learned = pool.learned()
+    posterior = learned.gp.posterior(pool.features_of(members), np.zeros((0, len(members))))
+    every = np.arange(len(members))
+    covariance = posterior.covariance(every, every)
+    covariance[np.diag_indices_from(covariance)] += learned.gp.noise
+    scale, axes = np.linalg.eigh(covariance)
+    normal = rng.standard_normal((draws, len(members))) * np.sqrt(np.maximum(scale, 0.0))
+    wide = normal @ axes.T * posterior.slope * widening(learned.gp)
+    strays = np.sqrt(learned.stray_variance) * rng.standard_normal(wide.shape)
+    return np.asarray(posterior.mean + wide + strays)
