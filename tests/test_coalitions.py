@@ -1,18 +1,22 @@
 from __future__ import annotations
 
-from math import comb
+from math import ceil, comb
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from dupre.coalitions import (
     MAX_OWNERS_ENUMERATED,
     all_coalitions,
+    every_of_size,
     from_names,
     keys,
     printable,
+    random_cover,
+    random_of_sizes,
     sample_of_size,
     shown,
     to_names,
@@ -147,3 +151,85 @@ def test_more_coalitions_than_there_are_is_refused():
 
 def test_a_sample_of_none_is_boolean():
     assert sample_of_size(5, 2, 0, np.random.default_rng(0)).dtype == bool
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_every_of_size_is_all_coalitions_of_that_size(n):
+    every = all_coalitions(n)
+    for size in range(1, n + 1):
+        rows = every_of_size(n, size)
+        assert rows.dtype == bool
+        assert rows.shape == (comb(n, size), n)
+        assert set(keys(rows)) == set(keys(every[every.sum(axis=1) == size]))
+
+
+def test_one_coalition_has_nobody_and_many_owners_have_few_of_the_smallest_and_largest():
+    np.testing.assert_array_equal(every_of_size(4, 0), [[False] * 4])
+    np.testing.assert_array_equal(every_of_size(300, 1), np.eye(300, dtype=bool))
+    assert set(keys(every_of_size(300, 299))) == set(keys(~np.eye(300, dtype=bool)))
+
+
+@settings(deadline=None, max_examples=40)
+@given(n=st.integers(1, 70), draws=st.integers(0, 30), seed=st.integers(0, 10**6))
+def test_random_coalitions_have_the_sizes_asked_for_and_leave_out_who_is_told(n, draws, seed):
+    rng = np.random.default_rng(seed)
+    sizes, but = rng.integers(0, n + 1, draws), rng.integers(0, n, draws)
+    rows = random_of_sizes(n, sizes, rng)
+    assert rows.shape == (draws, n)
+    assert rows.dtype == bool
+    np.testing.assert_array_equal(rows.sum(axis=1), sizes)
+    fewer = np.minimum(sizes, n - 1)
+    rows = random_of_sizes(n, fewer, rng, but=but)
+    np.testing.assert_array_equal(rows.sum(axis=1), fewer)
+    assert not rows[np.arange(draws), but].any()
+
+
+def uniform(rows, total):
+    """Whether each of `total` coalitions is seen as often as any other."""
+    _, seen = np.unique(rows, axis=0, return_counts=True)
+    assert len(seen) == total
+    expected = len(rows) / total
+    z = (seen - expected) / np.sqrt(expected * (1 - 1 / total))
+    return np.abs(z).max() < norm.isf(1e-4 / 2 / total)
+
+
+def test_random_coalitions_of_a_size_are_equally_likely():
+    rng = np.random.default_rng(0)
+    sizes = np.tile([2, 3, 5], 3000)
+    rows = random_of_sizes(6, sizes, rng)
+    for size in (2, 3, 5):
+        assert uniform(rows[sizes == size], comb(6, size))
+    without = random_of_sizes(6, sizes, rng, but=np.full(9000, 4))
+    assert uniform(without[sizes == 2], comb(5, 2))
+    assert uniform(without[sizes == 3], comb(5, 3))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_cover_has_every_owner_in_one_coalition_and_out_of_another(data):
+    n = data.draw(st.integers(2, 60))
+    size = data.draw(st.integers(1, n - 1))
+    rows = random_cover(n, size, np.random.default_rng(data.draw(st.integers(0, 10**6))))
+    assert rows.dtype == bool
+    assert rows.shape == (ceil(n / min(size, n - size)), n)
+    assert (rows.sum(axis=1) == size).all()
+    assert rows.any(axis=0).all()
+    assert not rows.all(axis=0).any()
+
+
+@pytest.mark.parametrize(("n", "size"), [(5, 2), (5, 3), (6, 2), (6, 4), (7, 3)])
+def test_every_row_of_a_cover_is_any_coalition_of_its_size(n, size):
+    rng = np.random.default_rng(0)
+    covers = np.stack([random_cover(n, size, rng) for _ in range(3000)])
+    for row in range(covers.shape[1]):
+        assert uniform(covers[:, row], comb(n, size))
+
+
+def test_whoever_is_in_a_row_of_a_cover_meets_all_others_equally_often():
+    # What means over a cover rest on, also where the last row begins anew.
+    rng = np.random.default_rng(1)
+    covers = np.concatenate([random_cover(7, 3, rng) for _ in range(4000)])
+    met = covers[covers[:, 0]][:, 1:]
+    share = 2 / 6
+    z = (met.mean(axis=0) - share) / np.sqrt(share * (1 - share) / 4000)  # at least once a cover
+    assert np.abs(z).max() < norm.isf(1e-4 / 2 / 6)

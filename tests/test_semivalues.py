@@ -5,6 +5,8 @@ import pickle
 import numpy as np
 import pytest
 from scipy.special import binom, logsumexp
+from scipy.stats import betabinom
+from scipy.stats import binom as binomial_distribution
 
 from dupre import InputError, Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
 from dupre.semivalues import log_binomial
@@ -101,3 +103,38 @@ def test_weights_of_no_semivalue_are_refused_by_name(log_weight, message):
     with pytest.raises(InputError, match=message) as error:
         Semivalue("mine", log_weight).log_weights(4)
     assert "mine" in str(error.value)
+
+
+@every_semivalue
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 300, 3000])
+def test_chances_are_those_of_a_distribution(semivalue, n):
+    chances = semivalue.chances(n)
+    assert chances.shape == (n,)
+    assert np.all(chances >= 0)
+    assert chances.sum() == pytest.approx(1, abs=1e-9)
+
+
+@every_semivalue
+@pytest.mark.parametrize("n", [2, 7, 20])
+def test_chances_are_weights_times_the_number_of_coalitions(semivalue, n):
+    omega = np.exp(semivalue.log_weights(n))
+    expected = omega * binom(n - 1, np.arange(n))
+    np.testing.assert_allclose(semivalue.chances(n), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n", [2, 9, 200])
+def test_chances_of_joining_so_many_others(n):
+    c = np.arange(n)
+    np.testing.assert_allclose(shapley.chances(n), 1 / n, rtol=1e-9)
+    of_coins = binomial_distribution.pmf(c, n - 1, 0.5)
+    np.testing.assert_allclose(banzhaf.chances(n), of_coins, rtol=1e-9)
+    np.testing.assert_array_equal(leave_one_out.chances(n), c == n - 1)
+    # Kwon & Zou 2022: who joins with a chance drawn from Beta(beta, alpha).
+    for alpha, beta in ((4, 1), (1, 4), (16, 1), (0.5, 2.5)):
+        of_betas = betabinom.pmf(c, n - 1, beta, alpha)
+        np.testing.assert_allclose(beta_shapley(alpha, beta).chances(n), of_betas, rtol=1e-8)
+
+
+def test_chances_of_no_semivalue_are_refused():
+    with pytest.raises(InputError, match="sum to"):
+        Semivalue("mine", lambda c, n: np.zeros(n)).chances(4)

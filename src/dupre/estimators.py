@@ -130,6 +130,7 @@ def svarm(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
     """
     draws = (at_least("svarm", samples, 4 * n, n) - 2 * n) // 2
     p, size = semivalue.chances(n), np.arange(n)
+    p /= p.sum()
     joined = rng.choice(size, n, p=p), rng.choice(size, n, p=p)  # one of each to begin with
     parts = []
     for sign, joins in ((1, joined[0]), (-1, joined[1])):
@@ -142,7 +143,7 @@ def svarm(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
         mean = sign * np.append(np.eye(n), counts.T, axis=1) / (1 + counts.sum(axis=0))[:, None]
         unit = np.arange(n + draws) + (sign > 0) * (n + draws)
         parts.append((np.append(warm, drawn, axis=0), mean, unit, np.full(n + draws, sign > 0)))
-    return _joined(parts)
+    return _joined(parts, means=True)
 
 
 def stratified_svarm(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
@@ -210,7 +211,7 @@ def maximum_sample_reuse(semivalue: Semivalue, n: int, samples: int, rng: Rng) -
         )
     unit = np.tile(np.arange(draws), 2)
     weight = np.append(drawn.T / inside[:, None], ~drawn.T / (inside - draws)[:, None], axis=1)
-    return collected(np.tile(drawn, (2, 1)), weight, unit, np.repeat([1, 0], draws))
+    return collected(np.tile(drawn, (2, 1)), weight, unit, np.repeat([1, 0], draws), means=True)
 
 
 def _by_size(
@@ -237,10 +238,13 @@ def _by_size(
     without = ~inner.T * -p[size % n] / np.maximum(outside[size].T, 1)
     weight = [coalition_weights(semivalue, outer), np.full((n, 1), -p[0]), with_owner, without]
     nobody = np.zeros((1, n), dtype=bool)
-    unit = np.concatenate([np.full(len(outer) + 1, CERTAIN), np.tile(np.arange(len(size)), 2)])
+    # The coalitions of a cover depend on each other: they are one draw.
+    draw = np.repeat(np.arange(len(coverings)), [len(rows) for rows in coverings])
+    draw = np.append(draw, len(coverings) + np.arange(len(size) - len(draw)))
+    unit = np.concatenate([np.full(len(outer) + 1, CERTAIN), np.tile(draw, 2)])
     stratum = np.concatenate([np.zeros(len(outer) + 1, dtype=np.int64), 2 * size, 2 * size + 1])
     drawn = np.concatenate([outer, nobody, inner, inner])
-    return collected(drawn, np.concatenate(weight, axis=1), unit, stratum)
+    return collected(drawn, np.concatenate(weight, axis=1), unit, stratum, means=True)
 
 
 def _along(semivalue: Semivalue, orders: Ints, unit: Ints) -> Weights:
@@ -260,7 +264,7 @@ def _along(semivalue: Semivalue, orders: Ints, unit: Ints) -> Weights:
         weight.reshape(-1, n).T,
         units,
         np.zeros_like(units),
-        counts.reshape(-1, n).T,
+        counts=counts.reshape(-1, n).T,
     )
 
 
@@ -279,10 +283,10 @@ def _contributions(without: Members, owner: Ints, weight: float, unit: Ints, str
     return drawn, weights, np.tile(unit, 2), np.full(2 * k, stratum)
 
 
-def _joined(parts: list[Part]) -> Weights:
+def _joined(parts: list[Part], *, means: bool = False) -> Weights:
     drawn, weight, unit, stratum = zip(*parts, strict=True)
-    weights = np.concatenate(weight, axis=1)
-    return collected(np.concatenate(drawn), weights, np.concatenate(unit), np.concatenate(stratum))
+    labels = np.concatenate(unit), np.concatenate(stratum)
+    return collected(np.concatenate(drawn), np.concatenate(weight, axis=1), *labels, means=means)
 
 
 def _orders(n: int, count: int, rng: Rng) -> Ints:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import lstsq, null_space
+from scipy.linalg import lstsq, null_space, orth
 from scipy.optimize import linprog, nnls
 
 from dupre.checks import finite, whole
@@ -256,26 +256,46 @@ def _egalitarian(
     floor = (gains - members.sum(axis=1) * (total / n)) / scale
     slack = _sums(members, (guess - total / n) / scale) - floor
     working = np.union1d(working, np.argsort(slack)[: 4 * n])
-    t, working, tight = _widest(members, floor, working)
-    # A positive multiplier at one optimum means tight at every one (complementary slackness).
-    # These are equations, as between inequalities the optima would be a set without an inside.
-    E = np.vstack([np.ones(n), members[tight]])
-    f = np.append(0.0, floor[tight] + t)
-    centre = np.asarray(lstsq(E, f, cond=TOLERANCE)[0])
-    Z = null_space(E, rcond=TOLERANCE)
-    y = centre + _nearest(members, floor + t - _sums(members, centre), Z)
-    if (short := float(np.max(floor + t - _sums(members, y)))) > 100 * TOLERANCE:
-        raise DupreError(
-            f"the least core was not found to more than {scale * short:g}; look for utilities of "
-            f"very different magnitudes, and report this if there are none"
-        )
-    return total / n + scale * y, -scale * t
+    E, f = np.ones((1, n)), np.zeros(1)
+    t, _, tight = _widest(members, floor, working, E, f)
+    floor += t
+    for _ in range(n):
+        # A positive multiplier at one optimum means tight at every one (complementary slackness).
+        # These are equations, as between inequalities the optima would be a set without an inside.
+        E, f = np.vstack([E, members[tight]]), np.append(f, floor[tight])
+        centre = np.asarray(lstsq(E, f, cond=TOLERANCE)[0])
+        Z = null_space(E, rcond=TOLERANCE)
+        y = centre + _nearest(members, floor - _sums(members, centre), Z)
+        if (short := float(np.max(floor - _sums(members, y)))) <= TOLERANCE:
+            return total / n + scale * y, -scale * t
+        # Seldom others are always tight as well, and mislead `_nearest`. They are found by the
+        # most slack that all rows not yet fixed can have at once, which is none.
+        free = np.flatnonzero(_lengths(members, Z) > TOLERANCE)
+        if not len(free):
+            break
+        Q = orth(E.T, rcond=TOLERANCE).T  # independent, so never at odds by rounding
+        rows = members[free]
+        wide, _, tight = _widest(rows, floor[free], free[:0], Q, Q @ centre, most=1.0)
+        if wide > TOLERANCE:
+            break
+        tight = free[tight]
+    raise DupreError(
+        f"the least core was not found to more than {scale * short:g}; look for utilities of very "
+        f"different magnitudes, and report this if there are none"
+    )
 
 
 def _widest(
-    members: Members, floor: Floats, working: Ints, *, most: float = np.inf
+    members: Members,
+    floor: Floats,
+    working: Ints,
+    E: Floats,
+    f: Floats,
+    *,
+    most: float = np.inf,
+    box: float = np.inf,
 ) -> tuple[float, Ints, Ints]:
-    """The largest t with y(S) >= floor(S) + t for every S and y(N) = 0, and |y| and t <= most.
+    """The largest t <= most with y(S) >= floor(S) + t for every S, E y = f and |y| <= box.
 
     Returns:
         t, the grown working set, and the rows of it with a positive multiplier.
@@ -286,9 +306,9 @@ def _widest(
             np.append(np.zeros(n), -1.0),
             A_ub=np.column_stack([-members[working].astype(np.float64), np.ones(len(working))]),
             b_ub=-floor[working],
-            A_eq=[np.append(np.ones(n), 0.0)],
-            b_eq=[0.0],
-            bounds=[*[(-most, most)] * n, (-np.inf, most)],
+            A_eq=np.column_stack([E, np.zeros(len(E))]),
+            b_eq=f,
+            bounds=[*[(-box, box)] * n, (-np.inf, most)],
             method="highs-ds",  # a vertex, exact to rounding; an interior point would not be
             options={
                 "primal_feasibility_tolerance": ROUNDING,
@@ -344,7 +364,8 @@ def _balanced(members: Members) -> Ints:
     """
     n, sizes = members.shape[1], members.sum(axis=1)
     start = np.flatnonzero((sizes == 1) | (sizes == n - 1))
-    t, working, _ = _widest(members, np.zeros(len(members)), start, most=1.0)
+    floor, E, f = np.zeros(len(members)), np.ones((1, n)), np.zeros(1)
+    t, working, _ = _widest(members, floor, start, E, f, most=1.0, box=1.0)
     if t <= TOLERANCE:
         return working
     why = "no weights of them cover every owner equally"
@@ -413,6 +434,11 @@ def _scale(gains: Floats, total: float) -> float:
 def _sums(members: Members, x: Floats) -> Floats:
     """What each coalition is paid, (m,)."""
     return np.concatenate([rows @ x for rows in _blocks(members)])
+
+
+def _lengths(members: Members, Z: Floats) -> Floats:
+    """Length of each row in the space of Z, (n, r)."""
+    return np.concatenate([np.linalg.norm(rows @ Z, axis=1) for rows in _blocks(members)])
 
 
 def _blocks(members: Members) -> Iterator[Floats]:

@@ -133,7 +133,11 @@ class Loop:
             return " and ".join(fired)
         if self.valuer.evaluated >= self.budget:
             return f"the budget of {self.budget} evaluations is spent"
-        return "" if self.valuer.left else "nothing is left to evaluate"
+        if self.valuer.left:
+            return ""
+        if self.valuer.estimator is None:
+            return "nothing is left to evaluate"
+        return "all sampled coalitions are evaluated"
 
     def _evaluate(self, batch: list[Names]) -> None:
         """Evaluate what no other process is evaluating, wait for what others are."""

@@ -29,7 +29,7 @@ from dupre.weights import (
 )
 
 BY_SIZE_FROM = 8
-"""Pairs drawn per owner from which a level for every size costs less than it takes away."""
+"""Pairs drawn per size from which a level for every size costs less than it takes away."""
 
 
 def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Generator) -> Weights:
@@ -42,7 +42,7 @@ def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Genera
     added: the difference estimator of survey sampling (Särndal, Swensson & Wretman 1992, ch. 6).
     With many draws the fitted game has a level for every size too, which KernelSHAP has not.
     """
-    at_least("regression", samples, 6 * n + 2, n)
+    at_least("regression", samples, min(6 * n + 2, 2**n - 1), n)
     s, p = np.arange(1, n), semivalue.chances(n)
     inside, outside = p[:-1] * n / s, p[1:] * n / (n - s)  # C(n, s) times both omegas
     mass = inside + outside
@@ -51,10 +51,8 @@ def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Genera
     whole = np.concatenate([every_of_size(n, int(size)) for size in s[listed]] or [ends[:0]])
     rows, m = [ends, whole], 0
     weight = [np.outer(np.ones(n), [p[-1], -p[0]]), coalition_weights(semivalue, whole)]
-    fit = [
-        np.zeros(2),
-        (mass / np.exp(log_binomial(n, s.astype(np.float64))))[whole.sum(axis=1) - 1],
-    ]
+    each = mass * np.exp(-log_binomial(n, s.astype(np.float64)))
+    fit = [np.zeros(2), each[whole.sum(axis=1) - 1]]
     rest = np.where(listed, 0.0, mass)
     if rest.any():
         m = left // 2
@@ -68,8 +66,11 @@ def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Genera
         fit.append(each * mass[at])
     unit = np.append(np.full(2 + len(whole), CERTAIN), np.repeat(np.arange(m), 2))
     everything = np.concatenate(rows)
-    plain = collected(everything, np.concatenate(weight, axis=1), unit, np.zeros_like(unit))
-    return _fitted(plain, p, everything, np.concatenate(fit), by_size=m >= BY_SIZE_FROM * n)
+    weights = np.concatenate(weight, axis=1)
+    counts = np.ones_like(weights, dtype=bool)  # also where the semivalue gives no weight
+    plain = collected(everything, weights, unit, np.zeros_like(unit), counts=counts)
+    by_size = m >= BY_SIZE_FROM * int(np.sum(rest > 0))
+    return _fitted(plain, p, everything, np.concatenate(fit), by_size=by_size)
 
 
 def _outermost(mass: Floats, samples: int) -> tuple[Members, int]:
@@ -103,7 +104,9 @@ def _fitted(plain: Weights, p: Floats, drawn: Members, fit: Floats, *, by_size: 
     basis[:, :n] -= share[:, None]
     if not by_size:
         basis[:, n:] = 0.0
-    solved = np.linalg.pinv(basis.T @ (weight * basis), hermitian=True) @ (weight * basis).T
+    # Centred memberships add up to nothing: what is left of that after rounding is not inverted.
+    gram = basis.T @ (weight * basis)
+    solved = np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ (weight * basis).T
     # What is fitted is u less the straight line from no owner to all of them.
     control = np.append(solved, np.zeros((len(solved), 1)), axis=1)
     control[:, column[0]] -= solved @ share

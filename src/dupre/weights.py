@@ -29,12 +29,16 @@ CERTAIN = -1
 class Entries:
     """Random entries of W, (t,) each. Entries of one unit, owner and stratum count as one term.
 
+    Terms add up to a sum over their units, or are parts of a mean: an owner's entries of a stratum
+    have weights that add up to a constant, however many there are.
+
     Attributes:
         owner: whose value.
         coalition: column of W; b for the empty coalition.
         weight: what it adds to W[owner, coalition].
         unit: the draw it comes from; draws are independent.
         stratum: within which the terms of an owner have the same distribution.
+        means: whether they are parts of means.
     """
 
     owner: Ints
@@ -42,6 +46,7 @@ class Entries:
     weight: Floats
     unit: Ints
     stratum: Ints
+    means: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +82,8 @@ class Weights:
         u, learned = np.append(utilities, empty), 0
         if self.control is not None:
             u = u - additive_basis(self.members) @ (self.control @ u)
-            learned = n - 1 + int(np.sum(self.control[n:, :-1].any(axis=1)))
+            levels = np.abs(self.control[n:, :-1]).max(axis=1) > 1e-9
+            learned = n - 1 + int(levels.sum())
         return _covariance_of_sum(self.entries, u, n, learned)
 
 
@@ -90,20 +96,27 @@ def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Flo
     (1946), less those that were used to learn an additive game.
     """
     strata = int(entries.stratum.max()) + 1
+    cells = n * strata
     units, unit = np.unique(entries.unit, return_inverse=True)
     cell = entries.owner * strata + entries.stratum
-    found, where = np.unique(unit * (n * strata) + cell, return_inverse=True)
-    term = np.bincount(where, entries.weight * u[entries.coalition])
-    unit, cell = np.divmod(found, n * strata)
+    amount = entries.weight * u[entries.coalition]
+    if entries.means:
+        weight = np.bincount(cell, entries.weight, minlength=cells)
+        mean = np.bincount(cell, amount, minlength=cells) / np.where(weight, weight, 1.0)
+        amount = amount - entries.weight * mean[cell]
+    found, where = np.unique(unit * cells + cell, return_inverse=True)
+    term = np.bincount(where, amount)
+    unit, cell = np.divmod(found, cells)
     owner = cell // strata
-    count = np.bincount(cell, minlength=n * strata)
-    mean = np.bincount(cell, term, minlength=n * strata) / np.maximum(count, 1)
+    count = np.bincount(cell, minlength=cells)
+    mean = np.bincount(cell, term, minlength=cells) / np.maximum(count, 1)
     freedom = np.maximum(count - 1 - learned, 1)
     deviation = (term - mean[cell]) * np.sqrt(count / freedom)[cell]
-    variance = np.bincount(cell, deviation**2, minlength=n * strata).reshape(n, strata)
+    variance = np.bincount(cell, deviation**2, minlength=cells).reshape(n, strata)
     alone = count[cell] == 1
     worst = np.sqrt(variance.max(axis=1))
-    deviation[alone] = np.where(worst > 0, worst, worst.max())[owner[alone]]
+    imputed = np.where(worst > 0, worst, worst.max())[owner[alone]]
+    deviation[alone] = np.copysign(imputed, term[alone])
     influence = np.bincount(unit * n + owner, deviation, minlength=len(units) * n)
     influence = influence.reshape(len(units), n)
     square_over_freedom = (variance**2 / freedom.reshape(n, strata)).sum(axis=1)
@@ -124,7 +137,13 @@ def additive_basis(members: Members) -> Floats:
 
 
 def collected(
-    drawn: Members, weight: Floats, unit: Ints, stratum: Ints, counts: Members | None = None
+    drawn: Members,
+    weight: Floats,
+    unit: Ints,
+    stratum: Ints,
+    *,
+    counts: Members | None = None,
+    means: bool = False,
 ) -> Weights:
     """Weights from coalitions as they were drawn, duplicates and empty ones among them.
 
@@ -134,6 +153,7 @@ def collected(
         unit: which independent draw each belongs to, (d,); CERTAIN where nothing is random.
         stratum: of each, (d,).
         counts: which weights are entries of W, (n, d); by default those that are not zero.
+        means: whether the entries of a stratum are parts of means.
     """
     members, column = distinct(drawn)
     n, b = drawn.shape[1], len(members)
@@ -143,7 +163,7 @@ def collected(
     W = W.reshape(n, b + 1)
     random = unit[row] != CERTAIN
     owner, row = owner[random], row[random]
-    entries = Entries(owner, column[row], weight[owner, row], unit[row], stratum[row])
+    entries = Entries(owner, column[row], weight[owner, row], unit[row], stratum[row], means)
     return Weights(members, W[:, :b], W[:, b], entries)
 
 
@@ -176,8 +196,9 @@ def coalition_weights(semivalue: Semivalue, members: Members) -> Floats:
 def at_least(name: str, samples: int, least: int, n: int) -> int:
     """The number of samples, if the estimator can tell a value and its error from them."""
     if samples < least:
+        other = ", or take one that uses every coalition for all owners: regression"
         raise InputError(
             f"{name} needs at least {least:,} samples for {n} owners, got {samples:,}; raise "
-            "samples, or take an estimator that uses every coalition for all owners: regression"
+            f"samples{'' if name == 'regression' else other}"
         )
     return samples
