@@ -4,6 +4,9 @@ A table is the output of `python benchmarks/games.py NAME ...` (all 2^n - 1 trai
 committed under `benchmarks/tables/`, so that accuracy can be measured without training anything.
 California housing is read from the folder named by DUPRE_DATA, then `../shared/data`, then through
 scikit-learn's loader.
+
+`housing_ridge_20` needs no table: a ridge regression follows from sums over its rows, so that all
+2^20 coalitions of twenty owners are trained within seconds.
 """
 
 from __future__ import annotations
@@ -111,6 +114,35 @@ GAMES: dict[str, Callable[[], ModelUtility]] = {
 BUDGETS = {6: (10, 20, 30), 8: (30, 60, 100), 10: (50, 100, 200)}
 
 
+RIDGE_ALPHA = 10.0
+
+
+def housing_ridge_20() -> Game:
+    """Twenty owners of very different size; the last three have their targets shuffled.
+
+    Columns are transformed before they are handed out: scaling by what a coalition holds would
+    make its model no function of sums.
+    """
+    X, X_val, y, y_val = _housing(train=4000)
+    scaled = make_pipeline(FunctionTransformer(np.arcsinh), StandardScaler()).fit(X)
+    X, X_val, y, y_val = scaled.transform(X), scaled.transform(X_val), np.array(y), np.array(y_val)
+    rng = np.random.default_rng(0)
+    share = rng.dirichlet(np.full(20, 1.0))
+    rows = 10 + rng.multinomial(len(y) - 200, share)
+    owner = np.repeat(np.arange(20), rows)
+    for bad in (17, 18, 19):
+        y[owner == bad] = rng.permutation(y[owner == bad])
+    utility = ModelUtility(
+        Ridge(alpha=RIDGE_ALPHA), Owners.from_arrays(X, y, owner), validation=(X_val, y_val)
+    )
+    utilities = _ridge_r2(X, y, owner, X_val, y_val)
+    members = all_coalitions(20)
+    for code in [*(2 ** np.arange(20) - 1), *rng.integers(len(members), size=10)]:
+        trained = utility(to_names(members[code], utility.owners.names))
+        assert abs(trained - utilities[code]) < 1e-6, "the sums give another model than training"
+    return Game("housing-ridge-20", utility.owners, utilities, utility.empty, (100, 300, 1000))
+
+
 def load(name: str) -> Game:
     """A game with its committed table."""
     utility = GAMES[name]()
@@ -172,6 +204,26 @@ def _regress_by_mlp(X, y, owner, validation) -> ModelUtility:  # type: ignore[no
     # arcsinh: the columns have very long tails.
     model = make_pipeline(FunctionTransformer(np.arcsinh), StandardScaler(), scaled)
     return ModelUtility(model, Owners.from_arrays(X, y, owner), validation=validation)
+
+
+def _ridge_r2(
+    X: np.ndarray, y: np.ndarray, owner: np.ndarray, X_val: np.ndarray, y_val: np.ndarray
+) -> np.ndarray:
+    """R² of a ridge regression on every coalition, (2^n - 1,), from the owners' Gram matrices."""
+    A, A_val = (np.column_stack([rows, np.ones(len(rows))]) for rows in (X, X_val))
+    n, d = owner.max() + 1, A.shape[1]
+    grams = np.array([A[owner == i].T @ A[owner == i] for i in range(n)])
+    moments = np.array([A[owner == i].T @ y[owner == i] for i in range(n)])
+    penalty = RIDGE_ALPHA * np.diag(np.append(np.ones(d - 1), 0.0))  # the intercept is free
+    spread = np.sum((y_val - y_val.mean()) ** 2)
+    utilities = []
+    for block in np.array_split(all_coalitions(n).astype(np.float64), 2**n // 2**15 or 1):
+        G = (block @ grams.reshape(n, -1)).reshape(-1, d, d) + penalty
+        w = np.linalg.solve(G, (block @ moments)[:, :, None])[:, :, 0]
+        squared = np.einsum("bi,ij,bj->b", w, A_val.T @ A_val, w, optimize=True)
+        squared += y_val @ y_val - 2 * w @ (A_val.T @ y_val)
+        utilities.append(1 - squared / spread)
+    return np.concatenate(utilities)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from scipy.stats import t as student
 import dupre
 from dupre.coalitions import all_coalitions
 from dupre.estimators import exact
-from dupre.sampling import draw_chances, guess_by_size, sampled_values
+from dupre.sampling import blocked, draw_chances, guess_by_size, sampled_values
 
 SEMIVALUES = [dupre.shapley, dupre.banzhaf, dupre.beta_shapley(4, 1)]
 
@@ -202,3 +202,110 @@ def test_a_constant_added_to_all_utilities_moves_no_shapley_value_but_by_its_sha
     moved_mean, moved_covariance = game.estimate(draws, game.utilities + 100.0)
     np.testing.assert_allclose(moved_mean - mean, 100 / 4, atol=1e-9)
     np.testing.assert_allclose(moved_covariance, covariance, atol=1e-9)
+
+
+# Several blocks of draws, each with its own guess.
+
+
+def in_blocks(game, draws, guesses, utilities=None):
+    return sampled_values(
+        game.W,
+        game.utilities if utilities is None else utilities,
+        np.asarray(guesses),
+        certain=game.certain,
+        draws=np.asarray(draws),
+        chances=game.chances,
+        failed=game.failed,
+    )
+
+
+def remembering(game, draws, blocks):
+    """Guesses that know the certain coalitions and whatever earlier blocks have drawn."""
+    guess = guess_by_size(game.sizes, game.utilities, game.certain)
+    guess[game.certain] = game.utilities[game.certain]
+    guesses = []
+    for part in blocked(np.asarray(draws), blocks):
+        guesses.append(guess.copy())
+        guess[part] = game.utilities[part]
+    return np.array(guesses)
+
+
+@pytest.mark.parametrize(("m", "blocks"), [(16, 4), (18, 4), (19, 4), (5, 1), (7, 3)])
+def test_blocks_are_the_draws_in_their_order_and_about_as_long(m, blocks):
+    draws = np.random.default_rng(m).integers(0, 9, m)
+    parts = blocked(draws, blocks)
+    np.testing.assert_array_equal(np.concatenate(parts), draws)
+    lengths = [len(part) for part in parts]
+    assert len(lengths) == blocks
+    assert max(lengths) - min(lengths) <= 1
+
+
+def test_block_j_counts_j_fold_and_is_compared_with_its_own_guess():
+    game = Game(5, seed=3)
+    rng = np.random.default_rng(0)
+    draws, guesses = game.draw(14, rng), rng.normal(size=(3, 31))
+    parts = [draws[:5], draws[5:10], draws[10:]]
+    alone = [in_blocks(game, part, [g]) for part, g in zip(parts, guesses, strict=True)]
+    found = in_blocks(game, draws, guesses)
+    expected = sum(j * one.mean for j, one in enumerate(alone, start=1)) / 6
+    np.testing.assert_allclose(found.mean, expected, atol=1e-12)
+    plain = [one.covariance / wider(len(part)) ** 2 for one, part in zip(alone, parts, strict=True)]
+    total = sum(j**2 * one for j, one in enumerate(plain, start=1)) / 36
+    degrees = student.ppf(0.975, 14 - 3) / student.ppf(0.975, 1e9)
+    np.testing.assert_allclose(found.covariance, total * degrees**2, rtol=1e-6)
+    np.testing.assert_array_equal(found.guess, guesses[-1])
+    assert found.draws == 14
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES, ids=lambda s: s.name)
+def test_guesses_that_know_earlier_blocks_leave_mean_and_covariance_right(semivalue):
+    game = Game(3, semivalue, seed=1)
+    drawable = np.flatnonzero(game.chances)
+    every = list(itertools.product(drawable, repeat=4))
+    chance = np.array([np.prod(game.chances[list(draws)]) for draws in every])
+    assert chance.sum() == pytest.approx(1)
+    found = [in_blocks(game, draws, remembering(game, draws, 2)) for draws in every]
+    errors = np.array([one.mean for one in found]) - game.truth
+    np.testing.assert_allclose(chance @ errors, 0, atol=1e-12)
+    true_covariance = (errors * chance[:, None]).T @ errors
+    factor = (student.ppf(0.975, 2) / student.ppf(0.975, 1e9)) ** 2
+    reported = np.tensordot(chance, np.array([one.covariance for one in found]), axes=1) / factor
+    np.testing.assert_allclose(reported, true_covariance, rtol=1e-6, atol=1e-12)
+
+
+def test_a_perfect_guess_leaves_nothing_to_chance():
+    game = Game(5, seed=4)
+    found = in_blocks(game, game.draw(12, np.random.default_rng(0)), [game.utilities] * 3)
+    np.testing.assert_allclose(found.mean, game.truth, atol=1e-12)
+    assert not found.covariance.any()
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_no_block_reads_utilities_that_were_not_drawn(blocks):
+    game = Game(5, seed=2)
+    draws = game.draw(12, np.random.default_rng(1))
+    hidden = np.full(31, np.nan)
+    read = np.concatenate([game.certain, draws])
+    hidden[read] = game.utilities[read]
+    guesses = remembering(game, draws, blocks)
+    whole, part = in_blocks(game, draws, guesses), in_blocks(game, draws, guesses, hidden)
+    np.testing.assert_array_equal(whole.mean, part.mean)
+    np.testing.assert_array_equal(whole.covariance, part.covariance)
+
+
+def test_what_failed_is_as_uncertain_as_guesses_are_wrong_later_blocks_counting_more():
+    game = Game(5, seed=6)
+    draws = game.draw(40, np.random.default_rng(0))
+    failed = np.flatnonzero(game.chances)[:2]
+    draws = draws[~np.isin(draws, failed)]
+    guesses = np.random.default_rng(1).normal(size=(2, 31))
+    without = in_blocks(game, draws, guesses)
+    game.failed = failed
+    found = in_blocks(game, draws, guesses)
+    errors = [
+        np.mean((game.utilities - guess)[part] ** 2)
+        for guess, part in zip(guesses, blocked(draws, 2), strict=True)
+    ]
+    own = (errors[0] + 2 * errors[1]) / 3 * game.W[:, failed] @ game.W[:, failed].T
+    scale = (1 - game.chances[failed].sum()) ** 2  # draws are shared among fewer
+    np.testing.assert_allclose(found.covariance - own, without.covariance * scale, rtol=1e-9)
