@@ -45,7 +45,8 @@ IMPORTS = {
     "noise": {"typing"},
     "sampling": {"errors", "typing"},
     "ledger": {"checks", "coalitions", "errors", "noise", "typing"},
-    "values": {"coalitions", "errors", "typing"},
+    "text": {"coalitions"},
+    "values": {"errors", "typing"},
     "pool": {
         "coalitions",
         "design",

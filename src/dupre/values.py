@@ -5,7 +5,7 @@ Notation: n owners; mean (n,), covariance (n, n).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
-from dupre.coalitions import printable, shown
 from dupre.errors import InputError
 from dupre.typing import Floats, Ints
 
@@ -187,153 +186,11 @@ class Valuation:
         return pd.concat([*columns, self.rank_range(level)], axis=1)
 
     def __str__(self) -> str:
-        return "\n".join([*self._title(), "", *self._table(), "", *self._notes()])
+        from dupre.text import printed  # the text is about this class
+
+        return printed(self)
 
     __repr__ = __str__
-
-    def _title(self) -> list[str]:
-        n = len(self.owners)
-        possible = f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
-        trained = f"{self.evaluated:,} of {possible} possible coalitions evaluated"
-        grand = f"≈ {self.grand:.4g} (predicted)" if self.grand_predicted else f"= {self.grand:.4g}"
-        ends = f"u(all owners) {grand}, u(no data) = {self.empty:.4g}"
-        what = "payments" if self.subsidy else "values"
-        lines = [f"{self.semivalue} {what} of {n} owners; {trained}", ends]
-        return [*lines, f"Stopped: {self.stopped}."] if self.stopped else lines
-
-    def _table(self) -> list[str]:
-        """Owners from most to least valuable, with as many decimals as the intervals deserve."""
-        frame = self.to_frame().sort_values("value", ascending=False, kind="stable")
-        size = max(float(self.std.median()), 3e-3 * float(np.abs(self.mean).max()), 1e-12)
-        places = int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
-        header = ("owner", "rows", "value", "95 % interval", "share", "rank (95 %)")
-        cells = [
-            (
-                printable(str(name)),
-                f"{row.rows:,.0f}",
-                f"{row.value:.{places}f}",
-                f"{row.low:.{places}f} … {row.high:.{places}f}",
-                "–" if np.isnan(row.share) else f"{100 * row.share:.1f} %",
-                f"{row.best:.0f}" if row.best == row.worst else f"{row.best:.0f}–{row.worst:.0f}",
-            )
-            for name, row in frame.iterrows()
-        ]
-        widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-        return [_aligned(line, widths) for line in (header, *cells)]
-
-    def _notes(self) -> list[str]:
-        notes = self._about_predictor() if self.diagnostics else []
-        if self.exact:
-            notes.append("Exact: every coalition that counts was evaluated.")
-        if self.sampling is not None:
-            notes.append(self._about_sampling())
-        if self.subsidy is not None:
-            notes += self._about_subsidy(self.subsidy)
-        if self.first_left and self.diagnostics is not None:
-            notes.append(
-                f"Beware: {self.first_left} of the {2 * len(self.owners) + 1} most important "
-                "coalitions are not evaluated; these values are a first guess."
-            )
-        if self.noise.any():
-            part = np.trace(self.noise) / np.trace(self.covariance)
-            notes.append(
-                f"Of the variance of the values {100 * part:.0f} % is noise of trainings, which "
-                f"repeats reduce; {100 * (1 - part):.0f} % is coalitions not evaluated."
-            )
-        if len(self.forecast) > 1:
-            widths = self.forecast["widest"]
-            notes.append(
-                f"After {len(widths) - 1} more, the widest interval is expected to be "
-                f"± {widths.iloc[-1]:.2g} instead of ± {widths.iloc[0]:.2g}."
-            )
-        if abs(self.efficiency_gap) > 1e-9 * max(1.0, abs(self.grand), abs(self.empty)):
-            notes.append(
-                f"The values add up to {self.mean.sum():.4g}, "
-                f"u(all owners) - u(no data) is {self.grand - self.empty:.4g}."
-            )
-        if self.grand < self.empty:
-            notes.append("Beware: all data together score worse than none; is greater better here?")
-        if self.failures:
-            members, reason = next(iter(self.failures.items()))
-            notes.append(
-                f"Failed: {len(self.failures)} of {self.evaluated:,} evaluations, predicted "
-                f"instead: {_few(self.failures)}. The first, {shown(members)}: {printable(reason)}"
-            )
-        if self.stale:
-            notes.append(
-                f"Not used: {self.stale:,} stored evaluations, of rows changed since then."
-            )
-        for message, coalitions in list(self.warnings.items())[:3]:
-            notes.append(
-                f"Warning in {len(coalitions):,} of {self.evaluated:,} evaluations "
-                f"({_few(coalitions)}): {printable(message)}"
-            )
-        if len(self.warnings) > 3:
-            notes.append(f"{len(self.warnings) - 3} more kinds of warning: see .warnings.")
-        return notes
-
-    def _about_subsidy(self, s: Subsidy) -> list[str]:
-        least = (
-            f"Subsidy e = {s.amount:.3g} (95 %: {s.low:.3g} … {s.high:.3g}): no coalition gains "
-            f"more than that by leaving. Tightest: {_few(s.tight)}."
-        )
-        if s.proven:
-            return [least]
-        return [
-            least,
-            f"Of {s.looked:,} coalitions looked at, none exceeds it by more than "
-            f"{s.violation:.2g}; there are others that nobody has looked at.",
-        ]
-
-    def _about_sampling(self) -> str:
-        drawn = f"The values are sums over {self.counting:,} sampled coalitions"
-        if self.diagnostics is None:
-            drawn += ", all of them evaluated"
-        return (
-            f"{drawn}: of the standard deviations up to {self.sampling_std.max():.2g} is due to "
-            f"their choice, up to {self.prediction_std.max():.2g} to predictions."
-        )
-
-    def _about_predictor(self) -> list[str]:
-        d, v = self.diagnostics, self.validation
-        assert d is not None
-        notes = []
-        if np.isnan(d.r2):
-            notes.append("Predictor not checked: the evaluated utilities are all equal.")
-        else:
-            notes.append(
-                f"Predictor, each evaluation left out in turn: error {d.error:.2g}, "
-                f"R² {d.r2:.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
-            )
-        if v is not None:
-            notes.append(
-                f"Predictor on {v.held_out} coalitions held out: error {v.error:.2g}, that of a "
-                f"constant {v.constant:.2g}, 95 % intervals cover {100 * v.coverage:.0f} %."
-            )
-        if self.sampled:
-            notes.append(
-                "Beware: there it is no better than a constant, so the values above do not rely on "
-                "it: they come from randomly drawn coalitions alone."
-            )
-            return notes
-        if v is not None and v.failed:
-            notes.append("Beware: there it is no better than a constant; evaluate more.")
-        if self.corrected:
-            notes.append(
-                "What the predictor is wrong by was estimated from random coalitions and added."
-            )
-        scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
-        notes.append(f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}.")
-        if d.widening > 1.5:
-            notes.append(f"Intervals widened {d.widening:.1f} x: few or hard evaluations.")
-        if d.strays:
-            notes.append(
-                f"{d.strays} of {self.evaluated:,} evaluations fit no pattern: they count in "
-                "the values but not in predictions, and widen the intervals."
-            )
-        if d.r2 <= 0:
-            notes.append("Beware: the predictor is no better than a constant; evaluate more.")
-        return notes
 
     def _index(self) -> pd.Index:
         return pd.Index(self.owners, name="owner")
@@ -365,19 +222,3 @@ def half_widths(covariance: Floats, level: float = 0.95) -> Floats:
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, got {level}")
-
-
-def _few(coalitions: Collection[tuple[str, ...]]) -> str:
-    """The smallest coalitions by name, the others by number."""
-    first = [shown(members) for members in sorted(coalitions, key=len)[:3]]
-    more = len(coalitions) - len(first)
-    return ", ".join(first) + (f" and {more:,} more" if more else "")
-
-
-def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
-    """Text left, numbers right."""
-    first, *others = (
-        cell.ljust(width) if column == 0 else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    )
-    return "  ".join([first, *others]).rstrip()

@@ -1,0 +1,191 @@
+"""A valuation as the text that `print` shows: a table, and notes on how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dupre.coalitions import printable, shown
+
+if TYPE_CHECKING:
+    from dupre.diagnostics import Diagnostics
+    from dupre.values import Subsidy, Valuation
+
+MOST_NAMED = 8
+"""Members up to which a coalition is written out."""
+
+
+def printed(v: Valuation) -> str:
+    """Title, table and notes."""
+    return "\n".join([*_title(v), "", *_table(v), "", *_notes(v)])
+
+
+def _title(v: Valuation) -> list[str]:
+    n = len(v.owners)
+    possible = f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
+    trained = f"{v.evaluated:,} of {possible} possible coalitions evaluated"
+    grand = f"≈ {v.grand:.4g} (predicted)" if v.grand_predicted else f"= {v.grand:.4g}"
+    ends = f"u(all owners) {grand}, u(no data) = {v.empty:.4g}"
+    what = "payments" if v.subsidy else "values"
+    lines = [f"{v.semivalue} {what} of {n} owners; {trained}", ends]
+    return [*lines, f"Stopped: {v.stopped}."] if v.stopped else lines
+
+
+def _table(v: Valuation) -> list[str]:
+    """Owners from most to least valuable, with as many decimals as the intervals deserve."""
+    frame = v.to_frame().sort_values("value", ascending=False, kind="stable")
+    size = max(float(v.std.median()), 3e-3 * float(np.abs(v.mean).max()), 1e-12)
+    places = int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
+    header = ("owner", "rows", "value", "95 % interval", "share", "rank (95 %)")
+    cells = [
+        (
+            printable(str(name)),
+            f"{row.rows:,.0f}",
+            f"{row.value:.{places}f}",
+            f"{row.low:.{places}f} … {row.high:.{places}f}",
+            "–" if np.isnan(row.share) else f"{100 * row.share:.1f} %",
+            f"{row.best:.0f}" if row.best == row.worst else f"{row.best:.0f}–{row.worst:.0f}",
+        )
+        for name, row in frame.iterrows()
+    ]
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    return [_aligned(line, widths) for line in (header, *cells)]
+
+
+def _notes(v: Valuation) -> list[str]:
+    notes = _about_predictor(v, v.diagnostics) if v.diagnostics else []
+    if v.exact:
+        notes.append("Exact: every coalition that counts was evaluated.")
+    if v.sampling is not None:
+        notes.append(_about_sampling(v))
+    if v.subsidy is not None:
+        notes += _about_subsidy(v.subsidy)
+    if v.first_left and v.diagnostics is not None:
+        notes.append(
+            f"Beware: {v.first_left} of the {2 * len(v.owners) + 1} most important "
+            "coalitions are not evaluated; these values are a first guess."
+        )
+    if v.noise.any():
+        part = np.trace(v.noise) / np.trace(v.covariance)
+        notes.append(
+            f"Of the variance of the values {100 * part:.0f} % is noise of trainings, which "
+            f"repeats reduce; {100 * (1 - part):.0f} % is coalitions not evaluated."
+        )
+    if len(v.forecast) > 1:
+        widths = v.forecast["widest"]
+        notes.append(
+            f"After {len(widths) - 1} more, the widest interval is expected to be "
+            f"± {widths.iloc[-1]:.2g} instead of ± {widths.iloc[0]:.2g}."
+        )
+    if abs(v.efficiency_gap) > 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
+        notes.append(
+            f"The values add up to {v.mean.sum():.4g}, "
+            f"u(all owners) - u(no data) is {v.grand - v.empty:.4g}."
+        )
+    if v.grand < v.empty:
+        notes.append("Beware: all data together score worse than none; is greater better here?")
+    if v.failures:
+        members, reason = next(iter(v.failures.items()))
+        notes.append(
+            f"Failed: {len(v.failures)} of {v.evaluated:,} evaluations, predicted "
+            f"instead: {_few(v.failures)}. The first, {shown(members)}: {printable(reason)}"
+        )
+    if v.stale:
+        notes.append(f"Not used: {v.stale:,} stored evaluations, of rows changed since then.")
+    for message, coalitions in list(v.warnings.items())[:3]:
+        notes.append(
+            f"Warning in {len(coalitions):,} of {v.evaluated:,} evaluations "
+            f"({_few(coalitions)}): {printable(message)}"
+        )
+    if len(v.warnings) > 3:
+        notes.append(f"{len(v.warnings) - 3} more kinds of warning: see .warnings.")
+    return notes
+
+
+def _about_subsidy(s: Subsidy) -> list[str]:
+    least = (
+        f"Subsidy e = {s.amount:.3g} (95 %: {s.low:.3g} … {s.high:.3g}): no coalition gains "
+        f"more than that by leaving. Tightest: {_few(s.tight)}."
+    )
+    if s.proven:
+        return [least]
+    return [
+        least,
+        f"Of {s.looked:,} coalitions looked at, none exceeds it by more than "
+        f"{s.violation:.2g}; there are others that nobody has looked at.",
+    ]
+
+
+def _about_sampling(v: Valuation) -> str:
+    drawn = f"The values are sums over {v.counting:,} sampled coalitions"
+    if v.diagnostics is None:
+        drawn += ", all of them evaluated"
+    return (
+        f"{drawn}: of the standard deviations up to {v.sampling_std.max():.2g} is due to "
+        f"their choice, up to {v.prediction_std.max():.2g} to predictions."
+    )
+
+
+def _about_predictor(v: Valuation, d: Diagnostics) -> list[str]:
+    notes, held = [], v.validation
+    if np.isnan(d.r2):
+        notes.append("Predictor not checked: the evaluated utilities are all equal.")
+    else:
+        notes.append(
+            f"Predictor, each evaluation left out in turn: error {d.error:.2g}, "
+            f"R² {d.r2:.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
+        )
+    if held is not None:
+        notes.append(
+            f"Predictor on {held.held_out} coalitions held out: error {held.error:.2g}, that of a "
+            f"constant {held.constant:.2g}, 95 % intervals cover {100 * held.coverage:.0f} %."
+        )
+    if v.sampled:
+        notes.append(
+            "Beware: there it is no better than a constant, so the values above do not rely on "
+            "it: they come from randomly drawn coalitions alone."
+        )
+        return notes
+    if held is not None and held.failed:
+        notes.append("Beware: there it is no better than a constant; evaluate more.")
+    if v.corrected:
+        notes.append(
+            "What the predictor is wrong by was estimated from random coalitions and added."
+        )
+    scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
+    notes.append(f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}.")
+    if d.widening > 1.5:
+        notes.append(f"Intervals widened {d.widening:.1f} x: few or hard evaluations.")
+    if d.strays:
+        notes.append(
+            f"{d.strays} of {v.evaluated:,} evaluations fit no pattern: they count in "
+            "the values but not in predictions, and widen the intervals."
+        )
+    if d.r2 <= 0:
+        notes.append("Beware: the predictor is no better than a constant; evaluate more.")
+    return notes
+
+
+def _few(coalitions: Collection[tuple[str, ...]]) -> str:
+    """The smallest coalitions by name, the others by number."""
+    first = [_short(members) for members in sorted(coalitions, key=len)[:3]]
+    more = len(coalitions) - len(first)
+    return ", ".join(first) + (f" and {more:,} more" if more else "")
+
+
+def _short(members: tuple[str, ...]) -> str:
+    """A coalition, a large one by its first members and its size."""
+    if len(members) <= MOST_NAMED:
+        return shown(members)
+    return shown((*members[:3], f"… {len(members)} owners"))
+
+
+def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
+    """Text left, numbers right."""
+    first, *others = (
+        cell.ljust(width) if column == 0 else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "  ".join([first, *others]).rstrip()
