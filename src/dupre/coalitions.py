@@ -25,7 +25,8 @@ def all_coalitions(n: int) -> Members:
     if n > MAX_OWNERS_ENUMERATED:
         raise InputError(
             f"all coalitions of {n} owners are 2^{n} - 1 = {2**n - 1:,} rows; "
-            f"expected at most {MAX_OWNERS_ENUMERATED} owners here"
+            f"expected at most {MAX_OWNERS_ENUMERATED} owners here; for more, draw some of them "
+            "with a function of dupre.estimators"
         )
     codes = np.arange(1, 2**n, dtype=np.int64)
     return np.asarray((codes[:, None] >> np.arange(n)) & 1, dtype=bool)
@@ -81,10 +82,10 @@ def sample_of_size(n: int, size: int, count: int, rng: np.random.Generator) -> M
     total = comb(n, size)
     if not 0 <= count <= total:
         raise InputError(f"there are {total} coalitions of {size} of {n} owners, asked for {count}")
-    if 2 * count > total and n <= MAX_OWNERS_ENUMERATED:
-        every = all_coalitions(n)
-        of_size = every[every.sum(axis=1) == size]
-        return np.asarray(of_size[rng.permutation(total)[:count]])
+    if 2 * count > total:
+        every = every_of_size(n, size)
+        by_code = every[np.lexsort(every.T)]
+        return np.asarray(by_code[rng.permutation(total)[:count]])
     chosen: dict[bytes, Members] = {}
     while len(chosen) < count:
         draws = rng.random((count - len(chosen), n)).argsort(axis=1) < size

@@ -21,7 +21,7 @@ from dupre.predictor import Predictor
 from dupre.sampling import LEAST_DRAWS, Draws, Sampled, blocked, guess_by_size, sampled_values
 from dupre.semivalues import Semivalue
 from dupre.sketch import SketchCache
-from dupre.typing import NOTHING, Floats, Ints, Members
+from dupre.typing import NOTHING, Floats, Ints, Members, Names
 from dupre.weights import Weights
 
 P_CHOSEN_UP_TO = 255
@@ -72,6 +72,7 @@ class Pool:
         self.draws = Draws(weights.W, self.heaviest, holdout, self.rng(4))
         self._rows, self._sketch = owners.rows, SketchCache(owners, seed=seed)
         self._memory: tuple[bytes, Predictor] | None = None
+        self._correction: tuple[bytes, Sampled] | None = None
 
     def rng(self, *purpose: int) -> np.random.Generator:
         """A generator for this purpose alone."""
@@ -86,6 +87,22 @@ class Pool:
         heavy = np.argsort(-np.linalg.norm(self.weights.W, axis=0), kind="stable")
         others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]
         return np.append(np.array(chosen, dtype=np.int64), others[: count - len(chosen)])
+
+    @property
+    def counting(self) -> int:
+        """Coalitions that have a weight."""
+        return int(self.counts.sum())
+
+    @property
+    def evaluated(self) -> int:
+        """Coalitions paid for: recorded or failed."""
+        return len(self.ledger.trainings) + len(self.ledger.failures)
+
+    @property
+    def failures(self) -> dict[Names, str]:
+        """Every coalition that could not be evaluated, and why."""
+        ledger = self.ledger
+        return {ledger.names(i): ledger.failures[i] for i in sorted(ledger.failures)}
 
     @property
     def recorded(self) -> Members:
@@ -147,15 +164,15 @@ class Pool:
         members = self.ledger.members[shown]
         key = b"".join([members.tobytes(), utilities.tobytes(), measured.tobytes()])
         if self._memory is None or self._memory[0] != key:
-            self._memory = key, self._learn(shown, 2, len(shown))
+            self._memory = key, self._learn(shown, measured, 2, len(shown))
         return self._memory[1]
 
-    def _learn(self, index: Ints, *purpose: int) -> Predictor:
+    def _learn(self, index: Ints, measured: Floats, *purpose: int) -> Predictor:
         utilities = self.ledger.utilities[index]
         return predictor.learn(
             self.features(index),
             utilities,
-            measured=self.measured()[index],
+            measured=measured,
             spread=_spread(utilities, self.empty),
             choose_p=self.b <= P_CHOSEN_UP_TO,
             rng=self.rng(*purpose),
@@ -198,6 +215,13 @@ class Pool:
         whatever else was recorded. Letting it see the blocks after it as well, as cross-fitting
         does, would make their errors depend on each other, and the intervals too narrow.
         """
+        known = self.ledger.utilities, self.measured(), self.ledger.failed
+        key = b"".join(array.tobytes() for array in known)
+        if self._correction is None or self._correction[0] != key:
+            self._correction = key, self._corrected()
+        return self._correction[1]
+
+    def _corrected(self) -> Sampled:
         blocks = blocked(self.drawn, BLOCKS)
         everything = self.features(np.arange(self.b))
         guesses = np.empty((BLOCKS, self.b))
@@ -206,21 +230,23 @@ class Pool:
                 np.concatenate(blocks[j:]), np.concatenate(blocks[:j] or [NOTHING])
             )
             seen = self.shown[~np.isin(self.shown, to_come)]
-            learned = self._learn(seen, 5, j, len(seen))
+            measured = self.ledger.measured(to_come)[seen]
+            learned = self._learn(seen, measured, 5, j, len(seen))
             guesses[j] = learned.gp.posterior(everything, np.zeros((0, self.b))).mean
             ours = seen[seen < self.b]
             guesses[j, ours] = self.utilities[ours]
         return self._sampled(guesses)
 
     def _sampled(self, guesses: Floats) -> Sampled:
+        recorded = self.recorded[self.heaviest]
         return sampled_values(
             self.weights.W,
             self.utilities,
             guesses,
-            certain=self.heaviest[self.recorded[self.heaviest]],
+            certain=self.heaviest[recorded],
             draws=self.drawn,
             chances=self.draws.chances,
-            failed=np.flatnonzero(self.failed),
+            failed=np.union1d(np.flatnonzero(self.failed), self.heaviest[~recorded]),
         )
 
 

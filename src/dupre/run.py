@@ -15,6 +15,7 @@ from dupre.coalitions import shown
 from dupre.errors import InputError
 from dupre.estimators import Estimator
 from dupre.evaluation import Evaluation, Task
+from dupre.inference import LEAST_CORRECTION
 from dupre.loop import Loop, OnError
 from dupre.owners import Owners
 from dupre.payments import LeastCore
@@ -25,7 +26,7 @@ from dupre.stopping import Rule
 from dupre.store import Store, contents_of
 from dupre.typing import Names
 from dupre.utility import ModelUtility, Utility
-from dupre.valuer import LEAST_CORRECTION, Choose, Focus, Valuer, checked_owners
+from dupre.valuer import Choose, Focus, Valuer, checked_owners
 from dupre.values import Valuation
 from dupre.workers import hire
 
@@ -202,11 +203,12 @@ def _checked_limits(owners: Owners, budget: int | None, stop: Rule | None, holdo
 
 def _check_correction(valuer: Valuer, limit: int) -> None:
     """A correction needs random coalitions, unless all are evaluated anyway."""
-    least = valuer.first + LEAST_CORRECTION
+    # The first design takes half of a small budget, 2n + 1 of a larger one.
+    least = LEAST_CORRECTION + min(2 * valuer.owners.n + 1, LEAST_CORRECTION - 1)
     if valuer.corrected and limit < min(least, valuer.left):
         raise InputError(
-            f"corrected=True needs {LEAST_CORRECTION} random coalitions after the first "
-            f"{valuer.first}: a budget of at least {least}, got {limit}"
+            f"corrected=True needs {LEAST_CORRECTION} random coalitions after the first design: a "
+            f"budget of at least {least}, got {limit}"
         )
 
 

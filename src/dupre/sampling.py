@@ -121,8 +121,8 @@ def sampled_values(
         certain: indices of coalitions that are evaluated in any case.
         draws: indices of coalitions drawn, (m,), repetitions included.
         chances: probability with which each was drawn, (b,).
-        failed: indices of coalitions that cannot be evaluated: neither certain nor drawn, the
-            guess stands for them.
+        failed: indices of coalitions that are neither certain nor drawn, because they could not
+            be evaluated or are not yet: the guess stands for them.
     """
     m, blocks = len(draws), len(guesses)
     chances = chances.copy()
@@ -140,6 +140,11 @@ def sampled_values(
         squares += counted[j] * float(np.mean(errors**2))
     wider = student.ppf(0.975, m - blocks) / student.ppf(0.975, np.inf)
     covariance = covariance * wider**2 + squares * W[:, failed] @ W[:, failed].T
+    # An owner on whom no draw weighs is not known for sure: errors as elsewhere would spread so.
+    unseen = np.flatnonzero(~W[:, draws].any(axis=1))
+    possible = np.flatnonzero(chances)
+    spread = squares * np.sum(W[np.ix_(unseen, possible)] ** 2 / chances[possible], axis=1)
+    covariance[unseen, unseen] += spread / m
     return Sampled(mean, covariance, guesses[-1], m)
 
 

@@ -150,6 +150,11 @@ def _about_predictor(v: Valuation, d: Diagnostics) -> list[str]:
         return notes
     if held is not None and held.failed:
         notes.append("Beware: there it is no better than a constant; evaluate more.")
+    if v.uncorrected:
+        notes.append(
+            "Beware: too few random coalitions are evaluated to tell what the predictor is wrong "
+            "by; the values are not corrected."
+        )
     if v.corrected:
         notes.append(
             "What the predictor is wrong by was estimated from random coalitions and added."

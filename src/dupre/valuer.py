@@ -8,7 +8,7 @@ Notation: b coalitions that count, W (n, b) their weights; what is known of them
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -16,17 +16,16 @@ from threadpoolctl import threadpool_limits
 
 from dupre import design, estimators
 from dupre.checks import finite, whole
-from dupre.coalitions import to_names
-from dupre.diagnostics import Validation, diagnose, widening
+from dupre.diagnostics import Validation
 from dupre.errors import InputError
 from dupre.estimators import Estimator
+from dupre.inference import Inference, failed
 from dupre.owners import Owners
-from dupre.payments import LeastCore, least_core_payments
-from dupre.pool import BLOCKS, Pool
-from dupre.sampling import LEAST_DRAWS, Sampled
+from dupre.payments import LeastCore
+from dupre.pool import Pool
 from dupre.semivalues import Semivalue, shapley
 from dupre.typing import Floats, Ints, Names
-from dupre.values import Subsidy, Valuation, bounded_sum, half_widths
+from dupre.values import Valuation, bounded_sum, half_widths
 from dupre.weights import Weights
 
 ENUMERATED_UP_TO = 16
@@ -37,9 +36,6 @@ SAMPLES = 4_096
 
 MAX_CANDIDATES = 2_048
 """Coalitions among which an active batch is chosen; a weighted sample above that."""
-
-LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
-"""Random draws without which the predictor's values are not corrected."""
 
 Focus = str | tuple[str, str] | None
 Choose = Literal["active", "drawn"]
@@ -98,6 +94,8 @@ class Valuer:
         self.estimator, self.samples = _checked_estimator(estimator, samples, owners.n)
         self.choose = _checked_choice(choose, self.estimator, corrected)
         self.corrected = corrected
+        if not isinstance(corrected, bool):
+            raise InputError(f"corrected must be True or False, got {corrected!r}")
         if corrected and self.least_core:
             raise InputError(
                 "corrected=True is for semivalues; the least core is no sum to correct"
@@ -114,6 +112,9 @@ class Valuer:
             drawn=choose == "drawn",
             holdout=self.holdout,
             seed=self.seed,
+        )
+        self._inference = Inference(
+            self._pool, owners, self.semivalue.name, self.least_core, corrected, not self.estimator
         )
         self._functionals = _focused(self._pool.weights.W, owners.names, focus)
         self.empty = empty
@@ -150,13 +151,12 @@ class Valuer:
     @property
     def failures(self) -> dict[Names, str]:
         """Every coalition that could not be evaluated, and why."""
-        ledger = self._pool.ledger
-        return {ledger.names(i): ledger.failures[i] for i in sorted(ledger.failures)}
+        return self._pool.failures
 
     @property
     def evaluated(self) -> int:
         """Coalitions paid for: recorded or failed."""
-        return len(self._pool.ledger.trainings) + len(self._pool.ledger.failures)
+        return self._pool.evaluated
 
     @property
     def left(self) -> int:
@@ -176,7 +176,7 @@ class Valuer:
     @property
     def counting(self) -> int:
         """Coalitions that enter the values."""
-        return self._pool.b
+        return self._pool.counting
 
     def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
         """Take in the utility of a coalition, given by owner names in any order.
@@ -237,7 +237,7 @@ class Valuer:
         covariances = [now.covariance]
         if self._pool.open.size:
             with _one_blas_thread():
-                expected = self._expected_covariances(k, now.noise)
+                expected = self._inference.expected_covariances(self._following(k), now.noise)
             covariances += [bounded_sum(covariance, now.sampling) for covariance in expected]
         widths = np.array([half_widths(covariance) for covariance in covariances])
         frame = pd.DataFrame(widths, columns=list(self.owners.names))
@@ -255,123 +255,28 @@ class Valuer:
         if not self._pool.shown.size:
             raise InputError("no utility to learn from has been recorded; evaluate suggest()")
         with _one_blas_thread():
-            return self._core_valuation(self.least_core) if self.least_core else self._valuation()
+            return self._inference.valuation()
 
-    def _valuation(self) -> Valuation:
-        pool, W = self._pool, self._pool.weights.W
-        recorded, measured = pool.recorded, pool.measured()[: pool.b]
-        noise = (W[:, recorded] * measured[recorded]) @ W[:, recorded].T
-        validation = pool.validation()
-        diagnostics = diagnose(pool.learned()) if pool.unknown.size else None
-        utilities = pool.utilities.copy()
-        random = self._from_random(validation) if diagnostics is not None else None
-        if random is not None:
-            utilities[~recorded] = random.guess[~recorded]
-            certain = np.isin(np.arange(pool.b), pool.heaviest) & recorded
-            noise = (W[:, certain] * measured[certain]) @ W[:, certain].T
-            mean, covariance = random.mean, random.covariance + noise
-        elif diagnostics is not None:
-            posterior = pool.posterior(W)
-            utilities[pool.unknown] = posterior.mean
-            mean = W[:, recorded] @ pool.utilities[recorded] + posterior.W @ posterior.mean
-            own = posterior.functional_covariance()
-            covariance = noise + self._widened(own, posterior.W, diagnostics.widening)
-        else:
-            mean, covariance = W[:, recorded] @ pool.utilities[recorded], noise
-        sampling = self._sampling(utilities)
-        return Valuation(
-            semivalue=self.semivalue.name,
-            mean=mean + pool.weights.empty * self.empty,
-            covariance=bounded_sum(covariance, sampling),
-            noise=noise,
-            sampling=sampling,
-            grand=self._grand(random),
-            diagnostics=diagnostics,
-            validation=validation,
-            sampled=random is not None and not self.corrected,
-            corrected=random is not None and self.corrected,
-            **self._circumstances(),
-        )
-
-    def _core_valuation(self, wanted: LeastCore) -> Valuation:
-        pool, listed = self._pool, self.estimator is None
-        unknown = pool.unknown.size or not listed
-        grand = self._grand(None)
-        found = least_core_payments(pool, wanted.draws, grand, listed=listed)
-        low, high = np.quantile(found.subsidies, [0.025, 0.975])
-        tight = [to_names(row, self.owners.names) for row in found.core.tight]
-        return Valuation(
-            semivalue=wanted.name,
-            mean=found.core.payments,
-            covariance=found.covariance,
-            noise=np.zeros_like(found.covariance),
-            grand=grand,
-            diagnostics=diagnose(pool.learned()) if unknown else None,
-            validation=pool.validation(),
-            subsidy=Subsidy(
-                amount=found.core.subsidy,
-                low=float(low),
-                high=float(high),
-                tight=tuple(sorted(tight, key=len)),
-                looked=found.core.looked,
-                violation=found.core.violation,
-                proven=listed,
-            ),
-            **self._circumstances(),
-        )
-
-    def _circumstances(self) -> dict[str, Any]:
-        """What a valuation says besides the values."""
+    def _following(self, k: int) -> Ints:
+        """The next k coalitions, whatever the first of them will tell."""
         pool = self._pool
-        return {
-            "owners": self.owners.names,
-            "rows": self.owners.rows,
-            "grand_predicted": not pool.ledger.recorded[pool.everyone],
-            "first_left": int((~pool.recorded[pool.most_important]).sum()),
-            "empty": self.empty,
-            "evaluated": self.evaluated,
-            "counting": pool.b,
-            "failures": self.failures,
-        }
-
-    def _from_random(self, validation: Validation | None) -> Sampled | None:
-        """The values from random draws, if they are asked for or the predictor has failed."""
-        if self.corrected:
-            return self._pool.corrected() if len(self._pool.drawn) >= LEAST_CORRECTION else None
-        return self._pool.sampled() if _failed(validation) else None
-
-    def _sampling(self, utilities: Floats) -> Floats | None:
-        """Covariance due to the choice of coalitions; utilities without a weight do not matter."""
-        if self.estimator is None:
-            return None
-        known = np.where(np.isnan(utilities), np.nanmean(utilities), utilities)
-        return self._pool.weights.sampling_covariance(known, self.empty)
-
-    def _widened(self, covariance: Floats, W: Floats, wider: float) -> Floats:
-        """Covariance of predicted values as it is reported: over-sureness and strays included."""
-        return np.asarray(covariance * wider**2 + self._pool.learned().stray_variance * W @ W.T)
-
-    def _grand(self, random: Sampled | None) -> float:
-        """Utility of all owners, predicted or guessed if it is not recorded."""
-        pool = self._pool
-        if pool.ledger.recorded[pool.everyone]:
-            return float(pool.ledger.utilities[pool.everyone])
-        if random is not None and pool.everyone < pool.b:
-            return float(random.guess[pool.everyone])
-        alone = pool.ledger.members[[pool.everyone]]
-        return float(pool.predicted(pool.learned(), alone)[0])
+        picks = pool.first[np.isin(pool.first, pool.open)][:k]
+        if len(picks) == min(k, len(pool.open)):
+            return picks
+        rest = np.setdiff1d(pool.open, picks)
+        return np.concatenate([picks, self._next(k - len(picks), rest, picks)])
 
     def _next(self, k: int, still_open: Ints, pending: Ints) -> Ints:
         """The next k coalitions after the first design."""
         pool = self._pool
-        if self.choose == "drawn":
-            return still_open[:k]
         weight = np.linalg.norm(pool.weights.W[:, still_open], axis=0)
         heaviest = still_open[np.argsort(-weight, kind="stable")]
+        if self.corrected or (pool.shown.size and failed(pool.validation())):
+            return pool.draws.following(heaviest)[:k]
+        if self.choose == "drawn":
+            return still_open[:k]
         if not pool.shown.size:  # all that was to come first is pending, or failed
             return heaviest[:k]
-        if self.corrected or _failed(pool.validation()):
-            return pool.draws.following(heaviest)[:k]
         among = np.searchsorted(pool.unknown, self._candidates(still_open))
         under_way = np.searchsorted(pool.unknown, pending)
         picks = design.active_batch(pool.posterior(self._functionals), among, k, under_way)
@@ -386,26 +291,6 @@ class Valuer:
         chosen = rng.choice(len(weight), MAX_CANDIDATES, replace=False, p=weight / weight.sum())
         return still_open[np.sort(chosen)]
 
-    def _expected_covariances(self, k: int, noise: Floats) -> list[Floats]:
-        """Covariance of the values after 1 .. k more evaluations, without that of sampling."""
-        pool = self._pool
-        if (random := self._from_random(pool.validation())) is not None:
-            covariance, m = random.covariance, random.draws
-            count = min(k, len(pool.open))
-            return [noise + covariance * m / (m + more) for more in range(1, count + 1)]
-        picks = pool.first[np.isin(pool.first, pool.open)][:k]
-        if len(picks) < min(k, len(pool.open)):
-            rest = np.setdiff1d(pool.open, picks)
-            picks = np.concatenate([picks, self._next(k - len(picks), rest, picks)])
-        posterior = pool.posterior(pool.weights.W)
-        index = np.searchsorted(pool.unknown, picks)
-        expected = []
-        for more, covariance in enumerate(design.forecast(posterior, index), start=1):
-            W = np.delete(posterior.W, index[:more], axis=1)
-            wider = widening(pool.learned().gp, more)
-            expected.append(noise + self._widened(covariance, W, wider))
-        return expected
-
 
 def checked_owners(owners: Owners) -> Owners:
     """The owners, if they are owners."""
@@ -415,10 +300,6 @@ def checked_owners(owners: Owners) -> Owners:
             "build them with Owners.from_arrays, from_frame or from_mapping"
         )
     return owners
-
-
-def _failed(validation: Validation | None) -> bool:
-    return validation is not None and validation.failed
 
 
 def _one_blas_thread() -> threadpool_limits:
@@ -441,7 +322,11 @@ def _checked_estimator(
 ) -> tuple[Estimator | None, int]:
     """The estimator, None if all coalitions are to enter, and how many it draws."""
     everything = estimator is None and samples is None and n <= ENUMERATED_UP_TO
-    if everything or cast("object", estimator) is estimators.exact:
+    if cast("object", estimator) is estimators.exact:
+        if samples is not None:
+            raise InputError("estimator=exact takes every coalition; leave out samples=")
+        everything = True
+    if everything:
         return None, 2**n - 1
     if estimator is not None and not callable(estimator):
         raise InputError(

@@ -72,13 +72,15 @@ class Valuation:
         validation: of the predictor on coalitions held out; None when there are none.
         sampled: whether the values come from random coalitions alone, because the predictor
             failed its validation.
+        uncorrected: whether that was asked for, but too few random coalitions are evaluated.
         subsidy: of the least core; None for semivalues.
         corrected: whether what the predictor is wrong by was estimated and added.
         warnings: messages of warnings raised by trainings, with the coalitions that raised each.
         stale: evaluations in the store that were of no use, because rows have changed since.
         stopped: why no more was evaluated.
-        rounds: what was known after each batch: number evaluated, widest half interval (up to 12
-            owners) and, with coalitions held out, error, constant and coverage on them.
+        rounds: what was known after each batch: number evaluated, widest half interval (unless
+            very many coalitions count) and, with coalitions held out, the predictor's error,
+            constant and coverage on them.
         forecast: expected half widths of the 95 % intervals against further evaluations.
         evaluations: everything evaluated, one row per training; empty for ask / tell.
     """
@@ -102,6 +104,7 @@ class Valuation:
     validation: Validation | None = None
     sampled: bool = False
     corrected: bool = False
+    uncorrected: bool = False
     subsidy: Subsidy | None = None
     warnings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     stale: int = 0

@@ -123,7 +123,11 @@ def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Flo
     total = variance.sum(axis=1)
     degrees = total**2 / np.where(square_over_freedom > 0, square_over_freedom, 1.0)
     wider = student.ppf(0.975, np.maximum(degrees, 1.0)) / student.ppf(0.975, np.inf)
-    return np.asarray(influence.T @ influence * np.outer(wider, wider))
+    covariance = influence.T @ influence * np.outer(wider, wider)
+    # An owner to whom no draw gave a weight is as uncertain as any other.
+    unseen = np.bincount(entries.owner, np.abs(entries.weight), minlength=n) == 0
+    covariance[unseen, unseen] = np.diag(covariance).max()
+    return np.asarray(covariance)
 
 
 def additive_basis(members: Members) -> Floats:

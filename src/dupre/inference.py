@@ -1,0 +1,176 @@
+"""What the recorded utilities say of the values: from a pool of coalitions to a `Valuation`.
+
+Notation: b coalitions that count, W (n, b) their weights; what is known of them is in the `pool`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dupre import design
+from dupre.coalitions import to_names
+from dupre.diagnostics import Validation, diagnose, widening
+from dupre.owners import Owners
+from dupre.payments import LeastCore, least_core_payments
+from dupre.pool import BLOCKS, Pool
+from dupre.sampling import LEAST_DRAWS, Sampled
+from dupre.typing import Floats, Ints
+from dupre.values import Subsidy, Valuation, bounded_sum
+
+LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
+"""Random draws without which the predictor's values are not corrected."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """From what is known to what is wanted.
+
+    Attributes:
+        pool: what is known.
+        owners: to be valued.
+        name: of the semivalue.
+        least_core: wanted in its place, or None.
+        corrected: whether the predictor is to be corrected by random draws.
+        listed: whether all coalitions enter the values, not a sample.
+    """
+
+    pool: Pool
+    owners: Owners
+    name: str
+    least_core: LeastCore | None
+    corrected: bool
+    listed: bool
+
+    def valuation(self) -> Valuation:
+        """The values and all that is said with them."""
+        if self.least_core is not None:
+            return self._core_valuation(self.least_core)
+        return self._valuation()
+
+    def expected_covariances(self, picks: Ints, noise: Floats) -> list[Floats]:
+        """Covariance of the values once the first 1, 2, ... picks are evaluated, sampling apart."""
+        pool = self.pool
+        if (random := self._from_random(pool.validation())) is not None:
+            covariance, m = random.covariance, random.draws
+            return [noise + covariance * m / (m + more) for more in range(1, len(picks) + 1)]
+        posterior = pool.posterior(pool.weights.W)
+        index = np.searchsorted(pool.unknown, picks)
+        expected = []
+        for more, covariance in enumerate(design.forecast(posterior, index), start=1):
+            W = np.delete(posterior.W, index[:more], axis=1)
+            wider = widening(pool.learned().gp, more)
+            expected.append(noise + self._widened(covariance, W, wider))
+        return expected
+
+    def _valuation(self) -> Valuation:
+        pool, W = self.pool, self.pool.weights.W
+        recorded, measured = pool.recorded, pool.measured()[: pool.b]
+        noise = (W[:, recorded] * measured[recorded]) @ W[:, recorded].T
+        validation = pool.validation()
+        diagnostics = diagnose(pool.learned()) if pool.unknown.size else None
+        utilities = pool.utilities.copy()
+        random = self._from_random(validation) if diagnostics is not None else None
+        if random is not None:
+            utilities[~recorded] = random.guess[~recorded]
+            certain = np.isin(np.arange(pool.b), pool.heaviest) & recorded
+            noise = (W[:, certain] * measured[certain]) @ W[:, certain].T
+            mean, covariance = random.mean, random.covariance + noise
+        elif diagnostics is not None:
+            posterior = pool.posterior(W)
+            utilities[pool.unknown] = posterior.mean
+            mean = W[:, recorded] @ pool.utilities[recorded] + posterior.W @ posterior.mean
+            own = posterior.functional_covariance()
+            covariance = noise + self._widened(own, posterior.W, diagnostics.widening)
+        else:
+            mean, covariance = W[:, recorded] @ pool.utilities[recorded], noise
+        sampling = self._sampling(utilities)
+        return Valuation(
+            semivalue=self.name,
+            mean=mean + pool.weights.empty * pool.empty,
+            covariance=bounded_sum(covariance, sampling),
+            noise=noise,
+            sampling=sampling,
+            grand=self._grand(random),
+            diagnostics=diagnostics,
+            validation=validation,
+            sampled=random is not None and not self.corrected,
+            corrected=random is not None and self.corrected,
+            uncorrected=random is None and diagnostics is not None and self.corrected,
+            **self._circumstances(),
+        )
+
+    def _core_valuation(self, wanted: LeastCore) -> Valuation:
+        pool = self.pool
+        unknown = pool.unknown.size or not self.listed
+        grand = self._grand(None)
+        found = least_core_payments(pool, wanted.draws, grand, listed=self.listed)
+        low, high = np.quantile(found.subsidies, [0.025, 0.975])
+        tight = [to_names(row, self.owners.names) for row in found.core.tight]
+        return Valuation(
+            semivalue=wanted.name,
+            mean=found.core.payments,
+            covariance=found.covariance,
+            noise=np.zeros_like(found.covariance),
+            grand=grand,
+            diagnostics=diagnose(pool.learned()) if unknown else None,
+            validation=pool.validation(),
+            subsidy=Subsidy(
+                amount=found.core.subsidy,
+                low=float(low),
+                high=float(high),
+                tight=tuple(sorted(tight, key=len)),
+                looked=found.core.looked,
+                violation=found.core.violation,
+                proven=self.listed,
+            ),
+            **self._circumstances(),
+        )
+
+    def _circumstances(self) -> dict[str, Any]:
+        """What a valuation says besides the values."""
+        pool = self.pool
+        return {
+            "owners": self.owners.names,
+            "rows": self.owners.rows,
+            "grand_predicted": not pool.ledger.recorded[pool.everyone],
+            "first_left": int((~pool.recorded[pool.most_important]).sum()),
+            "empty": pool.empty,
+            "evaluated": pool.evaluated,
+            "counting": pool.counting,
+            "failures": pool.failures,
+        }
+
+    def _from_random(self, validation: Validation | None) -> Sampled | None:
+        """The values from random draws, if they are asked for or the predictor has failed."""
+        if self.corrected:
+            return self.pool.corrected() if len(self.pool.drawn) >= LEAST_CORRECTION else None
+        return self.pool.sampled() if failed(validation) else None
+
+    def _sampling(self, utilities: Floats) -> Floats | None:
+        """Covariance due to the choice of coalitions; utilities without a weight do not matter."""
+        if self.listed:
+            return None
+        known = np.where(np.isnan(utilities), np.nanmean(utilities), utilities)
+        return self.pool.weights.sampling_covariance(known, self.pool.empty)
+
+    def _widened(self, covariance: Floats, W: Floats, wider: float) -> Floats:
+        """Covariance of predicted values as it is reported: over-sureness and strays included."""
+        return np.asarray(covariance * wider**2 + self.pool.learned().stray_variance * W @ W.T)
+
+    def _grand(self, random: Sampled | None) -> float:
+        """Utility of all owners, predicted or guessed if it is not recorded."""
+        pool = self.pool
+        if pool.ledger.recorded[pool.everyone]:
+            return float(pool.ledger.utilities[pool.everyone])
+        if random is not None and pool.everyone < pool.b:
+            return float(random.guess[pool.everyone])
+        alone = pool.ledger.members[[pool.everyone]]
+        return float(pool.predicted(pool.learned(), alone)[0])
+
+
+def failed(validation: Validation | None) -> bool:
+    """Whether the predictor was found to be no better than a constant."""
+    return validation is not None and validation.failed
