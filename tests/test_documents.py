@@ -66,6 +66,12 @@ def test_examples_run_and_print_a_table(name):
     assert "95 % interval" in run(f"examples/{name}.py")
 
 
+def test_forty_sources_are_told_apart():
+    printed = run("examples/many_owners.py")
+    assert "95 % interval" in printed
+    assert "least value: source 37, source 38, source 39, source 40." in printed
+
+
 def test_demo_finds_the_mislabelled_owner_and_is_close_to_exact(tmp_path):
     figure = tmp_path / "demo.png"
     printed = run("examples/demo.py", "--figure", str(figure))
