@@ -12,10 +12,10 @@ from dupre import InputError, games, pool, predictor
 from dupre.coalitions import all_coalitions, from_names, to_names
 from dupre.estimators import exact, permutation
 from dupre.gp import condition
+from dupre.inference import LEAST_CORRECTION
 from dupre.pool import BLOCKS, Pool
 from dupre.predictor import Form, Predictor
 from dupre.sampling import Draws, distinct_draws
-from dupre.inference import LEAST_CORRECTION
 from dupre.values import half_widths
 from dupre.warp import straight
 
