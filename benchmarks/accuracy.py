@@ -44,7 +44,7 @@ def by_dupre(game: Game, budget: int, seed: int) -> Estimate:
 
 
 def by_paper(game: Game, budget: int, seed: int) -> Estimate:
-    kernel = Scaled(SlicedWasserstein(eta=_paper_eta(game, seed)))
+    kernel = Scaled(SlicedWasserstein(eta=paper_eta(game, seed)))
     return _uniform_design(game, budget, seed, kernel)
 
 
@@ -94,7 +94,7 @@ def _uniform_design(game: Game, budget: int, seed: int, kernel: Kernel) -> Estim
     return known + posterior.W @ posterior.mean, np.sqrt(np.maximum(variance, 0))
 
 
-def _paper_eta(game: Game, seed: int) -> float:
+def paper_eta(game: Game, seed: int) -> float:
     """The label weight of dupre's scaled blocks that equals the paper's 0.5 of raw ones."""
     owners = game.owners
     features = np.sqrt(owners.points.variance)

@@ -251,7 +251,9 @@ def test_block_j_counts_j_fold_and_is_compared_with_its_own_guess():
     np.testing.assert_allclose(found.mean, expected, atol=1e-12)
     plain = [one.covariance / wider(len(part)) ** 2 for one, part in zip(alone, parts, strict=True)]
     total = sum(j**2 * one for j, one in enumerate(plain, start=1)) / 36
-    degrees = student.ppf(0.975, 14 - 3) / student.ppf(0.975, 1e9)
+    shares = np.array([1, 4, 9]) / np.array([5, 5, 4])
+    freedom = shares.sum() ** 2 / np.sum(shares**2 / [4, 4, 3])  # Satterthwaite
+    degrees = student.ppf(0.975, freedom) / student.ppf(0.975, 1e9)
     np.testing.assert_allclose(found.covariance, total * degrees**2, rtol=1e-6)
     np.testing.assert_array_equal(found.guess, guesses[-1])
     assert found.draws == 14
@@ -268,7 +270,8 @@ def test_guesses_that_know_earlier_blocks_leave_mean_and_covariance_right(semiva
     errors = np.array([one.mean for one in found]) - game.truth
     np.testing.assert_allclose(chance @ errors, 0, atol=1e-12)
     true_covariance = (errors * chance[:, None]).T @ errors
-    factor = (student.ppf(0.975, 2) / student.ppf(0.975, 1e9)) ** 2
+    freedom = (1 + 4) ** 2 / (1 + 16)  # Satterthwaite, of two blocks of two draws
+    factor = (student.ppf(0.975, freedom) / student.ppf(0.975, 1e9)) ** 2
     reported = np.tensordot(chance, np.array([one.covariance for one in found]), axes=1) / factor
     np.testing.assert_allclose(reported, true_covariance, rtol=1e-6, atol=1e-12)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import t as student
 
+import dupre.weights
 from dupre import InputError, banzhaf, beta_shapley, leave_one_out, shapley
 from dupre.coalitions import all_coalitions
 from dupre.weights import (
@@ -172,14 +173,9 @@ def literal_covariance(entries, u, n, learned=0):
             deviation[owner, stratum, unit] = (term - mean) * np.sqrt(m / freedom)
         variance = m * sum((term - mean) ** 2 for term in cell.values()) / freedom
         variances[owner, stratum] = variance, freedom
-    spread = [
-        max((v for (o, _), (v, _) in variances.items() if o == i), default=0) for i in range(n)
-    ]
     for (owner, stratum), cell in cells.items():
         if len(cell) == 1:
-            worst = spread[owner] or max(spread)
-            [(unit, term)] = cell.items()
-            deviation[owner, stratum, unit] = np.copysign(np.sqrt(worst), term)
+            deviation[owner, stratum, next(iter(cell))] = 0.0
     influence = np.zeros((n, int(entries.unit.max()) + 1))
     for (owner, _, unit), value in deviation.items():
         influence[owner, unit] += value
@@ -210,8 +206,48 @@ def test_the_covariance_equals_a_literal_one(seed, n, units, strata):
     weights = Weights(members, np.zeros((n, b)), np.zeros(n), entries)
     u = rng.normal(size=b + 1)
     expected = literal_covariance(entries, u, n)
-    found = weights.sampling_covariance(u[:b], u[b])
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dupre.weights, "_lacking", no_lack)
+        found = weights.sampling_covariance(u[:b], u[b])
+    seen = np.isin(np.arange(n), entries.owner)
+    np.testing.assert_allclose(
+        found[np.ix_(seen, seen)], expected[np.ix_(seen, seen)], rtol=1e-7, atol=1e-12
+    )
+
+
+def no_lack(variance, count):
+    return np.zeros(len(variance))
+
+
+def test_terms_that_happen_to_be_alike_are_as_uncertain_as_those_of_others():
+    # Three owners, two strata of two draws: owner 0 has equal terms in stratum 0.
+    owner, draw, stratum = (axis.ravel() for axis in np.meshgrid(range(3), range(2), range(2)))
+    table = np.array([[[5.0, 5.0], [1.0, 2.0]], [[1.0, 4.0], [2.0, 6.0]], [[0.0, 1.0], [3.0, 3.5]]])
+    u = table[owner, stratum, draw]
+    entries = Entries(owner, np.arange(12), np.ones(12), stratum * 2 + draw, stratum)
+    weights = Weights(np.eye(12, dtype=bool), np.zeros((3, 12)), np.zeros(3), entries)
+    found = weights.sampling_covariance(u, 0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dupre.weights, "_lacking", no_lack)
+        plain = weights.sampling_covariance(u, 0.0)
+    usual = (0 + 3.0**2 + 1.0**2) / 3  # m s² of each owner in stratum 0, m = 2
+    freedom = (1.0**2 + 0) ** 2 / 1.0**4
+    more = np.diag([usual / 2 * wider(freedom) ** 2, 0, 0])
+    np.testing.assert_allclose(found, plain + more, rtol=1e-9)
+
+
+def test_roughness_adds_the_squares_of_the_weights():
+    weights, utilities, _ = iid(10)
+    rough = np.linspace(0.1, 1, len(utilities))
+    more = weights.sampling_covariance(utilities, 0.0, rough) - weights.sampling_covariance(
+        utilities, 0.0
+    )
+    entries = weights.entries
+    for i in range(3):
+        mine = entries.owner == i
+        expected = np.sum(entries.weight[mine] ** 2 * rough[entries.coalition[mine]])
+        assert more[i, i] == pytest.approx(expected)
+    np.testing.assert_allclose(more - np.diag(np.diag(more)), 0, atol=1e-12)
 
 
 def iid(m, n=3, seed=0):
@@ -343,7 +379,7 @@ def with_control():
     basis = additive_basis(plain.members)
     basis[:, 3:] = 0.0
     control = np.linalg.pinv(basis)
-    return Weights(plain.members, plain.W, plain.empty, plain.entries, control), plain, rng
+    return Weights(plain.members, plain.W, plain.empty, plain.entries, control, 2), plain, rng
 
 
 def test_what_the_control_learns_without_error_has_no_sampling_error():

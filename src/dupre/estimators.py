@@ -18,6 +18,7 @@ from math import comb
 from typing import TypeAlias
 
 import numpy as np
+from scipy.stats import binom
 
 from dupre.coalitions import all_coalitions, every_of_size, random_cover, random_of_sizes
 from dupre.errors import InputError
@@ -87,11 +88,14 @@ def stratified(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
         whole = comb(n - 1, int(c)) <= m
         others = every_of_size(n - 1, int(c)) if whole else None
         count = m if others is None else len(others)
-        owner = np.repeat(np.arange(n), count)
-        subsets = random_of_sizes(n - 1, np.full(n * m, c), rng) if others is None else others
+        owner = np.tile(np.arange(n), count)
+        if others is None:
+            subsets = random_of_sizes(n - 1, np.full(n * m, c), rng)
+        else:
+            subsets = np.repeat(others, n, axis=0)
         without = np.zeros((n * count, n), dtype=bool)
         column = np.arange(n - 1) + (np.arange(n - 1) >= owner[:, None])
-        np.put_along_axis(without, column, np.resize(subsets, (n * count, n - 1)), axis=1)
+        np.put_along_axis(without, column, subsets, axis=1)
         unit = np.full(n * count, CERTAIN) if whole else c * n * m + np.arange(n * count)
         parts.append(_contributions(without, owner, chance[c] / count, unit, int(c)))
     return _joined(parts)
@@ -202,8 +206,12 @@ def maximum_sample_reuse(semivalue: Semivalue, n: int, samples: int, rng: Rng) -
             "maximum sample reuse needs a semivalue under which owners join independently, such "
             f"as Banzhaf; for {semivalue.name} take one_for_all or regression"
         )
-    draws = at_least("maximum_sample_reuse", samples, 2 * n, n)
-    drawn = rng.random((draws, n)) < 1 / (1 + np.exp(-steps[0]))
+    joins = 1 / (1 + np.exp(-steps[0]))
+    least = 2 * n
+    while n * (binom.cdf(1, least, joins) + binom.cdf(1, least, 1 - joins)) > 1e-4:
+        least += 1  # an owner in, or out of, less than two has no mean
+    draws = at_least("maximum_sample_reuse", samples, least, n)
+    drawn = rng.random((draws, n)) < joins
     inside = drawn.sum(axis=0)
     if not np.all((inside >= 2) & (draws - inside >= 2)):
         raise InputError(
@@ -230,6 +238,8 @@ def _by_size(
     if coverings:
         sizes = rng.choice(np.arange(2, n - 1), left, p=chance / chance.sum())
         inner = np.concatenate([*coverings, random_of_sizes(n, sizes, rng)])
+    mixed = rng.permutation(len(inner))  # all sizes in turn, for those who evaluate the first ones
+    inner = inner[mixed]
     size = inner.sum(axis=1)
     inside, outside = np.zeros((2, n + 1, n))
     np.add.at(inside, size, inner)
@@ -240,7 +250,7 @@ def _by_size(
     nobody = np.zeros((1, n), dtype=bool)
     # The coalitions of a cover depend on each other: they are one draw.
     draw = np.repeat(np.arange(len(coverings)), [len(rows) for rows in coverings])
-    draw = np.append(draw, len(coverings) + np.arange(len(size) - len(draw)))
+    draw = np.append(draw, len(coverings) + np.arange(len(size) - len(draw)))[mixed]
     unit = np.concatenate([np.full(len(outer) + 1, CERTAIN), np.tile(draw, 2)])
     stratum = np.concatenate([np.zeros(len(outer) + 1, dtype=np.int64), 2 * size, 2 * size + 1])
     drawn = np.concatenate([outer, nobody, inner, inner])
@@ -277,16 +287,24 @@ def _contributions(without: Members, owner: Ints, weight: float, unit: Ints, str
     k, n = without.shape
     joined = without.copy()
     joined[np.arange(k), owner] = True
-    weights = np.zeros((n, 2 * k))
-    weights[owner, np.arange(k)], weights[owner, k + np.arange(k)] = -weight, weight
-    drawn = np.append(without, joined, axis=0)
-    return drawn, weights, np.tile(unit, 2), np.full(2 * k, stratum)
+    weights = np.zeros((n, k, 2))
+    weights[owner, np.arange(k)] = -weight, weight
+    drawn = np.stack([without, joined], axis=1).reshape(2 * k, n)
+    return drawn, weights.reshape(n, 2 * k), np.repeat(unit, 2), np.full(2 * k, stratum)
 
 
 def _joined(parts: list[Part], *, means: bool = False) -> Weights:
-    drawn, weight, unit, stratum = zip(*parts, strict=True)
-    labels = np.concatenate(unit), np.concatenate(stratum)
-    return collected(np.concatenate(drawn), np.concatenate(weight, axis=1), *labels, means=means)
+    """Weights of all parts, whose coalitions follow each other in proportion, not part by part."""
+    drawn, weight, unit, stratum = (list(column) for column in zip(*parts, strict=True))
+    progress = np.concatenate([np.arange(len(rows)) // 2 / len(rows) for rows in drawn])
+    order = np.argsort(progress, kind="stable")
+    return collected(
+        np.concatenate(drawn)[order],
+        np.concatenate(weight, axis=1)[:, order],
+        np.concatenate(unit)[order],
+        np.concatenate(stratum)[order],
+        means=means,
+    )
 
 
 def _orders(n: int, count: int, rng: Rng) -> Ints:

@@ -86,11 +86,12 @@ class Inference:
             covariance = noise + self._widened(own, posterior.W, diagnostics.widening)
         else:
             mean, covariance = W[:, recorded] @ pool.utilities[recorded], noise
-        sampling = self._sampling(utilities)
+        sampling = self._sampling(utilities, random)
         return Valuation(
             semivalue=self.name,
             mean=mean + pool.weights.empty * pool.empty,
             covariance=bounded_sum(covariance, sampling),
+            prediction=covariance,
             noise=noise,
             sampling=sampling,
             grand=self._grand(random),
@@ -107,20 +108,21 @@ class Inference:
         unknown = pool.unknown.size or not self.listed
         grand = self._grand(None)
         found = least_core_payments(pool, wanted.draws, grand, listed=self.listed)
-        low, high = np.quantile(found.subsidies, [0.025, 0.975])
-        tight = [to_names(row, self.owners.names) for row in found.core.tight]
+        # Around the amount: least cores of draws lie above it, as of many surprises some are good.
+        off = 1.96 * float(np.sqrt(np.mean((found.subsidies - found.core.subsidy) ** 2)))
+        tight = [to_names(row, self.owners.names) for row in np.unique(found.core.tight, axis=0)]
         return Valuation(
             semivalue=wanted.name,
             mean=found.core.payments,
             covariance=found.covariance,
-            noise=np.zeros_like(found.covariance),
+            noise=np.zeros_like(found.covariance) if unknown else found.covariance,
             grand=grand,
             diagnostics=diagnose(pool.learned()) if unknown else None,
             validation=pool.validation(),
             subsidy=Subsidy(
                 amount=found.core.subsidy,
-                low=float(low),
-                high=float(high),
+                low=found.core.subsidy - off,
+                high=found.core.subsidy + off,
                 tight=tuple(sorted(tight, key=len)),
                 looked=found.core.looked,
                 violation=found.core.violation,
@@ -149,12 +151,16 @@ class Inference:
             return self.pool.corrected() if len(self.pool.drawn) >= LEAST_CORRECTION else None
         return self.pool.sampled() if failed(validation) else None
 
-    def _sampling(self, utilities: Floats) -> Floats | None:
+    def _sampling(self, utilities: Floats, random: Sampled | None) -> Floats | None:
         """Covariance due to the choice of coalitions; utilities without a weight do not matter."""
         if self.listed:
             return None
+        pool = self.pool
         known = np.where(np.isnan(utilities), np.nanmean(utilities), utilities)
-        return self.pool.weights.sampling_covariance(known, self.pool.empty)
+        rough = np.zeros(pool.b)
+        if random is not None:  # otherwise the noise of predictions is in their own variance
+            rough[pool.unknown] = random.squared_error
+        return pool.weights.sampling_covariance(known, pool.empty, rough)
 
     def _widened(self, covariance: Floats, W: Floats, wider: float) -> Floats:
         """Covariance of predicted values as it is reported: over-sureness and strays included."""

@@ -67,6 +67,12 @@ class Ledger:
         row = from_names(members, self._owners)
         return int(self.positions(row[None])[0]), to_names(row, self._owners)
 
+    def known(self, coalitions: Iterable[Iterable[str]]) -> Ints:
+        """Positions of those coalitions that have one."""
+        rows = [from_names(members, self._owners) for members in coalitions]
+        found = [self._position.get(keys(row[None])[0], -1) for row in rows]
+        return np.array([position for position in found if position >= 0], dtype=np.int64)
+
     def names(self, position: int | np.integer[Any]) -> Names:
         """The owners of a coalition."""
         return to_names(self.members[position], self._owners)

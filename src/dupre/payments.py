@@ -89,10 +89,14 @@ def least_core_payments(pool: Pool, draws: int, grand: float, *, listed: bool) -
             rng=pool.rng(7),
             limit=LOOKED_AT,
         )
-        members = np.unique(np.append(members, core.tight, axis=0), axis=0)
+        members = np.append(members, core.tight, axis=0)
     if listed and not pool.unknown.size and not pool.measured().any():
         return Payments(core, np.zeros((members.shape[1],) * 2), np.array([core.subsidy]))
+    # Each owner alone and all but each, which bound the subsidy, then those nearest to binding.
+    one = np.eye(members.shape[1], dtype=bool)
+    members = np.unique(np.concatenate([one, ~one, members]), axis=0)
     slack = core.subsidy + members @ core.payments - (known(members) - pool.empty)
+    slack[np.isin(members.sum(axis=1), [1, len(one) - 1])] = -np.inf
     binding, utilities, grands = known.drawn(members[np.argsort(slack, kind="stable")], draws)
     payments, subsidies = drawn_cores(binding, utilities, grand=grands, empty=pool.empty)
     off = payments - core.payments
@@ -100,7 +104,7 @@ def least_core_payments(pool: Pool, draws: int, grand: float, *, listed: bool) -
 
 
 class _Known:
-    """Utilities of any coalitions, as evaluated or as predicted."""
+    """Utilities of any coalitions, as evaluated or as predicted, each once."""
 
     def __init__(self, pool: Pool):
         self._pool = pool
@@ -108,19 +112,27 @@ class _Known:
         recorded = np.flatnonzero(ledger.recorded)
         found = keys(ledger.members[recorded])
         self._position = dict(zip(found, recorded.tolist(), strict=True))
+        self._utility = dict(zip(found, ledger.utilities[recorded].tolist(), strict=True))
 
     def proper(self) -> Members:
-        """All coalitions at hand that are neither empty nor of all owners."""
-        members = self._pool.ledger.members
-        return members[~members.all(axis=1)]
+        """All coalitions at hand that are neither empty nor of all owners.
+
+        Those recorded besides the pool's come in an order of their own, not that of recording.
+        """
+        pool = self._pool
+        more = np.flatnonzero(pool.ledger.recorded[pool.b :]) + pool.b
+        besides = np.unique(pool.ledger.members[more], axis=0)
+        members = np.append(pool.weights.members, besides, axis=0)
+        return np.asarray(members[~members.all(axis=1)])
 
     def __call__(self, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
-        at = self._positions(members)
-        utilities = self._pool.ledger.utilities[at]
-        if (unknown := at < 0).any():
-            utilities[unknown] = self._pool.predicted(self._pool.learned(), members[unknown])
-        return utilities
+        found = keys(members)
+        new = {key: row for row, key in enumerate(found) if key not in self._utility}
+        if new:
+            predicted = self._pool.predicted(self._pool.learned(), members[list(new.values())])
+            self._utility.update(zip(new, predicted.tolist(), strict=True))
+        return np.array([self._utility[key] for key in found])
 
     def drawn(self, members: Members, draws: int) -> tuple[Members, Floats, Floats]:
         """Coalitions, (c, n), their utilities, (d, c), and those of all owners, (d,), at random.
@@ -131,6 +143,7 @@ class _Known:
         pool, rng = self._pool, self._pool.rng(8)
         at = self._positions(members)
         unknown = np.flatnonzero(at < 0)[:MAX_DRAWN]
+        unknown = unknown[np.lexsort(members[unknown].T)]  # rounding must not deal out the numbers
         evaluated = at[at >= 0]
         everyone = np.ones((1, members.shape[1]), dtype=bool)
         grand = self._positions(everyone)

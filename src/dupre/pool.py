@@ -1,6 +1,6 @@
 """The coalitions that count, what is known of them, and what the predictor makes of the others.
 
-Everything here is a function of what has been recorded and of the seed.
+Everything here is a function of what has been recorded, u(empty) included, and of the seed.
 
 Notation: b coalitions with weights W (n, b); positions from b on are coalitions recorded besides
 them, which the predictor learns from.
@@ -162,7 +162,8 @@ class Pool:
         shown = self.shown
         utilities, measured = self.ledger.utilities[shown], self.measured()[shown]
         members = self.ledger.members[shown]
-        key = b"".join([members.tobytes(), utilities.tobytes(), measured.tobytes()])
+        known = members, utilities, measured, np.float64(self.empty)
+        key = b"".join(array.tobytes() for array in known)
         if self._memory is None or self._memory[0] != key:
             self._memory = key, self._learn(shown, measured, 2, len(shown))
         return self._memory[1]
@@ -215,7 +216,7 @@ class Pool:
         whatever else was recorded. Letting it see the blocks after it as well, as cross-fitting
         does, would make their errors depend on each other, and the intervals too narrow.
         """
-        known = self.ledger.utilities, self.measured(), self.ledger.failed
+        known = self.ledger.utilities, self.measured(), self.ledger.failed, np.float64(self.empty)
         key = b"".join(array.tobytes() for array in known)
         if self._correction is None or self._correction[0] != key:
             self._correction = key, self._corrected()

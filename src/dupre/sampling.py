@@ -90,12 +90,14 @@ class Sampled:
             normal; what the guess may be wrong by for failed coalitions included.
         guess: utility of every coalition, (b,).
         draws: how many there were.
+        squared_error: mean square of what the guesses were wrong by.
     """
 
     mean: Floats
     covariance: Floats
     guess: Floats
     draws: int
+    squared_error: float
 
 
 def sampled_values(
@@ -132,20 +134,23 @@ def sampled_values(
     known = W[:, certain] @ utilities[certain]
     counted = np.arange(1, blocks + 1) / (blocks * (blocks + 1) / 2)
     mean, covariance, squares = np.zeros(len(W)), np.zeros((len(W), len(W))), 0.0
+    parts = np.array([len(part) for part in blocked(draws, blocks)])
+    shares = counted**2 / parts
+    freedom = shares.sum() ** 2 / np.sum(shares**2 / (parts - 1))  # Satterthwaite 1946
     for j, (part, guess) in enumerate(zip(blocked(draws, blocks), guesses, strict=True)):
         errors = utilities[part] - guess[part]
         terms = W[:, part] * (errors / chances[part])
         mean += counted[j] * (known + W[:, others] @ guess[others] + terms.mean(axis=1))
         covariance += counted[j] ** 2 * np.cov(terms) / len(part)
         squares += counted[j] * float(np.mean(errors**2))
-    wider = student.ppf(0.975, m - blocks) / student.ppf(0.975, np.inf)
+    wider = student.ppf(0.975, freedom) / student.ppf(0.975, np.inf)
     covariance = covariance * wider**2 + squares * W[:, failed] @ W[:, failed].T
     # An owner on whom no draw weighs is not known for sure: errors as elsewhere would spread so.
     unseen = np.flatnonzero(~W[:, draws].any(axis=1))
     possible = np.flatnonzero(chances)
     spread = squares * np.sum(W[np.ix_(unseen, possible)] ** 2 / chances[possible], axis=1)
     covariance[unseen, unseen] += spread / m
-    return Sampled(mean, covariance, guesses[-1], m)
+    return Sampled(mean, covariance, guesses[-1], m, squares)
 
 
 def blocked(draws: Ints, blocks: int) -> list[Ints]:

@@ -64,14 +64,15 @@ def _notes(v: Valuation) -> list[str]:
         notes += _about_subsidy(v.subsidy)
     if v.first_left and v.diagnostics is not None:
         notes.append(
-            f"Beware: {v.first_left} of the {2 * len(v.owners) + 1} most important "
-            "coalitions are not evaluated; these values are a first guess."
+            f"Beware: {v.first_left} of the {min(2 * len(v.owners) + 1, v.counting)} most "
+            "important coalitions are not evaluated; these values are a first guess."
         )
     if v.noise.any():
         part = np.trace(v.noise) / np.trace(v.covariance)
         notes.append(
             f"Of the variance of the values {100 * part:.0f} % is noise of trainings, which "
-            f"repeats reduce; {100 * (1 - part):.0f} % is coalitions not evaluated."
+            f"repeats reduce; {100 * (1 - part):.0f} % is coalitions not evaluated"
+            f"{'' if v.sampling is None else ' or not drawn'}."
         )
     if len(v.forecast) > 1:
         widths = v.forecast["widest"]
@@ -90,7 +91,7 @@ def _notes(v: Valuation) -> list[str]:
         members, reason = next(iter(v.failures.items()))
         notes.append(
             f"Failed: {len(v.failures)} of {v.evaluated:,} evaluations, predicted "
-            f"instead: {_few(v.failures)}. The first, {shown(members)}: {printable(reason)}"
+            f"instead: {_few(v.failures)}. The first, {_short(members)}: {printable(reason)}"
         )
     if v.stale:
         notes.append(f"Not used: {v.stale:,} stored evaluations, of rows changed since then.")
@@ -105,12 +106,20 @@ def _notes(v: Valuation) -> list[str]:
 
 
 def _about_subsidy(s: Subsidy) -> list[str]:
+    bounds = f" (95 %: {s.low:.3g} … {s.high:.3g})" if s.low < s.high else ""
+    leaving = "gains" if not bounds else "is expected to gain"
     least = (
-        f"Subsidy e = {s.amount:.3g} (95 %: {s.low:.3g} … {s.high:.3g}): no coalition gains "
-        f"more than that by leaving. Tightest: {_few(s.tight)}."
+        f"Subsidy e = {s.amount:.3g}{bounds}: no coalition {leaving} more than that by leaving. "
+        f"Tightest: {_few(s.tight)}."
     )
     if s.proven:
         return [least]
+    if s.violation > 0.01 * max(abs(s.amount), 1e-12):
+        return [
+            f"Beware: the search for coalitions that gain more than the subsidy e = "
+            f"{s.amount:.3g}{bounds} was cut short after {s.looked:,}; one exceeds it by "
+            f"{s.violation:.2g}."
+        ]
     return [
         least,
         f"Of {s.looked:,} coalitions looked at, none exceeds it by more than "
@@ -122,9 +131,13 @@ def _about_sampling(v: Valuation) -> str:
     drawn = f"The values are sums over {v.counting:,} sampled coalitions"
     if v.diagnostics is None:
         drawn += ", all of them evaluated"
+    sampling, prediction = v.sampling_std.max(), v.prediction_std.max()
+    text = (
+        f"{drawn}: of the standard deviations up to {sampling:.2g} is due to their choice, up to "
+        f"{prediction:.2g} to predictions."
+    )
     return (
-        f"{drawn}: of the standard deviations up to {v.sampling_std.max():.2g} is due to "
-        f"their choice, up to {v.prediction_std.max():.2g} to predictions."
+        f"{text} More samples= would help, without a training." if sampling > prediction else text
     )
 
 

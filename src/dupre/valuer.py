@@ -26,7 +26,7 @@ from dupre.pool import Pool
 from dupre.semivalues import Semivalue, shapley
 from dupre.typing import Floats, Ints, Names
 from dupre.values import Valuation, bounded_sum, half_widths
-from dupre.weights import Weights
+from dupre.weights import Weights, checked_weights
 
 ENUMERATED_UP_TO = 16
 """Owners up to which all coalitions enter the values, unless an estimator is asked for."""
@@ -60,7 +60,7 @@ class Valuer:
             design and count in the values.
         estimator: which coalitions enter the values: a function of module `dupre.estimators`. By
             default all of them for up to 16 owners, `regression` on a sample for more.
-        samples: how many coalitions the estimator draws; 4,096 by default.
+        samples: how many coalitions the estimator draws; 4,096 by default, or 40n if more.
         choose: "active" to evaluate those of most use, "drawn" to evaluate the coalitions of the
             estimator in the order in which it drew them (DUPRE App. "Complementing").
         corrected: add to the predictor's values an unbiased estimate of what they are wrong by,
@@ -88,11 +88,16 @@ class Valuer:
         self.least_core = semivalue if isinstance(semivalue, LeastCore) else None
         guide = semivalue.guide if isinstance(semivalue, LeastCore) else semivalue
         self.semivalue = _checked_semivalue(guide)
+        if self.least_core and not self.semivalue.chances(owners.n).all():
+            raise InputError(
+                f"every coalition counts in the least core, but {guide.name} leaves some out; take "
+                "another guide"
+            )
         self.seed = whole(seed, "seed", least=0)
         self.first = 2 * owners.n + 1 if first is None else whole(first, "first", least=1)
         self.holdout = whole(holdout, "holdout", least=0)
         self.estimator, self.samples = _checked_estimator(estimator, samples, owners.n)
-        self.choose = _checked_choice(choose, self.estimator, corrected)
+        self.choose = _checked_choice(choose, self.estimator, corrected, focus)
         self.corrected = corrected
         if not isinstance(corrected, bool):
             raise InputError(f"corrected must be True or False, got {corrected!r}")
@@ -123,9 +128,8 @@ class Valuer:
         n = self.owners.n
         if self.estimator is None:
             return estimators.exact(self.semivalue, n)
-        return self.estimator(
-            self.semivalue, n, self.samples, np.random.default_rng([self.seed, 6])
-        )
+        rng = np.random.default_rng([self.seed, 6])
+        return checked_weights(self.estimator(self.semivalue, n, self.samples, rng), n)
 
     @property
     def empty(self) -> float:
@@ -212,7 +216,7 @@ class Valuer:
         """
         k = whole(k, "the number of coalitions to suggest", least=1)
         ledger = self._pool.ledger
-        under_way = np.array([ledger.at(members)[0] for members in pending], dtype=np.int64)
+        under_way = ledger.known(pending)
         still_open = np.setdiff1d(self._pool.open, under_way)
         picks = still_open
         if k < len(still_open):
@@ -323,8 +327,11 @@ def _checked_estimator(
     """The estimator, None if all coalitions are to enter, and how many it draws."""
     everything = estimator is None and samples is None and n <= ENUMERATED_UP_TO
     if cast("object", estimator) is estimators.exact:
-        if samples is not None:
-            raise InputError("estimator=exact takes every coalition; leave out samples=")
+        if samples is not None or n > ENUMERATED_UP_TO:
+            raise InputError(
+                f"estimator=exact predicts all 2^{n} - 1 = {2**n - 1:,} coalitions, for at most "
+                f"{ENUMERATED_UP_TO} owners and without samples=; leave it out to draw some"
+            )
         everything = True
     if everything:
         return None, 2**n - 1
@@ -333,17 +340,24 @@ def _checked_estimator(
             f"estimator must be a function of dupre.estimators such as permutation, got "
             f"{estimator!r}"
         )
-    count = SAMPLES if samples is None else whole(samples, "samples", least=1)
+    count = max(SAMPLES, 40 * n) if samples is None else whole(samples, "samples", least=1)
     return estimator or estimators.regression, count
 
 
-def _checked_choice(choose: Choose, estimator: Estimator | None, corrected: bool) -> Choose:
+def _checked_choice(
+    choose: Choose, estimator: Estimator | None, corrected: bool, focus: Focus
+) -> Choose:
     if choose not in ("active", "drawn"):
         raise InputError(f"choose must be 'active' or 'drawn', got {choose!r}")
     if choose == "drawn" and (estimator is None or corrected):
         raise InputError(
             "choose='drawn' evaluates the coalitions of an estimator in its order: give "
             "estimator= or samples=, and not corrected=True, which draws its own"
+        )
+    if focus is not None and (choose == "drawn" or corrected):
+        raise InputError(
+            "focus= is for coalitions chosen by their use; choose='drawn' and corrected=True draw "
+            "them for all owners alike"
         )
     return choose
 

@@ -27,7 +27,7 @@ class Subsidy:
     Attributes:
         amount: e, the most that a coalition is paid less than it gains alone; negative if every
             coalition is paid more.
-        low, high: bounds between which it lies with a probability of 95 %.
+        low, high: bounds between which it lies with a probability of about 95 %.
         tight: coalitions that are paid just what they gain less the subsidy, the smallest first.
         looked: coalitions whose utility was looked at.
         violation: by how much a coalition was found to exceed the subsidy after all; next to
@@ -54,6 +54,8 @@ class Valuation:
         semivalue: name of the semivalue.
         mean: expected values, (n,).
         covariance: of the values, (n, n); zero when everything is known exactly.
+        prediction: the part of it, (n, n), due to utilities not evaluated and to noise; None if
+            that is all of it.
         sampling: the covariance, (n, n), due to the choice of the coalitions that enter the
             values; None if all of them do.
         noise: the part of the covariance, (n, n), that is due to the noise of trainings which
@@ -94,6 +96,7 @@ class Valuation:
     grand: float
     empty: float
     evaluated: int
+    prediction: Floats | None = None
     sampling: Floats | None = None
     counting: int = 0
     grand_predicted: bool = False
@@ -126,14 +129,15 @@ class Valuation:
     @property
     def prediction_std(self) -> pd.Series:
         """The part of `std` due to utilities not evaluated and to noise: sigma_GP (Remark 1)."""
-        return self._series(self.std.to_numpy() - self.sampling_std.to_numpy(), "prediction_std")
+        part = self.covariance if self.prediction is None else self.prediction
+        return self._series(_roots(np.diag(part)), "prediction_std")
 
     @property
     def sampling_std(self) -> pd.Series:
         """The part of `std` due to the choice of coalitions: sigma_MC (DUPRE Remark 1)."""
         n = len(self.owners)
         variance = np.zeros(n) if self.sampling is None else np.diag(self.sampling)
-        return self._series(np.sqrt(np.maximum(variance, 0.0)), "sampling_std")
+        return self._series(_roots(variance), "sampling_std")
 
     @property
     def share(self) -> pd.Series:
@@ -163,8 +167,10 @@ class Valuation:
         difference = self.mean[:, None] - self.mean
         rounding = 1e-12 * max(np.abs(self.mean).max(), abs(self.grand), abs(self.empty))
         difference[np.abs(difference) <= rounding] = 0.0
-        variance = np.diag(self.covariance)
-        spread = np.sqrt(np.maximum(variance[:, None] + variance - 2 * self.covariance, 0.0))
+        # As for a single value, the two errors of a difference may add up (DUPRE Remark 1).
+        parts = [self.covariance] if self.prediction is None else [self.prediction]
+        parts += [] if self.sampling is None else [self.sampling]
+        spread = sum((_spreads(part) for part in parts), np.zeros_like(difference))
         with np.errstate(divide="ignore", invalid="ignore"):
             score = np.where(spread > 0, difference / spread, np.sign(difference) * np.inf)
         probability = ndtr(np.where(difference == 0, 0.0, score))
@@ -214,6 +220,16 @@ def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
     stds = [np.sqrt(np.maximum(np.diag(part), 0.0)) for part in (covariance, sampling, both)]
     scale = (stds[0] + stds[1]) / np.where(stds[2] > 0, stds[2], 1.0)
     return np.asarray(both * np.outer(scale, scale))
+
+
+def _roots(variance: Floats) -> Floats:
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _spreads(covariance: Floats) -> Floats:
+    """Standard deviation of every difference of two values, (n, n)."""
+    variance = np.diag(covariance)
+    return _roots(variance[:, None] + variance - 2 * covariance)
 
 
 def half_widths(covariance: Floats, level: float = 0.95) -> Floats:

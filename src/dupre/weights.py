@@ -61,6 +61,7 @@ class Weights:
         control: for weights that are exact on additive games and on games of sizes, the map,
             (2n + 1, b + 1), from utilities to the worths of owners and levels of sizes of the game
             that is valued without an error; None otherwise.
+        learned: how many numbers of that game were learned.
     """
 
     members: Members
@@ -68,32 +69,38 @@ class Weights:
     empty: Floats
     entries: Entries | None = None
     control: Floats | None = None
+    learned: int = 0
 
-    def sampling_covariance(self, utilities: Floats, empty: float) -> Floats:
+    def sampling_covariance(
+        self, utilities: Floats, empty: float, rough: Floats | None = None
+    ) -> Floats:
         """Covariance of the values, (n, n), because other draws would have given other weights.
 
         Args:
-            utilities: of the members, (b,).
+            utilities: of the members, (b,), evaluated or expected.
             empty: utility of no data.
+            rough: variance, (b,), of each around what is expected, independent of the others:
+                expected utilities are smoother than real ones, and would seem to matter less.
         """
         n = len(self.W)
         if self.entries is None or not len(self.entries.unit):
             return np.zeros((n, n))
-        u, learned = np.append(utilities, empty), 0
+        u = np.append(utilities, empty)
         if self.control is not None:
             u = u - additive_basis(self.members) @ (self.control @ u)
-            levels = np.abs(self.control[n:, :-1]).max(axis=1) > 1e-9
-            learned = n - 1 + int(levels.sum())
-        return _covariance_of_sum(self.entries, u, n, learned)
+        covariance = _covariance_of_sum(self.entries, u, n, self.learned)
+        if rough is not None:
+            squares = self.entries.weight**2 * np.append(rough, 0.0)[self.entries.coalition]
+            covariance[np.diag_indices(n)] += np.bincount(self.entries.owner, squares, minlength=n)
+        return covariance
 
 
 def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Floats:
     """Covariance of the sums over terms, each the sum of its entries' weight * u.
 
     Within a cell (owner, stratum) of m terms the variance of their sum is m times the variance
-    of a term. A cell with one term cannot tell; it is as uncertain as the worst of its owner.
-    Enlarged as Student's t is wider than the normal, with the degrees of freedom of Satterthwaite
-    (1946), less those that were used to learn an additive game.
+    of a term. Enlarged as Student's t is wider than the normal, with the degrees of freedom of
+    Satterthwaite (1946), less those that were used to learn an additive game.
     """
     strata = int(entries.stratum.max()) + 1
     cells = n * strata
@@ -107,27 +114,38 @@ def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Flo
     found, where = np.unique(unit * cells + cell, return_inverse=True)
     term = np.bincount(where, amount)
     unit, cell = np.divmod(found, cells)
-    owner = cell // strata
     count = np.bincount(cell, minlength=cells)
     mean = np.bincount(cell, term, minlength=cells) / np.maximum(count, 1)
     freedom = np.maximum(count - 1 - learned, 1)
     deviation = (term - mean[cell]) * np.sqrt(count / freedom)[cell]
-    variance = np.bincount(cell, deviation**2, minlength=cells).reshape(n, strata)
-    alone = count[cell] == 1
-    worst = np.sqrt(variance.max(axis=1))
-    imputed = np.where(worst > 0, worst, worst.max())[owner[alone]]
-    deviation[alone] = np.copysign(imputed, term[alone])
-    influence = np.bincount(unit * n + owner, deviation, minlength=len(units) * n)
+    variance = (
+        np.bincount(cell, deviation**2, minlength=cells).astype(np.float64).reshape(n, strata)
+    )
+    influence = np.bincount(unit * n + cell // strata, deviation, minlength=len(units) * n)
     influence = influence.reshape(len(units), n)
+    covariance: Floats = np.asarray(influence.T @ influence, dtype=np.float64)
+    covariance[np.diag_indices(n)] += _lacking(variance, count.reshape(n, strata))
     square_over_freedom = (variance**2 / freedom.reshape(n, strata)).sum(axis=1)
-    total = variance.sum(axis=1)
-    degrees = total**2 / np.where(square_over_freedom > 0, square_over_freedom, 1.0)
+    degrees = variance.sum(axis=1) ** 2 / np.where(square_over_freedom > 0, square_over_freedom, 1)
     wider = student.ppf(0.975, np.maximum(degrees, 1.0)) / student.ppf(0.975, np.inf)
-    covariance = influence.T @ influence * np.outer(wider, wider)
+    covariance *= np.outer(wider, wider)
     # An owner to whom no draw gave a weight is as uncertain as any other.
     unseen = np.bincount(entries.owner, np.abs(entries.weight), minlength=n) == 0
     covariance[unseen, unseen] = np.diag(covariance).max()
     return np.asarray(covariance)
+
+
+def _lacking(variance: Floats, count: Ints) -> Floats:
+    """Variance of each owner, (n,), that cells, (n, strata), do not show.
+
+    That a few terms are alike, or one is all there is, does not tell that all are: the mean
+    variance of the stratum then counts as if the next term had shown it.
+    """
+    several = count > 1
+    usual = np.sum(variance * several, axis=0) / np.maximum(several.sum(axis=0), 1)
+    usual = np.where(several.any(axis=0), usual, usual.max())
+    silent = (count > 0) & (variance <= 1e-12 * usual)
+    return np.asarray(np.sum(np.where(silent, usual, 0.0) / np.maximum(count, 1), axis=1))
 
 
 def additive_basis(members: Members) -> Floats:
@@ -206,3 +224,22 @@ def at_least(name: str, samples: int, least: int, n: int) -> int:
             f"samples{'' if name == 'regression' else other}"
         )
     return samples
+
+
+def checked_weights(weights: object, n: int) -> Weights:
+    """The weights that an estimator returned, if they can be used."""
+    if not isinstance(weights, Weights) or weights.entries is None:
+        raise InputError(
+            "an estimator must return dupre.weights.Weights with their random entries, as "
+            f"dupre.weights.collected makes them, got {type(weights).__name__}"
+        )
+    members, b = weights.members, len(weights.members)
+    shapes = members.shape, weights.W.shape, np.shape(weights.empty)
+    if shapes != ((b, n), (n, b), (n,)) or members.dtype != np.bool_:
+        raise InputError(
+            f"an estimator must return boolean members (b, {n}), W ({n}, b) and empty ({n},), got "
+            f"{members.dtype} {shapes[0]}, {shapes[1]} and {shapes[2]}"
+        )
+    if len(distinct(members)[0]) < b or not np.isfinite(weights.W).all():
+        raise InputError("an estimator must return distinct, non-empty members and finite weights")
+    return weights

@@ -55,7 +55,7 @@ def gradient_shapley(
             f"expected a model with partial_fit, such as SGDClassifier, SGDRegressor or "
             f"MLPClassifier, got {type(model).__name__}; pipelines have none: scale X beforehand"
         )
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole(seed, "seed", least=0))
     start = _with_random_state(clone(model), int(rng.integers(2**31)))
     marginals = [_marginals(start, utility, rng.permutation(owners.n)) for _ in range(count)]
     return of_permutations(owners, np.array(marginals), trained=count)

@@ -35,7 +35,7 @@ def tmc_shapley(
     if (close := finite(tolerance, "tolerance")) < 0:
         raise InputError(f"tolerance must be at least 0, in units of utility, got {tolerance!r}")
     once = Once(utility, owners)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole(seed, "seed", least=0))
     marginals = [_marginals(once, rng.permutation(owners.n), close) for _ in range(count)]
     return of_permutations(owners, np.array(marginals), trained=once.trained)
 

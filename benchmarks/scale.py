@@ -1,0 +1,120 @@
+"""The paper's largest experiment in size: 20 owners, 5,000 coalitions evaluated, 20,000 predicted.
+
+    python benchmarks/scale.py
+
+21,000 rows of 384 numbers, as many as its embedded IMDb reviews; utilities are made up, for what
+they are costs no time. Time from the owners to their values with intervals, peak memory of the
+process, and the parts of the time that go into each stage.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import dupre
+from dupre import predictor
+from dupre.gp import GaussianProcess, Posterior
+from dupre.sketch import SketchCache
+from speed import synthetic
+
+EVALUATED, SAMPLES = 5_000, 26_500
+SECONDS, GIBIBYTES = 120, 6
+STAGES = (
+    ("sketches", SketchCache, "__init__"),
+    ("sketches", SketchCache, "__call__"),
+    ("fit", predictor, "learn"),
+    ("predictions", GaussianProcess, "posterior"),
+    ("variances", Posterior, "functional_covariance"),
+)
+
+
+def made_up(n: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Utilities of coalitions, (m, n): diminishing returns, who meets whom, and noise."""
+    rng = np.random.default_rng(1)
+    worth, pairs = rng.random(n), 0.003 * rng.normal(size=(n, n))
+
+    def utility(members: np.ndarray) -> np.ndarray:
+        smooth = 0.5 + 0.4 * (1 - np.exp(members @ (-worth / 3)))
+        meeting = np.sum(members @ pairs * members, axis=1)
+        return smooth + meeting + 0.003 * rng.normal(size=len(members))
+
+    return utility
+
+
+def watched() -> dict[str, float]:
+    """Seconds spent in each stage from here on, not counting stages called by it."""
+    spent: dict[str, float] = defaultdict(float)
+    running = ["rest"]
+    since = time.perf_counter()
+
+    def switch() -> None:
+        nonlocal since
+        now = time.perf_counter()
+        spent[running[-1]] += now - since
+        since = now
+
+    def timed(stage: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            switch()
+            running.append(stage)
+            try:
+                return work(*args, **options)
+            finally:
+                switch()
+                running.pop()
+
+        return call
+
+    for stage, place, name in STAGES:
+        setattr(place, name, timed(stage, getattr(place, name)))
+    return spent
+
+
+def main() -> None:
+    owners = synthetic(n=20, rows=21_000, columns=384)
+    utility = made_up(owners.n)
+    spent = watched()
+    start, worked = time.perf_counter(), time.process_time()
+    valuer = dupre.Valuer(
+        owners, empty=0.5, samples=SAMPLES, choose="drawn", first=EVALUATED, seed=0
+    )
+    asked = valuer.suggest(EVALUATED)
+    position = {name: i for i, name in enumerate(owners.names)}
+    members = np.zeros((len(asked), owners.n), dtype=bool)
+    for row, names in enumerate(asked):
+        members[row, [position[name] for name in names]] = True
+    for names, u in zip(asked, utility(members), strict=True):
+        valuer.record(names, float(u))
+    valuation = valuer.values()
+    seconds, worked = time.perf_counter() - start, time.process_time() - worked
+    unit = 2**30 if sys.platform == "darwin" else 2**20  # bytes there, KiB elsewhere
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    predicted = valuation.counting - valuation.evaluated
+    shares = {stage: spent[stage] / seconds for stage in dict.fromkeys(s for s, _, _ in STAGES)}
+    shares["all else"] = 1 - sum(shares.values())
+    print("\n## Scale (`python benchmarks/scale.py`)\n")
+    print(
+        f"{owners.n} owners, {len(owners.y):,} rows of 384 numbers, {valuation.evaluated:,} "
+        f"coalitions evaluated, {predicted:,} predicted.\n"
+    )
+    print("| what | allowed | part of it used |")
+    print("|---|---|---|")
+    print(f"| time to the values, one core | {SECONDS // 60} minutes | {seconds / SECONDS:.0%} |")
+    print(f"| peak memory | {GIBIBYTES} GiB | {memory / GIBIBYTES:.0%} |")
+    parts = ", ".join(f"{stage} {part:.0%}" for stage, part in shares.items())
+    print(f"\nOf the time: {parts}.")
+    print(
+        f"On this machine: {seconds:.0f} s, {worked:.0f} s of them at work, {memory:.1f} GiB",
+        file=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    main()
