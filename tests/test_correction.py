@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import dupre
+from asking import Asked, make_owners
 from dupre import InputError, games, pool, predictor
 from dupre.coalitions import all_coalitions, from_names, to_names
 from dupre.estimators import exact, permutation
@@ -19,32 +20,7 @@ from dupre.sampling import Draws, distinct_draws
 from dupre.values import half_widths
 from dupre.warp import straight
 
-
-def make_owners(n, rows=4):
-    rng = np.random.default_rng(n)
-    X = rng.normal(size=(n * rows, 2)) + np.repeat(rng.normal(size=(n, 2)), rows, axis=0)
-    names = np.repeat([f"owner{i:03d}" for i in range(n)], rows)
-    return dupre.Owners.from_arrays(X, X @ [1.0, -1.0] + rng.normal(size=len(X)), names)
-
-
 FIVE, EIGHT, TEN, MANY = map(make_owners, (5, 8, 10, 21))
-
-
-class Asked:
-    """A game as a utility that remembers which non-empty coalitions it was asked for."""
-
-    def __init__(self, owners, game, empty=0.0):
-        self.owners, self.game, self.empty, self.asked = owners, game, empty, []
-
-    def __call__(self, members):
-        if not members:
-            return self.empty
-        self.asked.append(members)
-        return float(self.game(from_names(members, self.owners.names)[None])[0])
-
-    def values(self, semivalue=dupre.shapley):
-        weights = exact(semivalue, self.owners.n)
-        return weights.W @ self.game(weights.members) + weights.empty * self.empty
 
 
 def white(owners, seed=0):

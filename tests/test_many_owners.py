@@ -5,18 +5,11 @@ import pytest
 from scipy.stats import binom
 
 import dupre
+from asking import Asked, make_owners
 from dupre import InputError, coalitions, estimators, games, predictor
-from dupre.coalitions import from_names, to_names
+from dupre.coalitions import to_names
 from dupre.estimators import permutation, regression, stratified_svarm, svarm
 from dupre.values import half_widths
-
-
-def make_owners(n, rows=4):
-    rng = np.random.default_rng(n)
-    X = rng.normal(size=(n * rows, 2)) + np.repeat(rng.normal(size=(n, 2)), rows, axis=0)
-    names = np.repeat([f"owner{i:03d}" for i in range(n)], rows)
-    return dupre.Owners.from_arrays(X, X @ [1.0, -1.0] + rng.normal(size=len(X)), names)
-
 
 SIX = make_owners(6)
 MANY = make_owners(21)
@@ -28,22 +21,6 @@ def one_form():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predictor, "CHOICES", {})
         yield
-
-
-class Asked:
-    """A game as a utility that remembers which non-empty coalitions it was asked for."""
-
-    def __init__(self, owners, game, empty=0.0):
-        self.owners, self.game, self.empty, self.asked = owners, game, empty, []
-
-    def __call__(self, members):
-        if not members:
-            return self.empty
-        self.asked.append(members)
-        return self.of(members)
-
-    def of(self, members):
-        return float(self.game(from_names(members, self.owners.names)[None])[0])
 
 
 class Groups(Asked):

@@ -5,19 +5,11 @@ import pytest
 from scipy.stats import binom, chi2
 
 import dupre
+from asking import Asked, make_owners
 from dupre import InputError, games, payments, predictor
 from dupre.coalitions import all_coalitions, from_names, to_names
 from dupre.diagnostics import widening
-from dupre.least_core import least_core
 from dupre.values import half_widths
-
-
-def make_owners(n, rows=4):
-    rng = np.random.default_rng(n)
-    X = rng.normal(size=(n * rows, 2)) + np.repeat(rng.normal(size=(n, 2)), rows, axis=0)
-    names = np.repeat([f"owner{i:03d}" for i in range(n)], rows)
-    return dupre.Owners.from_arrays(X, X @ [1.0, -1.0] + rng.normal(size=len(X)), names)
-
 
 TWO, FOUR, FIVE, MANY = map(make_owners, (2, 4, 5, 17))
 
@@ -30,28 +22,6 @@ def quick():
         patch.setattr(payments, "LOOKED_AT", 700)
         patch.setattr("dupre.least_core.CLIMBS", 2)
         yield
-
-
-class Asked:
-    """A game as a utility that remembers which non-empty coalitions it was asked for."""
-
-    def __init__(self, owners, game, empty=0.0):
-        self.owners, self.game, self.empty, self.asked = owners, game, empty, []
-
-    def __call__(self, members):
-        if not members:
-            return self.empty
-        self.asked.append(members)
-        return self.of(members)
-
-    def of(self, members):
-        return float(self.game(from_names(members, self.owners.names)[None])[0])
-
-    def core(self):
-        """The least core of all coalitions."""
-        members = all_coalitions(self.owners.n)
-        *some, grand = self.game(members)
-        return least_core(members[:-1], np.array(some), grand=grand, empty=self.empty)
 
 
 class Table:

@@ -4,19 +4,12 @@ import numpy as np
 import pytest
 
 import dupre
+from asking import make_owners
 from dupre import InputError, estimators, pool
 from dupre.coalitions import from_names, keys, to_names
 from dupre.design import first_design
 from dupre.pool import BLOCKS, Pool
 from dupre.sampling import blocked, guess_by_size, sampled_values
-
-
-def make_owners(n, rows=4):
-    rng = np.random.default_rng(n)
-    X = rng.normal(size=(n * rows, 2)) + np.repeat(rng.normal(size=(n, 2)), rows, axis=0)
-    names = np.repeat([f"owner{i:03d}" for i in range(n)], rows)
-    return dupre.Owners.from_arrays(X, X @ [1.0, -1.0] + rng.normal(size=len(X)), names)
-
 
 SIX = make_owners(6)
 MANY = make_owners(24)

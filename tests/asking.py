@@ -1,0 +1,43 @@
+"""Small owners, and games as utilities that remember what they were asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import dupre
+from dupre.coalitions import all_coalitions, from_names
+from dupre.estimators import exact
+from dupre.least_core import least_core
+
+
+def make_owners(n, rows=4):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n * rows, 2)) + np.repeat(rng.normal(size=(n, 2)), rows, axis=0)
+    names = np.repeat([f"owner{i:03d}" for i in range(n)], rows)
+    return dupre.Owners.from_arrays(X, X @ [1.0, -1.0] + rng.normal(size=len(X)), names)
+
+
+class Asked:
+    """A game as a utility that remembers which non-empty coalitions it was asked for."""
+
+    def __init__(self, owners, game, empty=0.0):
+        self.owners, self.game, self.empty, self.asked = owners, game, empty, []
+
+    def __call__(self, members):
+        if not members:
+            return self.empty
+        self.asked.append(members)
+        return self.of(members)
+
+    def of(self, members):
+        return float(self.game(from_names(members, self.owners.names)[None])[0])
+
+    def values(self, semivalue=dupre.shapley):
+        weights = exact(semivalue, self.owners.n)
+        return weights.W @ self.game(weights.members) + weights.empty * self.empty
+
+    def core(self):
+        """The least core of all coalitions."""
+        members = all_coalitions(self.owners.n)
+        *some, grand = self.game(members)
+        return least_core(members[:-1], np.array(some), grand=grand, empty=self.empty)
