@@ -138,3 +138,9 @@ def test_chances_of_joining_so_many_others(n):
 def test_chances_of_no_semivalue_are_refused():
     with pytest.raises(InputError, match="sum to"):
         Semivalue("mine", lambda c, n: np.zeros(n)).chances(4)
+
+
+@pytest.mark.parametrize(("name", "log_weight"), [("mine", 3), (3, lambda c, n: c)])
+def test_a_semivalue_is_a_name_and_a_callable(name, log_weight):
+    with pytest.raises(InputError, match="a name and a callable"):
+        Semivalue(name, log_weight)

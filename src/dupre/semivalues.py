@@ -34,6 +34,13 @@ class Semivalue:
     name: str
     log_weight: Callable[[Floats, int], Floats]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not callable(self.log_weight):
+            raise InputError(
+                "a Semivalue needs a name and a callable(c, n) -> log omega_c, got "
+                f"{self.name!r} and {self.log_weight!r}"
+            )
+
     def log_weights(self, n: int) -> Floats:
         """Log omega_c for c = 0 .. n - 1, (n,), checked to be those of a semivalue."""
         sizes = np.arange(n, dtype=np.float64)

@@ -218,7 +218,7 @@ def coalition_weights(semivalue: Semivalue, members: Members) -> Floats:
 def at_least(name: str, samples: int, least: int, n: int) -> int:
     """The number of samples, if the estimator can tell a value and its error from them."""
     if samples < least:
-        other = ", or take one that uses every coalition for all owners: regression"
+        other = ", or take regression, which does with fewer"
         raise InputError(
             f"{name} needs at least {least:,} samples for {n} owners, got {samples:,}; raise "
             f"samples{'' if name == 'regression' else other}"
