@@ -857,3 +857,19 @@ def test_group_testing_solves_for_the_differences_between_owners(n):
     b = np.append([differences[i, j] for i, j in pairs], 1e6 * (table[-1] - table[0]))
     solved = np.linalg.lstsq(A, b, rcond=None)[0]
     np.testing.assert_allclose(by_code(found) @ table, solved, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [stratified, structured, svarm, stratified_svarm, one_for_all, regression],
+    ids=named,
+)
+def test_the_first_coalitions_are_not_all_of_one_kind(estimator):
+    # Who evaluates the first of them, choose="drawn", must meet all sizes and all owners.
+    n = 10
+    found = draw(estimator, shapley, n, 1200)
+    sizes = found.members.sum(axis=1)
+    first = len(sizes) // 4
+    assert set(range(2, n - 1)) <= set(sizes[:first].tolist())
+    share = found.members[:first].mean(axis=0)
+    assert np.all(np.abs(share - 0.5) < 5 * 0.5 / np.sqrt(first))

@@ -22,7 +22,7 @@ from dupre import (
 )
 from dupre.coalitions import all_coalitions
 from dupre.estimators import exact
-from dupre.regression import DRAWS_PER_LEVEL, LEVELS_FROM, regression
+from dupre.regression import DRAWS_PER_LEVEL, LEVELS_FROM, _levels, regression
 from dupre.semivalues import log_binomial
 from dupre.weights import additive_basis
 
@@ -355,3 +355,19 @@ def test_many_owners_are_valued_within_the_reported_error():
     z = (found.W @ utilities - game.shapley) / sd
     assert np.abs(z).max() < norm.isf(1e-4 / 2 / n)
     assert sd.max() < game.shapley.mean()
+
+
+def test_levels_are_lines_between_knots_and_nothing_at_the_ends():
+    drawn_of_size = np.array([0, 0, 20, 0, 5, 30, 0, 0, 20, 0, 0])
+    found = _levels(drawn_of_size, whole=np.array([1, 9]))
+    knots = [1, 2, (4 * 5 + 5 * 30) / 35, 8, 9]
+    np.testing.assert_array_equal(found[[0, 10]], 0)
+    for heights in np.eye(len(knots)):
+        inner = np.arange(1, 10)
+        expected = np.interp(inner, knots, heights)
+        np.testing.assert_allclose(found[inner] @ heights, expected, atol=1e-12)
+
+
+def test_levels_go_on_along_their_lines_beyond_what_was_drawn():
+    found = _levels(np.array([0, 0, 0, 16, 16, 0, 0, 0]), whole=np.empty(0, dtype=np.int64))
+    np.testing.assert_allclose(found[1:7] @ [3.0, 5.0], [-1, 1, 3, 5, 7, 9])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -18,6 +19,7 @@ from dupre.weights import (
     Weights,
     additive_basis,
     at_least,
+    checked_weights,
     coalition_weights,
     collected,
     distinct,
@@ -416,3 +418,37 @@ def test_nobody_is_advised_to_take_what_was_refused():
     with pytest.raises(InputError) as error:
         at_least("regression", 3, 62, 10)
     assert "regression" not in str(error.value).removeprefix("regression needs")
+
+
+def usable():
+    """Weights as an estimator of three owners may return them."""
+    drawn = np.eye(3, dtype=bool)
+    return collected(drawn, np.eye(3), np.arange(3), np.zeros(3, dtype=np.int64))
+
+
+def test_weights_that_can_be_used_are_handed_back():
+    weights = usable()
+    assert checked_weights(weights, 3) is weights
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"entries": None}, "with their random entries"),
+        ({"W": np.ones((3, 4))}, "W \\(3, b\\)"),
+        ({"W": np.full((3, 3), np.nan)}, "finite weights"),
+        ({"members": np.ones((3, 3), dtype=bool)}, "distinct, non-empty"),
+        ({"members": np.zeros((3, 3), dtype=bool)}, "distinct, non-empty"),
+        ({"members": np.eye(3, dtype=int)}, "boolean members"),
+        ({"empty": np.float64(1)}, "empty \\(3,\\)"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        checked_weights(replace(usable(), **change), 3)
+
+
+@pytest.mark.parametrize("returned", [None, np.eye(3)])
+def test_what_is_no_weights_is_refused(returned):
+    with pytest.raises(InputError, match=r"must return dupre\.weights\.Weights"):
+        checked_weights(returned, 3)
