@@ -23,7 +23,7 @@ from sklearn.neural_network import MLPClassifier
 
 import dupre
 from dupre import InputError
-from dupre.cluster import DaskCluster
+from dupre.cluster import DaskCluster, _outcome
 from dupre.evaluation import Task
 from dupre.posts import Rules, packed
 from dupre.workers import LocalProcesses, ThisProcess, hire
@@ -1067,3 +1067,20 @@ def test_rows_are_not_sent_twice():
     assert len(sent.pickled) + sum(map(len, sent.buffers)) < 1.1 * (
         owners.X.nbytes + 3 * owners.y.nbytes
     )
+
+
+def test_a_result_that_dies_with_its_worker_is_lost_not_an_error():
+    distributed = pytest.importorskip("distributed")
+
+    class Forgotten:
+        """Finished, but the worker that holds the result is gone when it is fetched."""
+
+        status = "finished"
+
+        def exception(self):
+            return None
+
+        def result(self):
+            raise distributed.CancelledError("already forgotten")
+
+    assert _outcome(Forgotten(), Task(("a",))) is None

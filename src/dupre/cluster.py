@@ -75,17 +75,21 @@ class DaskCluster:
         fill()
         for future in finished:
             task = running.pop(future)
-            if future.status in ("cancelled", "lost") and task.attempt <= self._rules.retries:
+            evaluation = _outcome(future, task)
+            if evaluation is not None:
+                yield evaluation
+            elif task.attempt <= self._rules.retries:
                 self._scatter()  # the only worker with the rows has died
                 submit(replace(task, attempt=task.attempt + 1))
             else:
-                yield _outcome(future, task)
+                yield Evaluation(task, None, failure="the Dask worker died", worker="dask")
             fill()
 
     def finished(self) -> list[Evaluation]:
         """Evaluations finished since the last one was given back."""
-        done = [future for future in self._running if future.status == "finished"]
-        return [future.result() for future in done]
+        done = {f: task for f, task in self._running.items() if f.status == "finished"}
+        outcomes = [_outcome(future, task) for future, task in done.items()]
+        return [evaluation for evaluation in outcomes if evaluation is not None]
 
     def close(self) -> None:
         """Kill the children of all workers and forget the rows."""
@@ -98,16 +102,23 @@ class DaskCluster:
         self._shared = self._client.scatter(self._packed, broadcast=True, hash=False)
 
 
-def _outcome(future: Any, task: Task) -> Evaluation:
-    """The evaluation of a finished Dask future, or the failure it stands for."""
+def _outcome(future: Any, task: Task) -> Evaluation | None:
+    """The evaluation of a finished Dask future, or the failure it stands for; None if it is lost.
+
+    A worker may die after it has finished and before its result was fetched.
+    """
+    from distributed import CancelledError
     from distributed.scheduler import KilledWorker
 
     if future.status in ("cancelled", "lost"):
-        return Evaluation(task, None, failure="the Dask worker died", worker="dask")
-    error = future.exception()
-    if error is None:
-        evaluation: Evaluation = future.result()
-        return evaluation
+        return None
+    try:
+        error = future.exception()
+        if error is None:
+            evaluation: Evaluation = future.result()
+            return evaluation
+    except CancelledError:
+        return None
     if isinstance(error, KilledWorker):
         return Evaluation(task, None, failure=f"the Dask worker died: {error}", worker="dask")
     raise error
