@@ -1,4 +1,4 @@
-"""Small owners, and games as utilities that remember what they were asked for."""
+"""Small owners, games that remember what they were asked for, and ways to read the answers."""
 
 from __future__ import annotations
 
@@ -41,3 +41,22 @@ class Asked:
         members = all_coalitions(self.owners.n)
         *some, grand = self.game(members)
         return least_core(members[:-1], np.array(some), grand=grand, empty=self.empty)
+
+
+def by_code(found):
+    """W with a column for each of all 2^n coalitions, the empty one first."""
+    n = len(found.W)
+    dense = np.zeros((n, 2**n))
+    dense[:, found.members @ 2 ** np.arange(n)] = found.W
+    dense[:, 0] = found.empty
+    return dense
+
+
+def notes(v):
+    """Lines below the table."""
+    return str(v).split("\n\n")[2].split("\n")
+
+
+def only_line(v, start):
+    (line,) = [line for line in str(v).split("\n") if line.startswith(start)]
+    return line

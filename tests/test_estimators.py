@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import kurtosis, norm, skew
 
+from asking import by_code
 from dupre import (
     InputError,
     Semivalue,
@@ -219,15 +220,6 @@ def least(estimator, semivalue, n):
 
 def draw(estimator, semivalue, n, samples, seed=0):
     return estimator(semivalue, n, samples, np.random.default_rng(seed))
-
-
-def by_code(found):
-    """W with a column for each of all 2^n coalitions, the empty one first."""
-    n = len(found.W)
-    dense = np.zeros((n, 2**n))
-    dense[:, found.members @ 2 ** np.arange(n)] = found.W
-    dense[:, 0] = found.empty
-    return dense
 
 
 def utilities_of(found, table):

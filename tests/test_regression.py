@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from asking import by_code
 from dupre import (
     InputError,
     Semivalue,
@@ -47,15 +48,6 @@ def drawn(semivalue, n, samples, seed=0):
 def pairs(found):
     """How many complement pairs were drawn."""
     return len(np.unique(found.entries.unit))
-
-
-def by_code(found):
-    """W with a column for each of all 2^n coalitions, the empty one first."""
-    n = len(found.W)
-    dense = np.zeros((n, 2**n))
-    dense[:, found.members @ 2 ** np.arange(n)] = found.W
-    dense[:, 0] = found.empty
-    return dense
 
 
 def values(found, table):

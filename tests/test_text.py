@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dupre
+from asking import notes, only_line
 from dupre import Diagnostics, Subsidy, Validation, Valuation, games, payments, predictor
 from dupre.coalitions import from_names
 from dupre.estimators import permutation
@@ -56,16 +57,6 @@ def core(**others):
     return valuation(semivalue="Least core", subsidy=replace(SUBSIDY, **others))
 
 
-def notes(v):
-    """Lines below the table."""
-    return printed(v).split("\n\n")[2].split("\n")
-
-
-def only(v, start):
-    (line,) = [line for line in printed(v).split("\n") if line.startswith(start)]
-    return line
-
-
 def warned(v):
     return [line for line in notes(v) if line.startswith("Beware")]
 
@@ -103,7 +94,7 @@ def test_print_str_and_repr_are_one():
 
 
 def test_the_subsidy_is_told_with_its_bounds_and_the_tightest_coalitions():
-    line = only(core(), "Subsidy")
+    line = only_line(core(), "Subsidy")
     assert line.startswith(
         "Subsidy e = 0.125 (95 %: 0.0625 … 0.25): no coalition is expected to gain more than that "
         "by leaving. Tightest: {a}, {a, b}."
@@ -111,7 +102,7 @@ def test_the_subsidy_is_told_with_its_bounds_and_the_tightest_coalitions():
 
 
 def test_a_subsidy_that_is_known_has_no_bounds():
-    assert only(core(low=0.125, high=0.125), "Subsidy").endswith("Tightest: {a}, {a, b}.")
+    assert only_line(core(low=0.125, high=0.125), "Subsidy").endswith("Tightest: {a}, {a, b}.")
 
 
 def test_a_semivalue_has_no_subsidy():
@@ -120,7 +111,7 @@ def test_a_semivalue_has_no_subsidy():
 
 
 def test_a_negative_subsidy_is_shown_as_one():
-    line = only(core(amount=-0.5, low=-0.75, high=-0.25), "Subsidy")
+    line = only_line(core(amount=-0.5, low=-0.75, high=-0.25), "Subsidy")
     assert line.startswith("Subsidy e = -0.5 (95 %: -0.75 … -0.25):")
 
 
@@ -129,7 +120,7 @@ def test_a_negative_subsidy_is_shown_as_one():
 )
 def test_three_tight_coalitions_are_named_the_smallest_first(count, more):
     tight = (("a", "b", "c"), ("b",), ("a", "c"), *[("a", "b", "c", "d")] * 1200)
-    line = only(core(tight=tight[:count]), "Subsidy")
+    line = only_line(core(tight=tight[:count]), "Subsidy")
     assert f"Tightest: {{b}}, {{a, c}}, {{a, b, c}}{more}" in line
 
 
@@ -141,7 +132,7 @@ def test_what_was_proven_says_nothing_of_a_search():
 def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
     v = core(proven=False, looked=12_345, violation=0.0012)
     lines = notes(v)
-    at = lines.index(only(v, "Subsidy"))
+    at = lines.index(only_line(v, "Subsidy"))
     assert lines[at + 1] == (
         "Of 12,345 coalitions looked at, none exceeds it by more than 0.0012; there are others "
         "that nobody has looked at."
@@ -162,7 +153,7 @@ def test_large_coalitions_are_told_by_their_first_members_and_their_size():
     v = core(tight=(members(8), members(9), members(70)))
     written = "{o0, o1, o2, o3, o4, o5, o6, o7}"
     few = f"{written}, {{o0, o1, o2, … 9 owners}}, {{o0, o1, o2, … 70 owners}}."
-    assert f"Tightest: {few}" in only(v, "Subsidy")
+    assert f"Tightest: {few}" in only_line(v, "Subsidy")
 
 
 @pytest.mark.parametrize("name", ["two\nlines", "\x1b[31mred"])
@@ -174,12 +165,12 @@ def test_tight_coalitions_with_control_characters_do_not_break_the_notes(name):
 
 def test_large_coalitions_that_raised_warnings_or_failed_are_told_shortly_too():
     v = valuation(failures={members(40): "no"}, warnings={"UserWarning: hm": (members(30),)})
-    assert "evaluations ({o0, o1, o2, … 30 owners}): UserWarning: hm" in only(v, "Warning")
-    assert "predicted instead: {o0, o1, o2, … 40 owners}." in only(v, "Failed")
+    assert "evaluations ({o0, o1, o2, … 30 owners}): UserWarning: hm" in only_line(v, "Warning")
+    assert "predicted instead: {o0, o1, o2, … 40 owners}." in only_line(v, "Failed")
 
 
 def test_the_first_that_failed_is_told_shortly():
-    line = only(valuation(failures={members(69): "no"}), "Failed")
+    line = only_line(valuation(failures={members(69): "no"}), "Failed")
     assert line.endswith("The first, {o0, o1, o2, … 69 owners}: no")
 
 
@@ -207,7 +198,7 @@ def test_a_first_guess_of_payments_is_warned_of():
 
 
 def test_corrected_values_say_what_was_added():
-    assert only(valuation(corrected=True), "What the predictor is wrong by") == (
+    assert only_line(valuation(corrected=True), "What the predictor is wrong by") == (
         "What the predictor is wrong by was estimated from random coalitions and added."
     )
     assert not warned(valuation(corrected=True))
@@ -246,7 +237,7 @@ def sampled(prediction, choice, **others):
 
 
 def test_a_sum_over_a_sample_says_what_is_due_to_the_choice_and_what_to_predictions():
-    assert only(sampled(0.05, 0.02), "The values are sums") == (
+    assert only_line(sampled(0.05, 0.02), "The values are sums") == (
         "The values are sums over 4,096 sampled coalitions: of the standard deviations up to 0.02 "
         "is due to their choice, up to 0.05 to predictions."
     )
@@ -254,13 +245,13 @@ def test_a_sum_over_a_sample_says_what_is_due_to_the_choice_and_what_to_predicti
 
 def test_more_samples_are_advised_where_their_choice_is_the_larger_part():
     advice = "More samples= would help, without a training."
-    assert only(sampled(0.02, 0.05), "The values are sums").endswith(advice)
+    assert only_line(sampled(0.02, 0.05), "The values are sums").endswith(advice)
     assert advice not in printed(sampled(0.05, 0.02))
 
 
 def test_a_sample_that_is_all_evaluated_says_so_and_is_not_exact():
     v = sampled(0.0, 0.02, diagnostics=None)
-    assert only(v, "The values are sums").startswith(
+    assert only_line(v, "The values are sums").startswith(
         "The values are sums over 4,096 sampled coalitions, all of them evaluated: "
     )
     assert "Exact" not in printed(v)
@@ -284,7 +275,7 @@ def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found(
     relied = valuation(diagnostics=bad, validation=FAILED)
     alone = replace(relied, sampled=True)
     for start in ("What made coalitions alike", "Intervals widened", "2 of 5 evaluations fit no"):
-        assert only(relied, start)
+        assert only_line(relied, start)
         assert start not in printed(alone)
     assert len(warned(relied)) == 2
     (beware,) = warned(alone)
@@ -297,7 +288,7 @@ def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found(
 @pytest.mark.parametrize(("r2", "beware"), [(0.01, 0), (0.0, 1), (-1.0, 1)])
 def test_a_predictor_no_better_than_a_constant_is_warned_of(r2, beware):
     v = valuation(diagnostics=replace(DIAGNOSTICS, r2=r2))
-    assert f"R² {r2:.2f}" in only(v, "Predictor, each")
+    assert f"R² {r2:.2f}" in only_line(v, "Predictor, each")
     assert warned(v) == beware * [
         "Beware: the predictor is no better than a constant; evaluate more."
     ]
@@ -318,7 +309,7 @@ def test_a_first_guess_counts_no_more_coalitions_than_there_are():
 def test_what_is_not_noise_of_trainings_is_not_evaluated_or_not_drawn(sampling):
     v = valuation(noise=0.0025 * np.eye(3), sampling=sampling)
     rest = "75 % is coalitions not evaluated" + ("." if sampling is None else " or not drawn.")
-    assert only(v, "Of the variance").endswith(rest)
+    assert only_line(v, "Of the variance").endswith(rest)
 
 
 def test_a_first_guess_is_warned_of_unless_nothing_is_predicted():
@@ -339,12 +330,12 @@ def test_strays_and_wide_intervals_are_told_only_where_there_are_any():
     assert "widened" not in shown
     assert "fit no pattern" not in shown
     v = valuation(diagnostics=replace(DIAGNOSTICS, strays=1), evaluated=1_000)
-    assert only(v, "1 of 1,000").endswith("but not in predictions, and widen the intervals.")
+    assert only_line(v, "1 of 1,000").endswith("but not in predictions, and widen the intervals.")
 
 
 def test_stored_evaluations_of_no_use_are_counted():
     v = valuation(stale=1_234)
-    assert only(v, "Not used") == (
+    assert only_line(v, "Not used") == (
         "Not used: 1,234 stored evaluations, of rows changed since then."
     )
     assert "Not used" not in printed(valuation())
@@ -398,7 +389,7 @@ def test_a_searched_least_core_is_printed_with_its_search(owners):
         progress=False,
     )
     assert f"{v.subsidy.looked:,}" in printed(v)
-    assert only(v, "Predictor, each")
+    assert only_line(v, "Predictor, each")
     assert "sums over" not in printed(v)  # payments are no sums
 
 
@@ -413,6 +404,6 @@ def test_a_sampled_valuation_is_printed_with_its_sample(owners):
         empty=0.0,
         progress=False,
     )
-    line = only(v, f"The values are sums over {v.counting} sampled coalitions")
+    line = only_line(v, f"The values are sums over {v.counting} sampled coalitions")
     assert f"up to {v.sampling_std.max():.2g} is due to their choice" in line
     assert f"up to {v.prediction_std.max():.2g} to predictions." in line

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from asking import notes, only_line
 from dupre import Diagnostics, InputError, Validation, Valuation
 from dupre.values import half_widths
 
@@ -225,16 +226,6 @@ def test_str_says_whether_values_are_exact_and_what_went_wrong(uncertain):
 
 
 # What else a result tells. A line that has nothing to say is left out.
-
-
-def notes(v):
-    """Lines below the table."""
-    return str(v).split("\n\n")[2].split("\n")
-
-
-def only_line(v, start):
-    (line,) = [line for line in str(v).split("\n") if line.startswith(start)]
-    return line
 
 
 def test_a_result_with_nothing_to_tell_tells_nothing(uncertain):

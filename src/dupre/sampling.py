@@ -134,10 +134,11 @@ def sampled_values(
     known = W[:, certain] @ utilities[certain]
     counted = np.arange(1, blocks + 1) / (blocks * (blocks + 1) / 2)
     mean, covariance, squares = np.zeros(len(W)), np.zeros((len(W), len(W))), 0.0
-    parts = np.array([len(part) for part in blocked(draws, blocks)])
-    shares = counted**2 / parts
-    freedom = shares.sum() ** 2 / np.sum(shares**2 / (parts - 1))  # Satterthwaite 1946
-    for j, (part, guess) in enumerate(zip(blocked(draws, blocks), guesses, strict=True)):
+    parts = blocked(draws, blocks)
+    sizes = np.array([len(part) for part in parts])
+    shares = counted**2 / sizes
+    freedom = shares.sum() ** 2 / np.sum(shares**2 / (sizes - 1))  # Satterthwaite 1946
+    for j, (part, guess) in enumerate(zip(parts, guesses, strict=True)):
         errors = utilities[part] - guess[part]
         terms = W[:, part] * (errors / chances[part])
         mean += counted[j] * (known + W[:, others] @ guess[others] + terms.mean(axis=1))
