@@ -62,6 +62,7 @@ IMPORTS = {
         "typing",
         "weights",
     },
+    "evidence": {"coalitions", "diagnostics", "owners", "pool", "typing"},
     "egalitarian": {"errors", "typing"},
     "least_core": {"checks", "egalitarian", "errors", "typing"},
     "payments": {
@@ -78,6 +79,7 @@ IMPORTS = {
         "coalitions",
         "design",
         "diagnostics",
+        "evidence",
         "owners",
         "payments",
         "pool",
@@ -87,10 +89,12 @@ IMPORTS = {
     },
     "valuer": {
         "checks",
+        "coalitions",
         "design",
         "diagnostics",
         "errors",
         "estimators",
+        "evidence",
         "inference",
         "owners",
         "payments",

@@ -87,7 +87,7 @@ def validate(
         measured: variance of each that repeated trainings have shown, (h,).
     """
     posterior = predictor.gp.posterior(inputs, np.zeros((0, len(utilities))))
-    variance = (posterior.std * widening(predictor.gp)) ** 2 + predictor.stray_variance + measured
+    variance = std_of_a_training(predictor, posterior.std) ** 2 + measured
     errors = utilities - posterior.mean
     return Validation(
         held_out=len(utilities),
@@ -129,6 +129,11 @@ def widening(gp: GaussianProcess, more: int = 0) -> float:
     score = gp.leave_one_out_score()
     over_sure = max(1.0, float(np.mean(score**2)))
     return math.sqrt(over_sure * (1 + 2 * (len(gp.kernel.theta) + 1) / (len(score) + more)))
+
+
+def std_of_a_training(predictor: Predictor, std: Floats) -> Floats:
+    """Standard deviations of utilities as they are reported: over-sureness and strays included."""
+    return np.asarray(np.hypot(std * widening(predictor.gp), np.sqrt(predictor.stray_variance)))
 
 
 def _scales(gp: GaussianProcess) -> dict[str, float]:

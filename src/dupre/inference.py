@@ -6,11 +6,12 @@ Notation: b coalitions that count, W (n, b) their weights; what is known of them
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dupre import design
+from dupre import design, evidence
 from dupre.coalitions import to_names
 from dupre.diagnostics import Validation, diagnose, widening
 from dupre.owners import Owners
@@ -18,7 +19,7 @@ from dupre.payments import LeastCore, least_core_payments
 from dupre.pool import BLOCKS, Pool
 from dupre.sampling import LEAST_DRAWS, Sampled
 from dupre.typing import Floats, Ints
-from dupre.values import Subsidy, Valuation, bounded_sum
+from dupre.values import Evidence, Subsidy, Valuation, bounded_sum
 
 LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
 """Random draws without which the predictor's values are not corrected."""
@@ -143,7 +144,15 @@ class Inference:
             "evaluated": pool.evaluated,
             "counting": pool.counting,
             "failures": pool.failures,
+            "evidence": Evidence(
+                evidence.observed_and_predicted(pool, self.owners), *self._relations
+            ),
         }
+
+    @cached_property
+    def _relations(self) -> tuple[Floats, Floats]:
+        """Distances between owners, and the rows they share."""
+        return evidence.distances(self.pool, self.owners.n), evidence.shared_rows(self.owners)
 
     def _from_random(self, validation: Validation | None) -> Sampled | None:
         """The values from random draws, if they are asked for or the predictor has failed."""

@@ -70,7 +70,7 @@ class Pool:
         else:
             self.heaviest = self._heaviest(semivalue, first)
         self.draws = Draws(weights.W, self.heaviest, holdout, self.rng(4))
-        self._rows, self._sketch = owners.rows, SketchCache(owners, seed=seed)
+        self._rows, self.sketch = owners.rows, SketchCache(owners, seed=seed)
         self._memory: tuple[bytes, Predictor] | None = None
         self._correction: tuple[bytes, Sampled] | None = None
 
@@ -151,7 +151,7 @@ class Pool:
 
     def features_of(self, members: Members) -> Features:
         """What kernels compare of any coalitions, (m, n)."""
-        return Features(members, self._rows, self._sketch)
+        return Features(members, self._rows, self.sketch)
 
     def measured(self) -> Floats:
         """Variance of each utility that repeated trainings have shown."""
@@ -186,7 +186,7 @@ class Pool:
 
     def predicted(self, learned: Predictor, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as a predictor has them, (m,); nothing is kept."""
-        features = Features(members, self._rows, self._sketch.fresh)
+        features = Features(members, self._rows, self.sketch.fresh)
         return learned.gp.posterior(features, np.zeros((0, len(members)))).mean
 
     def validation(self) -> Validation | None:

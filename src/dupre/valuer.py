@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from dupre import design, estimators
+from dupre import design, estimators, evidence
 from dupre.checks import finite, whole
-from dupre.diagnostics import Validation
+from dupre.coalitions import from_names, to_names
+from dupre.diagnostics import Z95, Validation
 from dupre.errors import InputError
 from dupre.estimators import Estimator
 from dupre.inference import Inference, failed
@@ -248,6 +249,28 @@ class Valuer:
         frame.insert(0, "widest", widths.max(axis=1))
         frame.index = pd.RangeIndex(self.evaluated, self.evaluated + len(frame), name="evaluated")
         return frame
+
+    def predict(self, coalitions: Iterable[Iterable[str]]) -> pd.DataFrame:
+        """What is known of the utility of any coalitions, without evaluating them.
+
+        One row for each: `members`, `utility`, `std`, `low` and `high`, the bounds between which
+        the utility of a training lies with 95 %, and whether it was `evaluated`: its utility is
+        then the observed one.
+        """
+        if not self._pool.shown.size:
+            raise InputError("no utility to learn from has been recorded; evaluate suggest()")
+        names = self.owners.names
+        rows = np.array([from_names(members, names) for members in coalitions], dtype=bool)
+        with _one_blas_thread():
+            mean, std = evidence.predictions(self._pool, rows.reshape(-1, self.owners.n))
+        members = [to_names(row, names) for row in rows]
+        known = self.evaluations
+        evaluated = np.array([names in known for names in members], dtype=bool)
+        mean[evaluated] = [known[names] for names in members if names in known]
+        std[evaluated] = 0.0
+        columns = {"members": members, "utility": mean, "std": std}
+        bounds = {"low": mean - Z95 * std, "high": mean + Z95 * std, "evaluated": evaluated}
+        return pd.DataFrame(columns | bounds)
 
     def validation(self) -> Validation | None:
         """The predictor measured on the coalitions held out; None until all are evaluated."""

@@ -44,6 +44,25 @@ class Subsidy:
     proven: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What lies behind a valuation, for those who want to check it.
+
+    Attributes:
+        coalitions: one row for each evaluated coalition and for a sample of the others:
+            `members` (a tuple of names), `size` (owners), `rows` (of data), `utility` (NaN if it
+            was not evaluated), and `predicted` with `std`, what the predictor says of it without
+            having been shown it (NaN where there was nothing to predict).
+        distances: sliced Wasserstein distance SW_1 between the rows of any two owners, features
+            and targets weighing alike, (n, n).
+        shared: part of the row owner's rows that the column owner holds too, (n, n).
+    """
+
+    coalitions: pd.DataFrame
+    distances: Floats
+    shared: Floats
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Valuation:
     """Values of n owners with their uncertainty. `print` it.
@@ -85,6 +104,9 @@ class Valuation:
             constant and coverage on them.
         forecast: expected half widths of the 95 % intervals against further evaluations.
         evaluations: everything evaluated, one row per training; empty for ask / tell.
+        evidence: utilities observed and predicted, and how the owners' data relate.
+        provenance: how to get the same again, in sections such as "versions" and "settings", each
+            a mapping of names to texts.
     """
 
     owners: tuple[str, ...]
@@ -115,6 +137,8 @@ class Valuation:
     rounds: pd.DataFrame = field(default_factory=pd.DataFrame)
     forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
     evaluations: pd.DataFrame = field(default_factory=pd.DataFrame)
+    evidence: Evidence | None = None
+    provenance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def values(self) -> pd.Series:
