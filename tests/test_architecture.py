@@ -16,8 +16,10 @@ IMPORTS = {
     "typing": set(),
     "errors": set(),
     "games": set(),
+    "spelling": set(),
+    "writing": {"errors"},
     "checks": {"errors"},
-    "coalitions": {"errors", "typing"},
+    "coalitions": {"errors", "spelling", "typing"},
     "encoding": {"errors", "typing"},
     "rows": {"encoding", "errors", "typing"},
     "owners": {"encoding", "errors", "rows", "typing"},
@@ -46,7 +48,12 @@ IMPORTS = {
     "sampling": {"errors", "typing"},
     "ledger": {"checks", "coalitions", "errors", "noise", "typing"},
     "text": {"coalitions"},
-    "values": {"errors", "typing"},
+    "values": {"coalitions", "errors", "typing"},
+    "phrases": {"coalitions"},
+    "layout": {"typing"},
+    "plots": {"errors", "layout", "phrases", "typing"},
+    "schema": {"diagnostics", "errors", "typing", "values"},
+    "provenance": set(),
     "pool": {
         "coalitions",
         "design",
@@ -143,6 +150,7 @@ IMPORTS = {
         "payments",
         "posts",
         "progress",
+        "provenance",
         "semivalues",
         "stopping",
         "store",
@@ -176,14 +184,22 @@ def test_every_module_is_in_the_table():
     assert {path.stem for path in SOURCE.glob("*.py")} - {"__init__"} == set(IMPORTS)
 
 
-def test_baselines_know_nothing_of_the_predictor_and_the_loop():
-    files = [*(SOURCE / "baselines").glob("*.py")]
-    found = set().union(*(imported(f"baselines/{path.stem}") for path in files))
-    ours = {name for name in found if not name.startswith("baselines")}
-    before = list(IMPORTS)[: list(IMPORTS).index("evaluation")]
-    assert ours <= set(before)
+PACKAGES = {
+    "baselines": set(list(IMPORTS)[: list(IMPORTS).index("evaluation")]),
+    "report": {"coalitions", "errors", "phrases", "plots", "text", "typing", "writing"},
+    "tables": {"errors", "rows", "spelling", "typing"},
+    "cli": {*IMPORTS, "report", "tables"},
+}
+"""What packages may import besides themselves; none of our modules imports one of them."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_import_what_they_may_and_nobody_imports_them(package):
+    names = [f"{package}/{path.stem}" for path in (SOURCE / package).glob("*.py")]
+    found = {name.partition(".")[0] for module in names for name in imported(module)}
+    assert found - {package} <= PACKAGES[package]
     for module in IMPORTS:
-        assert not any(name.startswith("baselines") for name in imported(module))
+        assert not any(name.partition(".")[0] == package for name in imported(module))
 
 
 def test_no_module_imports_one_below_itself():
@@ -194,10 +210,12 @@ def test_no_module_imports_one_below_itself():
 
 def test_the_public_names_are_these():
     assert dupre.__all__ == [
+        "Comparison",
         "DataVolume",
         "Diagnostics",
         "DupreError",
         "EvaluationError",
+        "Evidence",
         "InformationGain",
         "InputError",
         "Interrupted",
@@ -220,6 +238,7 @@ def test_the_public_names_are_these():
         "from_game",
         "from_table",
         "leave_one_out",
+        "plots",
         "ranking_settled",
         "read_evaluations",
         "settled",

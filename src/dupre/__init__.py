@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dupre import baselines, estimators
+    from dupre import baselines, estimators, plots
     from dupre.diagnostics import Diagnostics, Validation
     from dupre.errors import DupreError, EvaluationError, InputError, Interrupted, StoreError
     from dupre.interchange import from_game, from_table, read_evaluations, to_game
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
     from dupre.stopping import Rule, evaluated, ranking_settled, settled, wall_time, within
     from dupre.utility import ModelUtility
     from dupre.valuer import Valuer
-    from dupre.values import Subsidy, Valuation
+    from dupre.values import Comparison, Evidence, Subsidy, Valuation
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Comparison",
     "DataVolume",
     "Diagnostics",
     "DupreError",
     "EvaluationError",
+    "Evidence",
     "InformationGain",
     "InputError",
     "Interrupted",
@@ -53,6 +55,7 @@ __all__ = [
     "from_game",
     "from_table",
     "leave_one_out",
+    "plots",
     "ranking_settled",
     "read_evaluations",
     "settled",
@@ -64,10 +67,12 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "Comparison": "values",
     "DataVolume": "model_free",
     "Diagnostics": "diagnostics",
     "DupreError": "errors",
     "EvaluationError": "errors",
+    "Evidence": "values",
     "InformationGain": "model_free",
     "InputError": "errors",
     "Interrupted": "errors",
@@ -99,7 +104,7 @@ _MODULE_OF = {
 }
 
 
-_MODULES = {"baselines", "estimators"}
+_MODULES = {"baselines", "estimators", "plots"}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ from math import ceil, comb
 import numpy as np
 
 from dupre.errors import InputError
+from dupre.spelling import meant
 from dupre.typing import Ints, Members
 
 MAX_OWNERS_ENUMERATED = 20
@@ -53,10 +54,17 @@ def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
         raise InputError("the empty coalition is never recorded: state its utility with empty=")
     unknown = [name for name in given if name not in names]
     if unknown:
-        raise InputError(f"unknown owner {unknown[0]!r}; the owners are {', '.join(names)}")
+        raise unknown_owner(unknown[0], names)
     if len(set(given)) < len(given):
         raise InputError(f"an owner is named twice in the coalition {given}")
     return np.isin(np.array(names, dtype=object), np.array(given, dtype=object))
+
+
+def unknown_owner(name: str, names: tuple[str, ...]) -> InputError:
+    """The error that says who there is."""
+    return InputError(
+        f"unknown owner {name!r}{meant(name, names)}; the owners are {', '.join(names)}"
+    )
 
 
 def to_names(row: Members, names: tuple[str, ...]) -> tuple[str, ...]:

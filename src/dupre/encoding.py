@@ -85,6 +85,8 @@ def encode(X: Any) -> Columns:
 def embedded(X: Any, embed: Callable[[Any], Any], rows: int) -> Columns:
     """The output of the user's `embed` callable, checked to be a numeric (rows, d) array."""
     output = embed(X)
+    if isinstance(output, Columns):  # our own, which knows what is one-hot
+        return output
     try:
         if sparse.issparse(output):
             array = sparse.csr_array(output, dtype=np.float64)

@@ -113,7 +113,7 @@ def as_trainings(
     if isinstance(known, pd.DataFrame):
         if valid is not None and {"coalition", "contents"} <= set(known.columns):
             pairs = zip(known["coalition"], known["contents"], strict=True)
-            known = known[[valid(_names_in(text), contents) for text, contents in pairs]]
+            known = known[[valid(names_in(text), contents) for text, contents in pairs]]
         return _from_frame(known)
     if not isinstance(known, Mapping):
         raise InputError(
@@ -144,7 +144,7 @@ def _from_frame(frame: pd.DataFrame) -> dict[Names, tuple[float, ...]]:
     for text, utility, repeat in zip(
         succeeded["coalition"], succeeded["utility"], repeats, strict=True
     ):
-        names = _names_in(text)
+        names = names_in(text)
         ours = trainings.setdefault(names, {})
         which = len(ours) if repeat is None else int(repeat)
         number = finite(utility, f"the utility of {shown(names)}")
@@ -158,7 +158,16 @@ def _from_frame(frame: pd.DataFrame) -> dict[Names, tuple[float, ...]]:
     }
 
 
-def _names_in(text: Any) -> Names:
+def failures_in(frame: pd.DataFrame) -> dict[Names, str]:
+    """Why coalitions of an evaluations frame have no utility, where it says so."""
+    if "failure" not in frame.columns:
+        return {}
+    failed = frame[frame["utility"].isna() & frame["failure"].notna()]
+    pairs = zip(failed["coalition"], failed["failure"], strict=True)
+    return {names_in(text): str(reason) for text, reason in pairs if str(reason).strip()}
+
+
+def names_in(text: Any) -> Names:
     """The owner names in a JSON list."""
     try:
         names = json.loads(text)

@@ -210,7 +210,7 @@ def _checked(
         X=X,
         y=targets,
         owner=owner,
-        task=_task(targets, task or _task_of_dtype(y)),
+        task=task_of(targets, task or _task_of_dtype(y)),
         points=standardise(columns),
         embedded=embed is not None,
         columns=frame_columns,
@@ -224,7 +224,8 @@ def _task_of_dtype(y: Any) -> Task | None:
     return "classification" if categorical else None
 
 
-def _task(y: NDArray[Any], stated: Task | None) -> Task:
+def task_of(y: NDArray[Any], stated: Task | None) -> Task:
+    """The task stated, if it can be, or the one that the targets look like."""
     if stated is not None:
         if stated not in ("classification", "regression"):
             raise InputError(f"task must be 'classification' or 'regression', got {stated!r}")

@@ -6,13 +6,16 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from dupre.errors import InputError
 
 FIRST_LINE = 5.0
 LINE_EVERY = 30.0
 """Seconds until the first line, and between lines, where there is no terminal."""
+
+FIRST_FEW = 3
+"""Evaluations after which their number times their time is an estimate."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Progress:
         return ", ".join(filter(None, [done, f"{_clock(self.seconds)} elapsed", self.outlook]))
 
 
+@runtime_checkable
 class Display(Protocol):
     """Shows progress."""
 
@@ -65,8 +69,10 @@ class Display(Protocol):
         ...
 
 
-def display(progress: bool | Callable[[Progress], object]) -> Display:
+def display(progress: bool | Callable[[Progress], object] | Display) -> Display:
     """The way of showing asked for: True for the best the place allows, False for none."""
+    if isinstance(progress, Display):
+        return progress
     if callable(progress):
         return Callback(progress)
     if not isinstance(progress, bool):
@@ -88,6 +94,32 @@ class Callback:
 
     def close(self) -> None:
         """Nothing to do."""
+
+
+class Estimating:
+    """Shows progress in another way, and says once how long it will take."""
+
+    def __init__(self, screen: Display):
+        self._screen = screen
+        self._start: int | None = None
+        self._told = False
+
+    def show(self, progress: Progress) -> None:
+        """Show it; tell the time per evaluation once there are a few new ones."""
+        self._screen.show(progress)
+        if self._start is None:
+            self._start = progress.evaluated
+        done = progress.evaluated - self._start
+        if done >= FIRST_FEW and not self._told:
+            self._told = True
+            each = f"{progress.seconds / done:.2g} s each"
+            known = progress.remaining is not None and progress.remaining > 0
+            rest = f", about {_clock(progress.remaining or 0.0)} for the rest" if known else ""
+            print(f"The first {done} trainings took {each}{rest}.", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """No more will come."""
+        self._screen.close()
 
 
 class Lines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,8 @@ from dupre.loop import Loop, OnError
 from dupre.owners import Owners
 from dupre.payments import LeastCore
 from dupre.posts import Rules
-from dupre.progress import Progress, display
+from dupre.progress import Display, Progress, display
+from dupre.provenance import provenance
 from dupre.semivalues import Semivalue, shapley
 from dupre.stopping import Rule
 from dupre.store import Store, contents_of
@@ -58,7 +60,7 @@ def value(
     samples: int | None = None,
     choose: Choose = "active",
     corrected: bool = False,
-    progress: bool | Callable[[Progress], object] = True,
+    progress: bool | Callable[[Progress], object] | Display = True,
     seed: int = 0,
 ) -> Valuation:
     """Values of owners with their uncertainty after as many trainings as there is reason for.
@@ -106,7 +108,7 @@ def value(
             the end even where the predictor never is, but wider until then. After the first
             design coalitions are drawn at random.
         progress: True for a bar in a terminal and lines elsewhere, False for nothing, or a
-            callable that is given a dupre.Progress.
+            callable that is given a dupre.Progress, or an object with `show` and `close`.
         seed: of everything random in dupre; the trainings have their own in ModelUtility.
 
     Raises:
@@ -158,7 +160,7 @@ def value(
         closing(hire(utility, rules, n_jobs=jobs, client=client)) as workers,
         closing(display(progress)) as screen,
     ):
-        _keep_known(kept, given)
+        keep_known(kept, given)
         loop = Loop(
             valuer,
             kept,
@@ -172,7 +174,7 @@ def value(
             on_error=on_error,
             ask_empty=empty is None,
         )
-        valuation = loop.run()
+        valuation = replace(loop.run(), provenance=provenance(valuer.seed, setting, contents))
     if valuation.sampled:
         warnings.warn(
             "the predictor was no better than a constant on the coalitions held out; the values do "
@@ -258,7 +260,7 @@ def _validity(owners: Owners) -> Callable[[Names, str], bool]:
     return valid
 
 
-def _keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
+def keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
     """Put what is known into the store, unless the store knows otherwise."""
     new = []
     for members, utilities in known.items():

@@ -1,17 +1,22 @@
-"""A valuation as the text that `print` shows: a table, and notes on how far to trust it."""
+"""A valuation as the text that `print` shows: a table, and notes on how far to trust it.
+
+The report takes its phrases from here too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from dupre.coalitions import printable, shown
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dupre.diagnostics import Diagnostics
-    from dupre.values import Subsidy, Valuation
+    from dupre.values import Comparison, Subsidy, Valuation
 
 MOST_NAMED = 8
 """Members up to which a coalition is written out."""
@@ -19,13 +24,59 @@ MOST_NAMED = 8
 
 def printed(v: Valuation) -> str:
     """Title, table and notes."""
-    return "\n".join([*_title(v), "", *_table(v), "", *_notes(v)])
+    return "\n".join([*title_of(v), "", *_table(v), "", *notes(v)])
 
 
-def _title(v: Valuation) -> list[str]:
+def decimals(v: Valuation) -> int:
+    """As many decimals of a value as the intervals deserve."""
+    size = max(float(v.std.median()), 3e-3 * float(np.abs(v.mean).max()), 1e-12)
+    return int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
+
+
+def possible(v: Valuation) -> str:
+    """How many coalitions there are."""
     n = len(v.owners)
-    possible = f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
-    trained = f"{v.evaluated:,} of {possible} possible coalitions evaluated"
+    return f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
+
+
+def compared(semivalue: str, c: Comparison) -> str:
+    """Whether one owner is worth more than another, in a sentence."""
+    if c.probability < 0.5:
+        return compared(semivalue, c.turned())
+    one, other = printable(c.one), printable(c.other)
+    if c.low == c.high == 0:
+        return f"{semivalue}: {one} and {other} are worth the same."
+    verdict = "" if c.probability >= 0.95 else " Not settled."
+    return (
+        f"{semivalue}: {one} is worth more than {other} with a probability of "
+        f"{_percent(c.probability)}; difference {c.difference:.3g} "
+        f"(95 %: {c.low:.3g} … {c.high:.3g}).{verdict}"
+    )
+
+
+def predicted(frame: pd.DataFrame) -> str:
+    """Utilities of coalitions as `Valuer.predict` has them, a line each."""
+    lines = []
+    for row in frame.itertuples():
+        if row.evaluated:
+            told = f"{row.utility:.4g}, as evaluated"
+        else:
+            told = f"{row.utility:.4g} (95 %: {row.low:.4g} … {row.high:.4g}), predicted"
+        lines.append(f"{_short(cast('tuple[str, ...]', row.members))}: {told}")
+    return "\n".join(lines)
+
+
+def _percent(probability: float) -> str:
+    """A probability; never rounded to certainty."""
+    if probability == 1:
+        return "100 %"
+    return "more than 99.9 %" if probability > 0.999 else f"{100 * probability:.3g} %"
+
+
+def title_of(v: Valuation) -> list[str]:
+    """What was valued, how much of it was evaluated, and why no more."""
+    n = len(v.owners)
+    trained = f"{v.evaluated:,} of {possible(v)} possible coalitions evaluated"
     grand = f"≈ {v.grand:.4g} (predicted)" if v.grand_predicted else f"= {v.grand:.4g}"
     ends = f"u(all owners) {grand}, u(no data) = {v.empty:.4g}"
     what = "payments" if v.subsidy else "values"
@@ -34,10 +85,9 @@ def _title(v: Valuation) -> list[str]:
 
 
 def _table(v: Valuation) -> list[str]:
-    """Owners from most to least valuable, with as many decimals as the intervals deserve."""
+    """Owners from most to least valuable."""
     frame = v.to_frame().sort_values("value", ascending=False, kind="stable")
-    size = max(float(v.std.median()), 3e-3 * float(np.abs(v.mean).max()), 1e-12)
-    places = int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
+    places = decimals(v)
     header = ("owner", "rows", "value", "95 % interval", "share", "rank (95 %)")
     cells = [
         (
@@ -54,14 +104,15 @@ def _table(v: Valuation) -> list[str]:
     return [_aligned(line, widths) for line in (header, *cells)]
 
 
-def _notes(v: Valuation) -> list[str]:
+def notes(v: Valuation) -> list[str]:
+    """How far to trust the values, a sentence or two each."""
     notes = _about_predictor(v, v.diagnostics) if v.diagnostics else []
     if v.exact:
         notes.append("Exact: every coalition that counts was evaluated.")
     if v.sampling is not None:
-        notes.append(_about_sampling(v))
+        notes.append(about_sampling(v))
     if v.subsidy is not None:
-        notes += _about_subsidy(v.subsidy)
+        notes += about_subsidy(v.subsidy)
     if v.first_left and v.diagnostics is not None:
         notes.append(
             f"Beware: {v.first_left} of the {min(2 * len(v.owners) + 1, v.counting)} most "
@@ -105,7 +156,8 @@ def _notes(v: Valuation) -> list[str]:
     return notes
 
 
-def _about_subsidy(s: Subsidy) -> list[str]:
+def about_subsidy(s: Subsidy) -> list[str]:
+    """What keeps coalitions from leaving, and how far that was looked into."""
     bounds = f" (95 %: {s.low:.3g} … {s.high:.3g})" if s.low < s.high else ""
     leaving = "gains" if not bounds else "is expected to gain"
     least = (
@@ -127,7 +179,8 @@ def _about_subsidy(s: Subsidy) -> list[str]:
     ]
 
 
-def _about_sampling(v: Valuation) -> str:
+def about_sampling(v: Valuation) -> str:
+    """What the choice of coalitions and the predictions add to the uncertainty."""
     drawn = f"The values are sums over {v.counting:,} sampled coalitions"
     if v.diagnostics is None:
         drawn += ", all of them evaluated"
@@ -142,14 +195,22 @@ def _about_sampling(v: Valuation) -> str:
 
 
 def _about_predictor(v: Valuation, d: Diagnostics) -> list[str]:
-    notes, held = [], v.validation
     if np.isnan(d.r2):
-        notes.append("Predictor not checked: the evaluated utilities are all equal.")
+        first = "Predictor not checked: the evaluated utilities are all equal."
     else:
-        notes.append(
+        first = (
             f"Predictor, each evaluation left out in turn: error {d.error:.2g}, "
             f"R² {d.r2:.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
         )
+    scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
+    alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}."
+    learned = [] if v.sampled else [alike, *about_fit(v, d)]
+    return [first, *about_validation(v), *learned]
+
+
+def about_validation(v: Valuation) -> list[str]:
+    """What coalitions held out say of the predictor, and what was done about it."""
+    notes, held = [], v.validation
     if held is not None:
         notes.append(
             f"Predictor on {held.held_out} coalitions held out: error {held.error:.2g}, that of a "
@@ -172,8 +233,12 @@ def _about_predictor(v: Valuation, d: Diagnostics) -> list[str]:
         notes.append(
             "What the predictor is wrong by was estimated from random coalitions and added."
         )
-    scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
-    notes.append(f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}.")
+    return notes
+
+
+def about_fit(v: Valuation, d: Diagnostics) -> list[str]:
+    """Reservations about a predictor that the values rely on."""
+    notes = []
     if d.widening > 1.5:
         notes.append(f"Intervals widened {d.widening:.1f} x: few or hard evaluations.")
     if d.strays:

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
+from dupre.coalitions import unknown_owner
 from dupre.errors import InputError
 from dupre.typing import Floats, Ints
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from dupre.diagnostics import Diagnostics, Validation
 
 
@@ -42,6 +46,31 @@ class Subsidy:
     looked: int
     violation: float
     proven: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Is one owner worth more than another?
+
+    Attributes:
+        one, other: their names.
+        probability: that `one` is worth more.
+        difference: the expected value of `one` less that of `other`.
+        low, high: bounds between which the difference lies with 95 %.
+    """
+
+    one: str
+    other: str
+    probability: float
+    difference: float
+    low: float
+    high: float
+
+    def turned(self) -> Comparison:
+        """The same question the other way round."""
+        return Comparison(
+            self.other, self.one, 1 - self.probability, -self.difference, -self.high, -self.low
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,14 +220,28 @@ class Valuation:
         difference = self.mean[:, None] - self.mean
         rounding = 1e-12 * max(np.abs(self.mean).max(), abs(self.grand), abs(self.empty))
         difference[np.abs(difference) <= rounding] = 0.0
-        # As for a single value, the two errors of a difference may add up (DUPRE Remark 1).
-        parts = [self.covariance] if self.prediction is None else [self.prediction]
-        parts += [] if self.sampling is None else [self.sampling]
-        spread = sum((_spreads(part) for part in parts), np.zeros_like(difference))
+        spread = self._spread_of_differences()
         with np.errstate(divide="ignore", invalid="ignore"):
             score = np.where(spread > 0, difference / spread, np.sign(difference) * np.inf)
         probability = ndtr(np.where(difference == 0, 0.0, score))
         return pd.DataFrame(probability, index=self._index(), columns=list(self.owners))
+
+    def compare(self, one: str, other: str) -> Comparison:
+        """Is one owner worth more than another, by how much, with what probability?
+
+        Raises:
+            InputError: a name is unknown, or both are the same.
+        """
+        for name in (one, other):
+            if name not in self.owners:
+                raise unknown_owner(name, self.owners)
+        if one == other:
+            raise InputError(f"two different owners can be compared, got {one!r} twice")
+        i, j = self.owners.index(one), self.owners.index(other)
+        difference = float(self.mean[i] - self.mean[j])
+        half = float(ndtri(0.975) * self._spread_of_differences()[i, j])
+        probability = float(self.probability_greater().to_numpy()[i, j])
+        return Comparison(one, other, probability, difference, difference - half, difference + half)
 
     def rank_range(self, level: float = 0.95) -> pd.DataFrame:
         """Best and worst rank of each owner: who is above and below it with P >= `level`."""
@@ -218,12 +261,53 @@ class Valuation:
         columns += [self.interval(level), self.share]
         return pd.concat([*columns, self.rank_range(level)], axis=1)
 
+    def to_json(self) -> str:
+        """Everything as JSON, every digit kept; the form is described in docs/result.md."""
+        from dupre.schema import dumped
+
+        return dumped([self])
+
+    @classmethod
+    def from_json(cls, text: str) -> Valuation:
+        """The valuation in a JSON document; the first if it holds those of several semivalues.
+
+        Raises:
+            InputError: it is no such document, is damaged, or of a version not known here.
+        """
+        from dupre.schema import loaded
+
+        return loaded(text)[0]
+
+    def report(self, path: str | Path) -> None:
+        """Write one self-contained HTML page: values, how far to trust them, statements."""
+        from dupre.report.page import write
+
+        write([self], Path(path))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the values with their intervals; `dupre.plots` has the other figures."""
+        from dupre.plots import values
+
+        return values(self, ax)
+
     def __str__(self) -> str:
         from dupre.text import printed  # the text is about this class
 
         return printed(self)
 
+    def _repr_html_(self) -> str:
+        from dupre.report.page import notebook
+
+        return notebook(self)
+
     __repr__ = __str__
+
+    def _spread_of_differences(self) -> Floats:
+        """Standard deviation of the difference of any two values, (n, n)."""
+        # As for a single value, the two errors of a difference may add up (DUPRE Remark 1).
+        parts = [self.covariance] if self.prediction is None else [self.prediction]
+        parts += [] if self.sampling is None else [self.sampling]
+        return sum((_spreads(part) for part in parts), np.zeros_like(self.covariance))
 
     def _index(self) -> pd.Index:
         return pd.Index(self.owners, name="owner")

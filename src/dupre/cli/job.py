@@ -1,0 +1,313 @@
+"""The whole job of the command: from a configuration to owners, a utility and valuations.
+
+The command's verbs are thin: this module reads the data, trains through `dupre.value`, takes in
+trainings done elsewhere, and answers what the stored trainings say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pandas as pd
+
+from dupre import fingerprint, interchange
+from dupre.cli import choices, models, splitting
+from dupre.cli.config import Config
+from dupre.coalitions import from_names, to_names
+from dupre.errors import InputError
+from dupre.evaluation import Evaluation, Task
+from dupre.owners import Owners, task_of
+from dupre.progress import Display
+from dupre.provenance import provenance
+from dupre.rows import as_targets
+from dupre.run import keep_known, value
+from dupre.store import Store
+from dupre.tables.columns import Columns, columns_of
+from dupre.tables.reading import matched, read
+from dupre.tables.tablefile import read_one
+from dupre.typing import Names
+from dupre.typing import Task as Kind
+from dupre.utility import ModelUtility
+from dupre.valuer import Valuer
+from dupre.values import Valuation, half_widths
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+PER_OWNER = 6
+"""Trainings per owner if no limit is asked for."""
+
+
+class Elsewhere:
+    """The utility of trainings that are done elsewhere: what is not recorded cannot be asked."""
+
+    fingerprint = "trained elsewhere"
+
+    def __init__(self, empty: float):
+        self.empty = empty
+
+    def __call__(self, members: Names) -> float:
+        """The utility of no data; any other has to be recorded."""
+        if members:
+            raise InputError("trainings of this run are done elsewhere: use suggest and record")
+        return self.empty
+
+
+@dataclass(frozen=True)
+class Job:
+    """A configuration with its data.
+
+    Attributes:
+        config: what is asked for.
+        owners: whose rows, those held out left out.
+        utility: what is trained.
+        model: the preprocessing and the model in words, a line each.
+        keeping: owners with too few rows to hold any out.
+    """
+
+    config: Config
+    owners: Owners
+    utility: ModelUtility | Elsewhere
+    model: tuple[str, ...] = ()
+    keeping: tuple[str, ...] = ()
+
+    @property
+    def budget(self) -> int | None:
+        """Coalitions to train at most; None if only rules end the run."""
+        limits, every = self.config.limits, 2**self.owners.n - 1
+        if limits.budget is not None:
+            return int(min(limits.budget, every))
+        return None if limits.until or limits.time else int(min(PER_OWNER * self.owners.n, every))
+
+    def members(self, text: str) -> Names:
+        """The owners in a text such as "A,C"; a single name may itself hold a comma."""
+        names = (text,) if text in self.owners.names else tuple(map(str.strip, text.split(",")))
+        return to_names(from_names(filter(None, names), self.owners.names), self.owners.names)
+
+    def evaluated(self, store: Path) -> int:
+        """Coalitions that are trained already."""
+        if not store.exists():
+            return 0
+        with self._opened(store) as kept:
+            skips = self.config.machine.skip_failures or self.config.elsewhere
+            return sum(bool(skips or kept.utilities(members)) for members in _coalitions(kept))
+
+    def run(self, store: Path, screen: Display, command: str) -> list[Valuation]:
+        """Train until a limit is reached; values of all semivalues asked for.
+
+        The first semivalue decides what is trained; the others are found from the same trainings.
+        """
+        limits, machine = self.config.limits, self.config.machine
+        client = _client(machine.dask) if machine.dask else None
+        try:
+            first = self._valued(
+                0,
+                store,
+                budget=self.budget,
+                stop=choices.rule(limits.until, limits.time),
+                n_jobs=machine.jobs,
+                client=client,
+                timeout=choices.seconds(machine.timeout, "--timeout") if machine.timeout else None,
+                progress=screen,
+            )
+        finally:
+            if client is not None:
+                client.close()
+        count = len(self.config.values.semivalues)
+        others = [
+            replace(
+                self._valued(which, store, budget=first.evaluated, progress=False),
+                stopped=first.stopped,
+            )
+            for which in range(1, count)
+        ]
+        return [_by_command(v, command) for v in (first, *others)]
+
+    def _valued(self, which: int, store: Path, **how: Any) -> Valuation:
+        wanted = self.config.values
+        return value(
+            self.owners,
+            self.utility,
+            semivalue=choices.semivalue(wanted.semivalues[which]),
+            store=store,
+            on_error="skip" if self.config.machine.skip_failures else "raise",
+            repeats=wanted.repeats,
+            seed=wanted.seed,
+            **how,
+        )
+
+    def valuer(self, store: Path, which: int = 0) -> Valuer:
+        """Ask / tell with all that is stored."""
+        wanted = self.config.values
+        valuer = Valuer(
+            self.owners,
+            semivalue=choices.semivalue(wanted.semivalues[which]),
+            empty=self.utility.empty,
+            seed=wanted.seed,
+        )
+        with self._opened(store) as kept:
+            for members in _coalitions(kept):
+                if utilities := [e.utility for _, e in sorted(kept.utilities(members).items())]:
+                    valuer.record(members, cast("list[float]", utilities))
+                else:
+                    failures = list(kept.failures(members).values())
+                    valuer.record_failure(members, failures[0].failure)
+        return valuer
+
+    def suggestions(self, store: Path, count: int, pending: Path | None) -> list[Names]:
+        """Coalitions to train elsewhere, but for those `pending` in a table made before."""
+        given = pd.DataFrame() if pending is None else interchange.read_evaluations(pending)
+        under_way = [interchange.names_in(text) for text in given.get("coalition", ())]
+        return self.valuer(store).suggest(count, pending=under_way)
+
+    @staticmethod
+    def sheet(coalitions: Sequence[Names]) -> str:
+        """Coalitions as CSV with a column for their utilities to fill in."""
+        texts = [json.dumps(names, ensure_ascii=False) for names in coalitions]
+        frame = pd.DataFrame({"coalition": texts, "utility": [None] * len(texts)})
+        return frame.to_csv(index=False, lineterminator="\n")
+
+    def record(self, store: Path, results: Path) -> str:
+        """Take in trainings done elsewhere, all or none; what was taken, in words.
+
+        Raises:
+            InputError: an unknown owner, no number, or a utility that contradicts a stored one.
+        """
+        frame = interchange.read_evaluations(results)
+        utilities, failures = interchange.as_trainings(frame), interchange.failures_in(frame)
+        if not utilities and not failures:
+            raise InputError(
+                f"{str(results)!r} has no utility; fill in that column, then record it"
+            )
+        trial = Valuer(self.owners)  # refuses what is no coalition of these owners
+        for members, several in utilities.items():
+            trial.record(members, several)
+        for members, reason in failures.items():
+            trial.record_failure(members, reason)
+        with self._opened(store) as kept:
+            before = len(_coalitions(kept))
+            keep_known(kept, utilities)
+            for members, reason in failures.items():
+                tried = [e.task.attempt for e in kept.failures(members).values()]
+                task = Task(members, attempt=1 + max(tried, default=0))
+                kept.save(Evaluation(task, None, failure=reason, worker="known"))
+            after = len(_coalitions(kept))
+        failed = f" and {len(failures)} failed trainings" if failures else ""
+        return f"Read {len(utilities)} utilities{failed}; {after - before} are new, {after} in all."
+
+    def values(self, store: Path, command: str) -> list[Valuation]:
+        """Values from what is recorded, without a training."""
+        found = []
+        for which in range(len(self.config.values.semivalues)):
+            valuer = self.valuer(store, which)
+            valuation = valuer.values()
+            with self._opened(store) as kept:
+                if valuer.designed:
+                    widest = float(half_widths(valuation.covariance).max())
+                    kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
+                rounds = kept.rounds(valuation.semivalue)
+                evaluations = interchange.as_frame(kept.evaluations())
+            found.append(
+                replace(
+                    valuation,
+                    rounds=pd.DataFrame([{"evaluated": n, **f} for n, f in rounds.items()]),
+                    evaluations=evaluations,
+                    provenance=provenance(valuer.seed, *self._identity),
+                )
+            )
+        return [_by_command(v, command) for v in found]
+
+    @cached_property
+    def _identity(self) -> tuple[dict[str, fingerprint.Part], dict[str, str]]:
+        return fingerprint.of_utility(self.utility), fingerprint.of_owners(self.owners)
+
+    def _opened(self, store: Path) -> Store:
+        return Store(store, *self._identity)
+
+
+def _coalitions(store: Store) -> list[Names]:
+    return [members for members in store.coalitions() if members]
+
+
+def _by_command(valuation: Valuation, command: str) -> Valuation:
+    told = {"command": {"command": command}, **valuation.provenance}
+    return replace(valuation, provenance=told)
+
+
+def _client(address: str) -> Client:
+    try:
+        from distributed import Client
+    except ImportError as cause:
+        raise InputError("--dask needs distributed: pip install 'dupre[dask]'") from cause
+    try:
+        return Client(address, timeout="5s")
+    except (OSError, ValueError) as cause:
+        raise InputError(
+            f"no Dask scheduler answers at {address!r} ({cause}); start one with `dask scheduler` "
+            "and give its address, such as tcp://localhost:8786"
+        ) from cause
+
+
+def prepared(config: Config) -> Job:
+    """Read the data and build what is to be trained, checking everything on the way.
+
+    Raises:
+        InputError: anything that would make trainings fail or values meaningless.
+    """
+    data, wanted = config.data, config.utility
+    for text in config.values.semivalues:
+        choices.semivalue(text)
+    choices.rule(config.limits.until, config.limits.time)
+    delimiter = data.delimiter or None
+    frame = read(
+        data.path, owner=data.owner, target=data.target, delimiter=delimiter, drop=data.drop
+    )
+    columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
+    targets = frame[data.target].to_numpy()
+    task = task_of(as_targets(targets), cast("Kind | None", data.task or None))
+    left_out = [name for name, _ in columns.left_out]
+    if config.elsewhere:
+        used = frame.drop(columns=left_out)
+        return Job(
+            config, _owners(used, used, config, columns, task), Elsewhere(wanted.empty or 0.0)
+        )
+    model = models.model(wanted.model or None, columns, task=task)
+    used = frame if model.raw else frame.drop(columns=left_out)
+    if wanted.validation:
+        rows, keeping = used, tuple[str, ...]()
+        found = read_one(Path(wanted.validation), delimiter=delimiter)
+        validation = matched(found, used.drop(columns=data.owner), target=data.target)
+        splitting.check_validation(targets, validation[data.target].to_numpy(), task=task)
+    else:
+        owner, seed = frame[data.owner].to_numpy(), config.values.seed
+        held = splitting.hold_out(owner, targets, wanted.holdout, task=task, seed=seed)
+        rows, validation = used[~held], used[held].drop(columns=data.owner)
+        keeping = splitting.giving_none(owner, held)
+    owners = _owners(rows, pd.concat([rows, validation]), config, columns, task)
+    utility = ModelUtility(
+        model.estimator,
+        owners,
+        validation=validation,
+        metric=models.metric(wanted.metric or None, task=task),
+        empty=wanted.empty,
+        seed=config.values.seed,
+    )
+    return Job(config, owners, utility, model.description, keeping)
+
+
+def _owners(
+    rows: pd.DataFrame, every: pd.DataFrame, config: Config, columns: Columns, task: Kind
+) -> Owners:
+    """The owners of some rows; `every` row, those for validation too, decides how to compare."""
+    return Owners.from_frame(
+        rows,
+        owner=config.data.owner,
+        target=config.data.target,
+        task=task,
+        embed=models.embed_for(every, columns),
+    )

@@ -1,0 +1,515 @@
+"""The command `dupre`: verbs over run directories. Answers go to stdout, all else to stderr.
+
+Heavy modules are imported by the verbs that need them, so that `dupre --help` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from dupre.errors import DupreError, InputError
+
+if TYPE_CHECKING:
+    from dupre.cli.job import Job
+    from dupre.cli.rundir import RunDirectory
+    from dupre.values import Valuation
+
+
+class Verbs(TyperGroup):
+    """Verbs that say where everything is when they are interrupted."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb; Ctrl-C is no accident to be reported by the framework."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            _say(f"\n{_in_flags(str(stop)) or 'stopped'}")
+            raise typer.Exit(130) from stop
+
+
+app = typer.Typer(
+    name="dupre",
+    cls=Verbs,
+    help="What is each data owner's data worth? Fair values with honest uncertainty, after "
+    "training only a handful of models.\n\nBegin with `dupre demo`.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+DataArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A CSV, Parquet, Feather, JSON-lines or Excel file, a directory with one file per "
+        "owner, or a quoted pattern such as 'data/*.csv'.",
+    ),
+]
+DirArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A run directory.")]
+OwnerOption = Annotated[
+    str, typer.Option("--owner", metavar="COLUMN", help="Column that names the owner of a row.")
+]
+TargetOption = Annotated[
+    str, typer.Option("--target", metavar="COLUMN", help="Column that a model predicts.")
+]
+TaskOption = Annotated[
+    str, typer.Option(help="classification or regression; told by the target if left out.")
+]
+DelimiterOption = Annotated[str, typer.Option(metavar="C", help="Between the cells of a CSV file.")]
+DropOption = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
+]
+SemivalueOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="shapley (the default), banzhaf, beta:A,B, loo or least-core; repeat it for several "
+        "from the same trainings: the first decides what is trained.",
+    ),
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Of everything random.")]
+RunOption = Annotated[
+    Path | None, typer.Option("--run", metavar="DIR", help="Run directory; else dupre-DATA.")
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        help="Stop at intervals of, say, ±0.01, or once the ranking is settled: ranking.",
+    ),
+]
+TimeOption = Annotated[
+    str | None, typer.Option(metavar="T", help="Stop after 90s, 30m, 2h or 1h30m.")
+]
+JobsOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Processes to train in; -1 for one per core.")
+]
+DaskOption = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Train on the Dask cluster of this scheduler.")
+]
+SkipOption = Annotated[
+    bool | None,
+    typer.Option("--skip-failures", help="Go on if a training fails; its coalition is predicted."),
+]
+TimeoutOption = Annotated[
+    str | None, typer.Option(metavar="T", help="Give a training up as failed after so long.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from dupre import __version__
+
+        print(f"dupre {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _about(
+    version: Annotated[  # answered before anything else
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")
+    ] = False,
+    debug: Annotated[  # taken by `main`, wherever it stands
+        bool, typer.Option("--debug", help="Show where an error comes from; also after a verb.")
+    ] = False,
+) -> None:
+    """Verbs over run directories."""
+
+
+@app.command(epilog="Example: dupre value patients.csv --owner hospital --target outcome")
+def value(
+    data: DataArgument,
+    owner: OwnerOption,
+    target: TargetOption,
+    validation: Annotated[
+        str, typer.Option(metavar="FILE", help="Rows to score models on; nobody's to train on.")
+    ] = "",
+    holdout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PART", help="Part of each owner's rows to score models on instead; 0.25."
+        ),
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="logistic, ridge, forest, boosting, mlp, knn, or module:object for any "
+            "scikit-learn estimator, such as one in a file of this directory.",
+        ),
+    ] = "",
+    metric: Annotated[
+        str, typer.Option(help="scikit-learn scorer or module:object; else accuracy or r2.")
+    ] = "",
+    empty: Annotated[
+        float | None,
+        typer.Option(help="Utility of no data; else that of the best constant prediction."),
+    ] = None,
+    semivalue: SemivalueOption = None,
+    budget: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Trainings at most; else 6 per owner.")
+    ] = None,
+    until: UntilOption = None,
+    time: TimeOption = None,
+    jobs: JobsOption = None,
+    dask: DaskOption = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Trainings of each coalition.")] = 1,
+    skip_failures: SkipOption = None,
+    timeout: TimeoutOption = None,
+    task: TaskOption = "",
+    delimiter: DelimiterOption = "",
+    drop: DropOption = None,
+    seed: SeedOption = 0,
+    run: RunOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Train a few models, tell what each owner's data is worth."""
+    from dupre.cli import config as c
+    from dupre.cli.job import prepared
+
+    if validation and holdout is not None:
+        raise InputError("state --validation FILE or --holdout PART, not both")
+    wanted = c.Config(
+        data=c.Data(_absolute(data), owner, target, task, delimiter, tuple(drop or ())),
+        utility=c.Utility(
+            model=model,
+            metric=metric,
+            validation=validation and _absolute(validation),
+            holdout=0.0 if validation else c.HOLDOUT if holdout is None else holdout,
+            empty=empty,
+        ),
+        values=c.Values(tuple(semivalue or ("shapley",)), repeats, seed),
+        limits=c.changed(c.Limits(), budget=budget, until=until, time=time),
+        machine=c.changed(
+            c.Machine(), jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
+        ),
+    )
+    job, directory = prepared(wanted), _directory(run, data)
+    directory.check(wanted)
+    _run(directory, job, json=json)
+
+
+@app.command(
+    epilog="Example: dupre init patients.csv --owner hospital --target outcome --empty 0.5"
+)
+def init(
+    data: DataArgument,
+    owner: OwnerOption,
+    target: TargetOption,
+    empty: Annotated[float, typer.Option(help="Utility of no data, such as a blind guess's.")],
+    semivalue: SemivalueOption = None,
+    task: TaskOption = "",
+    delimiter: DelimiterOption = "",
+    drop: DropOption = None,
+    seed: SeedOption = 0,
+    run: RunOption = None,
+) -> None:
+    """Set up a run of trainings done elsewhere.
+
+    Then `dupre suggest` says what to train, and `dupre record` takes the utilities in.
+    """
+    from dupre.cli import config as c
+    from dupre.cli.job import prepared
+
+    wanted = c.Config(
+        data=c.Data(_absolute(data), owner, target, task, delimiter, tuple(drop or ())),
+        utility=c.Utility(model=c.ELSEWHERE, empty=empty),
+        values=c.Values(tuple(semivalue or ("shapley",)), seed=seed),
+    )
+    job, directory = prepared(wanted), _directory(run, data)
+    directory.check(wanted)
+    with directory.locked():
+        directory.make(wanted)
+    _say(f"{job.owners.n} owners, {len(job.owners.y):,} rows. Next: dupre suggest {directory}")
+    print(directory)
+
+
+@app.command(epilog="Example: dupre resume dupre-patients --budget +40")
+def resume(
+    run: DirArgument,
+    budget: Annotated[
+        str | None, typer.Option(metavar="N", help="Trainings in all; +N for N more than so far.")
+    ] = None,
+    until: UntilOption = None,
+    time: TimeOption = None,
+    jobs: JobsOption = None,
+    dask: DaskOption = None,
+    skip_failures: SkipOption = None,
+    timeout: TimeoutOption = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="DATA", help="Where the data are now, if they moved.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Go on after an interruption, or with more trainings."""
+    from dataclasses import replace
+
+    from dupre.cli import choices
+    from dupre.cli import config as c
+
+    directory, job = _opened(run, data)
+    if job.config.elsewhere:
+        raise InputError(
+            f"the trainings of {str(run)!r} are done elsewhere; use `dupre suggest {run}` and "
+            f"`dupre record {run} FILE`"
+        )
+    more = None if budget is None else choices.budget(budget, job.evaluated(directory.store))
+    wanted = replace(
+        job.config,
+        limits=c.changed(job.config.limits, budget=more, until=until, time=time),
+        machine=c.changed(
+            job.config.machine, jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
+        ),
+    )
+    _run(directory, replace(job, config=wanted), json=json)
+
+
+@app.command(epilog="Example: dupre show dupre-patients")
+def show(run: DirArgument, json: JsonOption = False) -> None:
+    """Print the values of a run again."""
+    from dupre.cli.rundir import RunDirectory
+
+    _print(RunDirectory(run).results(), json=json)
+
+
+@app.command(epilog="Example: dupre report dupre-patients")
+def report(run: DirArgument) -> None:
+    """Write the page of a run again, and tell where it is."""
+    from dupre.cli.rundir import RunDirectory
+
+    directory = RunDirectory(run)
+    directory.write_report(directory.results())
+    print(directory.report)
+
+
+@app.command(epilog="Example: dupre compare dupre-patients Basel Bern")
+def compare(
+    run: DirArgument,
+    a: Annotated[str, typer.Argument(metavar="A", help="An owner.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another owner.")],
+    json: JsonOption = False,
+) -> None:
+    """Is A worth more than B, and with what probability?"""
+    from dataclasses import asdict
+
+    from dupre.cli.rundir import RunDirectory
+    from dupre.text import compared
+
+    found = [(v.semivalue, v.compare(a, b)) for v in RunDirectory(run).results()]
+    if json:
+        _print_json([{"semivalue": name, **asdict(comparison)} for name, comparison in found])
+    else:
+        for name, comparison in found:
+            print(compared(name, comparison))
+
+
+@app.command(epilog="Example: dupre predict dupre-patients --members Basel,Bern")
+def predict(
+    run: DirArgument,
+    members: Annotated[
+        list[str],
+        typer.Option(metavar="A,B", help="Owners of a coalition; repeat it for further ones."),
+    ],
+    json: JsonOption = False,
+) -> None:
+    """Tell the utility of a coalition without training it."""
+    from dupre.text import predicted
+
+    directory, job = _opened(run)
+    coalitions = [job.members(text) for text in members]
+    found = job.valuer(directory.store).predict(coalitions)
+    if json:
+        _print_json(found.to_dict("records"))
+    else:
+        print(predicted(found))
+
+
+@app.command(epilog="Example: dupre suggest dupre-patients -n 8 > next.csv")
+def suggest(
+    run: DirArgument,
+    count: Annotated[
+        int, typer.Option("-n", "--number", min=1, help="How many coalitions at most.")
+    ] = 8,
+    pending: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Suggestions given out before and not yet recorded."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Print which coalitions to train next elsewhere.
+
+    As CSV with a column to fill in and give to `dupre record`, or as JSON. Asking again before
+    anything is recorded gives the same answer, unless --pending says what is under way.
+    """
+    directory, job = _opened(run)
+    found = job.suggestions(directory.store, count, pending)
+    if json:
+        _print_json(found)
+    else:
+        print(job.sheet(found), end="")
+    if not found:
+        _say("Nothing is left to gain from a training.")
+
+
+@app.command(epilog="Example: dupre record dupre-patients next.csv")
+def record(
+    run: DirArgument,
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="CSV or Parquet with the columns coalition, utility."),
+    ],
+    json: JsonOption = False,
+) -> None:
+    """Take in trainings done elsewhere, and tell the values."""
+    directory, job = _opened(run)
+    with directory.locked():
+        _say(job.record(directory.store, results))
+        valuations = job.values(directory.store, _command())
+        directory.write(valuations)
+    _print(valuations, json=json)
+
+
+@app.command(epilog="Example: dupre demo")
+def demo(
+    run: Annotated[
+        Path, typer.Option("--run", metavar="DIR", help="Directory for everything it writes.")
+    ] = Path("dupre-demo"),
+) -> None:
+    """Show the whole job on data that come along."""
+    from dupre.cli import demo as d
+
+    d.write(run)
+    print(d.STORY)
+    data, checks, directory = run / "hospitals.csv", run / "validation.csv", run / "run"
+    columns = "--owner hospital --target digit"
+    limits = f"--budget {d.BUDGET} --run {directory}"
+    print(f"$ dupre value {data} {columns} --validation {checks} {limits}\n", flush=True)
+    value(
+        str(data),
+        owner="hospital",
+        target="digit",
+        validation=str(checks),
+        budget=d.BUDGET,
+        run=directory,
+    )
+    print(f"\n$ dupre compare {directory} Fay Dan", flush=True)
+    compare(directory, "Fay", "Dan")
+    print(f"\n$ dupre predict {directory} --members Ada,Ben,Cleo", flush=True)
+    predict(directory, ["Ada,Ben,Cleo"])
+    print("\nTraining all 255 to see how far off that was ...", flush=True)
+    opened, job = _opened(directory)
+    (valuation,) = opened.results()
+    print(d.how_far_off(valuation, d.exact(job, valuation)))
+    print(f"\nThe whole story, to open in a browser: {opened.report}")
+
+
+def main() -> None:
+    """The entry point. A traceback is shown with --debug only, wherever that stands."""
+    debug = "--debug" in sys.argv
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app([argument for argument in sys.argv[1:] if argument != "--debug"], prog_name="dupre")
+    except Exception as error:
+        if debug:
+            raise
+        if isinstance(error, DupreError):
+            _say(f"Error: {_in_flags(str(error))}")
+        else:
+            _say(f"Error: {type(error).__name__}: {error}\nAdd --debug to see where it comes from.")
+        sys.exit(2)
+
+
+_FLAGS = {
+    "on_error='skip'": "--skip-failures",
+    "make the same call again to go on": "`dupre resume DIR` goes on",
+    "take the same things as then, or another file for store=": "take the same things as then, or "
+    "another directory for --run",
+    "another file for store=": "another directory for --run",
+    "call again: everything": "go on with `dupre resume DIR`: everything",
+    "state task= when building the Owners": "state --task",
+    "task='regression'": "--task regression",
+    "empty=": "--empty",
+    "metric=": "--metric",
+    "budget=": "--budget",
+    "evaluate suggest()": "see `dupre suggest DIR`",
+}
+"""What messages of the library mean on the command line."""
+
+
+def _in_flags(message: str) -> str:
+    for words, flags in _FLAGS.items():
+        message = message.replace(words, flags)
+    return message
+
+
+def _directory(run: Path | None, data: str) -> RunDirectory:
+    from dupre.cli.rundir import RunDirectory
+    from dupre.tables.tablefile import stem
+
+    return RunDirectory(Path(f"dupre-{stem(Path(data))}") if run is None else run)
+
+
+def _opened(run: Path, data: str | None = None) -> tuple[RunDirectory, Job]:
+    """A run directory that is there already, with its data."""
+    from dataclasses import replace
+
+    from dupre.cli.job import prepared
+    from dupre.cli.rundir import RunDirectory
+
+    directory = RunDirectory(run)
+    config = directory.config()
+    if data is not None:
+        config = replace(config, data=replace(config.data, path=_absolute(data)))
+    return directory, prepared(config)
+
+
+def _run(directory: RunDirectory, job: Job, *, json: bool) -> None:
+    """Tell the plan, train, keep the results, tell them."""
+    from dupre.cli.plan import plan
+    from dupre.progress import Estimating, display
+
+    with directory.locked():
+        directory.make(job.config)
+        _say(plan(job, str(directory), job.evaluated(directory.store)))
+        valuations = job.run(directory.store, Estimating(display(True)), _command())
+        directory.write(valuations)
+    _print(valuations, json=json)
+    _say(
+        f"Report: {directory.report}\nGo on with: dupre resume {directory} --budget +{job.owners.n}"
+    )
+
+
+def _print(valuations: list[Valuation], *, json: bool) -> None:
+    if json:
+        from dupre.schema import dumped
+
+        print(dumped(valuations))
+    else:
+        print("\n\n".join(map(str, valuations)))
+
+
+def _print_json(found: object) -> None:
+    import json
+
+    print(json.dumps(found, ensure_ascii=False))
+
+
+def _command() -> str:
+    return shlex.join(["dupre", *sys.argv[1:]])
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

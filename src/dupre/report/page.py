@@ -1,0 +1,222 @@
+"""A valuation as one self-contained HTML page, and as the table that notebooks show.
+
+Everything on the page comes from `Valuation` records. It opens from disk, asks the network for
+nothing, and its policy lets no script run but the one that sorts its tables; so a hostile name
+stays a name even if it were not escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dupre.errors import InputError
+from dupre.phrases import number
+from dupre.report import sections
+from dupre.report.listings import between, rank, share_of
+from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
+from dupre.report.relations import relations
+from dupre.report.statements import Statement, statements
+from dupre.report.summary import order_of
+from dupre.text import decimals, notes, possible, title_of
+from dupre.writing import replace_text
+
+if TYPE_CHECKING:
+    from dupre.values import Valuation
+
+TITLE = "What each owner's data are worth"
+
+SURELY = (
+    "Surely means with a probability of at least 95 %. An interval says how well the value of "
+    "these very rows is known, not what other rows of the same owner would be worth."
+)
+
+NAVIGATION = {
+    "answer": "Answer",
+    "ranking": "Ranking",
+    "trained": "Trainings",
+    "trust": "Predictor",
+    "data": "Data",
+    "uncertainty": "Uncertainty",
+    "failures": "Failures",
+    "reproduce": "Reproduce",
+    "statements": "Statements",
+}
+"""Sections in their order, with their names in the navigation."""
+
+
+def write(valuations: Sequence[Valuation], path: Path, *, title: str = TITLE) -> None:
+    """Write the page to a file, as a whole or not at all.
+
+    Raises:
+        InputError: the valuations do not belong together, or the file cannot be written.
+    """
+    if not path.parent.is_dir():
+        raise InputError(
+            f"there is no directory {str(path.parent)!r} to write the report to; make it first"
+        )
+    replace_text(path, page(valuations, title=title))
+
+
+def page(valuations: Sequence[Valuation], *, title: str = TITLE) -> str:
+    """The page as HTML.
+
+    Args:
+        valuations: one, or several semivalues of the same owners; the first is the main one.
+        title: its heading.
+    """
+    _check(valuations)
+    v = valuations[0]
+    found = relations(v)
+    body = [
+        sections.the_answer(valuations),
+        sections.is_it_settled(v),
+        sections.what_was_trained(v),
+        sections.can_it_be_trusted(v),
+        sections.how_data_relate(v, found),
+        sections.how_uncertainty_fell(v),
+        sections.failures_and_warnings(v),
+        sections.how_to_reproduce(v),
+        _statements(v, statements(v, found)),
+    ]
+    style, script = _resource("page.css"), _resource("page.js")
+    links = "\n".join(
+        f'<li><a href="#{name}">{short}</a></li>' for name, short in NAVIGATION.items()
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{text(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the answer</a>
+<header>
+<h1>{text(title)}</h1>
+{paragraphs(_subtitle(v))}
+</header>
+<nav aria-label="Sections">
+<ul>
+{links}
+</ul>
+</nav>
+<main id="main">
+{_joined(body)}
+</main>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def notebook(v: Valuation) -> str:
+    """The values as HTML for a notebook: each interval a small bar, the notes below."""
+    frame, places = v.to_frame(), decimals(v)
+    first = float(min(frame["low"].min(), 0.0))
+    span = max(float(max(frame["high"].max(), 0.0)) - first, 1e-300)
+    zero, rows = -100 * first / span, []
+    for i in order_of(v):
+        row = frame.iloc[i]
+        low, value, high = (100 * (row[k] - first) / span for k in ("low", "value", "high"))
+        cells = [
+            f"{row['rows']:,.0f}",
+            number(row["value"], places),
+            between(row["low"], row["high"], places),
+            _bar(low, value, high, zero),
+            share_of(row["share"]),
+            rank(row["best"], row["worst"]),
+        ]
+        name = f'<th scope="row" style="text-align:left">{owner(v.owners[i])}</th>'
+        shown = "".join(f'<td style="{_PADDED}">{cell}</td>' for cell in cells)
+        rows.append(f"<tr>{name}{shown}</tr>")
+    what = "payment" if v.subsidy else "value"
+    head = ("owner", "rows", what, "95 % interval", "", "share", "rank (95 %)")
+    columns = "".join(f'<th scope="col" style="{_PADDED}">{text(column)}</th>' for column in head)
+    lines = "<br>".join(map(text, title_of(v)))
+    return (
+        f'<div class="dupre"><p>{lines}</p>\n'
+        '<div style="max-height:36em;overflow:auto"><table>\n'
+        f"<thead><tr>{columns}</tr></thead>\n<tbody>\n{_joined(rows)}\n</tbody></table></div>\n"
+        f"{items(notes(v))}</div>"
+    )
+
+
+def _bar(low: float, value: float, high: float, zero: float) -> str:
+    """An interval as a bar with a mark at the value, and a line at zero; all in per cent."""
+    line = f"position:absolute;left:{zero:.1f}%;top:0;height:100%;border-left:1px solid;"
+    return (
+        '<div style="position:relative;width:12em;height:1em" aria-hidden="true">'
+        f'<i style="{line}opacity:.35"></i>'
+        f'<i style="position:absolute;left:{low:.1f}%;width:{max(high - low, 0.5):.1f}%;'
+        'top:.3em;height:.4em;background:currentColor;opacity:.3"></i>'
+        f'<i style="position:absolute;left:{value:.1f}%;top:.1em;height:.8em;'
+        'border-left:2px solid"></i></div>'
+    )
+
+
+_PADDED = "text-align:right;padding:.15em .6em;white-space:nowrap"
+
+
+def _subtitle(v: Valuation) -> list[str]:
+    what = "payments" if v.subsidy else "values"
+    about = "predicted to be " if v.grand_predicted else ""
+    return [
+        f"{v.semivalue} {what} of {len(v.owners):,} owners; {v.evaluated:,} of {possible(v)} "
+        "possible coalitions trained",
+        f"Utility of all data together {about}{v.grand:.4g}, of no data {v.empty:.4g}",
+    ]
+
+
+def _statements(v: Valuation, told: list[Statement]) -> str:
+    words = [f"One for each owner, to be printed on a page of its own. {SURELY}"]
+    return section(
+        "statements", "Statements", paragraphs(words), *(_statement(v, one) for one in told)
+    )
+
+
+def _statement(v: Valuation, told: Statement) -> str:
+    name = f"owner-{told.owner}"
+    context = f"Statement on the {v.semivalue} {'payments' if v.subsidy else 'values'} of "
+    context += f"{len(v.owners):,} owners. {SURELY}"
+    return (
+        f'<article id="{name}" aria-labelledby="{name}-title">\n'
+        f'<h3 id="{name}-title">{owner(v.owners[told.owner])}</h3>\n'
+        f"{paragraph(context, 'context')}\n{definitions(told.facts, 'facts')}\n"
+        f"{paragraphs(told.paragraphs)}\n"
+        f"{items(told.caveats, 'caveats')}\n</article>"
+    )
+
+
+def _check(valuations: Sequence[Valuation]) -> None:
+    if not valuations:
+        raise InputError("a report needs at least one valuation, got none")
+    for v in valuations[1:]:
+        if v.owners != valuations[0].owners:
+            raise InputError(
+                f"the {v.semivalue} values are of other owners than the "
+                f"{valuations[0].semivalue} values; report them in pages of their own"
+            )
+
+
+def _policy(script: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        "default-src 'none'; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _resource(name: str) -> str:
+    return files("dupre.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _joined(parts: list[str]) -> str:
+    return "\n".join(parts)

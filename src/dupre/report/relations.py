@@ -1,0 +1,150 @@
+"""How the owners' data relate, in words: who holds the same rows, or nearly so, and who is apart.
+
+A random split must stay silent and a copy must be named, whatever the sizes. Two samples of the
+same source lie the farther apart the smaller they are, by about sqrt(1 / r_i + 1 / r_j) with r
+rows each; so a distance counts as small or large only if it is so both as it is, next to those
+of other pairs, and per what the two sizes alone would make of it.
+
+Notation: n owners; distances (n, n), shared (n, n) as in `values.Evidence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dupre.phrases import named, percent
+from dupre.typing import Floats
+
+if TYPE_CHECKING:
+    from dupre.values import Evidence, Valuation
+
+SHARED = 0.5
+"""Part of an owner's rows that another holds too from which on it is told."""
+
+NEAR = 0.3
+"""Part of a typical distance below which two owners hold nearly the same data.
+
+Random splits of real and made-up data stay above 0.38 with up to 150 owners; copies with noise
+of a tenth of a standard deviation are below 0.27."""
+
+FAR = 2.25
+"""Multiple of a typical distance above which an owner is unlike the others.
+
+Random splits stay below 1.95; owners whose features are all shifted by a standard deviation are
+mostly above 2."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Something about the data of one owner or two.
+
+    Attributes:
+        owners: positions of those it is about: one that is apart, or two that are close.
+        text: it in words.
+    """
+
+    owners: tuple[int, ...]
+    text: str
+
+
+def relations(v: Valuation) -> list[Relation]:
+    """Pairs that share rows or hold nearly the same data, then owners unlike all others."""
+    if v.evidence is None:
+        return []
+    shared = _pairs_that_share(v, v.evidence)
+    told = {relation.owners for relation in shared}
+    near = [pair for pair in _near_pairs(v, v.evidence) if pair not in told]
+    typical = _typical(v.evidence.distances)
+    return [
+        *shared,
+        *(_about_near(v, pair, v.evidence.distances[pair], typical) for pair in near),
+        *_apart(v, v.evidence),
+    ]
+
+
+def _pairs_that_share(v: Valuation, evidence: Evidence) -> list[Relation]:
+    """Where rows take few values, most are shared by chance: that is what is typical then."""
+    shared, found = evidence.shared, []
+    usual = _typical(shared) if len(shared) > 2 else 0.0
+    for i, j in _pairs(len(shared)):
+        same = shared[i, j] == shared[j, i] == 1 and v.rows[i] == v.rows[j]
+        if same and (evidence.distances[i, j] <= 1e-9 or usual <= SHARED):
+            both = f"{named(v.owners[i])} and {named(v.owners[j])}"
+            found.append(Relation((i, j), f"{both} hold the same {v.rows[i]:,} rows."))
+        elif max(shared[i, j], shared[j, i]) >= max(SHARED, 2 * usual):
+            found.append(Relation((i, j), _about_shared(v, i, j, shared)))
+    return found
+
+
+def _about_shared(v: Valuation, i: int, j: int, shared: Floats) -> str:
+    parts = [
+        f"{_percent(shared[a, b])} of the rows of {named(v.owners[a])} are also held by "
+        f"{named(v.owners[b])}"
+        for a, b in sorted([(i, j), (j, i)], key=lambda pair: -shared[pair])
+    ]
+    return f"{parts[0]}; {parts[1][0].lower()}{parts[1][1:]}."
+
+
+def _percent(part: float) -> str:
+    if part == 1:
+        return "All"
+    return f"{percent(part)} %" if part > 0 else "None"
+
+
+def _near_pairs(v: Valuation, evidence: Evidence) -> Iterable[tuple[int, int]]:
+    distances = evidence.distances
+    per_size = distances / _by_size_alone(v)
+    near = (distances < NEAR * _typical(distances)) & (per_size < NEAR * _typical(per_size))
+    return ((i, j) for i, j in _pairs(len(distances)) if near[i, j] or distances[i, j] == 0)
+
+
+def _about_near(v: Valuation, pair: tuple[int, int], distance: float, typical: float) -> Relation:
+    both = " and ".join(named(v.owners[i]) for i in pair)
+    return Relation(
+        pair,
+        f"{both} hold nearly the same data: their distance is {distance:.2g}, that of a typical "
+        f"pair {typical:.2g}.",
+    )
+
+
+def _apart(v: Valuation, evidence: Evidence) -> list[Relation]:
+    """Owners at a large distance from most others; it takes three to tell who is apart."""
+    if len(v.owners) < 3:
+        return []
+    usual = _to_others(evidence.distances)
+    per_size = _to_others(evidence.distances / _by_size_alone(v))
+    far = (usual > FAR * np.median(usual)) & (per_size > FAR * np.median(per_size))
+    return [
+        Relation(
+            (int(i),),
+            f"The data of {named(v.owners[i])} are unlike those of all others: their distance to "
+            f"them is typically {usual[i]:.2g}, that of other owners {np.median(usual):.2g}.",
+        )
+        for i in np.flatnonzero(far)
+    ]
+
+
+def _by_size_alone(v: Valuation) -> Floats:
+    """What the distance of two samples of the same source is proportional to, (n, n)."""
+    inverse = 1 / np.maximum(v.rows, 1)
+    return np.asarray(np.sqrt(inverse[:, None] + inverse))
+
+
+def _to_others(distances: Floats) -> Floats:
+    """Median distance of each owner to the others, (n,); the smaller one of two."""
+    n = len(distances)
+    others = distances[~np.eye(n, dtype=bool)].reshape(n, n - 1)
+    return np.asarray(np.quantile(others, 0.5, axis=1, method="lower"))
+
+
+def _typical(matrix: Floats) -> float:
+    """Median of all pairs."""
+    return float(np.median(matrix[~np.eye(len(matrix), dtype=bool)]))
+
+
+def _pairs(n: int) -> Iterable[tuple[int, int]]:
+    return ((i, j) for i in range(n) for j in range(i + 1, n))

@@ -1,0 +1,289 @@
+"""The sections of the report, each a function from a valuation to markup.
+
+A section whose evidence is missing says so in a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dupre import plots
+from dupre.phrases import listed, number
+from dupre.report.figures import drawn
+from dupre.report.listings import (
+    coalition,
+    comparison_table,
+    probability_table,
+    trainings,
+    values_table,
+)
+from dupre.report.markup import (
+    definitions,
+    details,
+    figure,
+    items,
+    paragraph,
+    paragraphs,
+    section,
+    text,
+)
+from dupre.report.relations import Relation
+from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
+from dupre.text import about_fit, about_sampling, about_subsidy, about_validation, notes
+
+if TYPE_CHECKING:
+    from dupre.diagnostics import Diagnostics
+    from dupre.values import Valuation
+
+MOST_LISTED = 20
+"""Pairs, relations and the like listed at most; owners up to which a matrix is also a table."""
+
+SCALES = {
+    "data": "what their data are like",
+    "size": "how much data they hold",
+    "data × size": "what their data are like and how much of them there is",
+    "membership": "who takes part",
+    "linear": "a fixed amount that each owner adds",
+}
+"""Terms of the predictor's kernel in words."""
+
+
+CAPTIONS = {
+    "ranking": "How probable it is that the owner of the row is worth more than the owner of the "
+    "column; the fuller the colour, the surer.",
+    "predictions": "Each point is a trained coalition, predicted without its own training. The "
+    "nearer to the line, the better; the bars are 95 % intervals.",
+    "owner_map": "Owners as points: the nearer two points, the more alike the data, features and "
+    "targets together. Directions have no meaning.",
+    "distances": "Distance between the data of any two owners (sliced Wasserstein), in per cent of "
+    "that of a typical pair.",
+    "uncertainty": "Half the width of the widest 95 % interval after so many trained coalitions, "
+    "and what is expected of more.",
+}
+"""What figures show, in words."""
+
+
+def the_answer(valuations: Sequence[Valuation]) -> str:
+    """Who is worth how much."""
+    v = valuations[0]
+    first, *others = answer(v)
+    beware = [note for note in notes(v) if note.startswith("Beware")]
+    parts = [paragraph(first, "lead"), paragraph(" ".join(others)), items(beware, "beware")]
+    if v.subsidy is not None:
+        parts.append(paragraphs(n for n in about_subsidy(v.subsidy) if n not in beware))
+    caption = (
+        f"Each owner's {'payment' if v.subsidy else 'value'} with its 95 % interval. The upright "
+        "line is zero; what is surely left of it is marked by a diamond."
+    )
+    parts += [_drawn(v, "values", caption), values_table(v)]
+    if len(valuations) > 1:
+        parts += [paragraph(agreement(valuations)), comparison_table(valuations)]
+    return section("answer", "The answer", *parts)
+
+
+def is_it_settled(v: Valuation) -> str:
+    """Which owners are in an order that is settled."""
+    neighbours, (settled, pairs) = open_neighbours(v), settled_pairs(v)
+    if neighbours:
+        first = (
+            f"The order of {settled:,} of {pairs:,} pairs of owners is settled: one of the two is "
+            "ahead with a probability of at least 95 %. Neighbours in the ranking whose "
+            "order is not settled:"
+        )
+    else:
+        first = "Yes: each owner is ahead of the next with a probability of at least 95 %."
+    matrix = ""
+    if len(v.owners) <= MOST_LISTED:
+        matrix = details("The same as a table", probability_table(v))
+    return section(
+        "ranking",
+        "Is the ranking settled?",
+        paragraph(first),
+        items(_few(neighbours)),
+        _drawn(v, "ranking"),
+        matrix,
+    )
+
+
+def what_was_trained(v: Valuation) -> str:
+    """Utilities observed and predicted, and the trainings themselves."""
+    failed = f", {len(v.failures):,} of them in vain" if v.failures else ""
+    words = [
+        "A coalition is a group of owners whose data are pooled to train one model; its utility "
+        "says how good that model is. "
+        f"{v.evaluated:,} coalitions were trained{failed}; {_counting(v)}",
+    ]
+    if v.sampling is not None:
+        words.append(about_sampling(v))
+    if v.stopped:
+        words.append(f"Training ended because {v.stopped}.")
+    shown = ""
+    if v.evidence is not None and v.evidence.coalitions["utility"].notna().any():
+        predicted = (v.evidence.coalitions["utility"].isna()).sum()
+        shown = _drawn(
+            v,
+            "utilities",
+            "Each point is a coalition: how many owners it has and its "
+            "utility"
+            + (
+                f", trained or predicted; of those not trained {predicted:,} are shown."
+                if predicted
+                else "."
+            ),
+        )
+    return section(
+        "trained",
+        "What was trained and what was predicted",
+        paragraphs(words),
+        shown,
+        trainings(v),
+    )
+
+
+def can_it_be_trusted(v: Valuation) -> str:
+    """The predictor on utilities it was not shown."""
+    title = "Can the predictor be trusted?"
+    if v.diagnostics is None:
+        return section("trust", title, paragraph("Nothing was predicted, so there is no need to."))
+    d = v.diagnostics
+    shown = ""
+    if v.evidence is not None:
+        both = v.evidence.coalitions[["utility", "predicted"]].notna().all(axis=1)
+        if both.any():
+            shown = _drawn(v, "predictions")
+    used = [] if v.sampled else [_what_made_alike(d), *about_fit(v, d)]
+    return section(
+        "trust",
+        title,
+        paragraph(_left_out(d)),
+        shown,
+        paragraphs(about_validation(v)),
+        paragraphs(used),
+    )
+
+
+def how_data_relate(v: Valuation, relations: Sequence[Relation]) -> str:
+    """Distances between the owners' data."""
+    title = "How the owners' data relate"
+    if v.evidence is None:
+        return section("data", title, paragraph("Distances between the data were not recorded."))
+    words = "No two owners hold the same or nearly the same data, and nobody's are unlike all "
+    words += "others'."
+    told = _few([relation.text for relation in relations])
+    return section(
+        "data",
+        title,
+        items(told) if told else paragraph(words),
+        _drawn(v, "owner_map"),
+        _drawn(v, "distances"),
+    )
+
+
+def how_uncertainty_fell(v: Valuation) -> str:
+    """The widest interval against trainings."""
+    known, ahead, words = plots.widest_known(v), v.forecast, []
+    if len(known) > 1:
+        first, last = known.iloc[0], known.iloc[-1]
+        words.append(
+            f"After {first['evaluated']:,.0f} trained coalitions the widest 95 % interval was "
+            f"± {first['widest']:.2g}, after {last['evaluated']:,.0f} it was "
+            f"± {last['widest']:.2g}."
+        )
+    words += [note for note in notes(v) if note.startswith("After ") and len(ahead) > 1]
+    if not words:
+        words.append("There is nothing to tell: the steps on the way were not recorded.")
+    shown = ""
+    if len(known) > 1 or len(ahead) > 1:
+        shown = _drawn(v, "uncertainty")
+    title = "How uncertainty fell, and what more would bring"
+    return section("uncertainty", title, paragraphs(words), shown)
+
+
+def failures_and_warnings(v: Valuation) -> str:
+    """What went wrong, with the coalitions it concerns."""
+    parts = []
+    if v.failures:
+        count = len(v.failures)
+        parts.append(
+            paragraph(
+                f"{count:,} of {v.evaluated:,} trainings failed; their utilities are "
+                "predicted, never made up."
+            )
+        )
+        told = [f"{coalition(members)}: {reason}" for members, reason in v.failures.items()]
+        parts.append(items(_few(told)))
+    if v.warnings:
+        parts.append(paragraph("Warnings that trainings raised:"))
+        parts.append(
+            items(
+                _few(
+                    [
+                        f"{message} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
+                        f"{listed([coalition(members) for members in coalitions], most=3)})"
+                        for message, coalitions in v.warnings.items()
+                    ]
+                )
+            )
+        )
+    if v.stale:
+        parts.append(
+            paragraph(f"{v.stale:,} stored trainings were not used: rows have changed since.")
+        )
+    parts = parts or [paragraph("None: no training failed or raised a warning.")]
+    return section("failures", "Failures and warnings", *parts)
+
+
+def how_to_reproduce(v: Valuation) -> str:
+    """Versions, settings, the command."""
+    title = "How to reproduce"
+    if not v.provenance:
+        words = "How this was computed was not recorded; the same call with the same seed and "
+        return section("reproduce", title, paragraph(f"{words}the same data gives it again."))
+    parts = []
+    for name, texts in v.provenance.items():
+        parts.append(f"<h3>{text(name[:1].upper() + name[1:])}</h3>")
+        parts.append(definitions(texts.items(), "record"))
+    return section("reproduce", title, *parts)
+
+
+def _counting(v: Valuation) -> str:
+    if v.exact:
+        return "that is all that count in the values, so nothing had to be predicted."
+    if v.diagnostics is None:
+        return "all that were drawn to count in the values are among them."
+    return f"{v.counting:,} count in the values, and those not trained were predicted."
+
+
+def _left_out(d: Diagnostics) -> str:
+    if np.isnan(d.r2):
+        return "That could not be checked: the trained utilities are all equal."
+    return (
+        "Each trained coalition was hidden in turn and predicted from the others. The predictions "
+        f"were typically off by {d.error:.2g}; they explain {max(0.0, 100 * d.r2):.0f} % of the "
+        f"differences between utilities (R² {number(d.r2, 2)}). Of the trained utilities "
+        f"{100 * d.coverage:.0f} % lay inside their 95 % interval: "
+        f"{'about as many as should' if d.coverage >= 0.9 else 'fewer than should'}."
+    )
+
+
+def _what_made_alike(d: Diagnostics) -> str:
+    parts = [
+        f"{100 * part:.0f} % by {SCALES.get(label, label)}" for label, part in d.scales.items()
+    ]
+    return (
+        f"The predictor takes coalitions to be alike {listed(parts)}. A training differs from what "
+        f"can be predicted by about {d.noise:.2g} by chance."
+    )
+
+
+def _drawn(v: Valuation, name: str, caption: str = "") -> str:
+    caption = caption or CAPTIONS[name]
+    return figure(drawn(v, name, label=caption), caption)
+
+
+def _few(lines: list[str]) -> list[str]:
+    more = len(lines) - MOST_LISTED
+    return [*lines[:MOST_LISTED], f"… and {more:,} more."] if more > 0 else lines

@@ -1,0 +1,244 @@
+"""What is told to each owner: what its data are worth, how sure that is, and what it means.
+
+Sentences are plain text; names in them come from `text.named`. The unit of every value is that of
+the utility; nothing here speaks of money.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dupre.phrases import listed, named, number
+from dupre.report.relations import Relation
+from dupre.report.summary import LEVEL, odds, order_of
+from dupre.text import decimals
+from dupre.typing import Floats
+
+if TYPE_CHECKING:
+    from dupre.values import Valuation
+
+FEW_ROWS = 30
+"""Rows below which an owner is told that they are few."""
+
+MOST_COMPARED = 5
+"""Other owners named in each comparison."""
+
+AVERAGES = {
+    "Shapley": "The average is over groups of every size, each size counting alike.",
+    "Banzhaf": "The average is over all possible groups, each counting alike.",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """To one owner.
+
+    Attributes:
+        owner: position among the owners.
+        facts: the numbers, each with its name.
+        paragraphs: what they mean.
+        caveats: what to keep in mind.
+    """
+
+    owner: int
+    facts: list[tuple[str, str]]
+    paragraphs: list[str]
+    caveats: list[str]
+
+
+def statements(v: Valuation, relations: list[Relation]) -> list[Statement]:
+    """One for each owner, from the greatest value to the smallest."""
+    teller = _Teller(v, relations)
+    return [teller.statement(int(i)) for i in order_of(v)]
+
+
+class _Teller:
+    """All that is looked up for every owner, once."""
+
+    def __init__(self, v: Valuation, relations: list[Relation]):
+        self.v, self.relations = v, relations
+        self.frame = v.to_frame()
+        self.places = decimals(v)
+        self.probability = v.probability_greater().to_numpy()
+        self.trained = _trained(v)
+
+    def statement(self, i: int) -> Statement:
+        return Statement(
+            owner=i,
+            facts=self._facts(i),
+            paragraphs=[
+                self._meaning(i),
+                *self._share(i),
+                self._comparison(i),
+                *self._alone(i),
+                *self._data(i),
+            ],
+            caveats=self._caveats(i),
+        )
+
+    def _facts(self, i: int) -> list[tuple[str, str]]:
+        row, n = self.frame.iloc[i], len(self.v.owners)
+        best, worst = int(row["best"]), int(row["worst"])
+        facts = [
+            ("Rows", f"{row['rows']:,.0f}"),
+            ("Payment" if self.v.subsidy else "Value", self._number(row["value"])),
+        ]
+        if row["std"]:
+            interval = f"{self._number(row['low'])} to {self._number(row['high'])}"
+            facts.append(("95 % interval", interval))
+        if np.isfinite(row["share"]):
+            facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
+        rank = f"{best} of {n}" if best == worst else f"{best} to {worst} of {n}"
+        return [*facts, ("Rank", rank)]
+
+    def _meaning(self, i: int) -> str:
+        v, row = self.v, self.frame.iloc[i]
+        who, value = named(v.owners[i]), float(row["value"])
+        low, high = self._number(row["low"]), self._number(row["high"])
+        sure = f" We are 95 % sure that it is between {low} and {high}." if row["std"] else ""
+        if v.subsidy:
+            return (
+                f"{who} is to be paid {self._number(value)} units of utility.{sure} The payments "
+                "share out what all owners reach together in such a way that no group of owners "
+                "has much reason to leave and train without the others."
+            )
+        if abs(value) < 0.5 * 10.0**-self.places:
+            size = "changes the utility of the model by next to nothing"
+        else:
+            turn = "raises" if value > 0 else "lowers"
+            size = f"{turn} the utility of the model by {self._number(abs(value))}"
+        if v.semivalue == "leave-one-out":
+            first = f"Adding the data of {who} to those of all other owners {size}."
+        else:
+            average = AVERAGES.get(v.semivalue, "Some groups count more than others in it.")
+            first = (
+                f"Adding the data of {who} to a group of other owners {size} on average. {average}"
+            )
+        sure = sure.replace("that it is", "that the value is")
+        if row["high"] < 0:
+            sure += (
+                " A negative value means that models trained with these data were worse than "
+                "those without: wrong labels or data of another kind are common reasons."
+            )
+        elif row["low"] <= 0 and row["std"]:
+            sure += " It is therefore not settled whether these data help or harm."
+        return f"{first}{sure}"
+
+    def _share(self, i: int) -> list[str]:
+        v, share = self.v, self.frame["share"].iloc[i]
+        gain = v.grand - v.empty
+        if not share > 0 or gain <= 0:
+            return []
+        about = "are predicted to reach" if v.grand_predicted else "reach"
+        return [
+            f"All owners together {about} a utility of {v.grand:.4g}, no data {v.empty:.4g}. "
+            f"Of the difference of {gain:.4g} that is {number(100 * share, 1)} %."
+        ]
+
+    def _comparison(self, i: int) -> str:
+        """Who is surely above and below, and who cannot be told apart."""
+        v, P = self.v, self.probability
+        others = [int(j) for j in order_of(v) if j != i]
+        above = [j for j in others if P[j, i] >= LEVEL][::-1]  # the nearest first
+        below = [j for j in others if P[i, j] >= LEVEL]
+        apart = [j for j in others if P[i, j] < LEVEL and P[j, i] < LEVEL]
+        apart.sort(key=lambda j: abs(P[i, j] - 0.5))
+        more = "to get more" if v.subsidy else "worth more"
+        less = "to get less" if v.subsidy else "worth less"
+        sentences = []
+        for group, what in ((above, more), (below, less)):
+            if len(group) == len(others) and len(others) > 1:
+                sentences.append(f"All other owners are surely {what}.")
+            elif group:
+                verb = "are" if len(group) > 1 else "is"
+                sentences.append(f"{self._listed(group)} {verb} surely {what}.")
+        if apart:
+            told = [f"{named(v.owners[j])} ({odds(v, i, j, P[i, j])})" for j in apart]
+            sentences.append(f"The order is not settled with {listed(told, most=MOST_COMPARED)}.")
+        return " ".join(sentences)
+
+    def _alone(self, i: int) -> list[str]:
+        """What was trained on this owner's data alone, and on all but them."""
+        v, who = self.v, self.v.owners[i]
+        alone, rest = self.trained.get(frozenset([who])), frozenset(v.owners) - {who}
+        sentences = []
+        if alone is not None:
+            sentences.append(
+                f"A model trained on these data alone reached {alone:.4g}; "
+                f"without any data it is {v.empty:.4g}."
+            )
+        without = self.trained.get(rest) if len(v.owners) > 2 else None
+        if without is not None and not v.grand_predicted:
+            turn = "lost" if without <= v.grand else "gained"
+            sentences.append(
+                f"All owners together reached {v.grand:.4g}, without these data {without:.4g}: "
+                f"{abs(v.grand - without):.2g} {turn} by leaving them out."
+            )
+            if v.semivalue != "leave-one-out":
+                sentences.append("That is not the value yet: it tells of the largest group alone.")
+        return [" ".join(sentences)] if sentences else []
+
+    def _data(self, i: int) -> list[str]:
+        found = [relation for relation in self.relations if i in relation.owners]
+        if not found:
+            return []
+        told = [relation.text for relation in found[:MOST_COMPARED]]
+        if len(found) > len(told):
+            told.append(f"So it is with {len(found) - len(told):,} more owners.")
+        if any(len(relation.owners) > 1 for relation in found):
+            told.append(
+                "Data that others hold too add little where the others take part, so their "
+                "holders share what they are worth."
+            )
+        return [" ".join(told)]
+
+    def _caveats(self, i: int) -> list[str]:
+        v, caveats = self.v, []
+        rows = int(v.rows[i])
+        if v.diagnostics is not None and v.counting and not v.sampled:
+            left = max(v.counting - (v.evaluated - len(v.failures)), 0)
+            caveats += [
+                f"Of the {v.counting:,} coalitions behind the values, about {left:,} were not "
+                "trained but predicted. The interval allows for that."
+            ] * (left > 0)
+        if v.sampled:
+            caveats.append(
+                "Predictions proved of no use, so the values come from randomly drawn groups alone."
+            )
+        if v.first_left and v.diagnostics is not None:
+            caveats.append("Important coalitions are not trained yet: this value is a first guess.")
+        if 0 < rows < FEW_ROWS:
+            caveats.append(
+                f"{rows} row{'s are' if rows > 1 else ' is'} few: other rows of the same kind "
+                "might have had quite another value."
+            )
+        failed = sum(v.owners[i] in members for members in v.failures)
+        if failed:
+            caveats.append(
+                f"{failed} training{'s' if failed > 1 else ''} with these data failed; "
+                f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
+            )
+        return caveats
+
+    def _listed(self, owners: list[int]) -> str:
+        return listed([named(self.v.owners[j]) for j in owners], most=MOST_COMPARED)
+
+    def _number(self, value: float) -> str:
+        return number(float(value), self.places)
+
+
+def _trained(v: Valuation) -> Mapping[frozenset[str], float]:
+    """Utilities of the trained coalitions of one owner and of all but one."""
+    if v.evidence is None:
+        return {}
+    every = v.evidence.coalitions
+    sizes: Floats = every["size"].to_numpy()
+    wanted = every[np.isin(sizes, [1, len(v.owners) - 1]) & every["utility"].notna()]
+    return {
+        frozenset(members): float(utility)
+        for members, utility in zip(wanted["members"], wanted["utility"], strict=True)
+    }

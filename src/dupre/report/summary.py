@@ -1,0 +1,180 @@
+"""A valuation in a few plain sentences: who is worth most, who harms, how sure that is.
+
+Sentences are plain text; names in them come from `text.named`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dupre.phrases import listed, named, number, percent
+from dupre.text import decimals, possible
+from dupre.typing import Floats, Ints
+
+if TYPE_CHECKING:
+    from dupre.values import Valuation
+
+LEVEL = 0.95
+"""Probability from which on something is called settled."""
+
+
+def order_of(v: Valuation) -> Ints:
+    """Owners from the greatest value to the smallest, (n,)."""
+    return np.argsort(-v.mean, kind="stable")
+
+
+def certain(v: Valuation) -> bool:
+    """Whether the values have no uncertainty at all."""
+    return not v.std.any()
+
+
+def with_interval(v: Valuation, i: int) -> str:
+    """An owner's value and how sure it is: `0.18 (95 %: 0.17 to 0.19)`."""
+    places = decimals(v)
+    if not v.std.iloc[i]:
+        return number(v.mean[i], places)
+    low, high = v.interval().iloc[i]
+    return f"{number(v.mean[i], places)} (95 %: {number(low, places)} to {number(high, places)})"
+
+
+def answer(v: Valuation) -> list[str]:
+    """The answer: who is worth most, who is harmful or worth nothing, how much was trained."""
+    return [_best(v), *_harm(v), _trained(v), _sure(v)]
+
+
+def _best(v: Valuation) -> str:
+    first = [i for i in order_of(v) if v.rank_range()["best"].iloc[i] == 1]
+    top = first[0]
+    most = "get the greatest payment" if v.subsidy else "are worth most"
+    if len(first) == 1:
+        return f"The data of {named(v.owners[top])} {most}: {with_interval(v, top)}."
+    names = [named(v.owners[i]) for i in first]
+    if certain(v):
+        return f"The data of {listed(names)} {most}, all alike: {with_interval(v, top)}."
+    among = (
+        "between any of the owners" if len(first) == len(v.owners) else f"between {listed(names)}"
+    )
+    whose = "who is to get the greatest payment" if v.subsidy else "whose data are worth most"
+    return (
+        f"It is not settled {whose}: {among} the order is open. The greatest expected "
+        f"{'payment' if v.subsidy else 'value'} is that of {names[0]}: {with_interval(v, top)}."
+    )
+
+
+def _harm(v: Valuation) -> list[str]:
+    """Who is surely below zero, who may be, who is at zero."""
+    bounds = v.interval()
+    low, high = bounds["low"].to_numpy(), bounds["high"].to_numpy()
+    rounding = 1e-12 * max(np.abs(v.mean).max(), abs(v.grand), abs(v.empty), 1e-300)
+    nothing = (np.abs(low) <= rounding) & (np.abs(high) <= rounding)
+    harmful = (high < 0) & ~nothing
+    either = (low <= 0) & (high >= 0) & ~nothing
+    found = []
+    if harmful.any():
+        who = _names(v, harmful)
+        if v.subsidy:
+            found.append(f"The payment of {who} is below zero.")
+        elif harmful.sum() == 1:
+            value = with_interval(v, int(np.flatnonzero(harmful)[0]))
+            found.append(f"The data of {who} harm the model: {value}, surely below zero.")
+        else:
+            found.append(f"The data of {who} harm the model: their values are surely below zero.")
+    if nothing.any():
+        who = _names(v, nothing)
+        found.append(
+            f"The payment of {who} is zero."
+            if v.subsidy
+            else f"The data of {who} make no difference."
+        )
+    if either.any():
+        who = _names(v, either)
+        what = f"the payment of {who} is above zero" if v.subsidy else (
+            f"the data of {who} help or harm"
+        )  # fmt: skip
+        found.append(f"Whether {what} is not settled: zero lies inside the interval.")
+    if not found and not v.subsidy:
+        found.append("Everybody's data help: all values are surely above zero.")
+    return found
+
+
+def _names(v: Valuation, chosen: Floats) -> str:
+    return listed([named(v.owners[i]) for i in order_of(v)[::-1] if chosen[i]])
+
+
+def _trained(v: Valuation) -> str:
+    done = f"{v.evaluated:,} of {possible(v)} possible coalitions were trained"
+    if v.exact:
+        return f"{done}, all that count in the values; nothing was predicted."
+    if v.sampled:
+        return f"{done}; the values come from those drawn at random alone."
+    if v.diagnostics is None:
+        return f"{done}; the values are a sum over a sample of them, all of it trained."
+    return f"{done}; the utilities of the others were predicted."
+
+
+def _sure(v: Valuation) -> str:
+    what = "payments" if v.subsidy else "values"
+    if certain(v):
+        return f"The {what} are exact."
+    low, high = v.interval().to_numpy().T
+    widest = float(np.max(high - low)) / 2
+    settled, pairs = settled_pairs(v)
+    order = f"the order of {settled:,} of the {pairs:,} pairs of owners is settled"
+    if settled == pairs:
+        order = "the order of all owners is settled"
+    elif not settled:
+        order = "the order of no two owners is settled"
+    return f"With 95 % certainty each of the {what} is within ± {widest:.2g}, and {order}."
+
+
+def settled_pairs(v: Valuation) -> tuple[int, int]:
+    """How many pairs of owners are in an order that is settled, and how many there are."""
+    probability = v.probability_greater().to_numpy()
+    n = len(v.owners)
+    return int(((probability >= LEVEL) & ~np.eye(n, dtype=bool)).sum()), n * (n - 1) // 2
+
+
+def open_neighbours(v: Valuation) -> list[str]:
+    """Owners next to each other in the ranking whose order is not settled, with the odds."""
+    probability = v.probability_greater().to_numpy()
+    return [
+        f"{named(v.owners[i])} and {named(v.owners[j])}: {odds(v, i, j, probability[i, j])}."
+        for i, j in pairwise(order_of(v))
+        if probability[i, j] < LEVEL
+    ]
+
+
+def odds(v: Valuation, i: int, j: int, probability: float) -> str:
+    """How likely one owner is worth more than another, the likelier way round."""
+    if probability == 0.5:
+        return "equal, or as likely one way as the other"
+    more, sure = (i, probability) if probability > 0.5 else (j, 1 - probability)
+    what = "is to get more" if v.subsidy else "is worth more"
+    return f"{percent(sure)} % that {named(v.owners[more])} {what}"
+
+
+def agreement(valuations: Sequence[Valuation]) -> str:
+    """Whether several semivalues agree about the order of the owners."""
+    P = [v.probability_greater().to_numpy() for v in valuations]
+    pairs = list(combinations(range(len(valuations[0].owners)), 2))
+    names = listed([v.semivalue for v in valuations])
+    differ = [(i, j) for i, j in pairs if len({np.sign(p[i, j] - 0.5) for p in P} - {0}) > 1]
+    opposed = [
+        (i, j)
+        for i, j in differ
+        if any(p[i, j] >= LEVEL for p in P) and any(p[j, i] >= LEVEL for p in P)
+    ]
+    if not differ:
+        return f"{names} agree about the order of all owners."
+    if not opposed:
+        return (
+            f"{names} differ about the order of {len(differ):,} of {len(pairs):,} pairs of owners, "
+            "but only where at least one of them does not settle it."
+        )
+    owners = valuations[0].owners
+    told = listed([f"{named(owners[i])} and {named(owners[j])}" for i, j in opposed], most=5)
+    return f"{names} settle the order of some owners in opposite ways: {told}."

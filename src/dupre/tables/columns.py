@@ -1,0 +1,280 @@
+"""What the columns of a table hold: numbers, categories or dates, and which are of no use.
+
+A column is of one kind in all its rows. A few cells that break the kind ("?" among numbers) are
+refused, not turned into categories: a model would be trained on the wrong thing without a word.
+
+The index of a table says where its rows stand (see `tablefile`); messages name that place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dupre.errors import InputError
+from dupre.rows import LARGEST
+from dupre.spelling import listed, meant
+from dupre.tables.textfile import UNNAMED
+from dupre.typing import Members
+
+MAX_TEXTS = 50
+"""Different texts from which on a column may be free text rather than categories."""
+
+FEW = 0.05
+"""Share of cells below which those that break the kind of a column are taken for faults."""
+
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_WITH_COMMA = r"\s*[-+]?\d+(?:[.,]\d+)*,\d+(?:[.,]\d+)*\s*"
+_PLACEHOLDERS = {"na", "n.a.", "n/a", "nan", "null", "none", "missing", "#div/0!", "#value!"}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of X by what they hold, in the order of the table.
+
+    Attributes:
+        numbers: names of the columns of numbers and truth values.
+        categories: names of the columns of few different texts.
+        dates: names of the columns of points in time.
+        left_out: (name, reason in words) of the columns of no use to a model.
+    """
+
+    numbers: tuple[str, ...]
+    categories: tuple[str, ...]
+    dates: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """All names that are not left out."""
+        return (*self.numbers, *self.categories, *self.dates)
+
+
+def columns_of(
+    frame: pd.DataFrame, *, owner: str, target: str, drop: Sequence[str] = ()
+) -> Columns:
+    """The columns of X, which is the table without owner and target, by what they hold.
+
+    Args:
+        frame: the table, as `tables.checked` returns it.
+        owner: name of the column that is no part of X.
+        target: name of the other one.
+        drop: names of columns to leave out.
+
+    Raises:
+        InputError: a column to drop is unknown or needed, or no column is left.
+    """
+    check_drop(frame, owner=owner, target=target, drop=drop)
+    names = [str(name) for name in frame.columns if name not in (owner, target)]
+    reasons = {name: "asked for" if name in drop else _no_use(name, frame[name]) for name in names}
+    kinds = {name: kind(frame[name]) for name in names if not reasons[name]}
+    if not kinds:
+        found = "; ".join(f"{name!r}: {reason}" for name, reason in reasons.items()) or "none"
+        raise InputError(
+            f"no column is left to train on besides owner and target; found {found[:400]}"
+        )
+    return Columns(
+        numbers=tuple(name for name in kinds if kinds[name] in ("number", "truth")),
+        categories=tuple(name for name in kinds if kinds[name] == "text"),
+        dates=tuple(name for name in kinds if kinds[name] == "date"),
+        left_out=tuple((name, reason) for name, reason in reasons.items() if reason),
+    )
+
+
+def check_drop(frame: pd.DataFrame, *, owner: str, target: str, drop: Sequence[str]) -> None:
+    """Raise InputError if a column to drop is unknown or needed."""
+    names = [str(name) for name in frame.columns if name not in (owner, target)]
+    for name in drop:
+        if name in (owner, target):
+            raise InputError(f"cannot drop {name!r}: it is the owner or the target column")
+        if name not in names:
+            raise InputError(
+                f"cannot drop {name!r}: no such column{meant(name, names)}; "
+                f"the columns are {listed(names)}"
+            )
+
+
+def kind(column: pd.Series) -> str:
+    """What a column holds: "number", "truth", "date", "text", "empty" or "other"."""
+    types = pd.api.types
+    if column.isna().all():
+        return "empty"
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return "text"
+    if types.is_bool_dtype(column):
+        return "truth"
+    if types.is_datetime64_any_dtype(column):
+        return "date"
+    if types.is_numeric_dtype(column):
+        return "other" if types.is_complex_dtype(column) else "number"
+    return "other" if _is_nested(column) else "text"
+
+
+def tidied(column: pd.Series) -> pd.Series:
+    """A column in the type of what it holds: ISO dates become points in time.
+
+    Raises:
+        InputError: a few cells are of another kind than all others, or numbers are infinite.
+    """
+    column = _plain(column)
+    found = kind(column)
+    if found == "number":
+        _check_finite(column)
+    if found == "text" and not isinstance(column.dtype, pd.CategoricalDtype):
+        return _tidied_text(column)
+    return column
+
+
+def place(frame: pd.DataFrame | pd.Series, row: int) -> str:
+    """Where a row stands in its file, in words; line 1 is the header unless the index knows."""
+    index = frame.index
+    if index.names[-1] not in ("line", "row"):
+        return f"line {row + 2}"
+    where = index[row]
+    if isinstance(where, tuple):
+        return f"{index.names[-1]} {where[-1]} of {where[0]}"
+    return f"{index.names[-1]} {where}"
+
+
+def first(mask: pd.Series | Members) -> int:
+    """Position of the first true entry."""
+    return int(np.flatnonzero(np.asarray(mask))[0])
+
+
+def whole_as_text(column: pd.Series) -> pd.Series:
+    """Every value as text; 3.0 as "3", because a gap makes floats of whole numbers."""
+
+    def written(value: object) -> str:
+        is_whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+        return str(int(value)) if is_whole else str(value)  # type: ignore[call-overload]
+
+    written_out = [None if pd.isna(value) else written(value) for value in column.astype(object)]
+    return pd.Series(written_out, index=column.index, dtype=object, name=column.name)
+
+
+def _plain(column: pd.Series) -> pd.Series:
+    """The column in one of numpy's own types, wherever it has one."""
+    types = pd.api.types
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return column
+    if isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA:  # few models know pd.NA
+        return column.astype(object).where(column.notna(), None)
+    if types.is_timedelta64_dtype(dtype):
+        days: pd.Series = column.dt.total_seconds() / 86_400  # as dates are for the model
+        return days
+    if types.is_datetime64_any_dtype(dtype):
+        return _as_dates(column)
+    if types.is_extension_array_dtype(dtype) and types.is_numeric_dtype(dtype):
+        if not column.isna().any():
+            return column.astype(getattr(dtype, "numpy_dtype", np.float64))
+        if not types.is_bool_dtype(dtype):
+            return column.astype(np.float64)
+        return column.astype(object).where(column.notna(), None)
+    if not types.is_object_dtype(dtype):
+        return column
+    held = types.infer_dtype(column, skipna=True)
+    if held in ("date", "datetime", "datetime64"):
+        return _as_dates(column)
+    if held in ("integer", "floating", "decimal", "mixed-integer-float"):
+        numbers = [_as_float(value) for value in column]
+        return pd.Series(numbers, index=column.index, dtype=np.float64, name=column.name)
+    return column
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return np.nan if pd.isna(value) else float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return np.inf if value > 0 else -np.inf
+
+
+def _as_dates(column: pd.Series) -> pd.Series:
+    """Points in time without zone, NaT where there is none to be read."""
+    found = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
+    return found.dt.tz_localize(None)
+
+
+def _is_nested(column: pd.Series) -> bool:
+    if not pd.api.types.is_object_dtype(column.dtype):
+        return False
+    return any(isinstance(v, (list, dict, set, tuple, bytes, np.ndarray)) for v in column)
+
+
+def _tidied_text(column: pd.Series) -> pd.Series:
+    held = column[column.notna().to_numpy()]
+    text = held.astype(str)
+    dated = text.str.match(_DATE).to_numpy(dtype=bool)
+    if dated.mean() > 1 - FEW:
+        dates = _as_dates(text.where(dated, None))
+        _check_few(held, dates.isna().to_numpy(), "dates such as 2024-05-31")
+        every = column.astype(str).where(column.notna(), None)
+        return _as_dates(every) if dates.notna().all() else column
+    number = pd.to_numeric(text, errors="coerce").notna().to_numpy(dtype=bool)
+    comma = text.str.fullmatch(_WITH_COMMA).to_numpy(dtype=bool)
+    if comma.any() and (comma | number).mean() > 1 - FEW:
+        raise InputError(
+            f"column {column.name!r} holds numbers with a comma such as "
+            f"{text.iloc[first(comma)]!r} ({place(held, first(comma))}); write a point before the "
+            f"decimals and nothing between thousands{_or_drop(column)}"
+        )
+    _check_few(held, ~number, "numbers")
+    return column
+
+
+def _check_few(held: pd.Series, wrong: Members, what: str) -> None:
+    """Raise InputError if a few cells break the kind of a column, or only stand for no value."""
+    if not wrong.any():
+        return
+    few = wrong.mean() < FEW
+    if not few and wrong.mean() <= 0.5:
+        few = all(_is_placeholder(value) for value in held[wrong].astype(str).unique())
+    if few:
+        value = held.iloc[first(wrong)]
+        raise InputError(
+            f"column {held.name!r} holds {what}, but {value!r} in {place(held, first(wrong))} and "
+            f"the like in {int(wrong.sum())} of {len(held)} cells; leave those cells "
+            f"empty{_or_drop(held)}"
+        )
+
+
+def _is_placeholder(text: str) -> bool:
+    return not re.search(r"\w", text) or text.strip().casefold() in _PLACEHOLDERS
+
+
+def _check_finite(column: pd.Series) -> None:
+    values = column.to_numpy(np.float64)
+    wrong = np.abs(values) >= LARGEST
+    if wrong.any():
+        raise InputError(
+            f"column {column.name!r} holds {values[first(wrong)]} in {place(column, first(wrong))} "
+            f"and the like in {int(wrong.sum())} of {len(column)} cells; expected finite numbers "
+            f"below {LARGEST:g}: leave those cells empty{_or_drop(column)}"
+        )
+
+
+def _or_drop(column: pd.Series) -> str:
+    return f", or leave the column out with --drop {str(column.name)!r}"
+
+
+def _no_use(name: str, column: pd.Series) -> str:
+    """Why a column is of no use to a model; empty if it is."""
+    found = kind(column)
+    if found == "empty":
+        return "empty"
+    if found == "other":
+        return "not plain numbers or texts"
+    if re.fullmatch(UNNAMED.format(r"\d+"), name) or name.startswith("Unnamed: "):
+        return "no name in the header"
+    held = column[column.notna().to_numpy()]
+    different = held.astype(str).nunique() if found == "text" else held.nunique()
+    if different == 1 and len(held) == len(column):
+        return "the same in every row"
+    if found == "text" and different > MAX_TEXTS and different > len(held) / 2:
+        return f"{different} different texts in {len(column)} rows"
+    return ""

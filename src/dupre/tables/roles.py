@@ -1,0 +1,155 @@
+"""The two columns that say whose a row is and what is to be predicted: can they be meant?
+
+A wrong choice of either would not fail; it would be trained and paid for. So what no owner or
+target column looks like is refused here.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from dupre.errors import InputError
+from dupre.spelling import listed, meant
+from dupre.tables.columns import MAX_TEXTS, check_drop, first, kind, place, tidied, whole_as_text
+
+MANY_OWNERS = 20
+"""Owners from which on more than one for every two rows are taken for a mistake."""
+
+
+def checked(
+    frame: pd.DataFrame, *, owner: str, target: str, drop: Sequence[str] = ()
+) -> pd.DataFrame:
+    """The table with owner names as text and every column in the type of what it holds.
+
+    Args:
+        frame: as read; its index says where rows stand, if it is named "line" or "row".
+        owner: name of the owner column.
+        target: name of the target column.
+        drop: columns whose contents are not checked.
+
+    Raises:
+        InputError: a column is missing, or its contents cannot be meant.
+    """
+    if owner == target:
+        raise InputError(f"owner and target are the same column {owner!r}; expected two")
+    for role, name in (("owner", owner), ("target", target)):
+        check_known(frame, role, name)
+    check_drop(frame, owner=owner, target=target, drop=drop)
+    result = {}
+    for name in frame.columns:
+        if name == owner:
+            result[name] = _owner_names(frame[name])
+        elif name in drop:
+            result[name] = frame[name]
+        else:
+            result[name] = tidied(frame[name])
+    _check_target(result[target])
+    return pd.DataFrame(result, index=frame.index)
+
+
+def check_known(frame: pd.DataFrame, role: str, name: str, where: str = "the table") -> None:
+    """Raise InputError, with the column that was probably meant, if there is none of this name."""
+    if name in frame.columns:
+        return
+    names = [str(column) for column in frame.columns]
+    numbers = pd.to_numeric(pd.Series(names), errors="coerce").notna()
+    header = " (is there a header? the first line must name the columns)" * bool(numbers.any())
+    raise InputError(
+        f"{where} has no {role} column {name!r}{meant(name, names)}; "
+        f"the columns are {listed(names)}{header}"
+    )
+
+
+def _owner_names(column: pd.Series) -> pd.Series:
+    """The owner of each row as text."""
+    if kind(column) == "other":
+        raise InputError(
+            f"the owner column {column.name!r} holds lists or the like; expected names"
+        )
+    names = whole_as_text(column)
+    blank = (names.isna() | (names.astype(str).str.strip() == "")).to_numpy()
+    if blank.any():
+        raise InputError(
+            f"the owner column {column.name!r} is empty in {int(blank.sum())} of {len(names)} "
+            f"rows, first in {place(names, first(blank))}; name the owner of every row"
+        )
+    texts = names.astype(str)
+    if texts.str.fullmatch(r"[-+]?\d+(\.0+)?").all():
+        texts = texts.str.replace(r"\.0+$", "", regex=True)
+    _check_meant_as_owners(texts)
+    _check_spelling(texts, "owner")
+    return texts.astype(object)
+
+
+def _check_meant_as_owners(texts: pd.Series) -> None:
+    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
+    different = texts.nunique()
+    fractional = np.isfinite(numbers) & (numbers != np.round(numbers))
+    if np.isfinite(numbers).all() and fractional.any():
+        raise InputError(
+            f"the owner column {texts.name!r} holds numbers such as "
+            f"{texts.iloc[first(fractional)]}; is it the owner column? expected names"
+        )
+    if different > MANY_OWNERS and different > len(texts) / 2:
+        raise InputError(
+            f"the owner column {texts.name!r} has {different} different values in {len(texts)} "
+            "rows; expected an owner column: it names who holds each row"
+        )
+    if different == 1:
+        raise InputError(
+            f"the owner column {texts.name!r} is {texts.iloc[0]!r} in all {len(texts)} rows; "
+            "expected at least two owners"
+        )
+
+
+def _check_spelling(texts: pd.Series, role: str) -> None:
+    """Raise InputError if two names differ by space or by how accents are stored alone."""
+    seen: dict[str, str] = {}
+    for name in texts.unique():
+        key = " ".join(unicodedata.normalize("NFC", name).split())
+        other = seen.setdefault(key, name)
+        if other != name:
+            by_space = "".join(other.split()) == "".join(name.split())
+            show = repr if by_space else ascii  # the same accent can be stored in two ways
+            raise InputError(
+                f"the {role} column {texts.name!r} holds both {show(other)} and {show(name)}, "
+                "which look the same; write them alike if they are, or rename one"
+            )
+
+
+def _check_target(column: pd.Series) -> None:
+    check_complete(column, "target")
+    found = kind(column)
+    if found in ("date", "other"):
+        held = "dates" if found == "date" else "lists or other objects"
+        raise InputError(
+            f"the target column {column.name!r} holds {held}; expected classes or numbers"
+        )
+    different = column.nunique()
+    if different == 1:
+        raise InputError(
+            f"the target column {column.name!r} is {column.iloc[0]!r} in all {len(column)} rows; "
+            "expected something to predict"
+        )
+    if found == "text":
+        if different > MAX_TEXTS and different > len(column) / 2:
+            raise InputError(
+                f"the target column {column.name!r} has {different} different texts in "
+                f"{len(column)} rows; expected classes or numbers: is it the target?"
+            )
+        _check_spelling(column.astype(str), "target")
+
+
+def check_complete(column: pd.Series, role: str) -> None:
+    """Raise InputError if a cell is empty."""
+    missing = column.isna().to_numpy()
+    if missing.any():
+        raise InputError(
+            f"the {role} column {column.name!r} is empty in {int(missing.sum())} of {len(column)} "
+            f"rows, first in {place(column, first(missing))}; drop those rows or fill them (cells "
+            "such as NA and None count as empty)"
+        )

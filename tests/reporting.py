@@ -1,0 +1,202 @@
+"""Valuations made by hand, without a training, for tests of figures and of the report."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+
+from dupre import Diagnostics, Subsidy, Validation, Valuation
+from dupre.values import Evidence
+
+HOSTILE = (
+    "<script>window.hacked = 1</script>",
+    '"><img src=x onerror="window.hacked = 1">',
+    "&amp; <b>bold</b>",
+    "$x^2$ and $",
+    "שלום עולם",
+    "🦉 owl",
+    "two\nlines\tand a tab",
+    "x" * 200,
+    'id="values-1" url(#a) #010203',
+    "\u202eright to left\u2069",
+    "-->]]>",
+)
+
+DIAGNOSTICS = Diagnostics(
+    error=0.03,
+    r2=0.93,
+    coverage=0.96,
+    widening=1.2,
+    scales={"data × size": 0.65, "membership": 0.23, "linear": 0.12},
+    noise=0.006,
+    form="SW_2",
+)
+VALIDATION = Validation(held_out=8, error=0.03, constant=0.09, coverage=0.75)
+SUBSIDY = Subsidy(
+    amount=0.125,
+    low=0.0625,
+    high=0.25,
+    tight=(("owner 0",), ("owner 0", "owner 1")),
+    looked=6,
+    violation=0.0,
+    proven=True,
+)
+
+
+def evidence(names, rows, *, predicted=True, trained=24, seed=0):
+    """Utilities that grow with size: singletons and all but one, then some at random."""
+    rng, n = np.random.default_rng(seed), len(names)
+    one = np.eye(n, dtype=bool)
+    members = np.concatenate([one, ~one, np.ones((1, n), bool), rng.random((trained, n)) < 0.5])
+    members = members[members.any(axis=1)]
+    known = len(members)
+    if predicted:
+        members = np.append(members, rng.random((30, n)) < 0.5, axis=0)
+        members = members[members.any(axis=1)]
+    truth = 0.1 + 0.8 * members.mean(axis=1)
+    guess = truth + rng.normal(size=len(truth)) / 50 if predicted else np.full(len(truth), np.nan)
+    frame = pd.DataFrame(
+        {
+            "members": [tuple(np.array(names, dtype=object)[row]) for row in members],
+            "size": members.sum(axis=1),
+            "rows": members @ rows,
+            "utility": np.where(np.arange(len(truth)) < known, truth, np.nan),
+            "predicted": guess,
+            "std": np.full(len(truth), 0.02 if predicted else np.nan),
+        }
+    )
+    points = rng.normal(size=(n, 20))
+    distances = np.abs(points[:, None] - points).mean(axis=-1)
+    return Evidence(frame, distances, np.eye(n))
+
+
+def trainings(coalitions, failed=()):
+    """As a run records them."""
+    return pd.DataFrame(
+        {
+            "coalition": [json.dumps(members) for members in coalitions],
+            "utility": [np.nan if m in failed else 0.1 + 0.01 * len(m) for m in coalitions],
+            "failure": ["ValueError: no" if m in failed else "" for m in coalitions],
+            "seconds": np.arange(len(coalitions)) / 8,
+        }
+    )
+
+
+def valuation(n=6, *, names=None, seed=0, **others):
+    """A valuation with everything a run records; the last owner harms, two are undecided."""
+    names = tuple(names or (f"owner {i}" for i in range(n)))
+    n, rng = len(names), np.random.default_rng(seed)
+    rows = 40 + 10 * (np.arange(n) % 7)
+    mean = np.linspace(0.2, 0.05, n)
+    mean[-1] = -0.1
+    std = np.full(n, 0.004)
+    std[n // 2] = 0.06
+    found = others.pop("evidence", evidence(names, rows, seed=seed))
+    coalitions = [] if found is None else list(found.coalitions["members"][:20])
+    rounds = pd.DataFrame({"evaluated": [10, 20, 30], "widest": [0.5, 0.3, 0.12]})
+    ahead = pd.DataFrame({"widest": [0.12, 0.1, 0.09]}, index=pd.RangeIndex(30, 33))
+    fields = {
+        "owners": names,
+        "rows": rows,
+        "semivalue": "Shapley",
+        "mean": mean + rng.normal(size=n) / 1e4,
+        "covariance": np.diag(std**2),
+        "noise": np.zeros((n, n)),
+        "grand": 0.9,
+        "empty": 0.1,
+        "evaluated": min(30, 2**n - 2),
+        "counting": 2**n - 1 if n < 17 else 8192,
+        "diagnostics": DIAGNOSTICS,
+        "stopped": "the budget of 30 evaluations is spent",
+        "rounds": rounds,
+        "forecast": ahead,
+        "evaluations": trainings(coalitions),
+        "evidence": found,
+        "provenance": {
+            "versions": {"Python": "3.11", "dupre": "0.1.0"},
+            "settings": {"seed": "0", "command": "dupre value \\\n  --budget 30"},
+        },
+    }
+    return Valuation(**fields | others)
+
+
+def exact(n=4, **others):
+    """Nothing predicted, nothing uncertain."""
+    names = tuple(f"owner {i}" for i in range(n))
+    known = evidence(names, np.full(n, 10), predicted=False)
+    fields = {
+        "covariance": np.zeros((n, n)),
+        "diagnostics": None,
+        "evidence": known,
+        "evaluated": 2**n - 1,
+        "forecast": pd.DataFrame(),
+    }
+    return valuation(n, **fields | others)
+
+
+def least_core(n=4, **others):
+    return valuation(n, **{"semivalue": "Least core", "subsidy": SUBSIDY} | others)
+
+
+def sampled(n=30, **others):
+    """A sum over a sample: two errors."""
+    part = np.full(n, 0.003) ** 2
+    fields = {
+        "prediction": np.diag(part),
+        "sampling": np.diag(part),
+        "covariance": np.diag(4 * part),
+    }
+    return valuation(n, **fields | others)
+
+
+def bare(n=3, **others):
+    """As little as ask / tell leaves behind, without evidence."""
+    fields = {
+        "evidence": None,
+        "provenance": {},
+        "rounds": pd.DataFrame(),
+        "forecast": pd.DataFrame(),
+        "evaluations": pd.DataFrame(),
+        "stopped": "",
+    }
+    return valuation(n, **fields | others)
+
+
+def troubled(n=5, **others):
+    """Failures, warnings, stale evaluations, a predictor of no use."""
+    fields = {
+        "failures": {("owner 0",): "ValueError: <b>one class</b>", ("owner 1", "owner 2"): "no"},
+        "warnings": {"UserWarning: <i>slow</i>": (("owner 0",), ("owner 1",))},
+        "stale": 3,
+        "first_left": 2,
+        "grand_predicted": True,
+        "validation": VALIDATION,
+        "diagnostics": Diagnostics(
+            error=0.3, r2=-0.2, coverage=0.5, widening=2.5, scales={"odd": 1.0}, noise=0.1,
+            form="SW_2", strays=2,
+        ),
+    }  # fmt: skip
+    return valuation(n, **fields | others)
+
+
+def several():
+    """Two semivalues of the same trainings."""
+    first = valuation(5)
+    return [first, valuation(5, semivalue="Banzhaf", mean=first.mean[[1, 0, 2, 3, 4]])]
+
+
+VARIANTS = {
+    "usual": lambda: [valuation()],
+    "two owners": lambda: [valuation(2)],
+    "exact": lambda: [exact()],
+    "least core": lambda: [least_core()],
+    "sampled": lambda: [sampled()],
+    "bare": lambda: [bare()],
+    "troubled": lambda: [troubled()],
+    "several": several,
+    "hostile": lambda: [valuation(names=HOSTILE)],
+    "random alone": lambda: [valuation(5, sampled=True, validation=VALIDATION)],
+}
+"""Reports of every kind."""

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dupre.errors import InputError
+from dupre.tables.columns import Columns, columns_of, kind, place, tidied, whole_as_text
+
+
+def case(id, *values):
+    return pytest.param(*values, id=id)
+
+
+def column(values, **options):
+    return pd.Series(values, name="c", **options)
+
+
+def texts(n, odd, at=7):
+    """Numbers written as text with one cell of something else."""
+    return column([odd if i == at else str(i) for i in range(n)])
+
+
+DAY = datetime.date(2024, 5, 31)
+KINDS = [
+    case("integers", [1, 2], "number"),
+    case("floats", [1.5, None], "number"),
+    case("nullable", pd.array([1, None], dtype="Int64"), "number"),
+    case("decimals", [Decimal("1.5"), None], "number"),
+    case("objects", pd.Series([1, 2.5], dtype=object), "number"),
+    case("durations", pd.to_timedelta([1, 2], unit="D"), "number"),
+    case("booleans", [True, False], "truth"),
+    case("nullable booleans", pd.array([True, False], dtype="boolean"), "truth"),
+    case("booleans with gaps", [True, None], "text"),
+    case("texts", ["a", None], "text"),
+    case("nullable texts", pd.array(["a", None], dtype="string"), "text"),
+    case("a categorical of numbers", pd.Categorical([1, 2]), "text"),
+    case("a mixture", [True, "a", 1], "text"),
+    case("dates as text", ["2024-05-31", None], "date"),
+    case("times as text", ["2024-05-31T10:00:00", "2024-05-31 10:00:00+02:00"], "date"),
+    case("dates", [DAY, None], "date"),
+    case("points in time", pd.to_datetime(["2024-05-31", None]), "date"),
+    case("with a zone", pd.to_datetime(["2024-05-31"]).tz_localize("Asia/Tokyo"), "date"),
+    case("dates of another form", ["31.05.2024", "01.06.2024"], "text"),
+    case("codes like dates", ["2024-99-99", "2024-99-98"], "text"),
+    case("nothing", [None, np.nan], "empty"),
+    case("lists", [[1, 2], None], "other"),
+    case("dicts", [{"a": 1}, {"a": 2}], "other"),
+    case("bytes", [b"a", b"b"], "other"),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), KINDS)
+def test_a_column_is_of_the_kind_of_what_it_holds(values, expected):
+    tidy = tidied(column(values))
+    assert kind(tidy) == expected
+    if expected == "number":
+        assert tidy.dtype.kind in "if"
+    if expected == "date":
+        assert tidy.dtype.kind == "M"
+
+
+@pytest.mark.parametrize(("values", "expected"), KINDS)
+def test_what_is_tidy_stays_as_it_is(values, expected):
+    tidy = tidied(column(values))
+    pd.testing.assert_series_equal(tidied(tidy), tidy)
+
+
+def test_times_are_compared_in_one_zone():
+    tidy = tidied(column(["2024-05-31T12:00:00+02:00", "2024-05-31T10:00:00Z", "2024-05-31T10:00"]))
+    assert tidy.nunique() == 1
+
+
+@pytest.mark.parametrize("odd", ["?", "-", "unknown", "1,5"])
+def test_a_few_texts_among_numbers_are_refused(odd):
+    with pytest.raises(InputError, match=r"'c' holds numbers.*line 9") as caught:
+        tidied(texts(40, odd))
+    assert repr(odd) in str(caught.value)
+    assert "--drop 'c'" in str(caught.value)
+
+
+@pytest.mark.parametrize("odd", ["?", "--", "n.a.", "#DIV/0!"])
+def test_signs_for_no_value_are_refused_even_if_frequent(odd):
+    with pytest.raises(InputError, match="leave those cells empty"):
+        tidied(column(["1", odd, "2", odd, "3"]))
+
+
+def test_numbers_among_texts_are_categories():
+    mixed = column(["1", "2", "other", "2"])
+    pd.testing.assert_series_equal(tidied(mixed), mixed)
+
+
+def test_a_few_texts_among_dates_are_refused():
+    dates = [f"2024-05-{i % 28 + 1:02d}" for i in range(40)]
+    dates[3] = "2024-02-31"
+    with pytest.raises(InputError, match=r"holds dates .*'2024-02-31' in line 5"):
+        tidied(column(dates))
+
+
+@pytest.mark.parametrize("values", [["1,5", "2,25", None], ["1.234,5", "2"], ["1,234", "12"]])
+def test_a_decimal_comma_is_not_guessed(values):
+    with pytest.raises(InputError, match=r"numbers with a comma such as '1"):
+        tidied(column(values))
+
+
+@pytest.mark.parametrize(
+    "number", [np.inf, -np.inf, 1e200, 10**400, -(10**400)], ids=lambda number: str(number)[:5]
+)
+def test_numbers_are_finite(number):
+    with pytest.raises(InputError, match=r"in line 3 and the like in 1 of 3 cells"):
+        tidied(column([1.0, number, None], dtype=object))
+
+
+def test_a_place_is_a_line_of_the_file():
+    frame = pd.DataFrame({"c": [1, 2]})
+    assert place(frame, 0) == "line 2"
+    assert place(frame.set_axis(pd.Index([5, 9], name="line")), 1) == "line 9"
+    assert place(frame.set_axis(pd.Index([1, 2], name="row")), 1) == "row 2"
+    files = pd.MultiIndex.from_tuples([("a.csv", 2), ("b.csv", 2)], names=["file", "line"])
+    assert place(frame.set_axis(files), 1) == "line 2 of b.csv"
+
+
+def test_whole_numbers_as_text_have_no_point():
+    found = whole_as_text(column([3.0, 2.5, None, "a", True, 10**20]))
+    assert found.tolist() == ["3", "2.5", None, "a", "True", str(10**20)]
+
+
+# --- which columns are of use
+
+
+def table(**columns):
+    frame = pd.DataFrame({"o": ["a", "b"] * 60, "x": np.arange(120.0), "y": [0, 1] * 60})
+    return frame.assign(**columns)
+
+
+def sorted_out(drop=(), **columns):
+    return columns_of(table(**columns), owner="o", target="y", drop=drop)
+
+
+def test_columns_are_sorted_by_kind_in_their_order():
+    day = pd.Timestamp("2024-05-31")
+    found = sorted_out(
+        flag=[True, False] * 60, colour=["r", "g"] * 60, day=[day, None] * 60, n=[1, 2] * 60
+    )
+    assert found == Columns(("x", "flag", "n"), ("colour",), ("day",))
+    assert found.used == ("x", "flag", "n", "colour", "day")
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        case("constant", [1] * 120, "the same in every row"),
+        case("constant text", ["a"] * 120, "the same in every row"),
+        case("empty", [None] * 120, "empty"),
+        case("identifiers", [f"id{i}" for i in range(120)], "120 different texts in 120 rows"),
+        case("notes", [f"{i % 61}" if i < 100 else None for i in range(120)], "61 different"),
+        case("lists", [[1, 2]] * 120, "not plain numbers or texts"),
+        case("unhashable", [{"a": [1]}] * 120, "not plain numbers or texts"),
+    ],
+)
+def test_columns_of_no_use_are_left_out_with_the_reason(values, reason):
+    ((name, why),) = sorted_out(c=pd.Series(values, dtype=object).infer_objects()).left_out
+    assert name == "c"
+    assert why.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        case("50 levels", [f"{i % 50}" for i in range(120)]),
+        case("levels that recur", [f"{i % 60}" for i in range(120)]),
+        case("one level or none", ["a", None] * 60),
+    ],
+)
+def test_categories_are_not_left_out(values):
+    assert sorted_out(c=values) == Columns(("x",), ("c",), ())
+
+
+def test_a_column_without_a_name_is_left_out():
+    assert columns_of(
+        table(**{"unnamed column 1": range(120)}), owner="o", target="y"
+    ).left_out == (("unnamed column 1", "no name in the header"),)
+
+
+def test_columns_can_be_dropped():
+    assert sorted_out(drop=["c"], c=range(120)) == Columns(("x",), (), (), (("c", "asked for"),))
+    with pytest.raises(
+        InputError, match=r"cannot drop 'xx': no such column \(did you mean 'x'\?\)"
+    ):
+        sorted_out(drop=["xx"])
+    with pytest.raises(InputError, match="cannot drop 'y': it is the owner or the target"):
+        sorted_out(drop=["y"])
+
+
+def test_one_column_must_be_left():
+    with pytest.raises(InputError, match=r"no column is left .*'x': asked for"):
+        sorted_out(drop=["x"])
+    with pytest.raises(InputError, match="found none"):
+        columns_of(table()[["o", "y"]], owner="o", target="y")

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from dupre.errors import InputError
+from dupre.tables.roles import check_known, checked
+
+
+def table(owner=("a", "b", "a", "b"), target=("u", "v", "u", "v"), **columns):
+    return pd.DataFrame({"o": list(owner), "x": range(len(owner)), "y": list(target)} | columns)
+
+
+def names(owner):
+    frame = table(owner=owner, target=["u", "v"] * (len(owner) // 2))
+    return checked(frame, owner="o", target="y")["o"].tolist()
+
+
+def refused(match, frame=None, **options):
+    with pytest.raises(InputError, match=match):
+        checked(table(**options) if frame is None else frame, owner="o", target="y")
+
+
+@pytest.mark.parametrize(
+    ("owner", "expected"),
+    [
+        ([3, 4, 3, 3], ["3", "4", "3", "3"]),
+        ([3.0, 4.0, 3.0, 3.0], ["3", "4", "3", "3"]),
+        (["3.0", "4.0", "3", "3"], ["3", "4", "3", "3"]),
+        (["007", "7", "7", "7"], ["007", "7", "7", "7"]),
+        (["1.0.2", "1.1", "1.1", "1.1"], ["1.0.2", "1.1", "1.1", "1.1"]),
+        ([True, False, True, True], ["True", "False", "True", "True"]),
+        (["A", "a", "A", "a"], ["A", "a", "A", "a"]),
+        (pd.Categorical(["b", "a", "b", "a"]), ["b", "a", "b", "a"]),
+        (["NA", "None", "NA", "NA"], ["NA", "None", "NA", "NA"]),
+    ],
+)
+def test_owners_are_known_by_text(owner, expected):
+    assert names(owner) == expected
+
+
+def test_the_table_keeps_its_rows_columns_and_index():
+    frame = table(d=["2024-05-31", None] * 2).set_axis(pd.Index([2, 3, 5, 6], name="line"))
+    result = checked(frame, owner="o", target="y")
+    assert list(result.columns) == list(frame.columns)
+    assert result.index.equals(frame.index)
+    assert result["d"].dtype.kind == "M"
+    assert frame["d"].tolist()[0] == "2024-05-31"  # the frame given is not changed
+
+
+def test_columns_are_looked_for_by_name():
+    with pytest.raises(
+        InputError, match=r"no owner column 'O ' \(did you mean 'o'\?\); .* 'o', 'x'"
+    ):
+        checked(table(), owner="O ", target="y")
+    with pytest.raises(InputError, match="no target column 'label'; the columns are 'o', 'x', 'y'"):
+        checked(table(), owner="o", target="label")
+    with pytest.raises(InputError, match="the same column 'o'"):
+        checked(table(), owner="o", target="o")
+    with pytest.raises(InputError, match="is there a header"):
+        check_known(pd.DataFrame([[1, 2]], columns=["5.1", "setosa"]), "owner", "o")
+
+
+@pytest.mark.parametrize("gap", [None, "", "  ", float("nan")])
+def test_every_row_has_an_owner(gap):
+    refused("'o' is empty in 2 of 4 rows, first in line 3", owner=["a", gap, "b", gap])
+
+
+@pytest.mark.parametrize("owner", [[0.37, 1.0, 2.0, 3.0], ["0.37", "1", "2", "3"]])
+def test_fractions_are_no_owners(owner):
+    refused(r"numbers such as 0\.37; is it the owner column\?", owner=owner)
+
+
+def test_an_owner_column_does_not_number_the_rows():
+    many = [f"o{i}" for i in range(40)]
+    refused("40 different values in 40 rows", owner=many, target=["u", "v"] * 20)
+    assert len(set(names(many * 2))) == 40  # half as many owners as rows
+    assert len(set(names(many[:20]))) == 20  # few owners may have a row each
+
+
+def test_one_owner_is_not_enough():
+    refused("'o' is 'a' in all 4 rows; expected at least two owners", owner=["a"] * 4)
+
+
+def test_lists_are_no_owners():
+    refused("holds lists", owner=[[1, 2], [3], [1, 2], [3]])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("A", "A "), ("A B", "A  B"), ("A", "\u00a0A"), ("\u00e9", "e\u0301")]
+)
+def test_names_that_look_the_same_are_refused(one, other):
+    refused("look the same", owner=[one, other, one, "b"])
+    refused("target column 'y' holds both", target=[one, other, one, "b"])
+    with pytest.raises(InputError) as caught:
+        names([one, other, one, "b"])
+    shown = str(caught.value).split("holds both ")[1].split(", which")[0].split(" and ")
+    assert shown[0] != shown[1]
+
+
+def test_every_row_has_a_target():
+    refused("'y' is empty in 1 of 4 rows, first in line 4", target=["u", "v", None, "v"])
+    refused("'y' is empty in 4 of 4", target=[None] * 4)
+
+
+@pytest.mark.parametrize(
+    ("target", "match"),
+    [
+        (["u"] * 4, "is 'u' in all 4 rows"),
+        (["2024-05-31", "2024-06-01"] * 2, "holds dates; expected classes or numbers"),
+        ([[1], [2], [1], [2]], "holds lists"),
+        ([1.0, float("inf"), 2.0, 3.0], "'y' holds inf in line 3"),
+        (["1,5", "2,5", "3,5", "4,5"], "numbers with a comma"),
+        (["1", "?", "2", "3"], r"'y' holds numbers, but '\?' in line 3"),
+    ],
+)
+def test_a_target_is_something_to_predict(target, match):
+    refused(match, target=target)
+
+
+def test_a_target_of_free_text_is_refused():
+    notes = [f"note {i}" for i in range(60)]
+    refused("60 different texts in 60 rows", owner=["a", "b"] * 30, target=notes)
+
+
+def test_columns_to_be_dropped_are_not_checked():
+    frame = table(bad=["1", "?", "2", "3"])
+    refused("'bad' holds numbers", frame)
+    result = checked(frame, owner="o", target="y", drop=["bad"])
+    assert result["bad"].tolist() == ["1", "?", "2", "3"]
+    with pytest.raises(InputError, match=r"cannot drop 'bd'.*did you mean 'bad'"):
+        checked(frame, owner="o", target="y", drop=["bd"])

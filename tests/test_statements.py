@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dupre.report.relations import Relation
+from dupre.report.statements import statements
+from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
+from reporting import exact, least_core, sampled, troubled, valuation
+
+
+def plain(texts):
+    return " ".join(texts).replace("\u2068", "").replace("\u2069", "")
+
+
+def of(v, owner, relations=()):
+    (found,) = [s for s in statements(v, list(relations)) if v.owners[s.owner] == owner]
+    return plain(found.paragraphs), plain(found.caveats), dict(found.facts)
+
+
+def three(mean, std=0.001, **others):
+    std = np.broadcast_to(std, 3)
+    return valuation(3, mean=np.array(mean), covariance=np.diag(std**2), **others)
+
+
+# The answer.
+
+
+def test_who_is_surely_worth_most_is_named():
+    assert plain(answer(three([0.1, 0.3, 0.2]))).startswith(
+        "The data of owner 1 are worth most: 0.3000 (95 %: 0.2980 to 0.3020)."
+    )
+
+
+def test_an_open_first_place_is_said_to_be_open():
+    words = plain(answer(three([0.3, 0.3005, 0.2])))
+    assert words.startswith("It is not settled whose data are worth most: between owner 1 and ")
+    everybody = plain(answer(three([0.3, 0.3, 0.3], std=0.1)))
+    assert "between any of the owners the order is open" in everybody
+
+
+def test_harm_no_difference_and_doubt_are_told_apart():
+    words = plain(answer(three([0.3, -0.2, 0.001])))
+    assert "The data of owner 1 harm the model: −0.2000 (95 %: −0.2020 to −0.1980)" in words
+    assert "Whether the data of owner 2 help or harm is not settled" in words
+    words = plain(answer(exact(3, mean=np.array([0.5, 0.3, 0.0]), covariance=np.zeros((3, 3)))))
+    assert "The data of owner 2 make no difference." in words
+    assert "Everybody's data help" in plain(answer(three([0.3, 0.2, 0.1])))
+
+
+def test_exact_values_are_told_without_intervals():
+    words = plain(answer(exact()))
+    assert "95 %" not in words
+    assert "The values are exact." in words
+    assert "15 of 15 possible coalitions were trained, all that count" in words
+
+
+def test_how_much_was_trained_is_told():
+    assert "30 of 31 possible coalitions were trained; the utilities of the others" in plain(
+        answer(valuation(5))
+    )
+    assert "those drawn at random alone" in plain(answer(valuation(5, sampled=True)))
+    assert "a sum over a sample" in plain(answer(sampled(diagnostics=None)))
+
+
+def test_neighbours_that_are_not_settled_are_told_with_the_odds():
+    v = three([0.3, 0.2, 0.1995])
+    (only,) = open_neighbours(v)
+    sure = 100 * v.probability_greater().iloc[1, 2]
+    assert plain([only]) == f"owner 1 and owner 2: {sure:.0f} % that owner 1 is worth more."
+    assert settled_pairs(v) == (2, 3)
+    assert open_neighbours(three([0.3, 0.2, 0.1])) == []
+    tied = open_neighbours(exact(3, mean=np.array([0.2, 0.2, 0.1]), covariance=np.zeros((3, 3))))
+    assert "equal, or as likely" in tied[0]
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "words"),
+    [
+        ([0.5, 0.3, 0.2], 0.001, "agree about the order of all owners"),
+        ([0.3, 0.1, 0.2], 0.9, "differ about the order of 1 of 3 pairs of owners, but only where"),
+        ([0.2, 0.3, 0.1], 0.001, "in opposite ways: owner 0 and owner 1."),
+    ],
+)
+def test_semivalues_are_said_to_agree_or_not(mean, std, words):
+    other = three(mean, std, semivalue="Banzhaf")
+    found = plain([agreement([three([0.3, 0.2, 0.1]), other])])
+    assert found.startswith("Shapley and Banzhaf ")
+    assert words in found
+
+
+# Statements.
+
+
+def test_a_value_is_put_into_words_with_its_interval():
+    words, _, facts = of(three([0.3, 0.2, 0.1]), "owner 1")
+    assert words.startswith(
+        "Adding the data of owner 1 to a group of other owners raises the utility of the model by "
+        "0.2000 on average. The average is over groups of every size, each size counting alike. "
+        "We are 95 % sure that the value is between 0.1980 and 0.2020."
+    )
+    assert facts == {
+        "Rows": "50",
+        "Value": "0.2000",
+        "95 % interval": "0.1980 to 0.2020",
+        "Share": "25.0 %",
+        "Rank": "2 of 3",
+    }
+
+
+def test_a_negative_value_is_explained_and_doubt_is_not_hidden():
+    v = three([0.3, -0.2, 0.001])
+    assert "lowers the utility of the model by 0.2000" in of(v, "owner 1")[0]
+    assert "A negative value means that" in of(v, "owner 1")[0]
+    assert "not settled whether these data help or harm" in of(v, "owner 2")[0]
+    assert "negative" not in of(v, "owner 0")[0]
+
+
+def test_other_semivalues_are_explained_in_their_own_words():
+    v = three([0.3, 0.2, 0.1])
+    assert "all possible groups, each" in of(replace(v, semivalue="Banzhaf"), "owner 0")[0]
+    alone = of(replace(v, semivalue="leave-one-out"), "owner 0")[0]
+    assert alone.startswith("Adding the data of owner 0 to those of all other owners raises")
+    assert "Some groups count more" in of(replace(v, semivalue="mine"), "owner 0")[0]
+
+
+def test_payments_are_not_called_values():
+    words, _, facts = of(least_core(), "owner 0")
+    assert words.startswith("owner 0 is to be paid 0.20")
+    assert "Payment" in facts
+    assert "Value" not in facts
+
+
+def test_neighbours_above_below_and_undecided_are_named():
+    v = valuation(4, mean=np.array([0.4, 0.3, 0.2995, 0.1]), covariance=1e-6 * np.eye(4))
+    words = of(v, "owner 1")[0]
+    assert "owner 0 is surely worth more. owner 3 is surely worth less." in words
+    assert "The order is not settled with owner 2 (64 % that owner 1 is worth more)." in words
+    assert "All other owners are surely worth less." in of(v, "owner 0")[0]
+
+
+def test_what_was_trained_alone_and_without_is_told():
+    v = valuation(4)
+    frame = v.evidence.coalitions
+    alone = frame["utility"][frame["members"] == ("owner 2",)].iloc[0]
+    without = frame["utility"][frame["members"] == ("owner 0", "owner 1", "owner 3")].iloc[0]
+    words = of(v, "owner 2")[0]
+    assert f"A model trained on these data alone reached {alone:.4g}" in words
+    lost = v.grand - without
+    assert f"without these data {without:.4g}: {lost:.2g} lost by leaving them out." in words
+    assert "alone reached" not in of(replace(v, evidence=None), "owner 2")[0]
+
+
+def test_relations_are_told_to_those_they_are_about():
+    told = [Relation((0, 2), "They hold the same rows.")]
+    v = valuation(4)
+    assert "They hold the same rows. Data that others hold too" in of(v, "owner 2", told)[0]
+    assert "same rows" not in of(v, "owner 1", told)[0]
+
+
+def test_caveats_tell_of_predictions_few_rows_and_failures():
+    v = troubled(rows=np.array([40, 12, 40, 40, 40]))
+    caveats = of(v, "owner 1")[1]
+    assert "12 rows are few" in caveats
+    assert "1 training with these data failed; its utility was predicted." in caveats
+    assert "first guess" in caveats
+    assert "about 3 were not trained but predicted" in caveats
+    assert of(exact(rows=np.full(4, 50)), "owner 1")[1] == ""
