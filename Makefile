@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test check lint bench figures clean
 
 demo: .venv/ready
-	$(BIN)/python examples/demo.py
+	$(BIN)/dupre demo
 
 test: .venv/ready
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
@@ -26,12 +26,12 @@ bench: .venv/ready
 	cat benchmarks/RESULTS.md
 
 figures: .venv/ready
-	$(BIN)/python examples/demo.py --figure docs/figures/demo.png
+	$(BIN)/python examples/figures.py docs/figures
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev,baselines,dask,parquet]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,baselines,dask,excel,parquet]'
 	touch $@
 
 clean:

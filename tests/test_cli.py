@@ -282,18 +282,6 @@ def test_trainings_done_elsewhere(data):
     assert run("show", "ask", cwd=data).stdout == done.stdout
 
 
-def test_demo_tells_the_whole_story(tmp_path):
-    told = run("demo", cwd=tmp_path).stdout
-    rows = [line for line in told.splitlines() if line.startswith("Gus ")]
-    assert rows[0].endswith(" 8")
-    assert "$ dupre value dupre-demo/hospitals.csv" in told
-    assert "Trainings saved: 215 of 255 (84%)" in told
-    largest = told.partition("Largest error of a value: ")[2].partition(",")[0]
-    assert float(largest) < 0.02
-    assert (tmp_path / "dupre-demo/run/report.html").is_file()
-    assert {path.name for path in tmp_path.iterdir()} == {"dupre-demo"}
-
-
 SLOW = """
 import time
 from sklearn.linear_model import LogisticRegression

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,10 +49,15 @@ def test_snippets_print_what_the_page_shows(page, tmp_path):
     parts = run(str(script), cwd=tmp_path).split(END)
     for (_, expected), printed in zip(blocks, parts, strict=False):
         if expected is not None:
-            assert NUMBER.sub("#", printed) == NUMBER.sub("#", expected)
-            numbers = [float(number) for number in NUMBER.findall(expected)]
-            # Other BLAS libraries round otherwise; a stale page is off by far more.
-            assert [float(n) for n in NUMBER.findall(printed)] == pytest.approx(numbers, abs=2e-3)
+            assert_like(printed, expected)
+
+
+def assert_like(printed: str, expected: str) -> None:
+    """The same words and nearly the same numbers."""
+    assert NUMBER.sub("#", printed) == NUMBER.sub("#", expected)
+    numbers = [float(number) for number in NUMBER.findall(expected)]
+    # Other BLAS libraries round otherwise; a stale page is off by far more.
+    assert [float(n) for n in NUMBER.findall(printed)] == pytest.approx(numbers, abs=2e-3)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -72,13 +79,54 @@ def test_forty_sources_are_told_apart():
     assert "least value: source 37, source 38, source 39, source 40." in printed
 
 
-def test_demo_finds_the_mislabelled_owner_and_is_close_to_exact(tmp_path):
-    figure = tmp_path / "demo.png"
-    printed = run("examples/demo.py", "--figure", str(figure))
-    table = printed.split("\n\n")[2].splitlines()
-    assert table[-1].startswith("Gus (mislabelled)")
-    assert "Trainings saved: 215 of 255" in printed
-    largest = re.search(r"Largest error of a value: (\S+),", printed)
+@pytest.fixture(scope="module")
+def demonstrated(tmp_path_factory):
+    """A directory in which `dupre demo` has been run, and what it printed."""
+    place = tmp_path_factory.mktemp("demonstrated")
+    return place, typed("dupre demo", place)
+
+
+def typed(command: str, place: Path) -> str:
+    """What a terminal shows after a command, but for how long things took."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=place,
+        env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stdout
+    lines = done.stdout.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith(("The first ", "dupre: ")))
+
+
+def sessions(page: Path) -> list[tuple[str, str]]:
+    """Commands of the console blocks of a page, each with what it is said to print."""
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    found = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(blocks), flags=re.MULTILINE)
+    return [(command, output) for command, output in found]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if sessions(page)], ids=lambda p: p.name)
+def test_commands_print_what_the_page_shows(page, tmp_path, demonstrated):
+    shutil.copytree(demonstrated[0], tmp_path, dirs_exist_ok=True)
+    for command, expected in sessions(page):
+        if command != "dupre demo":
+            assert_like(typed(command, tmp_path), expected)
+
+
+def test_demo_finds_the_mislabelled_owner_and_is_close_to_exact(demonstrated):
+    place, told = demonstrated
+    rows = [line for line in told.splitlines() if line.startswith("Gus ")]
+    assert rows[0].endswith(" 8")
+    assert "$ dupre value dupre-demo/hospitals.csv" in told
+    assert "Trainings saved: 215 of 255 (84%)" in told
+    largest = re.search(r"Largest error of a value: (\S+),", told)
     assert largest
     assert float(largest[1]) < 0.02
-    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert (place / "dupre-demo/run/report.html").is_file()
+    assert {path.name for path in place.iterdir()} == {"dupre-demo"}

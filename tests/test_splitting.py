@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dupre.cli.splitting import check_validation, giving_none, hold_out
+from dupre.cli.splitting import check_validation, giving_none, hold_out, trained_on
 from dupre.errors import InputError
 
 CLASSES = {"task": "classification"}
@@ -116,3 +117,10 @@ def test_validation_classes_occur_in_training():
         check_validation(train, np.array(["w", "u", "x", "w"]), **CLASSES)
     with pytest.raises(InputError, match=r"and 2 more; .*drop those rows, or correct the labels"):
         check_validation(train, np.array(list("abcde")), **CLASSES)
+
+
+def test_validation_rows_that_are_trained_on_too_are_counted():
+    rows = pd.DataFrame({"x": [1, 2, 3], "c": ["a", None, "b"], "who": [1, 1, 2], "y": [0, 1, 0]})
+    same = pd.DataFrame({"c": [None, "b", "b"], "x": [2.0, 3.0, 3.0], "y": [1, 0, 1]})
+    assert trained_on(rows, same.astype({"x": "int64"})) == 2
+    assert trained_on(rows, same.assign(y=7)) == 0

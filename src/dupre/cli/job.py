@@ -68,6 +68,7 @@ class Job:
         utility: what is trained.
         model: the preprocessing and the model in words, a line each.
         keeping: owners with too few rows to hold any out.
+        seen: validation rows that are also among the rows to train on.
     """
 
     config: Config
@@ -75,6 +76,7 @@ class Job:
     utility: ModelUtility | Elsewhere
     model: tuple[str, ...] = ()
     keeping: tuple[str, ...] = ()
+    seen: int = 0
 
     @property
     def budget(self) -> int | None:
@@ -126,7 +128,7 @@ class Job:
             )
             for which in range(1, count)
         ]
-        return [_by_command(v, command) for v in (first, *others)]
+        return [self._told(v, command) for v in (first, *others)]
 
     def _valued(self, which: int, store: Path, **how: Any) -> Valuation:
         wanted = self.config.values
@@ -220,7 +222,15 @@ class Job:
                     provenance=provenance(valuer.seed, *self._identity),
                 )
             )
-        return [_by_command(v, command) for v in found]
+        return [self._told(v, command) for v in found]
+
+    def _told(self, valuation: Valuation, command: str) -> Valuation:
+        """With the command, and the model in words: its own description would be code."""
+        settings = dict(valuation.provenance["settings"])
+        if self.model:
+            settings["model"] = "; ".join(self.model)
+        told = {"command": {"command": command}, **valuation.provenance, "settings": settings}
+        return replace(valuation, provenance=told)
 
     @cached_property
     def _identity(self) -> tuple[dict[str, fingerprint.Part], dict[str, str]]:
@@ -232,11 +242,6 @@ class Job:
 
 def _coalitions(store: Store) -> list[Names]:
     return [members for members in store.coalitions() if members]
-
-
-def _by_command(valuation: Valuation, command: str) -> Valuation:
-    told = {"command": {"command": command}, **valuation.provenance}
-    return replace(valuation, provenance=told)
 
 
 def _client(address: str) -> Client:
@@ -260,9 +265,7 @@ def prepared(config: Config) -> Job:
         InputError: anything that would make trainings fail or values meaningless.
     """
     data, wanted = config.data, config.utility
-    for text in config.values.semivalues:
-        choices.semivalue(text)
-    choices.rule(config.limits.until, config.limits.time)
+    check(config)
     delimiter = data.delimiter or None
     frame = read(
         data.path, owner=data.owner, target=data.target, delimiter=delimiter, drop=data.drop
@@ -297,7 +300,22 @@ def prepared(config: Config) -> Job:
         empty=wanted.empty,
         seed=config.values.seed,
     )
-    return Job(config, owners, utility, model.description, keeping)
+    seen = splitting.trained_on(rows, validation)
+    return Job(config, owners, utility, model.description, keeping, seen)
+
+
+def check(config: Config) -> None:
+    """Raise InputError for what can be told without the data."""
+    limits, machine = config.limits, config.machine
+    for text in config.values.semivalues:
+        choices.semivalue(text)
+    choices.rule(limits.until, limits.time)
+    if machine.timeout:
+        choices.seconds(machine.timeout, "--timeout")
+    if machine.jobs == 0 or machine.jobs < -1:
+        raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {machine.jobs}")
+    if machine.dask and machine.jobs != 1:
+        raise InputError("state --jobs for this machine or --dask for a cluster, not both")
 
 
 def _owners(

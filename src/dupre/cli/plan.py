@@ -62,14 +62,16 @@ def _target(job: Job) -> str:
 
 def _validation(job: Job, rows: int) -> list[str]:
     wanted = job.config.utility
+    seen = f"beware: {job.seen:,} of them are also among the rows to train on"
+    beware = [seen] if job.seen else []
     if wanted.validation:
-        return [f"{rows:,} rows of {wanted.validation}"]
+        return [f"{rows:,} rows of {wanted.validation}", *beware]
     part = f"{100 * wanted.holdout:g} % of each owner's rows, stratified"
     lines = [f"{rows:,} rows held out: {part} (seed {job.config.values.seed})"]
     if job.keeping:
         names = ", ".join(map(printable, job.keeping[:5])) + (" …" if len(job.keeping) > 5 else "")
         lines.append(f"none from {names}: too few rows")
-    return lines
+    return lines + beware
 
 
 def _values(job: Job) -> str:

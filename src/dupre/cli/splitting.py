@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dupre.errors import InputError
@@ -65,6 +66,15 @@ def giving_none(owner: NDArray[Any], held: Members) -> tuple[str, ...]:
     return tuple(
         str(name) for name in dict.fromkeys(np.asarray(owner).tolist()) if name not in givers
     )
+
+
+def trained_on(rows: pd.DataFrame, validation: pd.DataFrame) -> int:
+    """How many validation rows are also held by someone to train on, target included."""
+    held, asked = (
+        pd.util.hash_pandas_object(frame.astype(object).astype(str), index=False)
+        for frame in (rows[list(validation.columns)], validation)
+    )
+    return int(asked.isin(held).sum())
 
 
 def check_validation(y_train: NDArray[Any], y_val: NDArray[Any], *, task: Task) -> None:

@@ -254,6 +254,7 @@ def resume(
 
     from dupre.cli import choices
     from dupre.cli import config as c
+    from dupre.cli.job import check
 
     directory, job = _opened(run, data)
     if job.config.elsewhere:
@@ -269,6 +270,7 @@ def resume(
             job.config.machine, jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
         ),
     )
+    check(wanted)
     _run(directory, replace(job, config=wanted), json=json)
 
 

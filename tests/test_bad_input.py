@@ -1,0 +1,192 @@
+"""What people bring by mistake, and what the command says to it before anything is trained."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dupre.cli import verbs
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    good().to_csv("good.csv", index=False)
+    return tmp_path
+
+
+def good(rows=60):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=rows)
+    return pd.DataFrame(
+        {
+            "x": x.round(3),
+            "z": rng.normal(size=rows).round(3),
+            "who": [f"owner {i % 3}" for i in range(rows)],
+            "y": np.where(x > 0, "yes", "no"),
+        }
+    )
+
+
+@pytest.fixture
+def dupre(place, monkeypatch, capsys):
+    """Runs the command in this process; its exit code, stdout and stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["dupre", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            verbs.main()
+        found = capsys.readouterr()
+        return end.value.code or 0, found.out, found.err
+
+    return run
+
+
+def written(frame, name="data.csv", **how):
+    frame.to_csv(name, index=False, **how)
+    return name
+
+
+def nothing():
+    open("data.csv", "w").close()
+    return "data.csv"
+
+
+def latin():
+    good().assign(city="Zürich").to_csv("data.csv", index=False, encoding="latin-1")
+    return "data.csv"
+
+
+def holed():
+    frame = good()
+    frame.loc[4, "y"] = None
+    return written(frame)
+
+
+REFUSED = {
+    "missing file": (lambda: "god.csv", [], "god.csv.*did you mean 'good.csv'"),
+    "0 bytes": (nothing, [], "data.csv.* is empty"),
+    "encoding": (latin, [], "(?s)UTF-8"),
+    "delimiter": (lambda: written(good(), sep=";"), [], "--delimiter ';'"),
+    "owner column": (lambda: "good.csv", ["--owner", "Who "], "did you mean 'who'"),
+    "target column": (lambda: "good.csv", ["--target", "yy"], "did you mean 'y'"),
+    "target with gaps": (holed, [], "1 of 60 rows.*line 6"),
+    "one owner": (lambda: written(good().assign(who="me")), [], "one owner|at least two owners"),
+    "numbers as owners": (lambda: "good.csv", ["--owner", "x"], "is it the owner column"),
+    "a row, an owner": (
+        lambda: written(good().assign(who=[f"o{i}" for i in range(60)])),
+        [],
+        "60 different values in 60 rows",
+    ),
+    "nothing to learn from": (
+        lambda: written(good().assign(x=1, z="same")),
+        [],
+        "no column is left.*the same in every row",
+    ),
+    "model": (lambda: "good.csv", ["--model", "forrest"], "did you mean 'forest'"),
+    "model for numbers": (
+        lambda: written(good().assign(y=np.linspace(0, 1, 60))),
+        ["--model", "logistic"],
+        "use ridge",
+    ),
+    "module": (lambda: "good.csv", ["--model", "my_model:build"], "no module 'my_model'"),
+    "metric": (lambda: "good.csv", ["--metric", "acuracy"], "did you mean 'accuracy'"),
+    "semivalue": (lambda: "good.csv", ["--semivalue", "shaply"], "did you mean 'shapley'"),
+    "end": (lambda: "good.csv", ["--until", "soon"], "or ranking"),
+    "time": (lambda: "good.csv", ["--time", "2"], "90s, 30m, 2h"),
+    "timeout": (lambda: "good.csv", ["--timeout", "soon"], "--timeout 'soon' is no duration"),
+    "holdout": (lambda: "good.csv", ["--holdout", "1.5"], "between 0 and 1"),
+    "both": (lambda: "good.csv", ["--validation", "good.csv", "--holdout", "0.2"], "not both"),
+    "task": (lambda: "good.csv", ["--task", "regresion"], "'classification' or 'regression'"),
+    "jobs": (lambda: "good.csv", ["--jobs", "0"], "--jobs must be 1 or more"),
+    "drop": (lambda: "good.csv", ["--drop", "zz"], "cannot drop 'zz'"),
+    "run": (lambda: "good.csv", ["--run", "good.csv"], "good.csv"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_it_is_refused_in_a_line_with_the_way_out(kind, dupre, place):
+    make, options, words = REFUSED[kind]
+    roles = [] if "--owner" in options else ["--owner", "who"]
+    roles += [] if "--target" in options else ["--target", "y"]
+    data = make()
+    before = sorted(path.name for path in place.iterdir())
+    code, out, err = dupre("value", data, *roles, *options)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"Error: [^\n]+\n", err), err
+    assert re.search(words, err), err
+    assert sorted(path.name for path in place.iterdir()) == before
+
+
+def test_classes_that_nobody_can_learn_are_named(dupre):
+    other = good().assign(y="maybe")
+    other.to_csv("validation.csv", index=False)
+    roles = ("--owner", "who", "--target", "y", "--validation", "validation.csv")
+    code, _, err = dupre("value", "good.csv", *roles)
+    assert code == 2
+    assert "'maybe' (60 rows)" in err
+
+
+def test_an_owner_with_one_row_keeps_it_and_the_plan_says_so(dupre):
+    frame = good()
+    frame.loc[0, "who"] = "single"
+    written(frame)
+    code, out, err = dupre("value", "data.csv", "--owner", "who", "--target", "y", "--budget", 4)
+    assert code == 0
+    assert "none from single: too few rows" in err
+    assert re.search(r"^single +1 ", out, flags=re.MULTILINE)
+
+
+def test_dates_texts_and_constants_are_used_or_named(dupre):
+    frame = good().assign(
+        day=pd.date_range("2024-01-01", periods=60).astype(str),
+        remark=[f"remark {i}" for i in range(60)],
+        same=1,
+    )
+    written(frame)
+    code, _, err = dupre("value", "data.csv", "--owner", "who", "--target", "y", "--budget", 4)
+    assert code == 0
+    assert "dates (1)" in err
+    assert "left out: remark (60 different texts in 60 rows)" in err
+    assert "left out: same (the same in every row)" in err
+
+
+def test_a_run_directory_of_another_version_is_named(dupre, place):
+    roles = ("--owner", "who", "--target", "y", "--budget", 4, "--run", "run")
+    assert dupre("value", "good.csv", *roles)[0] == 0
+    config = place / "run/config.toml"
+    config.write_text(config.read_text().replace("version = 1", "version = 99"))
+    for verb in (("show", "run"), ("resume", "run"), ("value", "good.csv", *roles)):
+        code, out, err = dupre(*verb)
+        assert (code, out) == (2, "")
+        assert "has version 99, this dupre knows version 1" in err
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "feather", "xlsx", "csv.gz", "directory"])
+def test_every_kind_of_table_gives_the_same_values(kind, dupre, place):
+    frame = good(30)
+    names = {"directory": "parts", "csv.gz": "data.csv.gz"}
+    data = names.get(kind, f"data.{kind}")
+    if kind == "directory":
+        (place / "parts").mkdir()
+        for who, part in frame.groupby("who"):
+            part.drop(columns="who").to_csv(f"parts/{who}.csv", index=False)
+        frame = frame.sort_values("who", kind="stable")
+    elif kind == "jsonl":
+        frame.to_json(data, orient="records", lines=True)
+    elif kind == "xlsx":
+        frame.to_excel(data, index=False)
+    elif kind == "csv.gz":
+        frame.to_csv(data, index=False)
+    else:
+        getattr(frame, f"to_{kind}")(data)
+    frame.to_csv("same.csv", index=False)
+    roles = ("--owner", "who", "--target", "y", "--budget", 3)
+    found = dupre("value", data, *roles, "--run", "one")
+    expected = dupre("value", "same.csv", *roles, "--run", "two")
+    assert found[:2] == expected[:2]
+    assert found[0] == 0
