@@ -20,7 +20,7 @@ from playwright.sync_api import sync_playwright
 
 import dupre
 from dupre.cli import demo
-from dupre.cli.job import prepared
+from dupre.cli.prepare import prepared
 from dupre.cli.rundir import RunDirectory
 
 

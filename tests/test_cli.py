@@ -135,7 +135,7 @@ def test_the_run_directory_holds_everything(place):
 def test_values_are_those_of_the_library(place):
     """The documented split, preprocessing and model, put together by hand."""
     from dupre.cli import config
-    from dupre.cli.job import prepared
+    from dupre.cli.prepare import prepared
 
     text = (place / "dupre-wine/config.toml").read_text()
     job = prepared(config.loaded(text, "it"))

@@ -14,7 +14,7 @@ import pytest
 
 import dupre
 from dupre import InputError, progress
-from dupre.progress import Lines, Progress, display
+from dupre.progress import Estimating, Lines, Progress, display
 
 DEADLINE = 120.0
 
@@ -277,3 +277,38 @@ def test_a_run_that_breaks_off_gives_the_terminal_back_with_its_cursor():
 def test_without_progress_a_terminal_stays_empty():
     code, shown = in_terminal("dupre.value(owners, utility, budget=6, progress=False)")
     assert (code, shown) == (0, "")
+
+
+def told_by(screen, capsys, counts, remaining=60.0):
+    for count in counts:
+        screen.show(Progress(count, 20, 0, 2.0 * count, remaining, None))
+    return capsys.readouterr().err
+
+
+def test_the_time_is_estimated_once_from_the_first_few(capsys):
+    shown = []
+    screen = Estimating(display(shown.append))
+    assert told_by(screen, capsys, [0, 1, 2]) == ""
+    told = told_by(screen, capsys, [3])
+    assert told == "The first 3 trainings took 2 s each, about 1:00 for the rest.\n"
+    assert told_by(screen, capsys, [4, 5, 20]) == ""
+    assert [progress.evaluated for progress in shown] == [0, 1, 2, 3, 4, 5, 20]
+    screen.close()
+
+
+def test_trainings_found_in_the_store_tell_nothing_of_the_time(capsys):
+    screen = Estimating(display(lambda progress: None))
+    assert told_by(screen, capsys, [10, 11, 12]) == ""
+    assert "trainings took" in told_by(screen, capsys, [13], remaining=None)
+
+
+def test_a_display_of_ones_own_is_shown_and_closed():
+    class Mine:
+        def show(self, progress):
+            pass
+
+        def close(self):
+            pass
+
+    mine = Mine()
+    assert display(mine) is mine

@@ -10,7 +10,7 @@ from asking import notes, only_line
 from dupre import Diagnostics, Subsidy, Validation, Valuation, games, payments, predictor
 from dupre.coalitions import from_names
 from dupre.estimators import permutation
-from dupre.text import MOST_NAMED, printed
+from dupre.text import MOST_NAMED, compared, printed
 
 DIAGNOSTICS = Diagnostics(
     error=0.01,
@@ -407,3 +407,32 @@ def test_a_sampled_valuation_is_printed_with_its_sample(owners):
     line = only_line(v, f"The values are sums over {v.counting} sampled coalitions")
     assert f"up to {v.sampling_std.max():.2g} is due to their choice" in line
     assert f"up to {v.prediction_std.max():.2g} to predictions." in line
+
+
+@pytest.mark.parametrize(
+    ("comparison", "sentence"),
+    [
+        (
+            ("A", "B", 0.971, 0.02, 0.001, 0.04),
+            "S: A is worth more than B with a probability of 97.1 %; difference 0.02 "
+            "(95 %: 0.001 … 0.04).",
+        ),
+        (
+            ("A", "B", 0.3, -0.02, -0.05, 0.01),
+            "S: B is worth more than A with a probability of 70 %; difference 0.02 "
+            "(95 %: -0.01 … 0.05). Not settled.",
+        ),
+        (("A", "B", 0.5, 0.0, 0.0, 0.0), "S: A and B are worth the same."),
+        (
+            ("A", "B\n", 0.99999, 2.0, 1.0, 3.0),
+            "S: A is worth more than B\\n with a probability of more than 99.9 %; difference 2 "
+            "(95 %: 1 … 3).",
+        ),
+        (
+            ("A", "B", 1.0, 2.0, 2.0, 2.0),
+            "S: A is worth more than B with a probability of 100 %; difference 2 (95 %: 2 … 2).",
+        ),
+    ],
+)
+def test_a_comparison_in_words(comparison, sentence):
+    assert compared("S", dupre.Comparison(*comparison)) == sentence

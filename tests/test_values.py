@@ -357,3 +357,33 @@ def test_str_survives_values_of_any_size(scale):
 
 def test_str_survives_values_that_are_all_zero():
     assert len(table(str(valuation([0.0, 0.0], grand=0.0, empty=0.0)))) == 3
+
+
+def test_a_comparison_agrees_with_draws_from_the_normal(uncertain):
+    rng = np.random.default_rng(2)
+    draws = rng.multivariate_normal(uncertain.mean, uncertain.covariance, size=200_000)
+    difference = draws[:, 3] - draws[:, 1]
+    c = uncertain.compare("owner 3", "owner 1")
+    assert c.difference == pytest.approx(uncertain.mean[3] - uncertain.mean[1])
+    assert c.probability == pytest.approx(np.mean(difference > 0), abs=0.005)
+    spread = difference.std()
+    assert [c.low, c.high] == pytest.approx(
+        np.quantile(difference, [0.025, 0.975]), abs=0.02 * spread
+    )
+
+
+def test_a_comparison_can_be_turned_round(uncertain):
+    turned = uncertain.compare("owner 3", "owner 1").turned()
+    other = uncertain.compare("owner 1", "owner 3")
+    assert (turned.one, turned.other) == (other.one, other.other)
+    numbers = ("probability", "difference", "low", "high")
+    assert [getattr(turned, n) for n in numbers] == pytest.approx(
+        [getattr(other, n) for n in numbers]
+    )
+
+
+def test_only_two_different_known_owners_are_compared(uncertain):
+    with pytest.raises(InputError, match=r"unknown owner 'owner' \(did you mean 'owner \d'"):
+        uncertain.compare("owner 1", "owner")
+    with pytest.raises(InputError, match="got 'owner 1' twice"):
+        uncertain.compare("owner 1", "owner 1")

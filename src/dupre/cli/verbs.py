@@ -14,6 +14,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from dupre.cli.options import (
+    DaskOption,
+    DataArgument,
+    DelimiterOption,
+    DirArgument,
+    DropOption,
+    JobsOption,
+    JsonOption,
+    OwnerOption,
+    RunOption,
+    SeedOption,
+    SemivalueOption,
+    SkipOption,
+    TargetOption,
+    TaskOption,
+    TimeOption,
+    TimeoutOption,
+    UntilOption,
+)
+from dupre.cli.speech import in_flags, say
 from dupre.errors import DupreError, InputError
 
 if TYPE_CHECKING:
@@ -30,7 +50,7 @@ class Verbs(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            _say(f"\n{_in_flags(str(stop)) or 'stopped'}")
+            say(f"\n{in_flags(str(stop)) or 'stopped'}")
             raise typer.Exit(130) from stop
 
 
@@ -44,65 +64,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-DataArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="A CSV, Parquet, Feather, JSON-lines or Excel file, a directory with one file per "
-        "owner, or a quoted pattern such as 'data/*.csv'.",
-    ),
-]
-DirArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A run directory.")]
-OwnerOption = Annotated[
-    str, typer.Option("--owner", metavar="COLUMN", help="Column that names the owner of a row.")
-]
-TargetOption = Annotated[
-    str, typer.Option("--target", metavar="COLUMN", help="Column that a model predicts.")
-]
-TaskOption = Annotated[
-    str, typer.Option(help="classification or regression; told by the target if left out.")
-]
-DelimiterOption = Annotated[str, typer.Option(metavar="C", help="Between the cells of a CSV file.")]
-DropOption = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
-]
-SemivalueOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="shapley (the default), banzhaf, beta:A,B, loo or least-core; repeat it for several "
-        "from the same trainings: the first decides what is trained.",
-    ),
-]
-SeedOption = Annotated[int, typer.Option(min=0, help="Of everything random.")]
-RunOption = Annotated[
-    Path | None, typer.Option("--run", metavar="DIR", help="Run directory; else dupre-DATA.")
-]
-UntilOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WHAT",
-        help="Stop at intervals of, say, ±0.01, or once the ranking is settled: ranking.",
-    ),
-]
-TimeOption = Annotated[
-    str | None, typer.Option(metavar="T", help="Stop after 90s, 30m, 2h or 1h30m.")
-]
-JobsOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Processes to train in; -1 for one per core.")
-]
-DaskOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Train on the Dask cluster of this scheduler.")
-]
-SkipOption = Annotated[
-    bool | None,
-    typer.Option("--skip-failures", help="Go on if a training fails; its coalition is predicted."),
-]
-TimeoutOption = Annotated[
-    str | None, typer.Option(metavar="T", help="Give a training up as failed after so long.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def _version(wanted: bool) -> None:
@@ -142,16 +103,22 @@ def value(
     model: Annotated[
         str,
         typer.Option(
+            metavar="NAME",
             help="logistic, ridge, forest, boosting, mlp, knn, or module:object for any "
             "scikit-learn estimator, such as one in a file of this directory.",
         ),
     ] = "",
     metric: Annotated[
-        str, typer.Option(help="scikit-learn scorer or module:object; else accuracy or r2.")
+        str,
+        typer.Option(
+            metavar="NAME", help="scikit-learn scorer or module:object; else accuracy or r2."
+        ),
     ] = "",
     empty: Annotated[
         float | None,
-        typer.Option(help="Utility of no data; else that of the best constant prediction."),
+        typer.Option(
+            metavar="U", help="Utility of no data; else that of the best constant prediction."
+        ),
     ] = None,
     semivalue: SemivalueOption = None,
     budget: Annotated[
@@ -161,7 +128,9 @@ def value(
     time: TimeOption = None,
     jobs: JobsOption = None,
     dask: DaskOption = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Trainings of each coalition.")] = 1,
+    repeats: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Trainings of each coalition.")
+    ] = 1,
     skip_failures: SkipOption = None,
     timeout: TimeoutOption = None,
     task: TaskOption = "",
@@ -173,7 +142,7 @@ def value(
 ) -> None:
     """Train a few models, tell what each owner's data is worth."""
     from dupre.cli import config as c
-    from dupre.cli.job import prepared
+    from dupre.cli.prepare import prepared
 
     if validation and holdout is not None:
         raise InputError("state --validation FILE or --holdout PART, not both")
@@ -204,7 +173,9 @@ def init(
     data: DataArgument,
     owner: OwnerOption,
     target: TargetOption,
-    empty: Annotated[float, typer.Option(help="Utility of no data, such as a blind guess's.")],
+    empty: Annotated[
+        float, typer.Option(metavar="U", help="Utility of no data, such as a blind guess's.")
+    ],
     semivalue: SemivalueOption = None,
     task: TaskOption = "",
     delimiter: DelimiterOption = "",
@@ -217,7 +188,7 @@ def init(
     Then `dupre suggest` says what to train, and `dupre record` takes the utilities in.
     """
     from dupre.cli import config as c
-    from dupre.cli.job import prepared
+    from dupre.cli.prepare import prepared
 
     wanted = c.Config(
         data=c.Data(_absolute(data), owner, target, task, delimiter, tuple(drop or ())),
@@ -228,7 +199,7 @@ def init(
     directory.check(wanted)
     with directory.locked():
         directory.make(wanted)
-    _say(f"{job.owners.n} owners, {len(job.owners.y):,} rows. Next: dupre suggest {directory}")
+    say(f"{job.owners.n} owners, {len(job.owners.y):,} rows. Next: dupre suggest {directory}")
     print(directory)
 
 
@@ -254,7 +225,7 @@ def resume(
 
     from dupre.cli import choices
     from dupre.cli import config as c
-    from dupre.cli.job import check
+    from dupre.cli.prepare import check
 
     directory, job = _opened(run, data)
     if job.config.elsewhere:
@@ -358,7 +329,7 @@ def suggest(
     else:
         print(job.sheet(found), end="")
     if not found:
-        _say("Nothing is left to gain from a training.")
+        say("Nothing is left to gain from a training.")
 
 
 @app.command(epilog="Example: dupre record dupre-patients next.csv")
@@ -373,7 +344,7 @@ def record(
     """Take in trainings done elsewhere, and tell the values."""
     directory, job = _opened(run)
     with directory.locked():
-        _say(job.record(directory.store, results))
+        say(job.record(directory.store, results))
         valuations = job.values(directory.store, _command())
         directory.write(valuations)
     _print(valuations, json=json)
@@ -424,33 +395,10 @@ def main() -> None:
         if debug:
             raise
         if isinstance(error, DupreError):
-            _say(f"Error: {_in_flags(str(error))}")
+            say(f"Error: {in_flags(str(error))}")
         else:
-            _say(f"Error: {type(error).__name__}: {error}\nAdd --debug to see where it comes from.")
+            say(f"Error: {type(error).__name__}: {error}\nAdd --debug to see where it comes from.")
         sys.exit(2)
-
-
-_FLAGS = {
-    "on_error='skip'": "--skip-failures",
-    "make the same call again to go on": "`dupre resume DIR` goes on",
-    "take the same things as then, or another file for store=": "take the same things as then, or "
-    "another directory for --run",
-    "another file for store=": "another directory for --run",
-    "call again: everything": "go on with `dupre resume DIR`: everything",
-    "state task= when building the Owners": "state --task",
-    "task='regression'": "--task regression",
-    "empty=": "--empty",
-    "metric=": "--metric",
-    "budget=": "--budget",
-    "evaluate suggest()": "see `dupre suggest DIR`",
-}
-"""What messages of the library mean on the command line."""
-
-
-def _in_flags(message: str) -> str:
-    for words, flags in _FLAGS.items():
-        message = message.replace(words, flags)
-    return message
 
 
 def _directory(run: Path | None, data: str) -> RunDirectory:
@@ -464,7 +412,7 @@ def _opened(run: Path, data: str | None = None) -> tuple[RunDirectory, Job]:
     """A run directory that is there already, with its data."""
     from dataclasses import replace
 
-    from dupre.cli.job import prepared
+    from dupre.cli.prepare import prepared
     from dupre.cli.rundir import RunDirectory
 
     directory = RunDirectory(run)
@@ -481,11 +429,11 @@ def _run(directory: RunDirectory, job: Job, *, json: bool) -> None:
 
     with directory.locked():
         directory.make(job.config)
-        _say(plan(job, str(directory), job.evaluated(directory.store)))
+        say(plan(job, str(directory), job.evaluated(directory.store)))
         valuations = job.run(directory.store, Estimating(display(True)), _command())
         directory.write(valuations)
     _print(valuations, json=json)
-    _say(
+    say(
         f"Report: {directory.report}\nGo on with: dupre resume {directory} --budget +{job.owners.n}"
     )
 
@@ -511,7 +459,3 @@ def _command() -> str:
 
 def _absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
