@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from dupre.cli import verbs
+from dupre.tables.reading import name_of
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ REFUSED = {
     "task": (lambda: "good.csv", ["--task", "regresion"], "'classification' or 'regression'"),
     "jobs": (lambda: "good.csv", ["--jobs", "0"], "--jobs must be 1 or more"),
     "drop": (lambda: "good.csv", ["--drop", "zz"], "cannot drop 'zz'"),
-    "run": (lambda: "good.csv", ["--run", "good.csv"], "good.csv"),
+    "run": (lambda: "good.csv", ["--run", "good.csv"], "run directory 'good.csv' cannot be made"),
 }
 
 
@@ -190,3 +191,95 @@ def test_every_kind_of_table_gives_the_same_values(kind, dupre, place):
     expected = dupre("value", "same.csv", *roles, "--run", "two")
     assert found[:2] == expected[:2]
     assert found[0] == 0
+
+
+def test_a_question_asked_on_resume_replaces_the_one_before(dupre):
+    roles = ("--owner", "who", "--target", "y", "--run", "run")
+    assert dupre("value", "good.csv", *roles, "--until", "5")[0] == 0
+    _, _, err = dupre("resume", "run", "--budget", "7")
+    assert "7 of 7 possible; known already: 3\n" in err
+    assert "until" not in err
+    _, out, err = dupre("resume", "run", "--until", "ranking")
+    assert "as many of 7 as it takes, until the ranking is settled" in err
+    assert "7 of 7 possible coalitions evaluated" in out
+    assert "Go on with" not in err  # nothing is left
+    _, _, err = dupre("resume", "run")
+    assert "until the ranking is settled" in err
+
+
+def test_data_and_validation_may_move(dupre, place):
+    good().iloc[:20].to_csv("validation.csv", index=False)
+    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "4")
+    assert dupre("value", "good.csv", *roles, "--validation", "validation.csv")[0] == 0
+    (place / "moved").mkdir()
+    for name in ("good.csv", "validation.csv"):
+        (place / name).rename(place / "moved" / name)
+    code, _, err = dupre("resume", "run", "--budget", "5")
+    assert code == 2
+    assert "good.csv" in err
+    moved = ("--data", "moved/good.csv", "--validation", "moved/validation.csv")
+    assert dupre("resume", "run", "--budget", "5", *moved)[0] == 0
+    assert dupre("predict", "run", "--members", "owner 0")[0] == 0
+
+
+def test_validation_rows_that_are_trained_on_are_named_wherever_values_are(dupre, place):
+    good().assign(z=lambda frame: frame["z"] * 1.0).to_csv("validation.csv", index=False)
+    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "4")
+    _, out, err = dupre("value", "good.csv", *roles, "--validation", "validation.csv")
+    told = "60 of the 60 validation rows are also among the rows to train on"
+    for text in (out, err, (place / "run/report.html").read_text()):
+        assert told in text
+    assert told in dupre("show", "run", "--json")[1]
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ("good.csv", "good"),
+        ("data/*.csv", "data"),
+        ("./", "somewhere"),
+        ("a/b.csv.gz", "b"),
+        ("a/../x.parquet", "x"),
+        ("/*.csv", "data"),
+    ],
+)
+def test_a_run_is_named_after_its_data(data, name, tmp_path, monkeypatch):
+    (tmp_path / "somewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "somewhere")
+    assert name_of(data) == name
+
+
+def test_what_the_user_typed_is_not_translated(dupre):
+    _, _, err = dupre("value", "metric=auc.csv", "--owner", "who", "--target", "y")
+    assert "metric=auc.csv" in err
+
+
+def test_nothing_that_moves_a_terminal_is_printed(dupre):
+    written(good().rename(columns={"y": "y\x1b[2J"}))
+    _, out, err = dupre(
+        "value", "data.csv", "--owner", "who", "--target", "y\x1b[2J", "--budget", 4
+    )
+    assert "\x1b" not in out + err
+    assert "y\\x1b[2J" in err
+
+
+def test_the_demonstration_overwrites_nothing(dupre, place):
+    (place / "mine").mkdir()
+    (place / "mine/validation.csv").write_text("precious")
+    code, _, err = dupre("demo", "--run", "mine")
+    assert code == 2
+    assert "'mine' exists and is no demonstration" in err
+    assert (place / "mine/validation.csv").read_text() == "precious"
+
+
+def test_names_with_commas_can_be_asked_for(dupre):
+    written(good().replace({"who": {"owner 0": "Smith, J"}}))
+    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "4")
+    assert dupre("value", "data.csv", *roles)[0] == 0
+    for text in ("Smith, J", '["Smith, J", "owner 1"]'):
+        code, out, _ = dupre("predict", "run", "--members", text)
+        assert code == 0
+        assert out.startswith("{Smith, J")
+    code, _, err = dupre("predict", "run", "--members", " ,")
+    assert code == 2
+    assert "names no owner" in err

@@ -24,6 +24,7 @@ configs = st.builds(
     values=st.builds(
         Values,
         st.lists(texts, min_size=1, max_size=3).map(tuple),
+        st.none() | st.integers(1, 99),
         st.integers(1, 9),
         st.integers(0),
     ),

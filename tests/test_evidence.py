@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import ot
+import pandas as pd
 import pytest
 
 import dupre
@@ -137,3 +138,37 @@ def test_predict_names_an_unknown_owner():
     valuer.record(owners.names, game.of(owners.names))
     with pytest.raises(dupre.InputError, match="unknown owner 'nobody'"):
         valuer.predict([("nobody",)])
+
+
+def test_rows_that_only_look_alike_when_encoded_are_not_shared():
+    levels = [f"common {i % 50}" for i in range(100)] + [f"rare {i}" for i in range(40)]
+    frame = pd.DataFrame(
+        {
+            "code": levels,
+            "who": ["A"] * 50 + ["B"] * 50 + ["C"] * 20 + ["D"] * 20,
+            "gap": [1.0] * 100 + [np.nan] * 20 + [4.0] * 20,
+            "y": 0,
+        }
+    )
+    frame.loc[0, "y"] = 1
+    owners = dupre.Owners.from_frame(
+        frame, owner="who", target="y", embed=lambda X: X[["gap"]].fillna(4.0).to_numpy()
+    )
+    shared = shared_rows(owners)
+    assert shared[2].tolist() == [0, 0, 1, 0]
+    assert shared[0, 1] == 49 / 50
+
+
+IMAGES = np.arange(24.0).reshape(6, 2, 2) % 8
+TEXTS = ["a", "b", "a", "c", "b", "d"]
+
+
+@pytest.mark.parametrize(
+    ("X", "expected"), [(IMAGES, 1.0), (TEXTS, 0.5), ([{text} for text in TEXTS], 0.0)]
+)
+def test_rows_of_any_kind_are_compared_or_taken_to_differ(X, expected):
+    def embed(X):
+        return np.arange(6.0)[:, None]
+
+    owners = dupre.Owners.from_arrays(X, [0, 1] * 3, list("AABBCC"), embed=embed)
+    assert shared_rows(owners)[0, 1] == expected

@@ -334,7 +334,7 @@ def test_known_may_name_owners_by_their_labels():
 
 def test_known_that_contradicts_the_store_is_refused(tmp_path):
     quietly(FIVE, smooth(FIVE), budget=12, store=tmp_path / "run.sqlite")
-    with pytest.raises(InputError, match=r"known= has 7\.0 for .*owner04\}, the store 0\."):
+    with pytest.raises(InputError, match=r"7\.0 is given for .*owner04\}, but the store has 0\."):
         quietly(
             FIVE, smooth(FIVE), budget=12, store=tmp_path / "run.sqlite", known={FIVE.names: 7.0}
         )
@@ -345,7 +345,7 @@ def test_known_that_contradicts_the_store_is_refused_before_anything_happens(tmp
     utility = smooth(FIVE)
     quietly(FIVE, utility, budget=5, store=path)
     fresh = next(members for members in utility.table if members not in utility.asked)
-    with pytest.raises(InputError, match="known= has 7"):
+    with pytest.raises(InputError, match=r"7\.0 is given for"):
         quietly(FIVE, untouchable, budget=12, store=path, known={fresh: 0.3, FIVE.names: 7.0})
     assert len(dupre.read_evaluations(path)) == 5
 

@@ -128,14 +128,42 @@ def test_what_is_no_result_is_refused(text, complaint):
 
 
 @pytest.mark.parametrize(
-    "part", ["owners", "covariance", "evidence", "trainings", "utility", "forecast", "failures"]
+    "part", ["owners", "covariance", "noise", "trainings", "utility", "forecast", "predictor"]
 )
 def test_a_damaged_part_is_no_crash(part):
     document = json.loads(valued().to_json())
-    for damage in (7, "x", {"rows": 1}, [[1]]):
+    for damage in (None, 7, "x", {"rows": 1}, [[1]]):
         document["valuations"][0][part] = damage
         with pytest.raises(dupre.InputError, match="the result is damaged"):
             dupre.Valuation.from_json(json.dumps(document))
     del document["valuations"][0][part]
     with pytest.raises(dupre.InputError, match="the result is damaged"):
         dupre.Valuation.from_json(json.dumps(document))
+
+
+def leaves(thing, path=()):
+    """Every part of a document that has no parts."""
+    inside = thing.items() if isinstance(thing, dict) else enumerate(thing)
+    for key, part in inside:
+        if isinstance(part, (dict, list)) and part:
+            yield from leaves(part, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def test_any_damaged_leaf_is_refused_or_can_still_be_printed():
+    text = valued(semivalue=dupre.LeastCore(draws=2)).to_json()
+    paths = list(leaves(json.loads(text)))
+    rng = np.random.default_rng(0)
+    for path in rng.choice(np.array(paths, dtype=object), 150, replace=False):
+        for damage in (None, "x", -1.5, [], {}):
+            document = json.loads(text)
+            whole = document
+            for key in path[:-1]:
+                whole = whole[key]
+            whole[path[-1]] = damage
+            try:
+                valuation = dupre.Valuation.from_json(json.dumps(document))
+            except dupre.InputError:
+                continue
+            assert str(valuation)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dupre.spelling import closest, listed, meant
+from dupre.spelling import closest, meant, quoted
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,6 @@ def test_a_message_ends_with_the_name_meant_or_with_nothing():
 
 
 def test_a_long_list_is_cut_and_says_by_how_much():
-    assert listed(["a", "b"]) == "'a', 'b'"
-    assert listed([str(i) for i in range(12)]).count("'") == 24
-    assert listed([str(i) for i in range(42)]).endswith("'11', … and 30 more")
+    assert quoted(["a", "b"]) == "'a', 'b'"
+    assert quoted([str(i) for i in range(12)]).count("'") == 24
+    assert quoted([str(i) for i in range(42)]).endswith("'11', … and 30 more")

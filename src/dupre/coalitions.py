@@ -14,7 +14,7 @@ from math import ceil, comb
 import numpy as np
 
 from dupre.errors import InputError
-from dupre.spelling import meant
+from dupre.spelling import meant, printable, quoted
 from dupre.typing import Ints, Members
 
 MAX_OWNERS_ENUMERATED = 20
@@ -62,9 +62,7 @@ def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
 
 def unknown_owner(name: str, names: tuple[str, ...]) -> InputError:
     """The error that says who there is."""
-    return InputError(
-        f"unknown owner {name!r}{meant(name, names)}; the owners are {', '.join(names)}"
-    )
+    return InputError(f"unknown owner {name!r}{meant(name, names)}; the owners are {quoted(names)}")
 
 
 def to_names(row: Members, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -75,11 +73,6 @@ def to_names(row: Members, names: tuple[str, ...]) -> tuple[str, ...]:
 def shown(members: tuple[str, ...]) -> str:
     """A coalition in messages."""
     return "{" + ", ".join(map(printable, members)) + "}"
-
-
-def printable(name: str) -> str:
-    """The name with line breaks and other control characters spelled out."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
 
 
 def sample_of_size(n: int, size: int, count: int, rng: np.random.Generator) -> Members:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dupre.coalitions import printable
+from dupre.spelling import printable
 
 LONGEST_NAME = 48
 """Characters of a name up to which it is not shortened within a sentence."""

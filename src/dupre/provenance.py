@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,9 +25,16 @@ def provenance(
         contents: fingerprint of each owner's rows; empty texts if nobody asked.
     """
     found = {
-        "versions": {"Python": platform.python_version(), **{p: version(p) for p in PACKAGES}},
+        "versions": {"Python": platform.python_version()} | {p: _version(p) for p in PACKAGES},
         "settings": {"seed": str(seed), **{k: part.description for k, part in setting.items()}},
         "fingerprints": {k: part.digest for k, part in setting.items()}
         | {f"rows of {name}": mark for name, mark in contents.items() if mark},
     }
     return {section: texts for section, texts in found.items() if texts}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # run from its sources
+        return "not installed"

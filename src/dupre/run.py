@@ -270,7 +270,7 @@ def keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
                 new.append(Evaluation(Task(members, repeat), utility, worker="known"))
             elif stored[repeat].utility != utility:
                 raise InputError(
-                    f"known= has {utility!r} for {shown(members)}, the store "
+                    f"{utility!r} is given for {shown(members)}, but the store has "
                     f"{stored[repeat].utility!r}; leave it out, or take another store"
                 )
     for evaluation in new:

@@ -8,9 +8,9 @@ convenience (bounds, shares, ranks) follows from the rest and is not read back.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,12 @@ from dupre.errors import InputError
 from dupre.typing import Floats
 from dupre.values import Evidence, Subsidy, Valuation
 
+Kind = TypeVar("Kind")
+
 FORMAT = "dupre result"
 VERSION = 1
 
-_COUNTS = ("evaluated", "counting", "found", "first_left", "stale", "stopped")
+_COUNTS = ("evaluated", "counting", "found", "first_left", "stale")
 _MATRICES = ("covariance", "prediction", "sampling", "noise")
 _FLAGS = ("sampled", "corrected", "uncorrected")
 _NUMBERS = frozenset({"utility", "predicted", "std", "seconds", "widest", "error", "coverage"})
@@ -31,9 +33,17 @@ _NUMBERS = frozenset({"utility", "predicted", "std", "seconds", "widest", "error
 
 
 def dumped(valuations: Sequence[Valuation]) -> str:
-    """The JSON document of some valuations."""
-    found = [_document(valuation) for valuation in valuations]
-    whole = {"format": FORMAT, "version": VERSION, "valuations": found}
+    """The JSON document of some valuations of the same trainings."""
+    first = valuations[0]
+    whole = {
+        "format": FORMAT,
+        "version": VERSION,
+        "valuations": [_document(valuation) for valuation in valuations],
+        "evaluations": first.evaluations,
+        "distances": first.evidence and first.evidence.distances,
+        "shared": first.evidence and first.evidence.shared,
+        "provenance": first.provenance,
+    }
     return json.dumps(_plain(whole), allow_nan=False)
 
 
@@ -55,8 +65,8 @@ def loaded(text: str) -> list[Valuation]:
             "read it with the dupre that made it"
         )
     try:
-        valuations = [_valuation(document) for document in whole["valuations"]]
-    except (KeyError, TypeError, ValueError, AttributeError) as cause:
+        valuations = [_valuation(document, whole) for document in whole["valuations"]]
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as cause:
         raise InputError(f"the result is damaged: {type(cause).__name__} {cause}") from cause
     if not valuations:
         raise InputError("the result holds no valuation")
@@ -69,7 +79,8 @@ def _document(v: Valuation) -> dict[str, Any]:
         "semivalue": v.semivalue,
         "owners": v.to_frame().rename_axis("name").reset_index().to_dict("records"),
         "utility": {"all": v.grand, "all_predicted": v.grand_predicted, "empty": v.empty},
-        "trainings": {name: getattr(v, name) for name in _COUNTS},
+        "trainings": {name: getattr(v, name) for name in _COUNTS} | {"stopped": v.stopped},
+        "caveats": v.caveats,
         "subsidy": None if v.subsidy is None else asdict(v.subsidy),
         "predictor": {
             "diagnostics": None if v.diagnostics is None else asdict(v.diagnostics),
@@ -81,62 +92,86 @@ def _document(v: Valuation) -> dict[str, Any]:
         **{name: getattr(v, name) for name in _MATRICES},
         "rounds": v.rounds,
         "forecast": v.forecast.reset_index() if len(v.forecast) else v.forecast,
-        "evaluations": v.evaluations,
-        "evidence": None if v.evidence is None else vars(v.evidence),
-        "provenance": v.provenance,
+        "coalitions": v.evidence and v.evidence.coalitions,
     }
 
 
-def _valuation(document: Mapping[str, Any]) -> Valuation:
+def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuation:
     d, owners = document, document["owners"]
-    predictor, evidence, forecast = d["predictor"], d["evidence"], _frame(d["forecast"])
-    parts: dict[str, Any] = {name: d["trainings"][name] for name in _COUNTS}
-    parts |= {name: _matrix(d[name], len(owners)) for name in _MATRICES}
-    parts |= {name: bool(predictor[name]) for name in _FLAGS}
+    n, predictor, forecast = len(owners), d["predictor"], _frame(d["forecast"])
+    parts: dict[str, Any] = {name: _is(int, d["trainings"][name]) for name in _COUNTS}
+    parts |= {name: _matrix(d[name], n) for name in _MATRICES}
+    parts |= {name: _is(bool, predictor[name]) for name in _FLAGS}
+    if parts["covariance"] is None or parts["noise"] is None:
+        raise ValueError("values without a covariance")
     return Valuation(
-        owners=tuple(str(owner["name"]) for owner in owners),
-        rows=np.array([owner["rows"] for owner in owners], dtype=np.int64),
+        owners=_names(owner["name"] for owner in owners),
+        rows=np.array([_is(int, owner["rows"]) for owner in owners], dtype=np.int64),
         mean=np.array([owner["value"] for owner in owners], dtype=np.float64),
-        semivalue=str(d["semivalue"]),
+        semivalue=_is(str, d["semivalue"]),
         grand=float(d["utility"]["all"]),
-        grand_predicted=bool(d["utility"]["all_predicted"]),
+        grand_predicted=_is(bool, d["utility"]["all_predicted"]),
         empty=float(d["utility"]["empty"]),
         **parts,
-        subsidy=None if d["subsidy"] is None else Subsidy(**_with_names(d["subsidy"], "tight")),
+        stopped=_is(str, d["trainings"]["stopped"]),
+        caveats=_names(d["caveats"]),
+        subsidy=_record(Subsidy, d["subsidy"]),
         diagnostics=_record(Diagnostics, predictor["diagnostics"]),
         validation=_record(Validation, predictor["validation"]),
-        failures={_names(failure["members"]): failure["reason"] for failure in d["failures"]},
-        warnings={w["message"]: tuple(map(_names, w["coalitions"])) for w in d["warnings"]},
+        failures={_names(f["members"]): _is(str, f["reason"]) for f in d["failures"]},
+        warnings={_is(str, w["message"]): _coalitions(w["coalitions"]) for w in d["warnings"]},
         rounds=_frame(d["rounds"]),
         forecast=forecast.set_index("evaluated") if len(forecast) else forecast,
-        evaluations=_frame(d["evaluations"]),
-        evidence=evidence and _evidence(evidence, len(owners)),
-        provenance=d["provenance"],
+        evaluations=_frame(whole["evaluations"]),
+        evidence=_evidence(d["coalitions"], whole, n),
+        provenance={
+            _is(str, section): {_is(str, name): _is(str, text) for name, text in texts.items()}
+            for section, texts in whole["provenance"].items()
+        },
     )
 
 
-def _evidence(document: Mapping[str, Any], n: int) -> Evidence:
-    coalitions = _frame(document["coalitions"])
-    coalitions["members"] = [_names(members) for members in coalitions["members"]]
-    distances, shared = (_matrix(document[name], n) for name in ("distances", "shared"))
+def _evidence(coalitions: Any, whole: Mapping[str, Any], n: int) -> Evidence | None:
+    if coalitions is None:
+        return None
+    frame = _frame(coalitions)
+    frame["members"] = list(_coalitions(frame["members"]))
+    distances, shared = _matrix(whole["distances"], n), _matrix(whole["shared"], n)
     if distances is None or shared is None:
-        raise ValueError("evidence without distances")
-    return Evidence(coalitions, distances, shared)
+        raise ValueError("coalitions without distances")
+    return Evidence(frame, distances, shared)
 
 
-def _record(kind: Any, document: Mapping[str, Any] | None) -> Any:
-    """A dataclass of numbers, where null is not a number."""
+def _record(kind: type[Kind], document: Mapping[str, Any] | None) -> Kind | None:
+    """A dataclass of plain things, each of its own kind; a number that is null is none."""
     if document is None:
         return None
-    return kind(**{name: np.nan if x is None else x for name, x in document.items()})
+    hints = get_type_hints(kind)
+    parts: dict[str, Any] = {}
+    for name, part in document.items():
+        if hints[name] is float:
+            parts[name] = np.nan if part is None else float(_is((int, float), part))
+        elif hints[name] == Mapping[str, float]:
+            parts[name] = {label: float(share) for label, share in part.items()}
+        elif hints[name] in (int, bool, str):
+            parts[name] = _is(hints[name], part)
+        else:
+            parts[name] = _coalitions(part)
+    return kind(**parts)
 
 
-def _with_names(document: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {**document, key: tuple(map(_names, document[key]))}
+def _is(kind: Any, thing: Any) -> Any:
+    if not isinstance(thing, kind) or (isinstance(thing, bool) and kind is not bool):
+        raise TypeError(f"expected {kind}, got {thing!r:.50}")
+    return thing
 
 
-def _names(members: Any) -> tuple[str, ...]:
-    return tuple(str(name) for name in members)
+def _names(members: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(_is(str, name) for name in members)
+
+
+def _coalitions(several: Iterable[Any]) -> tuple[tuple[str, ...], ...]:
+    return tuple(_names(_is((list, tuple), members)) for members in several)
 
 
 def _matrix(rows: Any, n: int) -> Floats | None:

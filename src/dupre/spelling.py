@@ -27,7 +27,7 @@ def meant(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {found!r}?)" if found is not None else ""
 
 
-def listed(names: Iterable[str], *, most: int = MOST_LISTED) -> str:
+def quoted(names: Iterable[str], *, most: int = MOST_LISTED) -> str:
     """'a', 'b', 'c', … and 30 more."""
     every = list(names)
     text = ", ".join(map(repr, every[:most]))
@@ -36,3 +36,8 @@ def listed(names: Iterable[str], *, most: int = MOST_LISTED) -> str:
 
 def _folded(name: str) -> str:
     return " ".join(name.replace("_", " ").replace("-", " ").split()).casefold()
+
+
+def printable(name: str) -> str:
+    """The name with line breaks and other control characters spelled out."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)

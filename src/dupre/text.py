@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from dupre.coalitions import printable, shown
+from dupre.coalitions import shown
+from dupre.spelling import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +34,8 @@ def decimals(v: Valuation) -> int:
     return int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
 
 
-def possible(v: Valuation) -> str:
-    """How many coalitions there are."""
-    n = len(v.owners)
+def possible(n: int) -> str:
+    """How many coalitions of n owners there are."""
     return f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
 
 
@@ -76,7 +76,7 @@ def _percent(probability: float) -> str:
 def title_of(v: Valuation) -> list[str]:
     """What was valued, how much of it was evaluated, and why no more."""
     n = len(v.owners)
-    trained = f"{v.evaluated:,} of {possible(v)} possible coalitions evaluated"
+    trained = f"{v.evaluated:,} of {possible(n)} possible coalitions evaluated"
     grand = f"≈ {v.grand:.4g} (predicted)" if v.grand_predicted else f"= {v.grand:.4g}"
     ends = f"u(all owners) {grand}, u(no data) = {v.empty:.4g}"
     what = "payments" if v.subsidy else "values"
@@ -125,17 +125,13 @@ def notes(v: Valuation) -> list[str]:
             f"repeats reduce; {100 * (1 - part):.0f} % is coalitions not evaluated"
             f"{'' if v.sampling is None else ' or not drawn'}."
         )
-    if len(v.forecast) > 1:
-        widths = v.forecast["widest"]
-        notes.append(
-            f"After {len(widths) - 1} more, the widest interval is expected to be "
-            f"± {widths.iloc[-1]:.2g} instead of ± {widths.iloc[0]:.2g}."
-        )
+    notes += about_forecast(v)
     if abs(v.efficiency_gap) > 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
         notes.append(
             f"The values add up to {v.mean.sum():.4g}, "
             f"u(all owners) - u(no data) is {v.grand - v.empty:.4g}."
         )
+    notes += [f"Beware: {caveat}" for caveat in v.caveats]
     if v.grand < v.empty:
         notes.append("Beware: all data together score worse than none; is greater better here?")
     if v.failures:
@@ -152,8 +148,24 @@ def notes(v: Valuation) -> list[str]:
             f"({_few(coalitions)}): {printable(message)}"
         )
     if len(v.warnings) > 3:
-        notes.append(f"{len(v.warnings) - 3} more kinds of warning: see .warnings.")
+        notes.append(f"{len(v.warnings) - 3} more kinds of warning.")
     return notes
+
+
+def bewares(v: Valuation) -> list[str]:
+    """Those notes that nobody should miss."""
+    return [note for note in notes(v) if note.startswith("Beware")]
+
+
+def about_forecast(v: Valuation) -> list[str]:
+    """What more evaluations would bring."""
+    if len(v.forecast) <= 1:
+        return []
+    widths = v.forecast["widest"]
+    return [
+        f"After {len(widths) - 1} more, the widest interval is expected to be "
+        f"± {widths.iloc[-1]:.2g} instead of ± {widths.iloc[0]:.2g}."
+    ]
 
 
 def about_subsidy(s: Subsidy) -> list[str]:
@@ -190,7 +202,7 @@ def about_sampling(v: Valuation) -> str:
         f"{prediction:.2g} to predictions."
     )
     return (
-        f"{text} More samples= would help, without a training." if sampling > prediction else text
+        f"{text} More samples would help, and cost no training." if sampling > prediction else text
     )
 
 

@@ -128,6 +128,7 @@ class Valuation:
         warnings: messages of warnings raised by trainings, with the coalitions that raised each.
         stale: evaluations in the store that were of no use, because rows have changed since.
         stopped: why no more was evaluated.
+        caveats: what else makes the values less than they seem, a sentence each.
         rounds: what was known after each batch: number evaluated, widest half interval (unless
             very many coalitions count) and, with coalitions held out, the predictor's error,
             constant and coverage on them.
@@ -163,6 +164,7 @@ class Valuation:
     warnings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     stale: int = 0
     stopped: str = ""
+    caveats: tuple[str, ...] = ()
     rounds: pd.DataFrame = field(default_factory=pd.DataFrame)
     forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
     evaluations: pd.DataFrame = field(default_factory=pd.DataFrame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,27 +16,18 @@ def replace_text(file: Path, text: str) -> None:
     Raises:
         InputError: it cannot be written; the old one is kept.
     """
-    temporary = ""
+    temporary = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as out:
+        with open(temporary, "x", encoding="utf-8", newline="") as out:
             out.write(text)
             out.flush()
             os.fsync(out.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, file)
-    except OSError as cause:
-        if temporary:
-            with suppress(OSError):
-                os.unlink(temporary)
+    except (OSError, UnicodeError) as cause:
+        reason = cause.strerror if isinstance(cause, OSError) else cause
         raise InputError(
-            f"{str(file)!r} cannot be written ({cause.strerror}); make room, or check who may "
-            "write there"
+            f"{str(file)!r} cannot be written ({reason}); make room, or check who may write there"
         ) from cause
-
-
-def _umask() -> int:
-    """The permissions that new files of this process lack; the system tells by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    finally:
+        with suppress(OSError):
+            temporary.unlink()

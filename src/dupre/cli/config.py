@@ -65,9 +65,13 @@ class Utility:
 
 @dataclass(frozen=True)
 class Values:
-    """What is wanted: semivalues, the first of which decides what is trained."""
+    """What is wanted: semivalues, the first of which decides what is trained.
+
+    `samples` are the coalitions that enter the values; None for all, or 4,096 above 16 owners.
+    """
 
     semivalues: tuple[str, ...] = ("shapley",)
+    samples: int | None = None
     repeats: int = 1
     seed: int = 0
 

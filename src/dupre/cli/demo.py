@@ -14,6 +14,7 @@ import pandas as pd
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
+from dupre.errors import InputError
 from dupre.run import value
 from dupre.writing import replace_text
 
@@ -49,7 +50,15 @@ def hospitals(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def write(directory: Path) -> None:
-    """Both tables as CSV files."""
+    """Both tables as CSV files.
+
+    Raises:
+        InputError: the directory holds something else than an earlier demonstration.
+    """
+    if directory.exists() and not (directory / "run/config.toml").is_file():
+        raise InputError(
+            f"{str(directory)!r} exists and is no demonstration; choose another with --run DIR"
+        )
     directory.mkdir(parents=True, exist_ok=True)
     for name, frame in zip(("hospitals.csv", "validation.csv"), hospitals(), strict=True):
         replace_text(directory / name, frame.to_csv(index=False, lineterminator="\n"))

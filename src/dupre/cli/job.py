@@ -63,7 +63,7 @@ class Job:
         utility: what is trained.
         model: the preprocessing and the model in words, a line each.
         keeping: owners with too few rows to hold any out.
-        seen: validation rows that are also among the rows to train on.
+        caveats: what makes the values less than they seem.
     """
 
     config: Config
@@ -71,7 +71,7 @@ class Job:
     utility: ModelUtility | Elsewhere
     model: tuple[str, ...] = ()
     keeping: tuple[str, ...] = ()
-    seen: int = 0
+    caveats: tuple[str, ...] = ()
 
     @property
     def budget(self) -> int | None:
@@ -82,9 +82,16 @@ class Job:
         return None if limits.until or limits.time else int(min(PER_OWNER * self.owners.n, every))
 
     def members(self, text: str) -> Names:
-        """The owners in a text such as "A,C"; a single name may itself hold a comma."""
-        names = (text,) if text in self.owners.names else tuple(map(str.strip, text.split(",")))
-        return to_names(from_names(filter(None, names), self.owners.names), self.owners.names)
+        """The owners in a text such as "A,C", or in a JSON list if their names hold commas."""
+        if text in self.owners.names:
+            return (text,)
+        if text.startswith("["):
+            names = interchange.names_in(text)
+        else:
+            names = tuple(filter(None, map(str.strip, text.split(","))))
+        if not names:
+            raise InputError(f"--members {text!r} names no owner; expected such as A,C")
+        return to_names(from_names(names, self.owners.names), self.owners.names)
 
     def evaluated(self, store: Path) -> int:
         """Coalitions that are trained already."""
@@ -133,6 +140,7 @@ class Job:
             semivalue=choices.semivalue(wanted.semivalues[which]),
             store=store,
             on_error="skip" if self.config.machine.skip_failures else "raise",
+            samples=wanted.samples,
             repeats=wanted.repeats,
             seed=wanted.seed,
             **how,
@@ -145,6 +153,7 @@ class Job:
             self.owners,
             semivalue=choices.semivalue(wanted.semivalues[which]),
             empty=self.utility.empty,
+            samples=wanted.samples,
             seed=wanted.seed,
         )
         with self._opened(store) as kept:
@@ -181,11 +190,8 @@ class Job:
             raise InputError(
                 f"{str(results)!r} has no utility; fill in that column, then record it"
             )
-        trial = Valuer(self.owners)  # refuses what is no coalition of these owners
-        for members, several in utilities.items():
-            trial.record(members, several)
-        for members, reason in failures.items():
-            trial.record_failure(members, reason)
+        for members in [*utilities, *failures]:
+            from_names(members, self.owners.names)  # refuses what is no coalition of these owners
         with self._opened(store) as kept:
             before = len(_coalitions(kept))
             keep_known(kept, utilities)
@@ -194,8 +200,10 @@ class Job:
                 task = Task(members, attempt=1 + max(tried, default=0))
                 kept.save(Evaluation(task, None, failure=reason, worker="known"))
             after = len(_coalitions(kept))
-        failed = f" and {len(failures)} failed trainings" if failures else ""
-        return f"Read {len(utilities)} utilities{failed}; {after - before} are new, {after} in all."
+        return (
+            f"Read: {len(utilities)} utilities, {len(failures)} failures. "
+            f"New: {after - before}. In all: {after}."
+        )
 
     def values(self, store: Path, command: str) -> list[Valuation]:
         """Values from what is recorded, without a training."""
@@ -225,7 +233,7 @@ class Job:
         if self.model:
             settings["model"] = "; ".join(self.model)
         told = {"command": {"command": command}, **valuation.provenance, "settings": settings}
-        return replace(valuation, provenance=told)
+        return replace(valuation, provenance=told, caveats=self.caveats)
 
     @cached_property
     def _identity(self) -> tuple[dict[str, fingerprint.Part], dict[str, str]]:

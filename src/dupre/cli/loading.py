@@ -101,7 +101,7 @@ def _from_file(file: Path) -> ModuleType:
 @contextmanager
 def _importable(directory: Path) -> Iterator[None]:
     """Import from a directory; what comes from it is from then on pickled by value."""
-    entry = str(directory)
+    entry, before = str(directory), set(sys.modules)
     importlib.invalidate_caches()
     sys.path.insert(0, entry)
     try:
@@ -109,16 +109,17 @@ def _importable(directory: Path) -> Iterator[None]:
     finally:
         if entry in sys.path:  # the imported code may have changed the path itself
             sys.path.remove(entry)
-    for name, module in list(sys.modules.items()):
-        if name not in ("__main__", "dupre") and _is_inside(module, directory):
-            cloudpickle.register_pickle_by_value(module)
+    for name in set(sys.modules) - before:
+        if _is_own(sys.modules[name], name, directory):
+            cloudpickle.register_pickle_by_value(sys.modules[name])
 
 
-def _is_inside(module: Any, directory: Path) -> bool:
+def _is_own(module: Any, name: str, directory: Path) -> bool:
+    """Whether a module is the user's, not one of Python or of an installed package."""
     file = getattr(module, "__file__", None)
     if not isinstance(module, ModuleType) or not isinstance(file, str):
         return False
-    if module.__name__.partition(".")[0] == "dupre" or module.__name__ not in sys.modules:
+    if name.partition(".")[0] in {*sys.stdlib_module_names, "dupre"}:
         return False
     path = Path(file).resolve()
     return path.is_relative_to(directory.resolve()) and not _LIBRARIES & set(path.parts)

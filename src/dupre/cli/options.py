@@ -40,6 +40,14 @@ SemivalueOption = Annotated[
         "from the same trainings: the first decides what is trained.",
     ),
 ]
+SamplesOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Coalitions that enter the values; else all, or 4,096 above 16 owners.",
+    ),
+]
 SeedOption = Annotated[int, typer.Option(metavar="N", min=0, help="Of everything random.")]
 RunOption = Annotated[
     Path | None, typer.Option("--run", metavar="DIR", help="Run directory; else dupre-DATA.")

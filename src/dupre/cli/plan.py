@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dupre.cli import choices
-from dupre.coalitions import printable
+from dupre.spelling import printable
+from dupre.text import possible
 
 if TYPE_CHECKING:
     from dupre.cli.job import Job
@@ -62,8 +63,7 @@ def _target(job: Job) -> str:
 
 def _validation(job: Job, rows: int) -> list[str]:
     wanted = job.config.utility
-    seen = f"beware: {job.seen:,} of them are also among the rows to train on"
-    beware = [seen] if job.seen else []
+    beware = [f"beware: {caveat}" for caveat in job.caveats]
     if wanted.validation:
         return [f"{rows:,} rows of {wanted.validation}", *beware]
     part = f"{100 * wanted.holdout:g} % of each owner's rows, stratified"
@@ -83,11 +83,10 @@ def _values(job: Job) -> str:
 
 def _trainings(job: Job, known: int) -> str:
     n, limits, budget = job.owners.n, job.config.limits, job.budget
-    possible = f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
     if budget is None:
-        text = f"as many of {possible} as it takes"
+        text = f"as many of {possible(n)} as it takes"
     else:
-        text = f"{budget:,} of {possible} possible"
+        text = f"{budget:,} of {possible(n)} possible"
     if (wanted := choices.rule(limits.until, limits.time)) is not None:
         text += f", until {wanted.text}"
     elif limits.budget is None:

@@ -65,8 +65,17 @@ def prepared(config: Config) -> Job:
         empty=wanted.empty,
         seed=config.values.seed,
     )
+    return Job(config, owners, utility, model.description, keeping, _caveats(rows, validation))
+
+
+def _caveats(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
     seen = splitting.trained_on(rows, validation)
-    return Job(config, owners, utility, model.description, keeping, seen)
+    if not seen:
+        return ()
+    return (
+        f"{seen:,} of the {len(validation):,} validation rows are also among the rows to train on, "
+        "so models are partly scored on what they have seen.",
+    )
 
 
 def check(config: Config) -> None:

@@ -22,8 +22,8 @@ from dupre import schema
 from dupre.claims import Claims
 from dupre.cli import config as configuration
 from dupre.cli.config import Config
-from dupre.coalitions import printable
 from dupre.errors import InputError
+from dupre.spelling import printable
 from dupre.values import Valuation
 from dupre.writing import replace_text
 
@@ -40,15 +40,15 @@ class RunDirectory:
     """The directory of one run.
 
     Raises:
-        InputError: one of its files is a link that leads elsewhere.
+        InputError: one of its files is a link, which may lead elsewhere.
     """
 
     def __init__(self, path: Path):
         self.path = path
-        for name in FILES:
-            if (path / name).is_symlink():
+        for file in path.iterdir() if path.is_dir() else ():
+            if file.is_symlink():
                 raise InputError(
-                    f"{name} in {str(self)!r} is a link; a run directory holds its own files, "
+                    f"{file.name} in {str(self)!r} is a link; a run directory holds its own files, "
                     "remove the link or take another directory"
                 )
 
@@ -125,17 +125,15 @@ class RunDirectory:
 
     def write(self, valuations: Sequence[Valuation]) -> None:
         """Replace the result, the table and the page."""
-        from dupre.report.page import page
-
         replace_text(self.path / "result.json", schema.dumped(valuations))
         replace_text(self.path / "values.csv", spreadsheet(valuations))
-        replace_text(self.path / "report.html", page(valuations))
+        self.write_report(valuations)
 
     def write_report(self, valuations: Sequence[Valuation]) -> None:
         """Replace the page alone."""
         from dupre.report.page import page
 
-        replace_text(self.path / "report.html", page(valuations))
+        replace_text(self.report, page(valuations))
 
     @contextmanager
     def locked(self) -> Iterator[None]:

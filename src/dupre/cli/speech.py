@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from dupre.spelling import printable
+
 FLAGS = {
     "on_error='skip'": "--skip-failures",
     "make the same call again to go on": "`dupre resume DIR` goes on",
@@ -12,11 +14,12 @@ FLAGS = {
     "another file for store=": "another directory for --run",
     "call again: everything": "go on with `dupre resume DIR`: everything",
     "state task= when building the Owners": "state --task",
-    "task='regression'": "--task regression",
-    "empty=": "--empty",
-    "metric=": "--metric",
-    "budget=": "--budget",
-    "evaluate suggest()": "see `dupre suggest DIR`",
+    "or state task='regression'": "or state --task regression",
+    "state a finite empty=": "state a finite --empty",
+    "utility of no data with empty= if": "utility of no data with --empty if",
+    "or state empty=": "or state --empty",
+    "n_jobs=1 without timeout": "--jobs 1 without --timeout",
+    "recorded; evaluate suggest()": "recorded; see `dupre suggest DIR`",
 }
 """What messages of the library mean on the command line."""
 
@@ -30,4 +33,5 @@ def in_flags(message: str) -> str:
 
 def say(text: str) -> None:
     """Print a line that is no answer."""
-    print(text, file=sys.stderr, flush=True)
+    lines = [printable(line) for line in text.split("\n")]  # names may hold anything
+    print("\n".join(lines), file=sys.stderr, flush=True)

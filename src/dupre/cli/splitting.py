@@ -70,11 +70,15 @@ def giving_none(owner: NDArray[Any], held: Members) -> tuple[str, ...]:
 
 def trained_on(rows: pd.DataFrame, validation: pd.DataFrame) -> int:
     """How many validation rows are also held by someone to train on, target included."""
-    held, asked = (
-        pd.util.hash_pandas_object(frame.astype(object).astype(str), index=False)
-        for frame in (rows[list(validation.columns)], validation)
-    )
+    held, asked = (_marks(frame) for frame in (rows[list(validation.columns)], validation))
     return int(asked.isin(held).sum())
+
+
+def _marks(frame: pd.DataFrame) -> pd.Series:
+    """A digest of each row, in which 1 and 1.0 are the same."""
+    numeric = {name: pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns}
+    kinds = {name: np.float64 if number else str for name, number in numeric.items()}
+    return pd.util.hash_pandas_object(frame.astype(kinds), index=False)
 
 
 def check_validation(y_train: NDArray[Any], y_val: NDArray[Any], *, task: Task) -> None:

@@ -24,6 +24,7 @@ from dupre.cli.options import (
     JsonOption,
     OwnerOption,
     RunOption,
+    SamplesOption,
     SeedOption,
     SemivalueOption,
     SkipOption,
@@ -121,6 +122,7 @@ def value(
         ),
     ] = None,
     semivalue: SemivalueOption = None,
+    samples: SamplesOption = None,
     budget: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Trainings at most; else 6 per owner.")
     ] = None,
@@ -155,7 +157,7 @@ def value(
             holdout=0.0 if validation else c.HOLDOUT if holdout is None else holdout,
             empty=empty,
         ),
-        values=c.Values(tuple(semivalue or ("shapley",)), repeats, seed),
+        values=c.Values(tuple(semivalue or ("shapley",)), samples, repeats, seed),
         limits=c.changed(c.Limits(), budget=budget, until=until, time=time),
         machine=c.changed(
             c.Machine(), jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
@@ -177,6 +179,7 @@ def init(
         float, typer.Option(metavar="U", help="Utility of no data, such as a blind guess's.")
     ],
     semivalue: SemivalueOption = None,
+    samples: SamplesOption = None,
     task: TaskOption = "",
     delimiter: DelimiterOption = "",
     drop: DropOption = None,
@@ -193,7 +196,7 @@ def init(
     wanted = c.Config(
         data=c.Data(_absolute(data), owner, target, task, delimiter, tuple(drop or ())),
         utility=c.Utility(model=c.ELSEWHERE, empty=empty),
-        values=c.Values(tuple(semivalue or ("shapley",)), seed=seed),
+        values=c.Values(tuple(semivalue or ("shapley",)), samples, seed=seed),
     )
     job, directory = prepared(wanted), _directory(run, data)
     directory.check(wanted)
@@ -218,25 +221,32 @@ def resume(
     data: Annotated[
         str | None, typer.Option(metavar="DATA", help="Where the data are now, if they moved.")
     ] = None,
+    validation: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The same for the validation rows.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Go on after an interruption, or with more trainings."""
+    """Go on after an interruption, or with more trainings.
+
+    Without --budget, --until or --time the limits are as before; with one, only that one counts.
+    """
     from dataclasses import replace
 
     from dupre.cli import choices
     from dupre.cli import config as c
     from dupre.cli.prepare import check
 
-    directory, job = _opened(run, data)
+    directory, job = _opened(run, data, validation)
     if job.config.elsewhere:
         raise InputError(
             f"the trainings of {str(run)!r} are done elsewhere; use `dupre suggest {run}` and "
             f"`dupre record {run} FILE`"
         )
     more = None if budget is None else choices.budget(budget, job.evaluated(directory.store))
+    limits = c.changed(c.Limits(), budget=more, until=until, time=time)
     wanted = replace(
         job.config,
-        limits=c.changed(job.config.limits, budget=more, until=until, time=time),
+        limits=job.config.limits if limits == c.Limits() else limits,
         machine=c.changed(
             job.config.machine, jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
         ),
@@ -403,12 +413,14 @@ def main() -> None:
 
 def _directory(run: Path | None, data: str) -> RunDirectory:
     from dupre.cli.rundir import RunDirectory
-    from dupre.tables.tablefile import stem
+    from dupre.tables.reading import name_of
 
-    return RunDirectory(Path(f"dupre-{stem(Path(data))}") if run is None else run)
+    return RunDirectory(Path(f"dupre-{name_of(data)}") if run is None else run)
 
 
-def _opened(run: Path, data: str | None = None) -> tuple[RunDirectory, Job]:
+def _opened(
+    run: Path, data: str | None = None, validation: str | None = None
+) -> tuple[RunDirectory, Job]:
     """A run directory that is there already, with its data."""
     from dataclasses import replace
 
@@ -419,6 +431,9 @@ def _opened(run: Path, data: str | None = None) -> tuple[RunDirectory, Job]:
     config = directory.config()
     if data is not None:
         config = replace(config, data=replace(config.data, path=_absolute(data)))
+    if validation is not None:
+        moved = replace(config.utility, validation=_absolute(validation), holdout=0.0)
+        config = replace(config, utility=moved)
     return directory, prepared(config)
 
 
@@ -433,9 +448,9 @@ def _run(directory: RunDirectory, job: Job, *, json: bool) -> None:
         valuations = job.run(directory.store, Estimating(display(True)), _command())
         directory.write(valuations)
     _print(valuations, json=json)
-    say(
-        f"Report: {directory.report}\nGo on with: dupre resume {directory} --budget +{job.owners.n}"
-    )
+    say(f"Report: {directory.report}")
+    if not valuations[0].exact:
+        say(f"Go on with: dupre resume {directory} --budget +{job.owners.n}")
 
 
 def _print(valuations: list[Valuation], *, json: bool) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dupre.phrases import listed, named, number, percent, shortened
-from dupre.report.markup import Cell, Column, details, owner, table, text
+from dupre.report.markup import Cell, details, owner, table, text
 from dupre.report.summary import order_of
 from dupre.text import decimals
 
@@ -25,17 +25,17 @@ def values_table(v: Valuation) -> str:
     """Rows, value, interval, share and rank of each owner; sums over samples with two errors."""
     frame, places = v.to_frame(), decimals(v)
     what = "Payment" if v.subsidy else "Value"
-    columns = [Column("Owner", "text"), Column("Rows"), Column(what), Column("95 % interval")]
-    columns += [Column("Share"), Column("Rank (95 %)")]
+    columns = ["Owner", "Rows", what, "95 % interval"]
+    columns += ["Share", "Rank (95 %)"]
     parts = v.sampling is not None
     if parts:
-        columns += [Column("Std, predictions"), Column("Std, choice")]
+        columns += ["Std, predictions", "Std, choice"]
     rows = []
     for i in order_of(v):
         row = frame.iloc[i]
         link = f'<a href="#owner-{i}">{owner(v.owners[i])}</a>'
         cells = [
-            Cell(link, kind="text"),
+            Cell(link),
             Cell(f"{row['rows']:,.0f}", row["rows"]),
             Cell(number(row["value"], places), row["value"]),
             Cell(between(row["low"], row["high"], places), row["low"]),
@@ -52,12 +52,12 @@ def values_table(v: Valuation) -> str:
 def comparison_table(valuations: Sequence[Valuation]) -> str:
     """Owners by semivalues."""
     main = valuations[0]
-    columns = [Column("Owner", "text")]
-    columns += [Column(part) for v in valuations for part in (shortened(v.semivalue), "Rank")]
+    columns = ["Owner"]
+    columns += [part for v in valuations for part in (shortened(v.semivalue), "Rank")]
     frames, places = [v.to_frame() for v in valuations], [decimals(v) for v in valuations]
     rows = []
     for i in order_of(main):
-        cells = [Cell(owner(main.owners[i]), kind="text")]
+        cells = [Cell(owner(main.owners[i]))]
         for frame, digits in zip(frames, places, strict=True):
             row = frame.iloc[i]
             bounds = between(row["low"], row["high"], digits)
@@ -73,10 +73,10 @@ def probability_table(v: Valuation) -> str:
     """P(row owner is worth more than column owner), in per cent."""
     order = order_of(v)
     probability = v.probability_greater().to_numpy()
-    columns = [Column("Worth more than …", "text")]
-    columns += [Column(shortened(v.owners[i])) for i in order]
+    columns = ["Worth more than …"]
+    columns += [shortened(v.owners[i]) for i in order]
     rows = [
-        [Cell(owner(v.owners[i]), kind="text")]
+        [Cell(owner(v.owners[i]))]
         + [Cell("–" if i == j else f"{text(percent(probability[i, j]))} %") for j in order]
         for i in order
     ]
@@ -95,17 +95,24 @@ def trainings(v: Valuation) -> str:
         utility = "failed" if failed else f"{done['utility']:.6g}".replace("-", "−")
         members = tuple(map(str, json.loads(done["coalition"])))
         rows.append([
-            Cell(text(coalition(members)), kind="text"),
+            Cell(text(coalition(members))),
             Cell(str(len(members)), len(members)),
             Cell(utility, None if failed else done["utility"]),
-            Cell(f"{done['seconds']:.3g}", done["seconds"]),
+            _seconds(float(done["seconds"])),
         ])  # fmt: skip
-    columns = [Column("Coalition", "text"), Column("Owners"), Column("Utility"), Column("Seconds")]
+    columns = ["Coalition", "Owners", "Utility", "Seconds"]
     more = f"; the first {len(shown)} are listed, {total - len(shown):,} more are not"
     seconds = float(v.evaluations["seconds"].sum())
-    summary = f"All {total:,} trainings, {seconds:,.3g} seconds in all"
+    summary = f"All {total:,} trainings" if total != 1 else "The only training"
+    if seconds:
+        summary += f", {seconds:,.3g} seconds in all"
     caption = f"Trainings{more if total > len(shown) else ''}"
     return details(summary, table(caption, columns, rows, sortable=True))
+
+
+def _seconds(seconds: float) -> Cell:
+    """How long a training took; nobody knows of those done elsewhere."""
+    return Cell(f"{seconds:.3g}", seconds) if seconds > 0 else Cell("–")
 
 
 def between(low: float, high: float, places: int) -> str:

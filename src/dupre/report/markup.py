@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dupre.coalitions import printable
+from dupre.spelling import printable
 
 _ISOLATED = re.compile("\u2068([^\u2068\u2069]*)\u2069")
 
@@ -22,20 +22,10 @@ class Cell:
     Attributes:
         content: markup.
         sort: the number by which its column is sorted; None to sort by what is shown.
-        kind: "number" or "text", which decides its alignment.
     """
 
     content: str
     sort: float | None = None
-    kind: str = "number"
-
-
-@dataclass(frozen=True)
-class Column:
-    """The head of a column: a text, and whether it holds numbers."""
-
-    title: str
-    kind: str = "number"
 
 
 def text(words: str) -> str:
@@ -80,12 +70,10 @@ def definitions(pairs: Iterable[tuple[str, str]], kind: str = "") -> str:
 
 
 def table(
-    caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, sortable: bool
+    caption: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, sortable: bool
 ) -> str:
     """A table whose first column names its rows; it scrolls by itself where it is too wide."""
-    head = "".join(
-        f'<th scope="col"{_class(column.kind)}>{text(column.title)}</th>' for column in columns
-    )
+    head = "".join(f'<th scope="col">{text(column)}</th>' for column in columns)
     body = "\n".join(f"<tr>{_row(cells)}</tr>" for cells in rows)
     kind = ' class="sortable"' if sortable else ""
     return (
@@ -117,7 +105,7 @@ def section(name: str, title: str, *content: str) -> str:
 def _row(cells: Sequence[Cell]) -> str:
     first, *others = cells
     shown = [f'<th scope="row"{_sort(first)}>{first.content}</th>']
-    shown += [f"<td{_class(cell.kind)}{_sort(cell)}>{cell.content}</td>" for cell in others]
+    shown += [f"<td{_sort(cell)}>{cell.content}</td>" for cell in others]
     return "".join(shown)
 
 

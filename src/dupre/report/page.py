@@ -49,7 +49,7 @@ NAVIGATION = {
 """Sections in their order, with their names in the navigation."""
 
 
-def write(valuations: Sequence[Valuation], path: Path, *, title: str = TITLE) -> None:
+def write(valuations: Sequence[Valuation], path: Path) -> None:
     """Write the page to a file, as a whole or not at all.
 
     Raises:
@@ -59,15 +59,14 @@ def write(valuations: Sequence[Valuation], path: Path, *, title: str = TITLE) ->
         raise InputError(
             f"there is no directory {str(path.parent)!r} to write the report to; make it first"
         )
-    replace_text(path, page(valuations, title=title))
+    replace_text(path, page(valuations))
 
 
-def page(valuations: Sequence[Valuation], *, title: str = TITLE) -> str:
+def page(valuations: Sequence[Valuation]) -> str:
     """The page as HTML.
 
     Args:
         valuations: one, or several semivalues of the same owners; the first is the main one.
-        title: its heading.
     """
     _check(valuations)
     v = valuations[0]
@@ -94,13 +93,13 @@ def page(valuations: Sequence[Valuation], *, title: str = TITLE) -> str:
 <meta http-equiv="Content-Security-Policy" content="{_policy(script)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{text(title)}</title>
+<title>{text(TITLE)}</title>
 <style>{style}</style>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the answer</a>
 <header>
-<h1>{text(title)}</h1>
+<h1>{text(TITLE)}</h1>
 {paragraphs(_subtitle(v))}
 </header>
 <nav aria-label="Sections">
@@ -167,10 +166,10 @@ _PADDED = "text-align:right;padding:.15em .6em;white-space:nowrap"
 
 def _subtitle(v: Valuation) -> list[str]:
     what = "payments" if v.subsidy else "values"
-    about = "predicted to be " if v.grand_predicted else ""
+    about, n = "predicted to be " if v.grand_predicted else "", len(v.owners)
     return [
-        f"{v.semivalue} {what} of {len(v.owners):,} owners; {v.evaluated:,} of {possible(v)} "
-        "possible coalitions trained",
+        f"{v.semivalue} {what} of {n:,} owners; {v.evaluated:,} of {possible(n)} possible "
+        "coalitions trained",
         f"Utility of all data together {about}{v.grand:.4g}, of no data {v.empty:.4g}",
     ]
 

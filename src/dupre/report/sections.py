@@ -32,7 +32,14 @@ from dupre.report.markup import (
 )
 from dupre.report.relations import Relation
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
-from dupre.text import about_fit, about_sampling, about_subsidy, about_validation, notes
+from dupre.text import (
+    about_fit,
+    about_forecast,
+    about_sampling,
+    about_subsidy,
+    about_validation,
+    bewares,
+)
 
 if TYPE_CHECKING:
     from dupre.diagnostics import Diagnostics
@@ -40,6 +47,9 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 20
 """Pairs, relations and the like listed at most; owners up to which a matrix is also a table."""
+
+LONGEST = 1_000
+"""Characters of a failure, a warning or a setting that are shown."""
 
 SCALES = {
     "data": "what their data are like",
@@ -70,7 +80,7 @@ def the_answer(valuations: Sequence[Valuation]) -> str:
     """Who is worth how much."""
     v = valuations[0]
     first, *others = answer(v)
-    beware = [note for note in notes(v) if note.startswith("Beware")]
+    beware = bewares(v)
     parts = [paragraph(first, "lead"), paragraph(" ".join(others)), items(beware, "beware")]
     if v.subsidy is not None:
         parts.append(paragraphs(n for n in about_subsidy(v.subsidy) if n not in beware))
@@ -192,7 +202,7 @@ def how_uncertainty_fell(v: Valuation) -> str:
             f"± {first['widest']:.2g}, after {last['evaluated']:,.0f} it was "
             f"± {last['widest']:.2g}."
         )
-    words += [note for note in notes(v) if note.startswith("After ") and len(ahead) > 1]
+    words += about_forecast(v)
     if not words:
         words.append("There is nothing to tell: the steps on the way were not recorded.")
     shown = ""
@@ -213,7 +223,7 @@ def failures_and_warnings(v: Valuation) -> str:
                 "predicted, never made up."
             )
         )
-        told = [f"{coalition(members)}: {reason}" for members, reason in v.failures.items()]
+        told = [f"{coalition(members)}: {_brief(why)}" for members, why in v.failures.items()]
         parts.append(items(_few(told)))
     if v.warnings:
         parts.append(paragraph("Warnings that trainings raised:"))
@@ -221,7 +231,7 @@ def failures_and_warnings(v: Valuation) -> str:
             items(
                 _few(
                     [
-                        f"{message} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
+                        f"{_brief(message)} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
                         f"{listed([coalition(members) for members in coalitions], most=3)})"
                         for message, coalitions in v.warnings.items()
                     ]
@@ -245,7 +255,7 @@ def how_to_reproduce(v: Valuation) -> str:
     parts = []
     for name, texts in v.provenance.items():
         parts.append(f"<h3>{text(name[:1].upper() + name[1:])}</h3>")
-        parts.append(definitions(texts.items(), "record"))
+        parts.append(definitions([(_brief(k), _brief(t)) for k, t in texts.items()], "record"))
     return section("reproduce", title, *parts)
 
 
@@ -282,6 +292,11 @@ def _what_made_alike(d: Diagnostics) -> str:
 def _drawn(v: Valuation, name: str, caption: str = "") -> str:
     caption = caption or CAPTIONS[name]
     return figure(drawn(v, name, label=caption), caption)
+
+
+def _brief(words: str) -> str:
+    """A text of someone else, who may have much to say."""
+    return words if len(words) <= LONGEST else f"{words[:LONGEST]} …"
 
 
 def _few(lines: list[str]) -> list[str]:

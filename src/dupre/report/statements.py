@@ -1,7 +1,7 @@
 """What is told to each owner: what its data are worth, how sure that is, and what it means.
 
-Sentences are plain text; names in them come from `text.named`. The unit of every value is that of
-the utility; nothing here speaks of money.
+Sentences are plain text; names in them come from `phrases.named`. The unit of every value is that
+of the utility; nothing here speaks of money.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A valuation in a few plain sentences: who is worth most, who harms, how sure that is.
 
-Sentences are plain text; names in them come from `text.named`.
+Sentences are plain text; names in them come from `phrases.named`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def answer(v: Valuation) -> list[str]:
 
 
 def _best(v: Valuation) -> str:
-    first = [i for i in order_of(v) if v.rank_range()["best"].iloc[i] == 1]
+    best = v.rank_range()["best"].to_numpy()
+    first = [i for i in order_of(v) if best[i] == 1]
     top = first[0]
     most = "get the greatest payment" if v.subsidy else "are worth most"
     if len(first) == 1:
@@ -106,7 +107,7 @@ def _names(v: Valuation, chosen: Floats) -> str:
 
 
 def _trained(v: Valuation) -> str:
-    done = f"{v.evaluated:,} of {possible(v)} possible coalitions were trained"
+    done = f"{v.evaluated:,} of {possible(len(v.owners))} possible coalitions were trained"
     if v.exact:
         return f"{done}, all that count in the values; nothing was predicted."
     if v.sampled:

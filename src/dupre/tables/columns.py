@@ -18,7 +18,7 @@ import pandas as pd
 
 from dupre.errors import InputError
 from dupre.rows import LARGEST
-from dupre.spelling import listed, meant
+from dupre.spelling import meant, quoted
 from dupre.tables.textfile import UNNAMED
 from dupre.typing import Members
 
@@ -95,7 +95,7 @@ def check_drop(frame: pd.DataFrame, *, owner: str, target: str, drop: Sequence[s
         if name not in names:
             raise InputError(
                 f"cannot drop {name!r}: no such column{meant(name, names)}; "
-                f"the columns are {listed(names)}"
+                f"the columns are {quoted(names)}"
             )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.spelling import closest, listed
+from dupre.spelling import closest, quoted
 from dupre.tables.columns import kind, place, tidied, whole_as_text
 from dupre.tables.roles import check_complete, check_known, checked
 from dupre.tables.tablefile import READABLE, holds_data, is_readable, read_one, stem, suffix
@@ -55,6 +55,12 @@ def read(
     else:
         frame = read_one(path, delimiter=delimiter, as_text=(owner,))
     return checked(frame, owner=owner, target=target, drop=drop).reset_index(drop=True)
+
+
+def name_of(data: str) -> str:
+    """What to call the data: the file without its suffix, or the directory of a pattern."""
+    parts = [part for part in Path(data).expanduser().absolute().parts if not has_magic(part)]
+    return stem(Path(parts[-1])).strip("/\\:") or "data"
 
 
 def matched(frame: pd.DataFrame, training: pd.DataFrame, *, target: str) -> pd.DataFrame:
@@ -100,7 +106,7 @@ def _tables_among(found: Sequence[Path], where: str) -> list[Path]:
         if holds_data(path) and not path.name.lower().startswith(_BESIDE_DATA)
     ]
     if not tables:
-        others = f"; found {listed(path.name for path in visible)}" if visible else ""
+        others = f"; found {quoted(path.name for path in visible)}" if visible else ""
         raise InputError(
             f"{where} holds no table{others}; expected one file per owner (directories inside it "
             f"are not searched): {', '.join(READABLE)}"

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.spelling import listed, meant
+from dupre.spelling import meant, quoted
 from dupre.tables.columns import MAX_TEXTS, check_drop, first, kind, place, tidied, whole_as_text
 
 MANY_OWNERS = 20
@@ -60,7 +60,7 @@ def check_known(frame: pd.DataFrame, role: str, name: str, where: str = "the tab
     header = " (is there a header? the first line must name the columns)" * bool(numbers.any())
     raise InputError(
         f"{where} has no {role} column {name!r}{meant(name, names)}; "
-        f"the columns are {listed(names)}{header}"
+        f"the columns are {quoted(names)}{header}"
     )
 
 

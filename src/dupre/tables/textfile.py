@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.spelling import listed
+from dupre.spelling import quoted
 
 EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None")
 """What stands for an empty cell in text and Excel."""
@@ -62,7 +62,7 @@ def read_csv(path: Path, *, delimiter: str, as_text: Collection[str]) -> pd.Data
         if len(record) != len(header):
             raise InputError(
                 f"line {line} of {path} has {len(record)} values but its header names "
-                f"{len(header)} ({listed(names, most=3)}); expected as many (a value that holds "
+                f"{len(header)} ({quoted(names, most=3)}); expected as many (a value that holds "
                 f"the delimiter {separator!r} belongs in quotation marks)"
             )
         lines.append(line)
@@ -90,7 +90,7 @@ def read_csv(path: Path, *, delimiter: str, as_text: Collection[str]) -> pd.Data
 def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
     """The line on which each record begins and its values, blank lines left out."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    line = 1
+    line, limit = 1, csv.field_size_limit(len(text) + 1)
     try:
         for record in reader:
             if len(record) > 1 or (record and record[0].strip()):
@@ -98,9 +98,11 @@ def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[
             line = reader.line_num + 1
     except csv.Error as cause:
         reason = str(cause)
-        if "unexpected end" in reason or "field limit" in reason:
+        if "unexpected end" in reason:
             reason = "a quotation mark is opened and not closed"
         raise InputError(f"cannot read {path} from line {line} on: {reason}; mend it") from cause
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _checked_delimiter(delimiter: str) -> str:
