@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -283,3 +286,173 @@ def test_names_with_commas_can_be_asked_for(dupre):
     code, _, err = dupre("predict", "run", "--members", " ,")
     assert code == 2
     assert "names no owner" in err
+
+
+COALITIONS = ('["owner 0", "owner 1", "owner 2"]', '["owner 0"]', '["owner 1"]')
+
+
+@pytest.fixture
+def asked(dupre, place):
+    """A run of trainings done elsewhere with two recorded."""
+    roles = ("--owner", "who", "--target", "y", "--empty", "0.5", "--run", "ask")
+    assert dupre("init", "good.csv", *roles)[0] == 0
+    sheet(place / "first.csv", [(COALITIONS[0], 0.9), (COALITIONS[1], 0.7)])
+    assert dupre("record", "ask", "first.csv")[0] == 0
+    return dupre
+
+
+def sheet(path, rows, columns=("coalition", "utility")):
+    frame = pd.DataFrame(rows, columns=list(columns))
+    kind = path.suffix
+    if kind == ".xlsx":
+        frame.to_excel(path, index=False)
+    elif kind == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False, sep={".tsv": "\t"}.get(kind, ","))
+    return path.name
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([(COALITIONS[0], 7.0)], "7.0 is given for .*, but the store has 0.9"),
+        ([('["Zoe"]', 1.0)], "unknown owner 'Zoe'"),
+        ([(COALITIONS[2], None)], "has no utility yet; fill in that column"),
+        ([(COALITIONS[2], 0.6), (COALITIONS[2], 0.7)], "stands twice in results.csv"),
+        ([(COALITIONS[2], "0,6")], "is '0,6'; expected a number such as 0.91"),
+        ([(COALITIONS[2], "inf")], "finite"),
+        ([("owner 1", 0.6)], "a coalition is a JSON list"),
+        ([("[]", 0.6)], "the empty coalition is never recorded"),
+    ],
+)
+def test_results_that_cannot_be_meant_are_refused_and_nothing_is_taken(asked, place, rows, words):
+    before = asked("show", "ask")[1]
+    sheet(place / "results.csv", [*rows, ('["owner 2"]', 0.8)][: 1 if rows[0][1] is None else 9])
+    code, out, err = asked("record", "ask", "results.csv")
+    assert (code, out) == (2, "")
+    assert re.search(words, err), err
+    assert asked("show", "ask")[1] == before
+
+
+def test_a_wrong_utility_can_be_put_right(asked, place):
+    sheet(place / "right.csv", [(COALITIONS[0], 0.8)])
+    code, out, err = asked("record", "ask", "right.csv", "--replace")
+    assert code == 0
+    assert "New: 0. In all: 2." in err
+    assert "u(all owners) = 0.8" in out
+    sheet(place / "lost.csv", [(COALITIONS[0], None, "lost")], ("coalition", "utility", "failure"))
+    _, out, _ = asked("record", "ask", "lost.csv", "--replace")
+    assert "Failed: 1 of 2 evaluations" in out
+
+
+@pytest.mark.parametrize("name", ["results.xlsx", "results.tsv", "results.jsonl"])
+def test_results_may_come_from_a_spreadsheet(asked, place, name):
+    sheet(place / name, [(COALITIONS[2], 0.123456789012345)])
+    code, _, err = asked("record", "ask", name)
+    assert (code, err) == (0, "Read: 1 utilities, 0 failures. New: 1. In all: 3.\n")
+    told = json.loads(asked("predict", "ask", "--members", "owner 1", "--json")[1])
+    assert told[0]["utility"] == 0.123456789012345
+
+
+def test_repeated_trainings_are_numbered(asked, place):
+    columns = ("coalition", "utility", "repeat")
+    sheet(place / "results.csv", [(COALITIONS[2], 0.6, 0), (COALITIONS[2], 0.8, 1)], columns)
+    assert asked("record", "ask", "results.csv")[0] == 0
+    assert "0.7, as evaluated" in asked("predict", "ask", "--members", "owner 1")[1]
+
+
+def test_the_delimiter_of_results_is_suggested(asked, place):
+    (place / "results.csv").write_text("coalition;utility\n[];1\n")
+    assert "--delimiter ';'" in asked("record", "ask", "results.csv")[2]
+
+
+@pytest.fixture
+def valued(dupre, place):
+    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "5")
+    assert dupre("value", "good.csv", *roles)[0] == 0
+    return dupre
+
+
+def test_a_lost_store_does_not_replace_a_good_result(valued, place):
+    before = valued("show", "run")[1]
+    (place / "run/store.sqlite").unlink()
+    code, _, err = valued("resume", "run", "--budget", "+1")
+    assert code == 2
+    assert "is of 5 trainings, of which 0 are valid now" in err
+    assert valued("show", "run")[1] == before
+    assert valued("resume", "run", "--budget", "+1", "--accept-changes")[0] == 0
+    assert "1 of 7 possible coalitions" in valued("show", "run")[1]
+
+
+def test_changed_rows_do_not_replace_a_good_result_unasked(valued, place):
+    frame = good()
+    frame.loc[frame["who"] == "owner 1", "x"] += 1
+    frame.to_csv("good.csv", index=False)
+    code, _, err = valued("resume", "run")
+    assert code == 2
+    assert "--accept-changes" in err
+    code, out, _ = valued("resume", "run", "--accept-changes")
+    assert code == 0
+    assert "stored evaluations, of rows changed since then" in out
+
+
+def test_a_mended_model_can_keep_its_trainings(dupre, place):
+    code = "from sklearn.tree import DecisionTreeClassifier\nclass Tree(DecisionTreeClassifier):\n"
+    (place / "tree_model.py").write_text(f"{code}    depth = 1\n")
+    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "4")
+    how = [sys.executable, "-m", "dupre.cli.verbs"]
+    run = partial(subprocess.run, cwd=place, capture_output=True, text=True, check=False)
+    model = ("--model", "tree_model:Tree")
+    assert run([*how, "value", "good.csv", *roles, *model]).returncode == 0
+    (place / "tree_model.py").write_text(f"{code}    depth = 2\n")
+    refused = run([*how, "resume", "run", "--budget", "+1"])
+    assert refused.returncode == 2
+    assert "`dupre resume run` with --accept-changes" in refused.stderr
+    kept = run([*how, "resume", "run", "--budget", "+1", "--accept-changes"])
+    assert "5 of 7 possible; known already: 4" in kept.stderr
+
+
+def test_a_cluster_that_did_not_answer_is_not_remembered(valued, place):
+    before = (place / "run/config.toml").read_text()
+    assert "no Dask scheduler answers" in valued("resume", "run", "--dask", "tcp://127.0.0.1:9")[2]
+    assert (place / "run/config.toml").read_text() == before
+
+
+def test_what_models_print_is_no_part_of_the_answer(dupre, place):
+    (place / "loud_model.py").write_text(
+        "from sklearn.linear_model import LogisticRegression\n"
+        "class Loud(LogisticRegression):\n"
+        "    def fit(self, X, y):\n"
+        "        print('fitting', flush=True)\n"
+        "        return super().fit(X, y)\n"
+    )
+    roles = ("--owner", "who", "--target", "y", "--budget", "4", "--model", "loud_model:Loud")
+    _, out, err = dupre("value", "good.csv", *roles, "--json")
+    assert json.loads(out)["format"] == "dupre result"
+    assert "fitting" in err
+
+
+def test_the_page_tells_every_command_and_what_utility_is(valued, place):
+    assert valued("resume", "run", "--budget", "+1")[0] == 0
+    page = (place / "run/report.html").read_text()
+    for words in (
+        "dupre value good.csv --owner who --target y --run run --budget 5",
+        "dupre resume run --budget +1",
+        "Utility is the score (accuracy) on 15 validation rows of a model that predicts y.",
+    ):
+        assert words in page
+
+
+def test_commands_that_are_printed_can_be_typed(dupre):
+    roles = ("--owner", "who", "--target", "y", "--budget", "3", "--run", "my run")
+    assert (
+        "Go on with: dupre resume 'my run' --budget +3\n" in dupre("value", "good.csv", *roles)[2]
+    )
+
+
+def test_each_file_may_have_its_own_delimiter(dupre):
+    written(good(), sep=";")
+    good(20).to_csv("validation.csv", index=False)
+    roles = ("--owner", "who", "--target", "y", "--budget", "3", "--delimiter", ";")
+    assert dupre("value", "data.csv", *roles, "--validation", "validation.csv")[0] == 0

@@ -190,7 +190,7 @@ def test_compare_tells_the_probability(place):
 
 def test_compare_names_who_there_is(place):
     message = complaint("compare", "dupre-wine", "Alba", "Elba", cwd=place)
-    assert "unknown owner 'Elba' (did you mean 'Alba'?); the owners are Alba, Barolo" in message
+    assert "unknown owner 'Elba' (did you mean 'Alba'?); the owners are 'Alba', 'Barolo'" in message
     assert "Alba' twice" in complaint("compare", "dupre-wine", "Alba", "Alba", cwd=place)
 
 
@@ -262,24 +262,14 @@ def test_trainings_done_elsewhere(data):
         writer.writerows([c, 0.4 + len(json.loads(c)) / 10, ""] for c, _ in rows[1:6])
         writer.writerow([rows[6][0], "", "the node was lost"])
     done = run("record", "ask", "results.csv", cwd=data)
-    assert "Read 5 utilities and 1 failed trainings; 6 are new, 6 in all." in done.stderr
+    assert "Read: 5 utilities, 1 failures. New: 6. In all: 6." in done.stderr
     assert "Failed: 1 of 6 evaluations, predicted instead" in done.stdout
     assert "the node was lost" in done.stdout
     assert run("show", "ask", cwd=data).stdout == done.stdout
     assert (data / "ask/report.html").stat().st_size > 10_000
     again = run("record", "ask", "results.csv", cwd=data)
-    assert "0 are new" in again.stderr
+    assert "New: 0." in again.stderr
     assert "dupre suggest ask" in complaint("resume", "ask", cwd=data)
-
-    (data / "wrong.csv").write_text(
-        f'coalition,utility\n"{rows[1][0].replace(chr(34), chr(34) * 2)}",7\n'
-    )
-    assert "0.9" in complaint("record", "ask", "wrong.csv", cwd=data)
-    (data / "who.csv").write_text('coalition,utility\n"[""Zoe""]",7\n')
-    assert "unknown owner 'Zoe'" in complaint("record", "ask", "who.csv", cwd=data)
-    (data / "none.csv").write_text(sheet)
-    assert "has no utility" in complaint("record", "ask", "none.csv", cwd=data)
-    assert run("show", "ask", cwd=data).stdout == done.stdout
 
 
 SLOW = """
@@ -332,7 +322,7 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     assert first.returncode == 130
     assert out == ""
     assert "stopped; " in err
-    assert "`dupre resume DIR` goes on" in err
+    assert "`dupre resume run` goes on" in err
     assert "Traceback" not in err
     kept = dupre.read_evaluations(store)
 

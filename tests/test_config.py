@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dupre import InputError
-from dupre.cli.config import Config, Data, Limits, Machine, Utility, Values, changed, dumped, loaded
+from dupre.cli.config import (
+    Config,
+    Data,
+    History,
+    Limits,
+    Machine,
+    Utility,
+    Values,
+    changed,
+    dumped,
+    loaded,
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 configs = st.builds(
@@ -29,6 +40,7 @@ configs = st.builds(
         st.integers(0),
     ),
     limits=st.builds(Limits, st.none() | st.integers(1, 99), texts, texts),
+    history=st.builds(History, st.lists(texts, max_size=2).map(tuple)),
     machine=st.builds(Machine, st.integers(-1, 4), texts, texts, st.booleans()),
 )
 PLAIN = Config(Data("/d.csv", "owner", "y"), Utility(holdout=0.25))
@@ -84,3 +96,9 @@ def test_limits_and_machine_may_change():
 
 def test_changes_that_are_none_are_none():
     assert changed(Limits(9, "ranking"), budget=None, time="2h") == Limits(9, "ranking", "2h")
+
+
+def test_the_history_grows_by_what_is_new():
+    twice = PLAIN.after("dupre value").after("dupre resume").after("dupre resume")
+    assert twice.history.commands == ("dupre value", "dupre resume")
+    assert PLAIN.conflict(twice) == ""

@@ -430,7 +430,7 @@ def test_a_sampled_valuation_is_printed_with_its_sample(owners):
         ),
         (
             ("A", "B", 1.0, 2.0, 2.0, 2.0),
-            "S: A is worth more than B with a probability of 100 %; difference 2 (95 %: 2 … 2).",
+            "S: A is worth more than B with a probability of 100 %; difference 2 (exact).",
         ),
     ],
 )

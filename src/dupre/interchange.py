@@ -158,15 +158,6 @@ def _from_frame(frame: pd.DataFrame) -> dict[Names, tuple[float, ...]]:
     }
 
 
-def failures_in(frame: pd.DataFrame) -> dict[Names, str]:
-    """Why coalitions of an evaluations frame have no utility, where it says so."""
-    if "failure" not in frame.columns:
-        return {}
-    failed = frame[frame["utility"].isna() & frame["failure"].notna()]
-    pairs = zip(failed["coalition"], failed["failure"], strict=True)
-    return {names_in(text): str(reason) for text, reason in pairs if str(reason).strip()}
-
-
 def names_in(text: Any) -> Names:
     """The owner names in a JSON list."""
     try:

@@ -300,10 +300,11 @@ class Loop:
         if not names:
             return _no_utility_of_nothing(failed)
         tried = len(self.valuer.failures)
-        advice = f"; all {tried} evaluations so far failed" if tried and not self.failed else ""
+        every = f"; all {tried} evaluations so far failed" if tried and not self.failed else ""
+        skip = "" if self.on_error == "skip" else ", or go on without it by on_error='skip'"
         error = EvaluationError(
-            f"evaluating {shown(names)} failed: {failed.failure}{advice}; mend the cause, or go on "
-            f"without it by on_error='skip'; {self._kept()}",
+            f"evaluating {shown(names)} failed: {failed.failure}{every}; mend the cause{skip}; "
+            f"{self._kept()}",
             names,
             self.valuer,
         )

@@ -156,6 +156,15 @@ class Store:
             self._db.execute(insert, row)
         self.refresh()
 
+    def forget(self, members: tuple[str, ...]) -> None:
+        """Remove every evaluation of a coalition that is valid here: it was wrong."""
+        names = canonical(members)
+        with self._writing():
+            where = "DELETE FROM evaluations WHERE contents = ?"
+            self._db.execute(where, (self._contents(names),))
+        self._utilities.pop(names, None)
+        self._failures.pop(names, None)
+
     def claim(self, task: Task) -> bool:
         """Whether this store may have it trained; False while another one is at it."""
         return self._claims.take(self._byte(task))
@@ -273,6 +282,25 @@ class Store:
 
 
 _WAYS = "; take the same things as then, or another file for store="
+
+
+def restate(path: Path, setting: Mapping[str, Part]) -> None:
+    """Declare that the evaluations in a store hold for another setting: someone says so.
+
+    Raises:
+        StoreError: it is no store, or damaged.
+    """
+    name = f"the store {str(path)!r}"
+    db = opened(path.resolve(), make=False)
+    try:
+        with transaction(db):
+            db.execute("DELETE FROM setting")
+            rows = [(n, _text(part.description), part.digest) for n, part in setting.items()]
+            db.executemany("INSERT INTO setting VALUES (?, ?, ?)", rows)
+    except sqlite3.Error as cause:
+        raise explained(cause, name, "written") from cause
+    finally:
+        db.close()
 
 
 def stored_evaluations(path: Path) -> list[tuple[Evaluation, str]]:

@@ -47,10 +47,10 @@ def compared(semivalue: str, c: Comparison) -> str:
     if c.low == c.high == 0:
         return f"{semivalue}: {one} and {other} are worth the same."
     verdict = "" if c.probability >= 0.95 else " Not settled."
+    bounds = "exact" if c.low == c.high else f"95 %: {c.low:.3g} … {c.high:.3g}"
     return (
         f"{semivalue}: {one} is worth more than {other} with a probability of "
-        f"{_percent(c.probability)}; difference {c.difference:.3g} "
-        f"(95 %: {c.low:.3g} … {c.high:.3g}).{verdict}"
+        f"{_percent(c.probability)}; difference {c.difference:.3g} ({bounds}).{verdict}"
     )
 
 
@@ -162,9 +162,12 @@ def about_forecast(v: Valuation) -> list[str]:
     if len(v.forecast) <= 1:
         return []
     widths = v.forecast["widest"]
+    more, now, then = len(widths) - 1, widths.iloc[0], widths.iloc[-1]
+    if then <= 1e-6 * now:
+        return [f"After {more} more, every coalition that counts is evaluated and nothing is left."]
     return [
-        f"After {len(widths) - 1} more, the widest interval is expected to be "
-        f"± {widths.iloc[-1]:.2g} instead of ± {widths.iloc[0]:.2g}."
+        f"After {more} more, the widest interval is expected to be ± {then:.2g} instead of "
+        f"± {now:.2g}."
     ]
 
 

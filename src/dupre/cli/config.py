@@ -96,6 +96,13 @@ class Machine:
 
 
 @dataclass(frozen=True)
+class History:
+    """The commands that made the result what it is, the first one first."""
+
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Config:
     """All of it."""
 
@@ -104,11 +111,19 @@ class Config:
     values: Values = field(default_factory=Values)
     limits: Limits = field(default_factory=Limits)
     machine: Machine = field(default_factory=Machine)
+    history: History = field(default_factory=History)
 
     @property
     def elsewhere(self) -> bool:
         """Whether trainings are done elsewhere and only recorded here."""
         return self.utility.model == ELSEWHERE
+
+    def after(self, command: str) -> Config:
+        """With one more command in its history, unless it was the last one."""
+        commands = self.history.commands
+        if commands[-1:] == (command,):
+            return self
+        return replace(self, history=History((*commands, command)))
 
     def conflict(self, other: Config) -> str:
         """In what another configuration means other trainings; empty if it goes on with these."""

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pandas as pd
 
 from dupre import fingerprint, interchange
-from dupre.cli import choices
+from dupre.cli import choices, results
 from dupre.cli.config import Config
+from dupre.cli.results import Result
 from dupre.coalitions import from_names, to_names
 from dupre.errors import InputError
 from dupre.evaluation import Evaluation, Task
@@ -25,7 +26,7 @@ from dupre.owners import Owners
 from dupre.progress import Display
 from dupre.provenance import provenance
 from dupre.run import keep_known, value
-from dupre.store import Store
+from dupre.store import Store, restate
 from dupre.typing import Names
 from dupre.utility import ModelUtility
 from dupre.valuer import Valuer
@@ -101,27 +102,22 @@ class Job:
             skips = self.config.machine.skip_failures or self.config.elsewhere
             return sum(bool(skips or kept.utilities(members)) for members in _coalitions(kept))
 
-    def run(self, store: Path, screen: Display, command: str) -> list[Valuation]:
+    def run(self, store: Path, screen: Display, client: Client | None) -> list[Valuation]:
         """Train until a limit is reached; values of all semivalues asked for.
 
         The first semivalue decides what is trained; the others are found from the same trainings.
         """
         limits, machine = self.config.limits, self.config.machine
-        client = _client(machine.dask) if machine.dask else None
-        try:
-            first = self._valued(
-                0,
-                store,
-                budget=self.budget,
-                stop=choices.rule(limits.until, limits.time),
-                n_jobs=machine.jobs,
-                client=client,
-                timeout=choices.seconds(machine.timeout, "--timeout") if machine.timeout else None,
-                progress=screen,
-            )
-        finally:
-            if client is not None:
-                client.close()
+        first = self._valued(
+            0,
+            store,
+            budget=self.budget,
+            stop=choices.rule(limits.until, limits.time),
+            n_jobs=machine.jobs,
+            client=client,
+            timeout=choices.seconds(machine.timeout, "--timeout") if machine.timeout else None,
+            progress=screen,
+        )
         count = len(self.config.values.semivalues)
         others = [
             replace(
@@ -130,7 +126,7 @@ class Job:
             )
             for which in range(1, count)
         ]
-        return [self._told(v, command) for v in (first, *others)]
+        return [self._told(v) for v in (first, *others)]
 
     def _valued(self, which: int, store: Path, **how: Any) -> Valuation:
         wanted = self.config.values
@@ -167,9 +163,8 @@ class Job:
 
     def suggestions(self, store: Path, count: int, pending: Path | None) -> list[Names]:
         """Coalitions to train elsewhere, but for those `pending` in a table made before."""
-        given = pd.DataFrame() if pending is None else interchange.read_evaluations(pending)
-        under_way = [interchange.names_in(text) for text in given.get("coalition", ())]
-        return self.valuer(store).suggest(count, pending=under_way)
+        given = [] if pending is None else results.read(pending)
+        return self.valuer(store).suggest(count, pending=[row.members for row in given])
 
     @staticmethod
     def sheet(coalitions: Sequence[Names]) -> str:
@@ -178,22 +173,21 @@ class Job:
         frame = pd.DataFrame({"coalition": texts, "utility": [None] * len(texts)})
         return frame.to_csv(index=False, lineterminator="\n")
 
-    def record(self, store: Path, results: Path) -> str:
+    def record(self, store: Path, given: Sequence[Result], *, replacing: bool) -> str:
         """Take in trainings done elsewhere, all or none; what was taken, in words.
 
         Raises:
-            InputError: an unknown owner, no number, or a utility that contradicts a stored one.
+            InputError: an unknown owner, or a utility that contradicts a stored one.
         """
-        frame = interchange.read_evaluations(results)
-        utilities, failures = interchange.as_trainings(frame), interchange.failures_in(frame)
-        if not utilities and not failures:
-            raise InputError(
-                f"{str(results)!r} has no utility; fill in that column, then record it"
-            )
-        for members in [*utilities, *failures]:
-            from_names(members, self.owners.names)  # refuses what is no coalition of these owners
+        for row in given:
+            from_names(row.members, self.owners.names)  # refuses what is no coalition of ours
+        utilities = {row.members: row.utilities for row in given if row.utilities}
+        failures = {row.members: row.failure for row in given if not row.utilities}
         with self._opened(store) as kept:
             before = len(_coalitions(kept))
+            if replacing:
+                for row in given:
+                    kept.forget(row.members)
             keep_known(kept, utilities)
             for members, reason in failures.items():
                 tried = [e.task.attempt for e in kept.failures(members).values()]
@@ -205,7 +199,7 @@ class Job:
             f"New: {after - before}. In all: {after}."
         )
 
-    def values(self, store: Path, command: str) -> list[Valuation]:
+    def values(self, store: Path) -> list[Valuation]:
         """Values from what is recorded, without a training."""
         found = []
         for which in range(len(self.config.values.semivalues)):
@@ -225,15 +219,30 @@ class Job:
                     provenance=provenance(valuer.seed, *self._identity),
                 )
             )
-        return [self._told(v, command) for v in found]
+        return [self._told(v) for v in found]
 
-    def _told(self, valuation: Valuation, command: str) -> Valuation:
-        """With the command, and the model in words: its own description would be code."""
-        settings = dict(valuation.provenance["settings"])
+    def accept(self, store: Path) -> None:
+        """Keep the stored trainings although the model or the validation rows have changed."""
+        if store.exists():
+            restate(store, self._identity[0])
+
+    def _told(self, valuation: Valuation) -> Valuation:
+        """With the commands, and what utility means in the words of the mediator."""
+        commands = {"commands": "\n".join(self.config.history.commands)}
+        told = {"history": commands, "utility": {"meaning": self.meaning}, **valuation.provenance}
         if self.model:
-            settings["model"] = "; ".join(self.model)
-        told = {"command": {"command": command}, **valuation.provenance, "settings": settings}
+            told["settings"] = {**valuation.provenance["settings"], "model": "; ".join(self.model)}
         return replace(valuation, provenance=told, caveats=self.caveats)
+
+    @property
+    def meaning(self) -> str:
+        """What a utility is."""
+        target = self.config.data.target
+        if isinstance(self.utility, Elsewhere):
+            return f"the score of a model for {target}, as recorded from trainings done elsewhere"
+        metric = self.config.utility.metric or self.utility.metric
+        rows = len(self.utility.y_val)
+        return f"the score ({metric}) on {rows:,} validation rows of a model that predicts {target}"
 
     @cached_property
     def _identity(self) -> tuple[dict[str, fingerprint.Part], dict[str, str]]:
@@ -245,17 +254,3 @@ class Job:
 
 def _coalitions(store: Store) -> list[Names]:
     return [members for members in store.coalitions() if members]
-
-
-def _client(address: str) -> Client:
-    try:
-        from distributed import Client
-    except ImportError as cause:
-        raise InputError("--dask needs distributed: pip install 'dupre[dask]'") from cause
-    try:
-        return Client(address, timeout="5s")
-    except (OSError, ValueError) as cause:
-        raise InputError(
-            f"no Dask scheduler answers at {address!r} ({cause}); start one with `dask scheduler` "
-            "and give its address, such as tcp://localhost:8786"
-        ) from cause

@@ -5,6 +5,7 @@ All that can be wrong is found here, before anything is trained.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -48,7 +49,7 @@ def prepared(config: Config) -> Job:
     used = frame if model.raw else frame.drop(columns=left_out)
     if wanted.validation:
         rows, keeping = used, tuple[str, ...]()
-        found = read_one(Path(wanted.validation), delimiter=delimiter)
+        found = _validation(Path(wanted.validation), delimiter)
         validation = matched(found, used.drop(columns=data.owner), target=data.target)
         splitting.check_validation(targets, validation[data.target].to_numpy(), task=task)
     else:
@@ -66,6 +67,14 @@ def prepared(config: Config) -> Job:
         seed=config.values.seed,
     )
     return Job(config, owners, utility, model.description, keeping, _caveats(rows, validation))
+
+
+def _validation(path: Path, delimiter: str | None) -> pd.DataFrame:
+    """The validation rows; their file need not be cut as the data are."""
+    if delimiter is not None:
+        with suppress(InputError):
+            return read_one(path, delimiter=delimiter)
+    return read_one(path)
 
 
 def _caveats(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ before. Nothing here is a pickle.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +56,10 @@ class RunDirectory:
     def __str__(self) -> str:
         return str(self.path)
 
+    def command(self, verb: str, *options: str) -> str:
+        """A command about this directory, to be typed as it is."""
+        return f"`{shlex.join(['dupre', verb, str(self), *options])}`"
+
     @property
     def store(self) -> Path:
         """Where trainings are kept."""
@@ -74,9 +79,10 @@ class RunDirectory:
         """Raise InputError if this is no place for such a run."""
         if self.made:
             if conflict := self.config().conflict(config):
+                verb = "suggest" if self.config().elsewhere else "resume"
                 raise InputError(
-                    f"{str(self)!r} holds another run ({conflict}); go on with `dupre resume "
-                    f"{self}`, or choose another directory with --run"
+                    f"{str(self)!r} holds another run ({conflict}); go on with {self.command(verb)}"
+                    ", or choose another directory with --run"
                 )
         elif self.path.is_dir() and any(not _ours(file) for file in self.path.iterdir()):
             raise InputError(
@@ -113,15 +119,27 @@ class RunDirectory:
         file = self.path / "result.json"
         if not file.is_file():
             raise InputError(
-                f"{str(self)!r} has no result yet; go on with `dupre resume {self}`, or "
+                f"{str(self)!r} has no result yet; go on with {self.command('resume')}, or "
                 "`dupre record` for trainings done elsewhere"
             )
         try:
             return schema.loaded(file.read_text(encoding="utf-8"))
         except (InputError, UnicodeDecodeError) as cause:
             raise InputError(
-                f"{str(file)!r}: {cause}; `dupre resume {self}` makes it anew from the store"
+                f"{str(file)!r}: {cause}; {self.command('resume')} makes it anew from the store"
             ) from cause
+
+    def check_nothing_lost(self, known: int) -> None:
+        """Raise InputError if the result tells of more trainings than are known now."""
+        if not (self.path / "result.json").is_file():
+            return
+        told = self.results()[0].evaluated
+        if known < told:
+            raise InputError(
+                f"the result in {str(self)!r} is of {told:,} trainings, of which {known:,} are "
+                "valid now: rows have changed, or the store has. To replace it all the same add "
+                "--accept-changes; to keep it, choose another directory with --run"
+            )
 
     def write(self, valuations: Sequence[Valuation]) -> None:
         """Replace the result, the table and the page."""
@@ -134,6 +152,15 @@ class RunDirectory:
         from dupre.report.page import page
 
         replace_text(self.report, page(valuations))
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors from within know which run they came from."""
+        try:
+            yield
+        except BaseException as error:
+            error.run = shlex.quote(str(self))  # type: ignore[attr-defined]
+            raise
 
     @contextmanager
     def locked(self) -> Iterator[None]:

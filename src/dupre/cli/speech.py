@@ -10,7 +10,8 @@ FLAGS = {
     "on_error='skip'": "--skip-failures",
     "make the same call again to go on": "`dupre resume DIR` goes on",
     "take the same things as then, or another file for store=": "take the same things as then, or "
-    "another directory for --run",
+    "another directory for --run; or, if it cannot have changed the trainings so far, keep them by "
+    "`dupre resume DIR` with --accept-changes",
     "another file for store=": "another directory for --run",
     "call again: everything": "go on with `dupre resume DIR`: everything",
     "state task= when building the Owners": "state --task",
@@ -24,11 +25,12 @@ FLAGS = {
 """What messages of the library mean on the command line."""
 
 
-def in_flags(message: str) -> str:
-    """A message of the library in the words of the command."""
+def in_flags(error: BaseException) -> str:
+    """A message of the library in the words of the command, about the run it came from."""
+    message = str(error)
     for words, flags in FLAGS.items():
         message = message.replace(words, flags)
-    return message
+    return message.replace(" DIR`", f" {getattr(error, 'run', 'DIR')}`")
 
 
 def say(text: str) -> None:

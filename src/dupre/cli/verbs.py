@@ -51,7 +51,7 @@ class Verbs(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            say(f"\n{in_flags(str(stop)) or 'stopped'}")
+            say(f"\n{in_flags(stop) or 'stopped'}")
             raise typer.Exit(130) from stop
 
 
@@ -124,7 +124,13 @@ def value(
     semivalue: SemivalueOption = None,
     samples: SamplesOption = None,
     budget: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Trainings at most; else 6 per owner.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Coalitions to train at most; else 6 per owner, or no limit with --until or "
+            "--time.",
+        ),
     ] = None,
     until: UntilOption = None,
     time: TimeOption = None,
@@ -157,7 +163,7 @@ def value(
             holdout=0.0 if validation else c.HOLDOUT if holdout is None else holdout,
             empty=empty,
         ),
-        values=c.Values(tuple(semivalue or ("shapley",)), samples, repeats, seed),
+        values=c.Values(tuple(dict.fromkeys(semivalue or ("shapley",))), samples, repeats, seed),
         limits=c.changed(c.Limits(), budget=budget, until=until, time=time),
         machine=c.changed(
             c.Machine(), jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
@@ -196,13 +202,14 @@ def init(
     wanted = c.Config(
         data=c.Data(_absolute(data), owner, target, task, delimiter, tuple(drop or ())),
         utility=c.Utility(model=c.ELSEWHERE, empty=empty),
-        values=c.Values(tuple(semivalue or ("shapley",)), samples, seed=seed),
+        values=c.Values(tuple(dict.fromkeys(semivalue or ("shapley",))), samples, seed=seed),
     )
     job, directory = prepared(wanted), _directory(run, data)
     directory.check(wanted)
     with directory.locked():
         directory.make(wanted)
-    say(f"{job.owners.n} owners, {len(job.owners.y):,} rows. Next: dupre suggest {directory}")
+    next_ = directory.command("suggest").strip("`")
+    say(f"{job.owners.n} owners, {len(job.owners.y):,} rows. Next: {next_}")
     print(directory)
 
 
@@ -210,7 +217,7 @@ def init(
 def resume(
     run: DirArgument,
     budget: Annotated[
-        str | None, typer.Option(metavar="N", help="Trainings in all; +N for N more than so far.")
+        str | None, typer.Option(metavar="N", help="Coalitions in all; +N for N more than so far.")
     ] = None,
     until: UntilOption = None,
     time: TimeOption = None,
@@ -224,6 +231,14 @@ def resume(
     validation: Annotated[
         str | None, typer.Option(metavar="FILE", help="The same for the validation rows.")
     ] = None,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes",
+            help="Keep trainings though the code of the model has changed, or go on though rows "
+            "have, and trainings with them are lost.",
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Go on after an interruption, or with more trainings.
@@ -239,10 +254,14 @@ def resume(
     directory, job = _opened(run, data, validation)
     if job.config.elsewhere:
         raise InputError(
-            f"the trainings of {str(run)!r} are done elsewhere; use `dupre suggest {run}` and "
-            f"`dupre record {run} FILE`"
+            f"the trainings of {str(run)!r} are done elsewhere; use {directory.command('suggest')} "
+            f"and {directory.command('record', 'FILE')}"
         )
-    more = None if budget is None else choices.budget(budget, job.evaluated(directory.store))
+    with directory.named():
+        if accept_changes:
+            job.accept(directory.store)
+        known = job.evaluated(directory.store)
+    more = None if budget is None else choices.budget(budget, known)
     limits = c.changed(c.Limits(), budget=more, until=until, time=time)
     wanted = replace(
         job.config,
@@ -252,7 +271,7 @@ def resume(
         ),
     )
     check(wanted)
-    _run(directory, replace(job, config=wanted), json=json)
+    _run(directory, replace(job, config=wanted), json=json, accept=accept_changes)
 
 
 @app.command(epilog="Example: dupre show dupre-patients")
@@ -347,15 +366,26 @@ def record(
     run: DirArgument,
     results: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="CSV or Parquet with the columns coalition, utility."),
+        typer.Argument(metavar="FILE", help="A table with the columns coalition and utility."),
     ],
+    replace_recorded: Annotated[
+        bool, typer.Option("--replace", help="Put right what was recorded before.")
+    ] = False,
+    delimiter: DelimiterOption = "",
     json: JsonOption = False,
 ) -> None:
     """Take in trainings done elsewhere, and tell the values."""
+    from dataclasses import replace
+
+    from dupre.cli.results import finished, read
+
     directory, job = _opened(run)
+    given = finished(read(results, delimiter=delimiter or None), results)
+    job = replace(job, config=job.config.after(_command()))
     with directory.locked():
-        say(job.record(directory.store, results))
-        valuations = job.values(directory.store, _command())
+        say(job.record(directory.store, given, replacing=replace_recorded))
+        valuations = job.values(directory.store)
+        directory.make(job.config)
         directory.write(valuations)
     _print(valuations, json=json)
 
@@ -405,7 +435,7 @@ def main() -> None:
         if debug:
             raise
         if isinstance(error, DupreError):
-            say(f"Error: {in_flags(str(error))}")
+            say(f"Error: {in_flags(error)}")
         else:
             say(f"Error: {type(error).__name__}: {error}\nAdd --debug to see where it comes from.")
         sys.exit(2)
@@ -415,7 +445,7 @@ def _directory(run: Path | None, data: str) -> RunDirectory:
     from dupre.cli.rundir import RunDirectory
     from dupre.tables.reading import name_of
 
-    return RunDirectory(Path(f"dupre-{name_of(data)}") if run is None else run)
+    return RunDirectory(Path(f"dupre-{name_of(data)}") if run is None else run.expanduser())
 
 
 def _opened(
@@ -437,20 +467,28 @@ def _opened(
     return directory, prepared(config)
 
 
-def _run(directory: RunDirectory, job: Job, *, json: bool) -> None:
+def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False) -> None:
     """Tell the plan, train, keep the results, tell them."""
+    from dataclasses import replace
+
+    from dupre.cli.machine import connected, stdout_kept_clean
     from dupre.cli.plan import plan
     from dupre.progress import Estimating, display
 
-    with directory.locked():
+    job = replace(job, config=job.config.after(_command()))
+    with directory.locked(), connected(job.config.machine.dask) as client, directory.named():
+        known = job.evaluated(directory.store)
+        if not accept:
+            directory.check_nothing_lost(known)
         directory.make(job.config)
-        say(plan(job, str(directory), job.evaluated(directory.store)))
-        valuations = job.run(directory.store, Estimating(display(True)), _command())
+        say(plan(job, str(directory), known))
+        with stdout_kept_clean():
+            valuations = job.run(directory.store, Estimating(display(True)), client)
         directory.write(valuations)
     _print(valuations, json=json)
     say(f"Report: {directory.report}")
     if not valuations[0].exact:
-        say(f"Go on with: dupre resume {directory} --budget +{job.owners.n}")
+        say(f"Go on with: {directory.command('resume', '--budget', f'+{job.owners.n}').strip('`')}")
 
 
 def _print(valuations: list[Valuation], *, json: bool) -> None:
@@ -474,3 +512,7 @@ def _command() -> str:
 
 def _absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
+
+
+if __name__ == "__main__":
+    main()

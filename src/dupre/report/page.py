@@ -21,7 +21,7 @@ from dupre.report.listings import between, rank, share_of
 from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
 from dupre.report.relations import relations
 from dupre.report.statements import Statement, statements
-from dupre.report.summary import order_of
+from dupre.report.summary import meaning, order_of
 from dupre.text import decimals, notes, possible, title_of
 from dupre.writing import replace_text
 
@@ -171,6 +171,7 @@ def _subtitle(v: Valuation) -> list[str]:
         f"{v.semivalue} {what} of {n:,} owners; {v.evaluated:,} of {possible(n)} possible "
         "coalitions trained",
         f"Utility of all data together {about}{v.grand:.4g}, of no data {v.empty:.4g}",
+        *meaning(v),
     ]
 
 
@@ -184,7 +185,7 @@ def _statements(v: Valuation, told: list[Statement]) -> str:
 def _statement(v: Valuation, told: Statement) -> str:
     name = f"owner-{told.owner}"
     context = f"Statement on the {v.semivalue} {'payments' if v.subsidy else 'values'} of "
-    context += f"{len(v.owners):,} owners. {SURELY}"
+    context += " ".join([f"{len(v.owners):,} owners.", *meaning(v), SURELY])
     return (
         f'<article id="{name}" aria-labelledby="{name}-title">\n'
         f'<h3 id="{name}-title">{owner(v.owners[told.owner])}</h3>\n'

@@ -42,6 +42,8 @@ from dupre.text import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dupre.diagnostics import Diagnostics
     from dupre.values import Valuation
 
@@ -168,7 +170,7 @@ def can_it_be_trusted(v: Valuation) -> str:
     return section(
         "trust",
         title,
-        paragraph(_left_out(d)),
+        paragraph(_left_out(v, d)),
         shown,
         paragraphs(about_validation(v)),
         paragraphs(used),
@@ -203,7 +205,9 @@ def how_uncertainty_fell(v: Valuation) -> str:
             f"± {last['widest']:.2g}."
         )
     words += about_forecast(v)
-    if not words:
+    if not words and v.exact:
+        words.append("Nothing is uncertain: every coalition that counts was trained.")
+    elif not words:
         words.append("There is nothing to tell: the steps on the way were not recorded.")
     shown = ""
     if len(known) > 1 or len(ahead) > 1:
@@ -267,15 +271,27 @@ def _counting(v: Valuation) -> str:
     return f"{v.counting:,} count in the values, and those not trained were predicted."
 
 
-def _left_out(d: Diagnostics) -> str:
+def _left_out(v: Valuation, d: Diagnostics) -> str:
     if np.isnan(d.r2):
         return "That could not be checked: the trained utilities are all equal."
-    return (
+    words = (
         "Each trained coalition was hidden in turn and predicted from the others. The predictions "
         f"were typically off by {d.error:.2g}; they explain {max(0.0, 100 * d.r2):.0f} % of the "
         f"differences between utilities (R² {number(d.r2, 2)}). Of the trained utilities "
-        f"{100 * d.coverage:.0f} % lay inside their 95 % interval: "
+        f"{100 * d.coverage:.0f} % lay inside the predictor's own 95 % interval: "
         f"{'about as many as should' if d.coverage >= 0.9 else 'fewer than should'}."
+    )
+    if v.evidence is None:
+        return words
+    return f"{words} {_widened(v.evidence.coalitions, d)}"
+
+
+def _widened(coalitions: pd.DataFrame, d: Diagnostics) -> str:
+    both = coalitions.dropna(subset=["utility", "predicted"])
+    inside = (both["utility"] - both["predicted"]).abs() <= 1.96 * both["std"]
+    return (
+        f"The intervals shown here and used for the values are {d.widening:.2g} times as wide, and "
+        f"hold {100 * inside.mean():.0f} %."
     )
 
 

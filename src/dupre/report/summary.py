@@ -41,6 +41,15 @@ def with_interval(v: Valuation, i: int) -> str:
     return f"{number(v.mean[i], places)} (95 %: {number(low, places)} to {number(high, places)})"
 
 
+def meaning(v: Valuation) -> list[str]:
+    """What utility is here, and of when the trainings are, as far as that is known."""
+    told = v.provenance.get("utility", {}).get("meaning", "")
+    found = [f"Utility is {told}."] if told else []
+    if "finished" in v.evaluations and len(v.evaluations):
+        found.append(f"The last training was finished on {v.evaluations['finished'].max()[:10]}.")
+    return found
+
+
 def answer(v: Valuation) -> list[str]:
     """The answer: who is worth most, who is harmful or worth nothing, how much was trained."""
     return [_best(v), *_harm(v), _trained(v), _sure(v)]
