@@ -307,7 +307,7 @@ def sheet(path, rows, columns=("coalition", "utility")):
     if kind == ".xlsx":
         frame.to_excel(path, index=False)
     elif kind == ".jsonl":
-        frame.to_json(path, orient="records", lines=True)
+        frame.to_json(path, orient="records", lines=True, double_precision=15)
     else:
         frame.to_csv(path, index=False, sep={".tsv": "\t"}.get(kind, ","))
     return path.name

@@ -606,7 +606,7 @@ def white(owners, seed):
 
 def after_failed_validation(monkeypatch, choose, budgets):
     """Values after some budgets, with a predictor that fails on what is held out."""
-    monkeypatch.setattr(dupre.diagnostics.Validation, "failed", True)
+    monkeypatch.setattr(dupre.Validation, "failed", True)
     ours = dupre.Valuer(MANY, samples=210, choose=choose, holdout=10)
     utility = white(MANY, 0)
     return [run(ours, utility, budget) for budget in budgets], by_hand(ours, utility)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from dupre import InputError, plots
 from dupre.layout import in_the_plane
-from dupre.values import Evidence
+from dupre.records import Evidence
 from reporting import HOSTILE, bare, exact, least_core, valuation
 
 FIGURES = [

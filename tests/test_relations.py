@@ -7,8 +7,8 @@ import pytest
 
 import dupre
 from dupre import evidence
+from dupre.records import Evidence
 from dupre.report.relations import relations
-from dupre.values import Evidence
 from reporting import valuation
 
 

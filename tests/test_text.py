@@ -244,7 +244,7 @@ def test_a_sum_over_a_sample_says_what_is_due_to_the_choice_and_what_to_predicti
 
 
 def test_more_samples_are_advised_where_their_choice_is_the_larger_part():
-    advice = "More samples= would help, without a training."
+    advice = "More samples would help, and cost no training."
     assert only_line(sampled(0.02, 0.05), "The values are sums").endswith(advice)
     assert advice not in printed(sampled(0.05, 0.02))
 
@@ -343,7 +343,7 @@ def test_stored_evaluations_of_no_use_are_counted():
 
 def test_more_kinds_of_warnings_are_counted():
     v = valuation(warnings={f"UserWarning: {k}": (("o0",),) for k in range(5)})
-    assert notes(v)[-1] == "2 more kinds of warning: see .warnings."
+    assert notes(v)[-1] == "2 more kinds of warning."
 
 
 # As it comes out of a run.

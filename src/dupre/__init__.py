@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dupre import baselines, estimators, plots
-    from dupre.diagnostics import Diagnostics, Validation
     from dupre.errors import DupreError, EvaluationError, InputError, Interrupted, StoreError
     from dupre.interchange import from_game, from_table, read_evaluations, to_game
     from dupre.model_free import DataVolume, InformationGain
     from dupre.owners import Owners
     from dupre.payments import LeastCore
     from dupre.progress import Progress
+    from dupre.records import Comparison, Diagnostics, Evidence, Subsidy, Validation
     from dupre.run import value
     from dupre.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.stopping import Rule, evaluated, ranking_settled, settled, wall_time, within
     from dupre.utility import ModelUtility
     from dupre.valuer import Valuer
-    from dupre.values import Comparison, Evidence, Subsidy, Valuation
+    from dupre.values import Valuation
 
 __version__ = "0.1.0"
 
@@ -67,12 +67,12 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "Comparison": "values",
+    "Comparison": "records",
     "DataVolume": "model_free",
-    "Diagnostics": "diagnostics",
+    "Diagnostics": "records",
     "DupreError": "errors",
     "EvaluationError": "errors",
-    "Evidence": "values",
+    "Evidence": "records",
     "InformationGain": "model_free",
     "InputError": "errors",
     "Interrupted": "errors",
@@ -83,8 +83,8 @@ _MODULE_OF = {
     "Rule": "stopping",
     "Semivalue": "semivalues",
     "StoreError": "errors",
-    "Subsidy": "values",
-    "Validation": "diagnostics",
+    "Subsidy": "records",
+    "Validation": "records",
     "Valuation": "values",
     "Valuer": "valuer",
     "banzhaf": "semivalues",

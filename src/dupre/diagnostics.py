@@ -7,72 +7,14 @@ follows from the Cholesky factor (RW06 Eq. 5.12).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from dupre.gp import GaussianProcess
 from dupre.kernels import Features, Sum
 from dupre.predictor import Predictor
+from dupre.records import Z95, Diagnostics, Validation
 from dupre.typing import Floats
-
-Z95 = 1.96
-"""Standard deviations on each side that hold 95 % of a normal distribution."""
-
-
-@dataclass(frozen=True)
-class Diagnostics:
-    """What left-out utilities say about the predictor.
-
-    Attributes:
-        error: root mean square error of the left-out utilities.
-        r2: share of their variance explained; 0 or less is no better than a constant.
-        coverage: share of them inside their 95 % prediction interval, before widening.
-        widening: factor by which intervals of values are wider than the posterior's own, because
-            left-out utilities showed it over-sure and because its hyper-parameters are learned.
-        scales: share of prior variance of each kernel term: which similarity mattered.
-        noise: standard deviation of a utility around the process, in units of utility.
-        form: the chosen p, rho, eta and warp, in words.
-        strays: evaluations set aside because they bent the predictions of the others; they count
-            in the values, and the chance of more is part of the intervals.
-    """
-
-    error: float
-    r2: float
-    coverage: float
-    widening: float
-    scales: Mapping[str, float]
-    noise: float
-    form: str
-    strays: int = 0
-
-
-@dataclass(frozen=True)
-class Validation:
-    """What coalitions that the predictor has never been shown say about it.
-
-    Attributes:
-        held_out: how many there are.
-        error: root mean square error of their predicted utilities.
-        constant: that of the best constant, chosen in hindsight.
-        coverage: share of them inside their 95 % prediction interval, widened as values' are.
-    """
-
-    held_out: int
-    error: float
-    constant: float
-    coverage: float
-
-    @property
-    def r2(self) -> float:
-        """Share of their variance explained; NaN where there is none."""
-        return 1 - (self.error / self.constant) ** 2 if self.constant else math.nan
-
-    @property
-    def failed(self) -> bool:
-        """Whether the predictor is no better than a constant."""
-        return self.error > 0 and self.error >= self.constant
 
 
 def validate(

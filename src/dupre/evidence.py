@@ -39,7 +39,7 @@ def predictions(pool: Pool, members: Members) -> tuple[Floats, Floats]:
 
 
 def observed_and_predicted(pool: Pool, owners: Owners) -> pd.DataFrame:
-    """Every evaluated coalition and a sample of the others: see `values.Evidence`."""
+    """Every evaluated coalition and a sample of the others: see `records.Evidence`."""
     ledger = pool.ledger
     known = np.flatnonzero(ledger.recorded)
     sizes = ledger.members.sum(axis=1)

@@ -13,13 +13,14 @@ import numpy as np
 
 from dupre import design, evidence
 from dupre.coalitions import to_names
-from dupre.diagnostics import Validation, diagnose, widening
+from dupre.diagnostics import diagnose, widening
 from dupre.owners import Owners
 from dupre.payments import LeastCore, least_core_payments
 from dupre.pool import BLOCKS, Pool
+from dupre.records import Z95, Evidence, Subsidy, Validation
 from dupre.sampling import LEAST_DRAWS, Sampled
 from dupre.typing import Floats, Ints
-from dupre.values import Evidence, Subsidy, Valuation, bounded_sum
+from dupre.values import Valuation, bounded_sum
 
 LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
 """Random draws without which the predictor's values are not corrected."""
@@ -110,7 +111,7 @@ class Inference:
         grand = self._grand(None)
         found = least_core_payments(pool, wanted.draws, grand, listed=self.listed)
         # Around the amount: least cores of draws lie above it, as of many surprises some are good.
-        off = 1.96 * float(np.sqrt(np.mean((found.subsidies - found.core.subsidy) ** 2)))
+        off = Z95 * float(np.sqrt(np.mean((found.subsidies - found.core.subsidy) ** 2)))
         tight = [to_names(row, self.owners.names) for row in np.unique(found.core.tight, axis=0)]
         return Valuation(
             semivalue=wanted.name,

@@ -18,13 +18,15 @@ import numpy as np
 from dupre.errors import InputError
 from dupre.layout import in_the_plane, label_points, same_place
 from dupre.phrases import listed, shortened
+from dupre.records import Z95
 from dupre.typing import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from dupre.values import Evidence, Valuation
+    from dupre.records import Evidence
+    from dupre.values import Valuation
 
 DATA, ODD = "#2f7fc1", "#c9622a"
 """The colours of data: readable on white and on black, and apart for the colour-blind."""
@@ -165,7 +167,7 @@ def predictions(valuation: Valuation, ax: Axes | None = None) -> Axes:
     some = _some(both, "utility")
     title = f"{len(some)} of {len(both)} trained coalitions" if len(some) < len(both) else ""
     ax = _axes(ax, height("predictions", len(valuation.owners)), title)
-    actual, predicted, half = some["utility"], some["predicted"], 1.96 * some["std"]
+    actual, predicted, half = some["utility"], some["predicted"], Z95 * some["std"]
     missed = ((actual - predicted).abs() > half).to_numpy()
     for chosen, colour, marker, label in (
         (~missed, DATA, "o", "inside the interval"),

@@ -12,12 +12,13 @@ import numpy as np
 
 from dupre import design, predictor
 from dupre.coalitions import keys
-from dupre.diagnostics import Validation, validate
+from dupre.diagnostics import validate
 from dupre.gp import Posterior
 from dupre.kernels import Features
 from dupre.ledger import Ledger
 from dupre.owners import Owners
 from dupre.predictor import Predictor
+from dupre.records import Validation
 from dupre.sampling import LEAST_DRAWS, Draws, Sampled, blocked, guess_by_size, sampled_values
 from dupre.semivalues import Semivalue
 from dupre.sketch import SketchCache

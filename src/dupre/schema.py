@@ -15,10 +15,10 @@ from typing import Any, TypeVar, get_type_hints
 import numpy as np
 import pandas as pd
 
-from dupre.diagnostics import Diagnostics, Validation
 from dupre.errors import InputError
+from dupre.records import Diagnostics, Evidence, Subsidy, Validation
 from dupre.typing import Floats
-from dupre.values import Evidence, Subsidy, Valuation
+from dupre.values import Valuation
 
 Kind = TypeVar("Kind")
 

@@ -16,8 +16,8 @@ from dupre.spelling import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dupre.diagnostics import Diagnostics
-    from dupre.values import Comparison, Subsidy, Valuation
+    from dupre.records import Comparison, Diagnostics, Subsidy
+    from dupre.values import Valuation
 
 MOST_NAMED = 8
 """Members up to which a coalition is written out."""

@@ -17,13 +17,13 @@ from threadpoolctl import threadpool_limits
 from dupre import design, estimators, evidence
 from dupre.checks import finite, whole
 from dupre.coalitions import from_names, to_names
-from dupre.diagnostics import Z95, Validation
 from dupre.errors import InputError
 from dupre.estimators import Estimator
 from dupre.inference import Inference, failed
 from dupre.owners import Owners
 from dupre.payments import LeastCore
 from dupre.pool import Pool
+from dupre.records import Z95, Validation
 from dupre.semivalues import Semivalue, shapley
 from dupre.typing import Floats, Ints, Names
 from dupre.values import Valuation, bounded_sum, half_widths

@@ -16,80 +16,11 @@ from scipy.special import ndtr, ndtri
 
 from dupre.coalitions import unknown_owner
 from dupre.errors import InputError
+from dupre.records import Comparison, Diagnostics, Evidence, Subsidy, Validation
 from dupre.typing import Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from dupre.diagnostics import Diagnostics, Validation
-
-
-@dataclass(frozen=True)
-class Subsidy:
-    """What keeps coalitions from leaving a least core.
-
-    Attributes:
-        amount: e, the most that a coalition is paid less than it gains alone; negative if every
-            coalition is paid more.
-        low, high: bounds between which it lies with a probability of about 95 %.
-        tight: coalitions that are paid just what they gain less the subsidy, the smallest first.
-        looked: coalitions whose utility was looked at.
-        violation: by how much a coalition was found to exceed the subsidy after all; next to
-            nothing if all coalitions were listed.
-        proven: whether all coalitions were listed, not only searched.
-    """
-
-    amount: float
-    low: float
-    high: float
-    tight: tuple[tuple[str, ...], ...]
-    looked: int
-    violation: float
-    proven: bool
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Is one owner worth more than another?
-
-    Attributes:
-        one, other: their names.
-        probability: that `one` is worth more.
-        difference: the expected value of `one` less that of `other`.
-        low, high: bounds between which the difference lies with 95 %.
-    """
-
-    one: str
-    other: str
-    probability: float
-    difference: float
-    low: float
-    high: float
-
-    def turned(self) -> Comparison:
-        """The same question the other way round."""
-        return Comparison(
-            self.other, self.one, 1 - self.probability, -self.difference, -self.high, -self.low
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What lies behind a valuation, for those who want to check it.
-
-    Attributes:
-        coalitions: one row for each evaluated coalition and for a sample of the others:
-            `members` (a tuple of names), `size` (owners), `rows` (of data), `utility` (NaN if it
-            was not evaluated), and `predicted` with `std`, what the predictor says of it without
-            having been shown it (NaN where there was nothing to predict).
-        distances: sliced Wasserstein distance SW_1 between the rows of any two owners, features
-            and targets weighing alike, (n, n).
-        shared: part of the row owner's rows that the column owner holds too, (n, n).
-    """
-
-    coalitions: pd.DataFrame
-    distances: Floats
-    shared: Floats
 
 
 @dataclass(frozen=True, repr=False, eq=False)

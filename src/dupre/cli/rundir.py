@@ -118,16 +118,18 @@ class RunDirectory:
         self.config()
         file = self.path / "result.json"
         if not file.is_file():
-            raise InputError(
-                f"{str(self)!r} has no result yet; go on with {self.command('resume')}, or "
-                "`dupre record` for trainings done elsewhere"
-            )
+            raise InputError(f"{str(self)!r} has no result yet; go on with {self._anew()}")
         try:
             return schema.loaded(file.read_text(encoding="utf-8"))
         except (InputError, UnicodeDecodeError) as cause:
             raise InputError(
-                f"{str(file)!r}: {cause}; {self.command('resume')} makes it anew from the store"
+                f"{str(file)!r}: {cause}; {self._anew()} makes it anew from the store"
             ) from cause
+
+    def _anew(self) -> str:
+        """The command that makes a result of what is stored."""
+        elsewhere = self.config().elsewhere
+        return self.command("record", "FILE") if elsewhere else self.command("resume")
 
     def check_nothing_lost(self, known: int) -> None:
         """Raise InputError if the result tells of more trainings than are known now."""

@@ -5,7 +5,7 @@ same source lie the farther apart the smaller they are, by about sqrt(1 / r_i + 
 rows each; so a distance counts as small or large only if it is so both as it is, next to those
 of other pairs, and per what the two sizes alone would make of it.
 
-Notation: n owners; distances (n, n), shared (n, n) as in `values.Evidence`.
+Notation: n owners; distances (n, n), shared (n, n) as in `records.Evidence`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from dupre.phrases import named, percent
 from dupre.typing import Floats
 
 if TYPE_CHECKING:
-    from dupre.values import Evidence, Valuation
+    from dupre.records import Evidence
+    from dupre.values import Valuation
 
 SHARED = 0.5
 """Part of an owner's rows that another holds too from which on it is told."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from dupre import plots
 from dupre.phrases import listed, number
+from dupre.records import Z95
 from dupre.report.figures import drawn
 from dupre.report.listings import (
     coalition,
@@ -44,7 +45,7 @@ from dupre.text import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dupre.diagnostics import Diagnostics
+    from dupre.records import Diagnostics
     from dupre.values import Valuation
 
 MOST_LISTED = 20
@@ -288,7 +289,7 @@ def _left_out(v: Valuation, d: Diagnostics) -> str:
 
 def _widened(coalitions: pd.DataFrame, d: Diagnostics) -> str:
     both = coalitions.dropna(subset=["utility", "predicted"])
-    inside = (both["utility"] - both["predicted"]).abs() <= 1.96 * both["std"]
+    inside = (both["utility"] - both["predicted"]).abs() <= Z95 * both["std"]
     return (
         f"The intervals shown here and used for the values are {d.widening:.2g} times as wide, and "
         f"hold {100 * inside.mean():.0f} %."

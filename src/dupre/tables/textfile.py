@@ -90,7 +90,8 @@ def read_csv(path: Path, *, delimiter: str, as_text: Collection[str]) -> pd.Data
 def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
     """The line on which each record begins and its values, blank lines left out."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    line, limit = 1, csv.field_size_limit(len(text) + 1)
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a cell may be long
+    line = 1
     try:
         for record in reader:
             if len(record) > 1 or (record and record[0].strip()):
@@ -101,8 +102,6 @@ def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[
         if "unexpected end" in reason:
             reason = "a quotation mark is opened and not closed"
         raise InputError(f"cannot read {path} from line {line} on: {reason}; mend it") from cause
-    finally:
-        csv.field_size_limit(limit)
 
 
 def _checked_delimiter(delimiter: str) -> str:
