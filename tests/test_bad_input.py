@@ -456,3 +456,11 @@ def test_each_file_may_have_its_own_delimiter(dupre):
     good(20).to_csv("validation.csv", index=False)
     roles = ("--owner", "who", "--target", "y", "--budget", "3", "--delimiter", ";")
     assert dupre("value", "data.csv", *roles, "--validation", "validation.csv")[0] == 0
+
+
+def test_owners_that_may_be_one_are_named(dupre):
+    written(good().replace({"who": {"owner 1": "Owner 0"}}))
+    roles = ("--owner", "who", "--target", "y", "--budget", "3")
+    _, out, err = dupre("value", "data.csv", *roles)
+    assert "  beware      Owner 0 and owner 0 are taken for two owners.\n" in err
+    assert "Beware: Owner 0 and owner 0 are taken for two owners.\n" in out

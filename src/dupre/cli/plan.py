@@ -33,6 +33,7 @@ def plan(job: Job, directory: str, known: int) -> str:
         "trainings": [_trainings(job, known)],
         "where": [_where(job)],
         "run": [directory],
+        "beware": list(job.caveats),
     }
     lines = []
     for label, texts in found.items():
@@ -63,15 +64,14 @@ def _target(job: Job) -> str:
 
 def _validation(job: Job, rows: int) -> list[str]:
     wanted = job.config.utility
-    beware = [f"beware: {caveat}" for caveat in job.caveats]
     if wanted.validation:
-        return [f"{rows:,} rows of {wanted.validation}", *beware]
+        return [f"{rows:,} rows of {wanted.validation}"]
     part = f"{100 * wanted.holdout:g} % of each owner's rows, stratified"
     lines = [f"{rows:,} rows held out: {part} (seed {job.config.values.seed})"]
     if job.keeping:
         names = ", ".join(map(printable, job.keeping[:5])) + (" …" if len(job.keeping) > 5 else "")
         lines.append(f"none from {names}: too few rows")
-    return lines + beware
+    return lines
 
 
 def _values(job: Job) -> str:

@@ -20,7 +20,7 @@ from dupre.rows import as_targets
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.reading import matched, read
 from dupre.tables.tablefile import read_one
-from dupre.typing import Task
+from dupre.typing import Names, Task
 from dupre.utility import ModelUtility
 
 
@@ -66,7 +66,8 @@ def prepared(config: Config) -> Job:
         empty=wanted.empty,
         seed=config.values.seed,
     )
-    return Job(config, owners, utility, model.description, keeping, _caveats(rows, validation))
+    caveats = (*_alike(owners.names), *_leaked(rows, validation))
+    return Job(config, owners, utility, model.description, keeping, caveats)
 
 
 def _validation(path: Path, delimiter: str | None) -> pd.DataFrame:
@@ -77,7 +78,14 @@ def _validation(path: Path, delimiter: str | None) -> pd.DataFrame:
     return read_one(path)
 
 
-def _caveats(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
+def _alike(names: Names) -> list[str]:
+    """Owners that someone may have meant to be one."""
+    known: dict[str, str] = {}
+    found = [(known.setdefault(name.casefold(), name), name) for name in names]
+    return [f"{one} and {other} are taken for two owners." for one, other in found if one != other]
+
+
+def _leaked(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
     seen = splitting.trained_on(rows, validation)
     if not seen:
         return ()
