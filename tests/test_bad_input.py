@@ -464,3 +464,12 @@ def test_owners_that_may_be_one_are_named(dupre):
     _, out, err = dupre("value", "data.csv", *roles)
     assert "  beware      Owner 0 and owner 0 are taken for two owners.\n" in err
     assert "Beware: Owner 0 and owner 0 are taken for two owners.\n" in out
+
+
+def test_a_run_with_a_model_of_ones_own_goes_on_from_anywhere(dupre, place, monkeypatch):
+    (place / "my_tree.py").write_text("from sklearn.tree import DecisionTreeClassifier as Tree\n")
+    roles = ("--owner", "who", "--target", "y", "--budget", "3", "--model", "my_tree.py:Tree")
+    assert dupre("value", "good.csv", *roles, "--run", "run")[0] == 0
+    (place / "elsewhere").mkdir()
+    monkeypatch.chdir(place / "elsewhere")
+    assert dupre("resume", place / "run", "--budget", "+1")[0] == 0

@@ -85,20 +85,24 @@ def test_a_link_made_later_is_replaced_not_followed(directory, valuation, tmp_pa
 def test_a_directory_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(dupre.InputError, match="holds other files and no run"):
-        RunDirectory(tmp_path).check(CONFIG)
+        RunDirectory(tmp_path).continued(CONFIG)
 
 
 def test_what_a_killed_set_up_left_is_no_obstacle(tmp_path):
     with RunDirectory(tmp_path).locked():
         pass
-    RunDirectory(tmp_path).check(CONFIG)
+    RunDirectory(tmp_path).continued(CONFIG)
 
 
 def test_another_run_is_named_and_the_same_goes_on(directory):
-    directory.check(replace(CONFIG, limits=Limits(99)))
+    more = replace(CONFIG, limits=Limits(99))
+    assert directory.continued(more) == more
+    with directory.locked():
+        directory.make(CONFIG.after("dupre value"))
+    assert directory.continued(more).history.commands == ("dupre value",)
     other = replace(CONFIG, data=Data("/d.csv", "owner", "z"))
     with pytest.raises(dupre.InputError, match="holds another run \\(target 'y', not 'z'\\)"):
-        directory.check(other)
+        directory.continued(other)
 
 
 def test_a_directory_that_is_not_there_and_one_that_is_none(tmp_path):

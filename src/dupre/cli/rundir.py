@@ -15,6 +15,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -75,20 +76,27 @@ class RunDirectory:
         """Whether a run has been set up here."""
         return (self.path / "config.toml").is_file()
 
-    def check(self, config: Config) -> None:
-        """Raise InputError if this is no place for such a run."""
+    def continued(self, config: Config) -> Config:
+        """The configuration, with the history of the run that is here already.
+
+        Raises:
+            InputError: this is no place for such a run.
+        """
         if self.made:
-            if conflict := self.config().conflict(config):
-                verb = "suggest" if self.config().elsewhere else "resume"
+            before = self.config()
+            if conflict := before.conflict(config):
+                verb = "suggest" if before.elsewhere else "resume"
                 raise InputError(
                     f"{str(self)!r} holds another run ({conflict}); go on with {self.command(verb)}"
                     ", or choose another directory with --run"
                 )
-        elif self.path.is_dir() and any(not _ours(file) for file in self.path.iterdir()):
+            return replace(config, history=before.history)
+        if self.path.is_dir() and any(not _ours(file) for file in self.path.iterdir()):
             raise InputError(
                 f"{str(self)!r} holds other files and no run of dupre; choose another directory "
                 "with --run"
             )
+        return config
 
     def make(self, config: Config) -> None:
         """Write down what is asked for, inside `locked`."""

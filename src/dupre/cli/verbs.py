@@ -149,6 +149,8 @@ def value(
     json: JsonOption = False,
 ) -> None:
     """Train a few models, tell what each owner's data is worth."""
+    from dataclasses import replace
+
     from dupre.cli import config as c
     from dupre.cli.prepare import prepared
 
@@ -157,8 +159,8 @@ def value(
     wanted = c.Config(
         data=c.Data(_absolute(data), owner, target, task, delimiter, tuple(drop or ())),
         utility=c.Utility(
-            model=model,
-            metric=metric,
+            model=_located(model),
+            metric=_located(metric),
             validation=validation and _absolute(validation),
             holdout=0.0 if validation else c.HOLDOUT if holdout is None else holdout,
             empty=empty,
@@ -170,8 +172,7 @@ def value(
         ),
     )
     job, directory = prepared(wanted), _directory(run, data)
-    directory.check(wanted)
-    _run(directory, job, json=json)
+    _run(directory, replace(job, config=directory.continued(wanted)), json=json)
 
 
 @app.command(
@@ -205,7 +206,7 @@ def init(
         values=c.Values(tuple(dict.fromkeys(semivalue or ("shapley",))), samples, seed=seed),
     )
     job, directory = prepared(wanted), _directory(run, data)
-    directory.check(wanted)
+    wanted = directory.continued(wanted)
     with directory.locked():
         directory.make(wanted)
     next_ = directory.command("suggest").strip("`")
@@ -508,6 +509,12 @@ def _print_json(found: object) -> None:
 
 def _command() -> str:
     return shlex.join(["dupre", *sys.argv[1:]])
+
+
+def _located(name: str) -> str:
+    """The same file.py:object from whatever directory the run goes on."""
+    place, colon, thing = name.rpartition(":")
+    return f"{_absolute(place)}:{thing}" if colon and place.endswith(".py") else name
 
 
 def _absolute(path: str) -> str:
