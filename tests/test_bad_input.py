@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dupre.cli import verbs
+from dupre.cli import app
 from dupre.tables.reading import name_of
 
 
@@ -43,7 +43,7 @@ def dupre(place, monkeypatch, capsys):
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["dupre", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
-            verbs.main()
+            app.main()
         found = capsys.readouterr()
         return end.value.code or 0, found.out, found.err
 
@@ -401,7 +401,7 @@ def test_a_mended_model_can_keep_its_trainings(dupre, place):
     code = "from sklearn.tree import DecisionTreeClassifier\nclass Tree(DecisionTreeClassifier):\n"
     (place / "tree_model.py").write_text(f"{code}    depth = 1\n")
     roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "4")
-    how = [sys.executable, "-m", "dupre.cli.verbs"]
+    how = [sys.executable, "-m", "dupre.cli.app"]
     run = partial(subprocess.run, cwd=place, capture_output=True, text=True, check=False)
     model = ("--model", "tree_model:Tree")
     assert run([*how, "value", "good.csv", *roles, *model]).returncode == 0

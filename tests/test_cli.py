@@ -423,8 +423,8 @@ def test_every_verb_explains_itself_with_an_example(verb, tmp_path):
 
 def test_help_imports_nothing_heavy(tmp_path):
     code = (
-        "import sys, dupre.cli.verbs; sys.argv = ['dupre', '--help']\n"
-        "try: dupre.cli.verbs.main()\n"
+        "import sys, dupre.cli.app; sys.argv = ['dupre', '--help']\n"
+        "try: dupre.cli.app.main()\n"
         "except SystemExit: pass\n"
         "print(*sorted({'numpy', 'pandas', 'scipy', 'sklearn', 'matplotlib', 'sqlite3'}"
         " & set(sys.modules)), file=sys.stderr)"

@@ -1,5 +1,6 @@
 """The command `dupre`: a mediator's whole job without writing Python.
 
-`verbs` is what people type; a verb makes a `config`, a `job` prepares and runs it, and a `rundir`
-keeps everything. Nothing in the library imports anything from here.
+`app` is what people type; its verbs are in `runs`, `questions` and `elsewhere`. A verb makes a
+`config`, `prepare` makes a `job` of it, and a `rundir` keeps everything. Nothing in the library
+imports anything from here.
 """

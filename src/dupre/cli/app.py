@@ -1,0 +1,86 @@
+"""The command `dupre`: its verbs, how it ends, and where a traceback may be seen.
+
+Answers go to stdout, all else to stderr. Heavy modules are imported by the verbs that need them, so
+that `dupre --help` is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from dupre.cli import elsewhere, questions, runs
+from dupre.cli.speech import in_flags, say
+from dupre.errors import DupreError
+
+
+class Verbs(TyperGroup):
+    """Verbs that say where everything is when they are interrupted."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb; Ctrl-C is no accident to be reported by the framework."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            say(f"\n{in_flags(stop) or 'stopped'}")
+            raise typer.Exit(130) from stop
+
+
+app = typer.Typer(
+    name="dupre",
+    cls=Verbs,
+    help="What is each data owner's data worth? Fair values with honest uncertainty, after "
+    "training only a handful of models.\n\nBegin with `dupre demo`.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for verbs in (runs.VERBS, questions.VERBS, elsewhere.VERBS):
+    for verb, example in verbs.items():
+        app.command(epilog=f"Example: dupre {example}")(verb)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from dupre import __version__
+
+        print(f"dupre {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _about(
+    version: Annotated[  # answered before anything else
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")
+    ] = False,
+    debug: Annotated[  # taken by `main`, wherever it stands
+        bool, typer.Option("--debug", help="Show where an error comes from; also after a verb.")
+    ] = False,
+) -> None:
+    """Verbs over run directories."""
+
+
+def main() -> None:
+    """The entry point. A traceback is shown with --debug only, wherever that stands."""
+    debug = "--debug" in sys.argv
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app([argument for argument in sys.argv[1:] if argument != "--debug"], prog_name="dupre")
+    except Exception as error:
+        if debug:
+            raise
+        if isinstance(error, DupreError):
+            say(f"Error: {in_flags(error)}")
+        else:
+            say(f"Error: {type(error).__name__}: {error}\nAdd --debug to see where it comes from.")
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
