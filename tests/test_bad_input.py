@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dupre.cli import app
+from dupre.cli import app, machine
 from dupre.tables.reading import name_of
 
 
@@ -316,14 +316,14 @@ def sheet(path, rows, columns=("coalition", "utility")):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([(COALITIONS[0], 7.0)], "7.0 is given for .*, but the store has 0.9"),
+        ([(COALITIONS[0], 7.0)], "7.0 is given for .*, but 0.9 is recorded; .* with --replace"),
         ([('["Zoe"]', 1.0)], "unknown owner 'Zoe'"),
         ([(COALITIONS[2], None)], "has no utility yet; fill in that column"),
         ([(COALITIONS[2], 0.6), (COALITIONS[2], 0.7)], "stands twice in results.csv"),
         ([(COALITIONS[2], "0,6")], "is '0,6'; expected a number such as 0.91"),
         ([(COALITIONS[2], "inf")], "finite"),
         ([("owner 1", 0.6)], "a coalition is a JSON list"),
-        ([("[]", 0.6)], "the empty coalition is never recorded"),
+        ([("[]", 0.6)], "never recorded: its utility is stated by --empty"),
     ],
 )
 def test_results_that_cannot_be_meant_are_refused_and_nothing_is_taken(asked, place, rows, words):
@@ -339,7 +339,7 @@ def test_a_wrong_utility_can_be_put_right(asked, place):
     sheet(place / "right.csv", [(COALITIONS[0], 0.8)])
     code, out, err = asked("record", "ask", "right.csv", "--replace")
     assert code == 0
-    assert "New: 0. In all: 2." in err
+    assert "New: 0. Replaced: 1. In all: 2." in err
     assert "u(all owners) = 0.8" in out
     sheet(place / "lost.csv", [(COALITIONS[0], None, "lost")], ("coalition", "utility", "failure"))
     _, out, _ = asked("record", "ask", "lost.csv", "--replace")
@@ -350,7 +350,10 @@ def test_a_wrong_utility_can_be_put_right(asked, place):
 def test_results_may_come_from_a_spreadsheet(asked, place, name):
     sheet(place / name, [(COALITIONS[2], 0.123456789012345)])
     code, _, err = asked("record", "ask", name)
-    assert (code, err) == (0, "Read: 1 utilities, 0 failures. New: 1. In all: 3.\n")
+    assert (code, err) == (
+        0,
+        "Read: 1 coalitions, 0 of them failed. New: 1. Known before: 0. In all: 3.\n",
+    )
     told = json.loads(asked("predict", "ask", "--members", "owner 1", "--json")[1])
     assert told[0]["utility"] == 0.123456789012345
 
@@ -385,16 +388,79 @@ def test_a_lost_store_does_not_replace_a_good_result(valued, place):
     assert "1 of 7 possible coalitions" in valued("show", "run")[1]
 
 
-def test_changed_rows_do_not_replace_a_good_result_unasked(valued, place):
+def change_owner_1():
     frame = good()
     frame.loc[frame["who"] == "owner 1", "x"] += 1
     frame.to_csv("good.csv", index=False)
-    code, _, err = valued("resume", "run")
+
+
+def test_changed_rows_do_not_replace_a_good_result_unasked(dupre, place):
+    good(20).to_csv("validation.csv", index=False)
+    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "5")
+    assert dupre("value", "good.csv", *roles, "--validation", "validation.csv")[0] == 0
+    change_owner_1()
+    code, _, err = dupre("resume", "run")
     assert code == 2
     assert "--accept-changes" in err
-    code, out, _ = valued("resume", "run", "--accept-changes")
+    code, out, _ = dupre("resume", "run", "--accept-changes")
     assert code == 0
     assert "stored evaluations, of rows changed since then" in out
+
+
+def test_trainings_scored_on_other_rows_are_never_mixed(valued, place):
+    change_owner_1()  # some of the rows held out are among them
+    for options in ([], ["--accept-changes"]):
+        code, _, err = valued("resume", "run", *options)
+        assert code == 2
+        assert "validation data" in err
+    assert "cannot be mixed with new ones" in err
+
+
+def test_a_damaged_result_is_made_anew(valued, place):
+    before = valued("show", "run")[1]
+    (place / "run/result.json").write_text("{}")
+    assert "`dupre resume run` makes it anew" in valued("show", "run")[2]
+    assert valued("resume", "run")[1] == before
+
+
+def test_failures_that_were_skipped_can_be_tried_again(dupre, place):
+    (place / "moody_model.py").write_text(
+        "from pathlib import Path\n"
+        "from sklearn.linear_model import LogisticRegression\n"
+        "class Moody(LogisticRegression):\n"
+        "    def fit(self, X, y):\n"
+        "        if Path('bad day').exists() and len(X) < 20: raise OSError('not today')\n"
+        "        return super().fit(X, y)\n"
+    )
+    (place / "bad day").touch()
+    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "7")
+    model = ("--model", "moody_model:Moody", "--skip-failures")
+    assert "Failed: 3 of 7" in dupre("value", "good.csv", *roles, *model)[1]
+    (place / "bad day").unlink()
+    assert "Failed: 3 of 7" in dupre("resume", "run")[1]
+    _, out, err = dupre("resume", "run", "--retry-failures")
+    assert "known already: 4" in err
+    assert "Exact: every coalition that counts was evaluated." in out
+
+
+def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(asked, place):
+    (place / "good.csv").rename(place / "moved.csv")
+    assert "say where they are with --data" in asked("suggest", "ask")[2]
+    assert asked("suggest", "ask", "--data", "moved.csv")[0] == 0
+    sheet(place / "more.csv", [(COALITIONS[2], 0.6)])
+    assert asked("record", "ask", "more.csv", "--data", "moved.csv")[0] == 0
+    assert asked("suggest", "ask")[0] == 0
+    (place / "moved.csv").rename(place / "good.csv")
+    change_owner_1()
+    sheet(place / "last.csv", [('["owner 2"]', 0.6)])
+    code, _, err = asked("record", "ask", "last.csv", "--data", "good.csv")
+    assert code == 2
+    assert "is of 3 trainings, of which 1 are valid now" in err
+    _, out, _ = asked("record", "ask", "last.csv", "--data", "good.csv", "--accept-changes")
+    assert "Not used: 2 stored evaluations, of rows changed since then." in out
+    page = (place / "ask/report.html").read_text()
+    assert "dupre init good.csv" in page
+    assert "dupre record ask more.csv --data moved.csv" in page
 
 
 def test_a_mended_model_can_keep_its_trainings(dupre, place):
@@ -413,7 +479,8 @@ def test_a_mended_model_can_keep_its_trainings(dupre, place):
     assert "5 of 7 possible; known already: 4" in kept.stderr
 
 
-def test_a_cluster_that_did_not_answer_is_not_remembered(valued, place):
+def test_a_cluster_that_did_not_answer_is_not_remembered(valued, place, monkeypatch):
+    monkeypatch.setattr(machine, "PATIENCE", 0.5)
     before = (place / "run/config.toml").read_text()
     assert "no Dask scheduler answers" in valued("resume", "run", "--dask", "tcp://127.0.0.1:9")[2]
     assert (place / "run/config.toml").read_text() == before

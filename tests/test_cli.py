@@ -262,13 +262,15 @@ def test_trainings_done_elsewhere(data):
         writer.writerows([c, 0.4 + len(json.loads(c)) / 10, ""] for c, _ in rows[1:6])
         writer.writerow([rows[6][0], "", "the node was lost"])
     done = run("record", "ask", "results.csv", cwd=data)
-    assert "Read: 5 utilities, 1 failures. New: 6. In all: 6." in done.stderr
+    assert (
+        "Read: 6 coalitions, 1 of them failed. New: 6. Known before: 0. In all: 6." in done.stderr
+    )
     assert "Failed: 1 of 6 evaluations, predicted instead" in done.stdout
     assert "the node was lost" in done.stdout
     assert run("show", "ask", cwd=data).stdout == done.stdout
     assert (data / "ask/report.html").stat().st_size > 10_000
     again = run("record", "ask", "results.csv", cwd=data)
-    assert "New: 0." in again.stderr
+    assert "New: 0. Known before: 6. In all: 6." in again.stderr
     assert "dupre suggest ask" in complaint("resume", "ask", cwd=data)
 
 

@@ -32,7 +32,7 @@ from dupre import ModelUtility, Owners
 from dupre.errors import DupreError, StoreError
 from dupre.evaluation import Evaluation, Task
 from dupre.fingerprint import Part, of_owners, of_utility
-from dupre.store import Store, stored_evaluations
+from dupre.store import Store, restate, stored_evaluations
 from dupre.storefile import APPLICATION_ID, VERSION
 
 SETTING = {"model": Part("LogisticRegression()", "m1"), "seed": Part("0", "s1")}
@@ -994,7 +994,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from dupre.errors import StoreError
 from dupre.evaluation import Evaluation, Task
-from dupre.store import Store, stored_evaluations
+from dupre.store import Store, restate, stored_evaluations
 
 def opened(path):
     setting = dict(
@@ -1275,3 +1275,43 @@ def test_processes_may_make_the_same_store_at_the_same_time(tmp_path):
     finally:
         for other in others:
             other.__exit__()
+
+
+def test_several_are_recorded_all_or_none(tmp_path):
+    path = tmp_path / "run.sqlite"
+    with opened(path) as store:
+        store.record([success("a", utility=0.1), success("ab", utility=0.2)])
+        before = store.evaluations()
+        broken = failure("c", seconds=None)
+        with pytest.raises(StoreError, match="no evaluation"):
+            store.record([success("a", utility=0.9), broken], replacing=True)
+        assert store.evaluations() == before
+    assert everything(path)[0] == before
+
+
+def test_what_is_replaced_is_gone_and_the_rest_stays(tmp_path):
+    path = tmp_path / "run.sqlite"
+    with opened(path) as store:
+        first = [success("a", r, 0.1 + r) for r in range(2)]
+        store.record([*first, success("ab", utility=0.2), failure("b")])
+        store.record([success("a", utility=0.9), success("b", utility=0.8)], replacing=True)
+        found = {(e.task.members, e.task.repeat): e.utility for e in store.evaluations()}
+    expected = {(("a",), 0): 0.9, (("b",), 0): 0.8, (("a", "b"), 0): 0.2}
+    assert found == expected
+    again = {(e.task.members, e.task.repeat): e.utility for e in everything(path)[0]}
+    assert again == expected
+
+
+def test_a_changed_part_can_be_declared_harmless_but_no_other(tmp_path):
+    path = tmp_path / "run.sqlite"
+    with opened(path) as store:
+        store.save(success())
+    mended = {**SETTING, "model": Part("mended", "m2")}
+    with pytest.raises(StoreError, match="was made for the model"):
+        opened(path, setting=mended)
+    reseeded = {**mended, "seed": Part("1", "s2")}
+    with pytest.raises(StoreError, match=r"the seed is not the same .* cannot be mixed"):
+        restate(path, reseeded, ["model"])
+    restate(path, mended, ["model"])
+    with opened(path, setting=mended) as store:
+        assert store.utilities(("a",))[0].utility == 0.5

@@ -28,6 +28,16 @@ if TYPE_CHECKING:
     from dupre.records import Evidence
     from dupre.values import Valuation
 
+__all__ = [
+    "distances",
+    "owner_map",
+    "predictions",
+    "ranking",
+    "uncertainty",
+    "utilities",
+    "values",
+]
+
 DATA, ODD = "#2f7fc1", "#c9622a"
 """The colours of data: readable on white and on black, and apart for the colour-blind."""
 

@@ -160,7 +160,7 @@ def value(
         closing(hire(utility, rules, n_jobs=jobs, client=client)) as workers,
         closing(display(progress)) as screen,
     ):
-        keep_known(kept, given)
+        _keep_known(kept, given)
         loop = Loop(
             valuer,
             kept,
@@ -260,7 +260,7 @@ def _validity(owners: Owners) -> Callable[[Names, str], bool]:
     return valid
 
 
-def keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
+def _keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
     """Put what is known into the store, unless the store knows otherwise."""
     new = []
     for members, utilities in known.items():
@@ -273,5 +273,5 @@ def keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
                     f"{utility!r} is given for {shown(members)}, but the store has "
                     f"{stored[repeat].utility!r}; leave it out, or take another store"
                 )
-    for evaluation in new:
-        store.save(evaluation)
+    if new:
+        store.record(new)

@@ -14,7 +14,7 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -34,6 +34,11 @@ Kind = TypeVar("Kind")
 _COLUMNS = (
     "coalition, contents, repeat, attempt, utility, failure, traceback, warnings, seconds, seed, "
     "finished, worker"
+)
+
+_INSERT = (
+    f"INSERT INTO evaluations ({_COLUMNS}) VALUES ({', '.join('?' * (_COLUMNS.count(',') + 1))}) "
+    "ON CONFLICT (contents, repeat) WHERE utility IS NOT NULL DO NOTHING"
 )
 
 Contents = Mapping[str, str]
@@ -131,39 +136,25 @@ class Store:
 
     def save(self, evaluation: Evaluation) -> None:
         """Write one evaluation to the disk. A second utility of the same task is ignored."""
-        task, seed = evaluation.task, evaluation.seed
-        names = canonical(task.members)
-        row = (
-            _json(names),
-            self._contents(names),
-            task.repeat,
-            task.attempt,
-            evaluation.utility,
-            _text(evaluation.failure) if evaluation.utility is None else None,
-            _text(evaluation.traceback) or None,
-            _json(evaluation.warnings),
-            evaluation.seconds,
-            seed if seed is None or abs(seed) < 2**63 else str(seed),
-            evaluation.finished,
-            evaluation.worker,
-        )
-        insert = (
-            f"INSERT INTO evaluations ({_COLUMNS}) VALUES ({', '.join('?' * len(row))}) "
-            "ON CONFLICT (contents, repeat) WHERE utility IS NOT NULL DO NOTHING"
-        )
         self._check_place()
         with self._writing():
-            self._db.execute(insert, row)
+            self._db.execute(_INSERT, self._row(evaluation))
         self.refresh()
 
-    def forget(self, members: tuple[str, ...]) -> None:
-        """Remove every evaluation of a coalition that is valid here: it was wrong."""
-        names = canonical(members)
+    def record(self, evaluations: Sequence[Evaluation], *, replacing: bool = False) -> None:
+        """Write several evaluations, all or none; `replacing` whatever their coalitions had."""
+        rows = [self._row(evaluation) for evaluation in evaluations]
+        contents = {self._contents(canonical(e.task.members)) for e in evaluations}
+        self._check_place()
         with self._writing():
-            where = "DELETE FROM evaluations WHERE contents = ?"
-            self._db.execute(where, (self._contents(names),))
-        self._utilities.pop(names, None)
-        self._failures.pop(names, None)
+            if replacing:
+                where = "DELETE FROM evaluations WHERE contents = ?"
+                self._db.executemany(where, [(mark,) for mark in contents])
+            self._db.executemany(_INSERT, rows)
+        self._utilities.clear()  # numbers of rows that are gone may be given again
+        self._failures.clear()
+        self._last = self.stale = 0
+        self.refresh()
 
     def claim(self, task: Task) -> bool:
         """Whether this store may have it trained; False while another one is at it."""
@@ -214,6 +205,25 @@ class Store:
             rows = self._db.execute(query, (run,)).fetchall()
             return {_is(int, n): _is(dict, json.loads(text)) for n, text in rows}
 
+    def _row(self, evaluation: Evaluation) -> tuple[Any, ...]:
+        """An evaluation as a row of its table."""
+        task, seed = evaluation.task, evaluation.seed
+        names = canonical(task.members)
+        return (
+            _json(names),
+            self._contents(names),
+            task.repeat,
+            task.attempt,
+            evaluation.utility,
+            _text(evaluation.failure) if evaluation.utility is None else None,
+            _text(evaluation.traceback) or None,
+            _json(evaluation.warnings),
+            evaluation.seconds,
+            seed if seed is None or abs(seed) < 2**63 else str(seed),
+            evaluation.finished,
+            evaluation.worker,
+        )
+
     def _check(self, setting: Mapping[str, Part]) -> None:
         """Compare what the store was made for with what is asked now; fill in a new store."""
         then = dict(self._rows("SELECT part, fingerprint FROM setting"))
@@ -231,7 +241,8 @@ class Store:
             raise StoreError(
                 f"{self._name} was made for other data: no owner's rows are the same as then, "
                 "their order and the types of columns included "
-                f"(its owners: {theirs}; now: {', '.join(list(self._owners)[:5])}){_WAYS}"
+                f"(its owners: {theirs}; now: {', '.join(list(self._owners)[:5])}); take the same "
+                "data as then, or another file for store="
             )
         rows = [(_text(name), mark, now()) for name, mark in self._owners.items()]
         self._db.executemany("INSERT OR IGNORE INTO owners VALUES (?, ?, ?)", rows)
@@ -284,19 +295,26 @@ class Store:
 _WAYS = "; take the same things as then, or another file for store="
 
 
-def restate(path: Path, setting: Mapping[str, Part]) -> None:
-    """Declare that the evaluations in a store hold for another setting: someone says so.
+def restate(path: Path, setting: Mapping[str, Part], parts: Collection[str]) -> None:
+    """Declare that the evaluations in a store hold although some parts of its setting changed.
 
     Raises:
-        StoreError: it is no store, or damaged.
+        StoreError: another part has changed as well, it is no store, or it is damaged.
     """
     name = f"the store {str(path)!r}"
     db = opened(path.resolve(), make=False)
     try:
         with transaction(db):
-            db.execute("DELETE FROM setting")
-            rows = [(n, _text(part.description), part.digest) for n, part in setting.items()]
-            db.executemany("INSERT INTO setting VALUES (?, ?, ?)", rows)
+            then = dict(db.execute("SELECT part, fingerprint FROM setting").fetchall())
+            changed = [p for p in setting if then.get(p) != setting[p].digest]
+            if firm := [part for part in changed if part not in parts]:
+                raise StoreError(
+                    f"the {firm[0]} is not the same as for the evaluations in {name}, so they "
+                    "cannot be mixed with new ones; restore it, or take another file for store="
+                )
+            rows = [(setting[p].digest, _text(setting[p].description), p) for p in changed]
+            update = "UPDATE setting SET fingerprint = ?, description = ? WHERE part = ?"
+            db.executemany(update, rows)
     except sqlite3.Error as cause:
         raise explained(cause, name, "written") from cause
     finally:

@@ -165,6 +165,7 @@ class Valuation:
         Raises:
             InputError: a name is unknown, or both are the same.
         """
+        one, other = str(one), str(other)
         for name in (one, other):
             if name not in self.owners:
                 raise unknown_owner(name, self.owners)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from dupre.errors import InputError
 
 if TYPE_CHECKING:
     from dupre.cli.job import Job
@@ -27,6 +30,11 @@ def opened(
     config = directory.config()
     if data is not None:
         config = replace(config, data=replace(config.data, path=absolute(data)))
+    if not has_magic(config.data.path) and not os.path.exists(config.data.path):
+        raise InputError(
+            f"the data of {str(run)!r} were in {config.data.path!r}, where nothing is now; say "
+            "where they are with --data"
+        )
     if validation is not None:
         moved = replace(config.utility, validation=absolute(validation), holdout=0.0)
         config = replace(config, utility=moved)

@@ -10,11 +10,13 @@ import typer
 
 from dupre.cli.answers import absolute, directory_for, opened, print_json, print_values, typed
 from dupre.cli.options import (
+    AcceptOption,
     DataArgument,
     DelimiterOption,
     DirArgument,
     DropOption,
     JsonOption,
+    MovedOption,
     OwnerOption,
     RunOption,
     SamplesOption,
@@ -56,7 +58,7 @@ def init(
     job, directory = prepared(wanted), directory_for(run, data)
     wanted = directory.continued(wanted)
     with directory.locked():
-        directory.make(wanted)
+        directory.make(wanted.after(typed()))
     next_ = directory.command("suggest").strip("`")
     say(f"{job.owners.n} owners, {len(job.owners.y):,} rows. Next: {next_}")
     print(directory)
@@ -71,6 +73,7 @@ def suggest(
         Path | None,
         typer.Option(metavar="FILE", help="Suggestions given out before and not yet recorded."),
     ] = None,
+    data: MovedOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print which coalitions to train next elsewhere.
@@ -78,7 +81,7 @@ def suggest(
     As CSV with a column to fill in and give to `dupre record`, or as JSON. Asking again before
     anything is recorded gives the same answer, unless --pending says what is under way.
     """
-    directory, job = opened(run)
+    directory, job = opened(run, data)
     found = job.suggestions(directory.store, count, pending)
     if json:
         print_json(found)
@@ -95,9 +98,14 @@ def record(
         typer.Argument(metavar="FILE", help="A table with the columns coalition and utility."),
     ],
     replace_recorded: Annotated[
-        bool, typer.Option("--replace", help="Put right what was recorded before.")
+        bool,
+        typer.Option(
+            "--replace", help="Put right: forget what was recorded of these coalitions before."
+        ),
     ] = False,
     delimiter: DelimiterOption = "",
+    data: MovedOption = None,
+    accept_changes: AcceptOption = False,
     json: JsonOption = False,
 ) -> None:
     """Take in trainings done elsewhere, and tell the values."""
@@ -105,10 +113,12 @@ def record(
 
     from dupre.cli.results import finished, read
 
-    directory, job = opened(run)
+    directory, job = opened(run, data)
     given = finished(read(results, delimiter=delimiter or None), results)
     job = replace(job, config=job.config.after(typed()))
-    with directory.locked():
+    with directory.locked(), directory.named():
+        if not accept_changes:
+            directory.check_nothing_lost(job.trained(directory.store))
         say(job.record(directory.store, given, replacing=replace_recorded))
         valuations = job.values(directory.store)
         directory.make(job.config)

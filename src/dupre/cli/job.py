@@ -19,13 +19,13 @@ from dupre import fingerprint, interchange
 from dupre.cli import choices, results
 from dupre.cli.config import Config
 from dupre.cli.results import Result
-from dupre.coalitions import from_names, to_names
+from dupre.coalitions import from_names, shown, to_names
 from dupre.errors import InputError
 from dupre.evaluation import Evaluation, Task
 from dupre.owners import Owners
 from dupre.progress import Display
 from dupre.provenance import provenance
-from dupre.run import keep_known, value
+from dupre.run import value
 from dupre.store import Store, restate
 from dupre.typing import Names
 from dupre.utility import ModelUtility
@@ -94,13 +94,19 @@ class Job:
             raise InputError(f"--members {text!r} names no owner; expected such as A,C")
         return to_names(from_names(names, self.owners.names), self.owners.names)
 
-    def evaluated(self, store: Path) -> int:
-        """Coalitions that are trained already."""
+    def trained(self, store: Path) -> int:
+        """Coalitions that have a utility already."""
         if not store.exists():
             return 0
         with self._opened(store) as kept:
-            skips = self.config.machine.skip_failures or self.config.elsewhere
-            return sum(bool(skips or kept.utilities(members)) for members in _coalitions(kept))
+            return sum(bool(kept.utilities(members)) for members in _coalitions(kept))
+
+    def evaluated(self, store: Path) -> int:
+        """Coalitions that need no training: they have a utility, or failed and are skipped."""
+        if not self.config.machine.skip_failures:
+            return self.trained(store)
+        with self._opened(store) as kept:
+            return len(_coalitions(kept))
 
     def run(self, store: Path, screen: Display, client: Client | None) -> list[Valuation]:
         """Train until a limit is reached; values of all semivalues asked for.
@@ -181,22 +187,17 @@ class Job:
         """
         for row in given:
             from_names(row.members, self.owners.names)  # refuses what is no coalition of ours
-        utilities = {row.members: row.utilities for row in given if row.utilities}
-        failures = {row.members: row.failure for row in given if not row.utilities}
+        failed = [row for row in given if not row.utilities]
         with self._opened(store) as kept:
-            before = len(_coalitions(kept))
-            if replacing:
-                for row in given:
-                    kept.forget(row.members)
-            keep_known(kept, utilities)
-            for members, reason in failures.items():
-                tried = [e.task.attempt for e in kept.failures(members).values()]
-                task = Task(members, attempt=1 + max(tried, default=0))
-                kept.save(Evaluation(task, None, failure=reason, worker="known"))
-            after = len(_coalitions(kept))
+            before = set(_coalitions(kept))
+            new = [e for row in given for e in _evaluations(row, kept, replacing)]
+            kept.record(new, replacing=replacing)
+            after = set(_coalitions(kept))
+        again = len(before & {row.members for row in given})
         return (
-            f"Read: {len(utilities)} utilities, {len(failures)} failures. "
-            f"New: {after - before}. In all: {after}."
+            f"Read: {len(given)} coalitions, {len(failed)} of them failed. New: "
+            f"{len(after - before)}. {'Replaced' if replacing else 'Known before'}: {again}. "
+            f"In all: {len(after)}."
         )
 
     def values(self, store: Path) -> list[Valuation]:
@@ -210,21 +211,22 @@ class Job:
                     widest = float(half_widths(valuation.covariance).max())
                     kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
                 rounds = kept.rounds(valuation.semivalue)
-                evaluations = interchange.as_frame(kept.evaluations())
+                evaluations, stale = interchange.as_frame(kept.evaluations()), kept.stale
             found.append(
                 replace(
                     valuation,
                     rounds=pd.DataFrame([{"evaluated": n, **f} for n, f in rounds.items()]),
                     evaluations=evaluations,
+                    stale=stale,
                     provenance=provenance(valuer.seed, *self._identity),
                 )
             )
         return [self._told(v) for v in found]
 
     def accept(self, store: Path) -> None:
-        """Keep the stored trainings although the model or the validation rows have changed."""
+        """Keep the stored trainings although the code of the model or the metric has changed."""
         if store.exists():
-            restate(store, self._identity[0])
+            restate(store, self._identity[0], ("utility", "model", "metric"))
 
     def _told(self, valuation: Valuation) -> Valuation:
         """With the commands, and what utility means in the words of the mediator."""
@@ -250,6 +252,23 @@ class Job:
 
     def _opened(self, store: Path) -> Store:
         return Store(store, *self._identity)
+
+
+def _evaluations(row: Result, store: Store, replacing: bool) -> list[Evaluation]:
+    """What is to be kept of a result."""
+    known = {} if replacing else store.utilities(row.members)
+    for repeat, utility in enumerate(row.utilities):
+        if repeat in known and known[repeat].utility != utility:
+            raise InputError(
+                f"{utility!r} is given for {shown(row.members)}, but {known[repeat].utility!r} is "
+                "recorded; leave it out, or put right what was wrong with --replace"
+            )
+    if row.utilities:
+        several = enumerate(row.utilities)
+        return [Evaluation(Task(row.members, r), u, worker="known") for r, u in several]
+    tried = [] if replacing else [e.task.attempt for e in store.failures(row.members).values()]
+    task = Task(row.members, attempt=1 + max(tried, default=0))
+    return [Evaluation(task, None, failure=row.failure, worker="known")]
 
 
 def _coalitions(store: Store) -> list[Names]:

@@ -13,6 +13,9 @@ from dupre.errors import InputError
 if TYPE_CHECKING:
     from distributed import Client
 
+PATIENCE = 5
+"""Seconds to wait for a scheduler to answer."""
+
 
 @contextmanager
 def connected(address: str) -> Iterator[Client | None]:
@@ -29,7 +32,7 @@ def connected(address: str) -> Iterator[Client | None]:
     except ImportError as cause:
         raise InputError("--dask needs distributed: pip install 'dupre[dask]'") from cause
     try:
-        client = Client(address, timeout="5s")
+        client = Client(address, timeout=PATIENCE)
     except (OSError, ValueError) as cause:
         raise InputError(
             f"no Dask scheduler answers at {address!r} ({cause}); start one with `dask scheduler` "

@@ -70,9 +70,25 @@ DaskOption = Annotated[
 ]
 SkipOption = Annotated[
     bool | None,
-    typer.Option("--skip-failures", help="Go on if a training fails; its coalition is predicted."),
+    typer.Option(
+        "--skip-failures/--retry-failures",
+        help="Go on if a training fails, its coalition is predicted; or stop at it, and try it "
+        "again when the run goes on (the default).",
+    ),
 ]
 TimeoutOption = Annotated[
     str | None, typer.Option(metavar="T", help="Give a training up as failed after so long.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+MovedOption = Annotated[
+    str | None,
+    typer.Option("--data", metavar="DATA", help="Where the data are now, if they moved."),
+]
+AcceptOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-changes",
+        help="Go on without trainings of rows that have changed; and keep all others though the "
+        "code of the model has.",
+    ),
+]

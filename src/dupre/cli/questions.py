@@ -11,6 +11,7 @@ from dupre.cli.answers import opened, print_json, print_values
 from dupre.cli.options import (
     DirArgument,
     JsonOption,
+    MovedOption,
 )
 
 
@@ -54,14 +55,19 @@ def predict(
     run: DirArgument,
     members: Annotated[
         list[str],
-        typer.Option(metavar="A,B", help="Owners of a coalition; repeat it for further ones."),
+        typer.Option(
+            metavar="A,B",
+            help="Owners of a coalition, as a JSON list if names hold commas; repeat it for "
+            "further ones.",
+        ),
     ],
+    data: MovedOption = None,
     json: JsonOption = False,
 ) -> None:
     """Tell the utility of a coalition without training it."""
     from dupre.text import predicted
 
-    directory, job = opened(run)
+    directory, job = opened(run, data)
     coalitions = [job.members(text) for text in members]
     found = job.valuer(directory.store).predict(coalitions)
     if json:

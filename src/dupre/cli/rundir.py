@@ -140,10 +140,12 @@ class RunDirectory:
         return self.command("record", "FILE") if elsewhere else self.command("resume")
 
     def check_nothing_lost(self, known: int) -> None:
-        """Raise InputError if the result tells of more trainings than are known now."""
-        if not (self.path / "result.json").is_file():
+        """Raise InputError if the result is of more trainings than are known now."""
+        try:
+            last = self.results()[0]
+        except InputError:  # there is none that could be lost
             return
-        told = self.results()[0].evaluated
+        told = last.evaluated - len(last.failures)
         if known < told:
             raise InputError(
                 f"the result in {str(self)!r} is of {told:,} trainings, of which {known:,} are "

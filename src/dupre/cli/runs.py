@@ -10,6 +10,7 @@ import typer
 
 from dupre.cli.answers import absolute, directory_for, opened, print_values, typed
 from dupre.cli.options import (
+    AcceptOption,
     DaskOption,
     DataArgument,
     DelimiterOption,
@@ -17,6 +18,7 @@ from dupre.cli.options import (
     DropOption,
     JobsOption,
     JsonOption,
+    MovedOption,
     OwnerOption,
     RunOption,
     SamplesOption,
@@ -136,20 +138,11 @@ def resume(
     dask: DaskOption = None,
     skip_failures: SkipOption = None,
     timeout: TimeoutOption = None,
-    data: Annotated[
-        str | None, typer.Option(metavar="DATA", help="Where the data are now, if they moved.")
-    ] = None,
+    data: MovedOption = None,
     validation: Annotated[
         str | None, typer.Option(metavar="FILE", help="The same for the validation rows.")
     ] = None,
-    accept_changes: Annotated[
-        bool,
-        typer.Option(
-            "--accept-changes",
-            help="Keep trainings though the code of the model has changed, or go on though rows "
-            "have, and trainings with them are lost.",
-        ),
-    ] = False,
+    accept_changes: AcceptOption = False,
     json: JsonOption = False,
 ) -> None:
     """Go on after an interruption, or with more trainings.
@@ -238,7 +231,7 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
     with directory.locked(), connected(job.config.machine.dask) as client, directory.named():
         known = job.evaluated(directory.store)
         if not accept:
-            directory.check_nothing_lost(known)
+            directory.check_nothing_lost(job.trained(directory.store))
         directory.make(job.config)
         say(plan(job, str(directory), known))
         with stdout_kept_clean():

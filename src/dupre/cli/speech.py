@@ -13,7 +13,8 @@ FLAGS = {
     "another directory for --run; or, if it cannot have changed the trainings so far, keep them by "
     "`dupre resume DIR` with --accept-changes",
     "another file for store=": "another directory for --run",
-    "call again: everything": "go on with `dupre resume DIR`: everything",
+    "call again: everything": "do it again: everything",
+    "state its utility with empty=": "its utility is stated by --empty when the run is set up",
     "state task= when building the Owners": "state --task",
     "or state task='regression'": "or state --task regression",
     "state a finite empty=": "state a finite --empty",

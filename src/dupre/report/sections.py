@@ -94,7 +94,17 @@ def the_answer(valuations: Sequence[Valuation]) -> str:
     parts += [_drawn(v, "values", caption), values_table(v)]
     if len(valuations) > 1:
         parts += [paragraph(agreement(valuations)), comparison_table(valuations)]
+        parts.append(items(_about_others(valuations[1:], beware)))
     return section("answer", "The answer", *parts)
+
+
+def _about_others(valuations: Sequence[Valuation], told: Sequence[str]) -> list[str]:
+    """What is to be said of further semivalues that was not said of the first."""
+    found = []
+    for v in valuations:
+        notes = bewares(v) + (about_subsidy(v.subsidy) if v.subsidy else [])
+        found += [f"{v.semivalue}: {n}" for n in dict.fromkeys(notes) if n not in told]
+    return found
 
 
 def is_it_settled(v: Valuation) -> str:
@@ -277,9 +287,10 @@ def _left_out(v: Valuation, d: Diagnostics) -> str:
         return "That could not be checked: the trained utilities are all equal."
     words = (
         "Each trained coalition was hidden in turn and predicted from the others. The predictions "
-        f"were typically off by {d.error:.2g}; they explain {max(0.0, 100 * d.r2):.0f} % of the "
-        f"differences between utilities (R² {number(d.r2, 2)}). Of the trained utilities "
-        f"{100 * d.coverage:.0f} % lay inside the predictor's own 95 % interval: "
+        f"were off by {d.error:.2g} (root mean square); they explain "
+        f"{max(0.0, 100 * d.r2):.0f} % of the differences between utilities (R² "
+        f"{number(d.r2, 2)}). Of the trained utilities {100 * d.coverage:.0f} % lay inside the "
+        "predictor's own 95 % interval: "
         f"{'about as many as should' if d.coverage >= 0.9 else 'fewer than should'}."
     )
     if v.evidence is None:

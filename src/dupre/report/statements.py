@@ -222,7 +222,7 @@ class _Teller:
                 f"{failed} training{'s' if failed > 1 else ''} with these data failed; "
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
             )
-        return caveats
+        return [*caveats, *v.caveats]
 
     def _listed(self, owners: list[int]) -> str:
         return listed([named(self.v.owners[j]) for j in owners], most=MOST_COMPARED)

@@ -107,7 +107,7 @@ def _harm(v: Valuation) -> list[str]:
         )  # fmt: skip
         found.append(f"Whether {what} is not settled: zero lies inside the interval.")
     if not found and not v.subsidy:
-        found.append("Everybody's data help: all values are surely above zero.")
+        found.append(f"Everybody's data help: all {v.semivalue} values are surely above zero.")
     return found
 
 
