@@ -7,7 +7,7 @@ from a few trainings, all are trained, only to show how far off it was.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from dupre.writing import replace_text
 
 if TYPE_CHECKING:
     from dupre.cli.job import Job
+    from dupre.utility import ModelUtility
     from dupre.values import Valuation
 
 BUDGET = 40
@@ -67,7 +68,13 @@ def write(directory: Path) -> None:
 def exact(job: Job, valuation: Valuation) -> Valuation:
     """The values after training every coalition; those trained already are not trained again."""
     known = valuation.evaluations
-    return value(job.owners, job.utility, budget=2**job.owners.n - 1, known=known, progress=False)
+    return value(
+        job.owners,
+        cast("ModelUtility", job.utility),
+        budget=2**job.owners.n - 1,
+        known=known,
+        progress=False,
+    )
 
 
 def how_far_off(valuation: Valuation, truth: Valuation) -> str:

@@ -1,7 +1,6 @@
-"""The whole job of the command: from a configuration to owners, a utility and valuations.
+"""The job of a run: train through `dupre.value`, take in trainings done elsewhere, tell values.
 
-The command's verbs are thin: this module reads the data, trains through `dupre.value`, takes in
-trainings done elsewhere, and answers what the stored trainings say.
+`prepare` makes one from a configuration; verbs only call it and print.
 """
 
 from __future__ import annotations
@@ -39,19 +38,12 @@ PER_OWNER = 6
 """Trainings per owner if no limit is asked for."""
 
 
+@dataclass(frozen=True)
 class Elsewhere:
-    """The utility of trainings that are done elsewhere: what is not recorded cannot be asked."""
+    """In the place of a utility whose trainings are done elsewhere: that of no data is known."""
 
+    empty: float
     fingerprint = "trained elsewhere"
-
-    def __init__(self, empty: float):
-        self.empty = empty
-
-    def __call__(self, members: Names) -> float:
-        """The utility of no data; any other has to be recorded."""
-        if members:
-            raise InputError("trainings of this run are done elsewhere: use suggest and record")
-        return self.empty
 
 
 @dataclass(frozen=True)
@@ -138,7 +130,7 @@ class Job:
         wanted = self.config.values
         return value(
             self.owners,
-            self.utility,
+            cast("ModelUtility", self.utility),
             semivalue=choices.semivalue(wanted.semivalues[which]),
             store=store,
             on_error="skip" if self.config.machine.skip_failures else "raise",

@@ -161,7 +161,7 @@ def resume(
             f"the trainings of {str(run)!r} are done elsewhere; use {directory.command('suggest')} "
             f"and {directory.command('record', 'FILE')}"
         )
-    with directory.named():
+    with directory.locked(), directory.named():
         if accept_changes:
             job.accept(directory.store)
         known = job.evaluated(directory.store)
