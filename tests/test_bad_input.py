@@ -540,3 +540,19 @@ def test_a_run_with_a_model_of_ones_own_goes_on_from_anywhere(dupre, place, monk
     (place / "elsewhere").mkdir()
     monkeypatch.chdir(place / "elsewhere")
     assert dupre("resume", place / "run", "--budget", "+1")[0] == 0
+
+
+def test_asking_again_gives_the_same_answer_and_other_verbs_send_on(asked):
+    first = asked("suggest", "ask", "-n", "2")[1]
+    assert asked("suggest", "ask", "-n", "2")[1] == first
+    code, _, err = asked("resume", "ask")
+    assert code == 2
+    assert "use `dupre suggest ask` and `dupre record ask FILE`" in err
+
+
+def test_nothing_is_predicted_from_nothing(dupre):
+    roles = ("--owner", "who", "--target", "y", "--empty", "0.5", "--run", "ask")
+    assert dupre("init", "good.csv", *roles)[0] == 0
+    code, _, err = dupre("predict", "ask", "--members", "owner 1")
+    assert code == 2
+    assert "no utility to learn from has been recorded; see `dupre suggest" in err
