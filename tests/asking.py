@@ -9,6 +9,20 @@ from dupre.coalitions import all_coalitions, from_names
 from dupre.estimators import exact
 from dupre.least_core import least_core
 
+DIAGNOSTICS = dupre.Diagnostics(
+    error=0.01,
+    r2=0.9,
+    coverage=0.95,
+    widening=1.2,
+    scales={"data × size": 0.7, "linear": 0.3},
+    noise=0.001,
+    form="SW_2",
+)
+"""Of a predictor that can be trusted."""
+
+RUN_FILES = ("config.toml", "store.sqlite", "result.json", "values.csv", "report.html")
+"""What a run directory holds besides the claims of its store."""
+
 
 def make_owners(n, rows=4):
     rng = np.random.default_rng(n)

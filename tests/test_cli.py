@@ -19,7 +19,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 import dupre
-from dupre.cli import rundir
+from asking import RUN_FILES
 
 COMMAND = Path(sys.executable).parent / "dupre"
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
@@ -119,7 +119,7 @@ def test_tables_go_to_stdout_and_nothing_else_does(place):
 
 def test_the_run_directory_holds_everything(place):
     assert {file.name for file in (place / "dupre-wine").iterdir()} == {
-        *rundir.FILES,
+        *RUN_FILES,
         "store.sqlite-claims",
     }
     assert {file.name for file in place.iterdir()} == {

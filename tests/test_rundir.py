@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import dupre
-from asking import Asked, make_owners
+from asking import RUN_FILES, Asked, make_owners
 from dupre.cli.config import Config, Data, Limits, Utility
-from dupre.cli.rundir import FILES, RunDirectory, spreadsheet
+from dupre.cli.rundir import RunDirectory, spreadsheet
 from dupre.writing import replace_text
 
 CONFIG = Config(Data("/d.csv", "owner", "y"), Utility(holdout=0.25))
@@ -65,7 +65,7 @@ def test_files_can_be_read_by_those_who_may_read_new_files(directory, tmp_path):
     assert (directory.path / "config.toml").stat().st_mode == (tmp_path / "new").stat().st_mode
 
 
-@pytest.mark.parametrize("name", [*FILES, "store.sqlite-claims", "store.sqlite-wal"])
+@pytest.mark.parametrize("name", [*RUN_FILES, "store.sqlite-claims", "store.sqlite-wal"])
 def test_a_link_that_leads_out_is_refused(directory, tmp_path, name):
     (directory.path / name).unlink(missing_ok=True)
     (directory.path / name).symlink_to(tmp_path / "elsewhere")

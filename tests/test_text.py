@@ -6,21 +6,12 @@ import numpy as np
 import pytest
 
 import dupre
-from asking import notes, only_line
-from dupre import Diagnostics, Subsidy, Validation, Valuation, games, payments, predictor
+from asking import DIAGNOSTICS, notes, only_line
+from dupre import Subsidy, Validation, Valuation, games, payments, predictor
 from dupre.coalitions import from_names
 from dupre.estimators import permutation
 from dupre.text import MOST_NAMED, compared, printed
 
-DIAGNOSTICS = Diagnostics(
-    error=0.01,
-    r2=0.9,
-    coverage=0.95,
-    widening=1.2,
-    scales={"data × size": 0.7, "linear": 0.3},
-    noise=0.001,
-    form="SW_2",
-)
 VALIDATION = Validation(held_out=8, error=0.031, constant=0.088, coverage=0.75)
 FAILED = replace(VALIDATION, constant=0.03)
 SUBSIDY = Subsidy(

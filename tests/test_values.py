@@ -8,19 +8,9 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from asking import notes, only_line
-from dupre import Diagnostics, InputError, Validation, Valuation
+from asking import DIAGNOSTICS, notes, only_line
+from dupre import InputError, Validation, Valuation
 from dupre.values import half_widths
-
-DIAGNOSTICS = Diagnostics(
-    error=0.01,
-    r2=0.9,
-    coverage=0.95,
-    widening=1.2,
-    scales={"data × size": 0.7, "linear": 0.3},
-    noise=0.001,
-    form="SW_2",
-)
 
 
 def valuation(mean, covariance=None, **others):

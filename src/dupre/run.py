@@ -264,14 +264,14 @@ def _keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
     """Put what is known into the store, unless the store knows otherwise."""
     new = []
     for members, utilities in known.items():
-        stored = store.utilities(members)
-        for repeat, utility in enumerate(utilities):
-            if repeat not in stored:
-                new.append(Evaluation(Task(members, repeat), utility, worker="known"))
-            elif stored[repeat].utility != utility:
-                raise InputError(
-                    f"{utility!r} is given for {shown(members)}, but the store has "
-                    f"{stored[repeat].utility!r}; leave it out, or take another store"
-                )
+        if both := store.contradiction(members, utilities):
+            raise InputError(
+                f"{both[0]!r} is given for {shown(members)}, but the store has {both[1]!r}; leave "
+                "it out, or take another store"
+            )
+        stored, several = store.utilities(members), enumerate(utilities)
+        new += [
+            Evaluation(Task(members, r), u, worker="known") for r, u in several if r not in stored
+        ]
     if new:
         store.record(new)

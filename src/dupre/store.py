@@ -95,6 +95,16 @@ class Store:
         """The successful evaluations of a coalition, by repeat."""
         return self._utilities.get(canonical(members), {})
 
+    def contradiction(
+        self, members: tuple[str, ...], utilities: Sequence[float]
+    ) -> tuple[float, float] | None:
+        """The first of some utilities, by repeat, that is stored otherwise, and the stored one."""
+        for repeat, utility in enumerate(utilities):
+            stored = self.utilities(members).get(repeat)
+            if stored is not None and stored.utility is not None and stored.utility != utility:
+                return utility, stored.utility
+        return None
+
     def failures(self, members: tuple[str, ...]) -> dict[int, Evaluation]:
         """The last failed evaluation of each repeat that has never succeeded."""
         known = self.utilities(members)

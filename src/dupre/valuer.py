@@ -257,13 +257,12 @@ class Valuer:
         the utility of a training lies with 95 %, and whether it was `evaluated`: its utility is
         then the observed one.
         """
-        if not self._pool.shown.size:
-            raise InputError("no utility to learn from has been recorded; evaluate suggest()")
-        names = self.owners.names
-        rows = np.array([from_names(members, names) for members in coalitions], dtype=bool)
+        self._check_informed()
+        owners = self.owners.names
+        rows = np.array([from_names(members, owners) for members in coalitions], dtype=bool)
         with _one_blas_thread():
             mean, std = evidence.predictions(self._pool, rows.reshape(-1, self.owners.n))
-        members = [to_names(row, names) for row in rows]
+        members = [to_names(row, owners) for row in rows]
         known = self.evaluations
         evaluated = np.array([names in known for names in members], dtype=bool)
         mean[evaluated] = [known[names] for names in members if names in known]
@@ -279,10 +278,13 @@ class Valuer:
 
     def values(self) -> Valuation:
         """What the utilities recorded so far say about every owner's value."""
-        if not self._pool.shown.size:
-            raise InputError("no utility to learn from has been recorded; evaluate suggest()")
+        self._check_informed()
         with _one_blas_thread():
             return self._inference.valuation()
+
+    def _check_informed(self) -> None:
+        if not self._pool.shown.size:
+            raise InputError("no utility to learn from has been recorded; evaluate suggest()")
 
     def _following(self, k: int) -> Ints:
         """The next k coalitions, whatever the first of them will tell."""

@@ -59,8 +59,8 @@ def init(
     wanted = directory.continued(wanted)
     with directory.locked():
         directory.make(wanted.after(typed()))
-    next_ = directory.command("suggest").strip("`")
-    say(f"{job.owners.n} owners, {len(job.owners.y):,} rows. Next: {next_}")
+    rows = f"{job.owners.n} owners, {len(job.owners.y):,} rows"
+    say(f"{rows}. Next: {directory.command('suggest')}")
     print(directory)
 
 
@@ -81,12 +81,14 @@ def suggest(
     As CSV with a column to fill in and give to `dupre record`, or as JSON. Asking again before
     anything is recorded gives the same answer, unless --pending says what is under way.
     """
+    from dupre.cli.results import sheet
+
     directory, job = opened(run, data)
     found = job.suggestions(directory.store, count, pending)
     if json:
         print_json(found)
     else:
-        print(job.sheet(found), end="")
+        print(sheet(found), end="")
     if not found:
         say("Nothing is left to gain from a training.")
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -140,8 +139,12 @@ class Job:
             **how,
         )
 
-    def valuer(self, store: Path, which: int = 0) -> Valuer:
-        """Ask / tell with all that is stored."""
+    def valuer(self, store: Path) -> Valuer:
+        """Ask / tell for the first semivalue, with all that is stored."""
+        with self._opened(store) as kept:
+            return self._informed(kept, 0)
+
+    def _informed(self, kept: Store, which: int) -> Valuer:
         wanted = self.config.values
         valuer = Valuer(
             self.owners,
@@ -150,26 +153,18 @@ class Job:
             samples=wanted.samples,
             seed=wanted.seed,
         )
-        with self._opened(store) as kept:
-            for members in _coalitions(kept):
-                if utilities := [e.utility for _, e in sorted(kept.utilities(members).items())]:
-                    valuer.record(members, cast("list[float]", utilities))
-                else:
-                    failures = list(kept.failures(members).values())
-                    valuer.record_failure(members, failures[0].failure)
+        for members in _coalitions(kept):
+            if utilities := [e.utility for _, e in sorted(kept.utilities(members).items())]:
+                valuer.record(members, cast("list[float]", utilities))
+            else:
+                failures = list(kept.failures(members).values())
+                valuer.record_failure(members, failures[0].failure)
         return valuer
 
     def suggestions(self, store: Path, count: int, pending: Path | None) -> list[Names]:
         """Coalitions to train elsewhere, but for those `pending` in a table made before."""
         given = [] if pending is None else results.read(pending)
         return self.valuer(store).suggest(count, pending=[row.members for row in given])
-
-    @staticmethod
-    def sheet(coalitions: Sequence[Names]) -> str:
-        """Coalitions as CSV with a column for their utilities to fill in."""
-        texts = [json.dumps(names, ensure_ascii=False) for names in coalitions]
-        frame = pd.DataFrame({"coalition": texts, "utility": [None] * len(texts)})
-        return frame.to_csv(index=False, lineterminator="\n")
 
     def record(self, store: Path, given: Sequence[Result], *, replacing: bool) -> str:
         """Take in trainings done elsewhere, all or none; what was taken, in words.
@@ -194,26 +189,23 @@ class Job:
 
     def values(self, store: Path) -> list[Valuation]:
         """Values from what is recorded, without a training."""
-        found = []
-        for which in range(len(self.config.values.semivalues)):
-            valuer = self.valuer(store, which)
-            valuation = valuer.values()
-            with self._opened(store) as kept:
+        with self._opened(store) as kept:
+            known: dict[str, Any] = {
+                "evaluations": interchange.as_frame(kept.evaluations()),
+                "stale": kept.stale,
+                "provenance": provenance(self.config.values.seed, *self._identity),
+            }
+            found = []
+            for which in range(len(self.config.values.semivalues)):
+                valuer = self._informed(kept, which)
+                valuation = valuer.values()
                 if valuer.designed:
                     widest = float(half_widths(valuation.covariance).max())
                     kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
-                rounds = kept.rounds(valuation.semivalue)
-                evaluations, stale = interchange.as_frame(kept.evaluations()), kept.stale
-            found.append(
-                replace(
-                    valuation,
-                    rounds=pd.DataFrame([{"evaluated": n, **f} for n, f in rounds.items()]),
-                    evaluations=evaluations,
-                    stale=stale,
-                    provenance=provenance(valuer.seed, *self._identity),
-                )
-            )
-        return [self._told(v) for v in found]
+                rounds = kept.rounds(valuation.semivalue).items()
+                steps = pd.DataFrame([{"evaluated": n, **told} for n, told in rounds])
+                found.append(self._told(replace(valuation, rounds=steps, **known)))
+        return found
 
     def accept(self, store: Path) -> None:
         """Keep the stored trainings although the code of the model or the metric has changed."""
@@ -234,9 +226,13 @@ class Job:
         target = self.config.data.target
         if isinstance(self.utility, Elsewhere):
             return f"the score of a model for {target}, as recorded from trainings done elsewhere"
-        metric = self.config.utility.metric or self.utility.metric
-        rows = len(self.utility.y_val)
-        return f"the score ({metric}) on {rows:,} validation rows of a model that predicts {target}"
+        rows = f"{len(self.utility.y_val):,} validation rows"
+        return f"the score ({self.metric}) on {rows} of a model that predicts {target}"
+
+    @property
+    def metric(self) -> str:
+        """What models are scored by, as it was asked for or by default."""
+        return self.config.utility.metric or str(cast("ModelUtility", self.utility).metric)
 
     @cached_property
     def _identity(self) -> tuple[dict[str, fingerprint.Part], dict[str, str]]:
@@ -248,13 +244,11 @@ class Job:
 
 def _evaluations(row: Result, store: Store, replacing: bool) -> list[Evaluation]:
     """What is to be kept of a result."""
-    known = {} if replacing else store.utilities(row.members)
-    for repeat, utility in enumerate(row.utilities):
-        if repeat in known and known[repeat].utility != utility:
-            raise InputError(
-                f"{utility!r} is given for {shown(row.members)}, but {known[repeat].utility!r} is "
-                "recorded; leave it out, or put right what was wrong with --replace"
-            )
+    if not replacing and (both := store.contradiction(row.members, row.utilities)):
+        raise InputError(
+            f"{both[0]!r} is given for {shown(row.members)}, but {both[1]!r} is recorded; leave it "
+            "out, or put right what was wrong with --replace"
+        )
     if row.utilities:
         several = enumerate(row.utilities)
         return [Evaluation(Task(row.members, r), u, worker="known") for r, u in several]

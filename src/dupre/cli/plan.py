@@ -26,9 +26,7 @@ def plan(job: Job, directory: str, known: int) -> str:
         "target": [_target(job)],
         "validation": _validation(job, len(utility.y_val)),
         "model": list(job.model),
-        "metric": [
-            f"{job.config.utility.metric or utility.metric}; without data {utility.empty:.4g}"
-        ],
+        "metric": [f"{job.metric}; without data {utility.empty:.4g}"],
         "values": [_values(job)],
         "trainings": [_trainings(job, known)],
         "where": [_where(job)],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,13 @@ def read(path: Path, *, delimiter: str | None = None) -> list[Result]:
         own = () if utility is None else (utility,)
         found[members] = Result(members, earlier + own, reason if utility is None else "")
     return list(found.values())
+
+
+def sheet(coalitions: Sequence[Names]) -> str:
+    """Coalitions as CSV with a column for their utilities to fill in."""
+    texts = [json.dumps(names, ensure_ascii=False) for names in coalitions]
+    frame = pd.DataFrame({"coalition": texts, "utility": [None] * len(texts)})
+    return frame.to_csv(index=False, lineterminator="\n")
 
 
 def finished(given: list[Result], path: Path) -> list[Result]:

@@ -29,8 +29,6 @@ from dupre.spelling import printable
 from dupre.values import Valuation
 from dupre.writing import replace_text
 
-FILES = ("config.toml", "store.sqlite", "result.json", "values.csv", "report.html")
-
 WHOLE = 2**56
 """Byte of the store's claims that stands for the directory; no training's is as large."""
 
@@ -59,7 +57,7 @@ class RunDirectory:
 
     def command(self, verb: str, *options: str) -> str:
         """A command about this directory, to be typed as it is."""
-        return f"`{shlex.join(['dupre', verb, str(self), *options])}`"
+        return shlex.join(["dupre", verb, str(self), *options])
 
     @property
     def store(self) -> Path:
@@ -87,8 +85,8 @@ class RunDirectory:
             if conflict := before.conflict(config):
                 verb = "suggest" if before.elsewhere else "resume"
                 raise InputError(
-                    f"{str(self)!r} holds another run ({conflict}); go on with {self.command(verb)}"
-                    ", or choose another directory with --run"
+                    f"{str(self)!r} holds another run ({conflict}); go on with "
+                    f"`{self.command(verb)}`, or choose another directory with --run"
                 )
             return replace(config, history=before.history)
         if self.path.is_dir() and any(not _ours(file) for file in self.path.iterdir()):
@@ -126,12 +124,12 @@ class RunDirectory:
         self.config()
         file = self.path / "result.json"
         if not file.is_file():
-            raise InputError(f"{str(self)!r} has no result yet; go on with {self._anew()}")
+            raise InputError(f"{str(self)!r} has no result yet; go on with `{self._anew()}`")
         try:
             return schema.loaded(file.read_text(encoding="utf-8"))
         except (InputError, UnicodeDecodeError) as cause:
             raise InputError(
-                f"{str(file)!r}: {cause}; {self._anew()} makes it anew from the store"
+                f"{str(file)!r}: {cause}; `{self._anew()}` makes it anew from the store"
             ) from cause
 
     def _anew(self) -> str:

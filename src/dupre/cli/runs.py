@@ -158,8 +158,8 @@ def resume(
     directory, job = opened(run, data, validation)
     if job.config.elsewhere:
         raise InputError(
-            f"the trainings of {str(run)!r} are done elsewhere; use {directory.command('suggest')} "
-            f"and {directory.command('record', 'FILE')}"
+            f"the trainings of {str(run)!r} are done elsewhere; use "
+            f"`{directory.command('suggest')}` and `{directory.command('record', 'FILE')}`"
         )
     with directory.locked(), directory.named():
         if accept_changes:
@@ -240,7 +240,7 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
     print_values(valuations, json=json)
     say(f"Report: {directory.report}")
     if not valuations[0].exact:
-        say(f"Go on with: {directory.command('resume', '--budget', f'+{job.owners.n}').strip('`')}")
+        say(f"Go on with: {directory.command('resume', '--budget', f'+{job.owners.n}')}")
 
 
 def _located(name: str) -> str:
