@@ -100,8 +100,8 @@ def paper_eta(game: Game, seed: int) -> float:
     features = np.sqrt(owners.points.variance)
     if owners.task == "regression":
         return float(features / (features + 1.0))  # y standardised
-    labels = label_coordinates(owners, seed=seed, resolution=Resolution())
-    return float(1 / (1 + np.sqrt(np.var(labels, axis=0).sum())))
+    labels, label = label_coordinates(owners, seed=seed, resolution=Resolution())
+    return float(1 / (1 + np.sqrt(np.var(labels[label], axis=0).sum())))
 
 
 def truth(game: Game) -> np.ndarray:

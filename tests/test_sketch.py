@@ -327,8 +327,9 @@ def test_any_number_of_classes_can_be_sketched(classes):
     y = np.arange(40) % classes
     X = rng.normal(size=(40, 3)) + y[:, None]
     owners = Owners.from_arrays(X, y, np.repeat([0, 1, 2, 3], 10))
-    coordinates = label_coordinates(owners, seed=0, resolution=COARSE)
-    assert coordinates.shape == (40, classes - 1)
+    coordinates, label = label_coordinates(owners, seed=0, resolution=COARSE)
+    assert len(np.unique(coordinates, axis=0)) == classes
+    np.testing.assert_array_equal(label, y)
     vectors = raw(owners, seed=0, resolution=COARSE)(0.5, all_coalitions(4))
     assert np.isfinite(vectors).all()
     assert len(np.unique(vectors, axis=0)) == 15
@@ -346,7 +347,7 @@ def test_classes_are_as_far_apart_as_their_rows():
     X, y = load_iris(return_X_y=True)
     owners = Owners.from_arrays(X, y, np.arange(150) % 3)
     resolution = Resolution(directions=30, levels=50, thresholds=512)
-    places = label_coordinates(owners, seed=4, resolution=resolution)[[0, 50, 100]]
+    places, _ = label_coordinates(owners, seed=4, resolution=resolution)
     theta = unit_directions(4, 30, seed=4)
     standard = (X - X.mean(axis=0)) / X.std(axis=0) / np.sqrt(4)
     for i, j in combinations(range(3), 2):
@@ -359,19 +360,25 @@ def test_classes_are_as_far_apart_as_their_rows():
 def test_classical_scaling_keeps_all_distances(seed, points, dimension):
     vectors = np.random.default_rng(seed).normal(size=(points, dimension))
     placed = classical_scaling(vectors)
-    assert placed.shape[1] <= min(points - 1, dimension)
     # An axis with less than 1e-9 of the largest variance is left out.
     np.testing.assert_allclose(cdist(placed, placed), cdist(vectors, vectors), atol=3e-4)
 
 
-def test_classical_scaling_of_equal_points_needs_no_coordinates():
-    assert classical_scaling(np.ones((3, 4))).shape == (3, 0)
+def test_classical_scaling_of_equal_points_places_them_together():
+    assert not classical_scaling(np.ones((3, 4))).any()
+
+
+def test_classical_scaling_does_not_depend_on_the_choice_of_eigenvectors():
+    # The corners of a regular simplex: all eigenvalues are equal, any rotation is as good.
+    placed = classical_scaling(np.eye(4))
+    np.testing.assert_allclose(placed, np.eye(4) - 1 / 4, atol=1e-12)
 
 
 def test_labels_of_a_regression_are_its_targets_up_to_a_shift():
     X, y = load_diabetes(return_X_y=True)
     owners = Owners.from_arrays(X, y, np.arange(442) % 3)
-    coordinates = label_coordinates(owners, seed=0, resolution=COARSE)
+    distinct, label = label_coordinates(owners, seed=0, resolution=COARSE)
+    coordinates = distinct[label]
     np.testing.assert_allclose(coordinates[:, 0] - coordinates[0, 0], y - y[0])
 
 

@@ -15,6 +15,7 @@ from scipy.linalg import solve_triangular
 from dupre.coalitions import keys, sample_of_size
 from dupre.gp import Posterior
 from dupre.semivalues import Semivalue
+from dupre.ties import first_largest
 from dupre.typing import NOTHING, Floats, Ints, Members
 
 
@@ -70,9 +71,11 @@ def active_batch(
     not noise by ||cov(z_g, functionals)||² / (var z_g + noise); after a pick the covariances lose a
     rank-one term. O(c (a + f)) per pick with c candidates, where Alg. 2 as printed pays O(c a²).
 
+    Of candidates with equal gains (module `ties`) the first is picked.
+
     Args:
         posterior: of the coalitions not evaluated and the functionals to pin down.
-        candidates: indices into the predicted coalitions, (c,).
+        candidates: indices into the predicted coalitions, (c,), in rising order.
         count: how many to pick.
         pending: indices of coalitions already under way: picked before all others, not returned.
     """
@@ -89,7 +92,7 @@ def active_batch(
     for step in range(min(count + len(pending), len(candidates))):
         gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
         gain[picks] = -1.0
-        g = step if step < len(pending) else int(np.argmax(gain))
+        g = step if step < len(pending) else first_largest(gain)
         picks.append(g)
         if g not in covariances:
             covariances[g] = posterior.covariance(candidates[[g]], candidates)[0]

@@ -240,7 +240,9 @@ def fit(
         )
         for start in [*first, *draws][:starts]
     ]
-    best = min(results, key=lambda result: float(result.fun))
+    # The first of those that are as good as the best: which is best is often a matter of rounding.
+    height = [float(result.fun) for result in results]
+    best = results[int(np.argmax(np.array(height) <= min(height) + 1e-4))]
     learned = form.with_theta(_absolute(form, best.x))
     noise = float(np.exp(best.x[-1]))
     gp = _condition_at_least(learned, inputs, utilities, noise, known, warp)

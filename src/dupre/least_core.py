@@ -18,6 +18,7 @@ import numpy as np
 from dupre.checks import finite, whole
 from dupre.egalitarian import TOLERANCE, balanced, egalitarian, paid, scale_of
 from dupre.errors import InputError
+from dupre.ties import descending, first_largest
 from dupre.typing import Floats, Ints, Members
 
 CLIMBS = 8
@@ -198,7 +199,7 @@ def _search(
         return np.reshape(gains[-1] - paid(seen[-1], core.payments), coalitions.shape[:-1])
 
     at = rng.random((drawn, n)).argsort(axis=1) < rng.integers(1, n, size=(drawn, 1))
-    worst = at[np.argsort(-excess(at))[:CLIMBS]]
+    worst = at[descending(excess(at))[:CLIMBS]]
     at = np.concatenate([worst, rng.permutation(core.tight)[:CLIMBS]])
     height = excess(at)
     few = int(np.ceil(np.sqrt(n)))
@@ -206,12 +207,12 @@ def _search(
         one = _flipped(at, np.broadcast_to(np.arange(n)[:, None], (len(at), n, 1)))
         after_one = excess(one)
         # The best exchange is nearly always among the owners that are best to leave and to enter.
-        out = np.argsort(np.where(at, -after_one, np.inf), axis=1)[:, :few]
-        into = np.argsort(np.where(at, np.inf, -after_one), axis=1)[:, :few]
+        out = np.array([descending(row)[:few] for row in np.where(at, after_one, -np.inf)])
+        into = np.array([descending(row)[:few] for row in np.where(at, -np.inf, after_one)])
         pairs = np.stack([np.repeat(out, few, axis=1), np.tile(into, few)], axis=2)
         two = _flipped(at, pairs)
         ways, heights = np.hstack([one, two]), np.hstack([after_one, excess(two)])
-        best = heights.argmax(axis=1)
+        best = np.array([first_largest(row) for row in heights])
         rows = np.flatnonzero(heights.max(axis=1) > height + step)
         at, height = ways[rows, best[rows]], heights[rows, best[rows]]
     return np.concatenate(seen), np.concatenate(gains)

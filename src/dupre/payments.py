@@ -19,6 +19,7 @@ from dupre.errors import InputError
 from dupre.least_core import Core, drawn_cores, least_core, searched_core
 from dupre.pool import Pool
 from dupre.semivalues import Semivalue, shapley
+from dupre.ties import descending
 from dupre.typing import Floats, Ints, Members
 
 MAX_DRAWN = 2_048
@@ -97,7 +98,7 @@ def least_core_payments(pool: Pool, draws: int, grand: float, *, listed: bool) -
     members = np.unique(np.concatenate([one, ~one, members]), axis=0)
     slack = core.subsidy + members @ core.payments - (known(members) - pool.empty)
     slack[np.isin(members.sum(axis=1), [1, len(one) - 1])] = -np.inf
-    binding, utilities, grands = known.drawn(members[np.argsort(slack, kind="stable")], draws)
+    binding, utilities, grands = known.drawn(members[descending(-slack)], draws)
     payments, subsidies = drawn_cores(binding, utilities, grand=grands, empty=pool.empty)
     off = payments - core.payments
     return Payments(core, off.T @ off / draws, subsidies)
@@ -174,8 +175,9 @@ def _joint_draws(pool: Pool, members: Members, draws: int, rng: np.random.Genera
     every = np.arange(len(members))
     covariance = posterior.covariance(every, every)
     covariance[np.diag_indices_from(covariance)] += learned.gp.noise
-    scale, axes = np.linalg.eigh(covariance)
-    normal = rng.standard_normal((draws, len(members))) * np.sqrt(np.maximum(scale, 0.0))
-    wide = normal @ axes.T * posterior.slope * widening(learned.gp)
+    # A Cholesky factor is unique; eigenvectors are not, and draws would differ between CPUs.
+    root = np.linalg.cholesky(covariance)
+    normal = rng.standard_normal((draws, len(members)))
+    wide = normal @ root.T * posterior.slope * widening(learned.gp)
     strays = np.sqrt(learned.stray_variance) * rng.standard_normal(wide.shape)
     return np.asarray(posterior.mean + wide + strays)

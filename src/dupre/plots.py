@@ -64,7 +64,7 @@ _LONGEST = 22
 
 def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
     """Every owner's value with its 95 % interval, the greatest first."""
-    frame = valuation.to_frame().sort_values("value", ascending=False, kind="stable")
+    frame = valuation.to_frame().iloc[valuation.order]
     n, title = len(frame), ""
     if n > MOST_OWNERS:
         half = MOST_OWNERS // 2
@@ -93,7 +93,7 @@ def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
 
 def ranking(valuation: Valuation, ax: Axes | None = None) -> Axes:
     """How probable it is that the owner of a row is worth more than the owner of a column."""
-    order = np.argsort(-valuation.mean, kind="stable")
+    order = valuation.order
     probability = valuation.probability_greater().to_numpy()[np.ix_(order, order)]
     np.fill_diagonal(probability, 0.5)
     ax = _matrix(valuation, ax, order, 2 * probability - 1)

@@ -22,6 +22,7 @@ from dupre.records import Validation
 from dupre.sampling import LEAST_DRAWS, Draws, Sampled, blocked, guess_by_size, sampled_values
 from dupre.semivalues import Semivalue
 from dupre.sketch import SketchCache
+from dupre.ties import descending
 from dupre.typing import NOTHING, Floats, Ints, Members, Names
 from dupre.weights import Weights
 
@@ -85,7 +86,7 @@ class Pool:
         position = {key: i for i, key in enumerate(keys(self.weights.members))}
         designed = keys(design.first_design(semivalue, n, count, self.rng(1)))
         chosen = [position[key] for key in designed if key in position]
-        heavy = np.argsort(-np.linalg.norm(self.weights.W, axis=0), kind="stable")
+        heavy = descending(np.linalg.norm(self.weights.W, axis=0))
         others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]
         return np.append(np.array(chosen, dtype=np.int64), others[: count - len(chosen)])
 

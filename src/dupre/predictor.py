@@ -18,6 +18,7 @@ import numpy as np
 
 from dupre.gp import GaussianProcess, fit, relative_theta
 from dupre.kernels import Features, Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
+from dupre.ties import descending
 from dupre.typing import NOTHING, Floats, Ints
 from dupre.warp import Warp, curved, robust_scale, straight
 
@@ -29,8 +30,14 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 }
 """What is chosen, in this order; the first of each is where the search starts."""
 
+BETTER_BY = 1e-3
+"""Log evidence by which one form must surpass another: less is rounding, or no reason."""
+
 STRAY_SCORE = 4.0
 """Robust leave-one-out score beyond which an evaluation may be a stray."""
+
+ROUNDING = 1e-6
+"""Error of a standardised utility below which it is nothing but rounding."""
 
 STRAY_CHANCE = 0.01
 """Belief that an evaluation is a stray, before seeing it."""
@@ -125,12 +132,12 @@ def learn(
         for option in options[1:] if choice != "p" or choose_p else ():
             other = replace(form, **{choice: option})
             candidate = fitted(other, everything, near)
-            if candidate.evidence > gp.evidence:
+            if candidate.evidence > gp.evidence + BETTER_BY:
                 form, gp = other, candidate
     strays = _suspects(gp, utilities)
     if strays.size:
         without = fitted(form, np.delete(everything, strays), relative_theta(gp))
-        if without.evidence + _evidence_of_strays(utilities, strays) > gp.evidence:
+        if without.evidence + _evidence_of_strays(utilities, strays) > gp.evidence + BETTER_BY:
             predicted = without.posterior(inputs[strays], np.zeros((0, len(strays)))).mean
             return Predictor(form, without, utilities, strays, utilities[strays] - predicted)
     return Predictor(form, gp, utilities, strays[:0], np.empty(0))
@@ -144,9 +151,12 @@ def _suspects(gp: GaussianProcess, utilities: Floats) -> Ints:
     """
     if robust_scale(utilities) == 0:
         return NOTHING
-    score = np.abs(gp.leave_one_out_score())
-    far = np.flatnonzero(score > STRAY_SCORE * 1.4826 * np.median(score))
-    worst_first = far[np.argsort(-score[far], kind="stable")]
+    mean, variance = gp.leave_one_out()
+    error = np.abs(gp.warp.forward(gp.utilities) - mean)
+    score = error / np.sqrt(variance)
+    beyond = (score > STRAY_SCORE * 1.4826 * np.median(score)) & (error > ROUNDING)
+    far = np.flatnonzero(beyond)
+    worst_first = far[descending(score[far])]
     return np.sort(worst_first[: max(1, len(score) // 10)])
 
 

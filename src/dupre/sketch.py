@@ -217,12 +217,14 @@ def project(owners: Owners, *, seed: int, resolution: Resolution) -> tuple[Float
 
     Both blocks are divided by the square root of their total variance.
     """
-    points, labels = owners.points, label_coordinates(owners, seed=seed, resolution=resolution)
+    points = owners.points
+    labels, label = label_coordinates(owners, seed=seed, resolution=resolution)
     d = points.values.shape[1]
     theta = unit_directions(d + labels.shape[1], resolution.directions, seed)
-    label_variance = float(np.sum(np.var(labels, axis=0)))
+    label_variance = float(np.sum(np.var(labels[label], axis=0)))
+    # Distinct rows and labels only: in one product, equal rows can be rounded differently.
     features = (points.values @ theta[:d])[points.index] / np.sqrt(points.variance or 1.0)
-    return features, labels @ theta[d:] / np.sqrt(label_variance or 1.0)
+    return features, (labels @ theta[d:])[label] / np.sqrt(label_variance or 1.0)
 
 
 def count(projected: Floats, owner: Ints, *, resolution: Resolution) -> Sketch:
@@ -258,28 +260,34 @@ def _thresholds(x: Floats, holder: Ints, T: int) -> Floats:
     return np.asarray(x[at])
 
 
-def label_coordinates(owners: Owners, *, seed: int, resolution: Resolution) -> Floats:
-    """e(y) of every row, (N, k): y itself, or its class placed by the distances of classes.
+def label_coordinates(owners: Owners, *, seed: int, resolution: Resolution) -> tuple[Floats, Ints]:
+    """e(y) of every distinct label, (c, k), and which of them each row has, (N,).
+
+    It is y itself, or the place of a class by the distances of classes.
 
     The distance of two classes is SW_2 between the rows of all owners that carry them (DUPRE Sec.
-    2.2). Sketch vectors make it Euclidean, so multi-dimensional scaling reproduces it exactly. A
-    single class has no coordinates.
+    2.2). Sketch vectors make it Euclidean, so multi-dimensional scaling reproduces it exactly.
     """
-    if owners.task == "regression":
-        return np.asarray(owners.y, dtype=np.float64)[:, None] - float(np.median(owners.y))
     classes, code = np.unique(owners.y, return_inverse=True)
+    code = code.reshape(-1)
+    if owners.task == "regression":
+        return np.asarray(classes, dtype=np.float64)[:, None] - float(np.median(owners.y)), code
     points = owners.points
     theta = unit_directions(points.values.shape[1], resolution.directions, seed)
     projected = (points.values @ theta)[points.index] / np.sqrt(points.variance or 1.0)
-    sketch = count(projected, code.reshape(-1), resolution=resolution)
-    return classical_scaling(sketch(np.eye(len(classes), dtype=bool)))[code]
+    sketch = count(projected, code, resolution=resolution)
+    return classical_scaling(sketch(np.eye(len(classes), dtype=bool))), code
 
 
 def classical_scaling(vectors: NDArray[np.floating]) -> Floats:
-    """Coordinates, (c, k), that keep the Euclidean distances of c vectors in as few columns."""
+    """Coordinates, (c, c), that keep the Euclidean distances of c vectors.
+
+    The symmetric root of the Gram matrix: it is unique, where eigenvectors have a sign, and a
+    direction if eigenvalues are equal, that depend on how a CPU rounds.
+    """
     centred = np.asarray(vectors - vectors.mean(axis=0), dtype=np.float64)
     scale, axes = _spectrum(centred, least=1e-9)
-    return np.asarray(axes * np.sqrt(scale))
+    return np.asarray((axes * np.sqrt(scale)) @ axes.T)
 
 
 def _spectrum(centred: Floats, *, least: float) -> tuple[Floats, Floats]:

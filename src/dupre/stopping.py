@@ -119,7 +119,7 @@ def ranking_settled(*, level: float = 0.95) -> Rule:
     _probability(level)
 
     def settled(valuation: Valuation) -> bool:
-        order = np.argsort(-valuation.mean, kind="stable")
+        order = valuation.order
         greater = valuation.probability_greater().to_numpy()
         return float(np.sum(1 - greater[order[:-1], order[1:]])) <= 1 - level
 

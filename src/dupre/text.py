@@ -86,7 +86,7 @@ def title_of(v: Valuation) -> list[str]:
 
 def _table(v: Valuation) -> list[str]:
     """Owners from most to least valuable."""
-    frame = v.to_frame().sort_values("value", ascending=False, kind="stable")
+    frame = v.to_frame().iloc[v.order]
     places = decimals(v)
     header = ("owner", "rows", "value", "95 % interval", "share", "rank (95 %)")
     cells = [

@@ -25,6 +25,7 @@ from dupre.payments import LeastCore
 from dupre.pool import Pool
 from dupre.records import Z95, Validation
 from dupre.semivalues import Semivalue, shapley
+from dupre.ties import descending
 from dupre.typing import Floats, Ints, Names
 from dupre.values import Valuation, bounded_sum, half_widths
 from dupre.weights import Weights, checked_weights
@@ -299,7 +300,7 @@ class Valuer:
         """The next k coalitions after the first design."""
         pool = self._pool
         weight = np.linalg.norm(pool.weights.W[:, still_open], axis=0)
-        heaviest = still_open[np.argsort(-weight, kind="stable")]
+        heaviest = still_open[descending(weight)]
         if self.corrected or (pool.shown.size and failed(pool.validation())):
             return pool.draws.following(heaviest)[:k]
         if self.choose == "drawn":

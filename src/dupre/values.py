@@ -17,6 +17,7 @@ from scipy.special import ndtr, ndtri
 from dupre.coalitions import unknown_owner
 from dupre.errors import InputError
 from dupre.records import Comparison, Diagnostics, Evidence, Subsidy, Validation
+from dupre.ties import descending
 from dupre.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -108,6 +109,14 @@ class Valuation:
         return self._series(self.mean, "value")
 
     @property
+    def order(self) -> Ints:
+        """Indices of the owners from the greatest value to the smallest, (n,).
+
+        Owners of equal value, to a millionth of the largest, come in the order of `owners`.
+        """
+        return descending(self.mean)
+
+    @property
     def std(self) -> pd.Series:
         """Standard deviation of each owner's value."""
         return self._series(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), "std")
@@ -151,7 +160,7 @@ class Valuation:
     def probability_greater(self) -> pd.DataFrame:
         """P(row owner is worth more than column owner); 1/2 on a tie."""
         difference = self.mean[:, None] - self.mean
-        rounding = 1e-12 * max(np.abs(self.mean).max(), abs(self.grand), abs(self.empty))
+        rounding = 1e-9 * max(np.abs(self.mean).max(), abs(self.grand), abs(self.empty))
         difference[np.abs(difference) <= rounding] = 0.0
         spread = self._spread_of_differences()
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -11,7 +11,6 @@ import pandas as pd
 
 from dupre.phrases import listed, named, number, percent, shortened
 from dupre.report.markup import Cell, details, owner, table, text
-from dupre.report.summary import order_of
 from dupre.text import decimals
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def values_table(v: Valuation) -> str:
     if parts:
         columns += ["Std, predictions", "Std, choice"]
     rows = []
-    for i in order_of(v):
+    for i in v.order:
         row = frame.iloc[i]
         link = f'<a href="#owner-{i}">{owner(v.owners[i])}</a>'
         cells = [
@@ -56,7 +55,7 @@ def comparison_table(valuations: Sequence[Valuation]) -> str:
     columns += [part for v in valuations for part in (shortened(v.semivalue), "Rank")]
     frames, places = [v.to_frame() for v in valuations], [decimals(v) for v in valuations]
     rows = []
-    for i in order_of(main):
+    for i in main.order:
         cells = [Cell(owner(main.owners[i]))]
         for frame, digits in zip(frames, places, strict=True):
             row = frame.iloc[i]
@@ -71,7 +70,7 @@ def comparison_table(valuations: Sequence[Valuation]) -> str:
 
 def probability_table(v: Valuation) -> str:
     """P(row owner is worth more than column owner), in per cent."""
-    order = order_of(v)
+    order = v.order
     probability = v.probability_greater().to_numpy()
     columns = ["Worth more than …"]
     columns += [shortened(v.owners[i]) for i in order]

@@ -21,7 +21,7 @@ from dupre.report.listings import between, rank, share_of
 from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
 from dupre.report.relations import relations
 from dupre.report.statements import Statement, statements
-from dupre.report.summary import meaning, order_of
+from dupre.report.summary import meaning
 from dupre.text import decimals, notes, possible, title_of
 from dupre.writing import replace_text
 
@@ -122,7 +122,7 @@ def notebook(v: Valuation) -> str:
     first = float(min(frame["low"].min(), 0.0))
     span = max(float(max(frame["high"].max(), 0.0)) - first, 1e-300)
     zero, rows = -100 * first / span, []
-    for i in order_of(v):
+    for i in v.order:
         row = frame.iloc[i]
         low, value, high = (100 * (row[k] - first) / span for k in ("low", "value", "high"))
         cells = [

@@ -14,7 +14,7 @@ import numpy as np
 
 from dupre.phrases import listed, named, number
 from dupre.report.relations import Relation
-from dupre.report.summary import LEVEL, odds, order_of
+from dupre.report.summary import LEVEL, odds
 from dupre.text import decimals
 from dupre.typing import Floats
 
@@ -53,7 +53,7 @@ class Statement:
 def statements(v: Valuation, relations: list[Relation]) -> list[Statement]:
     """One for each owner, from the greatest value to the smallest."""
     teller = _Teller(v, relations)
-    return [teller.statement(int(i)) for i in order_of(v)]
+    return [teller.statement(int(i)) for i in v.order]
 
 
 class _Teller:
@@ -142,7 +142,7 @@ class _Teller:
     def _comparison(self, i: int) -> str:
         """Who is surely above and below, and who cannot be told apart."""
         v, P = self.v, self.probability
-        others = [int(j) for j in order_of(v) if j != i]
+        others = [int(j) for j in v.order if j != i]
         above = [j for j in others if P[j, i] >= LEVEL][::-1]  # the nearest first
         below = [j for j in others if P[i, j] >= LEVEL]
         apart = [j for j in others if P[i, j] < LEVEL and P[j, i] < LEVEL]

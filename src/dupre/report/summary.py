@@ -13,18 +13,13 @@ import numpy as np
 
 from dupre.phrases import listed, named, number, percent
 from dupre.text import decimals, possible
-from dupre.typing import Floats, Ints
+from dupre.typing import Floats
 
 if TYPE_CHECKING:
     from dupre.values import Valuation
 
 LEVEL = 0.95
 """Probability from which on something is called settled."""
-
-
-def order_of(v: Valuation) -> Ints:
-    """Owners from the greatest value to the smallest, (n,)."""
-    return np.argsort(-v.mean, kind="stable")
 
 
 def certain(v: Valuation) -> bool:
@@ -57,7 +52,7 @@ def answer(v: Valuation) -> list[str]:
 
 def _best(v: Valuation) -> str:
     best = v.rank_range()["best"].to_numpy()
-    first = [i for i in order_of(v) if best[i] == 1]
+    first = [i for i in v.order if best[i] == 1]
     top = first[0]
     most = "get the greatest payment" if v.subsidy else "are worth most"
     if len(first) == 1:
@@ -112,7 +107,7 @@ def _harm(v: Valuation) -> list[str]:
 
 
 def _names(v: Valuation, chosen: Floats) -> str:
-    return listed([named(v.owners[i]) for i in order_of(v)[::-1] if chosen[i]])
+    return listed([named(v.owners[i]) for i in v.order[::-1] if chosen[i]])
 
 
 def _trained(v: Valuation) -> str:
@@ -153,7 +148,7 @@ def open_neighbours(v: Valuation) -> list[str]:
     probability = v.probability_greater().to_numpy()
     return [
         f"{named(v.owners[i])} and {named(v.owners[j])}: {odds(v, i, j, probability[i, j])}."
-        for i, j in pairwise(order_of(v))
+        for i, j in pairwise(v.order)
         if probability[i, j] < LEVEL
     ]
 

@@ -1,0 +1,71 @@
+"""The same data give the same picks and values whatever the CPU, its BLAS kernels and threads.
+
+Each setting is a process of its own: libraries choose their kernels when they are loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+CHILD = Path(__file__).parent / "valued_elsewhere.py"
+FEATURES = np._core._multiarray_umath.__cpu_features__  # type: ignore[attr-defined]
+NEEDS = {"Nehalem": "SSE42", "Sandybridge": "AVX", "Haswell": "AVX2"}
+CORES = [core for core, feature in NEEDS.items() if FEATURES.get(feature)]
+
+# As a CPU without them, a feature of numpy's that this CPU lacks cannot be switched off.
+VECTORS = ("X86_V4", "X86_V3", "AVX512_SKX", "AVX512F", "AVX2", "FMA3")
+BASELINE = np._core._multiarray_umath.__cpu_baseline__  # type: ignore[attr-defined]
+DISPATCHED = np._core._multiarray_umath.__cpu_dispatch__  # type: ignore[attr-defined]
+PLAIN = " ".join(f for f in VECTORS if f in DISPATCHED and f not in BASELINE and FEATURES.get(f))
+
+SETTINGS = [
+    *({"OPENBLAS_CORETYPE": core, "OMP_NUM_THREADS": "1"} for core in CORES),
+    {"OMP_NUM_THREADS": "2", "NPY_DISABLE_CPU_FEATURES": PLAIN},
+]
+
+
+def valued(setting: dict[str, str]) -> dict[str, dict[str, object]]:
+    """What the child found under this setting: picks and values by game."""
+    run = subprocess.run(
+        [sys.executable, "-W", "error", str(CHILD)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **setting},
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return [valued(setting) for setting in SETTINGS]
+
+
+def test_every_cpu_picks_the_same_coalitions(answers):
+    for found in answers[1:]:
+        for game, expected in answers[0].items():
+            assert found[game]["picks"] == expected["picks"], game
+
+
+@pytest.mark.parametrize("what", ["values", "std"])
+def test_every_cpu_finds_the_same_values(answers, what):
+    for found in answers[1:]:
+        for game, expected in answers[0].items():
+            numbers = np.array(expected[what])
+            tolerance = 1e-6 * np.abs(numbers).max()
+            np.testing.assert_allclose(found[game][what], numbers, rtol=0, atol=tolerance)
+
+
+def test_every_cpu_prints_the_same_order(answers):
+    for found in answers[1:]:
+        assert {game: told["order"] for game, told in found.items()} == {
+            game: told["order"] for game, told in answers[0].items()
+        }

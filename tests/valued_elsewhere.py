@@ -1,0 +1,64 @@
+"""Value a few games and print picks and values as JSON: `test_same_everywhere` runs it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+import dupre
+from dupre.cli.demo import BUDGET, hospitals
+from dupre.coalitions import all_coalitions, to_names
+from games import load
+
+
+def found(owners, utility, budget, semivalue=dupre.shapley):
+    valuation = dupre.value(owners, utility, budget=budget, semivalue=semivalue, progress=False)
+    return {
+        "picks": sorted(valuation.evaluations["coalition"]),
+        "values": valuation.mean.tolist(),
+        "std": valuation.std.tolist(),
+        "order": [valuation.owners[i] for i in valuation.order],
+    }
+
+
+def demonstration():
+    """The demonstration's table, in which one owner is a copy of another."""
+    table, validation = hospitals()
+    owners = dupre.Owners.from_frame(table, owner="hospital", target="digit")
+    # Without scaling its solver stops early, at another place on every CPU.
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
+    return owners, dupre.ModelUtility(model, owners, validation=validation)
+
+
+def symmetric():
+    """Owners alike two by two, asked by name: every gain is a tie."""
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.normal(size=(40, 3)), (2, 1))
+    owner = [f"{'ab'[r // 40]}{r % 40 // 10}" for r in range(80)]
+    owners = dupre.Owners.from_arrays(X, X @ [1.0, -1.0, 0.5], owner)
+    return owners, lambda members: float(np.sqrt(len({name[1] for name in members})))
+
+
+def game(name):
+    complete = load(name)
+    names = [to_names(row, complete.owners.names) for row in all_coalitions(complete.owners.n)]
+    table = dict(zip(names, complete.utilities.tolist(), strict=True)) | {(): complete.empty}
+    return complete.owners, table.__getitem__
+
+
+answers = {
+    "demonstration": found(*demonstration(), BUDGET),
+    "symmetric": found(*symmetric(), 30),
+    "digits": found(*game("digits-random-8"), 30),
+    "diabetes, Banzhaf": found(*game("diabetes-random-8"), 40, dupre.banzhaf),
+    "least core": found(*game("digits-paper-6"), 20, dupre.LeastCore()),
+}
+print(json.dumps(answers))
