@@ -83,6 +83,7 @@ def active_batch(
     cross, variance = posterior.cross(candidates), posterior.variance[candidates]
     noise = posterior.gp.noise_of_next
     gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
+    scale = float(gain.max(initial=0.0))  # what rounding leaves of later gains is a part of it
     # Most picks are among the best of the start: their covariances in one matrix product.
     likely = np.argsort(-gain, kind="stable")[: 4 * (count + len(pending))]
     rows = posterior.covariance(candidates[likely], candidates)
@@ -92,7 +93,7 @@ def active_batch(
     for step in range(min(count + len(pending), len(candidates))):
         gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
         gain[picks] = -1.0
-        g = step if step < len(pending) else first_largest(gain)
+        g = step if step < len(pending) else first_largest(gain, scale)
         picks.append(g)
         if g not in covariances:
             covariances[g] = posterior.covariance(candidates[[g]], candidates)[0]

@@ -16,9 +16,10 @@ TOLERANCE = 1e-6
 """Numbers closer than this part of the largest magnitude are equal."""
 
 
-def first_largest(numbers: Floats) -> int:
-    """Index of the first of the largest numbers, (m,)."""
-    return int(np.argmax(numbers >= numbers.max() - TOLERANCE * np.abs(numbers).max()))
+def first_largest(numbers: Floats, scale: float | None = None) -> int:
+    """Index of the first of the largest numbers, (m,); `scale` is their largest magnitude."""
+    scale = float(np.abs(numbers).max()) if scale is None else scale
+    return int(np.argmax(numbers >= numbers.max() - TOLERANCE * scale))
 
 
 def descending(numbers: Floats) -> Ints:
