@@ -23,8 +23,7 @@ import shapiq
 from scipy.stats import kendalltau
 
 import dupre
-from dupre.coalitions import all_coalitions, to_names
-from dupre.estimators import Weights, exact
+from dupre.estimators import exact
 from dupre.gp import fit
 from dupre.kernels import Features, Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.sketch import Resolution, SketchCache, label_coordinates
@@ -36,10 +35,8 @@ Estimate = tuple[np.ndarray, np.ndarray | None]
 
 
 def by_dupre(game: Game, budget: int, seed: int) -> Estimate:
-    members = all_coalitions(game.owners.n)
-    names = [to_names(row, game.owners.names) for row in members]
-    table = dict(zip(names, game.utilities, strict=True)) | {(): game.empty}
-    valuation = dupre.value(game.owners, table.__getitem__, budget=budget, seed=seed)
+    utility = game.table.__getitem__
+    valuation = dupre.value(game.owners, utility, budget=budget, seed=seed)
     return valuation.mean, valuation.std.to_numpy()
 
 
@@ -104,14 +101,9 @@ def paper_eta(game: Game, seed: int) -> float:
     return float(1 / (1 + np.sqrt(np.var(labels, axis=0).sum())))
 
 
-def truth(game: Game) -> np.ndarray:
-    weights: Weights = exact(dupre.shapley, game.owners.n)
-    return weights.W @ game.utilities + weights.empty * game.empty
-
-
 def score(game: Game, method: str, budget: int, seed: int) -> list[float]:
     """Squared error, Pearson, Kendall and coverage of one run."""
-    expected = truth(game)
+    expected = game.values(dupre.shapley)
     mean, std = METHODS[method](game, budget, seed)
     error = mean - expected
     return [
