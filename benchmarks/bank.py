@@ -8,7 +8,7 @@
 There are 72 recipes: every data set with every division among every number of owners, the models
 taking turns (`recipes`). Each recipe gives a game in both parts: part "choose" (split seed 0), on
 which settings of dupre are chosen, and part "report" (split seed 1), on which they are reported.
-The parts share no random number: rows, divisions and training seeds all derive from the split seed.
+Split into rows for training and validation, division and training seeds all derive from that seed.
 
 Half of a data set's rows are for training, half for validation, stratified by class. The metric is
 accuracy for classes, R² for diabetes. `--train` trains all coalitions of both parts and writes
@@ -362,7 +362,7 @@ def _main() -> None:
     parser.add_argument("--part", choices=PARTS, default="report")
     parser.add_argument("--seeds", type=int, default=1, help="runs of dupre per game and budget")
     parser.add_argument("--budgets", nargs="+", choices=BUDGETS, default=list(BUDGETS))
-    parser.add_argument("--games", type=int, help="only so many games, spread over the recipes")
+    parser.add_argument("--games", type=int, help="only so many of the games, at random")
     parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 for one per core")
     parser.add_argument("--json", type=Path, help="write one record per run to this file")
     parser.add_argument("--train", action="store_true", help="train all games of both parts")
@@ -375,8 +375,9 @@ def _main() -> None:
         compare(*(json.loads(file.read_text()) for file in arguments.compare))
         return
     games = list(zip(load_bank(arguments.part), recipes(), strict=True))
-    few = arguments.games or len(games)
-    games = [games[i] for i in sorted({i * len(games) // few for i in range(few)})]
+    if arguments.games:
+        few = np.random.default_rng(0).permutation(len(games))[: arguments.games]
+        games = [games[i] for i in sorted(few)]
     runs = product(games, SEMIVALUES, arguments.budgets, range(arguments.seeds))
     records = joblib.Parallel(n_jobs=arguments.jobs)(
         joblib.delayed(run)(*game, *rest) for game, *rest in runs
