@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 
@@ -68,7 +69,9 @@ def by_shapiq(approximator: type, **options: bool) -> Callable[[Game, int, int],
 
 def by_shapleig(game: Game, budget: int, seed: int) -> Estimate:
     method = ShaplEIG(game.owners.n, random_state=seed, show_progress=False)
-    values, variance = method.approximate_with_variance(budget=budget + 1, game=_of_rows(game))
+    with warnings.catch_warnings():  # gpytorch warns of the noise that ShaplEIG sets
+        warnings.simplefilter("ignore")
+        values, variance = method.approximate_with_variance(budget=budget + 1, game=_of_rows(game))
     return values.get_n_order_values(1), np.sqrt(np.maximum(variance, 0))
 
 

@@ -209,7 +209,7 @@ def load_bank(part: str) -> list[Game]:
     return games
 
 
-def run(game: Game, recipe: Recipe, semivalue: str, budget: str, seed: int) -> Record:
+def run(part: str, game: Game, recipe: Recipe, semivalue: str, budget: str, seed: int) -> Record:
     """Value the owners of a game once."""
     expected = game.values(SEMIVALUES[semivalue])
     with threadpool_limits(1), warnings.catch_warnings():
@@ -223,6 +223,7 @@ def run(game: Game, recipe: Recipe, semivalue: str, budget: str, seed: int) -> R
             progress=False,
         )
     return {
+        "part": part,
         "game": game.name,
         "data": recipe.data,
         "model": recipe.model,
@@ -310,18 +311,19 @@ def report(records: list[Record], part: str) -> None:
 def compare(old: list[Record], new: list[Record]) -> None:
     """Print how two versions of dupre differ on the runs that both have made."""
     before = {_identity(record): record for record in old}
-    pairs = [(before[_identity(r)], r) for r in new if _identity(r) in before]
-    print(f"{len(pairs)} runs in both; {len(old)} old, {len(new)} new.\n")
-    print("| semivalue | trainings | runs | MSE new / old | width new / old | ", end="")
+    both = [record for record in new if _identity(record) in before]
+    print(f"{len(both)} runs in both; {len(old)} old, {len(new)} new.")
+    if changed := sum(not _same_game(before[_identity(record)], record) for record in both):
+        print(f"Of {changed} runs the true values differ: the table was trained again in between.")
     print(
-        "old cover | new cover | old beyond 3.29 std | new |\n|---|---|---|---|---|---|---|---|---|"
+        "\n| semivalue | trainings | runs | MSE new / old | width new / old | old cover | ", end=""
     )
-    by_run = {_identity(record): (record, other) for other, record in pairs}
-    for (semivalue, budget), runs in _grouped([r for _, r in pairs], ("semivalue", "budget")):
-        both = [by_run[_identity(record)] for record in runs]
-        olds = [other for _, other in both]
-        errors = geometric_mean(relative_mse(r) / relative_mse(o) for r, o in both)
-        widths = geometric_mean(_guarded_width(r) / _guarded_width(o) for r, o in both)
+    print("new cover | old beyond 3.29 std | new |\n|---|---|---|---|---|---|---|---|---|")
+    for (semivalue, budget), runs in _grouped(both, ("semivalue", "budget")):
+        olds = [before[_identity(record)] for record in runs]
+        pairs = list(zip(runs, olds, strict=True))
+        errors = geometric_mean(relative_mse(r) / relative_mse(o) for r, o in pairs)
+        widths = geometric_mean(_guarded_width(r) / _guarded_width(o) for r, o in pairs)
         print(
             f"| {semivalue} | {budget} | {len(runs)} | {errors:.3f} | {widths:.3f} | "
             f"{_percent(coverage(olds))} | {_percent(coverage(runs))} | "
@@ -335,9 +337,12 @@ def _guarded_width(record: Record) -> float:
 
 
 def _identity(record: Record) -> tuple[Any, ...]:
-    """What two records of the same run share; the true values tell games and parts apart."""
-    values = tuple(np.round(np.array(record["values"]) / record["scale"], 6))
-    return (*(record[key] for key in ("game", "semivalue", "trainings", "seed")), values)
+    """What two records of the same run share."""
+    return tuple(record[key] for key in ("part", "game", "semivalue", "trainings", "seed"))
+
+
+def _same_game(one: Record, other: Record) -> bool:
+    return np.allclose(one["values"], other["values"], rtol=0, atol=1e-9 * one["scale"])
 
 
 def _grouped(
@@ -380,7 +385,7 @@ def _main() -> None:
         games = [games[i] for i in sorted(few)]
     runs = product(games, SEMIVALUES, arguments.budgets, range(arguments.seeds))
     records = joblib.Parallel(n_jobs=arguments.jobs)(
-        joblib.delayed(run)(*game, *rest) for game, *rest in runs
+        joblib.delayed(run)(arguments.part, *game, *rest) for game, *rest in runs
     )
     if arguments.json:
         arguments.json.write_text(json.dumps(records))
