@@ -10,12 +10,17 @@ GP-binary   coalitions drawn uniformly, squared exponential kernel on membership
 dupre       dupre.value(owners, utility, budget)
 KernelSHAP, SVARM, kADD-SHAP, permutation: from the package shapiq, with the same budget, its
             pairing trick where it has one; u(empty) is not counted, as for dupre.
+ShaplEIG    from shapiq as well, if it can be imported: it needs shapiq[shapleig] >= 1.6 and
+            Python >= 3.12. Slow, so that it is run with fewer seeds.
 """
 
 from __future__ import annotations
 
 import argparse
+import platform
+import warnings
 from collections.abc import Callable
+from importlib.metadata import version
 
 import joblib
 import numpy as np
@@ -23,23 +28,25 @@ import shapiq
 from scipy.stats import kendalltau
 
 import dupre
-from dupre.coalitions import all_coalitions, to_names
-from dupre.estimators import Weights, exact
+from dupre.estimators import exact
 from dupre.gp import fit
 from dupre.kernels import Features, Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.sketch import Resolution, SketchCache, label_coordinates
 from dupre.warp import straight
 from games import GAMES, Game, load
 
+try:
+    from shapiq.approximator.shapleig import ShaplEIG
+except ImportError:
+    ShaplEIG = None
+
 Estimate = tuple[np.ndarray, np.ndarray | None]
 """Values, (n,), and their standard deviations if the method has any."""
 
 
 def by_dupre(game: Game, budget: int, seed: int) -> Estimate:
-    members = all_coalitions(game.owners.n)
-    names = [to_names(row, game.owners.names) for row in members]
-    table = dict(zip(names, game.utilities, strict=True)) | {(): game.empty}
-    valuation = dupre.value(game.owners, table.__getitem__, budget=budget, seed=seed)
+    utility = game.table.__getitem__
+    valuation = dupre.value(game.owners, utility, budget=budget, seed=seed)
     return valuation.mean, valuation.std.to_numpy()
 
 
@@ -54,16 +61,28 @@ def by_gp_binary(game: Game, budget: int, seed: int) -> Estimate:
 
 def by_shapiq(approximator: type, **options: bool) -> Callable[[Game, int, int], Estimate]:
     def estimate(game: Game, budget: int, seed: int) -> Estimate:
-        n = game.owners.n
-        utilities = np.append(game.empty, game.utilities)  # indexed by binary code
-
-        def utility(coalitions: np.ndarray) -> np.ndarray:
-            return utilities[np.atleast_2d(coalitions).astype(int) @ (1 << np.arange(n))]
-
-        method = approximator(n, random_state=seed, **options)
-        return method.approximate(budget + 1, utility).get_n_order_values(1), None
+        method = approximator(game.owners.n, random_state=seed, **options)
+        return method.approximate(budget + 1, _of_rows(game)).get_n_order_values(1), None
 
     return estimate
+
+
+def by_shapleig(game: Game, budget: int, seed: int) -> Estimate:
+    method = ShaplEIG(game.owners.n, random_state=seed, show_progress=False)
+    with warnings.catch_warnings():  # gpytorch warns of the noise that ShaplEIG sets
+        warnings.simplefilter("ignore")
+        values, variance = method.approximate_with_variance(budget=budget + 1, game=_of_rows(game))
+    return values.get_n_order_values(1), np.sqrt(np.maximum(variance, 0))
+
+
+def _of_rows(game: Game) -> Callable[[np.ndarray], np.ndarray]:
+    """The game as shapiq asks for it: utilities, (m,), of boolean rows, (m, n)."""
+    utilities = np.append(game.empty, game.utilities)  # indexed by binary code
+
+    def utility(coalitions: np.ndarray) -> np.ndarray:
+        return utilities[np.atleast_2d(coalitions).astype(int) @ (1 << np.arange(game.owners.n))]
+
+    return utility
 
 
 METHODS: dict[str, Callable[[Game, int, int], Estimate]] = {
@@ -75,6 +94,10 @@ METHODS: dict[str, Callable[[Game, int, int], Estimate]] = {
     "kADD-SHAP": by_shapiq(shapiq.kADDSHAP, pairing_trick=True),
     "permutation": by_shapiq(shapiq.PermutationSamplingSV),
 }
+if ShaplEIG is not None:
+    METHODS["ShaplEIG"] = by_shapleig
+MOST_SEEDS = {"ShaplEIG": 3}
+"""Where fewer seeds than asked for are run, to save time."""
 
 
 def _uniform_design(game: Game, budget: int, seed: int, kernel: Kernel) -> Estimate:
@@ -104,14 +127,9 @@ def paper_eta(game: Game, seed: int) -> float:
     return float(1 / (1 + np.sqrt(np.var(labels[label], axis=0).sum())))
 
 
-def truth(game: Game) -> np.ndarray:
-    weights: Weights = exact(dupre.shapley, game.owners.n)
-    return weights.W @ game.utilities + weights.empty * game.empty
-
-
 def score(game: Game, method: str, budget: int, seed: int) -> list[float]:
     """Squared error, Pearson, Kendall and coverage of one run."""
-    expected = truth(game)
+    expected = game.values(dupre.shapley)
     mean, std = METHODS[method](game, budget, seed)
     error = mean - expected
     return [
@@ -124,10 +142,14 @@ def score(game: Game, method: str, budget: int, seed: int) -> list[float]:
 
 def run(name: str, seeds: int) -> None:
     game = load(name)
-    runs = [(m, b, s) for b in game.budgets for m in METHODS for s in range(seeds)]
+    cells = [(m, b) for b in game.budgets for m in METHODS]
+    runs = [(m, b, s) for m, b in cells for s in range(min(seeds, MOST_SEEDS.get(m, seeds)))]
     scores = joblib.Parallel(n_jobs=-1)(joblib.delayed(score)(game, *run) for run in runs)
-    shape = (len(game.budgets), len(METHODS), seeds, 4)
-    means = np.array(scores).reshape(shape).mean(axis=2)
+    by_cell: dict[tuple[str, int], list[list[float]]] = {cell: [] for cell in cells}
+    for (method, budget, _), numbers in zip(runs, scores, strict=True):
+        by_cell[method, budget].append(numbers)
+    means = np.array([np.mean(by_cell[cell], axis=0) for cell in cells])
+    means = means.reshape(len(game.budgets), len(METHODS), 4)
     print(f"\n### {name}: {game.owners.n} owners, {len(game.utilities) + 1} coalitions\n")
     print("| trainings | method | MSE | MSE / dupre's | Pearson | Kendall | 95 % coverage |")
     print("|---|---|---|---|---|---|---|")
@@ -151,6 +173,18 @@ def run(name: str, seeds: int) -> None:
     )
 
 
+def shapleig_note(seeds: int) -> str:
+    """What the reader has to know about the rows of ShaplEIG, or about their absence."""
+    found = version("shapiq")
+    if ShaplEIG is None:
+        return (
+            "ShaplEIG is left out: it needs shapiq[shapleig] >= 1.6 and Python >= 3.12; "
+            f"this is shapiq {found} on Python {platform.python_version()}."
+        )
+    few = min(seeds, MOST_SEEDS["ShaplEIG"])
+    return f"ShaplEIG (shapiq {found}) is slow and averaged over {few} of the {seeds} seeds."
+
+
 def _factors(ratios: np.ndarray) -> str:
     return " / ".join(f"{ratio:.3g}" for ratio in ratios)
 
@@ -161,6 +195,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=10)
     arguments = parser.parse_args()
     print("# Results\n\nMade by `make bench`; how to read them: [README](README.md).\n")
-    print(f"## Accuracy (`python benchmarks/accuracy.py`, {arguments.seeds} seeds)")
+    print(f"## Accuracy (`python benchmarks/accuracy.py`, {arguments.seeds} seeds)\n")
+    print(shapleig_note(arguments.seeds))
     for game in arguments.games:
         run(game, arguments.seeds)

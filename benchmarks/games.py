@@ -32,7 +32,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from dupre.coalitions import all_coalitions, to_names
+from dupre.estimators import exact
 from dupre.owners import Owners
+from dupre.semivalues import Semivalue
+from dupre.typing import Names
 from dupre.utility import ModelUtility
 
 TABLES = Path(__file__).parent / "tables"
@@ -47,6 +50,17 @@ class Game:
     utilities: np.ndarray
     empty: float
     budgets: tuple[int, ...]
+
+    @property
+    def table(self) -> dict[Names, float]:
+        """The utility of every coalition by its owners' names; its __getitem__ is a Utility."""
+        names = [to_names(row, self.owners.names) for row in all_coalitions(self.owners.n)]
+        return {(): self.empty} | dict(zip(names, map(float, self.utilities), strict=True))
+
+    def values(self, semivalue: Semivalue) -> np.ndarray:
+        """The exact values, (n,)."""
+        weights = exact(semivalue, self.owners.n)
+        return weights.W @ self.utilities + weights.empty * self.empty
 
 
 def digits_random_8() -> ModelUtility:
@@ -158,7 +172,7 @@ def train(name: str) -> None:
     utility = GAMES[name]()
     owners = utility.owners
     members = all_coalitions(owners.n)
-    jobs = (joblib.delayed(_quietly)(utility, to_names(row, owners.names)) for row in members)
+    jobs = (joblib.delayed(quietly)(utility, to_names(row, owners.names)) for row in members)
     utilities = joblib.Parallel(n_jobs=-1, verbose=1)(jobs)
     TABLES.mkdir(exist_ok=True)
     with open(TABLES / f"{name}.csv", "w", newline="") as file:
@@ -168,7 +182,7 @@ def train(name: str) -> None:
         writer.writerows(zip(map(_digits_of, members), utilities, strict=True))
 
 
-def _quietly(utility: ModelUtility, names: tuple[str, ...]) -> float:
+def quietly(utility: ModelUtility, names: Names) -> float:
     with warnings.catch_warnings():  # an unconverged model is part of the game
         warnings.simplefilter("ignore")
         return utility(names)
