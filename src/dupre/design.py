@@ -1,8 +1,12 @@
-"""Which coalitions to train: first the heaviest, then those the posterior asks for.
+"""Which coalitions to train: first all owners and each alone, then the heaviest, then active picks.
 
 Under Shapley every coalition size carries the same total weight, so the n single owners together
 weigh as much as all C(n, n/2) middle coalitions. Coalitions drawn uniformly almost never are the
 heavy ones; taking the heaviest first changes the result more than any kernel does.
+
+The utilities of single owners lie farthest from all others: a predictor that has seen none of them
+is overconfident about them. They are evaluated before anything is predicted under every semivalue
+in which they count.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from math import comb
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.special import gammaln, logsumexp
 
 from dupre.coalitions import keys, sample_of_size
 from dupre.gp import Posterior
@@ -19,16 +24,24 @@ from dupre.ties import first_largest
 from dupre.typing import NOTHING, Floats, Ints, Members
 
 
-def first_design(semivalue: Semivalue, n: int, count: int, rng: np.random.Generator) -> Members:
-    """Up to `count` coalitions, (., n): all owners first, then the heaviest per coalition.
+SINGLES_COUNT = 0.008
+"""Share of the weight of all coalitions from which on single owners are evaluated first."""
 
-    Sizes are taken by the weight of one coalition in the values of all owners: under Shapley
-    first 1 and n - 1, then 2 and n - 2. Among sizes of equal weight (under Banzhaf all of them)
-    coalitions are drawn uniformly, each followed by its complement if that weighs the same.
-    Coalitions without weight are never taken.
+
+def first_design(semivalue: Semivalue, n: int, count: int, rng: np.random.Generator) -> Members:
+    """Up to `count` coalitions, (., n): all owners, every single owner, then the heaviest.
+
+    Single owners come first as long as they carry SINGLES_COUNT of the weight of all coalitions
+    (under Banzhaf up to 10 owners). Then sizes are taken by the weight of one coalition in the
+    values of all owners: under Shapley n - 1, then 2 and n - 2. Among sizes of equal weight (under
+    Banzhaf all of them) coalitions are drawn uniformly, each followed by its complement if that
+    weighs the same. Coalitions without weight are never taken.
     """
     weight = _weight_of_size(semivalue, n)
-    design = {keys(everyone := np.ones((1, n), dtype=bool))[0]: everyone[0]}
+    first = np.ones((1, n), dtype=bool)
+    if _singles_count(weight):
+        first = np.append(first, np.eye(n, dtype=bool), axis=0)
+    design = dict(zip(keys(first), first, strict=True))
     for sizes in _equal_sizes(weight):
         needed = count - len(design)
         if needed <= 0 or weight[sizes[0]] == 0:
@@ -45,6 +58,15 @@ def first_design(semivalue: Semivalue, n: int, count: int, rng: np.random.Genera
             pair = np.stack([row, ~row]) if n - row.sum() in sizes else row[None]
             design.update(zip(keys(pair), pair, strict=True))
     return np.array(list(design.values()))[:count]
+
+
+def _singles_count(weight: Floats) -> bool:
+    """Whether single owners carry enough of the weight of all coalitions."""
+    n = len(weight) - 1
+    log_count = gammaln(n + 1) - gammaln(np.arange(n + 1) + 1) - gammaln(n - np.arange(n + 1) + 1)
+    with np.errstate(divide="ignore"):
+        log_mass = log_count[1:] + np.log(weight[1:])
+    return bool(log_mass[0] - logsumexp(log_mass) >= np.log(SINGLES_COUNT) - 1e-9)
 
 
 def _equal_sizes(weight: Floats) -> list[Ints]:

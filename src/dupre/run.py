@@ -119,8 +119,7 @@ def value(
     """
     limit = _checked_limits(checked_owners(owners), budget, stop, holdout)
     size = owners.n if batch is None else whole(batch, "batch", least=1)
-    # With few evaluations, half of them are better spent where the first half points.
-    first = min(2 * owners.n + 1, max(2, limit // 2))
+    first = min(2 * owners.n + 1, limit)
     valuer = Valuer(
         owners,
         semivalue=semivalue,
