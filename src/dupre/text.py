@@ -16,7 +16,7 @@ from dupre.spelling import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dupre.records import Comparison, Diagnostics, Subsidy
+    from dupre.records import Comparison, Diagnostics, Duplicates, Subsidy
     from dupre.values import Valuation
 
 MOST_NAMED = 8
@@ -109,6 +109,8 @@ def notes(v: Valuation) -> list[str]:
     notes = _about_predictor(v, v.diagnostics) if v.diagnostics else []
     if v.exact:
         notes.append("Exact: every coalition that counts was evaluated.")
+    if v.duplicates is not None:
+        notes.append(about_duplicates(v.duplicates))
     if v.sampling is not None:
         notes.append(about_sampling(v))
     if v.subsidy is not None:
@@ -155,6 +157,26 @@ def notes(v: Valuation) -> list[str]:
 def bewares(v: Valuation) -> list[str]:
     """Those notes that nobody should miss."""
     return [note for note in notes(v) if note.startswith("Beware")]
+
+
+def about_duplicates(d: Duplicates) -> str:
+    """Who holds the same rows, and what was saved by it."""
+    few = [" and ".join(map(printable, _first_few(group))) for group in d.owners[:2]]
+    more = [f"{len(d.owners) - 2} more groups of owners"] if len(d.owners) > 2 else []
+    who = (
+        "; so do ".join([f"{few[0]} hold the same rows", *few[1:], *more])
+        if few
+        else ("Some coalitions hold the same rows as others")
+    )
+    return (
+        f"{who}: the {d.coalitions:,} coalitions that count are {d.different:,} different ones; "
+        f"{d.saved:,} {'was' if d.saved == 1 else 'were'} not evaluated, because another one with "
+        "the same rows was."
+    )
+
+
+def _first_few(names: tuple[str, ...]) -> tuple[str, ...]:
+    return names if len(names) <= 3 else (*names[:2], f"{len(names) - 2} others")
 
 
 def about_forecast(v: Valuation) -> list[str]:

@@ -151,6 +151,7 @@ class Job:
             semivalue=choices.semivalue(wanted.semivalues[which]),
             empty=self.utility.empty,
             samples=wanted.samples,
+            by_content=isinstance(self.utility, ModelUtility) and self.utility.by_content,
             seed=wanted.seed,
         )
         for members in _coalitions(kept):
@@ -218,7 +219,7 @@ class Job:
         told = {"history": commands, "utility": {"meaning": self.meaning}, **valuation.provenance}
         if self.model:
             told["settings"] = {**valuation.provenance["settings"], "model": "; ".join(self.model)}
-        return replace(valuation, provenance=told, caveats=self.caveats)
+        return replace(valuation, provenance=told, caveats=(*valuation.caveats, *self.caveats))
 
     @property
     def meaning(self) -> str:
