@@ -82,6 +82,8 @@ def _cells(X: Any, count: int) -> list[NDArray[np.uint8]]:
         return [_digests_of_sparse_rows(X)]
     if isinstance(X, pd.DataFrame):
         return [_bytes_of_column(X.iloc[:, i]) for i in range(X.shape[1])]
+    if isinstance(X, pd.Series):
+        return [_bytes_of_column(X)]
     if isinstance(X, np.ma.MaskedArray):
         filled = np.ma.filled(X, X.dtype.type(0))
         return [_bytes_of(filled), _bytes_of(np.ma.getmaskarray(X))]
@@ -115,7 +117,7 @@ def _categories(column: pd.Series) -> pd.Series:
 
 def _bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
     """An array of any dimension as bytes, (N, .)."""
-    rows = array.reshape(len(array), -1)
+    rows = array.reshape(len(array), int(np.prod(array.shape[1:])))
     kind = rows.dtype.kind
     if kind in "OUSV":
         columns = [_digests_of_things(rows[:, i].tolist()) for i in range(rows.shape[1])]
@@ -129,7 +131,8 @@ def _bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
 def _as_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
     """Plain numbers as bytes, least significant first, (N, .)."""
     little = np.ascontiguousarray(rows, dtype=rows.dtype.newbyteorder("<"))
-    return little.reshape(len(rows), -1).view(np.uint8)
+    width = little.itemsize * int(np.prod(rows.shape[1:]))
+    return little.reshape(-1).view(np.uint8).reshape(len(rows), width)
 
 
 def _digests_of_things(things: Iterable[Any]) -> NDArray[np.uint8]:
@@ -148,7 +151,7 @@ def _digests_of_things(things: Iterable[Any]) -> NDArray[np.uint8]:
             found.append(known[key])
         else:
             found.append(bytes.fromhex(fingerprint.digest(thing)))
-    return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(found), -1)
+    return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(found), 16)
 
 
 def _is_missing(thing: Any) -> bool:
@@ -163,7 +166,7 @@ def _digests_of_sparse_rows(X: Any) -> NDArray[np.uint8]:
     where, what = _as_bytes(rows.indices.astype(np.int64)), _bytes_of(rows.data)
     spans = pairwise(rows.indptr.tolist())
     digests = _hash_each(where[a:b].tobytes() + what[a:b].tobytes() for a, b in spans)
-    return digests.view(np.uint8).reshape(rows.shape[0], -1)
+    return digests.view(np.uint8).reshape(rows.shape[0], 16)
 
 
 def _hash_each(rows: Iterator[Any]) -> NDArray[Any]:

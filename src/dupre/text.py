@@ -160,18 +160,15 @@ def bewares(v: Valuation) -> list[str]:
 
 
 def about_duplicates(d: Duplicates) -> str:
-    """Who holds the same rows, and what was saved by it."""
-    few = [" and ".join(map(printable, _first_few(group))) for group in d.owners[:2]]
-    more = [f"{len(d.owners) - 2} more groups of owners"] if len(d.owners) > 2 else []
-    who = (
-        "; so do ".join([f"{few[0]} hold the same rows", *few[1:], *more])
-        if few
-        else ("Some coalitions hold the same rows as others")
-    )
+    """Who holds the same rows, and how many trainings that saved."""
+    groups = [" and ".join(map(printable, _first_few(group))) for group in d.owners[:2]]
+    if len(d.owners) > 2:
+        groups.append(f"{len(d.owners) - 2} more groups of owners")
+    who = "; so do ".join(groups).replace("; ", " hold the same rows; ", 1)
+    who = who if len(groups) > 1 else "".join(f"{group} hold the same rows" for group in groups)
     return (
-        f"{who}: the {d.coalitions:,} coalitions that count are {d.different:,} different ones; "
-        f"{d.saved:,} {'was' if d.saved == 1 else 'were'} not evaluated, because another one with "
-        "the same rows was."
+        f"{who or 'Some coalitions hold the same rows'}: the {d.coalitions:,} coalitions that "
+        f"count are {d.different:,} different ones; {d.saved:,} needed no training of their own."
     )
 
 
