@@ -48,10 +48,9 @@ def digests_of_rows(X: Any, y: NDArray[Any]) -> Digests:
     place.
     """
     try:
-        cells = _cells(X, len(y))
+        columns = [_bytes_of(y), *_cells(X, len(y))]
     except InputError:
-        cells = [_as_bytes(np.arange(len(y)))]
-    columns = [_bytes_of(y), *cells]
+        columns = [_as_bytes(np.arange(len(y)))]
     digests = np.empty((len(y), 2), dtype=_WORD)
     for start in range(0, len(y), BLOCK):
         block = slice(start, start + BLOCK)

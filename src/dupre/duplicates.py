@@ -113,12 +113,15 @@ class Merged:
 
 def merge(weights: Weights, identity: Identity) -> Merged:
     """The weights with one column for all coalitions that hold the same rows."""
-    names = identity.keys(weights.members)
+    b0 = len(weights.members)
     first: dict[bytes, int] = {}
-    column = np.array([first.setdefault(key, len(first)) for key in names], dtype=np.int64)
-    if len(first) == len(column) and not identity.groups:
-        return Merged(weights, weights, np.arange(len(column)), identity)
-    b0, b = len(column), len(first)
+    column = np.arange(b0)
+    if identity.by_content:
+        names = identity.keys(weights.members)
+        column = np.array([first.setdefault(key, len(first)) for key in names], dtype=np.int64)
+    b = len(first) if identity.by_content else b0
+    if b == b0 and not identity.groups:
+        return Merged(weights, weights, column, identity)
     members = identity.canonical(weights.members)
     order = np.argsort(_rank(members), kind="stable")
     members = members[order[np.unique(column[order], return_index=True)[1]]]
