@@ -94,8 +94,8 @@ class Merged:
 
     @property
     def changed(self) -> bool:
-        """Whether there are any coalitions that hold the same rows."""
-        return len(self.weights.members) < len(self.column)
+        """Whether any owners or coalitions hold the same rows."""
+        return self.weights is not self.by_name
 
     @property
     def counts(self) -> Members:
@@ -113,13 +113,10 @@ class Merged:
 
 def merge(weights: Weights, identity: Identity) -> Merged:
     """The weights with one column for all coalitions that hold the same rows."""
-    b0 = len(weights.members)
     first: dict[bytes, int] = {}
-    column = np.arange(b0)
-    if identity.by_content:
-        names = identity.keys(weights.members)
-        column = np.array([first.setdefault(key, len(first)) for key in names], dtype=np.int64)
-    b = len(first) if identity.by_content else b0
+    keys_of_all = identity.keys(weights.members)
+    column = np.array([first.setdefault(key, len(first)) for key in keys_of_all], dtype=np.int64)
+    b0, b = len(column), len(first)
     if b == b0 and not identity.groups:
         return Merged(weights, weights, column, identity)
     members = identity.canonical(weights.members)

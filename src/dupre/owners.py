@@ -169,9 +169,14 @@ class Owners:
         return take(self.X, chosen), self.y[chosen]
 
     @cached_property
+    def row_contents(self) -> Digests:
+        """A digest of each row with its target, (N, 2): see module `contents`."""
+        return digests_of_rows(self.X, self.y)
+
+    @cached_property
     def contents(self) -> Digests:
-        """A digest of each owner's rows, (n, 2): see module `contents`."""
-        return digests_of_owners(self._digests, self.owner, self.n)
+        """A digest of each owner's rows, (n, 2)."""
+        return digests_of_owners(self.row_contents, self.owner, self.n)
 
     def without_points(self) -> Owners:
         """The same rows without their numeric view, for those who only train on them."""
@@ -180,14 +185,9 @@ class Owners:
         return slim
 
     @cached_property
-    def _digests(self) -> Digests:
-        """A digest of each row, (N, 2)."""
-        return digests_of_rows(self.X, self.y)
-
-    @cached_property
     def _by_digest(self) -> Ints:
         """All rows ordered by their digests, (N,); equal rows are interchangeable."""
-        return np.lexsort(self._digests.T)
+        return np.lexsort(self.row_contents.T)
 
     def __repr__(self) -> str:
         held = zip(self.names, self.rows, strict=True)
