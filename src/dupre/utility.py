@@ -214,7 +214,7 @@ def training_seed(seed: int, contents: Digests, repeat: int = 0) -> int:
 
 
 def _seed_from_names(seed: int, members: Iterable[str], repeat: int) -> int:
-    """The rule up to version 0.1, by which trainings in older stores are recognised."""
+    """The older rule; only by it are trainings of older stores recognised."""
     parts = [int(seed), sorted(map(str, members))]
     return _seed_from([*parts, int(repeat)] if repeat else parts)
 
