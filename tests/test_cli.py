@@ -442,3 +442,23 @@ def test_version_and_completion(tmp_path):
     }
     done = subprocess.run([COMMAND], env=shell, capture_output=True, text=True, check=False)
     assert set(done.stdout.split()) == {"resume", "report", "record"}
+
+
+def test_a_copied_owner_is_worth_the_same_and_its_trainings_are_paid_once(data):
+    frame, validation = wine().iloc[::2], wine().iloc[1::2]
+    copy = frame[frame["winery"] == "Alba"].assign(winery="Fake")
+    pd.concat([frame[frame["winery"] != "Etna"], copy]).to_csv(data / "wine.csv", index=False)
+    validation.to_csv(data / "validation.csv", index=False)
+    options = ("--validation", "validation.csv", "--budget", 8)
+    run("value", *WINE, *options, "--model", "sklearn.tree:ExtraTreeClassifier", cwd=data)
+    done = run("resume", "dupre-wine", "--budget", "+50", cwd=data)
+    assert "known already: 8" in done.stderr
+    assert "Alba and Fake hold the same rows: the 31 coalitions that count are 23 " in done.stdout
+    first = json.loads((data / "dupre-wine/result.json").read_text())["valuations"][0]
+    assert first["trainings"]["evaluated"] == first["trainings"]["counting"] == 23
+    assert first["duplicates"]["owners"] == [["Alba", "Fake"]]
+    values = {owner["name"]: owner["value"] for owner in first["owners"]}
+    assert values["Alba"] == values["Fake"]
+    told = run("compare", "dupre-wine", "Alba", "Fake", cwd=data).stdout
+    assert "Alba and Fake are worth the same" in told
+    assert "hold the same rows" in (data / "dupre-wine/report.html").read_text()

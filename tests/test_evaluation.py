@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_info
 from dupre import InputError, ModelUtility, Owners
 from dupre.checks import finite, positive
 from dupre.evaluation import Evaluation, Task, evaluate, now, this_worker
-from dupre.utility import training_seed
 
 AB = Task(("a", "b"))
 
@@ -268,7 +267,7 @@ def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat():
     utility = model_utility(DecisionTreeClassifier(max_features=1), seed=3)
     found = [evaluated(utility, Task(("a", "b", "c"), repeat)) for repeat in range(6)]
     seeds = [f.seed for f in found]
-    assert seeds == [training_seed(3, ("c", "b", "a"), repeat) for repeat in range(6)]
+    assert seeds == [utility.training_seed(("c", "b", "a"), repeat) for repeat in range(6)]
     assert len(set(seeds)) == 6
     assert [f.utility for f in found] == [utility(("a", "b", "c"), repeat=r) for r in range(6)]
     assert len({f.utility for f in found}) > 1, "the tree is random: repeats must differ"

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import ot
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import dupre
 from asking import Asked, make_owners
@@ -164,7 +167,15 @@ TEXTS = ["a", "b", "a", "c", "b", "d"]
 
 
 @pytest.mark.parametrize(
-    ("X", "expected"), [(IMAGES, 1.0), (TEXTS, 0.5), ([{text} for text in TEXTS], 0.0)]
+    ("X", "expected"),
+    [
+        (IMAGES, 1.0),
+        (sparse.csr_array(IMAGES.reshape(6, 4)), 1.0),
+        (TEXTS, 0.5),
+        ([{text} for text in TEXTS], 0.5),
+        ([threading.Lock()] * 6, 0.0),
+    ],
+    ids=["images", "sparse", "texts", "sets", "locks"],
 )
 def test_rows_of_any_kind_are_compared_or_taken_to_differ(X, expected):
     def embed(X):

@@ -5,6 +5,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
@@ -21,6 +23,7 @@ from sklearn.metrics import (
 )
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
@@ -334,15 +337,63 @@ def test_a_utility_of_no_data_that_is_not_finite_is_refused(iris, empty):
 # --- seeds
 
 
-def test_training_seed_depends_on_seed_and_set_alone():
-    assert training_seed(3, ("a", "b", "c")) == training_seed(3, ["c", "a", "b"])
+def contents(*words):
+    return np.array(words, dtype=np.uint64)
+
+
+def test_training_seed_depends_on_seed_contents_and_repeat_alone():
+    assert training_seed(3, contents(1, 2)) == training_seed(3, contents(1, 2))
     distinct = [
-        training_seed(seed, members)
+        training_seed(seed, digest, repeat)
         for seed in (0, 1)
-        for members in [("a",), ("b",), ("a", "b"), ("ab",), ("a,b",), ("1", "2"), ("12",)]
+        for digest in (contents(1, 2), contents(2, 1), contents(12, 0), contents(2**64 - 1, 5))
+        for repeat in (0, 1, 2)
     ]
     assert len(set(distinct)) == len(distinct)
     assert all(0 <= seed < 2**32 for seed in distinct)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.permutations("abcde"), st.permutations(range(90)), st.integers(1, 31))
+def test_neither_names_nor_the_order_of_owners_or_rows_change_a_seed(names, order, code):
+    X, y = load_iris(return_X_y=True)
+    X, y, holder, rows = X[:90], y[:90], np.arange(90) % 5, np.array(order)
+    members = [i for i in range(5) if code >> i & 1]
+
+    def seed(owners, members):
+        model = DecisionTreeClassifier(max_features=1)
+        return ModelUtility(model, owners, validation=(X, y)).training_seed(members)
+
+    ours = seed(Owners.from_arrays(X, y, holder), [str(i) for i in members])
+    renamed = Owners.from_arrays(X[rows], y[rows], np.array(names)[holder[rows]])
+    assert seed(renamed, [names[i] for i in members]) == ours
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(n_estimators=3, max_features=1),
+        MLPClassifier((3,), batch_size=8, max_iter=4),
+    ],
+    ids=["forest", "mlp"],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_neither_names_nor_the_order_of_owners_or_rows_change_a_utility(model):
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(2)
+    shuffled = rng.permutation(150)
+    X, y = X[shuffled], y[shuffled]
+    holder, rows, names = rng.integers(0, 4, 100), rng.permutation(100), np.array(list("zxyw"))
+
+    def utility(owners):
+        return ModelUtility(model, owners, validation=(X[100:], y[100:]), metric="accuracy")
+
+    ours = utility(Owners.from_arrays(X[:100], y[:100], holder))
+    renamed = Owners.from_arrays(X[rows], y[rows], names[holder[rows]])
+    theirs = utility(renamed)
+    for code in (1, 3, 6, 13, 15):
+        members = [i for i in range(4) if code >> i & 1]
+        assert theirs([names[i] for i in members]) == ours([str(i) for i in members])
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -364,7 +415,7 @@ def test_a_utility_does_not_depend_on_order_or_on_earlier_calls(iris, nested):
     assert make(seed=1)(("0", "2", "3")) != expected
 
 
-def test_different_coalitions_of_the_same_rows_train_with_different_seeds():
+def test_coalitions_of_the_same_rows_train_alike_and_twice_the_rows_otherwise():
     X, y = load_iris(return_X_y=True)
     part = (X[::2], y[::2])
     owners = Owners.from_mapping({"a": part, "b": part})
@@ -377,8 +428,27 @@ def test_different_coalitions_of_the_same_rows_train_with_different_seeds():
     utility = ModelUtility(
         DecisionTreeClassifier(), owners, validation=(X, y), metric=remember, empty=0.0
     )
-    utility(("a",)), utility(("b",)), utility(("a",))
-    assert states[0] == states[2] != states[1]
+    utility(("a",)), utility(("b",)), utility(("a", "b"))
+    assert states[0] == states[1] != states[2]
+
+
+def test_a_subclass_that_may_look_at_names_does_not_go_by_contents(iris):
+    owners, validation = iris
+
+    class Seeded(ModelUtility):
+        def training_seed(self, members, repeat=0):
+            return len(members[0]) + repeat
+
+    class Called(ModelUtility):
+        def __call__(self, members, *, repeat=0):
+            return float("0" in members) + repeat
+
+    class Named(ModelUtility):
+        name = "the same trainings"
+
+    kinds = (ModelUtility, Named, Seeded, Called)
+    found = [kind(GaussianNB(), owners, validation=validation).by_content for kind in kinds]
+    assert found == [True, True, False, False]
 
 
 def test_the_estimator_given_is_neither_fitted_nor_changed(iris):
@@ -393,19 +463,19 @@ def test_the_estimator_given_is_neither_fitted_nor_changed(iris):
 
 
 def test_a_numpy_integer_is_a_seed_like_any_other():
-    assert training_seed(np.int64(3), ("a",)) == training_seed(3, ("a",))
+    assert training_seed(np.int64(3), contents(1, 2)) == training_seed(3, contents(1, 2))
 
 
 def test_a_numpy_integer_is_a_repeat_like_any_other():
-    assert training_seed(3, ("a",), np.int64(1)) == training_seed(3, ("a",), 1)
+    assert training_seed(3, contents(1, 2), np.int64(1)) == training_seed(3, contents(1, 2), 1)
 
 
-def test_every_repeat_has_a_seed_of_its_own_and_the_first_is_that_of_a_single_training():
-    coalitions = [("a",), ("b",), ("a", "b"), ("a", "1"), ("1",)]
-    seeds = {(m, r): training_seed(5, m, r) for m in coalitions for r in range(20)}
+def test_every_repeat_has_a_seed_of_its_own_and_the_first_is_that_of_a_single_training(iris):
+    utility = ModelUtility(GaussianNB(), iris[0], validation=iris[1], seed=5)
+    coalitions = list(coalitions_of(iris[0]))
+    seeds = {(m, r): utility.training_seed(m, r) for m in coalitions for r in range(20)}
     assert len(set(seeds.values())) == len(seeds)
-    assert all(seeds[members, 0] == training_seed(5, members) for members in coalitions)
-    assert training_seed(5, ["b", "a"], 7) == seeds[("a", "b"), 7]
+    assert all(seeds[members, 0] == utility.training_seed(members) for members in coalitions)
 
 
 def test_a_repeat_trains_again_with_its_own_seed_and_nothing_else(iris):
@@ -419,7 +489,7 @@ def test_a_repeat_trains_again_with_its_own_seed_and_nothing_else(iris):
     assert len(set(first)) == 4
     assert utility(members) == first[0]
     assert [again(members[::-1], repeat=r) for r in (3, 1)] == [first[3], first[1]]
-    assert utility.training_seed(members, 2) == training_seed(0, members, 2)
+    assert utility.training_seed(members, 2) == utility.training_seed(members[::-1], 2)
     without_chance = ModelUtility(GaussianNB(), owners, validation=validation)
     assert without_chance(members, repeat=1) == without_chance(members)
     assert utility((), repeat=1) == utility.empty

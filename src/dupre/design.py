@@ -23,7 +23,6 @@ from dupre.semivalues import Semivalue
 from dupre.ties import first_largest
 from dupre.typing import NOTHING, Floats, Ints, Members
 
-
 SINGLES_COUNT = 0.008
 """Share of the weight of all coalitions from which on single owners are evaluated first."""
 

@@ -8,8 +8,6 @@ Notation: m coalitions, one per row of `members`, (m, n).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from scipy import sparse
@@ -70,28 +68,14 @@ def distances(pool: Pool, n: int) -> Floats:
 def shared_rows(owners: Owners) -> Floats:
     """Part of the row owner's rows that the column owner holds too, targets included, (n, n).
 
-    Rows are compared as they were given: encoded ones may be equal where these are not. Those of
-    sparse matrices, and things that are neither numbers nor texts, are taken to be all different.
+    Rows are compared as they were given: encoded ones may be equal where these are not. Those whose
+    contents cannot be told are taken to be all different.
     """
-    rows = _as_frame(owners.X)
-    if rows is None:
-        return np.eye(owners.n)
-    rows.insert(0, "target", owners.y)
-    kinds, kind = np.unique(pd.util.hash_pandas_object(rows, index=False), return_inverse=True)
+    # 64 of the 128 bits are enough to count, and sorted faster.
+    kinds, kind = np.unique(owners.row_contents[:, 0], return_inverse=True)
     where = owners.owner, kind.reshape(-1)
-    held = sparse.csr_array((np.ones(len(kind)), where), shape=(owners.n, len(kinds)))
+    held = sparse.csr_array((np.ones(len(owners.y)), where), shape=(owners.n, len(kinds)))
     return np.asarray((held @ (held > 0).T).toarray() / owners.rows[:, None])
-
-
-def _as_frame(X: Any) -> pd.DataFrame | None:
-    """Rows as columns that can be compared; None if they cannot."""
-    if sparse.issparse(X):
-        return None
-    if isinstance(X, pd.DataFrame):
-        return X.set_axis(range(X.shape[1]), axis=1)
-    if isinstance(X, list):
-        return pd.DataFrame({0: X}) if all(isinstance(text, str) for text in X) else None
-    return pd.DataFrame(X.reshape(len(X), -1))
 
 
 def _unseen(pool: Pool, known: Ints) -> tuple[Floats, Floats]:

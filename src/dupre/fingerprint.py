@@ -24,15 +24,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
 from dupre.errors import InputError
-from dupre.owners import Owners
 from dupre.rows import take
+
+if TYPE_CHECKING:
+    from dupre.owners import Owners
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _OF_CODE = (

@@ -17,7 +17,7 @@ from dupre.diagnostics import diagnose, widening
 from dupre.owners import Owners
 from dupre.payments import LeastCore, least_core_payments
 from dupre.pool import BLOCKS, Pool
-from dupre.records import Z95, Evidence, Subsidy, Validation
+from dupre.records import Z95, Duplicates, Evidence, Subsidy, Validation
 from dupre.sampling import LEAST_DRAWS, Sampled
 from dupre.typing import Floats, Ints
 from dupre.values import Valuation, bounded_sum
@@ -57,14 +57,16 @@ class Inference:
         pool = self.pool
         if (random := self._from_random(pool.validation())) is not None:
             covariance, m = random.covariance, random.draws
-            return [noise + covariance * m / (m + more) for more in range(1, len(picks) + 1)]
+            spread = pool.identity.equal_covariance(covariance) * m
+            return [noise + spread / (m + more) for more in range(1, len(picks) + 1)]
         posterior = pool.posterior(pool.weights.W)
         index = np.searchsorted(pool.unknown, picks)
         expected = []
         for more, covariance in enumerate(design.forecast(posterior, index), start=1):
             W = np.delete(posterior.W, index[:more], axis=1)
             wider = widening(pool.learned().gp, more)
-            expected.append(noise + self._widened(covariance, W, wider))
+            widened = self._widened(covariance, W, wider)
+            expected.append(noise + pool.identity.equal_covariance(widened))
         return expected
 
     def _valuation(self) -> Valuation:
@@ -89,9 +91,10 @@ class Inference:
         else:
             mean, covariance = W[:, recorded] @ pool.utilities[recorded], noise
         sampling = self._sampling(utilities, random)
+        covariance, noise = map(pool.identity.equal_covariance, (covariance, noise))
         return Valuation(
             semivalue=self.name,
-            mean=mean + pool.weights.empty * pool.empty,
+            mean=pool.identity.equal(mean + pool.weights.empty * pool.empty),
             covariance=bounded_sum(covariance, sampling),
             prediction=covariance,
             noise=noise,
@@ -144,11 +147,26 @@ class Inference:
             "empty": pool.empty,
             "evaluated": pool.evaluated,
             "counting": pool.counting,
+            "duplicates": self._duplicates(),
             "failures": pool.failures,
             "evidence": Evidence(
                 evidence.observed_and_predicted(pool, self.owners), *self._relations
             ),
         }
+
+    def _duplicates(self) -> Duplicates | None:
+        """Whose rows are the same, and what was saved by it; None if there is nothing to say."""
+        pool, names = self.pool, self.owners.names
+        if not pool.merged.changed:
+            return None
+        counts = np.asarray(pool.merged.by_name.W.any(axis=0))
+        stood_for = int((counts & pool.recorded[pool.merged.column]).sum())
+        return Duplicates(
+            owners=tuple(tuple(names[i] for i in group) for group in pool.identity.groups),
+            coalitions=int(counts.sum()),
+            different=pool.counting,
+            saved=stood_for - int((pool.recorded & pool.counts).sum()),
+        )
 
     @cached_property
     def _relations(self) -> tuple[Floats, Floats]:
@@ -170,7 +188,7 @@ class Inference:
         rough = np.zeros(pool.b)
         if random is not None:  # otherwise the noise of predictions is in their own variance
             rough[pool.unknown] = random.squared_error
-        return pool.weights.sampling_covariance(known, pool.empty, rough)
+        return pool.merged.sampling_covariance(known, pool.empty, rough)
 
     def _widened(self, covariance: Floats, W: Floats, wider: float) -> Floats:
         """Covariance of predicted values as it is reported: over-sureness and strays included."""

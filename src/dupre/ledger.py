@@ -2,7 +2,8 @@
 
 Notation: b coalitions, one per row of `members`; a position is the index of such a row. A coalition
 is recorded once its utility is known, failed if its training went wrong, held out if the predictor
-must not see it.
+must not see it. Coalitions that are one (`Identity`) share a position: what is recorded of either
+is several trainings of the same rows.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from dupre.checks import finite
-from dupre.coalitions import from_names, keys, shown, to_names
+from dupre.coalitions import from_names, shown, to_names
+from dupre.duplicates import Identity
 from dupre.errors import InputError
 from dupre.noise import variance_of_means
 from dupre.typing import Floats, Ints, Members, Names
@@ -26,15 +28,18 @@ class Ledger:
         members: the coalitions, (b, n).
         utilities: mean of each coalition's trainings, NaN where there is none, (b,).
         trainings: utilities of the trainings, by position.
+        by_name: the same, by position and by the names under which they were recorded.
         failures: why a coalition could not be evaluated, by position.
     """
 
-    def __init__(self, members: Members, names: Names):
+    def __init__(self, members: Members, names: Names, identity: Identity | None = None):
         self.members = members
         self._owners = names
-        self._position = {key: i for i, key in enumerate(keys(members))}
+        self._identity = identity or Identity(len(names))
+        self._position = {key: i for i, key in enumerate(self._identity.keys(members))}
         self.utilities = np.full(len(members), np.nan)
         self.trainings: dict[int, tuple[float, ...]] = {}
+        self.by_name: dict[int, dict[Names, tuple[float, ...]]] = {}
         self.failures: dict[int, str] = {}
 
     def __len__(self) -> int:
@@ -54,11 +59,12 @@ class Ledger:
 
     def positions(self, rows: Members) -> Ints:
         """Where coalitions, boolean rows (m, n), are, (m,); new ones are appended."""
-        wanted = keys(rows)
+        wanted = self._identity.keys(rows)
         new = {key: row for row, key in enumerate(wanted) if key not in self._position}
         if new:
             self._position.update({key: len(self) + i for i, key in enumerate(new)})
-            self.members = np.append(self.members, rows[list(new.values())], axis=0)
+            added = self._identity.canonical(rows[list(new.values())])
+            self.members = np.append(self.members, added, axis=0)
             self.utilities = np.append(self.utilities, np.full(len(new), np.nan))
         return np.array([self._position[key] for key in wanted], dtype=np.int64)
 
@@ -70,8 +76,28 @@ class Ledger:
     def known(self, coalitions: Iterable[Iterable[str]]) -> Ints:
         """Positions of those coalitions that have one."""
         rows = [from_names(members, self._owners) for members in coalitions]
-        found = [self._position.get(keys(row[None])[0], -1) for row in rows]
-        return np.array([position for position in found if position >= 0], dtype=np.int64)
+        found = self._find(np.array(rows, dtype=bool).reshape(-1, len(self._owners)))
+        return np.asarray(found[found >= 0])
+
+    def _find(self, rows: Members) -> Ints:
+        """Positions of coalitions, boolean rows (m, n), (m,); -1 for those that have none."""
+        found = [self._position.get(key, -1) for key in self._identity.keys(rows)]
+        return np.array(found, dtype=np.int64)
+
+    def known_utilities(self, rows: Members) -> Floats:
+        """Utilities of coalitions, boolean rows (m, n), NaN where there is none, (m,)."""
+        return np.append(self.utilities, np.nan)[self._find(rows)]
+
+    def representatives(self, rows: Members) -> Members:
+        """The coalitions that stand for some, (m, n): themselves, or those that are one with them.
+
+        What is predicted for coalitions that are one is then the same.
+        """
+        if not self._identity.by_content:
+            return rows
+        found, at = self._identity.canonical(rows), self._find(rows)
+        found[at >= 0] = self.members[at[at >= 0]]
+        return found
 
     def names(self, position: int | np.integer[Any]) -> Names:
         """The owners of a coalition."""
@@ -90,7 +116,7 @@ class Ledger:
         numbers = tuple(finite(number, what) for number in several)
         if not numbers:
             raise InputError(f"{what} must be a number or several, got {utility!r}")
-        known = self.trainings.get(position, ())
+        known = self.by_name.get(position, {}).get(names, ())
         if known[: len(numbers)] == numbers:
             return
         if numbers[: len(known)] != known:
@@ -99,8 +125,9 @@ class Ledger:
                 "record repeated trainings of a coalition together, as a list"
             )
         self.failures.pop(position, None)
-        self.utilities[position] = np.mean(numbers)
-        self.trainings[position] = numbers
+        self.by_name.setdefault(position, {})[names] = numbers
+        self.trainings[position] = _together(self.by_name[position])
+        self.utilities[position] = np.mean(self.trainings[position])
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
         """Take in that a coalition cannot be evaluated.
@@ -109,9 +136,10 @@ class Ledger:
             InputError: an unknown owner, the empty coalition, or one that has a utility.
         """
         position, names = self.at(members)
-        if position in self.trainings:
+        if names in self.by_name.get(position, {}):
             raise InputError(f"{shown(names)} has a utility already; it did not fail")
-        self.failures[position] = str(reason)
+        if position not in self.trainings:  # of another coalition that holds the same rows
+            self.failures[position] = str(reason)
 
     def measured(self, held: Ints) -> Floats:
         """Variance of each utility that repeated trainings have shown, (b,).
@@ -124,6 +152,17 @@ class Ledger:
             several = [self.trainings[i] for i in positions.tolist()]
             measured[positions] = variance_of_means(several)
         return measured
+
+
+def _together(by_name: dict[Names, tuple[float, ...]]) -> tuple[float, ...]:
+    """Utilities of the trainings of coalitions that are one, in an order of their own.
+
+    The same numbers under several names are taken for the same trainings, told several times:
+    otherwise trainings would seem to have no noise.
+    """
+    if len(set(by_name.values())) == 1:
+        return next(iter(by_name.values()))
+    return tuple(number for names in sorted(by_name) for number in by_name[names])
 
 
 def _listed(numbers: tuple[float, ...]) -> str:

@@ -209,7 +209,7 @@ class Loop:
     def _answered(self, task: Task) -> bool:
         """Whether a training need not be done: it has been, or its coalition has failed."""
         given_up = self.on_error == "skip" and task.members and self._failures(task.members)
-        return bool(given_up) or task.repeat in self.store.utilities(task.members)
+        return bool(given_up) or task.repeat in self._successes(task.members)
 
     def _done(self, members: Names) -> bool:
         return all(self._answered(Task(members, repeat)) for repeat in range(self.repeats))
@@ -222,18 +222,34 @@ class Loop:
             if failures := self._failures(members):
                 self.valuer.record_failure(members, failures[0].failure)
             else:
-                self.valuer.record(members, self._utilities(members))
-            self.taken.add(members)
+                for names in self.store.same(members):
+                    if utilities := self._utilities(names):
+                        self.valuer.record(names, utilities)
+            self.taken.update(self.store.same(members))
 
     def _utilities(self, members: Names) -> list[float]:
-        """Utilities of a coalition whose trainings are all done."""
+        """Utilities of the trainings of a coalition among those that count."""
         found = self.store.utilities(members)
-        return [cast("float", found[repeat].utility) for repeat in range(self.repeats)]
+        counting = [repeat for repeat in sorted(found) if repeat < self.repeats]
+        return [cast("float", found[repeat].utility) for repeat in counting]
+
+    def _successes(self, members: Names) -> dict[int, Evaluation]:
+        """Trainings of a coalition, or of others that hold the same rows, by repeat."""
+        found: dict[int, Evaluation] = {}
+        for names in self.store.same(members):
+            found |= self.store.utilities(names)
+        return found
 
     def _failures(self, members: Names) -> list[Evaluation]:
-        """Failed trainings of a coalition among those that count."""
-        failed = self.store.failures(members)
-        return [failed[repeat] for repeat in sorted(failed) if repeat < self.repeats]
+        """Failed trainings among those that count, of a coalition or of others with its rows."""
+        failed = {
+            repeat: failure
+            for names in self.store.same(members)
+            for repeat, failure in self.store.failures(names).items()
+            if repeat < self.repeats
+        }
+        done = self._successes(members) if failed else {}
+        return [failed[repeat] for repeat in sorted(failed) if repeat not in done]
 
     def _valuation(self) -> Valuation | None:
         """What is known now; None before the first design is complete: too early to tell."""

@@ -9,6 +9,7 @@ Notation: N rows in total, n owners.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dupre.contents import digests_of_owners, digests_of_rows
 from dupre.encoding import Points, embedded, encode, standardise
 from dupre.errors import InputError
 from dupre.rows import (
@@ -31,7 +33,7 @@ from dupre.rows import (
     stack,
     take,
 )
-from dupre.typing import Ints, Members, Task
+from dupre.typing import Digests, Ints, Members, Task
 
 MAX_CLASSES_INFERRED = 20
 """A whole-number y with more distinct values than this is taken for a regression target."""
@@ -158,19 +160,34 @@ class Owners:
         return {"names": self.names, "X": self.X, "y": self.y, "owner": self.owner}
 
     def data_of(self, coalition: Members) -> tuple[Any, NDArray[Any]]:
-        """The pooled rows (X, y) of one coalition, a boolean (n,).
+        """The pooled rows (X, y) of one coalition, a boolean (n,), ordered by their digests.
 
-        Ordered by owner name, then as given: what a model trained on a coalition sees depends on
-        its members' rows alone, not on who else takes part or how their rows are mixed.
+        What a model trained on a coalition sees depends on the rows alone, not on who holds them,
+        what owners are called, who else takes part, or in which order rows were given.
         """
-        chosen = self._by_name[coalition[self.owner[self._by_name]]]
+        chosen = self._by_digest[coalition[self.owner[self._by_digest]]]
         return take(self.X, chosen), self.y[chosen]
 
     @cached_property
-    def _by_name(self) -> Ints:
-        """All rows ordered by the name of their owner, (N,)."""
-        rank = np.argsort(np.argsort(np.array(self.names)))
-        return np.argsort(rank[self.owner], kind="stable")
+    def row_contents(self) -> Digests:
+        """A digest of each row with its target, (N, 2): see module `contents`."""
+        return digests_of_rows(self.X, self.y)
+
+    @cached_property
+    def contents(self) -> Digests:
+        """A digest of each owner's rows, (n, 2)."""
+        return digests_of_owners(self.row_contents, self.owner, self.n)
+
+    def without_points(self) -> Owners:
+        """The same rows without their numeric view, for those who only train on them."""
+        slim = copy(self)  # the digests, once found, go along
+        object.__setattr__(slim, "points", None)
+        return slim
+
+    @cached_property
+    def _by_digest(self) -> Ints:
+        """All rows ordered by their digests, (N,); equal rows are interchangeable."""
+        return np.lexsort(self.row_contents.T)
 
     def __repr__(self) -> str:
         held = zip(self.names, self.rows, strict=True)

@@ -8,12 +8,12 @@ Notation: n owners, c coalitions that bind or may bind, d draws.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dupre.checks import whole
-from dupre.coalitions import keys
 from dupre.diagnostics import widening
 from dupre.errors import InputError
 from dupre.least_core import Core, drawn_cores, least_core, searched_core
@@ -91,6 +91,8 @@ def least_core_payments(pool: Pool, draws: int, grand: float, *, listed: bool) -
             limit=LOOKED_AT,
         )
         members = np.append(members, core.tight, axis=0)
+    # The egalitarian point is equal for equal owners; a search may have looked at one of them.
+    core = replace(core, payments=known.equal(core.payments[None])[0])
     if listed and not pool.unknown.size and not pool.measured().any():
         return Payments(core, np.zeros((members.shape[1],) * 2), np.array([core.subsidy]))
     # Each owner alone and all but each, which bound the subsidy, then those nearest to binding.
@@ -100,8 +102,9 @@ def least_core_payments(pool: Pool, draws: int, grand: float, *, listed: bool) -
     slack[np.isin(members.sum(axis=1), [1, len(one) - 1])] = -np.inf
     binding, utilities, grands = known.drawn(members[descending(-slack)], draws)
     payments, subsidies = drawn_cores(binding, utilities, grand=grands, empty=pool.empty)
-    off = payments - core.payments
-    return Payments(core, off.T @ off / draws, subsidies)
+    off = known.equal(payments) - core.payments
+    covariance = pool.identity.equal_covariance(off.T @ off / draws)
+    return Payments(core, covariance, subsidies)
 
 
 class _Known:
@@ -109,9 +112,10 @@ class _Known:
 
     def __init__(self, pool: Pool):
         self._pool = pool
+        self._keys = pool.identity.keys
         ledger = pool.ledger
         recorded = np.flatnonzero(ledger.recorded)
-        found = keys(ledger.members[recorded])
+        found = self._keys(ledger.members[recorded])
         self._position = dict(zip(found, recorded.tolist(), strict=True))
         self._utility = dict(zip(found, ledger.utilities[recorded].tolist(), strict=True))
 
@@ -123,12 +127,16 @@ class _Known:
         pool = self._pool
         more = np.flatnonzero(pool.ledger.recorded[pool.b :]) + pool.b
         besides = np.unique(pool.ledger.members[more], axis=0)
-        members = np.append(pool.weights.members, besides, axis=0)
+        members = np.append(pool.merged.by_name.members, besides, axis=0)
         return np.asarray(members[~members.all(axis=1)])
+
+    def equal(self, payments: Floats) -> Floats:
+        """Payments, (d, n), equal for owners who hold the same rows."""
+        return self._pool.identity.average(payments.T).T
 
     def __call__(self, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
-        found = keys(members)
+        found = self._keys(members)
         new = {key: row for row, key in enumerate(found) if key not in self._utility}
         if new:
             predicted = self._pool.predicted(self._pool.learned(), members[list(new.values())])
@@ -139,7 +147,7 @@ class _Known:
         """Coalitions, (c, n), their utilities, (d, c), and those of all owners, (d,), at random.
 
         Of the coalitions given, in order of importance: all that are evaluated, and the first
-        MAX_DRAWN others.
+        MAX_DRAWN others. Coalitions that are one have the same utilities in every draw.
         """
         pool, rng = self._pool, self._pool.rng(8)
         at = self._positions(members)
@@ -151,10 +159,13 @@ class _Known:
         rows = np.concatenate([members[unknown], everyone[grand < 0]])
         noise = np.sqrt(pool.measured())
         positions = np.append(evaluated, grand[grand >= 0])
-        told = pool.ledger.utilities[positions] + noise[positions] * rng.standard_normal(
-            (draws, len(positions))
-        )
-        guessed = _joint_draws(pool, rows, draws, rng) if len(rows) else np.empty((draws, 0))
+        once, which = _first_of_each(positions.tolist())
+        told = noise[positions[once]] * rng.standard_normal((draws, len(once)))
+        told = pool.ledger.utilities[positions] + told[:, which]
+        once, which = _first_of_each(self._keys(rows))
+        guessed = np.empty((draws, 0))
+        if len(rows):
+            guessed = _joint_draws(pool, rows[once], draws, rng)[:, which]
         grands = guessed[:, -1] if (grand < 0).all() else told[:, -1]
         listed = np.append(members[at >= 0], members[unknown], axis=0)
         every = np.append(told[:, : len(evaluated)], guessed[:, : len(unknown)], axis=1)
@@ -162,7 +173,17 @@ class _Known:
 
     def _positions(self, members: Members) -> Ints:
         """Where evaluated coalitions are recorded, (m,); -1 for others."""
-        return np.array([self._position.get(key, -1) for key in keys(members)], dtype=np.int64)
+        return np.array(
+            [self._position.get(key, -1) for key in self._keys(members)], dtype=np.int64
+        )
+
+
+def _first_of_each(things: Sequence[Hashable]) -> tuple[Ints, Ints]:
+    """Where each different thing is first, (k,), and which of them each is, (m,)."""
+    number: dict[Hashable, int] = {}
+    which = [number.setdefault(thing, len(number)) for thing in things]
+    _, once = np.unique(np.array(which, dtype=np.int64), return_index=True)
+    return once, np.array(which, dtype=np.int64)
 
 
 def _joint_draws(pool: Pool, members: Members, draws: int, rng: np.random.Generator) -> Floats:

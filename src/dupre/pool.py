@@ -3,7 +3,8 @@
 Everything here is a function of what has been recorded, u(empty) included, and of the seed.
 
 Notation: b coalitions with weights W (n, b); positions from b on are coalitions recorded besides
-them, which the predictor learns from.
+them, which the predictor learns from. Coalitions that hold the same rows are one of the b if the
+pool goes by contents.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from dupre import design, predictor
 from dupre.coalitions import keys
 from dupre.diagnostics import validate
+from dupre.duplicates import Identity, merge
 from dupre.gp import Posterior
 from dupre.kernels import Features
 from dupre.ledger import Ledger
@@ -44,6 +46,7 @@ class Pool:
         drawn: evaluate them in the order in which they were drawn, not the heaviest first.
         holdout: how many to draw that the predictor is not shown.
         seed: of everything random.
+        identity: when two coalitions are one; by default only if their members are the same.
     """
 
     def __init__(
@@ -56,13 +59,16 @@ class Pool:
         drawn: bool,
         holdout: int,
         seed: int,
+        identity: Identity | None = None,
     ):
-        self.weights = weights
+        self.identity = identity or Identity(owners.n)
+        self.merged = merge(weights, self.identity)
+        self.weights = weights = self.merged.weights
         self.b = len(weights.members)
-        self.counts: Members = np.asarray(weights.W.any(axis=0))
+        self.counts: Members = self.merged.counts
         self.seed = seed
         self.empty = 0.0
-        self.ledger = Ledger(weights.members, owners.names)
+        self.ledger = Ledger(weights.members, owners.names, self.identity)
         self.everyone = int(self.ledger.positions(np.ones((1, owners.n), dtype=bool))[0])
         self.most_important = self._heaviest(semivalue, 2 * owners.n + 1)
         if drawn:
@@ -83,16 +89,16 @@ class Pool:
     def _heaviest(self, semivalue: Semivalue, count: int) -> Ints:
         """The coalitions of a first design, as far as they count, then the heaviest others."""
         n = self.weights.members.shape[1]
-        position = {key: i for i, key in enumerate(keys(self.weights.members))}
-        designed = keys(design.first_design(semivalue, n, count, self.rng(1)))
-        chosen = [position[key] for key in designed if key in position]
+        position = {key: i for i, key in enumerate(self.identity.keys(self.weights.members))}
+        designed = self.identity.keys(design.first_design(semivalue, n, count, self.rng(1)))
+        chosen = list(dict.fromkeys(position[key] for key in designed if key in position))
         heavy = descending(np.linalg.norm(self.weights.W, axis=0))
         others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]
         return np.append(np.array(chosen, dtype=np.int64), others[: count - len(chosen)])
 
     @property
     def counting(self) -> int:
-        """Coalitions that have a weight."""
+        """Coalitions that have a weight, those that hold the same rows once."""
         return int(self.counts.sum())
 
     @property
@@ -149,11 +155,11 @@ class Pool:
 
     def features(self, index: Ints) -> Features:
         """What kernels compare of some coalitions of the ledger."""
-        return self.features_of(self.ledger.members[index])
+        return Features(self.ledger.members[index], self._rows, self.sketch)
 
     def features_of(self, members: Members) -> Features:
         """What kernels compare of any coalitions, (m, n)."""
-        return Features(members, self._rows, self.sketch)
+        return Features(self.ledger.representatives(members), self._rows, self.sketch)
 
     def measured(self) -> Floats:
         """Variance of each utility that repeated trainings have shown."""
@@ -188,7 +194,8 @@ class Pool:
 
     def predicted(self, learned: Predictor, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as a predictor has them, (m,); nothing is kept."""
-        features = Features(members, self._rows, self.sketch.fresh)
+        representatives = self.ledger.representatives(members)
+        features = Features(representatives, self._rows, self.sketch.fresh)
         return learned.gp.posterior(features, np.zeros((0, len(members)))).mean
 
     def validation(self) -> Validation | None:

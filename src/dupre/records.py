@@ -42,6 +42,24 @@ class Subsidy:
 
 
 @dataclass(frozen=True)
+class Duplicates:
+    """Coalitions that hold the same rows as others, so that one evaluation serves all of them.
+
+    Attributes:
+        owners: groups of owners who hold the same rows; none if only coalitions do, such as one
+            owner who holds all rows of two others.
+        coalitions: those that enter the values.
+        different: how many different ones they are.
+        saved: how many were not evaluated, because another one that holds the same rows was.
+    """
+
+    owners: tuple[tuple[str, ...], ...]
+    coalitions: int
+    different: int
+    saved: int
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Is one owner worth more than another?
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
@@ -71,6 +71,7 @@ def value(
             whatever the owners' labels were.
         budget: coalitions to evaluate at most, those in the store and those known included; with
             2^n - 1 the values of up to 16 owners are exact. May be left out if `stop` is given.
+            Coalitions that hold the same rows are evaluated once if utility is a ModelUtility.
         stop: rules for stopping earlier, checked after every batch: dupre.within(0.01),
             ranking_settled(), settled("A", "B"), evaluated(60), wall_time(3600), combined with
             | and &.
@@ -130,6 +131,7 @@ def value(
         samples=samples,
         choose=choose,
         corrected=corrected,
+        by_content=isinstance(utility, ModelUtility) and utility.by_content,
         seed=seed,
     )
     _check_correction(valuer, limit)
@@ -155,7 +157,7 @@ def value(
             valuer.record(members, utilities)
     setting, contents, key = _identity(owners, utility, valuer, [focus, repeats, size], store)
     with (
-        Store(store, setting, contents) as kept,
+        Store(store, setting, contents, valuer.key) as kept,
         closing(hire(utility, rules, n_jobs=jobs, client=client)) as workers,
         closing(display(progress)) as screen,
     ):
@@ -173,7 +175,10 @@ def value(
             on_error=on_error,
             ask_empty=empty is None,
         )
-        valuation = replace(loop.run(), provenance=provenance(valuer.seed, setting, contents))
+        valuation = loop.run()
+        caveats = _about_older_rule(utility, loop.taken, kept.evaluations())
+    told = provenance(valuer.seed, setting, contents)
+    valuation = replace(valuation, provenance=told, caveats=(*valuation.caveats, *caveats))
     if valuation.sampled:
         warnings.warn(
             "the predictor was no better than a constant on the coalitions held out; the values do "
@@ -245,7 +250,25 @@ def _identity(
     decides = [digests, contents, weights, valuer.first, valuer.holdout, valuer.seed, *more]
     decides += [valuer.estimator, valuer.samples, valuer.choose, valuer.corrected]
     decides.append(valuer.least_core and valuer.least_core.draws)
+    if valuer.merges:  # where nothing is merged, runs begun by the older rule go on
+        decides.append("by content")
     return setting, contents, fingerprint.digest(decides)
+
+
+def _about_older_rule(
+    utility: Utility, taken: Collection[Names], evaluations: Iterable[Evaluation]
+) -> list[str]:
+    """What is to be said if seeds and the order of rows followed owner names in some trainings."""
+    if not isinstance(utility, ModelUtility):
+        return []
+    used = [e for e in evaluations if e.task.members in taken and e.utility is not None]
+    older = [e for e in used if utility.is_older_seed(e.seed, e.task.members, e.task.repeat)]
+    if not older:
+        return []
+    return [
+        f"{len(older):,} of {len(used):,} trainings are by the older rule, in which seeds and the "
+        "order of rows followed owner names; equal owners may differ in them."
+    ]
 
 
 def _validity(owners: Owners) -> Callable[[Names, str], bool]:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.records import Diagnostics, Evidence, Subsidy, Validation
+from dupre.records import Diagnostics, Duplicates, Evidence, Subsidy, Validation
 from dupre.typing import Floats
 from dupre.values import Valuation
 
@@ -80,6 +80,7 @@ def _document(v: Valuation) -> dict[str, Any]:
         "owners": v.to_frame().rename_axis("name").reset_index().to_dict("records"),
         "utility": {"all": v.grand, "all_predicted": v.grand_predicted, "empty": v.empty},
         "trainings": {name: getattr(v, name) for name in _COUNTS} | {"stopped": v.stopped},
+        "duplicates": None if v.duplicates is None else asdict(v.duplicates),
         "caveats": v.caveats,
         "subsidy": None if v.subsidy is None else asdict(v.subsidy),
         "predictor": {
@@ -114,6 +115,7 @@ def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuati
         empty=float(d["utility"]["empty"]),
         **parts,
         stopped=_is(str, d["trainings"]["stopped"]),
+        duplicates=_record(Duplicates, d.get("duplicates")),  # older documents have none
         caveats=_names(d["caveats"]),
         subsidy=_record(Subsidy, d["subsidy"]),
         diagnostics=_record(Diagnostics, predictor["diagnostics"]),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -114,20 +115,22 @@ def ranking_settled(*, level: float = 0.95) -> Rule:
     """The whole ranking is right with this probability.
 
     The probability that any two neighbours are the wrong way round is at most the sum over all
-    pairs of neighbours. Owners of equal worth are never settled: combine with another rule.
+    pairs of neighbours. Owners of equal worth are never settled, unless it is known that they hold
+    the same rows: combine with another rule.
     """
     _probability(level)
 
     def settled(valuation: Valuation) -> bool:
         order = valuation.order
-        greater = valuation.probability_greater().to_numpy()
-        return float(np.sum(1 - greater[order[:-1], order[1:]])) <= 1 - level
+        wrong = 1 - valuation.probability_greater().to_numpy()
+        unsure = [pair for pair in pairwise(order) if not _equal(valuation, *pair)]
+        return float(sum(wrong[pair] for pair in unsure)) <= 1 - level
 
     return _about_values(f"the ranking is settled with {100 * level:g} %", settled)
 
 
 def settled(one: str, other: str, *, level: float = 0.95) -> Rule:
-    """Which of two owners is worth more is known with this probability."""
+    """Which of two owners is worth more is known with this probability, or that neither is."""
     _probability(level)
     names = str(one), str(other)
     if names[0] == names[1]:
@@ -136,10 +139,17 @@ def settled(one: str, other: str, *, level: float = 0.95) -> Rule:
     def known(valuation: Valuation) -> bool:
         first, second = (valuation.owners.index(name) for name in names)
         greater = valuation.probability_greater().to_numpy()
-        return bool(max(greater[first, second], greater[second, first]) >= level)
+        surest = max(greater[first, second], greater[second, first])
+        return bool(surest >= level or _equal(valuation, first, second))
 
     text = f"{one} against {other} is settled with {100 * level:g} %"
     return replace(_about_values(text, known), owners=names)
+
+
+def _equal(valuation: Valuation, i: int, j: int) -> bool:
+    """Whether two owners are worth the same for sure, because they hold the same rows."""
+    groups = valuation.duplicates.owners if valuation.duplicates else ()
+    return any({valuation.owners[i], valuation.owners[j]} <= set(group) for group in groups)
 
 
 def _probability(level: float) -> float:

@@ -14,7 +14,7 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -51,18 +51,28 @@ class Store:
         path: of the SQLite file, made if it does not exist; None for one in memory.
         setting: what utilities depend on besides the owners' rows.
         owners: fingerprint of each owner's rows.
+        key: what is the same for coalitions that one evaluation serves, and for no others; by
+            default their names.
 
     Raises:
         StoreError: no store, damaged, or made for another setting or other data; says which.
     """
 
-    def __init__(self, path: str | Path | None, setting: Mapping[str, Part], owners: Contents):
+    def __init__(
+        self,
+        path: str | Path | None,
+        setting: Mapping[str, Part],
+        owners: Contents,
+        key: Callable[[tuple[str, ...]], Hashable] | None = None,
+    ):
         self.path = None if path is None else Path(path).resolve()
         self._owners = dict(owners)
         self._last = 0
         self.stale = 0  # evaluations of these owners, but of rows that have changed since
         self._utilities: dict[tuple[str, ...], dict[int, Evaluation]] = defaultdict(dict)
         self._failures: dict[tuple[str, ...], dict[int, Evaluation]] = defaultdict(dict)
+        self._key = key or canonical
+        self._same: dict[Hashable, dict[tuple[str, ...], None]] = defaultdict(dict)
         self._db = opened(self.path, make=True)
         self._place = None if self.path is None else self.path.stat().st_ino
         self._claims = Claims(None)
@@ -94,6 +104,10 @@ class Store:
     def utilities(self, members: tuple[str, ...]) -> dict[int, Evaluation]:
         """The successful evaluations of a coalition, by repeat."""
         return self._utilities.get(canonical(members), {})
+
+    def same(self, members: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Stored coalitions that one evaluation serves together with this one, names sorted."""
+        return sorted(self._same.get(self._key(members), ()))
 
     def contradiction(
         self, members: tuple[str, ...], utilities: Sequence[float]
@@ -138,6 +152,7 @@ class Store:
                 if contents == self._contents(names):
                     found = self._failures if evaluation.utility is None else self._utilities
                     found[names][evaluation.task.repeat] = evaluation
+                    self._same[self._key(names)][names] = None
                     valid += 1
                 else:
                     self.stale += 1
@@ -163,6 +178,7 @@ class Store:
             self._db.executemany(_INSERT, rows)
         self._utilities.clear()  # numbers of rows that are gone may be given again
         self._failures.clear()
+        self._same.clear()
         self._last = self.stale = 0
         self.refresh()
 

@@ -16,7 +16,7 @@ from dupre.spelling import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dupre.records import Comparison, Diagnostics, Subsidy
+    from dupre.records import Comparison, Diagnostics, Duplicates, Subsidy
     from dupre.values import Valuation
 
 MOST_NAMED = 8
@@ -109,6 +109,8 @@ def notes(v: Valuation) -> list[str]:
     notes = _about_predictor(v, v.diagnostics) if v.diagnostics else []
     if v.exact:
         notes.append("Exact: every coalition that counts was evaluated.")
+    if v.duplicates is not None:
+        notes.append(about_duplicates(v.duplicates))
     if v.sampling is not None:
         notes.append(about_sampling(v))
     if v.subsidy is not None:
@@ -155,6 +157,23 @@ def notes(v: Valuation) -> list[str]:
 def bewares(v: Valuation) -> list[str]:
     """Those notes that nobody should miss."""
     return [note for note in notes(v) if note.startswith("Beware")]
+
+
+def about_duplicates(d: Duplicates) -> str:
+    """Who holds the same rows, and how many trainings that saved."""
+    groups = [" and ".join(map(printable, _first_few(group))) for group in d.owners[:2]]
+    if len(d.owners) > 2:
+        groups.append(f"{len(d.owners) - 2} more groups of owners")
+    who = "; so do ".join(groups).replace("; ", " hold the same rows; ", 1)
+    who = who if len(groups) > 1 else "".join(f"{group} hold the same rows" for group in groups)
+    return (
+        f"{who or 'Some coalitions hold the same rows'}: the {d.coalitions:,} coalitions that "
+        f"count are {d.different:,} different ones; {d.saved:,} needed no training of their own."
+    )
+
+
+def _first_few(names: tuple[str, ...]) -> tuple[str, ...]:
+    return names if len(names) <= 3 else (*names[:2], f"{len(names) - 2} others")
 
 
 def about_forecast(v: Valuation) -> list[str]:

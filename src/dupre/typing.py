@@ -12,6 +12,9 @@ Ints: TypeAlias = NDArray[np.int64]
 Members: TypeAlias = NDArray[np.bool_]
 """Coalitions as boolean rows, (m, n): entry [c, i] says whether owner i is in coalition c."""
 
+Digests: TypeAlias = NDArray[np.uint64]
+"""Contents of rows, owners or coalitions, (m, 2): 128 bits each."""
+
 Names: TypeAlias = tuple[str, ...]
 """A coalition by the names of its owners."""
 

@@ -11,8 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable
 from copy import copy
-from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -23,7 +22,8 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from dupre.coalitions import from_names, to_names
-from dupre.encoding import Points, encode
+from dupre.contents import digests_of_coalitions
+from dupre.encoding import encode
 from dupre.errors import InputError
 from dupre.owners import Owners
 from dupre.rows import (
@@ -34,6 +34,7 @@ from dupre.rows import (
     is_number,
     length,
 )
+from dupre.typing import Digests
 
 REGRESSION_METRICS = frozenset(
     {
@@ -80,8 +81,9 @@ class ModelUtility:
     (for accuracy: the share of the largest validation class), the better of the mean and the
     median of the validation targets in regression (for R²: 0). State `empty=` to override.
 
-    Every `random_state` of the estimator is set from (seed, coalition, repeat), so a coalition's
-    utility does not depend on when, where or after what it is trained.
+    Every `random_state` of the estimator is set from (seed, contents of the coalition, repeat), and
+    rows are ordered by their contents. So a utility depends on the rows alone: not on owner names,
+    nor on when, where or after what it is trained; coalitions of the same rows have the same one.
 
     Args:
         estimator: scikit-learn classifier, regressor or pipeline; it is cloned, never changed.
@@ -141,14 +143,29 @@ class ModelUtility:
             "seed": self.seed,
         }
 
+    @property
+    def by_content(self) -> bool:
+        """Whether coalitions that hold the same rows have the same utility.
+
+        A subclass with a call or with training seeds of its own may look at owner names.
+        """
+        ours = (ModelUtility.__call__, ModelUtility.training_seed)
+        return (type(self).__call__, type(self).training_seed) == ours
+
     def training_seed(self, members: Collection[str], repeat: int = 0) -> int:
         """Seed of one training of a coalition; every repeat has its own."""
-        return training_seed(self.seed, members, repeat)
+        row = from_names(members, self.owners.names)
+        contents = digests_of_coalitions(row[None], self.owners.contents)[0]
+        return training_seed(self.seed, contents, repeat)
+
+    def is_older_seed(self, seed: int | None, members: Collection[str], repeat: int) -> bool:
+        """Whether a stored seed is by the older rule: it, and the order of rows, followed names."""
+        return seed is not None and seed == _seed_from_names(self.seed, members, repeat)
 
     def to_send(self) -> ModelUtility:
         """A copy for other processes, without the view of the rows that only distances need."""
         slim = copy(self)
-        slim.owners = replace(self.owners, points=cast("Points", None))
+        slim.owners = self.owners.without_points()
         return slim
 
     def __call__(self, members: Collection[str], *, repeat: int = 0) -> float:
@@ -191,11 +208,20 @@ class ModelUtility:
             ) from cause
 
 
-def training_seed(seed: int, members: Iterable[str], repeat: int = 0) -> int:
-    """A 32-bit seed from (seed, coalition, repeat), the same for any order of the members."""
-    parts: list[Any] = [int(seed), sorted(map(str, members))]  # json knows no numpy integers
-    text = json.dumps([*parts, int(repeat)] if repeat else parts)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+def training_seed(seed: int, contents: Digests, repeat: int = 0) -> int:
+    """A 32-bit seed from (seed, contents of a coalition, (2,), repeat)."""
+    return _seed_from([int(seed), [int(word) for word in contents], int(repeat)])
+
+
+def _seed_from_names(seed: int, members: Iterable[str], repeat: int) -> int:
+    """The older rule; only by it are trainings of older stores recognised."""
+    parts = [int(seed), sorted(map(str, members))]
+    return _seed_from([*parts, int(repeat)] if repeat else parts)
+
+
+def _seed_from(parts: list[Any]) -> int:
+    """The first 32 bits of SHA-256."""
+    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4], "little")
 
 
 class _AllClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from dupre import design, estimators, evidence
 from dupre.checks import finite, whole
 from dupre.coalitions import from_names, to_names
+from dupre.duplicates import Identity
 from dupre.errors import InputError
 from dupre.estimators import Estimator
 from dupre.inference import Inference, failed
@@ -68,6 +69,9 @@ class Valuer:
         corrected: add to the predictor's values an unbiased estimate of what they are wrong by,
             from coalitions drawn at random and predicted without being shown. After the first
             design all are drawn at random then.
+        by_content: whether coalitions that hold the same rows have the same utility, as those of
+            a ModelUtility do: one evaluation then serves all of them, and owners who hold the
+            same rows have the same value. By default a coalition is known by its members.
         seed: of directions, first design, everything drawn, and starts of the fit.
     """
 
@@ -84,6 +88,7 @@ class Valuer:
         samples: int | None = None,
         choose: Choose = "active",
         corrected: bool = False,
+        by_content: bool = False,
         seed: int = 0,
     ):
         self.owners = checked_owners(owners)
@@ -103,6 +108,8 @@ class Valuer:
         self.corrected = corrected
         if not isinstance(corrected, bool):
             raise InputError(f"corrected must be True or False, got {corrected!r}")
+        if not isinstance(by_content, bool):
+            raise InputError(f"by_content must be True or False, got {by_content!r}")
         if corrected and self.least_core:
             raise InputError(
                 "corrected=True is for semivalues; the least core is no sum to correct"
@@ -119,6 +126,7 @@ class Valuer:
             drawn=choose == "drawn",
             holdout=self.holdout,
             seed=self.seed,
+            identity=Identity(owners.n, owners.contents if by_content else None),
         )
         self._inference = Inference(
             self._pool, owners, self.semivalue.name, self.least_core, corrected, not self.estimator
@@ -145,14 +153,14 @@ class Valuer:
     @property
     def evaluations(self) -> dict[Names, float]:
         """Every recorded coalition and its utility, the mean of its trainings."""
-        ledger = self._pool.ledger
-        return {ledger.names(i): float(ledger.utilities[i]) for i in sorted(ledger.trainings)}
+        utilities, by_name = self._pool.ledger.utilities, self._pool.ledger.by_name
+        return {names: float(utilities[i]) for i in sorted(by_name) for names in sorted(by_name[i])}
 
     @property
     def trainings(self) -> dict[Names, tuple[float, ...]]:
         """Every recorded coalition and the utilities of its trainings."""
-        ledger = self._pool.ledger
-        return {ledger.names(i): ledger.trainings[i] for i in sorted(ledger.trainings)}
+        by_name = self._pool.ledger.by_name
+        return {names: by_name[i][names] for i in sorted(by_name) for names in sorted(by_name[i])}
 
     @property
     def failures(self) -> dict[Names, str]:
@@ -161,8 +169,19 @@ class Valuer:
 
     @property
     def evaluated(self) -> int:
-        """Coalitions paid for: recorded or failed."""
+        """Coalitions paid for: recorded or failed; those that are one by contents count once."""
         return self._pool.evaluated
+
+    def key(self, members: Iterable[str]) -> bytes:
+        """The same for all coalitions that one evaluation serves, and for no others."""
+        names = self.owners.names
+        row = from_names(members, names) if members else np.zeros(len(names), dtype=bool)
+        return self._pool.identity.keys(row[None])[0]
+
+    @property
+    def merges(self) -> bool:
+        """Whether some coalitions that enter the values hold the same rows and are one."""
+        return self._pool.merged.changed
 
     @property
     def left(self) -> int:
@@ -264,10 +283,9 @@ class Valuer:
         with _one_blas_thread():
             mean, std = evidence.predictions(self._pool, rows.reshape(-1, self.owners.n))
         members = [to_names(row, owners) for row in rows]
-        known = self.evaluations
-        evaluated = np.array([names in known for names in members], dtype=bool)
-        mean[evaluated] = [known[names] for names in members if names in known]
-        std[evaluated] = 0.0
+        known = self._pool.ledger.known_utilities(rows.reshape(-1, self.owners.n))
+        evaluated = ~np.isnan(known)
+        mean[evaluated], std[evaluated] = known[evaluated], 0.0
         columns = {"members": members, "utility": mean, "std": std}
         bounds = {"low": mean - Z95 * std, "high": mean + Z95 * std, "evaluated": evaluated}
         return pd.DataFrame(columns | bounds)

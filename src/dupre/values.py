@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from dupre.coalitions import unknown_owner
 from dupre.errors import InputError
-from dupre.records import Comparison, Diagnostics, Evidence, Subsidy, Validation
+from dupre.records import Comparison, Diagnostics, Duplicates, Evidence, Subsidy, Validation
 from dupre.ties import descending
 from dupre.typing import Floats, Ints
 
@@ -44,7 +44,10 @@ class Valuation:
         grand_predicted: whether that was predicted, not evaluated.
         empty: utility of no owner.
         evaluated: number of coalitions evaluated, those that failed included.
-        counting: number of coalitions that enter the values.
+        counting: number of coalitions that enter the values; those that hold the same rows count
+            once if one evaluation serves all of them.
+        duplicates: what was saved by that; None if no coalitions hold the same rows, or utilities
+            go by names.
         found: how many of them were known before the call, from the store or otherwise; not
             printed, so that a run that was interrupted prints what it would have printed.
         first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
@@ -83,6 +86,7 @@ class Valuation:
     prediction: Floats | None = None
     sampling: Floats | None = None
     counting: int = 0
+    duplicates: Duplicates | None = None
     grand_predicted: bool = False
     found: int = 0
     first_left: int = 0

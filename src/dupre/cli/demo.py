@@ -82,9 +82,12 @@ def how_far_off(valuation: Valuation, truth: Valuation) -> str:
     error = (valuation.values - truth.values).abs()
     bounds = valuation.interval()
     inside = bounds["low"].le(truth.values) & bounds["high"].ge(truth.values)
-    saved = truth.evaluated - valuation.evaluated
+    same = truth.duplicates.saved if truth.duplicates else 0
+    every = truth.evaluated + same
+    saved = every - valuation.evaluated
+    why = f", {same} of them because coalitions hold the same rows" if same else ""
     return (
-        f"Trainings saved: {saved} of {truth.evaluated} ({saved / truth.evaluated:.0%}).\n"
+        f"Trainings saved: {saved} of {every} ({saved / every:.0%}){why}.\n"
         f"Largest error of a value: {error.max():.4f}, mean {error.mean():.4f}; the values range "
         f"from {truth.values.min():.3f} to {truth.values.max():.3f}.\n"
         f"Exact values inside their 95 % interval: {inside.sum()} of {len(error)}."

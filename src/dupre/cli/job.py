@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pandas as pd
 
 from dupre import fingerprint, interchange
@@ -18,6 +19,7 @@ from dupre.cli import choices, results
 from dupre.cli.config import Config
 from dupre.cli.results import Result
 from dupre.coalitions import from_names, shown, to_names
+from dupre.duplicates import Identity
 from dupre.errors import InputError
 from dupre.evaluation import Evaluation, Task
 from dupre.owners import Owners
@@ -86,18 +88,25 @@ class Job:
         return to_names(from_names(names, self.owners.names), self.owners.names)
 
     def trained(self, store: Path) -> int:
-        """Coalitions that have a utility already."""
+        """Coalitions that have a utility already, each by its members."""
         if not store.exists():
             return 0
         with self._opened(store) as kept:
             return sum(bool(kept.utilities(members)) for members in _coalitions(kept))
 
     def evaluated(self, store: Path) -> int:
-        """Coalitions that need no training: they have a utility, or failed and are skipped."""
-        if not self.config.machine.skip_failures:
-            return self.trained(store)
+        """Coalitions that need no training: they have a utility, or failed and are skipped.
+
+        Those that one training serves count once, as they do in the budget.
+        """
+        if not store.exists():
+            return 0
+        skips = self.config.machine.skip_failures
+        identity = Identity(self.owners.n, self.owners.contents if self._by_content else None)
         with self._opened(store) as kept:
-            return len(_coalitions(kept))
+            done = [names for names in _coalitions(kept) if skips or kept.utilities(names)]
+        rows = [from_names(names, self.owners.names) for names in done]
+        return len(set(identity.keys(np.array(rows)))) if rows else 0
 
     def run(self, store: Path, screen: Display, client: Client | None) -> list[Valuation]:
         """Train until a limit is reached; values of all semivalues asked for.
@@ -151,6 +160,7 @@ class Job:
             semivalue=choices.semivalue(wanted.semivalues[which]),
             empty=self.utility.empty,
             samples=wanted.samples,
+            by_content=self._by_content,
             seed=wanted.seed,
         )
         for members in _coalitions(kept):
@@ -218,7 +228,7 @@ class Job:
         told = {"history": commands, "utility": {"meaning": self.meaning}, **valuation.provenance}
         if self.model:
             told["settings"] = {**valuation.provenance["settings"], "model": "; ".join(self.model)}
-        return replace(valuation, provenance=told, caveats=self.caveats)
+        return replace(valuation, provenance=told, caveats=(*valuation.caveats, *self.caveats))
 
     @property
     def meaning(self) -> str:
@@ -233,6 +243,11 @@ class Job:
     def metric(self) -> str:
         """What models are scored by, as it was asked for or by default."""
         return self.config.utility.metric or str(cast("ModelUtility", self.utility).metric)
+
+    @property
+    def _by_content(self) -> bool:
+        """Whether coalitions that hold the same rows are one; those trained elsewhere are not."""
+        return isinstance(self.utility, ModelUtility) and self.utility.by_content
 
     @cached_property
     def _identity(self) -> tuple[dict[str, fingerprint.Part], dict[str, str]]:

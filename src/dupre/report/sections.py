@@ -34,6 +34,7 @@ from dupre.report.markup import (
 from dupre.report.relations import Relation
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from dupre.text import (
+    about_duplicates,
     about_fit,
     about_forecast,
     about_sampling,
@@ -139,6 +140,8 @@ def what_was_trained(v: Valuation) -> str:
         "says how good that model is. "
         f"{v.evaluated:,} coalitions were trained{failed}; {_counting(v)}",
     ]
+    if v.duplicates is not None:
+        words.append(about_duplicates(v.duplicates))
     if v.sampling is not None:
         words.append(about_sampling(v))
     if v.stopped:
