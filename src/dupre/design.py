@@ -20,26 +20,38 @@ from scipy.special import gammaln, logsumexp
 from dupre.coalitions import keys, sample_of_size
 from dupre.gp import Posterior
 from dupre.semivalues import Semivalue
-from dupre.ties import first_largest
+from dupre.ties import descending, first_largest
 from dupre.typing import NOTHING, Floats, Ints, Members
 
 SINGLES_COUNT = 0.008
 """Share of the weight of all coalitions from which on single owners are evaluated first."""
 
 
-def first_design(semivalue: Semivalue, n: int, count: int, rng: np.random.Generator) -> Members:
+def first_design(
+    semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Generator
+) -> Members:
     """Up to `count` coalitions, (., n): all owners, every single owner, then the heaviest.
 
     Single owners come first as long as they carry SINGLES_COUNT of the weight of all coalitions
-    (under Banzhaf up to 10 owners). Then sizes are taken by the weight of one coalition in the
-    values of all owners: under Shapley n - 1, then 2 and n - 2. Among sizes of equal weight (under
-    Banzhaf all of them) coalitions are drawn uniformly, each followed by its complement if that
-    weighs the same. Coalitions without weight are never taken.
+    (under Banzhaf up to 10 owners); the largest owners first. Then sizes are taken by the weight
+    of one coalition in the values of all owners: under Shapley n - 1, first without the largest
+    owners, then 2 and n - 2. Among sizes of equal weight (under Banzhaf all of them) coalitions
+    are drawn uniformly, each followed by its complement if that weighs the same. Coalitions
+    without weight are never taken.
+
+    Args:
+        semivalue: whose weights.
+        rows: of each owner, (n,).
+        count: how many coalitions.
+        rng: of the draws.
     """
-    weight = _weight_of_size(semivalue, n)
+    n = len(rows)
+    weight, alone = _weight_of_size(semivalue, n), np.eye(n, dtype=bool)[descending(rows)]
     first = np.ones((1, n), dtype=bool)
     if _singles_count(weight):
-        first = np.append(first, np.eye(n, dtype=bool), axis=0)
+        first = np.append(first, alone, axis=0)
+        if np.isclose(weight[1], weight[-2], rtol=1e-9) and weight[1] > weight[2:-2].max(initial=0):
+            first = np.append(first, ~alone, axis=0)
     design = dict(zip(keys(first), first, strict=True))
     for sizes in _equal_sizes(weight):
         needed = count - len(design)

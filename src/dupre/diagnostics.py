@@ -43,8 +43,8 @@ def diagnose(predictor: Predictor) -> Diagnostics:
     """Measure a predictor on its own evaluations, each left out in turn."""
     gp, form = predictor.gp, predictor.form
     mean, variance = gp.leave_one_out()
-    score = (gp.warp.forward(gp.utilities) - mean) / np.sqrt(variance)
-    predicted, _ = gp.warp.back(mean, variance)
+    score = gp.leave_one_out_score()
+    predicted, _ = gp.back(mean, variance, gp.inputs)
     errors = np.append(gp.utilities - predicted, predictor.stray_errors)
     error = float(np.mean(errors**2))
     spread = float(np.var(predictor.utilities))
@@ -54,7 +54,7 @@ def diagnose(predictor: Predictor) -> Diagnostics:
         coverage=int(np.sum(np.abs(score) < Z95)) / len(errors),  # strays count as missed
         widening=widening(gp),
         scales=_scales(gp),
-        noise=math.sqrt(gp.noise) * float(np.median(gp.warp.slope(gp.utilities))),
+        noise=math.sqrt(gp.noise) * float(np.median(gp.slope)),
         form=f"SW_{form.p}, rho {form.rho:g}, label weight {1 - form.eta:g}"
         + (", heavy tail" if gp.warp.curved else ""),
         strays=len(predictor.strays),

@@ -82,7 +82,7 @@ def _unseen(pool: Pool, known: Ints) -> tuple[Floats, Floats]:
     """What the predictor says of evaluated coalitions when it is not shown them, (m,) each."""
     learned = pool.learned()
     mean, variance = learned.gp.leave_one_out()
-    utility, slope = learned.gp.warp.back(mean, variance)
+    utility, slope = learned.gp.back(mean, variance, learned.gp.inputs)
     std = std_of_a_training(learned, np.sqrt(variance) * slope)
     fitted = np.delete(pool.shown, learned.strays)
     rest = np.setdiff1d(known, fitted)  # strays, and those held out

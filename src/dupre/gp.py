@@ -11,6 +11,7 @@ RW06 is Rasmussen & Williams, Gaussian Processes for Machine Learning, 2006.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,12 +39,36 @@ PRIOR = {
     "gamma": (-1.0, 1.5),  # relative to one over the median distance
     "variance": (0.0, 1.0),  # utilities are standardised: a term can explain all of them
     "noise": (np.log(0.01), 2.0),
+    "decay": (float(os.environ.get("DM", "0.0")), float(os.environ.get("DS", "0.5"))),
 }
 BOUNDS = {
     "gamma": (np.log(1e-3), np.log(1e2)),
     "variance": (np.log(1e-6), np.log(1e3)),
     "noise": (np.log(1e-7), np.log(2.0)),
+    "decay": (-0.5, 2.5),
 }
+
+
+@dataclass(frozen=True)
+class Amplitude:
+    """How far utilities spread around the mean, relative to their usual spread: rows ** -decay.
+
+    Attributes:
+        decay: 0 if coalitions of all sizes spread alike, positive if small ones spread more.
+        reference: logarithm of the number of rows at which the amplitude is 1.
+    """
+
+    decay: float = 0.0
+    reference: float = 0.0
+
+    def __call__(self, inputs: Features) -> Floats:
+        """The amplitude of m coalitions, (m,)."""
+        return np.exp(-self.decay * (log_rows(inputs) - self.reference))
+
+
+def log_rows(inputs: Features) -> Floats:
+    """Logarithm of the rows of m coalitions, (m,)."""
+    return np.asarray(np.log(inputs.members @ inputs.rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +96,22 @@ class GaussianProcess:
     L: Floats
     alpha: Floats
     evidence: float
+    amplitude: Amplitude = Amplitude()
+
+    @property
+    def z(self) -> Floats:
+        """The utilities as the process sees them, (a,)."""
+        return self.warp.forward(self.utilities) / self.amplitude(self.inputs)
+
+    def back(self, mean: Floats, variance: Floats, inputs: Features) -> tuple[Floats, Floats]:
+        """Mean of u and slope du/dz of coalitions whose z is normal, each (m,)."""
+        size = self.amplitude(inputs)
+        utility, slope = self.warp.back(mean * size, variance * size**2)
+        return utility, slope * size
+
+    @property
+    def slope(self) -> Floats:
+        return self.warp.slope(self.utilities) * self.amplitude(self.inputs)
 
     @property
     def noise_of_next(self) -> float:
@@ -85,13 +126,12 @@ class GaussianProcess:
     def _left_out(self) -> tuple[Floats, Floats]:
         inverse_L = solve_triangular(self.L, np.eye(len(self.L)), lower=True, check_finite=False)
         precision = np.einsum("ij,ij->j", inverse_L, inverse_L)
-        z = self.warp.forward(self.utilities)
-        return z - self.alpha / precision, 1 / precision
+        return self.z - self.alpha / precision, 1 / precision
 
     def leave_one_out_score(self) -> Floats:
         """Each z minus its prediction from all others, in standard deviations, (a,)."""
         mean, variance = self.leave_one_out()
-        return np.asarray((self.warp.forward(self.utilities) - mean) / np.sqrt(variance))
+        return np.asarray((self.z - mean) / np.sqrt(variance))
 
     def posterior(self, inputs: Features, W: Floats) -> Posterior:
         """Prediction of b further coalitions and of the functionals W, (f, b), of them."""
@@ -100,11 +140,10 @@ class GaussianProcess:
             columns = slice(start, start + TILE)
             K = self.kernel(self.inputs, inputs[columns])
             explained[:, columns] = solve_triangular(self.L, K, lower=True, check_finite=False)
-        z = self.warp.forward(self.utilities)
-        mean_z = explained.T @ solve_triangular(self.L, z, lower=True, check_finite=False)
+        mean_z = explained.T @ solve_triangular(self.L, self.z, lower=True, check_finite=False)
         variance = self.kernel.diagonal(inputs) - np.einsum("ab,ab->b", explained, explained)
         variance = np.maximum(variance, 0.0)
-        mean, slope = self.warp.back(mean_z, variance + self.noise)
+        mean, slope = self.back(mean_z, variance + self.noise, inputs)
         return Posterior(self, inputs, W, mean, variance, slope, explained)
 
 
@@ -176,16 +215,17 @@ def condition(
     noise: float,
     measured: Floats | None = None,
     warp: Warp | None = None,
+    amplitude: Amplitude = Amplitude(),
 ) -> GaussianProcess:
     """Gaussian process with these hyper-parameters given utilities, (a,) (RW06 Alg. 2.1).
 
     `measured` is the variance of each utility that repeated trainings have shown, (a,).
     """
     warp = warp or Warp()
-    z = warp.forward(utilities)
-    measured_z = (
-        np.zeros(len(z)) if measured is None else (np.sqrt(measured) / warp.slope(utilities)) ** 2
-    )
+    size = amplitude(inputs)
+    z = warp.forward(utilities) / size
+    known = np.zeros(len(z)) if measured is None else measured
+    measured_z = (np.sqrt(known) / (warp.slope(utilities) * size)) ** 2
     K = kernel(inputs, inputs)
     K[np.diag_indices_from(K)] += noise + measured_z
     L = _cholesky(K)
@@ -195,8 +235,10 @@ def condition(
             f"{noise:g}; raise the noise"
         )
     alpha = cho_solve((L, True), z, check_finite=False)
-    evidence = _log_likelihood(L, alpha, z) + warp.log_slope(utilities)
-    return GaussianProcess(kernel, noise, measured_z, inputs, utilities, warp, L, alpha, evidence)
+    evidence = _log_likelihood(L, alpha, z) + warp.log_slope(utilities) - float(np.log(size).sum())
+    return GaussianProcess(
+        kernel, noise, measured_z, inputs, utilities, warp, L, alpha, evidence, amplitude
+    )
 
 
 def fit(
@@ -218,12 +260,14 @@ def fit(
     chosen = np.arange(len(utilities))
     if len(chosen) > LEARN_ON:
         chosen = np.sort(rng.choice(len(chosen), LEARN_ON, replace=False))
-    z = warp.forward(utilities[chosen])
+    v = warp.forward(utilities[chosen])
     known = np.zeros(len(utilities)) if measured is None else measured
     fixed = (np.sqrt(known[chosen]) / warp.slope(utilities[chosen])) ** 2
+    rows = log_rows(inputs[chosen])
+    reference = float(np.mean(rows))
     distances = kernel.distances(inputs[chosen], inputs[chosen])
     form = kernel.at_median(distances)
-    objective = _objective(form, distances, z, fixed)
+    objective = _objective(form, distances, v, fixed, rows - reference)
     prior_mean, prior_std = _of_each(PRIOR, form)
     bounds = list(zip(*_of_each(BOUNDS, form), strict=True))
     first = [] if near is None else [near]
@@ -244,56 +288,75 @@ def fit(
     height = [float(result.fun) for result in results]
     best = results[int(np.argmax(np.array(height) <= min(height) + 1e-4))]
     learned = form.with_theta(_absolute(form, best.x))
-    noise = float(np.exp(best.x[-1]))
-    gp = _condition_at_least(learned, inputs, utilities, noise, known, warp)
+    noise = float(np.exp(best.x[-2]))
+    amplitude = Amplitude(float(best.x[-1]), reference)
+    gp = _condition_at_least(learned, inputs, utilities, noise, known, warp, amplitude)
     log_prior = -float(np.sum(((best.x - prior_mean) / prior_std) ** 2)) / 2
     return replace(gp, evidence=gp.evidence + log_prior)
 
 
 def _condition_at_least(
-    kernel: Kernel, inputs: Features, utilities: Floats, noise: float, measured: Floats, warp: Warp
+    kernel: Kernel,
+    inputs: Features,
+    utilities: Floats,
+    noise: float,
+    measured: Floats,
+    warp: Warp,
+    amplitude: Amplitude,
 ) -> GaussianProcess:
     """Condition with this noise, or with the next power of ten that all evaluations bear.
 
     Hyper-parameters learned on a part can be too smooth for the whole by rounding alone.
     """
     try:
-        return condition(kernel, inputs, utilities, noise=noise, measured=measured, warp=warp)
+        return condition(
+            kernel,
+            inputs,
+            utilities,
+            noise=noise,
+            measured=measured,
+            warp=warp,
+            amplitude=amplitude,
+        )
     except InputError:
         if noise > 1:  # as much noise as there is anything: rounding is not the reason
             raise
-        return _condition_at_least(kernel, inputs, utilities, 10 * noise, measured, warp)
+        return _condition_at_least(
+            kernel, inputs, utilities, 10 * noise, measured, warp, amplitude
+        )
 
 
 def relative_theta(gp: GaussianProcess) -> Floats:
     """Learned hyper-parameters in units of the median distances: a start for another fit."""
     distances = gp.kernel.distances(gp.inputs, gp.inputs)
-    offset = _absolute(gp.kernel.at_median(distances), np.zeros(len(gp.kernel.theta) + 1))
-    return np.append(gp.kernel.theta - offset, np.log(gp.noise))
+    offset = _absolute(gp.kernel.at_median(distances), np.zeros(len(gp.kernel.theta) + 2))
+    return np.append(gp.kernel.theta - offset, [np.log(gp.noise), gp.amplitude.decay])
 
 
 def _of_each(table: dict[str, tuple[float, float]], form: Kernel) -> Floats:
     """Both entries of a table by role, for every hyper-parameter and the noise, (2, t + 1)."""
-    return np.array([table[role] for role in [*form.roles, "noise"]]).T
+    return np.array([table[role] for role in [*form.roles, "noise", "decay"]]).T
 
 
 def _absolute(form: Kernel, relative: Floats) -> Floats:
     """Theta from hyper-parameters of which each gamma is relative to that of `form`."""
     is_gamma = np.array([role == "gamma" for role in form.roles], dtype=bool)
-    return np.asarray(relative[:-1] + np.where(is_gamma, form.theta, 0.0))
+    return np.asarray(relative[:-2] + np.where(is_gamma, form.theta, 0.0))
 
 
 def _objective(
-    form: Kernel, distances: Any, z: Floats, measured: Floats
+    form: Kernel, distances: Any, v: Floats, measured: Floats, rows: Floats
 ) -> Callable[[Floats], tuple[float, Floats]]:
     """Negative log posterior of relative hyper-parameters and its gradient (RW06 Eq. 5.9)."""
     prior_mean, prior_std = _of_each(PRIOR, form)
 
     def negative_log_posterior(relative: Floats) -> tuple[float, Floats]:
-        noise = float(np.exp(relative[-1]))
+        noise, decay = float(np.exp(relative[-2])), relative[-1]
+        z = v * np.exp(decay * rows)
+        fixed = measured * np.exp(2 * decay * rows)
         K, derivatives = form.with_theta(_absolute(form, relative)).gradient(distances)
         K = K.copy()
-        K[np.diag_indices_from(K)] += noise + measured
+        K[np.diag_indices_from(K)] += noise + fixed
         L = _cholesky(K)
         if L is None:  # an impossible corner of the box: send the search back
             return 1e25, np.zeros_like(relative)
@@ -302,6 +365,7 @@ def _objective(
         inner = lower + np.tril(lower, -1).T - np.outer(alpha, alpha)
         gradient = [float(np.vdot(inner, dK)) / 2 for dK in derivatives]
         gradient.append(noise * float(np.trace(inner)) / 2)
+        gradient.append(float(alpha @ (rows * z) + np.diag(inner) @ (rows * fixed)))
         t = (relative - prior_mean) / prior_std
         value = -_log_likelihood(L, alpha, z) + float(t @ t) / 2
         return value, np.array(gradient) + t / prior_std

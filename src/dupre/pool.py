@@ -68,6 +68,7 @@ class Pool:
         self.counts: Members = self.merged.counts
         self.seed = seed
         self.empty = 0.0
+        self._rows = owners.rows
         self.ledger = Ledger(weights.members, owners.names, self.identity)
         self.everyone = int(self.ledger.positions(np.ones((1, owners.n), dtype=bool))[0])
         self.most_important = self._heaviest(semivalue, 2 * owners.n + 1)
@@ -78,7 +79,7 @@ class Pool:
         else:
             self.heaviest = self._heaviest(semivalue, first)
         self.draws = Draws(weights.W, self.heaviest, holdout, self.rng(4))
-        self._rows, self.sketch = owners.rows, SketchCache(owners, seed=seed)
+        self.sketch = SketchCache(owners, seed=seed)
         self._memory: tuple[bytes, Predictor] | None = None
         self._correction: tuple[bytes, Sampled] | None = None
 
@@ -88,9 +89,9 @@ class Pool:
 
     def _heaviest(self, semivalue: Semivalue, count: int) -> Ints:
         """The coalitions of a first design, as far as they count, then the heaviest others."""
-        n = self.weights.members.shape[1]
         position = {key: i for i, key in enumerate(self.identity.keys(self.weights.members))}
-        designed = self.identity.keys(design.first_design(semivalue, n, count, self.rng(1)))
+        first = design.first_design(semivalue, self._rows, count, self.rng(1))
+        designed = self.identity.keys(first)
         chosen = list(dict.fromkeys(position[key] for key in designed if key in position))
         heavy = descending(np.linalg.norm(self.weights.W, axis=0))
         others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]

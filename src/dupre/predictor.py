@@ -152,7 +152,7 @@ def _suspects(gp: GaussianProcess, utilities: Floats) -> Ints:
     if robust_scale(utilities) == 0:
         return NOTHING
     mean, variance = gp.leave_one_out()
-    error = np.abs(gp.warp.forward(gp.utilities) - mean)
+    error = np.abs(gp.z - mean)
     score = error / np.sqrt(variance)
     beyond = (score > STRAY_SCORE * 1.4826 * np.median(score)) & (error > ROUNDING)
     far = np.flatnonzero(beyond)
