@@ -23,7 +23,7 @@ from dupre.estimators import exact
 from dupre.evaluation import evaluate
 from dupre.values import half_widths
 
-pytestmark = pytest.mark.filterwarnings("ignore:the predictor was no better:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
 
 
 def make_owners(n, rows=8):
@@ -1118,12 +1118,12 @@ def test_rounds_with_coalitions_held_out_say_how_well_they_were_predicted(tmp_pa
         "evaluated",
         "widest",
         "error",
-        "constant",
+        "by_size",
         "coverage",
     ]
     last, check = valuation.rounds.iloc[-1], valuation.validation
-    known = (check.error, check.constant, check.coverage)
-    assert (last["error"], last["constant"], last["coverage"]) == known
+    known = (check.error, check.by_size, check.coverage)
+    assert (last["error"], last["by_size"], last["coverage"]) == known
     assert check.held_out == 5
     assert valuation.rounds["coverage"].between(0, 1).all()
     again = quietly(FIVE, untouchable, empty=0.1, budget=26, holdout=5, store=store)
@@ -1200,7 +1200,7 @@ def test_an_unpredictable_game_is_valued_without_the_predictor(unpredictable):
     assert len(failed) >= 3
     for valuation, _ in unpredictable:
         assert valuation.sampled == valuation.validation.failed
-        beware = "Beware: there it is no better than a constant" in str(valuation)
+        beware = "Beware: there it is not clearly better than" in str(valuation)
         assert beware == valuation.sampled
 
 

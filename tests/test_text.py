@@ -12,8 +12,8 @@ from dupre.coalitions import from_names
 from dupre.estimators import permutation
 from dupre.text import MOST_NAMED, compared, printed
 
-VALIDATION = Validation(held_out=8, error=0.031, constant=0.088, coverage=0.75)
-FAILED = replace(VALIDATION, constant=0.03)
+VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
+FAILED = replace(VALIDATION, by_size=0.03, limit=0.03)
 SUBSIDY = Subsidy(
     amount=0.125,
     low=0.0625,
@@ -174,7 +174,9 @@ def test_exact_payments_are_called_exact():
 
 def test_payments_that_rely_on_a_failed_predictor_are_warned_of():
     v = replace(core(), validation=FAILED)
-    assert warned(v) == ["Beware: there it is no better than a constant; evaluate more."]
+    assert warned(v) == [
+        "Beware: there it is not clearly better than the mean of their size; evaluate more."
+    ]
     assert "do not rely on" not in printed(v)
     assert not warned(replace(core(), validation=VALIDATION))
 

@@ -206,5 +206,5 @@ class Inference:
 
 
 def failed(validation: Validation | None) -> bool:
-    """Whether the predictor was found to be no better than a constant."""
+    """Whether the predictor was found to be not clearly better than the mean of a size."""
     return validation is not None and validation.failed

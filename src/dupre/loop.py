@@ -265,7 +265,7 @@ class Loop:
         if self._watched() and (valuation := self._valuation()) is not None:
             found["widest"] = float(half_widths(valuation.covariance).max())
         if self.valuer.designed and (v := self.valuer.validation()) is not None:
-            found |= {"error": v.error, "constant": v.constant, "coverage": v.coverage}
+            found |= {"error": v.error, "by_size": v.by_size, "coverage": v.coverage}
         if found:
             self.store.save_round(self.key, self.valuer.evaluated, found)
         self._show()

@@ -181,8 +181,8 @@ def value(
     valuation = replace(valuation, provenance=told, caveats=(*valuation.caveats, *caveats))
     if valuation.sampled:
         warnings.warn(
-            "the predictor was no better than a constant on the coalitions held out; the values do "
-            "not rely on it",
+            "on the coalitions held out the predictor was not clearly better than the mean of their "
+            "size; the values do not rely on it",
             stacklevel=2,
         )
     return valuation

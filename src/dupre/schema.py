@@ -119,7 +119,7 @@ def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuati
         caveats=_names(d["caveats"]),
         subsidy=_record(Subsidy, d["subsidy"]),
         diagnostics=_record(Diagnostics, predictor["diagnostics"]),
-        validation=_record(Validation, predictor["validation"]),
+        validation=_record(Validation, _with_limit(predictor["validation"])),
         failures={_names(f["members"]): _is(str, f["reason"]) for f in d["failures"]},
         warnings={_is(str, w["message"]): _coalitions(w["coalitions"]) for w in d["warnings"]},
         rounds=_frame(d["rounds"]),
@@ -160,6 +160,15 @@ def _record(kind: type[Kind], document: Mapping[str, Any] | None) -> Kind | None
         else:
             parts[name] = _coalitions(part)
     return kind(**parts)
+
+
+def _with_limit(validation: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Older documents compare with the best constant in hindsight, which was the limit too."""
+    if validation is None or "constant" not in validation:
+        return validation
+    constant = validation["constant"]
+    rest = {name: part for name, part in validation.items() if name != "constant"}
+    return {**rest, "by_size": constant, "limit": constant}
 
 
 def _is(kind: Any, thing: Any) -> Any:

@@ -247,17 +247,20 @@ def about_validation(v: Valuation) -> list[str]:
     notes, held = [], v.validation
     if held is not None:
         notes.append(
-            f"Predictor on {held.held_out} coalitions held out: error {held.error:.2g}, that of a "
-            f"constant {held.constant:.2g}, 95 % intervals cover {100 * held.coverage:.0f} %."
+            f"Predictor on {held.held_out} coalitions held out: error {held.error:.2g}, that of "
+            f"the mean of their size {held.by_size:.2g}, 95 % intervals cover "
+            f"{100 * held.coverage:.0f} %."
         )
     if v.sampled:
         notes.append(
-            "Beware: there it is no better than a constant, so the values above do not rely on "
-            "it: they come from randomly drawn coalitions alone."
+            "Beware: there it is not clearly better than the mean of their size, so the values "
+            "above do not rely on it: they come from randomly drawn coalitions alone."
         )
         return notes
     if held is not None and held.failed:
-        notes.append("Beware: there it is no better than a constant; evaluate more.")
+        notes.append(
+            "Beware: there it is not clearly better than the mean of their size; evaluate more."
+        )
     if v.uncorrected:
         notes.append(
             "Beware: too few random coalitions are evaluated to tell what the predictor is wrong "

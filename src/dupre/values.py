@@ -66,7 +66,7 @@ class Valuation:
         caveats: what else makes the values less than they seem, a sentence each.
         rounds: what was known after each batch: number evaluated, widest half interval (unless
             very many coalitions count) and, with coalitions held out, the predictor's error,
-            constant and coverage on them.
+            that of the mean of their size (by_size) and coverage on them.
         forecast: expected half widths of the 95 % intervals against further evaluations.
         evaluations: everything evaluated, one row per training; empty for ask / tell.
         evidence: utilities observed and predicted, and how the owners' data relate.
