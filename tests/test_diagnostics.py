@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_valuer import FIVE, smooth, told
 
 import dupre
 from dupre.diagnostics import TOLERATED, validate
 from dupre.records import Validation
+from test_valuer import FIVE, smooth, told
 
 
 def validation(held_out, by_size=1.0, freedom=20):

@@ -161,6 +161,21 @@ class Pool:
         order = sorted(range(len(more)), key=keys(self.ledger.members[more]).__getitem__)
         return np.append(ours, more[order])
 
+    @property
+    def repeated(self) -> list[tuple[float, ...]]:
+        """Utilities of the coalitions trained more than once."""
+        trainings = self.ledger.trainings
+        return [trainings[i] for i in sorted(trainings) if len(trainings[i]) > 1]
+
+    @property
+    def by_size(self) -> Ints:
+        """Recorded coalitions of the first design: of each size one in turn, the heaviest first."""
+        weight = np.linalg.norm(self.weights.W[:, self._certain], axis=0)
+        heavy = self._certain[descending(weight)]
+        size = self._sizes[heavy]
+        turn = np.array([np.sum(size[:i] == size[i]) for i in range(len(size))])
+        return heavy[np.lexsort((-size, turn))]
+
     def features(self, index: Ints) -> Features:
         """What kernels compare of some coalitions of the ledger."""
         return Features(self.ledger.members[index], self._rows, self.sketch)

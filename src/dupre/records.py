@@ -131,6 +131,25 @@ class Diagnostics:
 
 
 @dataclass(frozen=True)
+class TrainingNoise:
+    """What trainings that were repeated say about chance in utilities.
+
+    Attributes:
+        further: trainings beyond the first of each coalition.
+        std: standard deviation of the utility of one training, pooled over the coalitions that
+            were trained more than once; NaN if none was.
+        seeded: whether trainings have seeds that may change their utilities.
+        deterministic: whether chance is known to play no part: by the model, or because repeated
+            trainings gave the same utilities.
+    """
+
+    further: int
+    std: float
+    seeded: bool
+    deterministic: bool
+
+
+@dataclass(frozen=True)
 class Validation:
     """What coalitions that the predictor has never been shown say about it.
 

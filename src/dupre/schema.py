@@ -16,7 +16,14 @@ import numpy as np
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.records import Diagnostics, Duplicates, Evidence, Subsidy, Validation
+from dupre.records import (
+    Diagnostics,
+    Duplicates,
+    Evidence,
+    Subsidy,
+    TrainingNoise,
+    Validation,
+)
 from dupre.typing import Floats
 from dupre.values import Valuation
 
@@ -83,6 +90,7 @@ def _document(v: Valuation) -> dict[str, Any]:
         "duplicates": None if v.duplicates is None else asdict(v.duplicates),
         "caveats": v.caveats,
         "subsidy": None if v.subsidy is None else asdict(v.subsidy),
+        "training_noise": None if v.training_noise is None else asdict(v.training_noise),
         "predictor": {
             "diagnostics": None if v.diagnostics is None else asdict(v.diagnostics),
             "validation": None if v.validation is None else asdict(v.validation),
@@ -118,6 +126,7 @@ def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuati
         duplicates=_record(Duplicates, d.get("duplicates")),  # older documents have none
         caveats=_names(d["caveats"]),
         subsidy=_record(Subsidy, d["subsidy"]),
+        training_noise=_record(TrainingNoise, d.get("training_noise")),  # likewise
         diagnostics=_record(Diagnostics, predictor["diagnostics"]),
         validation=_record(Validation, _with_limit(predictor["validation"])),
         failures={_names(f["members"]): _is(str, f["reason"]) for f in d["failures"]},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dupre.cli import choices
+from dupre.second_trainings import CHECKED, needed
 from dupre.spelling import printable
 from dupre.text import possible
 
@@ -89,9 +90,17 @@ def _trainings(job: Job, known: int) -> str:
         text += f", until {wanted.text}"
     elif limits.budget is None:
         text += " (--budget changes it)"
-    if job.config.values.repeats > 1:
-        text += f", {job.config.values.repeats} times each"
+    text += _repeats(job)
     return f"{text}; known already: {known:,}" if known else text
+
+
+def _repeats(job: Job) -> str:
+    """How often coalitions are trained."""
+    wanted = job.config.values.repeats
+    if wanted is None and cast("ModelUtility", job.utility).seeded:
+        count = "more" if job.budget is None else f"{needed(job.budget)}"
+        return f", {CHECKED} of them twice, or {count} if the seed of the model matters"
+    return f", {wanted} times each" if wanted and wanted > 1 else ""
 
 
 def _where(job: Job) -> str:
