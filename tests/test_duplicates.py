@@ -48,7 +48,7 @@ def utility_of(owners, model=TREE, **options):
 
 
 def quietly(owners, utility, **options):
-    return dupre.value(owners, utility, progress=False, **options)
+    return dupre.value(owners, utility, **{"progress": False, "repeats": 1, **options})
 
 
 def by_brute_force(utility, owners, semivalue=dupre.shapley):
@@ -395,7 +395,7 @@ def test_a_run_that_is_resumed_ends_as_if_it_had_not_been_interrupted(tmp_path, 
             raise RuntimeError("the lights went out")
 
     with pytest.raises(RuntimeError, match="the lights went out"):
-        dupre.value(owners, utility, budget=18, store=path, progress=stop)
+        dupre.value(owners, utility, budget=18, repeats=1, store=path, progress=stop)
     resumed = quietly(owners, utility, budget=18, store=path)
     once = quietly(owners, utility, budget=18)
     assert resumed.found == stopped_after

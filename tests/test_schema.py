@@ -115,7 +115,7 @@ def test_several_valuations_are_kept_together():
         ("", "this is no JSON"),
         ("[" * 100_000, "this is no JSON"),
         ("[]", "this is no result of dupre"),
-        ('{"format": "dupre result", "version": 2}', "has version 2 of the format"),
+        ('{"format": "dupre result", "version": 3}', "has version 3 of the format"),
         ('{"format": "dupre result", "version": 1}', "the result is damaged: KeyError"),
         (
             '{"format": "dupre result", "version": 1, "valuations": []}',

@@ -222,7 +222,9 @@ def test_a_result_with_nothing_to_tell_tells_nothing(uncertain):
     shown = str(valuation([0.2, 0.6]))
     for word in ("Stopped", "Failed", "Warning", "noise", "expected", "held out", "Beware"):
         assert word not in shown
-    assert notes(valuation([0.2, 0.6])) == ["Exact: every coalition that counts was evaluated."]
+    assert notes(valuation([0.2, 0.6])) == [
+        "Exact for these utilities: every coalition that counts was evaluated."
+    ]
     assert "held out" not in str(uncertain)
     assert "repeats" not in str(uncertain)
 

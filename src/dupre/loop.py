@@ -96,7 +96,8 @@ class Loop:
                     self._evaluate([t for members in unfinished for t in self._tasks(members)])
                     continue
                 self._give_up_if_all_failed()
-                if (number or not self.valuer.first_left) and self.second is not None:
+                begun = number or not self.valuer.first_left or not self._affordable
+                if self.second is not None and begun:
                     self._train_again(self.second)
                 self._look()
                 if reason := self._reason():
@@ -121,7 +122,12 @@ class Loop:
         """What is left to do of a batch, as far as the budget goes."""
         self._take_in(self.store.coalitions())
         left = [members for members in batch if not self._done(members)]
-        return left[: max(0, self.budget - self.valuer.evaluated)]
+        return left[: self._affordable]
+
+    @property
+    def _affordable(self) -> int:
+        """Coalitions that the budget still allows for."""
+        return max(0, self.budget - self.valuer.evaluated)
 
     def _suggested(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between."""

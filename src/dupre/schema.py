@@ -30,7 +30,9 @@ from dupre.values import Valuation
 Kind = TypeVar("Kind")
 
 FORMAT = "dupre result"
-VERSION = 1
+VERSION = 2
+READ = (1, 2)
+"""Versions that are read; the first compares held-out coalitions with a constant."""
 
 _COUNTS = ("evaluated", "counting", "found", "first_left", "stale")
 _MATRICES = ("covariance", "prediction", "sampling", "noise")
@@ -66,10 +68,10 @@ def loaded(text: str) -> list[Valuation]:
         raise InputError(f"this is no JSON: {cause}") from cause
     if not isinstance(whole, dict) or whole.get("format") != FORMAT:
         raise InputError(f'this is no result of dupre: expected JSON with "format": "{FORMAT}"')
-    if (version := whole.get("version")) != VERSION:
+    if (version := whole.get("version")) not in READ:
         raise InputError(
-            f"the result has version {version} of the format, this dupre knows version {VERSION}; "
-            "read it with the dupre that made it"
+            f"the result has version {version} of the format, this dupre knows versions "
+            f"{' and '.join(map(str, READ))}; read it with the dupre that made it"
         )
     try:
         valuations = [_valuation(document, whole) for document in whole["valuations"]]
