@@ -11,10 +11,10 @@ import dupre
 from asking import Asked, make_owners
 from dupre import InputError, games, pool, predictor
 from dupre.coalitions import all_coalitions, from_names, to_names
-from dupre.estimators import exact
-from dupre.noise import widening, permutation
+from dupre.estimators import exact, permutation
 from dupre.gp import condition
 from dupre.inference import LEAST_CORRECTION
+from dupre.noise import widening
 from dupre.pool import BLOCKS, Pool
 from dupre.predictor import Form, Predictor
 from dupre.sampling import Draws, distinct_draws

@@ -97,7 +97,7 @@ def test_a_model_without_seeds_is_trained_once():
 class Chance(RegressorMixin, BaseEstimator):
     """Without a random_state, yet it could draw random numbers."""
 
-    def fit(self, X, y):
+    def fit(self, X, y):  # noqa: ARG002
         return self
 
     def predict(self, X):

@@ -453,7 +453,8 @@ def test_a_sampled_valuation_is_printed_with_its_sample(owners):
         ),
         (
             ("A", "B", 1.0, 2.0, 2.0, 2.0),
-            "S: A is worth more than B with a probability of 100 %; difference 2 (nothing predicted).",
+            "S: A is worth more than B with a probability of 100 %; difference 2 "
+            "(nothing predicted).",
         ),
     ],
 )

@@ -29,7 +29,7 @@ def plan(job: Job, directory: str, known: int) -> str:
         "model": list(job.model),
         "metric": [f"{job.metric}; without data {utility.empty:.4g}"],
         "values": [_values(job)],
-        "trainings": [_trainings(job, known)],
+        "trainings": [_trainings(job, known), *_second_trainings(job)],
         "where": [_where(job)],
         "run": [directory],
         "beware": list(job.caveats),
@@ -90,17 +90,17 @@ def _trainings(job: Job, known: int) -> str:
         text += f", until {wanted.text}"
     elif limits.budget is None:
         text += " (--budget changes it)"
-    text += _repeats(job)
+    if (repeats := job.config.values.repeats) is not None and repeats > 1:
+        text += f", {repeats} times each"
     return f"{text}; known already: {known:,}" if known else text
 
 
-def _repeats(job: Job) -> str:
-    """How often coalitions are trained."""
-    wanted = job.config.values.repeats
-    if wanted is None and cast("ModelUtility", job.utility).seeded:
-        count = "more" if job.budget is None else f"{needed(job.budget)}"
-        return f", {CHECKED} of them twice, or {count} if the seed of the model matters"
-    return f", {wanted} times each" if wanted and wanted > 1 else ""
+def _second_trainings(job: Job) -> list[str]:
+    """Whether a few coalitions are trained twice."""
+    if job.config.values.repeats is not None or not cast("ModelUtility", job.utility).seeded:
+        return []
+    count = "more" if job.budget is None else f"{needed(job.budget)}"
+    return [f"{CHECKED} of them twice, or {count} if the seed of the model matters (--repeats)"]
 
 
 def _where(job: Job) -> str:
