@@ -221,6 +221,7 @@ def test_resume_goes_on_and_trains_nothing_twice(place, tmp_path):
     shutil.copytree(place, tmp_path, dirs_exist_ok=True)
     done = run("resume", "dupre-wine", "--budget", "+4", "--data", "wine.csv", cwd=tmp_path)
     assert "18 of 31 possible; known already: 14" in done.stderr
+    assert "3 of them twice, or 4 if the seed of the model matters (--repeats)" in done.stderr
     assert done.stdout.startswith("Shapley values of 5 owners; 18 of 31")
     before, after = (
         pd.DataFrame(
@@ -339,7 +340,7 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     whole = run(*how[:-1], "whole", cwd=data)
     assert whole.stdout == done.stdout
     everything = dupre.read_evaluations(store)
-    assert not everything["coalition"].duplicated().any()
+    assert not everything[["coalition", "repeat"]].duplicated().any()
     assert set(kept["finished"]) <= set(everything["finished"])
 
 

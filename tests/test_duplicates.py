@@ -48,7 +48,7 @@ def utility_of(owners, model=TREE, **options):
 
 
 def quietly(owners, utility, **options):
-    return dupre.value(owners, utility, progress=False, **options)
+    return dupre.value(owners, utility, **{"progress": False, "repeats": 1, **options})
 
 
 def by_brute_force(utility, owners, semivalue=dupre.shapley):
@@ -192,7 +192,7 @@ def test_equal_owners_are_equal_at_every_budget(model, budget):
     ],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore:the predictor was no better:UserWarning")
+@pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
 def test_equal_owners_are_equal_whatever_is_asked(options):
     owners = with_copy(6)
     valuation = quietly(owners, utility_of(owners), **options)
@@ -395,7 +395,7 @@ def test_a_run_that_is_resumed_ends_as_if_it_had_not_been_interrupted(tmp_path, 
             raise RuntimeError("the lights went out")
 
     with pytest.raises(RuntimeError, match="the lights went out"):
-        dupre.value(owners, utility, budget=18, store=path, progress=stop)
+        dupre.value(owners, utility, budget=18, repeats=1, store=path, progress=stop)
     resumed = quietly(owners, utility, budget=18, store=path)
     once = quietly(owners, utility, budget=18)
     assert resumed.found == stopped_after

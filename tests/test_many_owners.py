@@ -590,7 +590,7 @@ def test_a_holdout_of_sampled_coalitions_checks_the_predictor(choose):
         MANY, utility, budget=70, samples=300, choose=choose, holdout=8, empty=utility.empty
     )
     assert valuation.validation.held_out == 8
-    assert valuation.validation.error < valuation.validation.constant
+    assert valuation.validation.error < valuation.validation.by_size
     assert not valuation.sampled
     assert np.all(np.abs(valuation.mean - utility.values()) <= 5 * valuation.std)
 

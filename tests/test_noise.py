@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dupre.noise import POOLED_WEIGHT, variance_of_means
+from dupre.noise import POOLED_WEIGHT, pooled_variance, variance_of_means, widening
 
 
 def test_without_repeats_nothing_was_measured():
@@ -72,3 +72,22 @@ def test_a_noisier_coalition_is_found_noisier():
     several = [rng.normal(0, 0.1, 20) for _ in range(9)] + [rng.normal(0, 1.0, 20)]
     variances = variance_of_means(several)
     assert variances[-1] > 10 * variances[:-1].max()
+
+
+def test_the_pooled_variance_counts_the_degrees_of_freedom_within_coalitions():
+    variance, freedom = pooled_variance([[1.0, 2.0, 4.0], [0.0, 0.1], [3.0]])
+    assert freedom == 3
+    assert variance == pytest.approx((2 * np.var([1.0, 2.0, 4.0], ddof=1) + 0.005) / 3)
+    assert pooled_variance([[0.1, 0.1]]) == (0.0, 1)
+    unknown, freedom = pooled_variance([[1.0], [2.0]])
+    assert np.isnan(unknown)
+    assert freedom == 0
+
+
+def test_variances_from_few_repeats_are_widened_so_that_intervals_hold():
+    assert widening(0) == 1.0
+    assert widening(4) == pytest.approx((2.776 / 1.96) ** 2, rel=1e-3)
+    assert widening(10_000) == pytest.approx(1.0, abs=1e-3)
+    rng, freedom = np.random.default_rng(0), 4
+    std = np.sqrt(widening(freedom) * rng.chisquare(freedom, 40_000) / freedom)
+    assert np.mean(np.abs(rng.normal(size=40_000)) < 1.96 * std) == pytest.approx(0.95, abs=0.005)

@@ -9,7 +9,13 @@ from scipy.stats import t as student
 import dupre
 from dupre.coalitions import all_coalitions
 from dupre.estimators import exact
-from dupre.sampling import blocked, draw_chances, guess_by_size, sampled_values
+from dupre.sampling import (
+    blocked,
+    draw_chances,
+    error_by_size,
+    guess_by_size,
+    sampled_values,
+)
 
 SEMIVALUES = [dupre.shapley, dupre.banzhaf, dupre.beta_shapley(4, 1)]
 
@@ -312,3 +318,21 @@ def test_what_failed_is_as_uncertain_as_guesses_are_wrong_later_blocks_counting_
     own = (errors[0] + 2 * errors[1]) / 3 * game.W[:, failed] @ game.W[:, failed].T
     scale = (1 - game.chances[failed].sum()) ** 2  # draws are shared among fewer
     np.testing.assert_allclose(found.covariance - own, without.covariance * scale, rtol=1e-9)
+
+
+def test_the_error_by_size_counts_the_first_design_and_loses_a_freedom_for_each_mean():
+    sizes = np.array([1, 1, 1, 3, 2, 2])
+    utilities = np.array([0.0, 1.0, 2.0, 5.0, 4.0, 2.0])  # means 1 and 5, so 3 in between
+    error, freedom = error_by_size(sizes, utilities, np.arange(4), np.array([4, 5]))
+    assert freedom == 2 + 2
+    assert error == pytest.approx(np.sqrt((1 + 0 + 1 + 0 + 1 + 1) / 4))
+
+
+def test_the_error_by_size_of_noise_is_its_variance():
+    game = Game(6, spread=0.0)
+    rng, found = np.random.default_rng(1), []
+    others = np.setdiff1d(np.arange(63), game.certain)[:20]
+    for _ in range(300):
+        utilities = game.sizes / 6 + rng.normal(size=63)
+        found.append(error_by_size(game.sizes, utilities, game.certain, others)[0] ** 2)
+    assert np.mean(found) == pytest.approx(1.0, rel=0.5)  # means of few are guesses themselves

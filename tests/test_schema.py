@@ -9,6 +9,7 @@ import pytest
 
 import dupre
 from asking import Asked, make_owners
+from dupre.records import Validation
 from dupre.schema import dumped, loaded
 
 
@@ -114,7 +115,7 @@ def test_several_valuations_are_kept_together():
         ("", "this is no JSON"),
         ("[" * 100_000, "this is no JSON"),
         ("[]", "this is no result of dupre"),
-        ('{"format": "dupre result", "version": 2}', "has version 2 of the format"),
+        ('{"format": "dupre result", "version": 3}', "has version 3 of the format"),
         ('{"format": "dupre result", "version": 1}', "the result is damaged: KeyError"),
         (
             '{"format": "dupre result", "version": 1, "valuations": []}',
@@ -167,3 +168,15 @@ def test_any_damaged_leaf_is_refused_or_can_still_be_printed():
             except dupre.InputError:
                 continue
             assert str(valuation)
+
+
+def test_a_validation_of_an_older_document_keeps_its_meaning():
+    v = replace(valued(), validation=Validation(8, 0.03, 0.09, 0.08, 0.75))
+    document = json.loads(v.to_json())
+    held = document["valuations"][0]["predictor"]["validation"]
+    del held["by_size"], held["limit"]
+    for constant, failed in ((0.09, False), (0.03, True), (0.02, True)):
+        held["constant"] = constant
+        (again,) = loaded(json.dumps(document))
+        assert (again.validation.by_size, again.validation.limit) == (constant, constant)
+        assert again.validation.failed == failed

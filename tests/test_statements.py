@@ -53,7 +53,7 @@ def test_harm_no_difference_and_doubt_are_told_apart():
 def test_exact_values_are_told_without_intervals():
     words = plain(answer(exact()))
     assert "95 %" not in words
-    assert "The values are exact." in words
+    assert "The values are exact for these utilities." in words
     assert "15 of 15 possible coalitions were trained, all that count" in words
 
 

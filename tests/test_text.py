@@ -10,10 +10,11 @@ from asking import DIAGNOSTICS, notes, only_line
 from dupre import Subsidy, Validation, Valuation, games, payments, predictor
 from dupre.coalitions import from_names
 from dupre.estimators import permutation
+from dupre.records import TrainingNoise
 from dupre.text import MOST_NAMED, compared, printed
 
-VALIDATION = Validation(held_out=8, error=0.031, constant=0.088, coverage=0.75)
-FAILED = replace(VALIDATION, constant=0.03)
+VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
+FAILED = replace(VALIDATION, by_size=0.03, limit=0.03)
 SUBSIDY = Subsidy(
     amount=0.125,
     low=0.0625,
@@ -167,14 +168,45 @@ def test_the_first_that_failed_is_told_shortly():
 
 def test_exact_payments_are_called_exact():
     v = replace(core(low=0.125, high=0.125), diagnostics=None, covariance=np.zeros((3, 3)))
-    assert notes(v)[0] == "Exact: every coalition that counts was evaluated."
+    assert notes(v)[0] == "Exact for these utilities: every coalition that counts was evaluated."
     assert notes(v)[1].startswith("Subsidy")
     assert len(notes(v)) == 2
 
 
+@pytest.mark.parametrize(
+    ("seeded", "deterministic", "words"),
+    [
+        (False, True, "Exact: every"),
+        (True, True, "Exact: every"),
+        (True, False, "Exact for these seeds: every"),
+        (False, False, "Exact for these utilities: every"),
+    ],
+)
+def test_exact_is_said_for_what_it_is_known(seeded, deterministic, words):
+    noise = TrainingNoise(0, np.nan, seeded, deterministic)
+    v = replace(core(), diagnostics=None, covariance=np.zeros((3, 3)), training_noise=noise)
+    assert notes(v)[0].startswith(words)
+    unmeasured = "What the seeds of trainings change was not measured and is in no interval."
+    assert (unmeasured in notes(v)) == seeded
+
+
+@pytest.mark.parametrize(
+    ("further", "std", "words"),
+    [
+        (3, 0.0, "3 repeated trainings gave the same utilities as before."),
+        (1, 0.25, "1 repeated training measured the noise of trainings: standard deviation 0.25."),
+    ],
+)
+def test_what_repeated_trainings_showed_is_told(further, std, words):
+    noise = TrainingNoise(further, std, seeded=True, deterministic=not std)
+    assert words in notes(replace(core(), training_noise=noise))
+
+
 def test_payments_that_rely_on_a_failed_predictor_are_warned_of():
     v = replace(core(), validation=FAILED)
-    assert warned(v) == ["Beware: there it is no better than a constant; evaluate more."]
+    assert warned(v) == [
+        "Beware: there it is not clearly better than the mean of their size; evaluate more."
+    ]
     assert "do not rely on" not in printed(v)
     assert not warned(replace(core(), validation=VALIDATION))
 
@@ -358,7 +390,7 @@ def test_an_exact_least_core_is_printed_as_such(owners):
     )
     assert printed(v).startswith("Least core payments of 5 owners; 31 of 31 possible coalitions")
     exact, subsidy = notes(v)
-    assert exact == "Exact: every coalition that counts was evaluated."
+    assert exact == "Exact for these utilities: every coalition that counts was evaluated."
     assert subsidy.startswith("Subsidy e = 0.4: no coalition gains more")
     assert subsidy.endswith(" and 7 more.")
     assert subsidy.count("{") == 3
@@ -421,7 +453,8 @@ def test_a_sampled_valuation_is_printed_with_its_sample(owners):
         ),
         (
             ("A", "B", 1.0, 2.0, 2.0, 2.0),
-            "S: A is worth more than B with a probability of 100 %; difference 2 (exact).",
+            "S: A is worth more than B with a probability of 100 %; difference 2 "
+            "(nothing predicted).",
         ),
     ],
 )

@@ -222,7 +222,9 @@ def test_a_result_with_nothing_to_tell_tells_nothing(uncertain):
     shown = str(valuation([0.2, 0.6]))
     for word in ("Stopped", "Failed", "Warning", "noise", "expected", "held out", "Beware"):
         assert word not in shown
-    assert notes(valuation([0.2, 0.6])) == ["Exact: every coalition that counts was evaluated."]
+    assert notes(valuation([0.2, 0.6])) == [
+        "Exact for these utilities: every coalition that counts was evaluated."
+    ]
     assert "held out" not in str(uncertain)
     assert "repeats" not in str(uncertain)
 
@@ -283,35 +285,37 @@ def test_str_tells_what_further_evaluations_are_expected_to_gain(uncertain):
     assert "expected" not in str(replace(uncertain, forecast=widest[:1]))
 
 
-VALIDATION = Validation(held_out=8, error=0.031, constant=0.088, coverage=0.75)
+VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
 
 
 def test_str_tells_how_the_predictor_does_on_coalitions_held_out(uncertain):
     v = replace(uncertain, validation=VALIDATION)
     line = only_line(v, "Predictor on 8 coalitions held out")
-    assert line.endswith("error 0.031, that of a constant 0.088, 95 % intervals cover 75 %.")
+    assert line.endswith(
+        "error 0.031, that of the mean of their size 0.088, 95 % intervals cover 75 %."
+    )
     assert "do not rely on" not in str(v)
     assert "What made coalitions alike" in str(v)
 
 
 def test_str_warns_when_values_do_not_rely_on_the_predictor(uncertain):
-    failed = replace(VALIDATION, constant=0.02)
+    failed = replace(VALIDATION, by_size=0.02, limit=0.02)
     assert failed.failed
     v = replace(uncertain, validation=failed, sampled=True)
-    assert "no better than a constant" in only_line(v, "Beware")
+    assert "not clearly better than the mean of their size" in only_line(v, "Beware")
     assert "randomly drawn coalitions alone" in str(v)
-    assert "that of a constant 0.02" in str(v)
+    assert "that of the mean of their size 0.02" in str(v)
     assert "What made coalitions alike" not in str(v)  # it says nothing about these values
 
 
 @pytest.mark.parametrize(
-    ("error", "constant", "failed"),
+    ("error", "limit", "failed"),
     [(0.1, 0.101, False), (0.1, 0.1, True), (0.1, 0.0, True), (0.0, 0.0, False)],
 )
-def test_a_predictor_fails_when_it_is_no_better_than_a_constant(error, constant, failed):
-    found = replace(VALIDATION, error=error, constant=constant)
+def test_a_predictor_fails_when_its_error_reaches_the_limit(error, limit, failed):
+    found = replace(VALIDATION, error=error, by_size=limit, limit=limit)
     assert found.failed == failed
-    assert np.isnan(found.r2) == (constant == 0)
+    assert np.isnan(found.r2) == (limit == 0)
 
 
 def test_one_result_tells_everything_in_one_go(uncertain):

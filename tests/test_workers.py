@@ -1028,7 +1028,7 @@ def test_a_dask_worker_killed_amid_a_run_changes_nothing(tmp_path):
                 time.sleep(600)
             return utility(members)
 
-    ours = dupre.value(utility.owners, utility, budget=6, progress=False)
+    ours = dupre.value(utility.owners, utility, budget=6, repeats=1, progress=False)
     with dask_cluster(folder) as (client, workers):
         note = tmp_path / "parent"
         with meanwhile(lambda: killed_when_written(note)):

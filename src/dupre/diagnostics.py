@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.stats import f as fisher
 
 from dupre.gp import GaussianProcess
 from dupre.kernels import Features, Sum
@@ -16,9 +17,17 @@ from dupre.predictor import Predictor
 from dupre.records import Z95, Diagnostics, Validation
 from dupre.typing import Floats
 
+TOLERATED = 1 / 3
+"""A predictor that leaves this part of the variance of a guess by size is not taken for failed."""
+
 
 def validate(
-    predictor: Predictor, inputs: Features, utilities: Floats, measured: Floats
+    predictor: Predictor,
+    inputs: Features,
+    utilities: Floats,
+    measured: Floats,
+    by_size: float,
+    freedom: int,
 ) -> Validation:
     """Measure a predictor on evaluations it was not fitted to.
 
@@ -27,14 +36,19 @@ def validate(
         inputs: coalitions held out, length h.
         utilities: theirs, (h,).
         measured: variance of each that repeated trainings have shown, (h,).
+        by_size: root mean square error of the guess by size.
+        freedom: degrees of freedom from which that is known.
     """
+    # Errors of the largest variance tolerated exceed the limit with 5 %, whatever h is.
+    ratio = TOLERATED * float(fisher.ppf(0.95, len(utilities), freedom))
     posterior = predictor.gp.posterior(inputs, np.zeros((0, len(utilities))))
     variance = std_of_a_training(predictor, posterior.std) ** 2 + measured
     errors = utilities - posterior.mean
     return Validation(
         held_out=len(utilities),
         error=math.sqrt(np.mean(errors**2)),
-        constant=float(np.std(utilities)),
+        by_size=by_size,
+        limit=by_size * math.sqrt(ratio),
         coverage=float(np.mean(errors**2 <= Z95**2 * variance)),
     )
 

@@ -5,6 +5,7 @@ Notation: b coalitions that count, W (n, b) their weights; what is known of them
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,10 +15,12 @@ import numpy as np
 from dupre import design, evidence
 from dupre.coalitions import to_names
 from dupre.diagnostics import diagnose, widening
+from dupre.noise import pooled_variance
+from dupre.noise import widening as widening_by_repeats
 from dupre.owners import Owners
 from dupre.payments import LeastCore, least_core_payments
 from dupre.pool import BLOCKS, Pool
-from dupre.records import Z95, Duplicates, Evidence, Subsidy, Validation
+from dupre.records import Z95, Duplicates, Evidence, Subsidy, TrainingNoise, Validation
 from dupre.sampling import LEAST_DRAWS, Sampled
 from dupre.typing import Floats, Ints
 from dupre.values import Valuation, bounded_sum
@@ -71,7 +74,8 @@ class Inference:
 
     def _valuation(self) -> Valuation:
         pool, W = self.pool, self.pool.weights.W
-        recorded, measured = pool.recorded, pool.measured()[: pool.b]
+        recorded, freedom = pool.recorded, pooled_variance(pool.repeated)[1]
+        measured = pool.measured()[: pool.b] * widening_by_repeats(freedom)
         noise = (W[:, recorded] * measured[recorded]) @ W[:, recorded].T
         validation = pool.validation()
         diagnostics = diagnose(pool.learned()) if pool.unknown.size else None
@@ -149,10 +153,16 @@ class Inference:
             "counting": pool.counting,
             "duplicates": self._duplicates(),
             "failures": pool.failures,
+            "training_noise": self.training_noise(),
             "evidence": Evidence(
                 evidence.observed_and_predicted(pool, self.owners), *self._relations
             ),
         }
+
+    def training_noise(self) -> TrainingNoise:
+        """What repeated trainings say; whether trainings have seeds is not known here."""
+        variance, further = pooled_variance(self.pool.repeated)
+        return TrainingNoise(further, math.sqrt(variance), False, variance == 0)
 
     def _duplicates(self) -> Duplicates | None:
         """Whose rows are the same, and what was saved by it; None if there is nothing to say."""
@@ -206,5 +216,5 @@ class Inference:
 
 
 def failed(validation: Validation | None) -> bool:
-    """Whether the predictor was found to be no better than a constant."""
+    """Whether the predictor was found to be not clearly better than the mean of a size."""
     return validation is not None and validation.failed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import Literal, cast
 
@@ -21,6 +21,7 @@ from dupre.coalitions import shown
 from dupre.errors import EvaluationError, Interrupted
 from dupre.evaluation import Evaluation, Task
 from dupre.progress import Display, Progress
+from dupre.second_trainings import SecondTrainings
 from dupre.stopping import Rule, State
 from dupre.store import Store, canonical
 from dupre.typing import Names
@@ -54,7 +55,7 @@ class Loop:
         stop: Rule | None,
         budget: int | None,
         batch: int,
-        repeats: int,
+        repeats: int | None,
         on_error: OnError,
         ask_empty: bool,
     ):
@@ -68,7 +69,9 @@ class Loop:
         self.budget = 2**valuer.owners.n - 1 if budget is None else budget
         self.batch = batch
         self.ask_empty = ask_empty
-        self.repeats = repeats
+        self.repeats = repeats or 1
+        self.second = SecondTrainings(valuer, store, key) if repeats is None else None
+        self.twice: set[Hashable] = set()
         self.on_error = on_error
         self.begun = time.monotonic()
         self.trained = 0
@@ -85,14 +88,17 @@ class Loop:
             self.found = self.valuer.evaluated
             self._show()
             if self.ask_empty:
-                self._evaluate([()])
+                self._evaluate(self._tasks(()))
                 self.valuer.empty = float(np.mean(self._utilities(())))
             while True:
                 number, batch = self.store.batch(self.key)
                 if unfinished := self._unfinished(batch):
-                    self._evaluate(unfinished)
+                    self._evaluate([t for members in unfinished for t in self._tasks(members)])
                     continue
                 self._give_up_if_all_failed()
+                begun = number or not self.valuer.first_left or not self._affordable
+                if self.second is not None and begun:
+                    self._train_again(self.second)
                 self._look()
                 if reason := self._reason():
                     return self._result(reason)
@@ -116,7 +122,12 @@ class Loop:
         """What is left to do of a batch, as far as the budget goes."""
         self._take_in(self.store.coalitions())
         left = [members for members in batch if not self._done(members)]
-        return left[: max(0, self.budget - self.valuer.evaluated)]
+        return left[: self._affordable]
+
+    @property
+    def _affordable(self) -> int:
+        """Coalitions that the budget still allows for."""
+        return max(0, self.budget - self.valuer.evaluated)
 
     def _suggested(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between."""
@@ -139,9 +150,23 @@ class Loop:
             return "nothing is left to evaluate"
         return "all sampled coalitions are evaluated"
 
-    def _evaluate(self, batch: list[Names]) -> None:
+    def _train_again(self, second: SecondTrainings) -> None:
+        """Train some coalitions a second time, as many as it takes to know the noise."""
+        while True:
+            chosen = second.chosen()
+            tasks = [self._task(members, 1) for members in chosen]
+            self._evaluate([task for task in tasks if not self._answered(task)])
+            if new := {self.valuer.key(members) for members in chosen} - self.twice:
+                self.twice |= new
+                self.latest = None
+                self.taken -= {same for names in chosen for same in self.store.same(names)}
+                self._take_in(chosen)
+            if not second.choose() and second.chosen() == chosen:
+                return
+
+    def _evaluate(self, tasks: list[Task]) -> None:
         """Evaluate what no other process is evaluating, wait for what others are."""
-        waiting = [task for members in batch for task in self._tasks(members)]
+        waiting = tasks
         while waiting:
             for evaluation in self.workers.run(self._claimed(waiting)):
                 self._keep(evaluation)
@@ -152,22 +177,25 @@ class Loop:
             if waiting:
                 time.sleep(POLL_SECONDS)
                 self.store.refresh()
-                self._take_in(batch)
+                self._take_in(task.members for task in tasks)
 
     def _give_up_if_all_failed(self) -> None:
         """Skipping failures makes no sense if nothing but failures is left."""
         failures = self.valuer.failures
         if failures and len(failures) == self.valuer.evaluated:
-            raise self._evaluation_error(self._failures(next(iter(failures)))[0])
+            first = self._failures(next(iter(failures)), range(self.repeats))[0]
+            raise self._evaluation_error(first)
 
     def _tasks(self, members: Names) -> list[Task]:
         """The trainings of a coalition still to be done."""
-        tried = self.store.failures(members)
-        every = range(self.repeats)
-        attempts = {r: tried[r].task.attempt + 1 if r in tried else 1 for r in every}
-        names = tuple(name for name in self.valuer.owners.names if name in members)
-        tasks = [Task(names, repeat, attempts[repeat]) for repeat in every]
+        tasks = [self._task(members, repeat) for repeat in range(self.repeats)]
         return [task for task in tasks if not self._answered(task)]
+
+    def _task(self, members: Names, repeat: int) -> Task:
+        """A training of a coalition, and which attempt at it."""
+        tried = self.store.failures(members).get(repeat)
+        names = tuple(name for name in self.valuer.owners.names if name in members)
+        return Task(names, repeat, tried.task.attempt + 1 if tried else 1)
 
     def _claimed(self, tasks: list[Task]) -> Iterator[Task]:
         """Tasks that fall to this process, until one has failed that must not."""
@@ -208,7 +236,9 @@ class Loop:
 
     def _answered(self, task: Task) -> bool:
         """Whether a training need not be done: it has been, or its coalition has failed."""
-        given_up = self.on_error == "skip" and task.members and self._failures(task.members)
+        counting = range(max(self.repeats, task.repeat + 1))
+        skips = self.on_error == "skip" and bool(task.members)
+        given_up = skips and self._failures(task.members, counting)
         return bool(given_up) or task.repeat in self._successes(task.members)
 
     def _done(self, members: Names) -> bool:
@@ -219,7 +249,7 @@ class Loop:
         for members in map(canonical, coalitions):
             if not members or members in self.taken or not self._done(members):
                 continue
-            if failures := self._failures(members):
+            if failures := self._failures(members, range(self.repeats)):
                 self.valuer.record_failure(members, failures[0].failure)
             else:
                 for names in self.store.same(members):
@@ -230,7 +260,8 @@ class Loop:
     def _utilities(self, members: Names) -> list[float]:
         """Utilities of the trainings of a coalition among those that count."""
         found = self.store.utilities(members)
-        counting = [repeat for repeat in sorted(found) if repeat < self.repeats]
+        repeats = 2 if self.valuer.key(members) in self.twice else self.repeats
+        counting = [repeat for repeat in sorted(found) if repeat < repeats]
         return [cast("float", found[repeat].utility) for repeat in counting]
 
     def _successes(self, members: Names) -> dict[int, Evaluation]:
@@ -240,13 +271,13 @@ class Loop:
             found |= self.store.utilities(names)
         return found
 
-    def _failures(self, members: Names) -> list[Evaluation]:
+    def _failures(self, members: Names, counting: range) -> list[Evaluation]:
         """Failed trainings among those that count, of a coalition or of others with its rows."""
         failed = {
             repeat: failure
             for names in self.store.same(members)
             for repeat, failure in self.store.failures(names).items()
-            if repeat < self.repeats
+            if repeat in counting
         }
         done = self._successes(members) if failed else {}
         return [failed[repeat] for repeat in sorted(failed) if repeat not in done]
@@ -265,7 +296,7 @@ class Loop:
         if self._watched() and (valuation := self._valuation()) is not None:
             found["widest"] = float(half_widths(valuation.covariance).max())
         if self.valuer.designed and (v := self.valuer.validation()) is not None:
-            found |= {"error": v.error, "constant": v.constant, "coverage": v.coverage}
+            found |= {"error": v.error, "by_size": v.by_size, "coverage": v.coverage}
         if found:
             self.store.save_round(self.key, self.valuer.evaluated, found)
         self._show()

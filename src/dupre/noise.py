@@ -7,14 +7,33 @@ it is drawn towards the spread pooled over all coalitions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import t as student
 
 from dupre.typing import Floats
 
 POOLED_WEIGHT = 4.0
 """The pooled spread counts for a coalition as much as this many repeats of its own would."""
+
+
+def pooled_variance(trainings: Sequence[Sequence[float]]) -> tuple[float, int]:
+    """Variance of one training within coalitions, and its degrees of freedom.
+
+    NaN and 0 if no coalition was trained more than once.
+    """
+    freedom = sum(len(utilities) - 1 for utilities in trainings)
+    squares = sum(_squares(utilities) for utilities in trainings)
+    return squares / freedom if freedom else math.nan, freedom
+
+
+def widening(freedom: int) -> float:
+    """Factor on variances that are known from few repeats: Student's t against the normal."""
+    if not freedom:
+        return 1.0
+    return float((student.ppf(0.975, freedom) / student.ppf(0.975, np.inf)) ** 2)
 
 
 def variance_of_means(trainings: Sequence[Sequence[float]]) -> Floats:
@@ -26,9 +45,13 @@ def variance_of_means(trainings: Sequence[Sequence[float]]) -> Floats:
     degrees = counts - 1
     if not degrees.any():
         return np.zeros(len(counts))
-    # Seen from the first of them, equal utilities have no spread, not even of rounding.
-    spreads = [np.var(np.subtract(utilities, utilities[0])) for utilities in trainings]
-    squares = counts * np.array(spreads)
-    pooled = squares.sum() / degrees.sum()
+    squares = np.array([_squares(utilities) for utilities in trainings])
+    pooled, _ = pooled_variance(trainings)
     variance = (POOLED_WEIGHT * pooled + squares) / (POOLED_WEIGHT + degrees)
     return np.asarray(variance / counts)
+
+
+def _squares(utilities: Sequence[float]) -> float:
+    """Sum of squared deviations from the mean."""
+    # Seen from the first of them, equal utilities have no spread, not even of rounding.
+    return len(utilities) * float(np.var(np.subtract(utilities, utilities[0])))

@@ -21,7 +21,15 @@ from dupre.ledger import Ledger
 from dupre.owners import Owners
 from dupre.predictor import Predictor
 from dupre.records import Validation
-from dupre.sampling import LEAST_DRAWS, Draws, Sampled, blocked, guess_by_size, sampled_values
+from dupre.sampling import (
+    LEAST_DRAWS,
+    Draws,
+    Sampled,
+    blocked,
+    error_by_size,
+    guess_by_size,
+    sampled_values,
+)
 from dupre.semivalues import Semivalue
 from dupre.sketch import SketchCache
 from dupre.ties import descending
@@ -154,6 +162,21 @@ class Pool:
         order = sorted(range(len(more)), key=keys(self.ledger.members[more]).__getitem__)
         return np.append(ours, more[order])
 
+    @property
+    def repeated(self) -> list[tuple[float, ...]]:
+        """Utilities of the coalitions trained more than once."""
+        trainings = self.ledger.trainings
+        return [trainings[i] for i in sorted(trainings) if len(trainings[i]) > 1]
+
+    @property
+    def by_size(self) -> Ints:
+        """Recorded coalitions of the first design: of each size one in turn, the heaviest first."""
+        weight = np.linalg.norm(self.weights.W[:, self._certain], axis=0)
+        heavy = self._certain[descending(weight)]
+        size = self._sizes[heavy]
+        turn = np.array([np.sum(size[:i] == size[i]) for i in range(len(size))])
+        return heavy[np.lexsort((-size, turn))]
+
     def features(self, index: Ints) -> Features:
         """What kernels compare of some coalitions of the ledger."""
         return Features(self.ledger.members[index], self._rows, self.sketch)
@@ -206,7 +229,18 @@ class Pool:
         if len(found) < LEAST_DRAWS or not np.all(self.recorded[held] | self.failed[held]):
             return None
         utilities, measured = self.utilities[found], self.measured()[found]
-        return validate(self.learned(), self.features(found), utilities, measured)
+        by_size, freedom = error_by_size(self._sizes, self.utilities, self._certain, found)
+        return validate(self.learned(), self.features(found), utilities, measured, by_size, freedom)
+
+    @property
+    def _sizes(self) -> Ints:
+        """Owners of each coalition that counts, (b,)."""
+        return np.asarray(self.weights.members.sum(axis=1))
+
+    @property
+    def _certain(self) -> Ints:
+        """Recorded coalitions of the first design."""
+        return self.heaviest[self.recorded[self.heaviest]]
 
     @property
     def drawn(self) -> Ints:
@@ -215,9 +249,7 @@ class Pool:
 
     def sampled(self) -> Sampled:
         """The values from random coalitions, without the predictor."""
-        certain = self.heaviest[self.recorded[self.heaviest]]
-        guess = guess_by_size(self.weights.members.sum(axis=1), self.utilities, certain)
-        return self._sampled(guess[None])
+        return self._sampled(guess_by_size(self._sizes, self.utilities, self._certain)[None])
 
     def corrected(self) -> Sampled:
         """The predictor's values and, from random coalitions, what they are wrong by.
@@ -254,7 +286,7 @@ class Pool:
             self.weights.W,
             self.utilities,
             guesses,
-            certain=self.heaviest[recorded],
+            certain=self._certain,
             draws=self.drawn,
             chances=self.draws.chances,
             failed=np.union1d(np.flatnonzero(self.failed), self.heaviest[~recorded]),

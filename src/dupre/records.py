@@ -131,27 +131,50 @@ class Diagnostics:
 
 
 @dataclass(frozen=True)
+class TrainingNoise:
+    """What trainings that were repeated say about chance in utilities.
+
+    Attributes:
+        further: trainings beyond the first of each coalition.
+        std: standard deviation of the utility of one training, pooled over the coalitions that
+            were trained more than once; NaN if none was.
+        seeded: whether trainings have seeds that may change their utilities.
+        deterministic: whether chance is known to play no part: by the model, or because repeated
+            trainings gave the same utilities.
+    """
+
+    further: int
+    std: float
+    seeded: bool
+    deterministic: bool
+
+
+@dataclass(frozen=True)
 class Validation:
     """What coalitions that the predictor has never been shown say about it.
 
     Attributes:
         held_out: how many there are.
         error: root mean square error of their predicted utilities.
-        constant: that of the best constant, chosen in hindsight.
+        by_size: that of the guess which values without a predictor use, the mean utility of the
+            same size in the first design; measured on the first design too.
+        limit: error from which on the predictor counts as failed: one that leaves a third of the
+            variance of that guess stays below it with 95 %.
         coverage: share of them inside their 95 % prediction interval, widened as values' are.
     """
 
     held_out: int
     error: float
-    constant: float
+    by_size: float
+    limit: float
     coverage: float
 
     @property
     def r2(self) -> float:
-        """Share of their variance explained; NaN where there is none."""
-        return 1 - (self.error / self.constant) ** 2 if self.constant else math.nan
+        """Share explained of the variance that sizes leave; NaN where they leave none."""
+        return 1 - (self.error / self.by_size) ** 2 if self.by_size else math.nan
 
     @property
     def failed(self) -> bool:
-        """Whether the predictor is no better than a constant."""
-        return self.error > 0 and self.error >= self.constant
+        """Whether the predictor is not clearly better than the mean of their size."""
+        return self.error > 0 and self.error >= self.limit

@@ -23,6 +23,7 @@ from dupre.payments import LeastCore
 from dupre.posts import Rules
 from dupre.progress import Display, Progress, display
 from dupre.provenance import provenance
+from dupre.records import TrainingNoise
 from dupre.semivalues import Semivalue, shapley
 from dupre.stopping import Rule
 from dupre.store import Store, contents_of
@@ -54,7 +55,7 @@ def value(
     timeout: float | None = None,
     retries: int = 2,
     on_error: OnError = "raise",
-    repeats: int = 1,
+    repeats: int | None = None,
     holdout: int = 0,
     estimator: Estimator | None = None,
     samples: int | None = None,
@@ -95,7 +96,9 @@ def value(
         on_error: "raise" to stop at a failed training once those running have finished, and try
             it again at the next call; "skip" to go on without it: its coalition is predicted.
         repeats: trainings per coalition, each with its own seed. Their mean counts, their spread
-            is the noise of trainings.
+            is the noise of trainings. By default 1, but if the utility has seeds, a few coalitions
+            are trained a second time, extra to the budget: three to see whether seeds matter, then
+            one for every eight evaluated if they do. State 1 to spend nothing on it.
         holdout: coalitions to evaluate but never show to the predictor, so that it is checked on
             them after every batch; if it fails, the values do not rely on it.
         estimator: which coalitions enter the values: a function of `dupre.estimators`, such as
@@ -139,7 +142,10 @@ def value(
         raise InputError(f"on_error must be 'raise' or 'skip', got {on_error!r}")
     if store is not None and not isinstance(store, (str, Path)):
         raise InputError(f"store must be the path of a file such as 'run.sqlite', got {store!r}")
-    repeats = whole(repeats, "repeats", least=1)
+    if repeats is not None:
+        repeats = whole(repeats, "repeats", least=1)
+    elif not _seeded(utility):
+        repeats = 1
     rules = Rules(
         whole(inner_threads, "inner_threads", least=1),
         None if timeout is None else positive(timeout, "timeout"),
@@ -178,11 +184,16 @@ def value(
         valuation = loop.run()
         caveats = _about_older_rule(utility, loop.taken, kept.evaluations())
     told = provenance(valuer.seed, setting, contents)
-    valuation = replace(valuation, provenance=told, caveats=(*valuation.caveats, *caveats))
+    valuation = replace(
+        valuation,
+        provenance=told,
+        caveats=(*valuation.caveats, *caveats),
+        training_noise=_about_seeds(utility, valuer.training_noise()),
+    )
     if valuation.sampled:
         warnings.warn(
-            "the predictor was no better than a constant on the coalitions held out; the values do "
-            "not rely on it",
+            "on the coalitions held out the predictor was not clearly better than the mean of "
+            "their size; the values do not rely on it",
             stacklevel=2,
         )
     return valuation
@@ -253,6 +264,18 @@ def _identity(
     if valuer.merges:  # where nothing is merged, runs begun by the older rule go on
         decides.append("by content")
     return setting, contents, fingerprint.digest(decides)
+
+
+def _seeded(utility: Utility) -> bool:
+    """Whether a utility takes a seed for each training that may change the result."""
+    return hasattr(utility, "training_seed") and bool(getattr(utility, "seeded", True))
+
+
+def _about_seeds(utility: Utility, found: TrainingNoise) -> TrainingNoise:
+    """What repeated trainings say, with what is known of the utility itself."""
+    known = isinstance(utility, ModelUtility) and utility.deterministic
+    seeded, deterministic = _seeded(utility), found.deterministic or known
+    return replace(found, seeded=seeded, deterministic=deterministic)
 
 
 def _about_older_rule(

@@ -164,3 +164,15 @@ def guess_by_size(sizes: Ints, utilities: Floats, certain: Ints) -> Floats:
     known = np.unique(sizes[certain])
     means = [utilities[certain][sizes[certain] == size].mean() for size in known]
     return np.asarray(np.interp(sizes, known, means))
+
+
+def error_by_size(sizes: Ints, utilities: Floats, certain: Ints, others: Ints) -> tuple[float, int]:
+    """Root mean square error of `guess_by_size` and its degrees of freedom.
+
+    A few others that happen to be all alike would make a good predictor look bad. So the certain
+    coalitions count too, at the price of one degree of freedom for the mean of each size.
+    """
+    both = np.concatenate([certain, others])
+    errors = utilities[both] - guess_by_size(sizes, utilities, certain)[both]
+    freedom = len(both) - len(np.unique(sizes[certain]))
+    return float(np.sqrt(np.sum(errors**2) / freedom)), freedom

@@ -16,14 +16,23 @@ import numpy as np
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.records import Diagnostics, Duplicates, Evidence, Subsidy, Validation
+from dupre.records import (
+    Diagnostics,
+    Duplicates,
+    Evidence,
+    Subsidy,
+    TrainingNoise,
+    Validation,
+)
 from dupre.typing import Floats
 from dupre.values import Valuation
 
 Kind = TypeVar("Kind")
 
 FORMAT = "dupre result"
-VERSION = 1
+VERSION = 2
+READ = (1, 2)
+"""Versions that are read; the first compares held-out coalitions with a constant."""
 
 _COUNTS = ("evaluated", "counting", "found", "first_left", "stale")
 _MATRICES = ("covariance", "prediction", "sampling", "noise")
@@ -59,10 +68,10 @@ def loaded(text: str) -> list[Valuation]:
         raise InputError(f"this is no JSON: {cause}") from cause
     if not isinstance(whole, dict) or whole.get("format") != FORMAT:
         raise InputError(f'this is no result of dupre: expected JSON with "format": "{FORMAT}"')
-    if (version := whole.get("version")) != VERSION:
+    if (version := whole.get("version")) not in READ:
         raise InputError(
-            f"the result has version {version} of the format, this dupre knows version {VERSION}; "
-            "read it with the dupre that made it"
+            f"the result has version {version} of the format, this dupre knows versions "
+            f"{' and '.join(map(str, READ))}; read it with the dupre that made it"
         )
     try:
         valuations = [_valuation(document, whole) for document in whole["valuations"]]
@@ -83,6 +92,7 @@ def _document(v: Valuation) -> dict[str, Any]:
         "duplicates": None if v.duplicates is None else asdict(v.duplicates),
         "caveats": v.caveats,
         "subsidy": None if v.subsidy is None else asdict(v.subsidy),
+        "training_noise": None if v.training_noise is None else asdict(v.training_noise),
         "predictor": {
             "diagnostics": None if v.diagnostics is None else asdict(v.diagnostics),
             "validation": None if v.validation is None else asdict(v.validation),
@@ -118,8 +128,9 @@ def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuati
         duplicates=_record(Duplicates, d.get("duplicates")),  # older documents have none
         caveats=_names(d["caveats"]),
         subsidy=_record(Subsidy, d["subsidy"]),
+        training_noise=_record(TrainingNoise, d.get("training_noise")),  # likewise
         diagnostics=_record(Diagnostics, predictor["diagnostics"]),
-        validation=_record(Validation, predictor["validation"]),
+        validation=_record(Validation, _with_limit(predictor["validation"])),
         failures={_names(f["members"]): _is(str, f["reason"]) for f in d["failures"]},
         warnings={_is(str, w["message"]): _coalitions(w["coalitions"]) for w in d["warnings"]},
         rounds=_frame(d["rounds"]),
@@ -160,6 +171,15 @@ def _record(kind: type[Kind], document: Mapping[str, Any] | None) -> Kind | None
         else:
             parts[name] = _coalitions(part)
     return kind(**parts)
+
+
+def _with_limit(validation: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Older documents compare with the best constant in hindsight, which was the limit too."""
+    if validation is None or "constant" not in validation:
+        return validation
+    constant = validation["constant"]
+    rest = {name: part for name, part in validation.items() if name != "constant"}
+    return {**rest, "by_size": constant, "limit": constant}
 
 
 def _is(kind: Any, thing: Any) -> Any:

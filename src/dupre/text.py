@@ -47,7 +47,7 @@ def compared(semivalue: str, c: Comparison) -> str:
     if c.low == c.high == 0:
         return f"{semivalue}: {one} and {other} are worth the same."
     verdict = "" if c.probability >= 0.95 else " Not settled."
-    bounds = "exact" if c.low == c.high else f"95 %: {c.low:.3g} … {c.high:.3g}"
+    bounds = "nothing predicted" if c.low == c.high else f"95 %: {c.low:.3g} … {c.high:.3g}"
     return (
         f"{semivalue}: {one} is worth more than {other} with a probability of "
         f"{_percent(c.probability)}; difference {c.difference:.3g} ({bounds}).{verdict}"
@@ -107,8 +107,8 @@ def _table(v: Valuation) -> list[str]:
 def notes(v: Valuation) -> list[str]:
     """How far to trust the values, a sentence or two each."""
     notes = _about_predictor(v, v.diagnostics) if v.diagnostics else []
-    if v.exact:
-        notes.append("Exact: every coalition that counts was evaluated.")
+    if v.complete:
+        notes.append(f"Exact{exact_for(v)}: every coalition that counts was evaluated.")
     if v.duplicates is not None:
         notes.append(about_duplicates(v.duplicates))
     if v.sampling is not None:
@@ -120,6 +120,7 @@ def notes(v: Valuation) -> list[str]:
             f"Beware: {v.first_left} of the {min(2 * len(v.owners) + 1, v.counting)} most "
             "important coalitions are not evaluated; these values are a first guess."
         )
+    notes += about_training_noise(v)
     if v.noise.any():
         part = np.trace(v.noise) / np.trace(v.covariance)
         notes.append(
@@ -152,6 +153,27 @@ def notes(v: Valuation) -> list[str]:
     if len(v.warnings) > 3:
         notes.append(f"{len(v.warnings) - 3} more kinds of warning.")
     return notes
+
+
+def exact_for(v: Valuation) -> str:
+    """Behind the word exact: for what, unless chance is known to play no part in utilities."""
+    known = v.training_noise
+    if known is not None and known.deterministic:
+        return ""
+    return " for these seeds" if known is not None and known.seeded else " for these utilities"
+
+
+def about_training_noise(v: Valuation) -> list[str]:
+    """What repeated trainings showed, or that nobody has looked."""
+    known = v.training_noise
+    if known is None or not known.further:
+        if known is None or not known.seeded:
+            return []
+        return ["What the seeds of trainings change was not measured and is in no interval."]
+    trainings = f"{known.further:,} repeated training{'s' if known.further > 1 else ''}"
+    if known.std:
+        return [f"{trainings} measured the noise of trainings: standard deviation {known.std:.2g}."]
+    return [f"{trainings} gave the same utilities as before."]
 
 
 def bewares(v: Valuation) -> list[str]:
@@ -247,17 +269,20 @@ def about_validation(v: Valuation) -> list[str]:
     notes, held = [], v.validation
     if held is not None:
         notes.append(
-            f"Predictor on {held.held_out} coalitions held out: error {held.error:.2g}, that of a "
-            f"constant {held.constant:.2g}, 95 % intervals cover {100 * held.coverage:.0f} %."
+            f"Predictor on {held.held_out} coalitions held out: error {held.error:.2g}, that of "
+            f"the mean of their size {held.by_size:.2g}, 95 % intervals cover "
+            f"{100 * held.coverage:.0f} %."
         )
     if v.sampled:
         notes.append(
-            "Beware: there it is no better than a constant, so the values above do not rely on "
-            "it: they come from randomly drawn coalitions alone."
+            "Beware: there it is not clearly better than the mean of their size, so the values "
+            "above do not rely on it: they come from randomly drawn coalitions alone."
         )
         return notes
     if held is not None and held.failed:
-        notes.append("Beware: there it is no better than a constant; evaluate more.")
+        notes.append(
+            "Beware: there it is not clearly better than the mean of their size; evaluate more."
+        )
     if v.uncorrected:
         notes.append(
             "Beware: too few random coalitions are evaluated to tell what the predictor is wrong "

@@ -152,6 +152,23 @@ class ModelUtility:
         ours = (ModelUtility.__call__, ModelUtility.training_seed)
         return (type(self).__call__, type(self).training_seed) == ours
 
+    @property
+    def seeded(self) -> bool:
+        """Whether the estimator has a `random_state`: its seed may change a utility."""
+        return bool(_random_states(self.estimator))
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether trainings are known to involve no chance.
+
+        So it is for estimators of scikit-learn without a `random_state`. Others may draw random
+        numbers of their own.
+        """
+        parts = [self.estimator, *self.estimator.get_params(deep=True).values()]
+        modules = [type(part).__module__ for part in parts if hasattr(part, "get_params")]
+        known = all(module.split(".")[0] == "sklearn" for module in modules)
+        return known and not self.seeded and self.by_content
+
     def training_seed(self, members: Collection[str], repeat: int = 0) -> int:
         """Seed of one training of a coalition; every repeat has its own."""
         row = from_names(members, self.owners.names)
@@ -251,10 +268,14 @@ def _with_all_classes(model: Any, classes: NDArray[Any]) -> Any:
 
 
 def _set_random_states(model: Any, seed: int) -> None:
-    params = model.get_params(deep=True)
-    states = sorted(p for p in params if p == "random_state" or p.endswith("__random_state"))
     rng = np.random.default_rng(seed)
-    model.set_params(**{state: int(rng.integers(2**31)) for state in states})
+    model.set_params(**{state: int(rng.integers(2**31)) for state in _random_states(model)})
+
+
+def _random_states(model: Any) -> list[str]:
+    """Names of all parameters that are seeds."""
+    params = model.get_params(deep=True)
+    return sorted(p for p in params if p == "random_state" or p.endswith("__random_state"))
 
 
 def _checked_estimator(estimator: Any, owners: Owners) -> Any:

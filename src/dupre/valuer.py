@@ -24,7 +24,7 @@ from dupre.inference import Inference, failed
 from dupre.owners import Owners
 from dupre.payments import LeastCore
 from dupre.pool import Pool
-from dupre.records import Z95, Validation
+from dupre.records import Z95, TrainingNoise, Validation
 from dupre.semivalues import Semivalue, shapley
 from dupre.ties import descending
 from dupre.typing import Floats, Ints, Names
@@ -197,6 +197,15 @@ class Valuer:
     def designed(self) -> bool:
         """Whether the first design has been tried, and there is something to predict from."""
         return not self.first_left and bool(self._pool.shown.size)
+
+    @property
+    def first_evaluated(self) -> list[Names]:
+        """Evaluated coalitions of the first design, of each size one in turn."""
+        return [self._pool.ledger.names(i) for i in self._pool.by_size]
+
+    def training_noise(self) -> TrainingNoise:
+        """What trainings that were repeated say about chance in utilities."""
+        return self._inference.training_noise()
 
     @property
     def counting(self) -> int:

@@ -16,7 +16,15 @@ from scipy.special import ndtr, ndtri
 
 from dupre.coalitions import unknown_owner
 from dupre.errors import InputError
-from dupre.records import Comparison, Diagnostics, Duplicates, Evidence, Subsidy, Validation
+from dupre.records import (
+    Comparison,
+    Diagnostics,
+    Duplicates,
+    Evidence,
+    Subsidy,
+    TrainingNoise,
+    Validation,
+)
 from dupre.ties import descending
 from dupre.typing import Floats, Ints
 
@@ -59,6 +67,8 @@ class Valuation:
             failed its validation.
         uncorrected: whether that was asked for, but too few random coalitions are evaluated.
         subsidy: of the least core; None for semivalues.
+        training_noise: what trainings that were repeated say about chance in utilities; None if
+            that is not known.
         corrected: whether what the predictor is wrong by was estimated and added.
         warnings: messages of warnings raised by trainings, with the coalitions that raised each.
         stale: evaluations in the store that were of no use, because rows have changed since.
@@ -66,7 +76,7 @@ class Valuation:
         caveats: what else makes the values less than they seem, a sentence each.
         rounds: what was known after each batch: number evaluated, widest half interval (unless
             very many coalitions count) and, with coalitions held out, the predictor's error,
-            constant and coverage on them.
+            that of the mean of their size (by_size) and coverage on them.
         forecast: expected half widths of the 95 % intervals against further evaluations.
         evaluations: everything evaluated, one row per training; empty for ask / tell.
         evidence: utilities observed and predicted, and how the owners' data relate.
@@ -97,6 +107,7 @@ class Valuation:
     corrected: bool = False
     uncorrected: bool = False
     subsidy: Subsidy | None = None
+    training_noise: TrainingNoise | None = None
     warnings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     stale: int = 0
     stopped: str = ""
@@ -151,6 +162,14 @@ class Valuation:
 
     @property
     def exact(self) -> bool:
+        """Whether the values follow from the utilities without any uncertainty.
+
+        If trainings involve chance they do so for these seeds: see `training_noise`.
+        """
+        return self.complete and not self.noise.any()
+
+    @property
+    def complete(self) -> bool:
         """Whether every coalition with a weight was evaluated, so that nothing is predicted."""
         return self.diagnostics is None and not self.sampling_std.any()
 

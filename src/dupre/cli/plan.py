@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dupre.cli import choices
+from dupre.second_trainings import CHECKED, needed
 from dupre.spelling import printable
 from dupre.text import possible
 
@@ -28,7 +29,7 @@ def plan(job: Job, directory: str, known: int) -> str:
         "model": list(job.model),
         "metric": [f"{job.metric}; without data {utility.empty:.4g}"],
         "values": [_values(job)],
-        "trainings": [_trainings(job, known)],
+        "trainings": [_trainings(job, known), *_second_trainings(job)],
         "where": [_where(job)],
         "run": [directory],
         "beware": list(job.caveats),
@@ -89,9 +90,17 @@ def _trainings(job: Job, known: int) -> str:
         text += f", until {wanted.text}"
     elif limits.budget is None:
         text += " (--budget changes it)"
-    if job.config.values.repeats > 1:
-        text += f", {job.config.values.repeats} times each"
+    if (repeats := job.config.values.repeats) is not None and repeats > 1:
+        text += f", {repeats} times each"
     return f"{text}; known already: {known:,}" if known else text
+
+
+def _second_trainings(job: Job) -> list[str]:
+    """Whether a few coalitions are trained twice."""
+    if job.config.values.repeats is not None or not cast("ModelUtility", job.utility).seeded:
+        return []
+    count = "more" if job.budget is None else f"{needed(job.budget)}"
+    return [f"{CHECKED} of them twice, or {count} if the seed of the model matters (--repeats)"]
 
 
 def _where(job: Job) -> str:

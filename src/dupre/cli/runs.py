@@ -89,8 +89,14 @@ def value(
     jobs: JobsOption = None,
     dask: DaskOption = None,
     repeats: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Trainings of each coalition.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Trainings of each coalition; else 1, and a few second ones to measure what the "
+            "seed of a random model changes. State 1 for none of these.",
+        ),
+    ] = None,
     skip_failures: SkipOption = None,
     timeout: TimeoutOption = None,
     task: TaskOption = "",
@@ -239,7 +245,7 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
         directory.write(valuations)
     print_values(valuations, json=json)
     say(f"Report: {directory.report}")
-    if not valuations[0].exact:
+    if not valuations[0].complete:
         say(f"Go on with: {directory.command('resume', '--budget', f'+{job.owners.n}')}")
 
 

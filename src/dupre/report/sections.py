@@ -219,8 +219,8 @@ def how_uncertainty_fell(v: Valuation) -> str:
             f"± {last['widest']:.2g}."
         )
     words += about_forecast(v)
-    if not words and v.exact:
-        words.append("Nothing is uncertain: every coalition that counts was trained.")
+    if not words and v.complete:
+        words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:
         words.append("There is nothing to tell: the steps on the way were not recorded.")
     shown = ""
@@ -278,7 +278,7 @@ def how_to_reproduce(v: Valuation) -> str:
 
 
 def _counting(v: Valuation) -> str:
-    if v.exact:
+    if v.complete:
         return "that is all that count in the values, so nothing had to be predicted."
     if v.diagnostics is None:
         return "all that were drawn to count in the values are among them."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dupre.phrases import listed, named, number, percent
-from dupre.text import decimals, possible
+from dupre.text import decimals, exact_for, possible
 from dupre.typing import Floats
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _names(v: Valuation, chosen: Floats) -> str:
 
 def _trained(v: Valuation) -> str:
     done = f"{v.evaluated:,} of {possible(len(v.owners))} possible coalitions were trained"
-    if v.exact:
+    if v.complete:
         return f"{done}, all that count in the values; nothing was predicted."
     if v.sampled:
         return f"{done}; the values come from those drawn at random alone."
@@ -124,7 +124,7 @@ def _trained(v: Valuation) -> str:
 def _sure(v: Valuation) -> str:
     what = "payments" if v.subsidy else "values"
     if certain(v):
-        return f"The {what} are exact."
+        return f"The {what} are exact{exact_for(v)}."
     low, high = v.interval().to_numpy().T
     widest = float(np.max(high - low)) / 2
     settled, pairs = settled_pairs(v)
