@@ -29,7 +29,7 @@ from scipy.stats import kendalltau
 
 import dupre
 from dupre.estimators import exact
-from dupre.gp import fit
+from dupre.fitting import fit
 from dupre.kernels import Features, Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.sketch import Resolution, SketchCache, label_coordinates
 from dupre.warp import straight
@@ -108,9 +108,8 @@ def _uniform_design(game: Game, budget: int, seed: int, kernel: Kernel) -> Estim
     cache = SketchCache(game.owners, seed=seed)
     universe = Features(weights.members, game.owners.rows, cache)
     utilities = game.utilities[chosen]
-    gp = fit(
-        kernel, universe[chosen], utilities, warp=straight(utilities, spread=1.0), starts=4, rng=rng
-    )
+    warp = straight(utilities, empty=game.empty)
+    gp = fit(kernel, universe[chosen], utilities, warp=warp, starts=4, rng=rng)
     posterior = gp.posterior(universe[others], weights.W[:, others])
     known = weights.W[:, chosen] @ utilities + weights.empty * game.empty
     variance = np.diag(posterior.functional_covariance())

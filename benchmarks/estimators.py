@@ -34,7 +34,7 @@ from dupre import estimators, predictor
 from dupre.coalitions import all_coalitions, to_names
 from dupre.errors import InputError
 from dupre.estimators import Estimator
-from dupre.gp import fit
+from dupre.fitting import fit
 from dupre.kernels import Features, Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.semivalues import Semivalue
 from dupre.sketch import SketchCache
@@ -257,12 +257,12 @@ def _predictions(
     """Utilities of the unseen by dupre, by the paper's kernel, and by membership alone."""
     nothing = np.zeros((0, len(unseen)))
     learned = predictor.learn(
-        seen, utilities, measured=np.zeros(len(seen)), spread=1.0, choose_p=False, rng=rng
+        seen, utilities, measured=np.zeros(len(seen)), empty=game.empty, choose_p=False, rng=rng
     )
-    yield learned.gp.posterior(unseen, nothing).mean
+    yield learned.posterior(unseen, nothing).mean
     kernels: list[Kernel] = [SlicedWasserstein(eta=paper_eta(game, seed=0)), Membership()]
     for kernel in kernels:
-        warp = straight(utilities, spread=1.0)
+        warp = straight(utilities, empty=game.empty)
         gp = fit(Scaled(kernel), seen, utilities, warp=warp, starts=4, rng=rng)
         yield gp.posterior(unseen, nothing).mean
 

@@ -24,7 +24,8 @@ from threadpoolctl import threadpool_limits
 import dupre
 from dupre.design import active_batch
 from dupre.estimators import exact
-from dupre.gp import GaussianProcess, Posterior, fit
+from dupre.fitting import fit
+from dupre.gp import GaussianProcess, Posterior
 from dupre.kernels import Features, Membership, Scaled, SlicedWasserstein
 from dupre.sketch import SketchCache
 from dupre.warp import straight
@@ -80,7 +81,7 @@ def gp_fit() -> None:
     members = exact(dupre.shapley, owners.n).members[rng.permutation(1023)[:500]]
     utilities = np.sqrt(members @ rng.random(owners.n)) + 0.01 * rng.normal(size=500)
     features = Features(members, owners.rows, SketchCache(owners, seed=0))
-    warp = straight(utilities, spread=1.0)
+    warp = straight(utilities, empty=0.0)
     z = warp.forward(utilities)
     vectors = features.sketch(0.5, 2)
     kernel = Scaled(SlicedWasserstein())
@@ -150,7 +151,7 @@ def active_picks() -> None:
     order = rng.permutation(len(universe))
     A, B = np.sort(order[:200]), np.sort(order[200 : 200 + 1024])
     utilities = np.sqrt(weights.members[A] @ rng.random(owners.n)) + 0.01 * rng.normal(size=200)
-    warp = straight(utilities, spread=1.0)
+    warp = straight(utilities, empty=0.0)
     for kernel in (Scaled(Membership()), Scaled(SlicedWasserstein())):
         gp = fit(kernel, universe[A], utilities, warp=warp, starts=1, rng=rng)
         posterior = gp.posterior(universe[B], weights.W[:, B])

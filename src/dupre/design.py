@@ -27,9 +27,7 @@ SINGLES_COUNT = 0.008
 """Share of the weight of all coalitions from which on single owners are evaluated first."""
 
 
-def first_design(
-    semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Generator
-) -> Members:
+def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Generator) -> Members:
     """Up to `count` coalitions, (., n): all owners, every single owner, then the heaviest.
 
     Single owners come first as long as they carry SINGLES_COUNT of the weight of all coalitions
@@ -46,7 +44,10 @@ def first_design(
         rng: of the draws.
     """
     n = len(rows)
-    weight, alone = _weight_of_size(semivalue, n), np.eye(n, dtype=bool)[descending(rows)]
+    weight, alone = (
+        _weight_of_size(semivalue, n),
+        np.eye(n, dtype=bool)[descending(rows.astype(np.float64))],
+    )
     first = np.ones((1, n), dtype=bool)
     if _singles_count(weight):
         first = np.append(first, alone, axis=0)
@@ -64,8 +65,8 @@ def first_design(
             taken = [min(int(np.sum(drawn == i)), total) for i, total in enumerate(totals)]
         else:
             taken = totals
-        rows = [sample_of_size(n, int(s), t, rng) for s, t in zip(sizes, taken, strict=True)]
-        for row in rng.permutation(np.concatenate(rows)):
+        some = [sample_of_size(n, int(s), t, rng) for s, t in zip(sizes, taken, strict=True)]
+        for row in rng.permutation(np.concatenate(some)):
             pair = np.stack([row, ~row]) if n - row.sum() in sizes else row[None]
             design.update(zip(keys(pair), pair, strict=True))
     return np.array(list(design.values()))[:count]

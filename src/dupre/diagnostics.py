@@ -17,6 +17,11 @@ from dupre.predictor import Predictor
 from dupre.records import Z95, Diagnostics, Validation
 from dupre.typing import Floats
 
+DOUBT = 1.5
+"""By which the variance of new errors exceeds that of left-out ones, for each hyper-parameter
+learned and relative to the number of evaluations. Akaike's final prediction error (1969) has 2 for
+a single model; part of it is in the average over models. Chosen on part "choose" of the bank."""
+
 TOLERATED = 1 / 3
 """A predictor that leaves this part of the variance of a guess by size is not taken for failed."""
 
@@ -41,7 +46,7 @@ def validate(
     """
     # Errors of the largest variance tolerated exceed the limit with 5 %, whatever h is.
     ratio = TOLERATED * float(fisher.ppf(0.95, len(utilities), freedom))
-    posterior = predictor.gp.posterior(inputs, np.zeros((0, len(utilities))))
+    posterior = predictor.posterior(inputs, np.zeros((0, len(utilities))))
     variance = std_of_a_training(predictor, posterior.std) ** 2 + measured
     errors = utilities - posterior.mean
     return Validation(
@@ -78,13 +83,13 @@ def diagnose(predictor: Predictor) -> Diagnostics:
 def widening(gp: GaussianProcess, more: int = 0) -> float:
     """Factor on standard deviations: 1 if leave-one-out scores have unit variance, times doubt.
 
-    The left-out utilities had a say in the hyper-parameters: errors on truly new ones have a
-    variance larger by about 1 + 2 (number learned) / a (Akaike's final prediction error, 1969).
-    With `more`, what is to be expected after this many further evaluations.
+    The left-out utilities had a say in the hyper-parameters, so that errors on new ones have a
+    larger variance. With `more`, what is to be expected after this many further evaluations.
     """
     score = gp.leave_one_out_score()
-    over_sure = max(1.0, float(np.mean(score**2)))
-    return math.sqrt(over_sure * (1 + 2 * (len(gp.kernel.theta) + 1) / (len(score) + more)))
+    overconfidence = max(1.0, float(np.mean(score**2)))
+    learned = len(gp.kernel.theta) + 2  # the kernel's, the noise and the decay
+    return math.sqrt(overconfidence * (1 + DOUBT * learned / (len(score) + more)))
 
 
 def std_of_a_training(predictor: Predictor, std: Floats) -> Floats:

@@ -32,7 +32,7 @@ def predictions(pool: Pool, members: Members) -> tuple[Floats, Floats]:
     The deviation is that of a training: noise, over-sureness and the chance of strays included.
     """
     learned = pool.learned()
-    posterior = learned.gp.posterior(pool.features_of(members), np.zeros((0, len(members))))
+    posterior = learned.posterior(pool.features_of(members), np.zeros((0, len(members))))
     return posterior.mean, std_of_a_training(learned, posterior.std)
 
 

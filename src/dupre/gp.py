@@ -1,26 +1,22 @@
 """Exact Gaussian process regression of utilities on coalitions.
 
-What sets it apart from a general library: hyper-parameters are learned on distances computed once,
-and the posterior of any linear functional of b predictions costs O(b²) kernel entries but only
-O(b) memory: no b x b matrix is ever built.
+What sets it apart from a general library: the posterior of any linear functional of b predictions
+costs O(b²) kernel entries but only O(b) memory: no b x b matrix is ever built. Module `fitting`
+learns the hyper-parameters.
 
 Notation (docs/notation.md): a evaluated coalitions, b predicted ones, W (n, b) functionals.
-z = warp(u); K = kernel matrix of the evaluated, L its Cholesky factor with noise on the diagonal.
+z = warp(u) / amplitude; K = kernel matrix of the evaluated, L its Cholesky factor with noise on
+the diagonal.
 RW06 is Rasmussen & Williams, Gaussian Processes for Machine Learning, 2006.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotri
-from scipy.optimize import minimize
 
 from dupre.errors import InputError
 from dupre.kernels import Features, Kernel
@@ -30,28 +26,13 @@ from dupre.warp import Warp
 TILE = 512
 """Side of the square pieces in which a large kernel matrix is passed through: they fit a cache."""
 
-LEARN_ON = 500
-"""Evaluations on which hyper-parameters are learned; all are conditioned on."""
-
-# Weak log-normal beliefs (mean and standard deviation of the logarithm) about hyper-parameters of
-# standardised utilities: they decide only while a handful of evaluations cannot.
-PRIOR = {
-    "gamma": (-1.0, 1.5),  # relative to one over the median distance
-    "variance": (0.0, 1.0),  # utilities are standardised: a term can explain all of them
-    "noise": (np.log(0.01), 2.0),
-    "decay": (float(os.environ.get("DM", "0.0")), float(os.environ.get("DS", "0.5"))),
-}
-BOUNDS = {
-    "gamma": (np.log(1e-3), np.log(1e2)),
-    "variance": (np.log(1e-6), np.log(1e3)),
-    "noise": (np.log(1e-7), np.log(2.0)),
-    "decay": (-0.5, 2.5),
-}
-
 
 @dataclass(frozen=True)
 class Amplitude:
-    """How far utilities spread around the mean, relative to their usual spread: rows ** -decay.
+    """How far utilities of a coalition spread, relative to the usual: (rows / usual) ** -decay.
+
+    A model trained on few rows depends more on which rows they are. Dividing by the amplitude makes
+    coalitions of all sizes spread alike, and so are the noise and the kernel's variances.
 
     Attributes:
         decay: 0 if coalitions of all sizes spread alike, positive if small ones spread more.
@@ -63,7 +44,7 @@ class Amplitude:
 
     def __call__(self, inputs: Features) -> Floats:
         """The amplitude of m coalitions, (m,)."""
-        return np.exp(-self.decay * (log_rows(inputs) - self.reference))
+        return np.asarray(np.exp(-self.decay * (log_rows(inputs) - self.reference)))
 
 
 def log_rows(inputs: Features) -> Floats:
@@ -73,7 +54,7 @@ def log_rows(inputs: Features) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class GaussianProcess:
-    """A kernel conditioned on utilities. Make one with `condition` or `fit`.
+    """A kernel conditioned on utilities. Make one with `condition` or `fitting.fit`.
 
     Attributes:
         kernel: with its learned hyper-parameters, in units of z.
@@ -85,6 +66,7 @@ class GaussianProcess:
         L: lower Cholesky factor of K + noise I + diag(measured), (a, a).
         alpha: (K + noise I + diag(measured))^-1 z, (a,).
         evidence: log density of the utilities and hyper-parameters; compares forms of kernel.
+        amplitude: how far coalitions of each size spread.
     """
 
     kernel: Kernel
@@ -96,7 +78,7 @@ class GaussianProcess:
     L: Floats
     alpha: Floats
     evidence: float
-    amplitude: Amplitude = Amplitude()
+    amplitude: Amplitude
 
     @property
     def z(self) -> Floats:
@@ -111,6 +93,7 @@ class GaussianProcess:
 
     @property
     def slope(self) -> Floats:
+        """du/dz at the evaluated utilities, (a,)."""
         return self.warp.slope(self.utilities) * self.amplitude(self.inputs)
 
     @property
@@ -187,6 +170,10 @@ class Posterior:
                 covariance += part if i == j else part + part.T
         return (covariance + covariance.T) / 2
 
+    def functional_variance(self) -> Floats:
+        """Variance of each of the functionals, (f,)."""
+        return np.maximum(np.diag(self.functional_covariance()), 0.0)
+
     def cross(self, index: Ints) -> Floats:
         """Posterior covariance of the z of some coalitions with the functionals, (len(index), f).
 
@@ -215,170 +202,39 @@ def condition(
     noise: float,
     measured: Floats | None = None,
     warp: Warp | None = None,
-    amplitude: Amplitude = Amplitude(),
+    amplitude: Amplitude | None = None,
 ) -> GaussianProcess:
     """Gaussian process with these hyper-parameters given utilities, (a,) (RW06 Alg. 2.1).
 
     `measured` is the variance of each utility that repeated trainings have shown, (a,).
     """
-    warp = warp or Warp()
+    warp, amplitude = warp or Warp(), amplitude or Amplitude()
     size = amplitude(inputs)
     z = warp.forward(utilities) / size
     known = np.zeros(len(z)) if measured is None else measured
     measured_z = (np.sqrt(known) / (warp.slope(utilities) * size)) ** 2
     K = kernel(inputs, inputs)
     K[np.diag_indices_from(K)] += noise + measured_z
-    L = _cholesky(K)
+    L = cholesky_factor(K)
     if L is None:
         raise InputError(
             f"the kernel matrix of {len(z)} coalitions is not positive definite with noise "
             f"{noise:g}; raise the noise"
         )
     alpha = cho_solve((L, True), z, check_finite=False)
-    evidence = _log_likelihood(L, alpha, z) + warp.log_slope(utilities) - float(np.log(size).sum())
+    evidence = log_likelihood(L, alpha, z) + warp.log_slope(utilities) - float(np.log(size).sum())
     return GaussianProcess(
         kernel, noise, measured_z, inputs, utilities, warp, L, alpha, evidence, amplitude
     )
 
 
-def fit(
-    kernel: Kernel,
-    inputs: Features,
-    utilities: Floats,
-    *,
-    warp: Warp,
-    starts: int,
-    rng: np.random.Generator,
-    measured: Floats | None = None,
-    near: Floats | None = None,
-) -> GaussianProcess:
-    """Learn the kernel's hyper-parameters and the noise by maximum a posteriori, then condition.
-
-    L-BFGS-B with analytic gradients from several starts: `near` if given (the `relative_theta` of
-    an earlier fit), the prior mean, then draws from the prior.
-    """
-    chosen = np.arange(len(utilities))
-    if len(chosen) > LEARN_ON:
-        chosen = np.sort(rng.choice(len(chosen), LEARN_ON, replace=False))
-    v = warp.forward(utilities[chosen])
-    known = np.zeros(len(utilities)) if measured is None else measured
-    fixed = (np.sqrt(known[chosen]) / warp.slope(utilities[chosen])) ** 2
-    rows = log_rows(inputs[chosen])
-    reference = float(np.mean(rows))
-    distances = kernel.distances(inputs[chosen], inputs[chosen])
-    form = kernel.at_median(distances)
-    objective = _objective(form, distances, v, fixed, rows - reference)
-    prior_mean, prior_std = _of_each(PRIOR, form)
-    bounds = list(zip(*_of_each(BOUNDS, form), strict=True))
-    first = [] if near is None else [near]
-    first.append(prior_mean)
-    draws = [rng.normal(prior_mean, prior_std) for _ in range(max(0, starts - len(first)))]
-    results = [
-        minimize(
-            objective,
-            np.clip(start, *np.array(bounds).T),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": 200},
-        )
-        for start in [*first, *draws][:starts]
-    ]
-    # The first of those that are as good as the best: which is best is often a matter of rounding.
-    height = [float(result.fun) for result in results]
-    best = results[int(np.argmax(np.array(height) <= min(height) + 1e-4))]
-    learned = form.with_theta(_absolute(form, best.x))
-    noise = float(np.exp(best.x[-2]))
-    amplitude = Amplitude(float(best.x[-1]), reference)
-    gp = _condition_at_least(learned, inputs, utilities, noise, known, warp, amplitude)
-    log_prior = -float(np.sum(((best.x - prior_mean) / prior_std) ** 2)) / 2
-    return replace(gp, evidence=gp.evidence + log_prior)
-
-
-def _condition_at_least(
-    kernel: Kernel,
-    inputs: Features,
-    utilities: Floats,
-    noise: float,
-    measured: Floats,
-    warp: Warp,
-    amplitude: Amplitude,
-) -> GaussianProcess:
-    """Condition with this noise, or with the next power of ten that all evaluations bear.
-
-    Hyper-parameters learned on a part can be too smooth for the whole by rounding alone.
-    """
-    try:
-        return condition(
-            kernel,
-            inputs,
-            utilities,
-            noise=noise,
-            measured=measured,
-            warp=warp,
-            amplitude=amplitude,
-        )
-    except InputError:
-        if noise > 1:  # as much noise as there is anything: rounding is not the reason
-            raise
-        return _condition_at_least(
-            kernel, inputs, utilities, 10 * noise, measured, warp, amplitude
-        )
-
-
-def relative_theta(gp: GaussianProcess) -> Floats:
-    """Learned hyper-parameters in units of the median distances: a start for another fit."""
-    distances = gp.kernel.distances(gp.inputs, gp.inputs)
-    offset = _absolute(gp.kernel.at_median(distances), np.zeros(len(gp.kernel.theta) + 2))
-    return np.append(gp.kernel.theta - offset, [np.log(gp.noise), gp.amplitude.decay])
-
-
-def _of_each(table: dict[str, tuple[float, float]], form: Kernel) -> Floats:
-    """Both entries of a table by role, for every hyper-parameter and the noise, (2, t + 1)."""
-    return np.array([table[role] for role in [*form.roles, "noise", "decay"]]).T
-
-
-def _absolute(form: Kernel, relative: Floats) -> Floats:
-    """Theta from hyper-parameters of which each gamma is relative to that of `form`."""
-    is_gamma = np.array([role == "gamma" for role in form.roles], dtype=bool)
-    return np.asarray(relative[:-2] + np.where(is_gamma, form.theta, 0.0))
-
-
-def _objective(
-    form: Kernel, distances: Any, v: Floats, measured: Floats, rows: Floats
-) -> Callable[[Floats], tuple[float, Floats]]:
-    """Negative log posterior of relative hyper-parameters and its gradient (RW06 Eq. 5.9)."""
-    prior_mean, prior_std = _of_each(PRIOR, form)
-
-    def negative_log_posterior(relative: Floats) -> tuple[float, Floats]:
-        noise, decay = float(np.exp(relative[-2])), relative[-1]
-        z = v * np.exp(decay * rows)
-        fixed = measured * np.exp(2 * decay * rows)
-        K, derivatives = form.with_theta(_absolute(form, relative)).gradient(distances)
-        K = K.copy()
-        K[np.diag_indices_from(K)] += noise + fixed
-        L = _cholesky(K)
-        if L is None:  # an impossible corner of the box: send the search back
-            return 1e25, np.zeros_like(relative)
-        alpha = cho_solve((L, True), z, check_finite=False)
-        lower, _ = dpotri(L, lower=1)  # K^-1 below and on the diagonal: all the gradient needs
-        inner = lower + np.tril(lower, -1).T - np.outer(alpha, alpha)
-        gradient = [float(np.vdot(inner, dK)) / 2 for dK in derivatives]
-        gradient.append(noise * float(np.trace(inner)) / 2)
-        gradient.append(float(alpha @ (rows * z) + np.diag(inner) @ (rows * fixed)))
-        t = (relative - prior_mean) / prior_std
-        value = -_log_likelihood(L, alpha, z) + float(t @ t) / 2
-        return value, np.array(gradient) + t / prior_std
-
-    return negative_log_posterior
-
-
-def _log_likelihood(L: Floats, alpha: Floats, z: Floats) -> float:
+def log_likelihood(L: Floats, alpha: Floats, z: Floats) -> float:
     """Log density of z (RW06 Eq. 5.8)."""
     return float(-z @ alpha / 2 - np.log(np.diag(L)).sum() - len(z) * np.log(2 * np.pi) / 2)
 
 
-def _cholesky(K: Floats) -> Floats | None:
+def cholesky_factor(K: Floats) -> Floats | None:
+    """The lower Cholesky factor; None if the matrix is not positive definite."""
     try:
         return np.asarray(cholesky(K, lower=True, check_finite=False))
     except np.linalg.LinAlgError:

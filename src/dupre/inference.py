@@ -64,11 +64,15 @@ class Inference:
             return [noise + spread / (m + more) for more in range(1, len(picks) + 1)]
         posterior = pool.posterior(pool.weights.W)
         index = np.searchsorted(pool.unknown, picks)
+        # Standard deviations shrink as those of the best form do.
+        own = pool.averaged_posterior().functional_covariance()
+        now = posterior.functional_variance()
         expected = []
         for more, covariance in enumerate(design.forecast(posterior, index), start=1):
+            part = np.sqrt(np.maximum(np.diag(covariance), 0.0) / np.where(now > 0, now, 1.0))
             W = np.delete(posterior.W, index[:more], axis=1)
             wider = widening(pool.learned().gp, more)
-            widened = self._widened(covariance, W, wider)
+            widened = self._widened(own * np.outer(part, part), W, wider)
             expected.append(noise + pool.identity.equal_covariance(widened))
         return expected
 
@@ -87,7 +91,7 @@ class Inference:
             noise = (W[:, certain] * measured[certain]) @ W[:, certain].T
             mean, covariance = random.mean, random.covariance + noise
         elif diagnostics is not None:
-            posterior = pool.posterior(W)
+            posterior = pool.averaged_posterior()
             utilities[pool.unknown] = posterior.mean
             mean = W[:, recorded] @ pool.utilities[recorded] + posterior.W @ posterior.mean
             own = posterior.functional_covariance()

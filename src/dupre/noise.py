@@ -15,6 +15,9 @@ from scipy.stats import t as student
 
 from dupre.typing import Floats
 
+LEAST_STEPS = 6
+"""Differences of utilities, none of them equal, from which a common step is believed."""
+
 POOLED_WEIGHT = 4.0
 """The pooled spread counts for a coalition as much as this many repeats of its own would."""
 
@@ -34,6 +37,27 @@ def widening(freedom: int) -> float:
     if not freedom:
         return 1.0
     return float((student.ppf(0.975, freedom) / student.ppf(0.975, np.inf)) ** 2)
+
+
+def lattice_step(utilities: Floats) -> float:
+    """The step of which all differences of utilities, (a,), are multiples; 0 if there is none.
+
+    An accuracy on m rows is a multiple of 1 / m: rounding to it is noise with a variance of
+    step² / 12 that no kernel can explain. Numbers of a continuous metric have no common step, and
+    no two of them are equal; few numbers could have one by chance and are not taken for a lattice.
+    """
+    distinct = np.unique(np.round(utilities, 12))
+    differences = np.diff(distinct)
+    if not differences.size or (len(distinct) == len(utilities) and len(differences) < LEAST_STEPS):
+        return 0.0
+    spread = float(distinct[-1] - distinct[0])
+    step = 0.0
+    for difference in differences:  # Euclid's algorithm
+        step, rest = max(step, float(difference)), min(step, float(difference))
+        while rest > 1e-6 * spread:
+            step, rest = rest, step % rest
+            rest = 0.0 if step - rest < 1e-6 * spread else rest  # a remainder of rounding
+    return step if step > 1e-4 * spread else 0.0
 
 
 def variance_of_means(trainings: Sequence[Sequence[float]]) -> Floats:

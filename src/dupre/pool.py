@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from dupre import design, predictor
+from dupre.averaging import AveragedPosterior
 from dupre.coalitions import keys
 from dupre.diagnostics import validate
 from dupre.duplicates import Identity, merge
@@ -206,15 +207,20 @@ class Pool:
             self.features(index),
             utilities,
             measured=measured,
-            spread=_spread(utilities, self.empty),
+            empty=self.empty,
             choose_p=self.b <= P_CHOSEN_UP_TO,
             rng=self.rng(*purpose),
         )
 
     def posterior(self, W: Floats) -> Posterior:
-        """Of the unknown coalitions and of functionals W, (f, b), of them."""
+        """Of the unknown coalitions and of functionals W, (f, b), of them, by the best form."""
         unknown = self.unknown
         return self.learned().gp.posterior(self.features(unknown), W[:, unknown])
+
+    def averaged_posterior(self) -> AveragedPosterior:
+        """Of the unknown coalitions and of the values, by all forms."""
+        unknown = self.unknown
+        return self.learned().posterior(self.features(unknown), self.weights.W[:, unknown])
 
     def predicted(self, learned: Predictor, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as a predictor has them, (m,); nothing is kept."""
@@ -291,9 +297,3 @@ class Pool:
             chances=self.draws.chances,
             failed=np.union1d(np.flatnonzero(self.failed), self.heaviest[~recorded]),
         )
-
-
-def _spread(utilities: Floats, empty: float) -> float:
-    """How far utilities may lie apart, for the case that those evaluated are all equal."""
-    from_nothing = float(np.abs(utilities - empty).max())
-    return from_nothing or 0.1 * float(np.abs(utilities).max()) or 1.0

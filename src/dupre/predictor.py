@@ -1,7 +1,8 @@
 """The predictor of utilities: which form of Gaussian process, fitted to which evaluations.
 
-The form is the warp of the utilities and the kernel's eta, rho and p, chosen by evidence (DUPRE
-Sec. 3) one after the other: a full grid would cost more than it finds.
+The form is the warp of the utilities and the kernel's eta, rho and p. The best is searched for by
+evidence (DUPRE Sec. 3) one after the other: a full grid would cost more than it finds. Predictions
+are averaged over all forms tried on the way and over hyper-parameters around the learned ones.
 
 An evaluation far from what all others make of it is real, counts in the values as it is, and says
 that more of its kind may come, but must not bend the predictions: it is set aside as a stray when
@@ -12,12 +13,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dupre.gp import GaussianProcess, fit, relative_theta
+from dupre.averaging import AveragedPosterior, average_posterior
+from dupre.fitting import fit, position, sample_around
+from dupre.gp import GaussianProcess
 from dupre.kernels import Features, Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
+from dupre.noise import lattice_step
 from dupre.ties import descending
 from dupre.typing import NOTHING, Floats, Ints
 from dupre.warp import Warp, curved, robust_scale, straight
@@ -32,6 +37,9 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 
 BETTER_BY = 1e-3
 """Log evidence by which one form must surpass another: less is rounding, or no reason."""
+
+LEAST_WEIGHT = 0.05
+"""Forms of less weight than this are left out of the average."""
 
 STRAY_SCORE = 4.0
 """Robust leave-one-out score beyond which an evaluation may be a stray."""
@@ -61,19 +69,20 @@ class Form:
         data = SlicedWasserstein(p=self.p, rho=self.rho, eta=self.eta)
         return Scaled(data * Size()) + Scaled(Membership()) + Scaled(Linear())
 
-    def warp(self, utilities: Floats, spread: float) -> Warp:
+    def warp(self, utilities: Floats, empty: float) -> Warp:
         """The warp of these utilities; straight where a curved one has no scale."""
         bent = curved(utilities) if self.curved else None
-        return bent or straight(utilities, spread=spread)
+        return bent or straight(utilities, empty=empty)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Predictor:
-    """A fitted form.
+    """Fitted forms: the best one decides what to evaluate, all of them what to predict.
 
     Attributes:
-        form: the chosen form.
-        gp: fitted to all evaluations but the strays.
+        form: the form of the highest evidence.
+        gp: it, fitted to all evaluations but the strays.
+        fits: of all forms that were tried, fitted to the same evaluations, `gp` among them.
         utilities: of all evaluations, (a,).
         strays: indices of the evaluations set aside, (s,).
         stray_errors: their utilities minus what is predicted for them, (s,).
@@ -81,9 +90,27 @@ class Predictor:
 
     form: Form
     gp: GaussianProcess
+    fits: tuple[GaussianProcess, ...]
     utilities: Floats
     strays: Ints
     stray_errors: Floats
+
+    def posterior(self, inputs: Features, W: Floats) -> AveragedPosterior:
+        """Prediction of b coalitions and of functionals W, (f, b), averaged over all processes."""
+        return average_posterior(self.gp, self.processes, inputs, W)
+
+    @cached_property
+    def processes(self) -> tuple[tuple[float, GaussianProcess], ...]:
+        """Forms that count, with hyper-parameters around the learned ones; weights sum to 1."""
+        evidence = np.array([gp.evidence for gp in self.fits])
+        weights = np.exp(evidence - evidence.max())
+        weights[weights < LEAST_WEIGHT * weights.sum()] = 0.0
+        weights /= weights.sum()
+        return tuple(
+            (float(weights[form] * weight), gp)
+            for form in np.flatnonzero(weights)
+            for weight, gp in sample_around(self.fits[form], pairs=max(1, round(4 * weights[form])))
+        )
 
     @property
     def stray_variance(self) -> float:
@@ -96,7 +123,7 @@ def learn(
     utilities: Floats,
     *,
     measured: Floats,
-    spread: float,
+    empty: float,
     choose_p: bool,
     rng: np.random.Generator,
 ) -> Predictor:
@@ -106,41 +133,48 @@ def learn(
         inputs: the evaluated coalitions.
         utilities: theirs, (a,).
         measured: variance of each that repeated trainings have shown, (a,).
-        spread: scale of the utilities in case those evaluated do not differ.
+        empty: utility of no data.
         choose_p: consider SW_1 too, which costs far more than SW_2: it is no matrix product.
         rng: of the starts.
     """
+    # Utilities on a lattice are known to half a step at best.
+    least_noise = lattice_step(utilities) ** 2 / 12
 
-    def fitted(form: Form, index: Ints, near: Floats | None) -> GaussianProcess:
+    def fit_form(form: Form, index: Ints, near: Floats | None) -> GaussianProcess:
         u = utilities[index]
         return fit(
             form.kernel(),
             inputs[index],
             u,
-            warp=form.warp(u, spread),
+            warp=form.warp(u, empty),
             starts=1 if near is not None else 2,
             rng=rng,
             measured=measured[index],
             near=near,
+            least_noise=least_noise,
+            decays=True,
         )
 
     everything = np.arange(len(utilities))
     form = Form()
-    gp = fitted(form, everything, None)
+    gp = fit_form(form, everything, None)
+    fits = [gp]
     for choice, options in CHOICES.items():
-        near = relative_theta(gp)
+        near = position(gp)
         for option in options[1:] if choice != "p" or choose_p else ():
             other = replace(form, **{choice: option})
-            candidate = fitted(other, everything, near)
+            candidate = fit_form(other, everything, near)
+            fits.append(candidate)
             if candidate.evidence > gp.evidence + BETTER_BY:
                 form, gp = other, candidate
     strays = _suspects(gp, utilities)
     if strays.size:
-        without = fitted(form, np.delete(everything, strays), relative_theta(gp))
+        without = fit_form(form, np.delete(everything, strays), position(gp))
         if without.evidence + _evidence_of_strays(utilities, strays) > gp.evidence + BETTER_BY:
             predicted = without.posterior(inputs[strays], np.zeros((0, len(strays)))).mean
-            return Predictor(form, without, utilities, strays, utilities[strays] - predicted)
-    return Predictor(form, gp, utilities, strays[:0], np.empty(0))
+            errors = utilities[strays] - predicted
+            return Predictor(form, without, (without,), utilities, strays, errors)
+    return Predictor(form, gp, tuple(fits), utilities, strays[:0], np.empty(0))
 
 
 def _suspects(gp: GaussianProcess, utilities: Floats) -> Ints:

@@ -61,11 +61,16 @@ class Warp:
         return self.centre + lift * np.sinh(t), lift * np.cosh(t) * self.scale
 
 
-def straight(u: Floats, *, spread: float) -> Warp:
-    """Centre and scale; `spread` is the scale when the utilities do not differ."""
-    deviation = float(np.std(u))
-    flat = deviation <= 1e-12 * max(float(np.abs(u).max()), 1e-300)
-    return Warp(centre=float(np.mean(u)), width=spread if flat else deviation)
+def straight(u: Floats, *, empty: float) -> Warp:
+    """Centre and scale of utilities u, (a,), and of that of no data.
+
+    Utilities that do not differ have the scale of what they gain, or a tenth of their own.
+    """
+    centre, size = float(np.mean(u)), float(np.abs(u).max())
+    if float(np.std(u)) > 1e-12 * max(size, 1e-300):
+        return Warp(centre=centre, width=float(np.std(np.append(u, empty))))
+    gain = float(np.abs(u - empty).max())
+    return Warp(centre=centre, width=gain or 0.1 * size or 1.0)
 
 
 def robust_scale(u: Floats) -> float:
