@@ -6,6 +6,7 @@ Notation: b coalitions that count, W (n, b) their weights; what is known of them
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from dupre import design, evidence
 from dupre.coalitions import to_names
 from dupre.diagnostics import diagnose, widening
+from dupre.duplicates import Merged, merge
 from dupre.noise import pooled_variance
 from dupre.noise import widening as widening_by_repeats
 from dupre.owners import Owners
@@ -24,6 +26,7 @@ from dupre.records import Z95, Duplicates, Evidence, Subsidy, TrainingNoise, Val
 from dupre.sampling import LEAST_DRAWS, Sampled
 from dupre.typing import Floats, Ints
 from dupre.values import Valuation, bounded_sum
+from dupre.weights import Weights
 
 LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
 """Random draws without which the predictor's values are not corrected."""
@@ -40,6 +43,9 @@ class Inference:
         least_core: wanted in its place, or None.
         corrected: whether the predictor is to be corrected by random draws.
         listed: whether all coalitions enter the values, not a sample.
+        draw_more: gives weights of a larger sample, over which the expected values are summed; its
+            covariance would cost the square of its size, so that of the pool's sample stands for
+            it. None if there is none.
     """
 
     pool: Pool
@@ -48,6 +54,7 @@ class Inference:
     least_core: LeastCore | None
     corrected: bool
     listed: bool
+    draw_more: Callable[[], Weights] | None = None
 
     def valuation(self) -> Valuation:
         """The values and all that is said with them."""
@@ -98,11 +105,17 @@ class Inference:
             covariance = noise + self._widened(own, posterior.W, diagnostics.widening)
         else:
             mean, covariance = W[:, recorded] @ pool.utilities[recorded], noise
-        sampling = self._sampling(utilities, random)
+        counting, sampling = pool.counting, self._sampling(utilities, random)
+        if self._larger is not None and diagnostics is not None and random is None:
+            more, larger = self._larger.weights, pool.utilities_of(self._larger.weights.members)
+            mean = more.W @ larger
+            sampling = self._larger.sampling_covariance(larger, pool.empty, np.zeros(len(larger)))
+            counting = len(larger)
         covariance, noise = map(pool.identity.equal_covariance, (covariance, noise))
         return Valuation(
             semivalue=self.name,
             mean=pool.identity.equal(mean + pool.weights.empty * pool.empty),
+            counting=counting,
             covariance=bounded_sum(covariance, sampling),
             prediction=covariance,
             noise=noise,
@@ -130,6 +143,7 @@ class Inference:
             covariance=found.covariance,
             noise=np.zeros_like(found.covariance) if unknown else found.covariance,
             grand=grand,
+            counting=pool.counting,
             diagnostics=diagnose(pool.learned()) if unknown else None,
             validation=pool.validation(),
             subsidy=Subsidy(
@@ -154,7 +168,6 @@ class Inference:
             "first_left": int((~pool.recorded[pool.most_important]).sum()),
             "empty": pool.empty,
             "evaluated": pool.evaluated,
-            "counting": pool.counting,
             "duplicates": self._duplicates(),
             "failures": pool.failures,
             "training_noise": self.training_noise(),
@@ -181,6 +194,10 @@ class Inference:
             different=pool.counting,
             saved=stood_for - int((pool.recorded & pool.counts).sum()),
         )
+
+    @cached_property
+    def _larger(self) -> Merged | None:
+        return None if self.draw_more is None else merge(self.draw_more(), self.pool.identity)
 
     @cached_property
     def _relations(self) -> tuple[Floats, Floats]:

@@ -40,6 +40,9 @@ from dupre.weights import Weights
 P_CHOSEN_UP_TO = 255
 """Coalitions up to which the order p of the distance is chosen too."""
 
+PREDICTED_AT_ONCE = 4_096
+"""Coalitions besides those of the pool that are predicted at a time: memory is O(a) for each."""
+
 BLOCKS = 4
 """Parts of the draws, each compared with a predictor that has seen the parts before it only."""
 
@@ -227,6 +230,16 @@ class Pool:
         representatives = self.ledger.representatives(members)
         features = Features(representatives, self._rows, self.sketch.fresh)
         return learned.gp.posterior(features, np.zeros((0, len(members)))).mean
+
+    def utilities_of(self, members: Members) -> Floats:
+        """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
+        utilities = self.ledger.utilities_of(members)
+        unknown = np.flatnonzero(np.isnan(utilities))
+        for index in np.array_split(unknown, 1 + len(unknown) // PREDICTED_AT_ONCE):
+            nothing = np.zeros((0, len(index)))
+            posterior = self.learned().posterior(self.features_of(members[index]), nothing)
+            utilities[index] = posterior.mean
+        return utilities
 
     def validation(self) -> Validation | None:
         """The predictor measured on the coalitions held out; None until all are evaluated."""

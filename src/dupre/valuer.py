@@ -37,6 +37,10 @@ ENUMERATED_UP_TO = 16
 SAMPLES = 4_096
 """Coalitions drawn where not all enter the values, unless another number is asked for."""
 
+SAMPLES_OF_MEANS = 16_384
+"""Coalitions over which expected values are summed then; variances are those of fewer, they cost
+the square of their number."""
+
 MAX_CANDIDATES = 2_048
 """Coalitions among which an active batch is chosen; a weighted sample above that."""
 
@@ -128,8 +132,15 @@ class Valuer:
             seed=self.seed,
             identity=Identity(owners.n, owners.contents if by_content else None),
         )
+        by_default = estimator is None and samples is None and self.estimator is not None
         self._inference = Inference(
-            self._pool, owners, self.semivalue.name, self.least_core, corrected, not self.estimator
+            self._pool,
+            owners,
+            self.semivalue.name,
+            self.least_core,
+            corrected,
+            not self.estimator,
+            self._draw_more if by_default else None,
         )
         self._functionals = _focused(self._pool.weights.W, owners.names, focus)
         self.empty = empty
@@ -140,6 +151,10 @@ class Valuer:
             return estimators.exact(self.semivalue, n)
         rng = np.random.default_rng([self.seed, 6])
         return checked_weights(self.estimator(self.semivalue, n, self.samples, rng), n)
+
+    def _draw_more(self) -> Weights:
+        rng = np.random.default_rng([self.seed, 9])
+        return estimators.regression(self.semivalue, self.owners.n, SAMPLES_OF_MEANS, rng)
 
     @property
     def empty(self) -> float:
