@@ -104,8 +104,9 @@ def value(
         estimator: which coalitions enter the values: a function of `dupre.estimators`, such as
             permutation. By default all of them for up to 16 owners, `regression` on a sample for
             more; the error this adds is part of the intervals.
-        samples: how many coalitions the estimator draws; 4,096 by default, or 40n if more. More
-            cost no training, and reduce the error of sampling.
+        samples: how many coalitions the estimator draws; by default 4,096 (40n if more) to choose
+            from and for variances, and 16,384 for the expected values. More cost no training, and
+            reduce the error of sampling.
         choose: "active" to evaluate those of most use, "drawn" to evaluate the coalitions of the
             estimator in the order in which it drew them, up to the budget, and predict the rest.
         corrected: add an unbiased estimate of what the predictor's values are wrong by: right in

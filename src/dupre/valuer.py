@@ -67,7 +67,8 @@ class Valuer:
             design and count in the values.
         estimator: which coalitions enter the values: a function of module `dupre.estimators`. By
             default all of them for up to 16 owners, `regression` on a sample for more.
-        samples: how many coalitions the estimator draws; 4,096 by default, or 40n if more.
+        samples: how many coalitions the estimator draws; by default 4,096 (40n if more) to choose
+            from and for variances, and 16,384 for the expected values.
         choose: "active" to evaluate those of most use, "drawn" to evaluate the coalitions of the
             estimator in the order in which it drew them (DUPRE App. "Complementing").
         corrected: add to the predictor's values an unbiased estimate of what they are wrong by,

@@ -67,7 +67,7 @@ class Utility:
 class Values:
     """What is wanted: semivalues, the first of which decides what is trained.
 
-    `samples` are the coalitions that enter the values; None for all, or 4,096 above 16 owners.
+    `samples` are the coalitions that enter the values; None for all, or 16,384 above 16 owners.
     `repeats` are the trainings of each; None for 1 and a few second ones if the model has seeds.
     """
 

@@ -45,7 +45,7 @@ SamplesOption = Annotated[
     typer.Option(
         metavar="N",
         min=1,
-        help="Coalitions that enter the values; else all, or 4,096 above 16 owners.",
+        help="Coalitions that enter the values; else all, or 16,384 above 16 owners.",
     ),
 ]
 SeedOption = Annotated[int, typer.Option(metavar="N", min=0, help="Of everything random.")]
