@@ -765,3 +765,18 @@ def test_all_coalitions_of_many_owners_are_refused():
     with pytest.raises(InputError, match="2,097,151 coalitions, for at most 16 owners"):
         dupre.value(MANY, utility, budget=70, estimator=estimators.exact)
     assert not utility.asked
+
+
+def test_expected_values_are_summed_over_more_samples_than_variances():
+    owners = make_owners(18)
+    utility = Asked(owners, lambda members: np.sqrt(members @ np.arange(1.0, 19.0)))
+    found, fewer = (
+        dupre.value(owners, utility, budget=60, progress=False, **options)
+        for options in ({}, {"samples": 4_096})
+    )
+    assert found.counting > 3 * fewer.counting
+    # Four times the samples halve the error of sampling; predictions stay what they are.
+    ratio = (found.sampling_std / fewer.sampling_std).median()
+    assert 0.3 < ratio < 0.7
+    np.testing.assert_allclose(found.prediction_std, fewer.prediction_std)
+    assert found.values.sum() == pytest.approx(found.grand - found.empty)
