@@ -74,12 +74,12 @@ def unlearned(monkeypatch):
     The correction must be right whatever the predictor is.
     """
 
-    def learn(inputs, utilities, *, measured, spread, choose_p, rng):
+    def learn(inputs, utilities, *, measured, empty, choose_p, rng):
         kernel = Form().kernel()
         kernel = kernel.at_median(kernel.distances(inputs, inputs))
-        warp = straight(utilities, spread=spread)
+        warp = straight(utilities, empty=empty)
         gp = condition(kernel, inputs, utilities, noise=0.1, measured=measured, warp=warp)
-        return Predictor(Form(), gp, utilities, np.empty(0, dtype=np.int64), np.empty(0))
+        return Predictor(Form(), gp, (gp,), utilities, np.empty(0, dtype=np.int64), np.empty(0))
 
     monkeypatch.setattr(pool.predictor, "learn", learn)
 

@@ -7,7 +7,7 @@ import pytest
 
 from dupre import Semivalue, banzhaf, beta_shapley, gp, leave_one_out, shapley
 from dupre.coalitions import all_coalitions, keys
-from dupre.design import active_batch, first_design, forecast
+from dupre.design import SINGLES_COUNT, active_batch, first_design, forecast
 from dupre.kernels import Features, Linear, Membership, Size
 from dupre.warp import Warp
 
@@ -15,13 +15,14 @@ SEMIVALUES = [shapley, banzhaf, leave_one_out, beta_shapley(16, 1), beta_shapley
 every_semivalue = pytest.mark.parametrize("semivalue", SEMIVALUES, ids=lambda s: s.name)
 
 
-def designed(semivalue, n, count, seed=0):
-    return first_design(semivalue, n, count, np.random.default_rng(seed))
+def designed(semivalue, n, count, seed=0, rows=None):
+    rows = np.full(n, 10) if rows is None else rows
+    return first_design(semivalue, rows, count, np.random.default_rng(seed))
 
 
 @every_semivalue
 @pytest.mark.parametrize("n", [2, 3, 40])
-@pytest.mark.parametrize("count", [1, 2, 3, 10, 81, 200])
+@pytest.mark.parametrize("count", [1, 3, 10, 81, 200])
 def test_design_is_distinct_and_as_long_as_asked_and_starts_with_all_owners(semivalue, n, count):
     design = designed(semivalue, n, count)
     worth_taking = n + 1 if semivalue is leave_one_out else 2**n - 1
@@ -40,11 +41,51 @@ def test_shapley_starts_with_single_owners_and_leave_one_outs(n):
     assert len(sizes) == (3 if n == 2 else 2 * n + 1)
 
 
+@pytest.mark.parametrize("n", [3, 6, 40])
+def test_shapley_takes_all_owners_then_the_largest_alone_then_all_but_the_largest(n):
+    rows = np.random.default_rng(n).permutation(np.arange(1, n + 1))
+    one = np.eye(n, dtype=bool)[np.argsort(-rows)]
+    expected = np.concatenate([np.ones((1, n), dtype=bool), one, ~one])
+    for count in (1, 3, n + 1, n + 3, 2 * n + 1):
+        np.testing.assert_array_equal(designed(shapley, n, count, rows=rows), expected[:count])
+
+
+def test_owners_of_as_many_rows_are_taken_in_their_order():
+    singles = designed(shapley, 5, 6, rows=np.array([7, 9, 7, 9, 8]))[1:]
+    assert [int(row.argmax()) for row in singles] == [1, 3, 4, 0, 2]
+
+
+@pytest.mark.parametrize(("n", "taken"), [(3, True), (10, True), (11, False), (12, False)])
+def test_banzhaf_takes_single_owners_first_while_they_count(n, taken):
+    # They are n of 2^n - 1 coalitions of equal weight: 0.98 % with 10 owners, 0.54 % with 11.
+    assert (n / (2**n - 1) >= SINGLES_COUNT) == taken
+    rows = np.arange(n) + 1
+    design = designed(banzhaf, n, n + 1, rows=rows)
+    largest_first = np.eye(n, dtype=bool)[::-1]
+    assert np.array_equal(design[1:], largest_first) == taken
+    assert design[0].all()
+
+
+@pytest.mark.parametrize("n", [3, 6, 40])
+@pytest.mark.parametrize("count", [2, 20, 100])
+def test_coalitions_without_weight_are_never_taken(n, count):
+    design = designed(leave_one_out, n, count, rows=np.arange(n) + 1)
+    assert set(design.sum(axis=1)) <= {n - 1, n}
+
+
 @pytest.mark.parametrize(("n", "count"), [(4, 11), (6, 13), (6, 31), (40, 121)])
-@pytest.mark.parametrize("semivalue", [shapley, banzhaf], ids=lambda s: s.name)
-def test_equal_weights_are_taken_in_complement_pairs(semivalue, n, count):
-    design = designed(semivalue, n, count)[1:]
+def test_equal_weights_are_taken_in_complement_pairs(n, count):
+    design = designed(shapley, n, count)[1:]
     assert set(keys(design)) == set(keys(~design))
+
+
+@pytest.mark.parametrize(("n", "first"), [(4, 4), (6, 6), (40, 0)])
+def test_banzhaf_takes_complement_pairs_after_the_single_owners(n, first):
+    others = designed(banzhaf, n, 200 if n == 40 else 2 ** (n - 1))[1 + first :]
+    drawn = others[~np.isin(others.sum(axis=1), [1, n - 1])]
+    drawn = drawn[:-1] if len(others) and len(drawn) % 2 else drawn  # the count cuts the last pair
+    assert len(drawn) > 0
+    assert set(keys(drawn)) == set(keys(~drawn))
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
@@ -276,16 +317,16 @@ def test_the_forecast_of_everything_leaves_the_noise_of_repeats_alone(measured):
     assert (np.trace(last) > 0.01) == (measured is not None)
 
 
-@pytest.mark.parametrize("n", [6, 12])
-def test_banzhaf_draws_every_coalition_alike_rather_than_the_small_ones_first(n):
+@pytest.mark.parametrize(("n", "smallest"), [(8, 2), (12, 1)])
+def test_banzhaf_draws_every_coalition_alike_rather_than_the_small_ones_first(n, smallest):
+    # Up to 10 owners all single ones come before: what is drawn are the others.
+    before = 1 if smallest == 1 else 1 + n
     sizes = np.concatenate(
-        [
-            first_design(banzhaf, n, 2 * n + 1, np.random.default_rng(seed))[1:].sum(axis=1)
-            for seed in range(40)
-        ]
+        [designed(banzhaf, n, before + n, seed)[before:].sum(axis=1) for seed in range(40)]
     )
-    shares = np.bincount(sizes, minlength=n + 1)[1:n] / len(sizes)
-    expected = np.array([comb(n, size) for size in range(1, n)]) / (2**n - 2)
+    shares = np.bincount(sizes, minlength=n + 1)[smallest:n] / len(sizes)
+    totals = np.array([comb(n, size) for size in range(smallest, n)])
+    expected = totals / totals.sum()
     # Each share is within four binomial standard deviations of a uniform draw's.
     spread = np.sqrt(expected * (1 - expected) / len(sizes))
     assert np.all(np.abs(shares - expected) < 4 * spread + 1e-12)

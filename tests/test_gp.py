@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
+from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
 from dupre import InputError, Owners, gp, predictor
 from dupre.coalitions import all_coalitions
-from dupre.kernels import Features, Linear, Membership, Scaled, Size, SlicedWasserstein
+from dupre.fitting import fit
+from dupre.gp import Amplitude
+from dupre.kernels import Features, Linear, Membership
 from dupre.sketch import SketchCache
 from dupre.warp import Warp, curved
 
 N = 6
 ROWS = np.array([5, 8, 13, 20, 40, 90])
 DATA_KERNEL = predictor.Form().kernel()
+DECAYING = Amplitude(decay=0.7, reference=np.log(50.0))
 CURVED = Warp(curved=True, centre=0.2, width=0.7, shift=0.1, scale=0.9)
 
 
@@ -106,42 +109,6 @@ def test_nothing_measured_is_a_measured_noise_of_zero(rng):
     np.testing.assert_array_equal(without.measured, 0.0)
 
 
-@pytest.mark.parametrize("learn_on", [gp.LEARN_ON, 15])
-def test_fit_conditions_all_on_the_noise_that_was_measured(rng, monkeypatch, learn_on):
-    monkeypatch.setattr(gp, "LEARN_ON", learn_on)
-    kernel = Membership()
-    a, b, u = split(rng, evaluated=25)
-    measured = rng.uniform(0, 0.5, len(u))
-    process = gp.fit(kernel, a, u, warp=Warp(), starts=2, rng=rng, measured=measured)
-    width = np.sqrt(0.5 / np.exp(process.kernel.theta[0]))
-    reference = GaussianProcessRegressor(
-        RBF(width), alpha=process.noise + measured, optimizer=None
-    ).fit(a.members.astype(float), u)
-    np.testing.assert_allclose(
-        without_functionals(process, b).mean, reference.predict(b.members.astype(float)), atol=1e-8
-    )
-    mean, std = np.array([gp.PRIOR[role] for role in [*kernel.roles, "noise"]]).T
-    log_prior = -np.sum(((gp.relative_theta(process) - mean) / std) ** 2) / 2
-    if learn_on > len(u):
-        expected = reference.log_marginal_likelihood_value_ + log_prior
-        assert process.evidence == pytest.approx(expected, abs=1e-8)
-
-
-def test_noise_that_was_measured_is_not_learned_a_second_time():
-    noise = {"measured": [], "not": []}
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        a, _, spread = split(rng, evaluated=40)
-        u = a.members @ np.linspace(0.1, 1.0, N) + 0.5 * spread
-        for name, variance in (("measured", 0.25), ("not", 0.0)):
-            measured = np.full(len(u), variance)
-            process = gp.fit(Linear(), a, u, warp=Warp(), starts=2, rng=rng, measured=measured)
-            noise[name].append(process.noise)
-    # Their sum is what it was: 0.5² is either known or learned.
-    assert np.mean(noise["not"]) == pytest.approx(0.25, rel=0.4)
-    assert np.mean(noise["measured"]) < 0.3 * np.mean(noise["not"])
-
-
 def test_condition_refuses_a_singular_kernel_matrix():
     twice = features(np.ones((2, N), dtype=bool))
     with pytest.raises(InputError, match="raise the noise"):
@@ -155,112 +122,80 @@ def test_evidence_of_a_warp_is_the_density_of_the_utilities_themselves(rng):
     assert scaled.evidence == pytest.approx(plain.evidence, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        Membership(),
-        Scaled(Size()) + Scaled(Linear()),
-        DATA_KERNEL,
-        predictor.Form(p=1, rho=0.5).kernel(),
-        Scaled(SlicedWasserstein(rho=0.5) * Membership() * Size()),
-    ],
-    ids=lambda kernel: kernel.label,
-)
-@pytest.mark.parametrize("measured", [0.0, 0.4])
-def test_gradient_of_the_objective_equals_finite_differences(rng, kernel, measured):
-    a, _, z = split(rng)
-    distances = kernel.distances(a, a)
-    form = kernel.at_median(distances)
-    objective = gp._objective(form, distances, z, measured * rng.uniform(size=len(z)))
-    for _ in range(3):
-        theta = rng.normal(size=len(form.theta) + 1)
-        step = 1e-6
-        numeric = [
-            (objective(theta + e)[0] - objective(theta - e)[0]) / (2 * step)
-            for e in step * np.eye(len(theta))
-        ]
-        np.testing.assert_allclose(objective(theta)[1], numeric, rtol=1e-5, atol=1e-5)
+def test_the_amplitude_is_a_power_of_the_rows_and_one_at_the_reference(rng):
+    a, _, _ = split(rng)
+    rows = a.members @ ROWS
+    np.testing.assert_allclose(gp.log_rows(a), np.log(rows))
+    np.testing.assert_allclose(DECAYING(a), (rows / 50) ** -0.7)
+    np.testing.assert_array_equal(Amplitude(reference=3.0)(a), 1.0)
 
 
-def test_objective_is_the_negative_log_posterior_of_the_conditioned_process(rng):
-    a, _, z = split(rng)
-    distances = DATA_KERNEL.distances(a, a)
-    form = DATA_KERNEL.at_median(distances)
-    theta = rng.normal(size=len(form.theta) + 1)
-    measured = rng.uniform(0, 0.3, len(z))
+def test_an_amplitude_is_a_kernel_and_noise_multiplied_by_it_on_both_sides(rng):
+    a, b, u = split(rng)
+    noise, measured = 0.02, rng.uniform(0, 0.3, len(u))
+    warp = Warp(centre=0.3, width=2.0)
+    of_a, of_b = DECAYING(a), DECAYING(b)
+    K = np.outer(of_a, of_a) * DATA_KERNEL(a, a) + np.diag(noise * of_a**2 + measured / 4)
+    K_AB = np.outer(of_a, of_b) * DATA_KERNEL(a, b)
+    v, inverse = (u - 0.3) / 2, np.linalg.inv(K)
+
     process = gp.condition(
-        form.with_theta(gp._absolute(form, theta)),
-        a,
-        z,
-        noise=float(np.exp(theta[-1])),
-        measured=measured,
+        DATA_KERNEL, a, u, noise=noise, measured=measured, warp=warp, amplitude=DECAYING
     )
-    mean, std = np.array([gp.PRIOR[role] for role in [*form.roles, "noise"]]).T
-    expected = -process.evidence + np.sum(((theta - mean) / std) ** 2) / 2
-    found, _ = gp._objective(form, distances, z, measured)(theta)
-    assert found == pytest.approx(expected, abs=1e-9)
+    posterior = without_functionals(process, b)
+
+    density = multivariate_normal(np.zeros(len(v)), K).logpdf(v)
+    assert process.evidence == pytest.approx(density - len(u) * np.log(2), abs=1e-8)
+    np.testing.assert_allclose(posterior.mean, 0.3 + 2 * K_AB.T @ inverse @ v, atol=1e-8)
+    prior = of_b**2 * (DATA_KERNEL.diagonal(b) + noise)
+    variance = prior - np.einsum("ab,ab->b", K_AB, inverse @ K_AB)
+    np.testing.assert_allclose(posterior.std, 2 * np.sqrt(variance), atol=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_more_starts_never_fit_worse_than_one(seed):
-    rng = np.random.default_rng(seed)
-    a, _, u = split(rng, evaluated=15)
-    one, several = (
-        gp.fit(DATA_KERNEL, a, u, warp=Warp(), starts=s, rng=np.random.default_rng(seed))
-        for s in (1, 5)
-    )
-    assert several.evidence >= one.evidence - 1e-9
-
-
-@pytest.mark.parametrize("largest", [0.0, 0.5])
-def test_fit_ends_where_the_objective_is_flat_or_at_a_bound(rng, largest):
+@pytest.mark.parametrize("warp", [Warp(centre=0.3, width=2.0), CURVED])
+def test_slope_and_back_of_a_process_are_those_of_its_z(rng, warp):
     a, _, u = split(rng)
-    measured = largest * rng.uniform(size=len(u))
-    process = gp.fit(DATA_KERNEL, a, u, warp=Warp(), starts=3, rng=rng, measured=measured)
-    form = DATA_KERNEL.at_median(DATA_KERNEL.distances(a, a))
-    objective = gp._objective(form, DATA_KERNEL.distances(a, a), u, measured)
-    theta = gp.relative_theta(process)
-    low, high = np.array([gp.BOUNDS[role] for role in [*form.roles, "noise"]]).T
-    slope = approx_fprime(theta, lambda t: objective(t)[0], 1e-6)
-    inside = (theta > low + 1e-6) & (theta < high - 1e-6)
-    np.testing.assert_allclose(slope[inside], 0.0, atol=0.05)
+    process = gp.condition(DATA_KERNEL, a, u, noise=0.1, warp=warp, amplitude=DECAYING)
+    utility, slope = process.back(process.z, np.zeros(len(u)), a)
+    np.testing.assert_allclose(utility, u, atol=1e-9)
+    np.testing.assert_allclose(slope, process.slope, rtol=1e-9)
+    h = 1e-6
+    moved, _ = process.back(process.z + h, np.zeros(len(u)), a)
+    np.testing.assert_allclose((moved - u) / h, process.slope, rtol=1e-4)
 
 
-def test_fitting_from_the_hyper_parameters_of_a_fit_is_no_worse_than_it(rng):
-    a, _, u = split(rng)
-    first = gp.fit(DATA_KERNEL, a, u, warp=Warp(), starts=4, rng=rng)
-    near = gp.relative_theta(first)
-    again = gp.fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=rng, near=near)
-    assert again.evidence >= first.evidence - 1e-8
-
-
+@pytest.mark.parametrize("amplitude", [Amplitude(), DECAYING], ids=["equal", "decaying"])
 @pytest.mark.parametrize("warp", [Warp(), Warp(centre=0.3, width=2.0), CURVED])
-def test_leave_one_out_equals_refitting_without_each_point(rng, warp):
+def test_leave_one_out_equals_refitting_without_each_point(rng, warp, amplitude):
     a, _, u = split(rng, evaluated=12)
     measured = rng.uniform(0, 0.1, len(u))
-    process = gp.condition(DATA_KERNEL, a, u, noise=0.05, measured=measured, warp=warp)
+    options = {"noise": 0.05, "warp": warp, "amplitude": amplitude}
+    process = gp.condition(DATA_KERNEL, a, u, measured=measured, **options)
+    slope = warp.slope(u) * amplitude(a)
     mean, variance = process.leave_one_out()
     for i in range(len(u)):
         others = np.delete(np.arange(len(u)), i)
         without = gp.condition(
-            DATA_KERNEL, a[others], u[others], noise=0.05, measured=measured[others], warp=warp
+            DATA_KERNEL, a[others], u[others], measured=measured[others], **options
         )
         predicted = without_functionals(without, a[np.array([i])])
-        around = 0.05 + measured[i] / warp.slope(u[i]) ** 2
+        around = 0.05 + measured[i] / slope[i] ** 2
         assert variance[i] == pytest.approx(predicted.variance[0] + around, abs=1e-9)
         # Back as the others' process goes back: with the noise of a utility, not of a mean.
-        own = variance[i : i + 1] - measured[i] / warp.slope(u[i]) ** 2
-        back, _ = warp.back(mean[i : i + 1], own)
+        own = variance[i : i + 1] - measured[i] / slope[i] ** 2
+        back, _ = process.back(mean[i : i + 1], own, a[np.array([i])])
         assert back[0] == pytest.approx(predicted.mean[0], abs=1e-9)
 
 
 @pytest.mark.parametrize("tile", [gp.TILE, 7])
+@pytest.mark.parametrize("amplitude", [Amplitude(), DECAYING], ids=["equal", "decaying"])
 @pytest.mark.parametrize("warp", [Warp(), CURVED], ids=["straight", "curved"])
-def test_functional_covariance_equals_the_dense_formula(rng, monkeypatch, warp, tile):
+def test_functional_covariance_equals_the_dense_formula(rng, monkeypatch, warp, amplitude, tile):
     monkeypatch.setattr(gp, "TILE", tile)
     a, b, u = split(rng)
     W, noise = rng.normal(size=(4, len(b))), 0.03
-    posterior = gp.condition(DATA_KERNEL, a, u, noise=noise, warp=warp).posterior(b, W)
+    process = gp.condition(DATA_KERNEL, a, u, noise=noise, warp=warp, amplitude=amplitude)
+    posterior = process.posterior(b, W)
 
     K_AB = DATA_KERNEL(a, b)
     inverse = np.linalg.inv(DATA_KERNEL(a, a) + noise * np.eye(len(u)))
@@ -277,23 +212,9 @@ def test_functional_covariance_equals_the_dense_formula(rng, monkeypatch, warp, 
     np.testing.assert_allclose(posterior.std, noisy, atol=1e-8)
 
 
-def test_hyper_parameters_learned_on_a_subset_are_conditioned_on_all(rng, monkeypatch):
-    monkeypatch.setattr(gp, "LEARN_ON", 10)
-    a, b, _ = split(rng, evaluated=40)
-    u = a.members @ np.linspace(0.1, 1.0, N)
-    process = gp.fit(DATA_KERNEL, a, u, warp=Warp(), starts=2, rng=rng)
-    anew = gp.condition(process.kernel, a, u, noise=process.noise)
-    assert len(process.L) == len(process.alpha) == 40
-    np.testing.assert_allclose(
-        without_functionals(process, b).mean, without_functionals(anew, b).mean, atol=1e-12
-    )
-    truth = b.members @ np.linspace(0.1, 1.0, N)
-    np.testing.assert_allclose(without_functionals(process, b).mean, truth, atol=0.1)
-
-
 def learned(a, u):
     nothing, rng = np.zeros(len(u)), np.random.default_rng(0)
-    return predictor.learn(a, u, measured=nothing, spread=0.5, choose_p=False, rng=rng).gp
+    return predictor.learn(a, u, measured=nothing, empty=0.0, choose_p=False, rng=rng).gp
 
 
 @pytest.mark.parametrize("evaluated", [1, 2, 12])
@@ -351,7 +272,7 @@ def test_an_outlier_does_far_less_harm_than_under_a_straight_warp(outlier):
     def straight(a, u):
         form = predictor.Form()
         rng = np.random.default_rng(0)
-        return gp.fit(form.kernel(), a, u, warp=form.warp(u, 1.0), starts=4, rng=rng)
+        return fit(form.kernel(), a, u, warp=form.warp(u, 0.0), starts=4, rng=rng)
 
     _, chosen = left_out_errors(0, outlier)
     _, without_bend = left_out_errors(0, outlier, straight)
@@ -363,22 +284,3 @@ def test_the_curved_warp_keeps_an_outlier_within_a_few_units():
     warp = curved(u)
     assert warp is not None
     assert np.abs(warp.forward(u)).max() < 5
-
-
-def test_noise_too_small_for_all_evaluations_is_raised_rather_than_given_up(rng, monkeypatch):
-    a, _, _ = split(rng, 40)
-    u = a.members @ np.linspace(0.1, 1.0, N)
-    real, asked = gp._cholesky, []
-    monkeypatch.setattr(gp, "LEARN_ON", 15)
-    expected = gp.fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=np.random.default_rng(0))
-
-    def fails_twice(K):
-        if len(K) == 40:
-            asked.append(1)
-            if len(asked) <= 2:
-                return None
-        return real(K)
-
-    monkeypatch.setattr(gp, "_cholesky", fails_twice)
-    process = gp.fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=np.random.default_rng(0))
-    assert process.noise == pytest.approx(100 * expected.noise)

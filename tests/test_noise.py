@@ -2,8 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dupre.noise import POOLED_WEIGHT, pooled_variance, variance_of_means, widening
+from dupre.noise import (
+    LEAST_STEPS,
+    POOLED_WEIGHT,
+    lattice_step,
+    pooled_variance,
+    variance_of_means,
+    widening,
+)
 
 
 def test_without_repeats_nothing_was_measured():
@@ -91,3 +100,69 @@ def test_variances_from_few_repeats_are_widened_so_that_intervals_hold():
     rng, freedom = np.random.default_rng(0), 4
     std = np.sqrt(widening(freedom) * rng.chisquare(freedom, 40_000) / freedom)
     assert np.mean(np.abs(rng.normal(size=40_000)) < 1.96 * std) == pytest.approx(0.95, abs=0.005)
+
+
+# The step of utilities on a lattice.
+
+
+@pytest.mark.parametrize("m", [10, 50, 97, 300, 1000])
+@pytest.mark.parametrize("count", [8, 30, 400])
+def test_accuracies_on_m_rows_have_a_step_of_one_in_m(m, count):
+    right = np.random.default_rng(m + count).integers(m // 2, m + 1, size=count)
+    expected = np.gcd.reduce(np.diff(np.unique(right))) / m  # few of them may all be even
+    assert lattice_step(right / m) == pytest.approx(expected, rel=1e-6)
+    if count == 400:
+        assert expected == 1 / m
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.integers(0, 2000), min_size=LEAST_STEPS + 1, max_size=60, unique=True),
+    st.integers(20, 5000),
+    st.floats(-5, 5),
+    st.sampled_from([1.0, -1.0, 0.01]),
+)
+def test_the_step_is_the_greatest_common_divisor_of_the_differences(counts, m, shift, scale):
+    counts = np.array(counts)
+    expected = abs(scale) * np.gcd.reduce(np.diff(np.sort(counts))) / m
+    assert lattice_step(shift + scale * counts / m) == pytest.approx(expected, rel=1e-4)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 300))
+def test_numbers_of_a_continuous_metric_have_no_step(seed, count):
+    assert lattice_step(1 - np.random.default_rng(seed).gamma(2.0, 0.2, count)) == 0
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1, -7.3e8])
+@pytest.mark.parametrize("count", [1, 2, 50])
+def test_equal_utilities_have_no_step(level, count):
+    assert lattice_step(np.full(count, level)) == 0
+
+
+def test_few_different_numbers_have_no_step_unless_some_are_equal():
+    few = np.arange(LEAST_STEPS) / 40
+    assert lattice_step(few) == 0
+    assert lattice_step(np.append(few, LEAST_STEPS / 40)) == pytest.approx(1 / 40)
+    assert lattice_step(np.append(few, few[0])) == pytest.approx(1 / 40)
+
+
+def test_equal_pairs_among_continuous_numbers_make_no_step():
+    u = np.random.default_rng(0).normal(size=30)
+    assert lattice_step(np.append(u, u[:5])) == 0
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e9])
+def test_the_step_has_the_unit_of_the_utilities(scale):
+    rng = np.random.default_rng(0)
+    assert lattice_step(scale * rng.integers(0, 60, size=40) / 60) == pytest.approx(scale / 60)
+    assert lattice_step(scale * rng.normal(size=40)) == 0
+
+
+def test_numbers_that_differ_by_little_more_than_rounding_have_no_step():
+    assert lattice_step(1e8 + 1e-6 * np.random.default_rng(0).normal(size=40)) == 0
+
+
+def test_the_step_does_not_depend_on_the_order():
+    u = np.random.default_rng(0).integers(0, 60, size=40) / 60
+    assert lattice_step(u) == lattice_step(u[::-1]) == lattice_step(np.sort(u))

@@ -668,7 +668,7 @@ def test_a_correction_is_refused(core):
 
 def test_a_holdout_checks_the_predictor_and_counts_in_the_payments():
     utility = diminishing(FIVE)
-    ours = valuer(FIVE, utility, holdout=4, first=9)
+    ours = valuer(FIVE, utility, holdout=4)
     valuation = run(ours, utility, 18)
     assert valuation.validation.held_out == 4
     assert not valuation.sampled

@@ -53,13 +53,13 @@ def outside(ours, count, seed=0):
 @pytest.mark.parametrize("first", [1, 7, 13, 30])
 def test_all_coalitions_begin_with_the_first_design_itself(first):
     ours = make_pool(first=first)
-    designed = first_design(dupre.shapley, 6, first, ours.rng(1))
+    designed = first_design(dupre.shapley, SIX.rows, first, ours.rng(1))
     assert keys(ours.weights.members[ours.heaviest]) == keys(designed)
 
 
 def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_heaviest():
     ours = sampled_pool(first=60)
-    designed = keys(first_design(dupre.shapley, 24, 60, ours.rng(1)))
+    designed = keys(first_design(dupre.shapley, MANY.rows, 60, ours.rng(1)))
     chosen = keys(ours.weights.members[ours.heaviest])
     assert len(chosen) == len(set(chosen)) == 60
     known = [key for key in designed if key in set(keys(ours.weights.members))]

@@ -5,7 +5,7 @@ import pytest
 
 from dupre import Owners
 from dupre.coalitions import all_coalitions
-from dupre.gp import fit
+from dupre.fitting import fit
 from dupre.kernels import Features
 from dupre.predictor import CHOICES, Form, learn
 from dupre.sketch import SketchCache
@@ -30,13 +30,13 @@ def smooth(coalitions):
 def learned(inputs, utilities, choose_p=True, measured=None):
     rng = np.random.default_rng(0)
     measured = np.zeros(len(utilities)) if measured is None else measured
-    return learn(inputs, utilities, measured=measured, spread=1.0, choose_p=choose_p, rng=rng)
+    return learn(inputs, utilities, measured=measured, empty=0.0, choose_p=choose_p, rng=rng)
 
 
 def fitted(form, inputs, utilities, starts=4):
     rng = np.random.default_rng(0)
-    warp = form.warp(utilities, 1.0)
-    return fit(form.kernel(), inputs, utilities, warp=warp, starts=starts, rng=rng)
+    warp = form.warp(utilities, 0.0)
+    return fit(form.kernel(), inputs, utilities, warp=warp, starts=starts, rng=rng, decays=True)
 
 
 def test_the_search_starts_at_the_default_form():
@@ -69,8 +69,8 @@ def test_heavy_tails_are_bent_and_ordinary_utilities_without_a_scale_are_not(coa
     assert chosen.form.curved
     assert chosen.gp.warp.curved
     assert not chosen.strays.size
-    assert not Form(curved=True).warp(np.ones(5), spread=2.0).curved
-    assert Form(curved=True).warp(np.ones(5), spread=2.0).width == 2.0
+    assert not Form(curved=True).warp(np.ones(5), empty=-1.0).curved
+    assert Form(curved=True).warp(np.ones(5), empty=-1.0).width == 2.0
 
 
 def test_p_of_one_is_considered_only_when_asked(coalitions, monkeypatch):
@@ -123,12 +123,12 @@ def test_a_stray_among_few_evaluations_does_not_hide_behind_the_noise_it_makes(
 def test_what_was_measured_stays_with_its_evaluation_when_another_is_set_aside(coalitions):
     utilities, measured = smooth(coalitions), np.linspace(1e-6, 1e-4, len(coalitions))
     whole = learned(coalitions, utilities, measured=measured)
-    slope = whole.gp.warp.slope(utilities)
+    slope = whole.gp.slope
     np.testing.assert_allclose(whole.gp.measured, measured / slope**2, rtol=1e-12)
     utilities[7] = -10.0
     chosen = learned(coalitions, utilities, measured=measured)
     assert chosen.strays.tolist() == [7]
-    slope = chosen.gp.warp.slope(np.delete(utilities, 7))
+    slope = chosen.gp.slope
     np.testing.assert_allclose(chosen.gp.measured, np.delete(measured, 7) / slope**2, rtol=1e-12)
 
 

@@ -12,8 +12,9 @@ quick = settings(deadline=None, max_examples=25)
 utilities = arrays(
     np.float64, st.integers(3, 30), elements=st.floats(-100, 100, allow_subnormal=False)
 )
+EMPTY = 1.0
 WARPS = [
-    straight(np.array([0.2, 0.4, 0.9]), spread=1.0),
+    straight(np.array([0.2, 0.4, 0.9]), empty=0.1),
     curved(np.array([0.6, 0.7, 0.65, 0.8, -10.0])),
     Warp(curved=True, centre=0.5, width=0.1, shift=-0.3, scale=2.0),
 ]
@@ -23,7 +24,7 @@ either_warp = pytest.mark.parametrize("warp", WARPS, ids=["straight", "curved", 
 def warps_of(u):
     bent = curved(u)
     assume(bent is not None)
-    return straight(u, spread=1.0), bent
+    return straight(u, empty=EMPTY), bent
 
 
 @quick
@@ -51,7 +52,9 @@ def test_warped_utilities_have_mean_zero_and_variance_one(u):
     for warp in warps_of(u):
         z = warp.forward(u)
         assert np.mean(z) == pytest.approx(0, abs=1e-6)
-        assert np.std(z) == pytest.approx(1, abs=1e-6)
+        # The straight warp has the scale of what is gained too: no data count as one utility more.
+        scaled = z if warp.curved else warp.forward(np.append(u, EMPTY))
+        assert np.std(scaled) == pytest.approx(1, abs=1e-6)
 
 
 @either_warp
@@ -114,10 +117,23 @@ def test_the_straight_warp_is_affine_whatever_the_variance():
 
 
 @pytest.mark.parametrize("level", [0.0, 0.1, -7.3e8])
-def test_equal_utilities_are_scaled_by_the_stated_spread(level):
-    warp = straight(np.full(10, level), spread=0.25)
+def test_equal_utilities_are_scaled_by_what_they_gain(level):
+    warp = straight(np.full(10, level), empty=level - 0.25)
     assert warp.width == 0.25
     np.testing.assert_allclose(warp.forward(np.full(10, level)), 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("level", "width"), [(-3.0, 0.3), (50.0, 5.0), (0.0, 1.0)])
+def test_equal_utilities_that_gain_nothing_are_scaled_by_a_tenth_of_their_own(level, width):
+    assert straight(np.full(4, level), empty=level).width == pytest.approx(width)
+
+
+def test_the_scale_grows_with_the_distance_of_no_data_and_the_centre_stays():
+    u = np.array([0.6, 0.65, 0.7, 0.8])
+    near, far = straight(u, empty=0.7), straight(u, empty=-1.0)
+    assert far.width > 3 * near.width
+    assert near.centre == far.centre == pytest.approx(np.mean(u))
+    assert far.width == pytest.approx(np.std([0.6, 0.65, 0.7, 0.8, -1.0]))
 
 
 @pytest.mark.parametrize("level", [0.0, 0.7, -40.0])

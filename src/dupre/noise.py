@@ -46,17 +46,22 @@ def lattice_step(utilities: Floats) -> float:
     step² / 12 that no kernel can explain. Numbers of a continuous metric have no common step, and
     no two of them are equal; few numbers could have one by chance and are not taken for a lattice.
     """
-    distinct = np.unique(np.round(utilities, 12))
+    size = float(np.abs(utilities).max(initial=0.0))
+    distinct = np.unique(np.round(utilities / (size or 1.0), 13)) * size
     differences = np.diff(distinct)
     if not differences.size or (len(distinct) == len(utilities) and len(differences) < LEAST_STEPS):
         return 0.0
     spread = float(distinct[-1] - distinct[0])
+    if spread < 1e-6 * size:  # rounding of the numbers themselves would pass for a lattice
+        return 0.0
     step = 0.0
-    for difference in differences:  # Euclid's algorithm
-        step, rest = max(step, float(difference)), min(step, float(difference))
+    for difference, reach in zip(differences, distinct[1:] - distinct[0], strict=True):
+        step, rest = max(step, float(difference)), min(step, float(difference))  # Euclid's
         while rest > 1e-6 * spread:
             step, rest = rest, step % rest
             rest = 0.0 if step - rest < 1e-6 * spread else rest  # a remainder of rounding
+        # So far all are multiples of the step: the farthest tells it best, and errors do not grow.
+        step = float(reach) / round(float(reach) / step)
     return step if step > 1e-4 * spread else 0.0
 
 
