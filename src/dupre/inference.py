@@ -216,7 +216,9 @@ class Inference:
         if random is not None and pool.everyone < pool.b:
             return float(random.guess[pool.everyone])
         alone = pool.ledger.members[[pool.everyone]]
-        return float(pool.predicted(pool.learned(), alone)[0])
+        if self.least_core is not None:  # by the form that predicts all others of its coalitions
+            return float(pool.predicted(pool.learned(), alone)[0])
+        return float(evidence.predictions(pool, alone)[0][0])
 
 
 def failed(validation: Validation | None) -> bool:
