@@ -197,14 +197,16 @@ def test_every_kind_of_table_gives_the_same_values(kind, dupre, place):
 
 
 def test_a_question_asked_on_resume_replaces_the_one_before(dupre):
+    four = [f"owner {i % 4}" for i in range(60)]  # the first design of three is everything
+    good().assign(who=four).to_csv("four.csv", index=False)
     roles = ("--owner", "who", "--target", "y", "--run", "run")
-    assert dupre("value", "good.csv", *roles, "--until", "5")[0] == 0
-    _, _, err = dupre("resume", "run", "--budget", "7")
-    assert "7 of 7 possible; known already: 3\n" in err
+    assert dupre("value", "four.csv", *roles, "--until", "5")[0] == 0
+    _, _, err = dupre("resume", "run", "--budget", "15")
+    assert "15 of 15 possible; known already: 9\n" in err
     assert "until" not in err
     _, out, err = dupre("resume", "run", "--until", "ranking")
-    assert "as many of 7 as it takes, until the ranking is settled" in err
-    assert "7 of 7 possible coalitions evaluated" in out
+    assert "as many of 15 as it takes, until the ranking is settled" in err
+    assert "15 of 15 possible coalitions evaluated" in out
     assert "Go on with" not in err  # nothing is left
     _, _, err = dupre("resume", "run")
     assert "until the ranking is settled" in err

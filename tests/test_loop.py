@@ -1298,9 +1298,9 @@ def test_a_callback_sees_every_evaluation():
     assert seconds == sorted(seconds)
     for progress in seen:
         assert (progress.remaining is None) == (progress.evaluated == 0)
-        # The first design is half of the budget; nothing is predicted before.
-        assert progress.widest is None or progress.evaluated >= 9
-        assert progress.widest is not None or progress.evaluated <= 9
+        # The first design is 2n + 1; nothing is predicted before.
+        assert progress.widest is None or progress.evaluated >= 11
+        assert progress.widest is not None or progress.evaluated <= 11
     assert seen[-1].evaluated == 18
     assert seen[-1].remaining == 0
     assert seen[-1].widest == half_widths(valuation.covariance).max()
@@ -1454,6 +1454,7 @@ def test_a_predicted_utility_of_all_owners_is_marked():
 
     valuation = quietly(FIVE, failing, budget=20, on_error="skip")
     assert valuation.grand_predicted
+    assert valuation.mean.sum() == pytest.approx(valuation.grand - valuation.empty, abs=1e-9)
     assert "u(all owners) ≈" in str(valuation)
     assert not quietly(FIVE, utility, budget=20).grand_predicted
 

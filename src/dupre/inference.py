@@ -120,7 +120,7 @@ class Inference:
             prediction=covariance,
             noise=noise,
             sampling=sampling,
-            grand=self._grand(random, averaged=True),
+            grand=self._grand(random),
             diagnostics=diagnostics,
             validation=validation,
             sampled=random is not None and not self.corrected,
@@ -132,7 +132,7 @@ class Inference:
     def _core_valuation(self, wanted: LeastCore) -> Valuation:
         pool = self.pool
         unknown = pool.unknown.size or not self.listed
-        grand = self._grand(None, averaged=False)  # as all utilities of a core are predicted
+        grand = self._grand(None)
         found = least_core_payments(pool, wanted.draws, grand, listed=self.listed)
         # Around the amount: least cores of draws lie above it, as of many surprises some are good.
         off = Z95 * float(np.sqrt(np.mean((found.subsidies - found.core.subsidy) ** 2)))
@@ -225,20 +225,17 @@ class Inference:
         """Covariance of predicted values as it is reported: over-sureness and strays included."""
         return np.asarray(covariance * wider**2 + self.pool.learned().stray_variance * W @ W.T)
 
-    def _grand(self, random: Sampled | None, *, averaged: bool) -> float:
-        """Utility of all owners, predicted or guessed if it is not recorded.
-
-        Averaged values add up to an averaged utility of all owners.
-        """
+    def _grand(self, random: Sampled | None) -> float:
+        """Utility of all owners, predicted or guessed if it is not recorded."""
         pool = self.pool
         if pool.ledger.recorded[pool.everyone]:
             return float(pool.ledger.utilities[pool.everyone])
         if random is not None and pool.everyone < pool.b:
             return float(random.guess[pool.everyone])
         alone = pool.ledger.members[[pool.everyone]]
-        if averaged:
-            return float(evidence.predictions(pool, alone)[0][0])
-        return float(pool.predicted(pool.learned(), alone)[0])
+        if self.least_core is not None:  # by the form that predicts all others of its coalitions
+            return float(pool.predicted(pool.learned(), alone)[0])
+        return float(evidence.predictions(pool, alone)[0][0])
 
 
 def failed(validation: Validation | None) -> bool:
