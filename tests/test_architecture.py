@@ -96,6 +96,7 @@ IMPORTS = {
         "coalitions",
         "design",
         "diagnostics",
+        "duplicates",
         "evidence",
         "noise",
         "owners",
@@ -105,6 +106,7 @@ IMPORTS = {
         "sampling",
         "typing",
         "values",
+        "weights",
     },
     "valuer": {
         "checks",
