@@ -42,7 +42,7 @@ def deceptive(owners):
 
     def game(C):
         size = C.sum(axis=1)
-        middling = (size >= 4) & (size <= n - 4)
+        middling = (size >= 4) & (size <= max(4, n - 5))
         return size / n + np.where(middling, 0.5 * C[:, :2].sum(axis=1), 0.0)
 
     return Asked(owners, game)
@@ -183,8 +183,8 @@ def test_a_game_that_deceives_the_predictor_does_not_deceive_corrected_values():
         found = [
             run(dupre.Valuer(TEN, corrected=correct, seed=seed), utility, 41) for seed in range(4)
         ]
-        score = [np.abs(one.mean - utility.values()) / one.std for one in found]
-        covered[correct] = np.mean(np.array(score) <= 1.96)
+        score = np.array([np.abs(one.mean - utility.values()) / one.std for one in found])
+        covered[correct] = np.mean(score[:, :2] <= 1.96)  # the owners it deceives about
     assert covered[True] > 0.75 > 0.5 > covered[False]
 
 
@@ -388,7 +388,8 @@ def test_the_least_budget_that_is_named_is_enough():
     with pytest.raises(InputError, match="a budget of at least") as refused:
         dupre.value(EIGHT, white(EIGHT), budget=17, corrected=True)
     least = int(re.search(r"at least (\d+)", str(refused.value)).group(1))
-    dupre.value(EIGHT, white(EIGHT), budget=least, corrected=True, progress=False)
+    assert least == 17 + LEAST_CORRECTION
+    assert dupre.value(EIGHT, white(EIGHT), budget=least, corrected=True, progress=False).corrected
 
 
 def test_a_budget_for_everything_is_enough_however_few_coalitions_there_are():

@@ -7,7 +7,7 @@ from dupre import Owners
 from dupre.coalitions import all_coalitions
 from dupre.fitting import fit
 from dupre.kernels import Features
-from dupre.predictor import CHOICES, Form, learn
+from dupre.predictor import CHOICES, LEAST_WEIGHT, Form, learn
 from dupre.sketch import SketchCache
 
 N = 6
@@ -140,3 +140,60 @@ def test_at_most_a_tenth_is_set_aside(coalitions):
 
 def test_the_kernel_has_a_term_for_data_and_size_membership_and_worth():
     assert Form().kernel().label == "data × size + membership + linear"
+
+
+# What is averaged.
+
+
+def test_all_forms_that_were_tried_are_kept_and_the_best_decides(coalitions):
+    chosen = learned(coalitions[:20], smooth(coalitions[:20]))
+    assert len(chosen.fits) == 1 + sum(len(options) - 1 for options in CHOICES.values())
+    assert chosen.gp in chosen.fits
+    assert chosen.gp.evidence >= max(gp.evidence for gp in chosen.fits) - 0.01
+
+
+def test_forms_count_by_their_evidence_and_weights_sum_to_one(coalitions):
+    utilities = smooth(coalitions[:20]) + np.random.default_rng(0).normal(0, 0.02, 20)
+    chosen = learned(coalitions[:20], utilities)
+    weights = np.array([weight for weight, _ in chosen.processes])
+    assert weights.sum() == pytest.approx(1)
+    assert np.all(weights >= 0)
+    evidence = np.array([gp.evidence for gp in chosen.fits])
+    shares = np.exp(evidence - evidence.max())
+    shares[shares < LEAST_WEIGHT * shares.sum()] = 0
+    shares /= shares.sum()
+    counts = [2 * max(1, round(4 * share)) if share else 0 for share in shares]
+    assert len(weights) == sum(counts)
+    ends = np.cumsum(counts)
+    found = [weights[end - count : end].sum() for end, count in zip(ends, counts, strict=True)]
+    np.testing.assert_allclose(found, shares, atol=1e-12)
+
+
+def test_predictions_are_averaged_over_the_processes(coalitions):
+    chosen = learned(coalitions[:20], smooth(coalitions[:20]))
+    W = np.random.default_rng(0).normal(size=(2, 20))
+    posterior = chosen.posterior(coalitions[20:], W)
+    mean = sum(weight * gp.posterior(coalitions[20:], W).mean for weight, gp in chosen.processes)
+    np.testing.assert_allclose(posterior.mean, mean, atol=1e-12)
+    best = chosen.gp.posterior(coalitions[20:], W)
+    np.testing.assert_array_equal(posterior.best.mean, best.mean)
+
+
+def test_a_stray_leaves_one_form_fitted_without_it(coalitions):
+    utilities = smooth(coalitions)
+    utilities[7] = -10.0
+    chosen = learned(coalitions, utilities)
+    assert chosen.fits == (chosen.gp,)
+    assert all(len(gp.utilities) == len(utilities) - 1 for _, gp in chosen.processes)
+
+
+def test_utilities_on_a_lattice_keep_a_twelfth_of_its_squared_step_as_noise(coalitions):
+    step = 1 / 20
+    utilities = np.round(smooth(coalitions) / step) * step
+    chosen = learned(coalitions, utilities)
+    for gp in chosen.fits:
+        noise = gp.noise * np.median(gp.warp.slope(utilities)) ** 2
+        assert noise >= step**2 / 12 * (1 - 1e-9)
+    # The same game without a lattice is known far better.
+    exact = learned(coalitions, smooth(coalitions)).gp
+    assert exact.noise * np.median(exact.warp.slope(utilities)) ** 2 < step**2 / 12 / 10

@@ -124,7 +124,7 @@ def value(
     """
     limit = _checked_limits(checked_owners(owners), budget, stop, holdout)
     size = owners.n if batch is None else whole(batch, "batch", least=1)
-    first = min(2 * owners.n + 1, limit)
+    first = min(2 * owners.n + 1, limit - holdout)  # those held out follow it
     valuer = Valuer(
         owners,
         semivalue=semivalue,
@@ -222,8 +222,7 @@ def _checked_limits(owners: Owners, budget: int | None, stop: Rule | None, holdo
 
 def _check_correction(valuer: Valuer, limit: int) -> None:
     """A correction needs random coalitions, unless all are evaluated anyway."""
-    # The first design takes half of a small budget, 2n + 1 of a larger one.
-    least = LEAST_CORRECTION + min(2 * valuer.owners.n + 1, LEAST_CORRECTION - 1)
+    least = LEAST_CORRECTION + 2 * valuer.owners.n + 1
     if valuer.corrected and limit < min(least, valuer.left):
         raise InputError(
             f"corrected=True needs {LEAST_CORRECTION} random coalitions after the first design: a "
