@@ -43,11 +43,8 @@ def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Ge
         count: how many coalitions.
         rng: of the draws.
     """
-    n = len(rows)
-    weight, alone = (
-        _weight_of_size(semivalue, n),
-        np.eye(n, dtype=bool)[descending(rows.astype(np.float64))],
-    )
+    n, weight = len(rows), _weight_of_size(semivalue, len(rows))
+    alone = np.eye(n, dtype=bool)[descending(rows.astype(np.float64))]
     first = np.ones((1, n), dtype=bool)
     if _singles_count(weight):
         first = np.append(first, alone, axis=0)
