@@ -190,7 +190,6 @@ def test_equal_owners_are_equal_at_every_budget(model, budget):
         {"budget": 20, "estimator": estimators.regression, "samples": 60},
         {"budget": 20, "estimator": estimators.permutation, "samples": 60, "choose": "drawn"},
     ],
-    ids=str,
 )
 @pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
 def test_equal_owners_are_equal_whatever_is_asked(options):
