@@ -722,8 +722,7 @@ def test_the_utility_of_all_owners_is_predicted_until_it_is_evaluated():
     valuation = ours.values()
     assert valuation.grand_predicted
     assert "(predicted)" in str(valuation)
-    alone = ours._pool.ledger.members[[ours._pool.everyone]]
-    assert valuation.grand == ours._pool.predicted(ours._pool.learned(), alone)[0]
+    assert valuation.grand == ours.predict([MANY.names])["utility"].iloc[0]
     ours.record(MANY.names, utility(MANY.names))
     assert not ours.values().grand_predicted
     assert ours.values().grand == utility.of(MANY.names)
