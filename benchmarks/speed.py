@@ -89,7 +89,8 @@ def gp_fit() -> None:
     scale = 1 / np.sqrt(2 * np.exp(start.theta[1]))  # RBF: exp(-d² / (2 scale²))
 
     def ours() -> GaussianProcess:
-        near = np.log([1.0, 1.0, 0.01])  # variance, gamma relative to the median, noise
+        # variance and gamma relative to the median, noise, decay
+        near = np.append(np.log([1.0, 1.0, 0.01]), 0.0)
         return fit(kernel, features, utilities, warp=warp, starts=1, rng=rng, near=near)
 
     def theirs() -> GaussianProcessRegressor:
