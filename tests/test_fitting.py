@@ -8,14 +8,12 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from dupre import fitting, gp, predictor
-from dupre.coalitions import all_coalitions
 from dupre.fitting import fit, position, sample_around
 from dupre.gp import Amplitude
-from dupre.kernels import Features, Linear, Membership, Scaled, Size, SlicedWasserstein
+from dupre.kernels import Linear, Membership, Scaled, Size, SlicedWasserstein
 from dupre.warp import Warp
+from processes import ROWS, N, split, without_functionals
 
-N = 6
-ROWS = np.array([5, 8, 13, 20, 40, 90])
 REFERENCE = np.log(60.0)
 DATA_KERNEL = predictor.Form().kernel()
 CURVED = Warp(curved=True, centre=0.2, width=0.7, shift=0.1, scale=0.9)
@@ -24,23 +22,6 @@ CURVED = Warp(curved=True, centre=0.2, width=0.7, shift=0.1, scale=0.9)
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-def features(members):
-    """Any fixed vector per coalition will do for a sketch."""
-    basis = np.random.default_rng(1).normal(size=(N, 8))
-    return Features(members, ROWS, lambda eta, p, C: np.tanh(eta * C @ basis))
-
-
-def split(rng, evaluated=20):
-    """Features of some evaluated and all other coalitions, and utilities of the evaluated."""
-    order = rng.permutation(2**N - 1)
-    every = features(all_coalitions(N))
-    return every[order[:evaluated]], every[order[evaluated:]], rng.normal(size=evaluated)
-
-
-def without_functionals(process, inputs):
-    return process.posterior(inputs, np.zeros((0, len(inputs))))
 
 
 def problem(kernel, inputs, utilities, measured, warp=Warp(), reference=REFERENCE):  # noqa: B008 (frozen)

@@ -13,9 +13,8 @@ from dupre.gp import Amplitude
 from dupre.kernels import Features, Linear, Membership
 from dupre.sketch import SketchCache
 from dupre.warp import Warp, curved
+from processes import ROWS, N, features, split, without_functionals
 
-N = 6
-ROWS = np.array([5, 8, 13, 20, 40, 90])
 DATA_KERNEL = predictor.Form().kernel()
 DECAYING = Amplitude(decay=0.7, reference=np.log(50.0))
 CURVED = Warp(curved=True, centre=0.2, width=0.7, shift=0.1, scale=0.9)
@@ -24,23 +23,6 @@ CURVED = Warp(curved=True, centre=0.2, width=0.7, shift=0.1, scale=0.9)
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-def features(members):
-    """Any fixed vector per coalition will do for a sketch."""
-    basis = np.random.default_rng(1).normal(size=(N, 8))
-    return Features(members, ROWS, lambda eta, p, C: np.tanh(eta * C @ basis))
-
-
-def split(rng, evaluated=20):
-    """Features of some evaluated and all other coalitions, and utilities of the evaluated."""
-    order = rng.permutation(2**N - 1)
-    every = features(all_coalitions(N))
-    return every[order[:evaluated]], every[order[evaluated:]], rng.normal(size=evaluated)
-
-
-def without_functionals(process, inputs):
-    return process.posterior(inputs, np.zeros((0, len(inputs))))
 
 
 KERNELS = {

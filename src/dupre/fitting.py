@@ -120,8 +120,11 @@ def fit(
 
 def position(gp: GaussianProcess) -> Floats:
     """The x of a process, (t + 2,): a start for another fit."""
-    distances = gp.kernel.distances(gp.inputs, gp.inputs)
-    offset = _absolute(gp.kernel.at_median(distances), np.zeros(len(gp.kernel.theta) + 2))
+    return _position(gp, gp.kernel.at_median(gp.kernel.distances(gp.inputs, gp.inputs)))
+
+
+def _position(gp: GaussianProcess, form: Kernel) -> Floats:
+    offset = _absolute(form, np.zeros(len(gp.kernel.theta) + 2))
     return np.append(gp.kernel.theta - offset, [np.log(gp.noise), gp.amplitude.decay])
 
 
@@ -136,7 +139,7 @@ def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, Gauss
     measured = gp.measured * gp.slope**2  # in units of utility
     reference = gp.amplitude.reference
     problem = _problem(gp.kernel, gp.inputs, gp.utilities, measured, gp.warp, reference)
-    centre = position(gp)
+    centre = _position(gp, problem.form)
     value, root = _curvature_root(problem, centre)
     normal = np.random.default_rng(0).standard_normal((pairs, len(centre)))
     normal = np.concatenate([normal, -normal])

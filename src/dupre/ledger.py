@@ -99,11 +99,6 @@ class Ledger:
         found[at >= 0] = self.members[at[at >= 0]]
         return found
 
-    def utilities_of(self, rows: Members) -> Floats:
-        """Utilities of coalitions, (m, n), NaN where none is recorded, (m,)."""
-        at = self._find(rows)
-        return np.where(at >= 0, self.utilities[at], np.nan)
-
     def names(self, position: int | np.integer[Any]) -> Names:
         """The owners of a coalition."""
         return to_names(self.members[position], self._owners)

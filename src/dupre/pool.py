@@ -233,7 +233,7 @@ class Pool:
 
     def utilities_of(self, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
-        utilities = self.ledger.utilities_of(members)
+        utilities = self.ledger.known_utilities(members)
         unknown = np.flatnonzero(np.isnan(utilities))
         for index in np.array_split(unknown, 1 + len(unknown) // PREDICTED_AT_ONCE):
             nothing = np.zeros((0, len(index)))

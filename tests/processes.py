@@ -1,0 +1,28 @@
+"""Coalitions of six owners with made-up sketches, for tests of Gaussian processes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dupre.coalitions import all_coalitions
+from dupre.kernels import Features
+
+N = 6
+ROWS = np.array([5, 8, 13, 20, 40, 90])
+
+
+def features(members):
+    """Any fixed vector per coalition will do for a sketch."""
+    basis = np.random.default_rng(1).normal(size=(N, 8))
+    return Features(members, ROWS, lambda eta, p, C: np.tanh(eta * C @ basis))
+
+
+def split(rng, evaluated=20):
+    """Features of some evaluated and all other coalitions, and utilities of the evaluated."""
+    order = rng.permutation(2**N - 1)
+    every = features(all_coalitions(N))
+    return every[order[:evaluated]], every[order[evaluated:]], rng.normal(size=evaluated)
+
+
+def without_functionals(process, inputs):
+    return process.posterior(inputs, np.zeros((0, len(inputs))))
