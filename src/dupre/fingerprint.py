@@ -52,6 +52,64 @@ _OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 _LIBRARIES = {"site-packages", "dist-packages"}
 _STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
 
+STABLE_MODULES = {
+    "dupre.cli.models": ("NearestClassifier", "NearestRegressor", "embed_for"),
+    "dupre.cli.preprocessing": ("as_levels", "as_numbers"),
+    "dupre.errors": (
+        "DupreError",
+        "EvaluationError",
+        "InputError",
+        "Interrupted",
+        "StoreError",
+    ),
+    "dupre.estimators": (
+        "antithetic",
+        "exact",
+        "group_testing",
+        "maximum_sample_reuse",
+        "one_for_all",
+        "permutation",
+        "stratified",
+        "stratified_svarm",
+        "structured",
+        "svarm",
+    ),
+    "dupre.interchange": ("from_game", "from_table", "read_evaluations", "to_game"),
+    "dupre.model_free": ("DataVolume", "InformationGain"),
+    "dupre.owners": ("Owners",),
+    "dupre.payments": ("LeastCore",),
+    "dupre.progress": ("Progress",),
+    "dupre.records": ("Comparison", "Diagnostics", "Evidence", "Subsidy", "Validation"),
+    "dupre.regression": ("regression",),
+    "dupre.run": ("value",),
+    "dupre.semivalues": (
+        "Semivalue",
+        "_banzhaf",
+        "_beta",
+        "_leave_one_out",
+        "_shapley",
+        "beta_shapley",
+    ),
+    "dupre.stopping": (
+        "Rule",
+        "evaluated",
+        "ranking_settled",
+        "settled",
+        "wall_time",
+        "within",
+    ),
+    "dupre.utility": ("ModelUtility",),
+    "dupre.valuer": ("Valuer",),
+    "dupre.values": ("Valuation",),
+}
+"""The modules that digests state for dupre's own classes and functions, wherever these are now.
+
+They are where each was first published. A store holds digests, so these names never change. What is
+not listed is stated as a member of `dupre`.
+"""
+
+_STABLE_MODULE_OF = {name: module for module, names in STABLE_MODULES.items() for name in names}
+
 
 @dataclass(frozen=True)
 class Part:
@@ -210,7 +268,7 @@ class _Digests:
                         yield from self._parts(name, [value])
 
     def _class(self, cls: type) -> Iterator[bytes]:
-        yield from self._parts("class", [cls.__module__, cls.__qualname__])
+        yield from self._parts("class", [_stable_module(cls), cls.__qualname__])
         if not _is_installed(cls.__module__, cls):
             members = [
                 [name, member] for name, member in vars(cls).items() if _counts(name, member)
@@ -218,7 +276,7 @@ class _Digests:
             yield from self._parts("members", [list(cls.__bases__), dict(members)])
 
     def _function(self, function: types.FunctionType) -> Iterator[bytes]:
-        yield from self._parts("function", [function.__module__, function.__qualname__])
+        yield from self._parts("function", [_stable_module(function), function.__qualname__])
         # The inner functions of a library hold what they were made with.
         yield from self._parts("closure", map(_cell, function.__closure__ or ()))
         if not _is_installed(function.__module__, function):
@@ -269,6 +327,13 @@ def _hashed(*parts: Any) -> str:
         hasher.update(struct.pack("<q", len(part)))
         hasher.update(part)
     return hasher.hexdigest()[:32]
+
+
+def _stable_module(thing: type | types.FunctionType) -> str:
+    """The module that a digest states for a class or a function."""
+    if thing.__module__.partition(".")[0] != "dupre":
+        return thing.__module__
+    return _STABLE_MODULE_OF.get(thing.__qualname__.partition(".")[0], "dupre")
 
 
 def _stated(thing: Any) -> Any:
