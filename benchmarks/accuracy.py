@@ -28,11 +28,12 @@ import shapiq
 from scipy.stats import kendalltau
 
 import dupre
-from dupre.estimators import exact
-from dupre.fitting import fit
-from dupre.kernels import Features, Kernel, Membership, Scaled, SlicedWasserstein
-from dupre.sketch import Resolution, SketchCache, label_coordinates
-from dupre.warp import straight
+from dupre.data.sketch import Resolution, SketchCache, label_coordinates
+from dupre.game.estimators import exact
+from dupre.predictor.features import Features
+from dupre.predictor.fitting import fit
+from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
+from dupre.predictor.warp import straight
 from games import GAMES, Game, load
 
 try:

@@ -43,9 +43,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
 import dupre
-from dupre.coalitions import all_coalitions, to_names
-from dupre.owners import Owners
-from dupre.utility import ModelUtility
+from dupre.data.owners import Owners
+from dupre.game.coalitions import all_coalitions, to_names
+from dupre.utility.model import ModelUtility
 from games import TABLES, Game, quietly
 
 TABLE = TABLES / "bank.npz"

@@ -21,9 +21,9 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import dupre
-from dupre import cluster, posts, workers
-from dupre.evaluation import Evaluation, Task
-from dupre.store import Store
+from dupre.training import dask, process, workers
+from dupre.training.evaluation import Evaluation, Task
+from dupre.training.store import Store
 
 GIGABYTE = 2**30
 
@@ -53,7 +53,9 @@ def spinning(seconds: float) -> tuple[dupre.Owners, Callable[[tuple[str, ...]], 
     return owners, utility
 
 
-def speed_up(owners: dupre.Owners, utility: dupre.utility.Utility) -> tuple[float, float, float]:
+def speed_up(
+    owners: dupre.Owners, utility: dupre.utility.model.Utility
+) -> tuple[float, float, float]:
     """Time of `value` with one worker and in this process, each over that with two workers.
 
     And seconds per training. A limit of time makes n_jobs=1 a worker process of its own.
@@ -98,19 +100,19 @@ def bytes_per_task() -> tuple[int, int]:
     """Largest message to a child after the utility itself, and the largest for a Dask cluster."""
     owners, utility = forest()
     sent = []
-    original = posts._send
+    original = process._send
 
     def counting(stream: object, thing: object) -> None:
         sent.append(len(pickle.dumps(thing)))
         original(stream, thing)
 
-    posts._send = counting
+    process._send = counting
     try:
         dupre.value(owners, utility, budget=20, n_jobs=2, progress=False)
     finally:
-        posts._send = original
+        process._send = original
     everyone = Task(owners.names)
-    for_dask = (cluster._evaluate_on_dask, "f" * 32, posts.Rules(timeout=60.0), everyone)
+    for_dask = (dask._evaluate_on_dask, "f" * 32, process.Rules(timeout=60.0), everyone)
     return max(sent), len(pickle.dumps(for_dask))
 
 
@@ -138,8 +140,8 @@ def memory() -> tuple[float, float]:
     rows = Rows(8)
     names = tuple(map(str, range(8)))
 
-    def busiest(utility: dupre.utility.Utility) -> float:
-        hired = workers.LocalProcesses(utility, posts.Rules(), jobs=2)
+    def busiest(utility: dupre.utility.model.Utility) -> float:
+        hired = workers.LocalProcesses(utility, process.Rules(), jobs=2)
         try:
             list(hired.run(Task(names, repeat) for repeat in range(4)))
             children = [post._child.pid for post in hired._posts]

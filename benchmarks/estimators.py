@@ -30,16 +30,18 @@ import numpy as np
 
 import dupre
 from accuracy import paper_eta
-from dupre import estimators, predictor
-from dupre.coalitions import all_coalitions, to_names
+from dupre import estimators
+from dupre.data.sketch import SketchCache
 from dupre.errors import InputError
-from dupre.estimators import Estimator
-from dupre.fitting import fit
-from dupre.kernels import Features, Kernel, Membership, Scaled, SlicedWasserstein
-from dupre.semivalues import Semivalue
-from dupre.sketch import SketchCache
-from dupre.warp import straight
-from dupre.weights import Weights
+from dupre.game.coalitions import all_coalitions, to_names
+from dupre.game.estimators import Estimator
+from dupre.game.semivalues import Semivalue
+from dupre.game.weights import Weights
+from dupre.predictor import form
+from dupre.predictor.features import Features
+from dupre.predictor.fitting import fit
+from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
+from dupre.predictor.warp import straight
 from games import Game, housing_ridge_20, load
 
 NAMES = (
@@ -256,7 +258,7 @@ def _predictions(
 ) -> Iterable[np.ndarray]:
     """Utilities of the unseen by dupre, by the paper's kernel, and by membership alone."""
     nothing = np.zeros((0, len(unseen)))
-    learned = predictor.learn(
+    learned = form.learn(
         seen, utilities, measured=np.zeros(len(seen)), empty=game.empty, choose_p=False, rng=rng
     )
     yield learned.posterior(unseen, nothing).mean

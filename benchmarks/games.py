@@ -31,12 +31,12 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from dupre.coalitions import all_coalitions, to_names
-from dupre.estimators import exact
-from dupre.owners import Owners
-from dupre.semivalues import Semivalue
-from dupre.typing import Names
-from dupre.utility import ModelUtility
+from dupre._types import Names
+from dupre.data.owners import Owners
+from dupre.game.coalitions import all_coalitions, to_names
+from dupre.game.estimators import exact
+from dupre.game.semivalues import Semivalue
+from dupre.utility.model import ModelUtility
 
 TABLES = Path(__file__).parent / "tables"
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import dupre
-from dupre import predictor
-from dupre.gp import GaussianProcess, Posterior
-from dupre.sketch import SketchCache
+from dupre.data.sketch import SketchCache
+from dupre.predictor import form
+from dupre.predictor.gp import GaussianProcess, Posterior
 from speed import synthetic
 
 EVALUATED, SAMPLES = 5_000, 26_500
@@ -29,7 +29,7 @@ SECONDS, GIBIBYTES = 120, 6
 STAGES = (
     ("sketches", SketchCache, "__init__"),
     ("sketches", SketchCache, "__call__"),
-    ("fit", predictor, "learn"),
+    ("fit", form, "learn"),
     ("predictions", GaussianProcess, "posterior"),
     ("variances", Posterior, "functional_covariance"),
 )

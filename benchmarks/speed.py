@@ -22,13 +22,14 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from threadpoolctl import threadpool_limits
 
 import dupre
-from dupre.design import active_batch
-from dupre.estimators import exact
-from dupre.fitting import fit
-from dupre.gp import GaussianProcess, Posterior
-from dupre.kernels import Features, Membership, Scaled, SlicedWasserstein
-from dupre.sketch import SketchCache
-from dupre.warp import straight
+from dupre.data.sketch import SketchCache
+from dupre.game.estimators import exact
+from dupre.predictor.features import Features
+from dupre.predictor.fitting import fit
+from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.kernels import Membership, Scaled, SlicedWasserstein
+from dupre.predictor.warp import straight
+from dupre.valuation.next_batch import active_batch
 
 Result = TypeVar("Result")
 

@@ -19,9 +19,9 @@ import matplotlib
 from playwright.sync_api import sync_playwright
 
 import dupre
-from dupre.cli import demo
-from dupre.cli.prepare import prepared
-from dupre.cli.rundir import RunDirectory
+from dupre.runs import demo
+from dupre.runs.directory import RunDirectory
+from dupre.runs.prepare import prepared
 
 
 def main(directory: Path) -> None:

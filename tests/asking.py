@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import dupre
-from dupre.coalitions import all_coalitions, from_names
-from dupre.estimators import exact
-from dupre.least_core import least_core
+from dupre.game.coalitions import all_coalitions, from_names, to_names
+from dupre.game.estimators import exact
+from dupre.game.least_core import least_core
 
 DIAGNOSTICS = dupre.Diagnostics(
     error=0.01,
@@ -55,6 +55,39 @@ class Asked:
         members = all_coalitions(self.owners.n)
         *some, grand = self.game(members)
         return least_core(members[:-1], np.array(some), grand=grand, empty=self.empty)
+
+
+FIVE = make_owners(5, rows=8)
+
+
+class Logged:
+    """A game as a utility that remembers which non-empty coalitions it was asked for."""
+
+    def __init__(self, owners, table, empty=0.0):
+        self.owners, self.empty, self.asked = owners, empty, []
+        rows = all_coalitions(owners.n)
+        self.table = {to_names(r, owners.names): float(u) for r, u in zip(rows, table, strict=True)}
+
+    def __call__(self, members):
+        if not members:
+            return self.empty
+        self.asked.append(members)
+        return self.table[members]
+
+
+def smooth(owners, seed=0):
+    """Diminishing returns, 0.1 without data."""
+    worth = np.random.default_rng(seed).uniform(0.1, 1.0, owners.n)
+    table = 0.9 - 0.8 * np.exp(-(all_coalitions(owners.n) @ worth))
+    return Logged(owners, table, empty=0.1)
+
+
+def told(utilities, **options):
+    """A valuer that was told these utilities."""
+    ours = dupre.Valuer(FIVE, **options)
+    for members, number in utilities.items():
+        ours.record(members, number)
+    return ours
 
 
 def by_code(found):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dupre.coalitions import all_coalitions
-from dupre.kernels import Features
+from dupre.game.coalitions import all_coalitions
+from dupre.predictor.features import Features
 
 N = 6
 ROWS = np.array([5, 8, 13, 20, 40, 90])

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dupre import Diagnostics, Subsidy, Validation, Valuation
-from dupre.records import Evidence
+from dupre.result.records import Evidence
 
 HOSTILE = (
     "<script>window.hacked = 1</script>",

@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import dupre
-from dupre.cli.demo import BUDGET, hospitals
-from dupre.coalitions import all_coalitions, to_names
+from dupre.game.coalitions import all_coalitions, to_names
+from dupre.runs.demo import BUDGET, hospitals
 from games import load
 
 

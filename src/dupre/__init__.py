@@ -9,20 +9,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dupre import baselines, estimators, plots
+    from dupre import baselines, plots
+    from dupre.data.owners import Owners
     from dupre.errors import DupreError, EvaluationError, InputError, Interrupted, StoreError
-    from dupre.interchange import from_game, from_table, read_evaluations, to_game
-    from dupre.model_free import DataVolume, InformationGain
-    from dupre.owners import Owners
-    from dupre.payments import LeastCore
-    from dupre.progress import Progress
-    from dupre.records import Comparison, Diagnostics, Evidence, Subsidy, Validation
-    from dupre.run import value
-    from dupre.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
-    from dupre.stopping import Rule, evaluated, ranking_settled, settled, wall_time, within
-    from dupre.utility import ModelUtility
-    from dupre.valuer import Valuer
-    from dupre.values import Valuation
+    from dupre.game import estimators
+    from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
+    from dupre.result.records import Comparison, Diagnostics, Evidence, Subsidy, Validation
+    from dupre.result.valuation import Valuation
+    from dupre.training.frames import read_evaluations
+    from dupre.utility.adapters import from_game, from_table, to_game
+    from dupre.utility.model import ModelUtility
+    from dupre.utility.model_free import DataVolume, InformationGain
+    from dupre.valuation.core_payments import LeastCore
+    from dupre.valuation.progress import Progress
+    from dupre.valuation.stopping import (
+        Rule,
+        evaluated,
+        ranking_settled,
+        settled,
+        wall_time,
+        within,
+    )
+    from dupre.valuation.value import value
+    from dupre.valuation.valuer import Valuer
 
 __version__ = "0.1.0"
 
@@ -67,49 +76,48 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "Comparison": "records",
-    "DataVolume": "model_free",
-    "Diagnostics": "records",
+    "Comparison": "result.records",
+    "DataVolume": "utility.model_free",
+    "Diagnostics": "result.records",
     "DupreError": "errors",
     "EvaluationError": "errors",
-    "Evidence": "records",
-    "InformationGain": "model_free",
+    "Evidence": "result.records",
+    "InformationGain": "utility.model_free",
     "InputError": "errors",
     "Interrupted": "errors",
-    "LeastCore": "payments",
-    "ModelUtility": "utility",
-    "Owners": "owners",
-    "Progress": "progress",
-    "Rule": "stopping",
-    "Semivalue": "semivalues",
+    "LeastCore": "valuation.core_payments",
+    "ModelUtility": "utility.model",
+    "Owners": "data.owners",
+    "Progress": "valuation.progress",
+    "Rule": "valuation.stopping",
+    "Semivalue": "game.semivalues",
     "StoreError": "errors",
-    "Subsidy": "records",
-    "Validation": "records",
-    "Valuation": "values",
-    "Valuer": "valuer",
-    "banzhaf": "semivalues",
-    "beta_shapley": "semivalues",
-    "evaluated": "stopping",
-    "from_game": "interchange",
-    "from_table": "interchange",
-    "leave_one_out": "semivalues",
-    "ranking_settled": "stopping",
-    "read_evaluations": "interchange",
-    "settled": "stopping",
-    "shapley": "semivalues",
-    "to_game": "interchange",
-    "value": "run",
-    "wall_time": "stopping",
-    "within": "stopping",
+    "Subsidy": "result.records",
+    "Validation": "result.records",
+    "Valuation": "result.valuation",
+    "Valuer": "valuation.valuer",
+    "banzhaf": "game.semivalues",
+    "beta_shapley": "game.semivalues",
+    "evaluated": "valuation.stopping",
+    "from_game": "utility.adapters",
+    "from_table": "utility.adapters",
+    "leave_one_out": "game.semivalues",
+    "ranking_settled": "valuation.stopping",
+    "read_evaluations": "training.frames",
+    "settled": "valuation.stopping",
+    "shapley": "game.semivalues",
+    "to_game": "utility.adapters",
+    "value": "valuation.value",
+    "wall_time": "valuation.stopping",
+    "within": "valuation.stopping",
 }
 
-
-_MODULES = {"baselines", "estimators", "plots"}
+_MODULES = {"baselines": "baselines", "estimators": "game.estimators", "plots": "plots"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"dupre.{name}")
+        return import_module(f"dupre.{_MODULES[name]}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'dupre' has no attribute {name!r}")
     return getattr(import_module(f"dupre.{_MODULE_OF[name]}"), name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dupre.valuer import Valuer
+    from dupre.valuation.valuer import Valuer
 
 
 class DupreError(Exception):

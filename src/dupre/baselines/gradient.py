@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
 
+from dupre._types import Floats, Ints
 from dupre.baselines.once import finite_score
 from dupre.baselines.result import Baseline, of_permutations
 from dupre.checks import whole
-from dupre.coalitions import to_names
+from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.owners import Owners
-from dupre.typing import Floats, Ints
-from dupre.utility import Metric, ModelUtility
+from dupre.game.coalitions import to_names
+from dupre.utility.model import Metric, ModelUtility
 
 
 def gradient_shapley(

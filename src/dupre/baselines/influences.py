@@ -21,12 +21,12 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import log_softmax, softmax
 
+from dupre._types import Floats, Names
 from dupre.baselines.result import Baseline, of_values
 from dupre.baselines.together import encoded_together
 from dupre.checks import positive
+from dupre.data.owners import Embed, Owners
 from dupre.errors import EvaluationError
-from dupre.owners import Embed, Owners
-from dupre.typing import Floats, Names
 
 STEPS = 100
 """Newton steps at most; strongly convex losses need about ten."""

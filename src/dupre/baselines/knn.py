@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
+from dupre._types import Floats
 from dupre.baselines.result import Baseline, of_values
 from dupre.baselines.together import encoded_together
 from dupre.checks import whole
-from dupre.owners import Embed, Owners
-from dupre.typing import Floats
+from dupre.data.owners import Embed, Owners
 
 BLOCK = 2**22
 """Distances held at once."""

@@ -6,8 +6,8 @@ import numpy as np
 
 from dupre.baselines.once import Once
 from dupre.baselines.result import Baseline, of_values
-from dupre.owners import Owners
-from dupre.utility import Utility
+from dupre.data.owners import Owners
+from dupre.utility.model import Utility
 
 
 def leave_one_out(utility: Utility, owners: Owners) -> Baseline:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dupre._types import Members, Names
 from dupre.checks import finite
-from dupre.coalitions import keys, shown, to_names
+from dupre.data.owners import Owners
 from dupre.errors import EvaluationError, InputError
-from dupre.owners import Owners
-from dupre.typing import Members, Names
-from dupre.utility import Utility
+from dupre.game.coalitions import keys, shown, to_names
+from dupre.utility.model import Utility
 
 
 class Once:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dupre.owners import Owners
-from dupre.typing import Floats
+from dupre._types import Floats
+from dupre.data.owners import Owners
 
 
 @dataclass(frozen=True, eq=False)

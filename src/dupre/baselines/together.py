@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
-from dupre.encoding import embedded, encode, standardise
+from dupre._types import Floats, Ints
+from dupre.data.encoding import embedded, encode, standardise
+from dupre.data.owners import Embed, Owners
+from dupre.data.rows import check_finite, length, stack
 from dupre.errors import InputError
-from dupre.owners import Embed, Owners
-from dupre.rows import check_finite, length, stack
-from dupre.typing import Floats, Ints
-from dupre.utility import ModelUtility
+from dupre.utility.model import ModelUtility
 
 
 @dataclass(frozen=True, eq=False)

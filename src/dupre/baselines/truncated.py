@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from dupre._types import Floats, Ints
 from dupre.baselines.once import Once
 from dupre.baselines.result import Baseline, of_permutations
 from dupre.checks import finite, whole
+from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.owners import Owners
-from dupre.typing import Floats, Ints
-from dupre.utility import Utility
+from dupre.utility.model import Utility
 
 
 def tmc_shapley(

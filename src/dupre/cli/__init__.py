@@ -1,6 +1,5 @@
 """The command `dupre`: a mediator's whole job without writing Python.
 
-`app` is what people type; its verbs are in `runs`, `questions` and `elsewhere`. A verb makes a
-`config`, `prepare` makes a `job` of it, and a `rundir` keeps everything. Nothing in the library
-imports anything from here.
+`app` is what people type; its verbs are in `train`, `ask` and `external`. Verbs read options, call
+`dupre.runs`, and print.
 """

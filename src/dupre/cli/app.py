@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from dupre.cli import elsewhere, questions, runs
-from dupre.cli.speech import in_flags, say
+from dupre.cli import ask, external, train
+from dupre.cli.output import in_flags, say
 from dupre.errors import DupreError
 
 
@@ -40,7 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for verbs in (runs.VERBS, questions.VERBS, elsewhere.VERBS):
+for verbs in (train.VERBS, ask.VERBS, external.VERBS):
     for verb, example in verbs.items():
         app.command(epilog=f"Example: dupre {example}")(verb)
 

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from dupre import plots
+from dupre.plots import charts
 
 if TYPE_CHECKING:
-    from dupre.values import Valuation
+    from dupre.result.valuation import Valuation
 
 _INK = "#010203"
 """A colour that nothing else has, in place of which the page's own is put."""
 
-_COLOURS = {_INK: "currentColor", plots.DATA: "var(--data)", plots.ODD: "var(--odd)"}
+_COLOURS = {_INK: "currentColor", charts.DATA: "var(--data)", charts.ODD: "var(--odd)"}
 
 _STYLE = {
     "svg.fonttype": "none",  # text stays text: small, searchable, in the page's font
@@ -46,7 +47,7 @@ def drawn(valuation: Valuation, name: str, *, label: str) -> str:
     import matplotlib.style
     from matplotlib.figure import Figure
 
-    size = (plots.WIDTH, plots.height(name, len(valuation.owners)))
+    size = (charts.WIDTH, charts.height(name, len(valuation.owners)))
     # The user's own style of figures is not that of the page.
     with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
         # Matplotlib measures text by a font that may lack what the reader's font has.

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from dupre.phrases import listed, named, number, percent, shortened
 from dupre.report.markup import Cell, details, owner, table, text
-from dupre.text import decimals
+from dupre.result.as_text import decimals
+from dupre.wording import listed, named, number, percent, shortened
 
 if TYPE_CHECKING:
-    from dupre.values import Valuation
+    from dupre.result.valuation import Valuation
 
 MOST_ROWS = 200
 """Trainings listed at most."""

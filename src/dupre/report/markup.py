@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dupre.spelling import printable
+from dupre.wording import printable
 
 _ISOLATED = re.compile("\u2068([^\u2068\u2069]*)\u2069")
 

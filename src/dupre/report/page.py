@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dupre.errors import InputError
-from dupre.phrases import number
+from dupre.files import replace_text
 from dupre.report import sections
 from dupre.report.listings import between, rank, share_of
 from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
 from dupre.report.relations import relations
 from dupre.report.statements import Statement, statements
 from dupre.report.summary import meaning
-from dupre.text import decimals, notes, possible, title_of
-from dupre.writing import replace_text
+from dupre.result.as_text import decimals, notes, possible, title_of
+from dupre.wording import number
 
 if TYPE_CHECKING:
-    from dupre.values import Valuation
+    from dupre.result.valuation import Valuation
 
 TITLE = "What each owner's data are worth"
 

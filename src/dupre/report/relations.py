@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dupre.phrases import named, percent
-from dupre.typing import Floats
+from dupre._types import Floats
+from dupre.wording import named, percent
 
 if TYPE_CHECKING:
-    from dupre.records import Evidence
-    from dupre.values import Valuation
+    from dupre.result.records import Evidence
+    from dupre.result.valuation import Valuation
 
 SHARED = 0.5
 """Part of an owner's rows that another holds too from which on it is told."""

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dupre import plots
-from dupre.phrases import listed, number
-from dupre.records import Z95
+from dupre.plots.charts import widest_known
 from dupre.report.figures import drawn
 from dupre.report.listings import (
     coalition,
@@ -33,7 +31,7 @@ from dupre.report.markup import (
 )
 from dupre.report.relations import Relation
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
-from dupre.text import (
+from dupre.result.as_text import (
     about_duplicates,
     about_fit,
     about_forecast,
@@ -42,12 +40,14 @@ from dupre.text import (
     about_validation,
     bewares,
 )
+from dupre.result.records import Z95
+from dupre.wording import listed, number
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dupre.records import Diagnostics
-    from dupre.values import Valuation
+    from dupre.result.records import Diagnostics
+    from dupre.result.valuation import Valuation
 
 MOST_LISTED = 20
 """Pairs, relations and the like listed at most; owners up to which a matrix is also a table."""
@@ -210,7 +210,7 @@ def how_data_relate(v: Valuation, relations: Sequence[Relation]) -> str:
 
 def how_uncertainty_fell(v: Valuation) -> str:
     """The widest interval against trainings."""
-    known, ahead, words = plots.widest_known(v), v.forecast, []
+    known, ahead, words = widest_known(v), v.forecast, []
     if len(known) > 1:
         first, last = known.iloc[0], known.iloc[-1]
         words.append(

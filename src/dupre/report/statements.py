@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dupre.phrases import listed, named, number
+from dupre._types import Floats
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
-from dupre.text import decimals
-from dupre.typing import Floats
+from dupre.result.as_text import decimals
+from dupre.wording import listed, named, number
 
 if TYPE_CHECKING:
-    from dupre.values import Valuation
+    from dupre.result.valuation import Valuation
 
 FEW_ROWS = 30
 """Rows below which an owner is told that they are few."""

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dupre.phrases import listed, named, number, percent
-from dupre.text import decimals, exact_for, possible
-from dupre.typing import Floats
+from dupre._types import Floats
+from dupre.result.as_text import decimals, exact_for, possible
+from dupre.wording import listed, named, number, percent
 
 if TYPE_CHECKING:
-    from dupre.values import Valuation
+    from dupre.result.valuation import Valuation
 
 LEVEL = 0.95
 """Probability from which on something is called settled."""

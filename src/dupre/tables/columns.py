@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dupre._types import Members
+from dupre.data.rows import LARGEST
 from dupre.errors import InputError
-from dupre.rows import LARGEST
-from dupre.spelling import meant, quoted
-from dupre.tables.textfile import UNNAMED
-from dupre.typing import Members
+from dupre.tables.csv_json import UNNAMED
+from dupre.wording import meant, quoted
 
 MAX_TEXTS = 50
 """Different texts from which on a column may be free text rather than categories."""

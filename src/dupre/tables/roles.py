@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.spelling import meant, quoted
 from dupre.tables.columns import MAX_TEXTS, check_drop, first, kind, place, tidied, whole_as_text
+from dupre.wording import meant, quoted
 
 MANY_OWNERS = 20
 """Owners from which on more than one for every two rows are taken for a mistake."""

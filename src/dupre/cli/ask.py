@@ -1,0 +1,85 @@
+"""Verbs that ask about a run: show, report, compare, predict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from dupre.cli.options import (
+    DirArgument,
+    JsonOption,
+    MovedOption,
+)
+from dupre.cli.output import opened, print_json, print_values
+
+
+def show(run: DirArgument, json: JsonOption = False) -> None:
+    """Print the values of a run again."""
+    from dupre.runs.directory import RunDirectory
+
+    print_values(RunDirectory(run).results(), json=json)
+
+
+def report(run: DirArgument) -> None:
+    """Write the page of a run again, and tell where it is."""
+    from dupre.runs.directory import RunDirectory
+
+    directory = RunDirectory(run)
+    directory.write_report(directory.results())
+    print(directory.report)
+
+
+def compare(
+    run: DirArgument,
+    a: Annotated[str, typer.Argument(metavar="A", help="An owner.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another owner.")],
+    json: JsonOption = False,
+) -> None:
+    """Is A worth more than B, and with what probability?"""
+    from dataclasses import asdict
+
+    from dupre.result.as_text import compared
+    from dupre.runs.directory import RunDirectory
+
+    found = [(v.semivalue, v.compare(a, b)) for v in RunDirectory(run).results()]
+    if json:
+        print_json([{"semivalue": name, **asdict(comparison)} for name, comparison in found])
+    else:
+        for name, comparison in found:
+            print(compared(name, comparison))
+
+
+def predict(
+    run: DirArgument,
+    members: Annotated[
+        list[str],
+        typer.Option(
+            metavar="A,B",
+            help="Owners of a coalition, as a JSON list if names hold commas; repeat it for "
+            "further ones.",
+        ),
+    ],
+    data: MovedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Tell the utility of a coalition without training it."""
+    from dupre.result.as_text import predicted
+
+    directory, job = opened(run, data)
+    coalitions = [job.members(text) for text in members]
+    found = job.valuer(directory.store).predict(coalitions)
+    if json:
+        print_json(found.to_dict("records"))
+    else:
+        print(predicted(found))
+
+
+VERBS: dict[Callable[..., None], str] = {
+    show: "show dupre-patients",
+    report: "report dupre-patients",
+    compare: "compare dupre-patients Basel Bern",
+    predict: "predict dupre-patients --members Basel,Bern",
+}
+"""With an example of each."""

@@ -1,0 +1,127 @@
+"""What verbs have in common: finding and opening a run directory, printing an answer."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from glob import has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dupre.errors import InputError
+from dupre.wording import printable
+
+if TYPE_CHECKING:
+    from dupre.result.valuation import Valuation
+    from dupre.runs.directory import RunDirectory
+    from dupre.runs.job import Job
+
+
+def opened(
+    run: Path, data: str | None = None, validation: str | None = None
+) -> tuple[RunDirectory, Job]:
+    """A run directory that is there already, with its data."""
+    from dataclasses import replace
+
+    from dupre.runs.directory import RunDirectory
+    from dupre.runs.prepare import prepared
+
+    directory = RunDirectory(run)
+    config = directory.config()
+    if data is not None:
+        config = replace(config, data=replace(config.data, path=absolute(data)))
+    if not has_magic(config.data.path) and not os.path.exists(config.data.path):
+        raise InputError(
+            f"the data of {str(run)!r} were in {config.data.path!r}, where nothing is now; say "
+            "where they are with --data"
+        )
+    if validation is not None:
+        moved = replace(config.utility, validation=absolute(validation), holdout=0.0)
+        config = replace(config, utility=moved)
+    return directory, prepared(config)
+
+
+def print_values(valuations: list[Valuation], *, json: bool) -> None:
+    """The tables of a result, or all of it as JSON."""
+    if json:
+        from dupre.result.as_json import dumped
+
+        print(dumped(valuations))
+    else:
+        print("\n\n".join(map(str, valuations)))
+
+
+def print_json(found: object) -> None:
+    """Anything as JSON."""
+    import json
+
+    print(json.dumps(found, ensure_ascii=False))
+
+
+def absolute(path: str) -> str:
+    """A path as the user typed it, from whatever directory it is used later."""
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def directory_for(run: Path | None, data: str) -> RunDirectory:
+    """The run directory asked for, or the one named after the data."""
+    from dupre.runs.directory import RunDirectory
+    from dupre.tables.read import name_of
+
+    return RunDirectory(Path(f"dupre-{name_of(data)}") if run is None else run.expanduser())
+
+
+def typed() -> str:
+    """The command as it was typed."""
+    return shlex.join(["dupre", *sys.argv[1:]])
+
+
+@contextmanager
+def stdout_kept_clean() -> Iterator[None]:
+    """What models print, in this process or another, goes to stderr: stdout is for the answer."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+FLAGS = {
+    "on_error='skip'": "--skip-failures",
+    "make the same call again to go on": "`dupre resume DIR` goes on",
+    "take the same things as then, or another file for store=": "take the same things as then, or "
+    "another directory for --run; or, if it cannot have changed the trainings so far, keep them by "
+    "`dupre resume DIR` with --accept-changes",
+    "another file for store=": "another directory for --run",
+    "call again: everything": "do it again: everything",
+    "state its utility with empty=": "its utility is stated by --empty when the run is set up",
+    "state task= when building the Owners": "state --task",
+    "or state task='regression'": "or state --task regression",
+    "state a finite empty=": "state a finite --empty",
+    "utility of no data with empty= if": "utility of no data with --empty if",
+    "or state empty=": "or state --empty",
+    "n_jobs=1 without timeout": "--jobs 1 without --timeout",
+    "recorded; evaluate suggest()": "recorded; see `dupre suggest DIR`",
+}
+"""What messages of the library mean on the command line."""
+
+
+def in_flags(error: BaseException) -> str:
+    """A message of the library in the words of the command, about the run it came from."""
+    message = str(error)
+    for words, flags in FLAGS.items():
+        message = message.replace(words, flags)
+    return message.replace(" DIR`", f" {getattr(error, 'run', 'DIR')}`")
+
+
+def say(text: str) -> None:
+    """Print a line that is no answer."""
+    lines = [printable(line) for line in text.split("\n")]  # names may hold anything
+    print("\n".join(lines), file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""Who holds which rows, and a coalition of owners as one vector."""

@@ -1,0 +1,174 @@
+"""Contents: what rows and coalitions hold, as digests, whatever they are called.
+
+A row (x, y) has a digest of 128 bits: BLAKE2b of its cells as the model sees them. It does not
+depend on the row's place, its index, its owner or the machine. A coalition has the digest of the
+multiset of its rows: the sum of their digests, modulo 2^64 in each of the two words. A sum does not
+depend on the order, counts a row as often as it is there, and is additive over owners: the
+digests of m coalitions are one product of integer matrices, (m, n) @ (n, 2).
+
+Sums are safe enough here. For given rows the digests behave as random numbers, so that two
+different multisets have the same sum with probability 2^-128: among a million coalitions it
+happens with probability 10^-27. Rows that are *made* to collide with a sum exist (Wagner 2002
+finds them in fewer than 2^128 steps), but all they bring is that two coalitions are trained once.
+
+Notation: N rows, n owners, m coalitions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dupre._types import Digests, Ints, Members
+from dupre.data.digests import digest
+from dupre.data.rows import take
+from dupre.errors import InputError
+
+BLOCK = 65_536
+"""Rows whose bytes are put next to each other at once."""
+
+_TEXT = (str, bytes)
+_NUMBERS = (bool, int, float, complex, np.generic)
+_WORD = np.dtype("<u8")
+
+
+def digests_of_rows(X: Any, y: NDArray[Any]) -> Digests:
+    """A digest of each row of X with its target, (N, 2).
+
+    Zero is equal to minus zero, any NaN to any other. Cells of frames and of object arrays are
+    compared by type and value, categories by value, missing ones are all alike. Rows whose
+    contents cannot be told (see module `digests`) are taken to be all different, each known by its
+    place.
+    """
+    try:
+        columns = [_bytes_of(y), *_cells(X, len(y))]
+    except InputError:
+        columns = [_as_bytes(np.arange(len(y)))]
+    digests = np.empty((len(y), 2), dtype=_WORD)
+    for start in range(0, len(y), BLOCK):
+        block = slice(start, start + BLOCK)
+        rows = np.concatenate([column[block] for column in columns], axis=1)
+        digests[block] = _hash_each(memoryview(row) for row in rows)
+    return digests.astype(np.uint64)
+
+
+def digests_of_owners(rows: Digests, owner: Ints, n: int) -> Digests:
+    """The digest of each owner's rows, (n, 2), from those of all rows and the holder of each."""
+    found = np.zeros((n, 2), dtype=np.uint64)
+    np.add.at(found, owner, rows)  # unsigned integers wrap around
+    return found
+
+
+def digests_of_coalitions(members: Members, owners: Digests) -> Digests:
+    """The digest of each coalition's rows, (m, 2), from those of the owners, (n, 2)."""
+    found = np.empty((len(members), 2), dtype=np.uint64)
+    for start in range(0, len(members), BLOCK):
+        block = slice(start, start + BLOCK)
+        found[block] = members[block].astype(np.uint64) @ owners
+    return found
+
+
+def _cells(X: Any, count: int) -> list[NDArray[np.uint8]]:
+    """The rows of X as bytes, (N, .) each, to be read one after the other."""
+    if sparse.issparse(X):
+        return [_digests_of_sparse_rows(X)]
+    if isinstance(X, pd.DataFrame):
+        return [_bytes_of_column(X.iloc[:, i]) for i in range(X.shape[1])]
+    if isinstance(X, pd.Series):
+        return [_bytes_of_column(X)]
+    if isinstance(X, np.ma.MaskedArray):
+        filled = np.ma.filled(X, X.dtype.type(0))
+        return [_bytes_of(filled), _bytes_of(np.ma.getmaskarray(X))]
+    if isinstance(X, np.ndarray):
+        return [_bytes_of(X)]
+    if not isinstance(X, list):
+        X = [take(X, np.array([row])) for row in range(count)]
+    return [_digests_of_things(X)]
+
+
+def _bytes_of_column(column: pd.Series) -> NDArray[np.uint8]:
+    """A column of a frame as bytes, (N, .)."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        # By value: codes depend on which categories others have.
+        table = np.append(_digests_of_things([None]), _bytes_of_column(_categories(column)), axis=0)
+        return np.asarray(table[column.cat.codes.to_numpy().astype(np.int64) + 1])
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    elif isinstance(dtype, pd.SparseDtype):
+        return _bytes_of(np.asarray(column))
+    elif not isinstance(dtype, np.dtype):
+        column = column.astype(object)
+    return _bytes_of(column.to_numpy())
+
+
+def _categories(column: pd.Series) -> pd.Series:
+    """The categories of a column, as things: equal ones have equal bytes, also of NaN and text."""
+    return pd.Series(column.cat.categories.to_numpy(), dtype=object)
+
+
+def _bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """An array of any dimension as bytes, (N, .)."""
+    rows = array.reshape(len(array), int(np.prod(array.shape[1:])))
+    kind = rows.dtype.kind
+    if kind in "OUSV":
+        columns = [_digests_of_things(rows[:, i].tolist()) for i in range(rows.shape[1])]
+        return np.concatenate(columns, axis=1) if columns else _as_bytes(rows.astype(bool))
+    if kind in "fc":
+        rows = rows + rows.dtype.type(0)  # minus zero becomes zero
+        rows[np.isnan(rows)] = np.nan
+    return _as_bytes(rows)
+
+
+def _as_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
+    """Plain numbers as bytes, least significant first, (N, .)."""
+    little = np.ascontiguousarray(rows, dtype=rows.dtype.newbyteorder("<"))
+    width = little.itemsize * int(np.prod(rows.shape[1:]))
+    return little.reshape(-1).view(np.uint8).reshape(len(rows), width)
+
+
+def _digests_of_things(things: Iterable[Any]) -> NDArray[np.uint8]:
+    """The digest of each of some things by type and value, (N, 16); missing ones are alike."""
+    known: dict[tuple[type, Any], bytes] = {}
+    found = []
+    for thing in things:
+        if _is_missing(thing):
+            thing = None
+        elif isinstance(thing, (float, np.floating)):
+            thing = thing + type(thing)(0)  # minus zero becomes zero
+        if thing is None or isinstance(thing, (*_TEXT, *_NUMBERS)):
+            key = type(thing), thing
+            if key not in known:
+                known[key] = bytes.fromhex(digest(thing))
+            found.append(known[key])
+        else:
+            found.append(bytes.fromhex(digest(thing)))
+    return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(found), 16)
+
+
+def _is_missing(thing: Any) -> bool:
+    return thing is None or (pd.api.types.is_scalar(thing) and bool(pd.isna(thing)))
+
+
+def _digests_of_sparse_rows(X: Any) -> NDArray[np.uint8]:
+    """The digest of each row of a sparse matrix, (N, 16), by where it is not zero."""
+    rows = X.tocsr(copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    where, what = _as_bytes(rows.indices.astype(np.int64)), _bytes_of(rows.data)
+    spans = pairwise(rows.indptr.tolist())
+    digests = _hash_each(where[a:b].tobytes() + what[a:b].tobytes() for a, b in spans)
+    return digests.view(np.uint8).reshape(rows.shape[0], 16)
+
+
+def _hash_each(rows: Iterator[Any]) -> NDArray[Any]:
+    """128 bits from the bytes of each row, (., 2), the same on every machine."""
+    found = b"".join(hashlib.blake2b(row, digest_size=16).digest() for row in rows)
+    return np.frombuffer(found, dtype=_WORD).reshape(-1, 2)

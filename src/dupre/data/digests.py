@@ -1,0 +1,350 @@
+"""Is this the same data, the same model as last time? Contents in, a short digest out.
+
+Two things have the same digest if and only if a training could not tell them apart: arrays by
+their bytes, frames by columns and values, estimators by class and parameters, functions by their
+code and by all that it refers to. What cannot be told (an open file, a lock) is refused with the
+way out: a `fingerprint` attribute, any text that changes when the results would.
+"""
+
+from __future__ import annotations
+
+import ast
+import copyreg
+import dis
+import functools
+import hashlib
+import inspect
+import struct
+import sys
+import sysconfig
+import types
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from dupre.errors import InputError
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_OF_CODE = (
+    "co_code",
+    "co_consts",
+    "co_names",
+    "co_varnames",
+    "co_argcount",
+    "co_posonlyargcount",
+    "co_kwonlyargcount",
+    "co_exceptiontable",
+)
+_IN_SOURCE = (types.ModuleType, types.FunctionType, type)
+_OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
+_LIBRARIES = {"site-packages", "dist-packages"}
+_STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
+
+STABLE_MODULES = {
+    "dupre.cli.models": ("NearestClassifier", "NearestRegressor", "embed_for"),
+    "dupre.cli.preprocessing": ("as_levels", "as_numbers"),
+    "dupre.errors": (
+        "DupreError",
+        "EvaluationError",
+        "InputError",
+        "Interrupted",
+        "StoreError",
+    ),
+    "dupre.estimators": (
+        "antithetic",
+        "exact",
+        "group_testing",
+        "maximum_sample_reuse",
+        "one_for_all",
+        "permutation",
+        "stratified",
+        "stratified_svarm",
+        "structured",
+        "svarm",
+    ),
+    "dupre.interchange": ("from_game", "from_table", "read_evaluations", "to_game"),
+    "dupre.model_free": ("DataVolume", "InformationGain"),
+    "dupre.owners": ("Owners",),
+    "dupre.payments": ("LeastCore",),
+    "dupre.progress": ("Progress",),
+    "dupre.records": ("Comparison", "Diagnostics", "Evidence", "Subsidy", "Validation"),
+    "dupre.regression": ("regression",),
+    "dupre.run": ("value",),
+    "dupre.semivalues": (
+        "Semivalue",
+        "_banzhaf",
+        "_beta",
+        "_leave_one_out",
+        "_shapley",
+        "beta_shapley",
+    ),
+    "dupre.stopping": (
+        "Rule",
+        "evaluated",
+        "ranking_settled",
+        "settled",
+        "wall_time",
+        "within",
+    ),
+    "dupre.utility": ("ModelUtility",),
+    "dupre.valuer": ("Valuer",),
+    "dupre.values": ("Valuation",),
+}
+"""The modules that digests state for dupre's own classes and functions, wherever these are now.
+
+They are where each was first published. A store holds digests, so these names never change. What is
+not listed is stated as a member of `dupre`.
+"""
+
+_STABLE_MODULE_OF = {name: module for module, names in STABLE_MODULES.items() for name in names}
+
+
+def digest(thing: Any) -> str:
+    """32 hexadecimal digits from the contents of a thing.
+
+    Raises:
+        InputError: it holds something whose contents cannot be told.
+    """
+    try:
+        return _Digests().of(thing)
+    except RecursionError as cause:
+        raise _cannot_tell(thing, "too much depends on each other") from cause
+
+
+class _Digests:
+    """Digests of a thing and of all it holds, each made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[str, Any]] = {}  # holds the things, so that ids stay theirs
+        self._under_way: list[int] = []
+        self._reach = 0  # how far up the things under way the last digest refers
+
+    def of(self, thing: Any) -> str:
+        """The digest of a thing; of one that is inside itself, how far up it is."""
+        if isinstance(thing, _PLAIN):
+            return _hashed(f"{type(thing).__name__} {thing!r}".encode(errors="surrogatepass"))
+        key = id(thing)
+        if key in self._known:
+            return self._known[key][0]
+        depth = len(self._under_way)
+        if key in self._under_way:
+            above = self._under_way.index(key)
+            self._reach = min(self._reach, above)
+            return f"{depth - above} up"
+        outer, self._reach = self._reach, depth
+        self._under_way.append(key)
+        try:
+            result = _hashed(*self._contents(thing))
+        finally:
+            self._under_way.pop()
+        if self._reach >= depth:  # it holds everything it refers to: the same wherever it is
+            self._known[key] = result, thing
+        self._reach = min(outer, self._reach)
+        return result
+
+    def _parts(self, kind: str, things: Iterable[Any]) -> Iterator[bytes]:
+        yield kind.encode(errors="surrogatepass")
+        for thing in things:
+            yield self.of(thing).encode()
+
+    def _contents(self, thing: Any) -> Iterable[Any]:
+        """The kind of a thing and what it holds, as bytes."""
+        if isinstance(thing, types.ModuleType):
+            return self._module(thing)
+        if isinstance(thing, type):
+            return self._class(thing)
+        if isinstance(thing, np.ma.MaskedArray):
+            return self._parts("masked", [np.asarray(thing), np.ma.getmaskarray(thing)])
+        if isinstance(thing, (np.ndarray, np.generic)):
+            return self._array(np.asarray(thing))
+        if isinstance(thing, pd.DataFrame):
+            columns = [thing.iloc[:, i] for i in range(thing.shape[1])]
+            return self._parts("frame", [list(thing.columns), *columns])
+        if isinstance(thing, pd.MultiIndex):
+            return self._parts("index", thing.to_list())
+        if isinstance(thing, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
+            return self._column(pd.Series(thing))
+        if sparse.issparse(thing):
+            rows = thing.tocsr(copy=True)
+            rows.sum_duplicates()
+            where = [rows.indices.astype(np.int64), rows.indptr.astype(np.int64)]
+            return self._parts("sparse", [rows.shape, rows.data, *where])
+        if type(thing) in (list, tuple):
+            return self._parts(type(thing).__name__, thing)
+        if type(thing) is dict:
+            keys = sorted(((self.of(key), key) for key in thing), key=itemgetter(0))
+            return self._parts("dict", [[key, thing[name]] for key, name in keys])
+        if isinstance(thing, (set, frozenset)):
+            return self._parts("set", sorted(map(self.of, thing)))
+        if isinstance(thing, functools.partial):
+            return self._parts("partial", [thing.func, thing.args, thing.keywords])
+        if isinstance(thing, types.FunctionType):
+            return self._function(thing)
+        if isinstance(thing, types.CodeType):
+            stars = thing.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+            return self._parts("code", [stars, *(getattr(thing, name) for name in _OF_CODE)])
+        if isinstance(thing, functools.cached_property):
+            return self._parts("cached property", [thing.func])
+        if isinstance(thing, functools._lru_cache_wrapper):
+            return self._parts("cached", [thing.__wrapped__])
+        if hasattr(thing, "detach") and hasattr(thing, "numpy"):  # a torch tensor
+            return self._array(thing.detach().cpu().numpy())
+        return self._object(thing)
+
+    def _array(self, array: Any) -> Iterator[Any]:
+        if array.dtype.kind in "US":  # as wide as its own longest text, not as that of others
+            array = np.array(array.tolist(), dtype=array.dtype.kind)
+        yield f"array {array.dtype.str} {array.shape}".encode()
+        if array.dtype.hasobject:
+            yield from self._parts("objects", array.ravel().tolist())
+        elif array.size and array.itemsize:
+            yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+    def _column(self, column: pd.Series) -> Iterable[Any]:
+        if isinstance(column.dtype, np.dtype) and not column.dtype.hasobject:
+            return self._array(column.to_numpy())
+        values = column.astype(object).mask(column.isna(), None).tolist()
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            # Values and their order count, not the categories that only other owners have.
+            order = column.cat.remove_unused_categories().cat.categories.tolist()
+            return self._parts("categorical", [values, order, column.cat.ordered])
+        return self._parts(f"column {column.dtype}", values)
+
+    def _module(self, module: types.ModuleType) -> Iterator[bytes]:
+        yield from self._parts("module", [module.__name__])
+        file = getattr(module, "__file__", None)
+        if file is not None and not _is_installed(module.__name__):
+            inner = [
+                thing for thing in vars(module).values() if isinstance(thing, types.ModuleType)
+            ]
+            source = ast.dump(ast.parse(Path(file).read_bytes()))  # comments do not matter
+            yield from self._parts("source", [source, *inner])
+            for name, value in sorted(vars(module).items()):  # settings may be made at run time
+                if not name.startswith("__") and not isinstance(value, _IN_SOURCE):
+                    with suppress(InputError):  # a lock says nothing about results
+                        yield from self._parts(name, [value])
+
+    def _class(self, cls: type) -> Iterator[bytes]:
+        yield from self._parts("class", [_stable_module(cls), cls.__qualname__])
+        if not _is_installed(cls.__module__, cls):
+            members = [
+                [name, member] for name, member in vars(cls).items() if _counts(name, member)
+            ]
+            yield from self._parts("members", [list(cls.__bases__), dict(members)])
+
+    def _function(self, function: types.FunctionType) -> Iterator[bytes]:
+        yield from self._parts("function", [_stable_module(function), function.__qualname__])
+        # The inner functions of a library hold what they were made with.
+        yield from self._parts("closure", map(_cell, function.__closure__ or ()))
+        if not _is_installed(function.__module__, function):
+            used = sorted(_names_in(function.__code__) & set(function.__globals__))
+            data = {name: function.__globals__[name] for name in used}
+            defaults = [function.__defaults__, function.__kwdefaults__]
+            yield from self._parts("body", [function.__code__, *defaults, data])
+
+    def _object(self, thing: Any) -> Iterable[bytes]:
+        """Anything else by what pickle would keep of it."""
+        if (stated := stated_fingerprint(thing)) is not None:
+            return self._parts("stated", [type(thing), stated])
+        if thing is np.random.mtrand._rand:
+            return self._parts("global random state", [])
+        if isinstance(thing, property):
+            return self._parts("property", [thing.fget, thing.fset])
+        if isinstance(thing, (staticmethod, classmethod)):
+            return self._parts(type(thing).__name__, [thing.__func__])
+        if hasattr(thing, "get_params") and hasattr(thing, "fit"):
+            if type(thing).__qualname__ == "FrozenEstimator":  # what it has learnt counts
+                return self._parts("frozen", [type(thing.estimator), vars(thing.estimator)])
+            return self._parts("estimator", [type(thing), thing.get_params(deep=False)])
+        try:
+            reducer = copyreg.dispatch_table.get(type(thing))
+            reduced = reducer(thing) if reducer else thing.__reduce_ex__(4)
+        except Exception as cause:
+            raise _cannot_tell(thing, cause) from cause
+        if isinstance(reduced, str):
+            return self._parts("global", [getattr(thing, "__module__", ""), reduced])
+        create, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
+        if isinstance(state, dict):  # what can be computed again is no part of it
+            state = {k: v for k, v in state.items() if not _is_cached(type(thing), k)} or None
+        return self._parts("object", [create, arguments, state, [*(items or ())], [*(pairs or ())]])
+
+
+def _cannot_tell(thing: Any, cause: object) -> InputError:
+    return InputError(
+        f"cannot tell whether this {type(thing).__name__} will be the same next time ({cause}), so "
+        "a store cannot rely on it; give the utility an attribute `fingerprint`, any text that "
+        "changes when its results would"
+    )
+
+
+def _hashed(*parts: Any) -> str:
+    """Digest of some bytes, each with its length: no two sequences run together."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        hasher.update(struct.pack("<q", len(part)))
+        hasher.update(part)
+    return hasher.hexdigest()[:32]
+
+
+def _stable_module(thing: type | types.FunctionType) -> str:
+    """The module that a digest states for a class or a function."""
+    if thing.__module__.partition(".")[0] != "dupre":
+        return thing.__module__
+    return _STABLE_MODULE_OF.get(thing.__qualname__.partition(".")[0], "dupre")
+
+
+def stated_fingerprint(thing: Any) -> Any:
+    """What a thing says of itself; None if it says nothing."""
+    stated = getattr(thing, "fingerprint", None)
+    return stated() if callable(stated) else stated
+
+
+def _counts(name: str, member: Any) -> bool:
+    """Whether a member of a class is the user's, not Python's."""
+    if isinstance(member, (types.GetSetDescriptorType, types.MemberDescriptorType)):
+        return False
+    own = not (name.startswith("__") and name.endswith("__")) and name != "_abc_impl"
+    return own or isinstance(member, (types.FunctionType, functools.partialmethod))
+
+
+def _is_cached(cls: type, name: object) -> bool:
+    found = getattr(cls, name, None) if isinstance(name, str) else None
+    return isinstance(found, functools.cached_property)
+
+
+def _cell(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Every global name a function refers to, also inside the functions it defines."""
+    inner = [_names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    loads = (step for step in dis.get_instructions(code) if step.opname in _OF_GLOBALS)
+    return {str(step.argval) for step in loads}.union(*inner)
+
+
+def _is_installed(name: str | None, thing: Any = None) -> bool:
+    """Whether a module is part of Python or of an installed package, not the user's own code.
+
+    And whether a thing that claims to be of that module is.
+    """
+    module = sys.modules.get(name or "")
+    if module is None or name == "__main__":
+        return False
+    place = getattr(thing, "__qualname__", "<locals>").partition(".")[0]
+    if "<locals>" not in place and not hasattr(module, place):  # made by exec, without a name
+        return False
+    file = getattr(module, "__file__", None)
+    if file is None or (name or "").partition(".")[0] == "dupre":
+        return True
+    path = Path(file).resolve()
+    return path.is_relative_to(_STANDARD) or bool(_LIBRARIES & set(path.parts))

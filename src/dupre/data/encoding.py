@@ -1,0 +1,181 @@
+"""From columns of any kind to the numbers the sketch measures distances in.
+
+The model never sees this view: it is trained on the rows as the user gave them. Here numbers are
+standardised, so that no column dominates by its unit, and categories are one-hot, so that two of
+the 50 most frequent levels are sqrt(2) apart; rarer levels are not told apart.
+
+Notation: N rows, u distinct rows, d encoded columns.
+
+Dense rows are reduced to their distinct ones in a canonical order before anything is computed
+from them. Equal rows then have equal projections to the last bit, whichever owner holds them and
+in whatever order they came, which is what makes distances exactly zero where they should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from dupre._types import Floats, Ints, Members
+from dupre.errors import InputError
+
+MAX_LEVELS = 50
+"""Most frequent levels of a category that get a column of their own; the others share none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Encoded rows: row r is `values[index[r]]`.
+
+    Attributes:
+        values: distinct standardised rows, (u, d), dense or CSR.
+        index: which of them each row is, (N,).
+        variance: sum of the variances of the d columns over all rows.
+    """
+
+    values: Floats | sparse.csr_array
+    index: Ints
+    variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """X as numbers, not yet scaled.
+
+    Attributes:
+        matrix: (N, d), dense or CSR.
+        source: name of the column of X behind each encoded column, length d.
+        one_hot: which encoded columns are levels of a category, (d,).
+    """
+
+    matrix: Floats | sparse.csr_array
+    source: tuple[str, ...]
+    one_hot: Members
+
+
+def encode(X: Any) -> Columns:
+    """The numeric view of X: an array (N, d0) of any dtype, a pandas frame or a sparse matrix."""
+    if sparse.issparse(X):
+        matrix = sparse.csr_array(X, dtype=np.float64)
+        matrix.sum_duplicates()
+        return _numeric(matrix)
+    if isinstance(X, pd.DataFrame):
+        return _encode_frame(X)
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise InputError(
+            f"X must have two dimensions (rows, columns), got shape {array.shape}; "
+            "for images or text pass embed=, a callable that turns X into a numeric (rows, d) array"
+        )
+    if array.dtype.kind == "c":
+        raise InputError("X holds complex numbers; pass real and imaginary parts as columns")
+    if not array.shape[1]:
+        raise InputError("X has no columns; expected at least one")
+    if array.dtype.kind in "biuf":
+        return _numeric(array.astype(np.float64))
+    return _encode_frame(pd.DataFrame(array).infer_objects())
+
+
+def embedded(X: Any, embed: Callable[[Any], Any], rows: int) -> Columns:
+    """The output of the user's `embed` callable, checked to be a numeric (rows, d) array."""
+    output = embed(X)
+    if isinstance(output, Columns):  # our own, which knows what is one-hot
+        return output
+    try:
+        if sparse.issparse(output):
+            array = sparse.csr_array(output, dtype=np.float64)
+        else:
+            array = np.asarray(output, dtype=np.float64)
+    except (TypeError, ValueError) as cause:
+        raise InputError(f"embed= must return a numeric (rows, d) array: {cause}") from cause
+    if array.ndim != 2 or array.shape[0] != rows:
+        raise InputError(
+            f"embed= must return one numeric row for each of the {rows} rows, "
+            f"got shape {array.shape}"
+        )
+    return _numeric(array)
+
+
+def standardise(columns: Columns) -> Points:
+    """Scale every numeric column to unit variance (constant ones to zero); find distinct rows.
+
+    Sparse columns are scaled but not centred: a common shift moves all coalitions alike and
+    cancels in every distance.
+    """
+    matrix = columns.matrix
+    if isinstance(matrix, sparse.csr_array):
+        mean, variance = mean_variance_axis(matrix, axis=0)
+        inverse = _inverse_scale(np.sqrt(variance), np.abs(mean))
+        scaled = sparse.csr_array(matrix @ sparse.diags_array(inverse))
+        return Points(scaled, np.arange(matrix.shape[0]), float(np.count_nonzero(inverse)))
+    rows, index, counts = _distinct_rows(matrix)
+    weight = counts / counts.sum()
+    centred = rows - weight @ rows
+    scale = np.sqrt(weight @ centred**2)
+    inverse = _inverse_scale(scale, np.abs(rows).max(axis=0, initial=0.0))
+    factor = np.where(columns.one_hot, 1.0, inverse)
+    return Points(centred * factor, index, float(np.sum((scale * factor) ** 2)))
+
+
+def _numeric(matrix: Floats | sparse.csr_array) -> Columns:
+    width = matrix.shape[1]
+    return Columns(matrix, tuple(str(j) for j in range(width)), np.zeros(width, dtype=bool))
+
+
+def _encode_frame(frame: pd.DataFrame) -> Columns:
+    if not frame.shape[1]:
+        raise InputError("X has no columns; expected at least one besides owner and target")
+    series = [frame.iloc[:, j] for j in range(frame.shape[1])]
+    numbers = [_as_number(column) for column in series]
+    blocks = [
+        _one_hot(column) if number is None else number[:, None]
+        for column, number in zip(series, numbers, strict=True)
+    ]
+    widths = [block.shape[1] for block in blocks]
+    source = np.repeat([str(name) for name in frame.columns], widths)
+    one_hot = np.repeat([number is None for number in numbers], widths)
+    return Columns(np.hstack(blocks), tuple(source.tolist()), one_hot)
+
+
+def _as_number(column: pd.Series) -> Floats | None:
+    """A number, truth value or date column as floats, (N,), NaN where missing; else None."""
+    kind = pd.api.types
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return None
+    if kind.is_datetime64_any_dtype(column) or kind.is_timedelta64_dtype(column):
+        return np.where(column.isna(), np.nan, column.astype("int64").to_numpy(np.float64))
+    if kind.is_bool_dtype(column) or kind.is_numeric_dtype(column):
+        return column.to_numpy(np.float64, na_value=np.nan)
+    return None
+
+
+def _one_hot(column: pd.Series) -> Floats:
+    """The most frequent levels of a category as 0/1 columns, (N, levels)."""
+    # A missing category is a level of its own: the rows that lack it have that in common.
+    text = column.astype(str).astype(object).where(column.notna(), None)
+    code, _ = pd.factorize(text, sort=True, use_na_sentinel=True)
+    code = np.where(code < 0, code.max() + 1, code)
+    frequent = np.argsort(-np.bincount(code), kind="stable")[:MAX_LEVELS]
+    return np.asarray(code.reshape(-1, 1) == frequent, dtype=np.float64)
+
+
+def _distinct_rows(matrix: Floats) -> tuple[Floats, Ints, Ints]:
+    """Distinct rows in a canonical order, the index of each row among them, and their counts."""
+    rows = np.ascontiguousarray(matrix) + 0.0  # -0.0 and 0.0 are the same number
+    as_bytes = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, index, counts = np.unique(
+        as_bytes, return_index=True, return_inverse=True, return_counts=True
+    )
+    return rows[first], index.reshape(-1), counts
+
+
+def _inverse_scale(scale: Floats, size: Floats) -> Floats:
+    """1 / scale, and 0 for columns that vary by rounding alone."""
+    varies = scale > 1e-12 * size
+    return np.where(varies, 1.0, 0.0) / np.where(varies, scale, 1.0)

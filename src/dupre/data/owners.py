@@ -1,0 +1,304 @@
+"""Who holds which rows.
+
+`Owners` keeps the rows exactly as the user gave them, for the model, next to a numeric view of
+them, for the sketch. All checks of rows happen here, before anything is trained.
+
+Notation: N rows in total, n owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dupre._types import Digests, Ints, Members, Task
+from dupre.data.contents import digests_of_owners, digests_of_rows
+from dupre.data.encoding import Points, embedded, encode, standardise
+from dupre.data.rows import (
+    as_targets,
+    check_column_names,
+    check_finite,
+    check_same_index,
+    check_targets,
+    is_number,
+    length,
+    stack,
+    take,
+)
+from dupre.errors import InputError
+
+MAX_CLASSES_INFERRED = 20
+"""A whole-number y with more distinct values than this is taken for a regression target."""
+
+Embed = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Owners:
+    """The owners' rows. Build it with `from_arrays`, `from_frame` or `from_mapping`.
+
+    Owners are ordered: by label for `from_arrays` and `from_frame` (numbers by size, text
+    alphabetically, a pandas categorical by its categories), so that the order of rows does not
+    matter; as given for `from_mapping`.
+
+    Attributes:
+        names: one string per owner, (n,).
+        X: all rows as given: array (N, ...), DataFrame or CSR matrix.
+        y: all targets as given, (N,).
+        owner: index into `names` for each row, (N,).
+        task: "classification" or "regression".
+        points: the numeric view of X.
+        embedded: whether the numeric view is the user's own, so that X itself is not checked.
+        columns: column names of X if it is a frame, else None.
+        target: name of the target column if it came from a frame, else None.
+    """
+
+    names: tuple[str, ...]
+    X: Any
+    y: NDArray[Any]
+    owner: Ints
+    task: Task
+    points: Points
+    embedded: bool = False
+    columns: tuple[Hashable, ...] | None = None
+    target: Hashable | None = None
+
+    @classmethod
+    def from_arrays(
+        cls, X: Any, y: Any, owner: Any, *, task: Task | None = None, embed: Embed | None = None
+    ) -> Owners:
+        """Owners from rows X, targets y and one owner label per row.
+
+        Args:
+            X: array (N, d), DataFrame or scipy sparse matrix; anything row-indexable with `embed`.
+            y: targets, (N,).
+            owner: labels, (N,): strings or other hashables. Owners are known by `str(label)` from
+                here on, also to a utility of your own.
+            task: inferred from y when not stated: text, truth values, categories and whole numbers
+                with at most 20 distinct values are classes.
+            embed: callable(X) -> numeric (N, d) array for the sketch; the model still gets X.
+        """
+        check_same_index(X, y, "y")
+        check_same_index(X, owner, "owner")
+        names, codes = _owner_codes(owner)
+        return _checked(X, y, names, codes, task=task, embed=embed)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        owner: Hashable,
+        target: Hashable,
+        task: Task | None = None,
+        embed: Embed | None = None,
+    ) -> Owners:
+        """Owners from a frame with an owner column and a target column; the rest is X."""
+        if not isinstance(frame, pd.DataFrame):
+            raise InputError(f"expected a pandas DataFrame, got {type(frame).__name__}")
+        for role, column in (("owner", owner), ("target", target)):
+            if column not in frame.columns:
+                raise InputError(
+                    f"the {role} column {column!r} is not in the frame; "
+                    f"its columns are {', '.join(map(repr, frame.columns))}"
+                )
+        if owner == target:
+            raise InputError(f"owner and target are the same column {owner!r}")
+        names, codes = _owner_codes(frame[owner])
+        X = frame.drop(columns=[owner, target])
+        return _checked(X, frame[target], names, codes, task=task, embed=embed, target=target)
+
+    @classmethod
+    def from_mapping(
+        cls,
+        data: Mapping[Any, Any],
+        *,
+        target: Hashable | None = None,
+        task: Task | None = None,
+        embed: Embed | None = None,
+    ) -> Owners:
+        """Owners from {name: (X, y)} or {name: DataFrame}; frames need the `target` column's name.
+
+        All X must be of one kind (arrays, frames or sparse) with the same columns.
+        """
+        if not isinstance(data, Mapping) or not data:
+            raise InputError("expected a non-empty mapping {name: (X, y)} or {name: DataFrame}")
+        names = _as_names(list(data))
+        parts = [_pair(name, part, target) for name, part in zip(names, data.values(), strict=True)]
+        for name, (X, y) in zip(names, parts, strict=True):
+            if length(X) != len(y):
+                raise InputError(f"owner {name!r}: X has {length(X)} rows but y has {len(y)}")
+            if not len(y):
+                raise InputError(f"owner {name!r} has no rows; leave it out")
+        X = stack(names, [X for X, _ in parts])
+        y = pd.concat([pd.Series(as_targets(y)) for _, y in parts], ignore_index=True)
+        codes = np.repeat(np.arange(len(names)), [len(y) for _, y in parts])
+        task = task or _task_of_dtype(parts[0][1])
+        return _checked(X, y, names, codes, task=task, embed=embed, target=target)
+
+    @property
+    def n(self) -> int:
+        """Number of owners."""
+        return len(self.names)
+
+    @property
+    def rows(self) -> Ints:
+        """Rows held by each owner, (n,)."""
+        return np.bincount(self.owner, minlength=self.n)
+
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """All that trainings on these rows can see."""
+        return {"names": self.names, "X": self.X, "y": self.y, "owner": self.owner}
+
+    def data_of(self, coalition: Members) -> tuple[Any, NDArray[Any]]:
+        """The pooled rows (X, y) of one coalition, a boolean (n,), ordered by their digests.
+
+        What a model trained on a coalition sees depends on the rows alone, not on who holds them,
+        what owners are called, who else takes part, or in which order rows were given.
+        """
+        chosen = self._by_digest[coalition[self.owner[self._by_digest]]]
+        return take(self.X, chosen), self.y[chosen]
+
+    @cached_property
+    def row_contents(self) -> Digests:
+        """A digest of each row with its target, (N, 2): see module `contents`."""
+        return digests_of_rows(self.X, self.y)
+
+    @cached_property
+    def contents(self) -> Digests:
+        """A digest of each owner's rows, (n, 2)."""
+        return digests_of_owners(self.row_contents, self.owner, self.n)
+
+    def without_points(self) -> Owners:
+        """The same rows without their numeric view, for those who only train on them."""
+        slim = copy(self)  # the digests, once found, go along
+        object.__setattr__(slim, "points", None)
+        return slim
+
+    @cached_property
+    def _by_digest(self) -> Ints:
+        """All rows ordered by their digests, (N,); equal rows are interchangeable."""
+        return np.lexsort(self.row_contents.T)
+
+    def __repr__(self) -> str:
+        held = zip(self.names, self.rows, strict=True)
+        rows = ", ".join(f"{name}: {count}" for name, count in held)
+        return f"Owners({self.n} owners, {len(self.y)} rows, {self.task}; {rows})"
+
+
+def _checked(
+    X: Any,
+    y: Any,
+    names: tuple[str, ...],
+    owner: Ints,
+    *,
+    task: Task | None,
+    embed: Embed | None,
+    target: Hashable | None = None,
+) -> Owners:
+    """Validate everything about the rows and build the Owners."""
+    targets = as_targets(y)
+    if not length(X) == len(targets) == len(owner):
+        raise InputError(
+            f"X, y and owner must have one entry per row, "
+            f"got {length(X)}, {len(targets)} and {len(owner)}"
+        )
+    if len(names) < 2:
+        raise InputError(f"expected at least two owners, got {len(names)}: {', '.join(names)}")
+    labels = tuple(f"owner {name!r}" for name in names)
+    check_targets(targets, labels, owner)
+    if sparse.issparse(X):
+        X = X.tocsr()
+    check_column_names(X)
+    columns = embedded(X, embed, len(targets)) if embed else encode(X)
+    check_finite(columns, labels, owner)
+    frame_columns = tuple(X.columns) if isinstance(X, pd.DataFrame) else None
+    return Owners(
+        names=names,
+        X=X,
+        y=targets,
+        owner=owner,
+        task=task_of(targets, task or _task_of_dtype(y)),
+        points=standardise(columns),
+        embedded=embed is not None,
+        columns=frame_columns,
+        target=target,
+    )
+
+
+def _task_of_dtype(y: Any) -> Task | None:
+    """A pandas categorical is made of classes, whatever its categories are."""
+    categorical = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
+    return "classification" if categorical else None
+
+
+def task_of(y: NDArray[Any], stated: Task | None) -> Task:
+    """The task stated, if it can be, or the one that the targets look like."""
+    if stated is not None:
+        if stated not in ("classification", "regression"):
+            raise InputError(f"task must be 'classification' or 'regression', got {stated!r}")
+        if stated == "regression" and not is_number(y):
+            raise InputError(f"a regression needs a numeric y, got dtype {y.dtype}")
+        return stated
+    if not is_number(y):
+        return "classification"
+    few_whole_numbers = np.all(y == np.round(y)) and len(np.unique(y)) <= MAX_CLASSES_INFERRED
+    return "classification" if few_whole_numbers else "regression"
+
+
+def _owner_codes(owner: Any) -> tuple[tuple[str, ...], Ints]:
+    """Ordered owner names and the index among them of each row's label."""
+    if getattr(owner, "ndim", 1) != 1:
+        raise InputError(f"owner must be one label per row, got shape {owner.shape}")
+    labels = pd.Series(owner).reset_index(drop=True)
+    if labels.isna().any():
+        row = int(np.flatnonzero(labels.isna())[0])
+        raise InputError(f"row {row} has no owner label; every row needs one")
+    if isinstance(labels.dtype, pd.CategoricalDtype):
+        labels = labels.cat.remove_unused_categories()
+        codes = np.asarray(labels.cat.codes, dtype=np.int64)
+        return _as_names(list(labels.cat.categories)), codes
+    distinct = list(labels.unique())
+    try:
+        distinct = sorted(distinct)
+    except TypeError:  # labels of several types have no order of their own
+        distinct = sorted(distinct, key=str)
+    names = _as_names(distinct)
+    position = {label: index for index, label in enumerate(distinct)}
+    return names, np.asarray(labels.map(position), dtype=np.int64)
+
+
+def _as_names(labels: Sequence[Any]) -> tuple[str, ...]:
+    names = tuple(str(label) for label in labels)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"two different owner labels are both shown as {twice!r}; rename one")
+    return names
+
+
+def _pair(name: str, part: Any, target: Hashable | None) -> tuple[Any, Any]:
+    """(X, y) of one owner of a mapping."""
+    if isinstance(part, pd.DataFrame):
+        if target is None:
+            raise InputError(f"owner {name!r} holds a DataFrame: name its target column, target=")
+        if target not in part.columns:
+            raise InputError(
+                f"the target column {target!r} is not in the frame of owner {name!r}; "
+                f"its columns are {', '.join(map(repr, part.columns))}"
+            )
+        return part.drop(columns=[target]), part[target].reset_index(drop=True)
+    if isinstance(part, tuple) and len(part) == 2:
+        X, y = part
+        if not (isinstance(X, (pd.DataFrame, list)) or sparse.issparse(X)):
+            X = np.asarray(X)
+        return X, y if isinstance(y, pd.Series) else as_targets(y)
+    raise InputError(f"owner {name!r}: expected (X, y) or a DataFrame, got {type(part).__name__}")

@@ -1,0 +1,173 @@
+"""Rows as users bring them: arrays, frames, sparse matrices, lists; their targets; their faults.
+
+Everything here takes any of those kinds; nothing here knows of owners beyond a name to blame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dupre._types import Ints
+from dupre.data.encoding import Columns
+from dupre.errors import InputError
+
+LARGEST = 1e150
+"""Numbers whose squares are still finite."""
+
+
+def check_same_index(X: Any, other: Any, what: str) -> None:
+    """Raise InputError if two pandas objects, matched by position, have different indexes."""
+    pandas = (pd.DataFrame, pd.Series)
+    both = isinstance(X, pandas) and isinstance(other, pandas) and len(X) == len(other)
+    if both and not X.index.equals(other.index):
+        raise InputError(
+            f"X and {what} are matched row by row but have different indexes; align them, or "
+            f"pass {what}.to_numpy() if their order is right"
+        )
+
+
+def take(X: Any, rows: Ints) -> Any:
+    """Rows of an array, frame, sparse matrix or list."""
+    if isinstance(X, (pd.DataFrame, pd.Series)):
+        return X.iloc[rows]
+    if isinstance(X, list):
+        return [X[r] for r in rows]
+    return X[rows]
+
+
+def check_finite(columns: Columns, names: tuple[str, ...], owner: Ints) -> None:
+    """Raise InputError naming owner and column if a number is missing, infinite or too large."""
+    matrix = columns.matrix
+    if isinstance(matrix, sparse.csr_array):
+        coo = matrix.tocoo()
+        bad = ~(np.abs(coo.data) < LARGEST)
+        rows, cols = coo.coords[0][bad], coo.coords[1][bad]
+    else:
+        rows, cols = np.nonzero(~(np.abs(matrix) < LARGEST))
+    if not rows.size:
+        return
+    row, col = rows[0], cols[0]
+    holder = owner[row]
+    count = int(np.sum((cols == col) & (owner[rows] == holder)))
+    raise InputError(
+        f"column {columns.source[col]!r} of {names[holder]} holds NaN or infinity (or more than "
+        f"{LARGEST:g}) in {count} of {int(np.sum(owner == holder))} rows; fill or drop them, or "
+        "pass embed=, a callable that turns X into finite numbers, and leave the rest to the "
+        "model's pipeline"
+    )
+
+
+def as_targets(y: Any) -> NDArray[Any]:
+    """Y as a one-dimensional array."""
+    if isinstance(y, pd.DataFrame):
+        y = y.to_numpy()
+    array = np.asarray(y)
+    if array.dtype == object and array.ndim == 1:
+        array = pd.Series(array).infer_objects().to_numpy()
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"y must be one-dimensional, one target per row, got shape {array.shape}")
+    return array
+
+
+def is_number(y: NDArray[Any]) -> bool:
+    """Whether targets are numbers rather than text or truth values."""
+    return y.dtype.kind in "iuf"
+
+
+def check_targets(y: NDArray[Any], names: tuple[str, ...], owner: Ints) -> None:
+    """Raise InputError naming the owner if a target is missing or infinite."""
+    bad = ~np.isfinite(y) if y.dtype.kind in "fc" else np.asarray(pd.isna(y))
+    if bad.any():
+        holder = owner[np.flatnonzero(bad)[0]]
+        raise InputError(
+            f"y of {names[holder]} holds missing or infinite values in "
+            f"{int(np.sum(bad & (owner == holder)))} of {int(np.sum(owner == holder))} rows; "
+            "drop those rows"
+        )
+    if y.dtype == object and len({type(label) for label in y}) > 1:
+        raise InputError(
+            f"y of {names[owner[0]]} and others mixes types such as "
+            f"{' and '.join(sorted({type(label).__name__ for label in y})[:2])}; use one"
+        )
+
+
+def check_column_names(X: Any) -> None:
+    """Raise InputError if a frame has two columns of one name."""
+    if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
+        twice = X.columns[X.columns.duplicated()][0]
+        raise InputError(f"the column {twice!r} appears twice; rename one of them")
+
+
+def stack(names: tuple[str, ...], parts: list[Any]) -> Any:
+    """All owners' X under each other, refusing different kinds or columns."""
+    first = parts[0]
+    check_column_names(first)
+    for name, part in zip(names, parts, strict=True):
+        if _kind(part) != _kind(first):
+            raise InputError(
+                f"all owners need X of one kind: {names[0]!r} has {_kind(first)}, "
+                f"{name!r} has {_kind(part)}"
+            )
+        if _columns(part) != _columns(first):
+            raise InputError(
+                f"all owners need the same columns: {_difference(names[0], first, name, part)}"
+            )
+    if isinstance(first, pd.DataFrame):
+        return _concat_frames(parts)
+    if isinstance(first, list):
+        return [row for part in parts for row in part]
+    if sparse.issparse(first):
+        return sparse.vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def _concat_frames(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """pd.concat that keeps a column categorical when the owners' categories differ."""
+    common: dict[Hashable, pd.CategoricalDtype] = {}
+    for column, dtype in parts[0].dtypes.items():
+        dtypes = [part[column].dtype for part in parts]
+        kinds = [other for other in dtypes if isinstance(other, pd.CategoricalDtype)]
+        if len(kinds) == len(parts) and any(other != dtype for other in kinds):
+            levels = dict.fromkeys(level for other in kinds for level in other.categories)
+            common[column] = pd.CategoricalDtype(list(levels))
+    return pd.concat([part.astype(common) for part in parts], ignore_index=True)
+
+
+def _difference(first_name: str, first: Any, name: str, part: Any) -> str:
+    """How the columns of two owners differ, in words."""
+    if not isinstance(part, pd.DataFrame):
+        return f"rows of {first_name!r} have shape {first.shape[1:]}, of {name!r} {part.shape[1:]}"
+    lacking = [column for column in first.columns if column not in part.columns]
+    if lacking:
+        return f"{name!r} lacks {lacking[0]!r}, which {first_name!r} has"
+    added = [column for column in part.columns if column not in first.columns]
+    if added:
+        return f"{first_name!r} lacks {added[0]!r}, which {name!r} has"
+    return f"{name!r} has them in another order than {first_name!r}"
+
+
+def _kind(X: Any) -> str:
+    if isinstance(X, pd.DataFrame):
+        return "a DataFrame"
+    if sparse.issparse(X):
+        return "a sparse matrix"
+    return "a list" if isinstance(X, list) else "an array"
+
+
+def _columns(X: Any) -> Any:
+    if isinstance(X, pd.DataFrame):
+        return list(X.columns)
+    return None if isinstance(X, list) else X.shape[1:]
+
+
+def length(X: Any) -> int:
+    """Number of rows."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(cast(Sequence[Any], X))

@@ -1,0 +1,128 @@
+"""Coalitions of n owners as boolean rows, shape (m, n).
+
+A boolean matrix holds any number of owners, multiplies with per-owner arrays, and is what
+shapiq and friends pass around too. The empty coalition is never among them: its utility is
+known and no data stand behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+from math import ceil, comb
+
+import numpy as np
+
+from dupre._types import Ints, Members
+from dupre.errors import InputError
+from dupre.wording import meant, printable, quoted
+
+MAX_OWNERS_ENUMERATED = 20
+"""Above this, 2^n rows no longer fit in memory with everything computed from them."""
+
+
+def all_coalitions(n: int) -> Members:
+    """All 2^n - 1 non-empty coalitions, (2^n - 1, n); row c holds the binary digits of c + 1."""
+    if n > MAX_OWNERS_ENUMERATED:
+        raise InputError(
+            f"all coalitions of {n} owners are 2^{n} - 1 = {2**n - 1:,} rows; "
+            f"expected at most {MAX_OWNERS_ENUMERATED} owners here; for more, draw some of them "
+            "with a function of dupre.estimators"
+        )
+    codes = np.arange(1, 2**n, dtype=np.int64)
+    return np.asarray((codes[:, None] >> np.arange(n)) & 1, dtype=bool)
+
+
+def keys(members: Members) -> list[bytes]:
+    """One hashable key per row, (m,); equal rows and no others have equal keys."""
+    return [row.tobytes() for row in np.packbits(members, axis=1)]
+
+
+def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
+    """The boolean row, (n,), of a coalition given by owner names, or labels shown as such names.
+
+    Raises:
+        InputError: a name is unknown or repeated, or the coalition is empty.
+    """
+    if isinstance(coalition, str) or not isinstance(coalition, Iterable):
+        raise InputError(
+            f"a coalition is a tuple of owner names, got {coalition!r}; "
+            f"write ({coalition!r},) for a single owner"
+        )
+    given = tuple(str(name) for name in coalition)
+    if not given:
+        raise InputError("the empty coalition is never recorded: state its utility with empty=")
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise unknown_owner(unknown[0], names)
+    if len(set(given)) < len(given):
+        raise InputError(f"an owner is named twice in the coalition {given}")
+    return np.isin(np.array(names, dtype=object), np.array(given, dtype=object))
+
+
+def unknown_owner(name: str, names: tuple[str, ...]) -> InputError:
+    """The error that says who there is."""
+    return InputError(f"unknown owner {name!r}{meant(name, names)}; the owners are {quoted(names)}")
+
+
+def to_names(row: Members, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The owner names of one boolean row, (n,), in the order of `names`."""
+    return tuple(name for name, inside in zip(names, row, strict=True) if inside)
+
+
+def shown(members: tuple[str, ...]) -> str:
+    """A coalition in messages."""
+    return "{" + ", ".join(map(printable, members)) + "}"
+
+
+def sample_of_size(n: int, size: int, count: int, rng: np.random.Generator) -> Members:
+    """`count` distinct coalitions of `size` owners, (count, n), uniformly at random.
+
+    Enumerates when count is a large part of all C(n, size), else draws until enough are distinct.
+    """
+    total = comb(n, size)
+    if not 0 <= count <= total:
+        raise InputError(f"there are {total} coalitions of {size} of {n} owners, asked for {count}")
+    if 2 * count > total:
+        every = every_of_size(n, size)
+        by_code = every[np.lexsort(every.T)]
+        return np.asarray(by_code[rng.permutation(total)[:count]])
+    chosen: dict[bytes, Members] = {}
+    while len(chosen) < count:
+        draws = rng.random((count - len(chosen), n)).argsort(axis=1) < size
+        chosen.update(zip(keys(draws), draws, strict=True))
+    return np.array(list(chosen.values()), dtype=bool).reshape(count, n)
+
+
+def every_of_size(n: int, size: int) -> Members:
+    """Every coalition of one size, (C(n, size), n)."""
+    chosen = np.array(list(combinations(range(n), size)), dtype=np.int64)
+    chosen = chosen.reshape(comb(n, size), size)
+    rows = np.zeros((len(chosen), n), dtype=bool)
+    np.put_along_axis(rows, chosen, True, axis=1)
+    return rows
+
+
+def random_of_sizes(
+    n: int, sizes: Ints, rng: np.random.Generator, *, but: Ints | None = None
+) -> Members:
+    """Random coalitions of these sizes, (d, n), each without its owner `but`, (d,), if given."""
+    numbers = rng.random((len(sizes), n))
+    if but is not None:
+        numbers[np.arange(len(sizes)), but] = 2.0
+    return np.asarray(np.argsort(np.argsort(numbers, axis=1), axis=1) < np.asarray(sizes)[:, None])
+
+
+def random_cover(n: int, size: int, rng: np.random.Generator) -> Members:
+    """Random coalitions of one size such that every owner is in one and out of another."""
+    block = min(size, n - size)
+    count = ceil(n / block)
+    around = np.resize(rng.permutation(n), (count, block))  # the last block begins anew
+    rows = np.zeros((count, n), dtype=bool)
+    np.put_along_axis(rows, around, True, axis=1)
+    return rows if block == size else ~rows
+
+
+def canonical(members: Iterable[str]) -> tuple[str, ...]:
+    """A coalition in the order in which it is kept."""
+    return tuple(sorted(members))

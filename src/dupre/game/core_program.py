@@ -1,0 +1,180 @@
+"""The egalitarian point of a least core over listed coalitions: linear programs and a projection.
+
+Everything is solved for y = (x - g(N) / n) / scale. It sums to 0 and is thus orthogonal to the
+equal split: the smallest ||y|| is the smallest ||x||. Constraints read y(S) >= floor(S) + t, with
+t = -e / scale. Only a working set of them, grown by those that are violated, is handed to a
+solver; nothing is lost, as in the end all are checked.
+
+Shapes: members (m, n), gains and floor (m,), x and y (n,), working (k,) indices of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.linalg import lstsq, null_space, orth
+from scipy.optimize import linprog, nnls
+
+from dupre._types import NOTHING, Floats, Ints, Members
+from dupre.errors import DupreError, InputError
+
+ROUNDING = 1e-10
+"""By how much a solver may violate a constraint, as a part of the largest gain."""
+
+TOLERANCE = 1e-8
+"""A slack below this part of the largest gain counts as none; well above ROUNDING."""
+
+BLOCK = 1 << 16
+"""Coalitions multiplied at once: as floats they take eight times their memory."""
+
+
+def egalitarian(
+    members: Members, gains: Floats, total: float, working: Ints, guess: Floats
+) -> tuple[Floats, float]:
+    """Payments, (n,), and the subsidy; begins with `working` and what is tight at the guess."""
+    n, scale = members.shape[1], scale_of(gains, total)
+    floor = (gains - members.sum(axis=1) * (total / n)) / scale
+    slack = paid(members, (guess - total / n) / scale) - floor
+    working = np.union1d(working, np.argsort(slack)[: 4 * n])
+    E, f = np.ones((1, n)), np.zeros(1)
+    t, _, tight = _widest(members, floor, working, E, f)
+    floor += t
+    for _ in range(n):
+        # A positive multiplier at one optimum means tight at every one (complementary slackness).
+        # These are equations, as between inequalities the optima would be a set without an inside.
+        E, f = np.vstack([E, members[tight]]), np.append(f, floor[tight])
+        centre = np.asarray(lstsq(E, f, cond=TOLERANCE)[0])
+        Z = null_space(E, rcond=TOLERANCE)
+        y = centre + _nearest(members, floor - paid(members, centre), Z)
+        if (short := float(np.max(floor - paid(members, y)))) <= TOLERANCE:
+            return total / n + scale * y, -scale * t
+        # Seldom others are always tight as well, and mislead `_nearest`. They are found by the
+        # most slack that all rows not yet fixed can have at once, which is none.
+        free = np.flatnonzero(_lengths(members, Z) > TOLERANCE)
+        if not len(free):
+            break
+        Q = orth(E.T, rcond=TOLERANCE).T  # independent, so never at odds by rounding
+        rows = members[free]
+        wide, _, tight = _widest(rows, floor[free], free[:0], Q, Q @ centre, most=1.0)
+        if wide > TOLERANCE:
+            break
+        tight = free[tight]
+    raise DupreError(
+        f"the least core was not found to more than {scale * short:g}; look for utilities of very "
+        f"different magnitudes, and report this if there are none"
+    )
+
+
+def balanced(members: Members) -> Ints:
+    """Rows that bound the subsidy: some weights of them cover every owner equally.
+
+    Raises:
+        InputError: there are none, and payments could be moved to raise those of all coalitions.
+    """
+    n, sizes = members.shape[1], members.sum(axis=1)
+    start = np.flatnonzero((sizes == 1) | (sizes == n - 1))
+    floor, E, f = np.zeros(len(members)), np.ones((1, n)), np.zeros(1)
+    t, working, _ = _widest(members, floor, start, E, f, most=1.0, box=1.0)
+    if t <= TOLERANCE:
+        return working
+    why = "no weights of them cover every owner equally"
+    for owner in np.flatnonzero(~members.any(axis=0))[:1]:
+        why = f"owner {owner} is in none of them"
+    for owner in np.flatnonzero(members.all(axis=0))[:1]:
+        why = f"owner {owner} is in all of them"
+    raise InputError(
+        f"the {len(members)} listed coalitions do not bound the subsidy: {why}; list every owner "
+        f"alone, or some coalitions together with those of all others"
+    )
+
+
+def scale_of(gains: Floats, total: float) -> float:
+    """The largest gain, which tolerances are parts of."""
+    return max(float(np.abs(gains).max()), abs(total)) or 1.0
+
+
+def paid(members: Members, x: Floats) -> Floats:
+    """What each coalition is paid, (m,)."""
+    return np.concatenate([rows @ x for rows in _blocks(members)])
+
+
+def _widest(
+    members: Members,
+    floor: Floats,
+    working: Ints,
+    E: Floats,
+    f: Floats,
+    *,
+    most: float = np.inf,
+    box: float = np.inf,
+) -> tuple[float, Ints, Ints]:
+    """The largest t <= most with y(S) >= floor(S) + t for every S, E y = f and |y| <= box.
+
+    Returns:
+        t, the grown working set, and the rows of it with a positive multiplier.
+    """
+    n = members.shape[1]
+    while True:
+        solved = linprog(
+            np.append(np.zeros(n), -1.0),
+            A_ub=np.column_stack([-members[working].astype(np.float64), np.ones(len(working))]),
+            b_ub=-floor[working],
+            A_eq=np.column_stack([E, np.zeros(len(E))]),
+            b_eq=f,
+            bounds=[*[(-box, box)] * n, (-np.inf, most)],
+            method="highs-ds",  # a vertex, exact to rounding; an interior point would not be
+            options={
+                "primal_feasibility_tolerance": ROUNDING,
+                "dual_feasibility_tolerance": ROUNDING,
+            },
+        )
+        if solved.status != 0:
+            raise DupreError(
+                f"the linear program of the least core was not solved: {solved.message}; look for "
+                f"utilities of very different magnitudes, and report this if there are none"
+            )
+        t = float(solved.x[n])
+        slack = paid(members, solved.x[:n]) - floor - t
+        slack[working] = 0.0  # what the solver left there
+        worst = np.argsort(slack)[: 2 * n]
+        worst = worst[slack[worst] < -ROUNDING]
+        if not len(worst):
+            return t, working, working[solved.ineqlin.marginals < -TOLERANCE]
+        working = np.concatenate([working, worst])
+
+
+def _nearest(members: Members, need: Floats, Z: Floats) -> Floats:
+    """The shortest v, (n,), in the space of Z, (n, r), with v(S) >= need(S) for every S.
+
+    Least distance programming, Lawson & Hanson 1974, ch. 23, algorithm LDP.
+    """
+    v, working = np.zeros(len(Z)), NOTHING
+    unit = np.append(np.zeros(Z.shape[1]), 1.0)
+    while Z.shape[1]:
+        short = need - paid(members, v)
+        short[working] = 0.0
+        worst = np.argsort(-short)[: 2 * len(v)]
+        worst = worst[short[worst] > ROUNDING]
+        if not len(worst):
+            break
+        working = np.concatenate([working, worst])
+        G, h = members[working] @ Z, need[working]
+        try:
+            u, _ = nnls(np.vstack([G.T, h]), unit)
+        except RuntimeError as error:
+            raise DupreError(
+                f"the egalitarian point of the least core was not found: {error}; please report it"
+            ) from error
+        v = Z @ lstsq(G[u > 0], h[u > 0], cond=TOLERANCE)[0]  # more digits than the residual has
+    return v
+
+
+def _lengths(members: Members, Z: Floats) -> Floats:
+    """Length of each row in the space of Z, (n, r)."""
+    return np.concatenate([np.linalg.norm(rows @ Z, axis=1) for rows in _blocks(members)])
+
+
+def _blocks(members: Members) -> Iterator[Floats]:
+    for first in range(0, len(members), BLOCK):
+        yield members[first : first + BLOCK].astype(np.float64)

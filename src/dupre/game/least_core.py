@@ -1,0 +1,285 @@
+"""The least core: payments that no coalition would leave, at the smallest subsidy.
+
+With gains g(S) = u(S) - u(empty), the least core holds the payments x with x(N) = g(N) for which
+the subsidy e in x(S) + e >= g(S), for every proper coalition S, is smallest (Yan & Procaccia 2021,
+"If You Like Shapley Then You'll Love the Core"). A negative e means that the core has slack. The
+*egalitarian* point has the smallest ||x|| of them: it is unique, and equal for equal owners.
+
+Shapes: members (m, n), gains (m,), payments (n,), working (k,) indices of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dupre._types import Floats, Ints, Members
+from dupre.checks import finite, whole
+from dupre.errors import InputError
+from dupre.game.core_program import TOLERANCE, balanced, egalitarian, paid, scale_of
+from dupre.game.ties import descending, first_largest
+
+CLIMBS = 8
+"""Coalitions from which a search climbs at once: the worst drawn ones, and as many tight ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """The egalitarian point of a least core.
+
+    Attributes:
+        payments: (n,), with the sum grand - empty.
+        subsidy: e, the most that a coalition gains without the others above its payments; negative
+            if every coalition is paid more than it gains.
+        tight: coalitions that are paid no more than their gain less the subsidy, (k, n).
+        looked: coalitions whose utility was looked at.
+        violation: the most that a coalition gains above its payments and the subsidy: of all that
+            were listed (a rounding error), or that searches found at these payments (no proof for
+            others).
+    """
+
+    payments: Floats
+    subsidy: float
+    tight: Members
+    looked: int
+    violation: float
+
+
+def least_core(members: Members, utilities: Floats, *, grand: float, empty: float = 0.0) -> Core:
+    """The egalitarian point of the least core over the listed coalitions.
+
+    Args:
+        members: coalitions, (m, n), neither empty nor of all owners. If one is listed twice the
+            higher utility counts.
+        utilities: of these coalitions, (m,).
+        grand: utility of all owners together.
+        empty: utility of no data.
+
+    Raises:
+        InputError: an argument cannot be used, or the coalitions do not bound the subsidy.
+    """
+    members, (total, empty) = _proper(members), _total(grand, empty)
+    gains = _utilities(utilities, len(members)) - empty
+    equal = np.full(members.shape[1], total / members.shape[1])
+    return _core(members, gains, total, balanced(members), equal)
+
+
+def drawn_cores(
+    members: Members, draws: Floats, *, grand: float | Floats, empty: float = 0.0
+) -> tuple[Floats, Floats]:
+    """Payments (d, n) and subsidies (d,), one least core for each draw of the utilities.
+
+    Args:
+        members: coalitions, (m, n), neither empty nor of all owners.
+        draws: utilities of these coalitions, (d, m).
+        grand: utility of all owners together, one for all draws or one each, (d,).
+        empty: utility of no data.
+
+    Raises:
+        InputError: as `least_core`.
+    """
+    members = _proper(members)
+    if np.ndim(draws) != 2 or not len(draws):
+        raise InputError(
+            f"draws must have one row for each draw and one column for each of the {len(members)} "
+            f"coalitions, got an array of shape {np.shape(draws)}"
+        )
+    if np.shape(grand) not in ((), (len(draws),)):
+        raise InputError(
+            f"grand must be one number, or one for each of the {len(draws)} draws; got an array "
+            f"of shape {np.shape(grand)}"
+        )
+    grands = np.broadcast_to(np.asarray(grand, dtype=object), len(draws))
+    totals = [_total(one, empty)[0] for one in grands]
+    gains = np.array([_utilities(draw, len(members)) for draw in draws]) - empty
+    working, n = balanced(members), members.shape[1]
+    payments, subsidies = np.empty((len(draws), n)), np.empty(len(draws))
+    guess = np.zeros(n)
+    for d, total in enumerate(totals):
+        guess = guess + (total - guess.sum()) / n  # the draw before tells what may be tight
+        guess, subsidies[d] = egalitarian(members, gains[d], total, working, guess)
+        payments[d] = guess
+    return payments, subsidies
+
+
+def searched_core(
+    utility: Callable[[Members], Floats],
+    n: int,
+    *,
+    start: Members,
+    grand: float,
+    empty: float = 0.0,
+    rng: np.random.Generator,
+    drawn: int = 256,
+    tolerance: float = 1e-3,
+    searches: int = 3,
+    limit: int = 300_000,
+) -> Core:
+    """The egalitarian point of the least core where there are too many coalitions to list.
+
+    Begins with the coalitions of `start`, each owner alone and all but each; searches for others
+    that gain more than they are paid, and adds them, until several searches in a row find none.
+    That is no proof that there are none: `looked` and `violation` tell how far it went, another
+    `rng` how far it may be off. The subsidy is never above that of all coalitions.
+
+    Args:
+        utility: callable(coalitions (m, n)) -> utilities (m,); cheap, and always the same.
+        n: owners.
+        start: coalitions to begin with, (m, n), neither empty nor of all owners; m may be 0.
+        grand: utility of all owners together.
+        empty: utility of no data.
+        rng: draws coalitions.
+        drawn: coalitions of all sizes that each search draws at random. From the worst of them
+            and some tight ones it climbs, by one owner in, out or swapped at a time.
+        tolerance: violations that do not matter, as a part of the largest gain.
+        searches: in a row that must find none that matters.
+        limit: no further search once this many coalitions were looked at.
+
+    Raises:
+        InputError: an argument cannot be used.
+    """
+    one = np.eye(whole(n, "n, the number of owners,", least=2), dtype=bool)
+    drawn = whole(drawn, "drawn", least=1)
+    searches = whole(searches, "searches", least=1)
+    limit = whole(limit, "limit", least=1)
+    if (tolerance := finite(tolerance, "tolerance")) < 0:
+        raise InputError(f"tolerance must be at least 0, got {tolerance!r}")
+    total, empty = _total(grand, empty)
+    if np.ndim(start) != 2 or np.shape(start)[1] != n:
+        raise InputError(
+            f"start must have one column for each of the {n} owners, got an array of shape "
+            f"{np.shape(start)}"
+        )
+    members = np.concatenate([one, ~one, _proper(start) if len(start) else one[:0]])
+
+    def gain(coalitions: Members) -> Floats:
+        return _utilities(utility(coalitions), len(coalitions)) - empty
+
+    gains, working = gain(members), balanced(members)
+    looked, payments = len(members), np.full(n, total / n)
+    while True:
+        core = _core(members, gains, total, working, payments)
+        payments, scale, violation = core.payments, scale_of(gains, total), 0.0
+        matters = scale * max(tolerance, TOLERANCE)
+        for _ in range(searches):
+            seen, found = _search(gain, core, drawn, TOLERANCE * scale, rng)
+            over = found - paid(seen, payments) - core.subsidy
+            looked, violation = looked + len(seen), max(violation, float(over.max()))
+            if violation > matters or looked >= limit:
+                break
+        if violation <= matters or looked >= limit:
+            return replace(core, looked=looked, violation=violation)
+        # All of them: with the worst alone a game of 60 owners took ten times the looks.
+        violated = over > TOLERANCE * scale
+        fresh, first = np.unique(seen[violated], axis=0, return_index=True)
+        members = np.concatenate([members, fresh])
+        gains = np.concatenate([gains, found[violated][first]])
+
+
+def _search(
+    gain: Callable[[Members], Floats],
+    core: Core,
+    drawn: int,
+    step: float,
+    rng: np.random.Generator,
+) -> tuple[Members, Floats]:
+    """Coalitions looked at, (m, n), and their gains: drawn ones, and the ways up from the worst.
+
+    A step up is one of at least `step`, so that rounding cannot lead in circles.
+    """
+    n = len(core.payments)
+    seen: list[Members] = []
+    gains: list[Floats] = []
+
+    def excess(coalitions: Members) -> Floats:
+        seen.append(coalitions.reshape(-1, n))
+        gains.append(gain(seen[-1]))
+        return np.reshape(gains[-1] - paid(seen[-1], core.payments), coalitions.shape[:-1])
+
+    at = rng.random((drawn, n)).argsort(axis=1) < rng.integers(1, n, size=(drawn, 1))
+    worst = at[descending(excess(at))[:CLIMBS]]
+    at = np.concatenate([worst, rng.permutation(core.tight)[:CLIMBS]])
+    height = excess(at)
+    few = int(np.ceil(np.sqrt(n)))
+    while len(at):
+        one = _flipped(at, np.broadcast_to(np.arange(n)[:, None], (len(at), n, 1)))
+        after_one = excess(one)
+        # The best exchange is nearly always among the owners that are best to leave and to enter.
+        out = np.array([descending(row)[:few] for row in np.where(at, after_one, -np.inf)])
+        into = np.array([descending(row)[:few] for row in np.where(at, -np.inf, after_one)])
+        pairs = np.stack([np.repeat(out, few, axis=1), np.tile(into, few)], axis=2)
+        two = _flipped(at, pairs)
+        ways, heights = np.hstack([one, two]), np.hstack([after_one, excess(two)])
+        best = np.array([first_largest(row) for row in heights])
+        rows = np.flatnonzero(heights.max(axis=1) > height + step)
+        at, height = ways[rows, best[rows]], heights[rows, best[rows]]
+    return np.concatenate(seen), np.concatenate(gains)
+
+
+def _flipped(at: Members, owners: Ints) -> Members:
+    """Each coalition, (b, n), with k choices of j owners, (b, k, j), entered or left, (b, k, n).
+
+    Unchanged where none or all would be left.
+    """
+    before = np.repeat(at[:, None, :], owners.shape[1], axis=1)
+    after = before.copy()
+    np.put_along_axis(after, owners, ~np.take_along_axis(before, owners, axis=2), axis=2)
+    proper = after.any(axis=2, keepdims=True) & ~after.all(axis=2, keepdims=True)
+    return np.asarray(np.where(proper, after, before))
+
+
+def _core(members: Members, gains: Floats, total: float, working: Ints, guess: Floats) -> Core:
+    payments, subsidy = egalitarian(members, gains, total, working, guess)
+    excess = gains - paid(members, payments) - subsidy
+    tight = np.flatnonzero(excess >= -TOLERANCE * scale_of(gains, total))
+    return Core(payments, subsidy, members[tight], len(members), max(0.0, float(excess.max())))
+
+
+def _proper(members: Members) -> Members:
+    rows = np.asarray(members)
+    if rows.ndim != 2 or rows.dtype != np.bool_ or not len(rows):
+        raise InputError(
+            f"coalitions must be an array of booleans with one row each and one column for each "
+            f"owner, got {rows.dtype} of shape {rows.shape}"
+        )
+    if rows.shape[1] < 2:
+        raise InputError(
+            f"a least core needs at least 2 owners, got {rows.shape[1]}; a single owner is paid "
+            f"everything"
+        )
+    for bad, name, argument in (
+        (~rows.any(axis=1), "empty", "empty"),
+        (rows.all(axis=1), "that of all owners", "grand"),
+    ):
+        if bad.any():
+            raise InputError(
+                f"coalition {int(bad.argmax())} is {name}: leave it out, its utility is {argument}="
+            )
+    return rows
+
+
+def _utilities(utilities: Floats, count: int) -> Floats:
+    try:
+        numbers = np.asarray(utilities, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"utilities must be numbers, got {utilities!r}") from error
+    if numbers.shape != (count,):
+        raise InputError(
+            f"expected one utility for each of the {count} coalitions, got an array of shape "
+            f"{numbers.shape}"
+        )
+    if not (known := np.isfinite(numbers)).all():
+        first = int(known.argmin())
+        raise InputError(
+            f"utilities must be finite, got {numbers[first]} for coalition {first}; leave out "
+            f"coalitions of unknown utility"
+        )
+    return numbers
+
+
+def _total(grand: object, empty: object) -> tuple[float, float]:
+    """The gain of all owners, and the utility of no data."""
+    nothing = finite(empty, "empty, the utility of no data,")
+    return finite(grand, "grand, the utility of all owners,") - nothing, nothing

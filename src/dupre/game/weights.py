@@ -1,0 +1,245 @@
+"""Values as weighted sums of utilities, and what drawing the coalitions at random adds to them.
+
+    values = W @ u(members) + empty * u(no data)
+
+W is exact, or a Monte Carlo estimate of the exact weights. Then it is a sum of entries, each known
+by the independent draw (`unit`) and the stratum it belongs to, so that the spread between draws of
+a stratum tells the error of the estimate (sigma_MC of DUPRE Remark 1) for any utilities.
+
+Notation: n owners, b coalitions, t entries, r units. Column b stands for the empty coalition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from dupre._types import Floats, Ints, Members
+from dupre.errors import InputError
+from dupre.game.semivalues import Semivalue
+
+CERTAIN = -1
+"""Unit of coalitions that were not drawn at random."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Random entries of W, (t,) each. Entries of one unit, owner and stratum count as one term.
+
+    Terms add up to a sum over their units, or are parts of a mean: an owner's entries of a stratum
+    have weights that add up to a constant, however many there are.
+
+    Attributes:
+        owner: whose value.
+        coalition: column of W; b for the empty coalition.
+        weight: what it adds to W[owner, coalition].
+        unit: the draw it comes from; draws are independent.
+        stratum: within which the terms of an owner have the same distribution.
+        means: whether they are parts of means.
+    """
+
+    owner: Ints
+    coalition: Ints
+    weight: Floats
+    unit: Ints
+    stratum: Ints
+    means: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of coalitions in the values of n owners.
+
+    Attributes:
+        members: distinct, non-empty coalitions in the order in which they were drawn, (b, n).
+        W: weight of each in the value of each owner, (n, b).
+        empty: weight of the empty coalition, (n,).
+        entries: the random part of W; None if W is exact.
+        control: for weights that are exact on additive games and on games of sizes, the map,
+            (2n + 1, b + 1), from utilities to the worths of owners and levels of sizes of the game
+            that is valued without an error; None otherwise.
+        learned: how many numbers of that game were learned.
+    """
+
+    members: Members
+    W: Floats
+    empty: Floats
+    entries: Entries | None = None
+    control: Floats | None = None
+    learned: int = 0
+
+    def sampling_covariance(
+        self, utilities: Floats, empty: float, rough: Floats | None = None
+    ) -> Floats:
+        """Covariance of the values, (n, n), because other draws would have given other weights.
+
+        Args:
+            utilities: of the members, (b,), evaluated or expected.
+            empty: utility of no data.
+            rough: variance, (b,), of each around what is expected, independent of the others:
+                expected utilities are smoother than real ones, and would seem to matter less.
+        """
+        n = len(self.W)
+        if self.entries is None or not len(self.entries.unit):
+            return np.zeros((n, n))
+        u = np.append(utilities, empty)
+        if self.control is not None:
+            u = u - additive_basis(self.members) @ (self.control @ u)
+        covariance = _covariance_of_sum(self.entries, u, n, self.learned)
+        if rough is not None:
+            squares = self.entries.weight**2 * np.append(rough, 0.0)[self.entries.coalition]
+            covariance[np.diag_indices(n)] += np.bincount(self.entries.owner, squares, minlength=n)
+        return covariance
+
+
+def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Floats:
+    """Covariance of the sums over terms, each the sum of its entries' weight * u.
+
+    Within a cell (owner, stratum) of m terms the variance of their sum is m times the variance
+    of a term. Enlarged as Student's t is wider than the normal, with the degrees of freedom of
+    Satterthwaite (1946), less those that were used to learn an additive game.
+    """
+    strata = int(entries.stratum.max()) + 1
+    cells = n * strata
+    units, unit = np.unique(entries.unit, return_inverse=True)
+    cell = entries.owner * strata + entries.stratum
+    amount = entries.weight * u[entries.coalition]
+    if entries.means:
+        weight = np.bincount(cell, entries.weight, minlength=cells)
+        mean = np.bincount(cell, amount, minlength=cells) / np.where(weight, weight, 1.0)
+        amount = amount - entries.weight * mean[cell]
+    found, where = np.unique(unit * cells + cell, return_inverse=True)
+    term = np.bincount(where, amount)
+    unit, cell = np.divmod(found, cells)
+    count = np.bincount(cell, minlength=cells)
+    mean = np.bincount(cell, term, minlength=cells) / np.maximum(count, 1)
+    freedom = np.maximum(count - 1 - learned, 1)
+    deviation = (term - mean[cell]) * np.sqrt(count / freedom)[cell]
+    variance = (
+        np.bincount(cell, deviation**2, minlength=cells).astype(np.float64).reshape(n, strata)
+    )
+    influence = np.bincount(unit * n + cell // strata, deviation, minlength=len(units) * n)
+    influence = influence.reshape(len(units), n)
+    covariance: Floats = np.asarray(influence.T @ influence, dtype=np.float64)
+    covariance[np.diag_indices(n)] += _lacking(variance, count.reshape(n, strata))
+    square_over_freedom = (variance**2 / freedom.reshape(n, strata)).sum(axis=1)
+    degrees = variance.sum(axis=1) ** 2 / np.where(square_over_freedom > 0, square_over_freedom, 1)
+    wider = student.ppf(0.975, np.maximum(degrees, 1.0)) / student.ppf(0.975, np.inf)
+    covariance *= np.outer(wider, wider)
+    # An owner to whom no draw gave a weight is as uncertain as any other.
+    unseen = np.bincount(entries.owner, np.abs(entries.weight), minlength=n) == 0
+    covariance[unseen, unseen] = np.diag(covariance).max()
+    return np.asarray(covariance)
+
+
+def _lacking(variance: Floats, count: Ints) -> Floats:
+    """Variance of each owner, (n,), that cells, (n, strata), do not show.
+
+    That a few terms are alike, or one is all there is, does not tell that all are: the mean
+    variance of the stratum then counts as if the next term had shown it.
+    """
+    several = count > 1
+    usual = np.sum(variance * several, axis=0) / np.maximum(several.sum(axis=0), 1)
+    usual = np.where(several.any(axis=0), usual, usual.max())
+    silent = (count > 0) & (variance <= 1e-12 * usual)
+    return np.asarray(np.sum(np.where(silent, usual, 0.0) / np.maximum(count, 1), axis=1))
+
+
+def additive_basis(members: Members) -> Floats:
+    """Who is in and how many are in, (b + 1, 2n + 1): games of worths of owners and of sizes.
+
+    The last row is the empty coalition.
+    """
+    rows = np.append(members, np.zeros((1, members.shape[1]), dtype=bool), axis=0)
+    sizes = rows.sum(axis=1)[:, None] == np.arange(members.shape[1] + 1)
+    return np.asarray(np.append(rows, sizes, axis=1), dtype=np.float64)
+
+
+def collected(
+    drawn: Members,
+    weight: Floats,
+    unit: Ints,
+    stratum: Ints,
+    *,
+    counts: Members | None = None,
+    means: bool = False,
+) -> Weights:
+    """Weights from coalitions as they were drawn, duplicates and empty ones among them.
+
+    Args:
+        drawn: the coalitions, (d, n).
+        weight: of each in the value of each owner, (n, d).
+        unit: which independent draw each belongs to, (d,); CERTAIN where nothing is random.
+        stratum: of each, (d,).
+        counts: which weights are entries of W, (n, d); by default those that are not zero.
+        means: whether the entries of a stratum are parts of means.
+    """
+    members, column = distinct(drawn)
+    n, b = drawn.shape[1], len(members)
+    owner, row = np.nonzero(weight if counts is None else counts)
+    flat = owner * (b + 1) + column[row]
+    W = np.bincount(flat, weight[owner, row], minlength=n * (b + 1)).astype(np.float64)
+    W = W.reshape(n, b + 1)
+    random = unit[row] != CERTAIN
+    owner, row = owner[random], row[random]
+    entries = Entries(owner, column[row], weight[owner, row], unit[row], stratum[row], means)
+    return Weights(members, W[:, :b], W[:, b], entries)
+
+
+def distinct(drawn: Members) -> tuple[Members, Ints]:
+    """Distinct non-empty coalitions in order of appearance, (b, n), and which each drawn one is.
+
+    Empty ones are number b.
+    """
+    packed = np.packbits(drawn, axis=1)
+    whole: NDArray[np.void] = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
+    _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
+    empty = ~drawn[first].any(axis=1)
+    order = np.lexsort((first, empty))  # as they appeared, the empty one last
+    position = np.empty(len(first), dtype=np.int64)
+    position[order] = np.arange(len(first))
+    b = len(first) - int(empty.sum())
+    return drawn[first[order[:b]]], position[inverse.reshape(-1)]
+
+
+def coalition_weights(semivalue: Semivalue, members: Members) -> Floats:
+    """W, (n, b): omega_(|C| - 1) where i is in C, -omega_|C| where it is not."""
+    n = members.shape[1]
+    omega = np.exp(semivalue.log_weights(n))
+    size = members.sum(axis=1)
+    joining = omega[size - 1]
+    staying_out = np.append(omega, 0.0)[size]  # nobody is outside the grand coalition
+    return np.asarray(np.where(members.T, joining, -staying_out))
+
+
+def at_least(name: str, samples: int, least: int, n: int) -> int:
+    """The number of samples, if the estimator can tell a value and its error from them."""
+    if samples < least:
+        other = ", or take regression, which does with fewer"
+        raise InputError(
+            f"{name} needs at least {least:,} samples for {n} owners, got {samples:,}; raise "
+            f"samples{'' if name == 'regression' else other}"
+        )
+    return samples
+
+
+def checked_weights(weights: object, n: int) -> Weights:
+    """The weights that an estimator returned, if they can be used."""
+    if not isinstance(weights, Weights) or weights.entries is None:
+        raise InputError(
+            "an estimator must return dupre.game.weights.Weights with their random entries, as "
+            f"dupre.game.weights.collected makes them, got {type(weights).__name__}"
+        )
+    members, b = weights.members, len(weights.members)
+    shapes = members.shape, weights.W.shape, np.shape(weights.empty)
+    if shapes != ((b, n), (n, b), (n,)) or members.dtype != np.bool_:
+        raise InputError(
+            f"an estimator must return boolean members (b, {n}), W ({n}, b) and empty ({n},), got "
+            f"{members.dtype} {shapes[0]}, {shapes[1]} and {shapes[2]}"
+        )
+    if len(distinct(members)[0]) < b or not np.isfinite(weights.W).all():
+        raise InputError("an estimator must return distinct, non-empty members and finite weights")
+    return weights

@@ -1,0 +1,315 @@
+"""Figures of a valuation, each as one function of it that draws into matplotlib Axes.
+
+    dupre.plots.values(valuation)              # into a new pyplot figure
+    dupre.plots.ranking(valuation, ax=ax)      # into axes of your own
+
+The report draws the same figures. Owner names are shown as they are, never read as mathematics,
+and a long one without its middle. With very many owners only some are drawn or labelled, and the
+title says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dupre._types import Floats, Ints
+from dupre.errors import InputError
+from dupre.plots.layout import in_the_plane, label_points, same_place
+from dupre.result.records import Z95
+from dupre.wording import listed, shortened
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from dupre.result.records import Evidence
+    from dupre.result.valuation import Valuation
+
+__all__ = [
+    "distances",
+    "owner_map",
+    "predictions",
+    "ranking",
+    "uncertainty",
+    "utilities",
+    "values",
+]
+
+DATA, ODD = "#2f7fc1", "#c9622a"
+"""The colours of data: readable on white and on black, and apart for the colour-blind."""
+
+WIDTH = 4.8
+"""Inches: narrow enough for its text to be read on a phone."""
+
+MOST_OWNERS = 40
+"""Owners up to which each has a line of its own, or a label on the map."""
+
+MOST_LABELS = 25
+"""Owners named at the side of a matrix."""
+
+MOST_POINTS = 500
+"""Coalitions drawn at most."""
+
+MOST_IN_WORDS = 12
+"""Owners up to which the cells of a matrix carry their numbers."""
+
+SMALL = 8.5
+"""Points of the smaller text."""
+
+_LONGEST = 22
+
+
+def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
+    """Every owner's value with its 95 % interval, the greatest first."""
+    frame = valuation.to_frame().iloc[valuation.order]
+    n, title = len(frame), ""
+    if n > MOST_OWNERS:
+        half = MOST_OWNERS // 2
+        frame = frame.take([*range(half), *range(n - half, n)])
+        title = f"The {half} greatest and {half} smallest of {n} values"
+    ax = _axes(ax, height("values", n), title)
+    at = -np.arange(len(frame), dtype=float)
+    if title:
+        at[half:] -= 1
+        ax.axhline(at[half - 1] - 1, color=_ink(), linestyle=":", linewidth=0.8)
+    below = (frame["high"] < 0).to_numpy()
+    for chosen, colour, marker in ((~below, DATA, "o"), (below, ODD, "D")):
+        if chosen.any():
+            value, sides = frame["value"][chosen], frame[["low", "high"]][chosen].to_numpy().T
+            width = np.abs(sides - value.to_numpy())
+            ax.errorbar(value, at[chosen], xerr=width, fmt=marker, color=colour, capsize=3, ms=5)
+    ax.axvline(0, color=_ink(), linewidth=0.8)
+    ax.set_yticks(at, labels=_labels(frame.index), parse_math=False)
+    ax.set_ylim(at[-1] - 0.7, 0.7)
+    what = "payment" if valuation.subsidy else "value"
+    ax.set_xlabel(f"{shortened(valuation.semivalue)} {what}, in units of utility", parse_math=False)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    return ax
+
+
+def ranking(valuation: Valuation, ax: Axes | None = None) -> Axes:
+    """How probable it is that the owner of a row is worth more than the owner of a column."""
+    order = valuation.order
+    probability = valuation.probability_greater().to_numpy()[np.ix_(order, order)]
+    np.fill_diagonal(probability, 0.5)
+    ax = _matrix(valuation, ax, order, 2 * probability - 1)
+    if len(order) <= MOST_IN_WORDS:
+        # Where anything is uncertain nothing is quite certain, whatever rounding says.
+        shown = np.clip(probability, 0.01, 0.99) if valuation.std.any() else probability
+        _in_words(ax, shown, lambda part: f"{100 * part:.0f}")
+    if not ax.get_title():
+        _title(ax, "Is the row worth more than the column? Sure in %")
+    return ax
+
+
+def distances(valuation: Valuation, ax: Axes | None = None) -> Axes:
+    """Distances between the owners' data, in the order in which they are given."""
+    matrix = _evidence(valuation).distances
+    typical = float(np.median(matrix[~np.eye(len(matrix), dtype=bool)]) or matrix.max() or 1.0)
+    ax = _matrix(valuation, ax, np.arange(len(matrix)), matrix / max(matrix.max(), typical))
+    if len(matrix) <= MOST_IN_WORDS:
+        _in_words(ax, matrix / typical, lambda part: f"{100 * part:.0f}")
+    if not ax.get_title():
+        _title(ax, "Distance between the data; a typical pair is 100")
+    return ax
+
+
+def owner_map(valuation: Valuation, ax: Axes | None = None) -> Axes:
+    """Owners as points; the nearer two are, the more alike their data (classical scaling)."""
+    matrix = _evidence(valuation).distances
+    points = in_the_plane(matrix)
+    n = len(points)
+    labelled = np.arange(n)
+    title = ""
+    if n > MOST_OWNERS:
+        labelled = np.sort(np.argsort(-np.linalg.norm(points, axis=1), kind="stable")[:12])
+        title = f"{n} owners; the 12 farthest out are named"
+    ax = _axes(ax, height("owner_map", n), title)
+    ax.plot(*points.T, "o", color=DATA, ms=6, alpha=0.85)
+    box = ax.get_window_extent()
+    middle = (points.max(axis=0) + points.min(axis=0)) / 2
+    # As far apart as there is room beside labels, the same scale both ways.
+    span = np.ptp(points, axis=0) * (1.6, 1.25) / (box.width, box.height)
+    reach = np.array([box.width, box.height]) / 2 * max(float(span.max()), 1e-9)
+    (left, bottom), (right, top) = middle - reach, middle + reach
+    ax.set(xlim=(left, right), ylim=(bottom, top), xticks=[], yticks=[])
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
+    groups = same_place(points, labelled, 0.01 * (right - left))
+    texts = [listed(_labels([valuation.owners[i] for i in group]), most=3) for group in groups]
+    label_points(ax, points, [group[0] for group in groups], texts, SMALL)
+    return ax
+
+
+def utilities(valuation: Valuation, ax: Axes | None = None) -> Axes:
+    """Utilities of coalitions against the number of owners in them, observed and predicted."""
+    every = _evidence(valuation).coalitions
+    seen = every[every["utility"].notna()]
+    guessed = every[every["utility"].isna() & every["predicted"].notna()]
+    if seen.empty:
+        raise InputError("no utility was observed, so there is none to draw; evaluate some first")
+    some, other = _some(seen, "utility"), _some(guessed, "predicted")
+    left_out = len(seen) + len(guessed) - len(some) - len(other)
+    title = f"{len(some) + len(other)} of {len(seen) + len(guessed)} points" if left_out else ""
+    ax = _axes(ax, height("utilities", len(valuation.owners)), title)
+    room = 0.16 if len(guessed) else 0.0
+    if len(other):
+        x = other["size"] + room
+        ax.plot(x, other["predicted"], "o", mfc="none", mec=ODD, ms=4, mew=0.9, label="predicted")
+    ax.plot(some["size"] - room, some["utility"], "o", color=DATA, ms=4.5, label="trained")
+    ax.axhline(valuation.empty, color=_ink(), linestyle=":", linewidth=1, label="no data")
+    ax.set(xlabel="owners in the coalition", ylabel="utility")
+    _whole_numbers(ax)
+    _legend(ax)
+    return ax
+
+
+def predictions(valuation: Valuation, ax: Axes | None = None) -> Axes:
+    """Utilities as trained against what was predicted without them, with 95 % intervals."""
+    every = _evidence(valuation).coalitions
+    both = every[every["utility"].notna() & every["predicted"].notna()]
+    if both.empty:
+        raise InputError("nothing was predicted, so there is nothing to compare with trainings")
+    some = _some(both, "utility")
+    title = f"{len(some)} of {len(both)} trained coalitions" if len(some) < len(both) else ""
+    ax = _axes(ax, height("predictions", len(valuation.owners)), title)
+    actual, predicted, half = some["utility"], some["predicted"], Z95 * some["std"]
+    missed = ((actual - predicted).abs() > half).to_numpy()
+    for chosen, colour, marker, label in (
+        (~missed, DATA, "o", "inside the interval"),
+        (missed, ODD, "D", "outside"),
+    ):
+        if chosen.any():
+            ax.errorbar(predicted[chosen], actual[chosen], xerr=half[chosen], fmt=marker, ms=4,
+                        color=colour, elinewidth=0.7, alpha=0.8, label=label)  # fmt: skip
+    ends = np.array([actual.min(), actual.max()])
+    ends += np.array([-0.05, 0.05]) * max(float(np.ptp(ends)), 1e-9)
+    ax.plot(ends, ends, color=_ink(), linewidth=0.9, label="predicted = trained")
+    # Wide intervals of a few must not squeeze the points: the axis follows the points.
+    points = np.append(predicted, ends)
+    room = 0.05 * max(float(np.ptp(points)), 1e-9)
+    ax.set(xlim=(points.min() - room, points.max() + room))
+    ax.set(xlabel="predicted utility", ylabel="utility as trained")
+    _legend(ax)
+    return ax
+
+
+def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
+    """The widest 95 % interval after each batch of trainings, and what more are expected to do."""
+    known, ahead = widest_known(valuation), valuation.forecast
+    if len(known) < 2 and len(ahead) < 2:
+        raise InputError(
+            "this valuation does not record how its uncertainty fell: it takes two batches of "
+            "dupre.value, or a forecast"
+        )
+    ax = _axes(ax, height("uncertainty", len(valuation.owners)), "")
+    if len(known):
+        ax.plot(known["evaluated"], known["widest"], "o-", color=DATA, ms=5, label="reached")
+    if len(ahead) > 1:
+        ax.plot(ahead.index, ahead["widest"], "--", color=ODD, label="expected after more")
+    ax.set(xlabel="coalitions trained", ylabel="widest interval, ±")
+    ax.set_ylim(bottom=0)
+    _whole_numbers(ax)
+    _legend(ax)
+    return ax
+
+
+def widest_known(valuation: Valuation) -> pd.DataFrame:
+    """Rounds after which the widest interval is known."""
+    rounds = valuation.rounds
+    return rounds.dropna(subset="widest") if "widest" in rounds else rounds.iloc[:0]
+
+
+def height(figure: str, n: int) -> float:
+    """Inches that a figure of n owners needs at the usual width."""
+    lines = min(n, MOST_OWNERS + 1)
+    if figure == "values":
+        return 0.85 + 0.25 * lines
+    return min(4.9, 2.2 + 0.25 * lines) if figure in ("ranking", "distances") else 3.4
+
+
+def _axes(ax: Axes | None, tall: float, title: str) -> Axes:
+    if ax is None:
+        from matplotlib import pyplot  # a new figure is to be shown: pyplot's own business
+
+        ax = pyplot.subplots(figsize=(WIDTH, tall), layout="constrained")[1]
+    ax.spines[["top", "right"]].set_visible(False)
+    if title:
+        _title(ax, title)
+    return ax
+
+
+def _title(ax: Axes, text: str) -> None:
+    ax.set_title(text, fontsize="medium", pad=20 if ax.get_legend() else None, parse_math=False)
+
+
+def _ink() -> str:
+    """The colour of axes, which a style may have made light."""
+    from matplotlib import rcParams
+
+    return str(rcParams["axes.edgecolor"])
+
+
+def _legend(ax: Axes) -> None:
+    """Above the axes, where it covers nothing."""
+    ax.legend(frameon=False, fontsize=SMALL, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1),
+              borderpad=0, columnspacing=1.2, handletextpad=0.4)  # fmt: skip
+
+
+def _whole_numbers(ax: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _labels(names: pd.Index | list[str]) -> list[str]:
+    return [shortened(str(name), _LONGEST) for name in names]
+
+
+def _evidence(valuation: Valuation) -> Evidence:
+    if valuation.evidence is None:
+        raise InputError(
+            "this valuation holds no evidence, so there is nothing to draw here; value the owners "
+            "again with this version of dupre"
+        )
+    return valuation.evidence
+
+
+def _some(frame: pd.DataFrame, by: str) -> pd.DataFrame:
+    """At most MOST_POINTS rows, spread evenly over what they show."""
+    if len(frame) <= MOST_POINTS:
+        return frame
+    order = np.argsort(frame[by].to_numpy(), kind="stable")
+    return frame.iloc[np.sort(order[np.linspace(0, len(order) - 1, MOST_POINTS).astype(int)])]
+
+
+def _matrix(valuation: Valuation, ax: Axes | None, order: Ints, shade: Floats) -> Axes:
+    """Cells shaded by a number from -1 (ODD) over 0 (nothing) to 1 (DATA)."""
+    from matplotlib.colors import to_rgb
+
+    n = len(order)
+    step = -(-n // MOST_LABELS)
+    thin = f"{n} owners, one in {step} named" if step > 1 else ""
+    ax = _axes(ax, height("ranking", n), thin)
+    cells = np.empty((n, n, 4))
+    cells[..., :3] = np.where((shade >= 0)[..., None], to_rgb(DATA), to_rgb(ODD))
+    cells[..., 3] = 0.62 * np.abs(shade)  # text on top stays readable, on light and dark
+    ax.imshow(cells, interpolation="none", aspect="auto")
+    labels = _labels([valuation.owners[i] for i in order[::step]])
+    at = np.arange(0, n, step)
+    ax.set_yticks(at, labels=labels, parse_math=False, fontsize=SMALL)
+    ax.set_xticks(at, labels=labels, parse_math=False, fontsize=SMALL, rotation=90)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def _in_words(ax: Axes, matrix: Floats, form: Callable[[float], str]) -> None:
+    """Numbers in the cells off the diagonal."""
+    for (i, j), number in np.ndenumerate(matrix):
+        if i != j:
+            ax.text(j, i, form(number), ha="center", va="center", fontsize=SMALL)

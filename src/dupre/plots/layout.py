@@ -1,0 +1,118 @@
+"""Where owners go on a map of their data, and where their labels go beside them.
+
+Notation: n owners; points (n, 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dupre._types import Floats, Ints
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Box = tuple[float, float, float, float]
+"""Left, bottom, right, top."""
+
+DOT, GAP = 4.0, 6.0
+"""Half the size of a point, and how far from its middle a label begins."""
+
+
+def in_the_plane(distances: Floats) -> Floats:
+    """Points whose distances come as near as they can to those given (Torgerson 1952)."""
+    n = len(distances)
+    centring = np.eye(n) - 1 / n
+    roots, axes = np.linalg.eigh(-0.5 * centring @ distances**2 @ centring)
+    points = axes[:, ::-1][:, :2] * np.sqrt(np.maximum(roots[::-1][:2], 0.0))
+    # An axis has no direction of its own: let its farthest point be on the positive side.
+    farthest = points[np.abs(points).argmax(axis=0), [0, 1]]
+    return np.asarray(points * np.where(farthest < 0, -1, 1))
+
+
+def same_place(points: Floats, chosen: Ints, near: float) -> list[list[int]]:
+    """Chosen points in groups, each of those no farther than `near` from its first."""
+    groups: list[list[int]] = []
+    for i in chosen:
+        for group in groups:
+            if np.linalg.norm(points[i] - points[group[0]]) <= near:
+                group.append(int(i))
+                break
+        else:
+            groups.append([int(i)])
+    return groups
+
+
+def label_points(
+    ax: Axes, points: Floats, labelled: Sequence[int], texts: Sequence[str], size: float
+) -> None:
+    """Write texts of this font size beside points of a map whose two scales are the same."""
+    left, right = ax.get_xlim()
+    width = ax.get_window_extent().width * 72 / ax.figure.dpi
+    shown = (points - [(left + right) / 2, 0.0]) * width / (right - left)
+    wide = [0.56 * size * len(text) for text in texts]
+    spots = _places(shown, labelled, wide, 1.3 * size, half=width / 2)
+    for text, i, (ha, offset) in zip(texts, labelled, spots, strict=True):
+        ax.annotate(text, points[i], offset, textcoords="offset points", ha=ha, va="center",
+                    fontsize=size, parse_math=False)  # fmt: skip
+
+
+def _places(
+    points: Floats, labelled: Sequence[int], wide: Sequence[float], tall: float, *, half: float
+) -> list[tuple[str, tuple[float, float]]]:
+    """For each label where it covers the least: its alignment and its offset from the point.
+
+    One after the other, each in the best of eight spots around its point.
+
+    Args:
+        points: all of them, (n, 2), in the unit of the other lengths.
+        labelled: those with a label.
+        wide: width of each label.
+        tall: height of a label.
+        half: half the width of the map, beyond which labels are cut.
+    """
+    taken: list[Box] = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
+    found = []
+    for i, width in zip(labelled, wide, strict=True):
+        spots = _around(width, tall)
+        boxes = [_box(points[i], at, width, tall) for _, at in spots]
+        cost = [
+            sum(_overlap(box, other) for other in taken)
+            + 20 * (max(0.0, -half - box[0]) + max(0.0, box[2] - half))
+            for box in boxes
+        ]
+        best = int(np.argmin(cost))
+        taken.append(boxes[best])
+        side, (left, bottom) = spots[best]
+        anchor = {"left": left, "center": left + width / 2, "right": left + width}[side]
+        found.append((side, (anchor, bottom + tall / 2)))
+    return found
+
+
+def _around(width: float, tall: float) -> list[tuple[str, tuple[float, float]]]:
+    """Eight spots around a point: alignment, and the label's lower left corner."""
+    near = GAP - 2
+    return [
+        ("left", (GAP, -tall / 2)),
+        ("right", (-GAP - width, -tall / 2)),
+        ("center", (-width / 2, GAP)),
+        ("center", (-width / 2, -GAP - tall)),
+        ("left", (near, near)),
+        ("right", (-near - width, near)),
+        ("left", (near, -near - tall)),
+        ("right", (-near - width, -near - tall)),
+    ]
+
+
+def _box(point: Floats, corner: tuple[float, float], width: float, tall: float) -> Box:
+    left, bottom = point[0] + corner[0], point[1] + corner[1]
+    return left, bottom, left + width, bottom + tall
+
+
+def _overlap(a: Box, b: Box) -> float:
+    """Area that two boxes have in common."""
+    width, tall = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    return max(0.0, width) * max(0.0, tall)

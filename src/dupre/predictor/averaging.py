@@ -1,0 +1,87 @@
+"""Predictions averaged over several Gaussian processes, each counted by its evidence.
+
+No single form of kernel and no single set of hyper-parameters is known to be right. Predictions of
+all that explain the evaluations about as well are averaged (Bayesian model averaging, Hoeting et
+al. 1999): the mean is that of all, and how far they are apart is part of the variance.
+
+The covariance of functionals costs O(b²) per process, the variances of single predictions only
+O(b). So the former is computed for the best process alone and multiplied by how much larger the
+latter are in the average.
+
+Notation: b predicted coalitions, W (f, b) functionals of their utilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dupre._types import Floats
+from dupre.predictor.features import Features
+from dupre.predictor.gp import GaussianProcess, Posterior
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedPosterior:
+    """What several processes say of b coalitions and of f linear functionals of them.
+
+    Attributes:
+        best: the posterior by the best of them.
+        means: of the utilities by each of k processes, (k, b).
+        variances: of the utilities by each, noise included, (k, b).
+        weights: of the processes, (k,); they sum to 1.
+    """
+
+    best: Posterior
+    means: Floats
+    variances: Floats
+    weights: Floats
+
+    @property
+    def W(self) -> Floats:
+        """The functionals, (f, b)."""
+        return self.best.W
+
+    @property
+    def mean(self) -> Floats:
+        """Of the utilities, (b,)."""
+        return np.asarray(self.weights @ self.means)
+
+    @property
+    def std(self) -> Floats:
+        """Standard deviation of each utility if it were evaluated, noise included, (b,)."""
+        between = (self.means - self.mean) ** 2
+        return np.asarray(np.sqrt(self.weights @ (self.variances + between)))
+
+    def functional_covariance(self) -> Floats:
+        """Covariance of W @ u, (f, f), noise of the predicted utilities included."""
+        counts = np.einsum("fb,fb->b", self.W, self.W)
+        larger = self.weights @ self.variances @ counts / (self.best.std**2 @ counts)
+        apart = (self.means - self.mean) @ self.W.T
+        within = larger * self.best.functional_covariance()
+        return np.asarray(within + (apart.T * self.weights) @ apart)
+
+
+def average_posterior(
+    best: GaussianProcess,
+    processes: Sequence[tuple[float, GaussianProcess]],
+    inputs: Features,
+    W: Floats,
+) -> AveragedPosterior:
+    """Prediction of b coalitions and of the functionals W, (f, b), of them.
+
+    Args:
+        best: whose covariance counts.
+        processes: whose means are averaged, with their weights.
+        inputs: the b coalitions.
+        W: the functionals.
+    """
+    parts = [gp.posterior(inputs, W[:0]) for _, gp in processes]
+    return AveragedPosterior(
+        best=best.posterior(inputs, W),
+        means=np.array([part.mean for part in parts]),
+        variances=np.array([part.std**2 for part in parts]),
+        weights=np.array([weight for weight, _ in processes]),
+    )

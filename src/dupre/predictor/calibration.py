@@ -1,0 +1,105 @@
+"""Can the predictor be trusted? Measured on utilities it was not shown.
+
+Leaving out each evaluated utility in turn costs nothing extra: its prediction from all others
+follows from the Cholesky factor (RW06 Eq. 5.12).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.stats import f as fisher
+
+from dupre._types import Floats
+from dupre.predictor.features import Features
+from dupre.predictor.form import Predictor
+from dupre.predictor.gp import GaussianProcess
+from dupre.predictor.kernels import Sum
+from dupre.result.records import Z95, Diagnostics, Validation
+
+DOUBT = 1.5
+"""By which the variance of new errors exceeds that of left-out ones, for each hyper-parameter
+learned and relative to the number of evaluations. Akaike's final prediction error (1969) has 2 for
+a single model; part of it is in the average over models. Chosen on part "choose" of the bank."""
+
+TOLERATED = 1 / 3
+"""A predictor that leaves this part of the variance of a guess by size is not taken for failed."""
+
+
+def validate(
+    predictor: Predictor,
+    inputs: Features,
+    utilities: Floats,
+    measured: Floats,
+    by_size: float,
+    freedom: int,
+) -> Validation:
+    """Measure a predictor on evaluations it was not fitted to.
+
+    Args:
+        predictor: to be measured.
+        inputs: coalitions held out, length h.
+        utilities: theirs, (h,).
+        measured: variance of each that repeated trainings have shown, (h,).
+        by_size: root mean square error of the guess by size.
+        freedom: degrees of freedom from which that is known.
+    """
+    # Errors of the largest variance tolerated exceed the limit with 5 %, whatever h is.
+    ratio = TOLERATED * float(fisher.ppf(0.95, len(utilities), freedom))
+    posterior = predictor.posterior(inputs, np.zeros((0, len(utilities))))
+    variance = std_of_a_training(predictor, posterior.std) ** 2 + measured
+    errors = utilities - posterior.mean
+    return Validation(
+        held_out=len(utilities),
+        error=math.sqrt(np.mean(errors**2)),
+        by_size=by_size,
+        limit=by_size * math.sqrt(ratio),
+        coverage=float(np.mean(errors**2 <= Z95**2 * variance)),
+    )
+
+
+def diagnose(predictor: Predictor) -> Diagnostics:
+    """Measure a predictor on its own evaluations, each left out in turn."""
+    gp, form = predictor.gp, predictor.form
+    mean, variance = gp.leave_one_out()
+    score = gp.leave_one_out_score()
+    predicted, _ = gp.back(mean, variance, gp.inputs)
+    errors = np.append(gp.utilities - predicted, predictor.stray_errors)
+    error = float(np.mean(errors**2))
+    spread = float(np.var(predictor.utilities))
+    return Diagnostics(
+        error=math.sqrt(error),
+        r2=1 - error / spread if spread > 0 else math.nan,
+        coverage=int(np.sum(np.abs(score) < Z95)) / len(errors),  # strays count as missed
+        widening=widening(gp),
+        scales=_scales(gp),
+        noise=math.sqrt(gp.noise) * float(np.median(gp.slope)),
+        form=f"SW_{form.p}, rho {form.rho:g}, label weight {1 - form.eta:g}"
+        + (", heavy tail" if gp.warp.curved else ""),
+        strays=len(predictor.strays),
+    )
+
+
+def widening(gp: GaussianProcess, more: int = 0) -> float:
+    """Factor on standard deviations: 1 if leave-one-out scores have unit variance, times doubt.
+
+    The left-out utilities had a say in the hyper-parameters, so that errors on new ones have a
+    larger variance. With `more`, what is to be expected after this many further evaluations.
+    """
+    score = gp.leave_one_out_score()
+    overconfidence = max(1.0, float(np.mean(score**2)))
+    learned = len(gp.kernel.theta) + 2  # the kernel's, the noise and the decay
+    return math.sqrt(overconfidence * (1 + DOUBT * learned / (len(score) + more)))
+
+
+def std_of_a_training(predictor: Predictor, std: Floats) -> Floats:
+    """Standard deviations of utilities as they are reported: over-sureness and strays included."""
+    return np.asarray(np.hypot(std * widening(predictor.gp), np.sqrt(predictor.stray_variance)))
+
+
+def _scales(gp: GaussianProcess) -> dict[str, float]:
+    """Share of each term of the kernel in the prior variance."""
+    terms = gp.kernel.kernels if isinstance(gp.kernel, Sum) else (gp.kernel,)
+    variances = [float(term.diagonal(gp.inputs).mean()) for term in terms]
+    return {term.label: v / sum(variances) for term, v in zip(terms, variances, strict=True)}

@@ -1,0 +1,41 @@
+"""What kernels compare: coalitions with everything known of them but their utilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from dupre._types import Floats, Ints, Members
+from dupre.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """What kernels compare: m coalitions with everything known of them but their utilities.
+
+    Attributes:
+        members: who is in, (m, n).
+        rows: rows of each owner, (n,).
+        vectors: callable(eta, p, members) -> vectors, (m, d), whose distance in the p-norm is
+            SW_p under feature weight eta; only data kernels need it.
+    """
+
+    members: Members
+    rows: Ints
+    vectors: Callable[[float, int, Members], Floats] | None = field(default=None, repr=False)
+    _known: dict[tuple[float, int], Floats] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __getitem__(self, index: slice | Ints) -> Features:
+        known = {key: vectors[index] for key, vectors in self._known.items()}
+        return replace(self, members=self.members[index], _known=known)
+
+    def sketch(self, eta: float, p: int) -> Floats:
+        """Vectors under feature weight eta, (m, d), looked up once."""
+        if (eta, p) not in self._known:
+            if self.vectors is None:
+                raise InputError("a sliced Wasserstein kernel needs features with sketch vectors")
+            self._known[eta, p] = self.vectors(eta, p, self.members)
+        return self._known[eta, p]

@@ -1,0 +1,276 @@
+"""Hyper-parameters of a Gaussian process: the most probable ones, and others around them.
+
+All of them are learned on distances computed once. How well they are known is told by the second
+derivatives of their log density: processes with hyper-parameters drawn from that normal
+distribution, each weighted by its true density, stand for the doubt about them (Laplace's
+approximation with importance weights, RW06 Sec. 3.4.2 and 5.2).
+
+Notation: a evaluated coalitions, t hyper-parameters of the kernel. x (t + 2,) holds the logarithms
+of those (each gamma relative to one over the median of its distances), of the noise, and the decay
+of the amplitude.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dpotri
+from scipy.optimize import minimize
+
+from dupre._types import Floats
+from dupre.errors import InputError
+from dupre.predictor.features import Features
+from dupre.predictor.gp import (
+    Amplitude,
+    GaussianProcess,
+    cholesky_factor,
+    condition,
+    log_likelihood,
+    log_rows,
+)
+from dupre.predictor.kernels import Kernel
+from dupre.predictor.warp import Warp
+
+LEARN_ON = 500
+"""Evaluations on which hyper-parameters are learned; all are conditioned on."""
+
+MOST_WEIGHT = 2.0
+"""Largest logarithm of an importance weight."""
+
+# Weak normal beliefs (mean and standard deviation) about x for standardised utilities: they decide
+# only while a handful of evaluations cannot.
+PRIOR = {
+    "gamma": (-1.0, 1.5),  # relative to one over the median distance
+    "variance": (0.0, 1.0),  # utilities are standardised: a term can explain all of them
+    "noise": (np.log(0.01), 2.0),
+    "decay": (0.0, 0.5),
+}
+BOUNDS = {
+    "gamma": (np.log(1e-3), np.log(1e2)),
+    "variance": (np.log(1e-6), np.log(1e3)),
+    "noise": (np.log(1e-7), np.log(2.0)),
+    "decay": (-0.5, 2.5),
+}
+
+
+def fit(
+    kernel: Kernel,
+    inputs: Features,
+    utilities: Floats,
+    *,
+    warp: Warp,
+    starts: int,
+    rng: np.random.Generator,
+    measured: Floats | None = None,
+    near: Floats | None = None,
+    least_noise: float = 0.0,
+    decays: bool = False,
+) -> GaussianProcess:
+    """Learn the hyper-parameters by maximum a posteriori, then condition.
+
+    L-BFGS-B with analytic gradients from several starts: `near` if given (the `position` of an
+    earlier fit), the prior mean, then draws from the prior.
+
+    Args:
+        kernel: its form; its hyper-parameters are replaced.
+        inputs: the evaluated coalitions.
+        utilities: theirs, (a,).
+        warp: of the utilities.
+        starts: how many searches.
+        rng: of the starts, and of the evaluations to learn from if there are very many.
+        measured: variance of each utility that repeated trainings have shown, (a,).
+        near: x to start from.
+        least_noise: variance of a utility around the process below which the noise cannot be.
+        decays: whether the amplitude may depend on the number of rows.
+    """
+    chosen = np.arange(len(utilities))
+    if len(chosen) > LEARN_ON:
+        chosen = np.sort(rng.choice(len(chosen), LEARN_ON, replace=False))
+    known = np.zeros(len(utilities)) if measured is None else measured
+    u, reference = utilities[chosen], float(np.mean(log_rows(inputs[chosen])))
+    problem = _problem(kernel, inputs[chosen], u, known[chosen], warp, reference)
+    lowest = least_noise / float(np.median(warp.slope(u))) ** 2
+    low, high = _of_each(BOUNDS, kernel)
+    low[-2] = min(max(low[-2], np.log(max(lowest, 1e-300))), high[-2])
+    if not decays:
+        low[-1] = high[-1] = 0.0
+    mean, std = _of_each(PRIOR, kernel)
+    first = [mean] if near is None else [near, mean]
+    draws = [rng.normal(mean, std) for _ in range(max(0, starts - len(first)))]
+    results = [
+        minimize(
+            problem,
+            np.clip(start, low, high),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip(low, high, strict=True)),
+            options={"maxiter": 200},
+        )
+        for start in [*first, *draws][:starts]
+    ]
+    # The first of those that are as good as the best: which is best is often a matter of rounding.
+    height = np.array([float(result.fun) for result in results])
+    best = results[int(np.argmax(height <= height.min() + 1e-4))].x
+    gp = _condition_at_least(problem.form, best, inputs, utilities, known, warp, reference)
+    log_prior = -float(np.sum(((best - mean) / std) ** 2)) / 2
+    return replace(gp, evidence=gp.evidence + log_prior)
+
+
+def position(gp: GaussianProcess) -> Floats:
+    """The x of a process, (t + 2,): a start for another fit."""
+    return _position(gp, gp.kernel.at_median(gp.kernel.distances(gp.inputs, gp.inputs)))
+
+
+def _position(gp: GaussianProcess, form: Kernel) -> Floats:
+    offset = _absolute(form, np.zeros(len(gp.kernel.theta) + 2))
+    return np.append(gp.kernel.theta - offset, [np.log(gp.noise), gp.amplitude.decay])
+
+
+def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, GaussianProcess]]:
+    """Processes with hyper-parameters drawn around the learned ones, with weights that sum to 1.
+
+    Draws come in pairs on both sides, the same every time. With more evaluations than
+    hyper-parameters are learned on, these are known well enough: the process itself is all.
+    """
+    if len(gp.utilities) > LEARN_ON:
+        return [(1.0, gp)]
+    measured = gp.measured * gp.slope**2  # in units of utility
+    reference = gp.amplitude.reference
+    problem = _problem(gp.kernel, gp.inputs, gp.utilities, measured, gp.warp, reference)
+    centre = _position(gp, problem.form)
+    value, root = _curvature_root(problem, centre)
+    normal = np.random.default_rng(0).standard_normal((pairs, len(centre)))
+    normal = np.concatenate([normal, -normal])
+    low, high = _of_each(BOUNDS, gp.kernel)
+    if not gp.amplitude.decay:
+        low[-1] = high[-1] = 0.0
+    drawn = np.clip(centre + normal @ root.T, low, high)
+    height = np.array([problem(x)[0] for x in drawn])
+    # Truncated: no single draw may count for much more than it was drawn for.
+    log_weight = np.minimum(value - height + np.sum(normal**2, axis=1) / 2, MOST_WEIGHT)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    evaluations = gp.inputs, gp.utilities, measured, gp.warp, reference
+    return [
+        (float(w), _condition_at_least(problem.form, x, *evaluations))
+        for w, x in zip(weight, drawn, strict=True)
+    ]
+
+
+def _curvature_root(problem: _Problem, centre: Floats) -> tuple[float, Floats]:
+    """The value at the minimum, and a root of the inverse of its second derivatives, (x, x)."""
+    value, gradient = problem(centre)
+    step = 1e-3
+    H = np.array([problem(centre + step * e)[1] - gradient for e in np.eye(len(centre))]) / step
+    scale, axes = np.linalg.eigh((H + H.T) / 2)
+    # At a bound, or by rounding, a direction can seem flat; the prior says it is not.
+    _, std = _of_each(PRIOR, problem.form)
+    scale = np.maximum(scale, 0.5 / float(std.max()) ** 2)
+    return value, np.linalg.cholesky((axes / scale) @ axes.T)  # unique, whatever the axes
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The negative log posterior density of x.
+
+    Attributes:
+        form: the kernel with every gamma at one over the median of its distances.
+        distances: of the evaluated coalitions, as the kernel has them.
+        v: warped utilities, (a,).
+        measured: variance of each that repeated trainings have shown, (a,).
+        rows: logarithm of their rows less that of the reference, (a,).
+    """
+
+    form: Kernel
+    distances: Any
+    v: Floats
+    measured: Floats
+    rows: Floats
+
+    def __call__(self, x: Floats) -> tuple[float, Floats]:
+        """The value at x and its gradient (RW06 Eq. 5.9)."""
+        mean, std = _of_each(PRIOR, self.form)
+        noise, decay = float(np.exp(x[-2])), float(x[-1])
+        growth = np.exp(decay * self.rows)  # one over the amplitude
+        z, measured = self.v * growth, self.measured * growth**2
+        K, derivatives = self.form.with_theta(_absolute(self.form, x)).gradient(self.distances)
+        K = K.copy()
+        K[np.diag_indices_from(K)] += noise + measured
+        L = cholesky_factor(K)
+        if L is None:  # an impossible corner of the box: send the search back
+            return 1e25, np.zeros_like(x)
+        alpha = cho_solve((L, True), z, check_finite=False)
+        lower, _ = dpotri(L, lower=1)  # K^-1 below and on the diagonal: all the gradient needs
+        inner = lower + np.tril(lower, -1).T - np.outer(alpha, alpha)
+        gradient = [float(np.vdot(inner, dK)) / 2 for dK in derivatives]
+        gradient.append(noise * float(np.trace(inner)) / 2)
+        # The log density of v, not of z: its Jacobian is the sum of decay * rows.
+        gradient.append(float(alpha @ (self.rows * z) + np.diag(inner) @ (self.rows * measured)))
+        gradient[-1] -= float(self.rows.sum())
+        t = (x - mean) / std
+        value = -log_likelihood(L, alpha, z) - decay * float(self.rows.sum()) + float(t @ t) / 2
+        return value, np.array(gradient) + t / std
+
+
+def _problem(
+    kernel: Kernel,
+    inputs: Features,
+    utilities: Floats,
+    measured: Floats,
+    warp: Warp,
+    reference: float,
+) -> _Problem:
+    distances = kernel.distances(inputs, inputs)
+    return _Problem(
+        form=kernel.at_median(distances),
+        distances=distances,
+        v=warp.forward(utilities),
+        measured=(np.sqrt(measured) / warp.slope(utilities)) ** 2,
+        rows=log_rows(inputs) - reference,
+    )
+
+
+def _condition_at_least(
+    form: Kernel,
+    x: Floats,
+    inputs: Features,
+    utilities: Floats,
+    measured: Floats,
+    warp: Warp,
+    reference: float,
+) -> GaussianProcess:
+    """Condition with these hyper-parameters, or with the next noise that all evaluations bear.
+
+    Hyper-parameters learned on a part can be too smooth for the whole by rounding alone.
+    """
+    kernel, noise = form.with_theta(_absolute(form, x)), float(np.exp(x[-2]))
+    amplitude = Amplitude(float(x[-1]), reference)
+    while True:
+        try:
+            return condition(
+                kernel,
+                inputs,
+                utilities,
+                noise=noise,
+                measured=measured,
+                warp=warp,
+                amplitude=amplitude,
+            )
+        except InputError:
+            if noise > 1:  # as much noise as there is anything: rounding is not the reason
+                raise
+            noise *= 10
+
+
+def _of_each(table: dict[str, tuple[float, float]], form: Kernel) -> Floats:
+    """Both entries of a table by role, for every entry of x, (2, t + 2)."""
+    return np.array([table[role] for role in [*form.roles, "noise", "decay"]]).T
+
+
+def _absolute(form: Kernel, x: Floats) -> Floats:
+    """Theta from x, of which each gamma is relative to that of `form`."""
+    is_gamma = np.array([role == "gamma" for role in form.roles], dtype=bool)
+    return np.asarray(x[:-2] + np.where(is_gamma, form.theta, 0.0))

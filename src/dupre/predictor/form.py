@@ -1,0 +1,202 @@
+"""The predictor of utilities: which form of Gaussian process, fitted to which evaluations.
+
+The form is the warp of the utilities and the kernel's eta, rho and p. The best is searched for by
+evidence (DUPRE Sec. 3) one after the other: a full grid would cost more than it finds. Predictions
+are averaged over all forms tried on the way and over hyper-parameters around the learned ones.
+
+An evaluation far from what all others make of it is real, counts in the values as it is, and says
+that more of its kind may come, but must not bend the predictions: it is set aside as a stray when
+the evidence without it, plus what a broad distribution gives to a stray, is higher than with it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dupre._types import NOTHING, Floats, Ints
+from dupre.game.ties import descending
+from dupre.predictor.averaging import AveragedPosterior, average_posterior
+from dupre.predictor.features import Features
+from dupre.predictor.fitting import fit, position, sample_around
+from dupre.predictor.gp import GaussianProcess
+from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
+from dupre.predictor.noise import lattice_step
+from dupre.predictor.warp import Warp, curved, robust_scale, straight
+
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "curved": (False, True),
+    "eta": (0.5, 0.2, 0.8),
+    "rho": (1.0, 0.5),
+    "p": (2, 1),
+}
+"""What is chosen, in this order; the first of each is where the search starts."""
+
+BETTER_BY = 1e-3
+"""Log evidence by which one form must surpass another: less is rounding, or no reason."""
+
+LEAST_WEIGHT = 0.05
+"""Forms of less weight than this are left out of the average."""
+
+STRAY_SCORE = 4.0
+"""Robust leave-one-out score beyond which an evaluation may be a stray."""
+
+ROUNDING = 1e-6
+"""Error of a standardised utility below which it is nothing but rounding."""
+
+STRAY_CHANCE = 0.01
+"""Belief that an evaluation is a stray, before seeing it."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is chosen rather than learned by gradient."""
+
+    curved: bool = False
+    eta: float = 0.5
+    rho: float = 1.0
+    p: int = 2
+
+    def kernel(self) -> Kernel:
+        """Data x size + membership + linear, each with a scale of its own.
+
+        The data term alone (the paper's) cannot see how many rows a coalition has; a term that
+        does not help is scaled away.
+        """
+        data = SlicedWasserstein(p=self.p, rho=self.rho, eta=self.eta)
+        return Scaled(data * Size()) + Scaled(Membership()) + Scaled(Linear())
+
+    def warp(self, utilities: Floats, empty: float) -> Warp:
+        """The warp of these utilities; straight where a curved one has no scale."""
+        bent = curved(utilities) if self.curved else None
+        return bent or straight(utilities, empty=empty)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """Fitted forms: the best one decides what to evaluate, all of them what to predict.
+
+    Attributes:
+        form: the form of the highest evidence.
+        gp: it, fitted to all evaluations but the strays.
+        fits: of all forms that were tried, fitted to the same evaluations, `gp` among them.
+        utilities: of all evaluations, (a,).
+        strays: indices of the evaluations set aside, (s,).
+        stray_errors: their utilities minus what is predicted for them, (s,).
+    """
+
+    form: Form
+    gp: GaussianProcess
+    fits: tuple[GaussianProcess, ...]
+    utilities: Floats
+    strays: Ints
+    stray_errors: Floats
+
+    def posterior(self, inputs: Features, W: Floats) -> AveragedPosterior:
+        """Prediction of b coalitions and of functionals W, (f, b), averaged over all processes."""
+        return average_posterior(self.gp, self.processes, inputs, W)
+
+    @cached_property
+    def processes(self) -> tuple[tuple[float, GaussianProcess], ...]:
+        """Forms that count, with hyper-parameters around the learned ones; weights sum to 1."""
+        evidence = np.array([gp.evidence for gp in self.fits])
+        weights = np.exp(evidence - evidence.max())
+        weights[weights < LEAST_WEIGHT * weights.sum()] = 0.0
+        weights /= weights.sum()
+        return tuple(
+            (float(weights[form] * weight), gp)
+            for form in np.flatnonzero(weights)
+            for weight, gp in sample_around(self.fits[form], pairs=max(1, round(4 * weights[form])))
+        )
+
+    @property
+    def stray_variance(self) -> float:
+        """What the chance of further strays adds to the variance of a predicted utility."""
+        return float(np.sum(self.stray_errors**2)) / len(self.utilities)
+
+
+def learn(
+    inputs: Features,
+    utilities: Floats,
+    *,
+    measured: Floats,
+    empty: float,
+    choose_p: bool,
+    rng: np.random.Generator,
+) -> Predictor:
+    """The predictor of these evaluations, a function of nothing but its arguments.
+
+    Args:
+        inputs: the evaluated coalitions.
+        utilities: theirs, (a,).
+        measured: variance of each that repeated trainings have shown, (a,).
+        empty: utility of no data.
+        choose_p: consider SW_1 too, which costs far more than SW_2: it is no matrix product.
+        rng: of the starts.
+    """
+    # Utilities on a lattice are known to half a step at best.
+    least_noise = lattice_step(utilities) ** 2 / 12
+
+    def fit_form(form: Form, index: Ints, near: Floats | None) -> GaussianProcess:
+        u = utilities[index]
+        return fit(
+            form.kernel(),
+            inputs[index],
+            u,
+            warp=form.warp(u, empty),
+            starts=1 if near is not None else 2,
+            rng=rng,
+            measured=measured[index],
+            near=near,
+            least_noise=least_noise,
+            decays=True,
+        )
+
+    everything = np.arange(len(utilities))
+    form = Form()
+    gp = fit_form(form, everything, None)
+    fits = [gp]
+    for choice, options in CHOICES.items():
+        near = position(gp)
+        for option in options[1:] if choice != "p" or choose_p else ():
+            other = replace(form, **{choice: option})
+            candidate = fit_form(other, everything, near)
+            fits.append(candidate)
+            if candidate.evidence > gp.evidence + BETTER_BY:
+                form, gp = other, candidate
+    strays = _suspects(gp, utilities)
+    if strays.size:
+        without = fit_form(form, np.delete(everything, strays), position(gp))
+        if without.evidence + _evidence_of_strays(utilities, strays) > gp.evidence + BETTER_BY:
+            predicted = without.posterior(inputs[strays], np.zeros((0, len(strays)))).mean
+            errors = utilities[strays] - predicted
+            return Predictor(form, without, (without,), utilities, strays, errors)
+    return Predictor(form, gp, tuple(fits), utilities, strays[:0], np.empty(0))
+
+
+def _suspects(gp: GaussianProcess, utilities: Floats) -> Ints:
+    """Evaluations far from their prediction by all others, at most a tenth (but one may be).
+
+    Far by the scores of the other evaluations: a stray inflates the noise, and with it hides
+    behind its own standard deviation.
+    """
+    if robust_scale(utilities) == 0:
+        return NOTHING
+    mean, variance = gp.leave_one_out()
+    error = np.abs(gp.z - mean)
+    score = error / np.sqrt(variance)
+    beyond = (score > STRAY_SCORE * 1.4826 * np.median(score)) & (error > ROUNDING)
+    far = np.flatnonzero(beyond)
+    worst_first = far[descending(score[far])]
+    return np.sort(worst_first[: max(1, len(score) // 10)])
+
+
+def _evidence_of_strays(utilities: Floats, strays: Ints) -> float:
+    """Log density of strays under a Cauchy distribution around the utilities, chance included."""
+    width = robust_scale(utilities)
+    distance = (utilities[strays] - np.median(utilities)) / width
+    return float(np.sum(np.log(STRAY_CHANCE / (math.pi * width * (1 + distance**2)))))

@@ -1,0 +1,242 @@
+"""Exact Gaussian process regression of utilities on coalitions.
+
+What sets it apart from a general library: the posterior of any linear functional of b predictions
+costs O(b²) kernel entries but only O(b) memory: no b x b matrix is ever built. Module `fitting`
+learns the hyper-parameters.
+
+Notation (docs/notation.md): a evaluated coalitions, b predicted ones, W (n, b) functionals.
+z = warp(u) / amplitude; K = kernel matrix of the evaluated, L its Cholesky factor with noise on
+the diagonal.
+RW06 is Rasmussen & Williams, Gaussian Processes for Machine Learning, 2006.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+from dupre._types import Floats, Ints
+from dupre.errors import InputError
+from dupre.predictor.features import Features
+from dupre.predictor.kernels import Kernel
+from dupre.predictor.warp import Warp
+
+TILE = 512
+"""Side of the square pieces in which a large kernel matrix is passed through: they fit a cache."""
+
+
+@dataclass(frozen=True)
+class Amplitude:
+    """How far utilities of a coalition spread, relative to the usual: (rows / usual) ** -decay.
+
+    A model trained on few rows depends more on which rows they are. Dividing by the amplitude makes
+    coalitions of all sizes spread alike, and so are the noise and the kernel's variances.
+
+    Attributes:
+        decay: 0 if coalitions of all sizes spread alike, positive if small ones spread more.
+        reference: logarithm of the number of rows at which the amplitude is 1.
+    """
+
+    decay: float = 0.0
+    reference: float = 0.0
+
+    def __call__(self, inputs: Features) -> Floats:
+        """The amplitude of m coalitions, (m,)."""
+        return np.asarray(np.exp(-self.decay * (log_rows(inputs) - self.reference)))
+
+
+def log_rows(inputs: Features) -> Floats:
+    """Logarithm of the rows of m coalitions, (m,)."""
+    return np.asarray(np.log(inputs.members @ inputs.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcess:
+    """A kernel conditioned on utilities. Make one with `condition` or `fitting.fit`.
+
+    Attributes:
+        kernel: with its learned hyper-parameters, in units of z.
+        noise: variance of z around the process, beyond what was measured.
+        measured: variance of each evaluated z that repeated trainings have shown, (a,).
+        inputs: the evaluated coalitions, length a.
+        utilities: theirs, (a,).
+        warp: how u becomes z.
+        L: lower Cholesky factor of K + noise I + diag(measured), (a, a).
+        alpha: (K + noise I + diag(measured))^-1 z, (a,).
+        evidence: log density of the utilities and hyper-parameters; compares forms of kernel.
+        amplitude: how far coalitions of each size spread.
+    """
+
+    kernel: Kernel
+    noise: float
+    measured: Floats
+    inputs: Features
+    utilities: Floats
+    warp: Warp
+    L: Floats
+    alpha: Floats
+    evidence: float
+    amplitude: Amplitude
+
+    @property
+    def z(self) -> Floats:
+        """The utilities as the process sees them, (a,)."""
+        return self.warp.forward(self.utilities) / self.amplitude(self.inputs)
+
+    def back(self, mean: Floats, variance: Floats, inputs: Features) -> tuple[Floats, Floats]:
+        """Mean of u and slope du/dz of coalitions whose z is normal, each (m,)."""
+        size = self.amplitude(inputs)
+        utility, slope = self.warp.back(mean * size, variance * size**2)
+        return utility, slope * size
+
+    @property
+    def slope(self) -> Floats:
+        """du/dz at the evaluated utilities, (a,)."""
+        return self.warp.slope(self.utilities) * self.amplitude(self.inputs)
+
+    @property
+    def noise_of_next(self) -> float:
+        """Variance of z around the process that the next evaluation will have."""
+        return self.noise + float(np.mean(self.measured))
+
+    def leave_one_out(self) -> tuple[Floats, Floats]:
+        """Mean and variance of each z given all others, (a,) each (RW06 Eq. 5.12)."""
+        return self._left_out
+
+    @cached_property
+    def _left_out(self) -> tuple[Floats, Floats]:
+        inverse_L = solve_triangular(self.L, np.eye(len(self.L)), lower=True, check_finite=False)
+        precision = np.einsum("ij,ij->j", inverse_L, inverse_L)
+        return self.z - self.alpha / precision, 1 / precision
+
+    def leave_one_out_score(self) -> Floats:
+        """Each z minus its prediction from all others, in standard deviations, (a,)."""
+        mean, variance = self.leave_one_out()
+        return np.asarray((self.z - mean) / np.sqrt(variance))
+
+    def posterior(self, inputs: Features, W: Floats) -> Posterior:
+        """Prediction of b further coalitions and of the functionals W, (f, b), of them."""
+        explained = np.empty((len(self.inputs), len(inputs)))
+        for start in range(0, len(inputs), TILE):
+            columns = slice(start, start + TILE)
+            K = self.kernel(self.inputs, inputs[columns])
+            explained[:, columns] = solve_triangular(self.L, K, lower=True, check_finite=False)
+        mean_z = explained.T @ solve_triangular(self.L, self.z, lower=True, check_finite=False)
+        variance = self.kernel.diagonal(inputs) - np.einsum("ab,ab->b", explained, explained)
+        variance = np.maximum(variance, 0.0)
+        mean, slope = self.back(mean_z, variance + self.noise, inputs)
+        return Posterior(self, inputs, W, mean, variance, slope, explained)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What the evaluated coalitions say of b others and of f linear functionals of them.
+
+    Attributes:
+        gp: where it comes from.
+        inputs: the b coalitions.
+        W: the functionals, (f, b).
+        mean: of the utilities, (b,).
+        variance: of their z, without noise, (b,).
+        slope: du/dz at the mean, (b,).
+        explained: L^-1 K_AB, (a, b).
+    """
+
+    gp: GaussianProcess
+    inputs: Features
+    W: Floats
+    mean: Floats
+    variance: Floats
+    slope: Floats
+    explained: Floats
+
+    @property
+    def std(self) -> Floats:
+        """Standard deviation of each utility if it were evaluated, noise included, (b,)."""
+        return np.asarray(np.sqrt(self.variance + self.gp.noise) * self.slope)
+
+    def functional_covariance(self) -> Floats:
+        """Covariance of W @ u, (f, f), noise of the predicted utilities included."""
+        WJ = self.W * self.slope
+        known = self.explained @ WJ.T
+        covariance = self.gp.noise * WJ @ WJ.T - known.T @ known
+        for i in range(0, len(self.inputs), TILE):
+            for j in range(i, len(self.inputs), TILE):
+                rows, columns = slice(i, i + TILE), slice(j, j + TILE)
+                tile = self.gp.kernel(self.inputs[rows], self.inputs[columns])
+                part = WJ[:, rows] @ tile @ WJ[:, columns].T
+                covariance += part if i == j else part + part.T
+        return (covariance + covariance.T) / 2
+
+    def functional_variance(self) -> Floats:
+        """Variance of each of the functionals, (f,)."""
+        return np.maximum(np.diag(self.functional_covariance()), 0.0)
+
+    def cross(self, index: Ints) -> Floats:
+        """Posterior covariance of the z of some coalitions with the functionals, (len(index), f).
+
+        The prior part K[index, B] @ (W slope)^T is summed over square tiles of the kernel matrix.
+        """
+        right = (self.W * self.slope).T
+        rows = self.inputs[index]
+        prior = np.zeros((len(rows), right.shape[1]))
+        for i in range(0, len(rows), TILE):
+            for j in range(0, len(self.inputs), TILE):
+                tile = self.gp.kernel(rows[i : i + TILE], self.inputs[j : j + TILE])
+                prior[i : i + TILE] += tile @ right[j : j + TILE]
+        return np.asarray(prior - self.explained[:, index].T @ (self.explained @ right))
+
+    def covariance(self, rows: Ints, columns: Ints) -> Floats:
+        """Posterior covariance of the z of some coalitions with those of others."""
+        prior = self.gp.kernel(self.inputs[rows], self.inputs[columns])
+        return np.asarray(prior - self.explained[:, rows].T @ self.explained[:, columns])
+
+
+def condition(
+    kernel: Kernel,
+    inputs: Features,
+    utilities: Floats,
+    *,
+    noise: float,
+    measured: Floats | None = None,
+    warp: Warp | None = None,
+    amplitude: Amplitude | None = None,
+) -> GaussianProcess:
+    """Gaussian process with these hyper-parameters given utilities, (a,) (RW06 Alg. 2.1).
+
+    `measured` is the variance of each utility that repeated trainings have shown, (a,).
+    """
+    warp, amplitude = warp or Warp(), amplitude or Amplitude()
+    size = amplitude(inputs)
+    z = warp.forward(utilities) / size
+    known = np.zeros(len(z)) if measured is None else measured
+    measured_z = (np.sqrt(known) / (warp.slope(utilities) * size)) ** 2
+    K = kernel(inputs, inputs)
+    K[np.diag_indices_from(K)] += noise + measured_z
+    L = cholesky_factor(K)
+    if L is None:
+        raise InputError(
+            f"the kernel matrix of {len(z)} coalitions is not positive definite with noise "
+            f"{noise:g}; raise the noise"
+        )
+    alpha = cho_solve((L, True), z, check_finite=False)
+    evidence = log_likelihood(L, alpha, z) + warp.log_slope(utilities) - float(np.log(size).sum())
+    return GaussianProcess(
+        kernel, noise, measured_z, inputs, utilities, warp, L, alpha, evidence, amplitude
+    )
+
+
+def log_likelihood(L: Floats, alpha: Floats, z: Floats) -> float:
+    """Log density of z (RW06 Eq. 5.8)."""
+    return float(-z @ alpha / 2 - np.log(np.diag(L)).sum() - len(z) * np.log(2 * np.pi) / 2)
+
+
+def cholesky_factor(K: Floats) -> Floats | None:
+    """The lower Cholesky factor; None if the matrix is not positive definite."""
+    try:
+        return np.asarray(cholesky(K, lower=True, check_finite=False))
+    except np.linalg.LinAlgError:
+        return None

@@ -1,0 +1,88 @@
+"""Utilities as a Gaussian process likes them, and back.
+
+Most games are fitted well after centring and scaling. Some are not: an R² that falls to -10 on a
+few small coalitions is real, but next to values near 0.7 it is a cliff, and a Gaussian process
+that must climb it forgets the rest. The curved warp (Snelson et al. 2004),
+
+    z = arcsinh((u - centre) / width), centre = median, width = 3 robust standard deviations,
+
+is a straight line for ordinary utilities and a logarithm for far ones. Whether to bend is decided
+by the marginal likelihood of the utilities themselves, hence `log_slope`.
+
+Values are linear in u, not in z, so predictions come back as a mean and a slope: u is taken as
+linear in z around its prediction, exact for the straight warp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dupre._types import Floats
+
+MAX_SPREAD = 1.0
+"""Largest variance of arcsinh that may shift a mean; beyond it a tail would make up numbers."""
+
+
+@dataclass(frozen=True)
+class Warp:
+    """z = (g((u - centre) / width) - shift) / scale with g = arcsinh if curved, else identity."""
+
+    curved: bool = False
+    centre: float = 0.0
+    width: float = 1.0
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def forward(self, u: Floats) -> Floats:
+        """Z of utilities u."""
+        t = (u - self.centre) / self.width
+        return ((np.arcsinh(t) if self.curved else t) - self.shift) / self.scale
+
+    def slope(self, u: Floats) -> Floats:
+        """du/dz at utilities u, (m,)."""
+        t = (u - self.centre) / self.width
+        bend = np.sqrt(1 + t**2) if self.curved else np.ones_like(t)
+        return np.asarray(self.width * self.scale * bend)
+
+    def log_slope(self, u: Floats) -> float:
+        """Sum of log dz/du over utilities u: the Jacobian that makes likelihoods comparable."""
+        bend = np.log1p(((u - self.centre) / self.width) ** 2).sum() / 2 if self.curved else 0.0
+        return float(-len(u) * np.log(self.width * self.scale) - bend)
+
+    def back(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Mean of u and slope du/dz, for z normal with this mean and variance, each (m,)."""
+        t = self.shift + self.scale * mean
+        if not self.curved:
+            return self.centre + self.width * t, np.full_like(t, self.width * self.scale)
+        # E sinh(t + s e) = sinh(t) exp(s² / 2) for e standard normal.
+        lift = self.width * np.exp(np.minimum(self.scale**2 * variance, MAX_SPREAD) / 2)
+        return self.centre + lift * np.sinh(t), lift * np.cosh(t) * self.scale
+
+
+def straight(u: Floats, *, empty: float) -> Warp:
+    """Centre and scale of utilities u, (a,), and of that of no data.
+
+    Utilities that do not differ have the scale of what they gain, or a tenth of their own.
+    """
+    centre, size = float(np.mean(u)), float(np.abs(u).max())
+    if float(np.std(u)) > 1e-12 * max(size, 1e-300):
+        return Warp(centre=centre, width=float(np.std(np.append(u, empty))))
+    gain = float(np.abs(u - empty).max())
+    return Warp(centre=centre, width=gain or 0.1 * size or 1.0)
+
+
+def robust_scale(u: Floats) -> float:
+    """A standard deviation that ignores tails: the scaled median distance from the median."""
+    deviation = 1.4826 * float(np.median(np.abs(u - np.median(u))))
+    return deviation if deviation > 1e-9 * float(np.abs(u).max()) else 0.0
+
+
+def curved(u: Floats) -> Warp | None:
+    """The curved warp of these utilities; None where most are equal, so that they have no scale."""
+    centre, width = float(np.median(u)), 3 * robust_scale(u)
+    if width == 0:
+        return None
+    t = np.arcsinh((u - centre) / width)
+    return Warp(True, centre, width, shift=float(np.mean(t)), scale=float(np.std(t)))

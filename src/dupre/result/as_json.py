@@ -1,0 +1,223 @@
+"""Valuations as JSON and back: the documented, versioned form of a result (docs/result.md).
+
+A document holds one or more valuations of the same trainings. Numbers keep every digit; what is
+not a number (an R² of equal utilities) is null. What is told per owner for the reader's
+convenience (bounds, shares, ranks) follows from the rest and is not read back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar, get_type_hints
+
+import numpy as np
+import pandas as pd
+
+from dupre._types import Floats
+from dupre.errors import InputError
+from dupre.result.records import (
+    Diagnostics,
+    Duplicates,
+    Evidence,
+    Subsidy,
+    TrainingNoise,
+    Validation,
+)
+from dupre.result.valuation import Valuation
+
+Kind = TypeVar("Kind")
+
+FORMAT = "dupre result"
+VERSION = 2
+READ = (1, 2)
+"""Versions that are read; the first compares held-out coalitions with a constant."""
+
+_COUNTS = ("evaluated", "counting", "found", "first_left", "stale")
+_MATRICES = ("covariance", "prediction", "sampling", "noise")
+_FLAGS = ("sampled", "corrected", "uncorrected")
+_NUMBERS = frozenset({"utility", "predicted", "std", "seconds", "widest", "error", "coverage"})
+"""Columns that stay numbers even if all are missing."""
+
+
+def dumped(valuations: Sequence[Valuation]) -> str:
+    """The JSON document of some valuations of the same trainings."""
+    first = valuations[0]
+    whole = {
+        "format": FORMAT,
+        "version": VERSION,
+        "valuations": [_document(valuation) for valuation in valuations],
+        "evaluations": first.evaluations,
+        "distances": first.evidence and first.evidence.distances,
+        "shared": first.evidence and first.evidence.shared,
+        "provenance": first.provenance,
+    }
+    return json.dumps(_plain(whole), allow_nan=False)
+
+
+def loaded(text: str) -> list[Valuation]:
+    """The valuations in a JSON document.
+
+    Raises:
+        InputError: it is no such document, is damaged, or of a version not known here.
+    """
+    try:
+        whole = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as cause:
+        raise InputError(f"this is no JSON: {cause}") from cause
+    if not isinstance(whole, dict) or whole.get("format") != FORMAT:
+        raise InputError(f'this is no result of dupre: expected JSON with "format": "{FORMAT}"')
+    if (version := whole.get("version")) not in READ:
+        raise InputError(
+            f"the result has version {version} of the format, this dupre knows versions "
+            f"{' and '.join(map(str, READ))}; read it with the dupre that made it"
+        )
+    try:
+        valuations = [_valuation(document, whole) for document in whole["valuations"]]
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as cause:
+        raise InputError(f"the result is damaged: {type(cause).__name__} {cause}") from cause
+    if not valuations:
+        raise InputError("the result holds no valuation")
+    return valuations
+
+
+def _document(v: Valuation) -> dict[str, Any]:
+    """One valuation, its parts in the order in which people ask for them."""
+    return {
+        "semivalue": v.semivalue,
+        "owners": v.to_frame().rename_axis("name").reset_index().to_dict("records"),
+        "utility": {"all": v.grand, "all_predicted": v.grand_predicted, "empty": v.empty},
+        "trainings": {name: getattr(v, name) for name in _COUNTS} | {"stopped": v.stopped},
+        "duplicates": None if v.duplicates is None else asdict(v.duplicates),
+        "caveats": v.caveats,
+        "subsidy": None if v.subsidy is None else asdict(v.subsidy),
+        "training_noise": None if v.training_noise is None else asdict(v.training_noise),
+        "predictor": {
+            "diagnostics": None if v.diagnostics is None else asdict(v.diagnostics),
+            "validation": None if v.validation is None else asdict(v.validation),
+            **{name: getattr(v, name) for name in _FLAGS},
+        },
+        "failures": [{"members": m, "reason": reason} for m, reason in v.failures.items()],
+        "warnings": [{"message": text, "coalitions": of} for text, of in v.warnings.items()],
+        **{name: getattr(v, name) for name in _MATRICES},
+        "rounds": v.rounds,
+        "forecast": v.forecast.reset_index() if len(v.forecast) else v.forecast,
+        "coalitions": v.evidence and v.evidence.coalitions,
+    }
+
+
+def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuation:
+    d, owners = document, document["owners"]
+    n, predictor, forecast = len(owners), d["predictor"], _frame(d["forecast"])
+    parts: dict[str, Any] = {name: _is(int, d["trainings"][name]) for name in _COUNTS}
+    parts |= {name: _matrix(d[name], n) for name in _MATRICES}
+    parts |= {name: _is(bool, predictor[name]) for name in _FLAGS}
+    if parts["covariance"] is None or parts["noise"] is None:
+        raise ValueError("values without a covariance")
+    return Valuation(
+        owners=_names(owner["name"] for owner in owners),
+        rows=np.array([_is(int, owner["rows"]) for owner in owners], dtype=np.int64),
+        mean=np.array([owner["value"] for owner in owners], dtype=np.float64),
+        semivalue=_is(str, d["semivalue"]),
+        grand=float(d["utility"]["all"]),
+        grand_predicted=_is(bool, d["utility"]["all_predicted"]),
+        empty=float(d["utility"]["empty"]),
+        **parts,
+        stopped=_is(str, d["trainings"]["stopped"]),
+        duplicates=_record(Duplicates, d.get("duplicates")),  # older documents have none
+        caveats=_names(d["caveats"]),
+        subsidy=_record(Subsidy, d["subsidy"]),
+        training_noise=_record(TrainingNoise, d.get("training_noise")),  # likewise
+        diagnostics=_record(Diagnostics, predictor["diagnostics"]),
+        validation=_record(Validation, _with_limit(predictor["validation"])),
+        failures={_names(f["members"]): _is(str, f["reason"]) for f in d["failures"]},
+        warnings={_is(str, w["message"]): _coalitions(w["coalitions"]) for w in d["warnings"]},
+        rounds=_frame(d["rounds"]),
+        forecast=forecast.set_index("evaluated") if len(forecast) else forecast,
+        evaluations=_frame(whole["evaluations"]),
+        evidence=_evidence(d["coalitions"], whole, n),
+        provenance={
+            _is(str, section): {_is(str, name): _is(str, text) for name, text in texts.items()}
+            for section, texts in whole["provenance"].items()
+        },
+    )
+
+
+def _evidence(coalitions: Any, whole: Mapping[str, Any], n: int) -> Evidence | None:
+    if coalitions is None:
+        return None
+    frame = _frame(coalitions)
+    frame["members"] = list(_coalitions(frame["members"]))
+    distances, shared = _matrix(whole["distances"], n), _matrix(whole["shared"], n)
+    if distances is None or shared is None:
+        raise ValueError("coalitions without distances")
+    return Evidence(frame, distances, shared)
+
+
+def _record(kind: type[Kind], document: Mapping[str, Any] | None) -> Kind | None:
+    """A dataclass of plain things, each of its own kind; a number that is null is none."""
+    if document is None:
+        return None
+    hints = get_type_hints(kind)
+    parts: dict[str, Any] = {}
+    for name, part in document.items():
+        if hints[name] is float:
+            parts[name] = np.nan if part is None else float(_is((int, float), part))
+        elif hints[name] == Mapping[str, float]:
+            parts[name] = {label: float(share) for label, share in part.items()}
+        elif hints[name] in (int, bool, str):
+            parts[name] = _is(hints[name], part)
+        else:
+            parts[name] = _coalitions(part)
+    return kind(**parts)
+
+
+def _with_limit(validation: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Older documents compare with the best constant in hindsight, which was the limit too."""
+    if validation is None or "constant" not in validation:
+        return validation
+    constant = validation["constant"]
+    rest = {name: part for name, part in validation.items() if name != "constant"}
+    return {**rest, "by_size": constant, "limit": constant}
+
+
+def _is(kind: Any, thing: Any) -> Any:
+    if not isinstance(thing, kind) or (isinstance(thing, bool) and kind is not bool):
+        raise TypeError(f"expected {kind}, got {thing!r:.50}")
+    return thing
+
+
+def _names(members: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(_is(str, name) for name in members)
+
+
+def _coalitions(several: Iterable[Any]) -> tuple[tuple[str, ...], ...]:
+    return tuple(_names(_is((list, tuple), members)) for members in several)
+
+
+def _matrix(rows: Any, n: int) -> Floats | None:
+    return None if rows is None else np.array(rows, dtype=np.float64).reshape(n, n)
+
+
+def _frame(table: Mapping[str, Any]) -> pd.DataFrame:
+    frame = pd.DataFrame(table["rows"], columns=table["columns"])
+    numbers = {name: np.float64 for name in frame.columns if name in _NUMBERS}
+    whole = {"seed": "Int64"} if "seed" in frame.columns else {}
+    return frame.astype({**numbers, **whole})
+
+
+def _plain(thing: Any) -> Any:
+    """What JSON knows: lists, texts, numbers, null."""
+    if isinstance(thing, pd.DataFrame):
+        rows = thing.astype(object).to_numpy().tolist()
+        return {"columns": list(thing.columns), "rows": _plain(rows)}
+    if isinstance(thing, Mapping):
+        return {str(key): _plain(value) for key, value in thing.items()}
+    if isinstance(thing, (list, tuple)):
+        return [_plain(part) for part in thing]
+    if isinstance(thing, np.ndarray):
+        return _plain(thing.tolist())
+    if thing is pd.NA or (isinstance(thing, (float, np.floating)) and not np.isfinite(thing)):
+        return None
+    return thing.item() if isinstance(thing, np.generic) else thing

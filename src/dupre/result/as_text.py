@@ -1,0 +1,333 @@
+"""A valuation as the text that `print` shows: a table, and notes on how far to trust it.
+
+The report takes its phrases from here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from dupre.game.coalitions import shown
+from dupre.wording import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dupre.result.records import Comparison, Diagnostics, Duplicates, Subsidy
+    from dupre.result.valuation import Valuation
+
+MOST_NAMED = 8
+"""Members up to which a coalition is written out."""
+
+
+def printed(v: Valuation) -> str:
+    """Title, table and notes."""
+    return "\n".join([*title_of(v), "", *_table(v), "", *notes(v)])
+
+
+def decimals(v: Valuation) -> int:
+    """As many decimals of a value as the intervals deserve."""
+    size = max(float(v.std.median()), 3e-3 * float(np.abs(v.mean).max()), 1e-12)
+    return int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
+
+
+def possible(n: int) -> str:
+    """How many coalitions of n owners there are."""
+    return f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
+
+
+def compared(semivalue: str, c: Comparison) -> str:
+    """Whether one owner is worth more than another, in a sentence."""
+    if c.probability < 0.5:
+        return compared(semivalue, c.turned())
+    one, other = printable(c.one), printable(c.other)
+    if c.low == c.high == 0:
+        return f"{semivalue}: {one} and {other} are worth the same."
+    verdict = "" if c.probability >= 0.95 else " Not settled."
+    bounds = "nothing predicted" if c.low == c.high else f"95 %: {c.low:.3g} … {c.high:.3g}"
+    return (
+        f"{semivalue}: {one} is worth more than {other} with a probability of "
+        f"{_percent(c.probability)}; difference {c.difference:.3g} ({bounds}).{verdict}"
+    )
+
+
+def predicted(frame: pd.DataFrame) -> str:
+    """Utilities of coalitions as `Valuer.predict` has them, a line each."""
+    lines = []
+    for row in frame.itertuples():
+        if row.evaluated:
+            told = f"{row.utility:.4g}, as evaluated"
+        else:
+            told = f"{row.utility:.4g} (95 %: {row.low:.4g} … {row.high:.4g}), predicted"
+        lines.append(f"{_short(cast('tuple[str, ...]', row.members))}: {told}")
+    return "\n".join(lines)
+
+
+def _percent(probability: float) -> str:
+    """A probability; never rounded to certainty."""
+    if probability == 1:
+        return "100 %"
+    return "more than 99.9 %" if probability > 0.999 else f"{100 * probability:.3g} %"
+
+
+def title_of(v: Valuation) -> list[str]:
+    """What was valued, how much of it was evaluated, and why no more."""
+    n = len(v.owners)
+    trained = f"{v.evaluated:,} of {possible(n)} possible coalitions evaluated"
+    grand = f"≈ {v.grand:.4g} (predicted)" if v.grand_predicted else f"= {v.grand:.4g}"
+    ends = f"u(all owners) {grand}, u(no data) = {v.empty:.4g}"
+    what = "payments" if v.subsidy else "values"
+    lines = [f"{v.semivalue} {what} of {n} owners; {trained}", ends]
+    return [*lines, f"Stopped: {v.stopped}."] if v.stopped else lines
+
+
+def _table(v: Valuation) -> list[str]:
+    """Owners from most to least valuable."""
+    frame = v.to_frame().iloc[v.order]
+    places = decimals(v)
+    header = ("owner", "rows", "value", "95 % interval", "share", "rank (95 %)")
+    cells = [
+        (
+            printable(str(name)),
+            f"{row.rows:,.0f}",
+            f"{row.value:.{places}f}",
+            f"{row.low:.{places}f} … {row.high:.{places}f}",
+            "–" if np.isnan(row.share) else f"{100 * row.share:.1f} %",
+            f"{row.best:.0f}" if row.best == row.worst else f"{row.best:.0f}–{row.worst:.0f}",
+        )
+        for name, row in frame.iterrows()
+    ]
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    return [_aligned(line, widths) for line in (header, *cells)]
+
+
+def notes(v: Valuation) -> list[str]:
+    """How far to trust the values, a sentence or two each."""
+    notes = _about_predictor(v, v.diagnostics) if v.diagnostics else []
+    if v.complete:
+        notes.append(f"Exact{exact_for(v)}: every coalition that counts was evaluated.")
+    if v.duplicates is not None:
+        notes.append(about_duplicates(v.duplicates))
+    if v.sampling is not None:
+        notes.append(about_sampling(v))
+    if v.subsidy is not None:
+        notes += about_subsidy(v.subsidy)
+    if v.first_left and v.diagnostics is not None:
+        notes.append(
+            f"Beware: {v.first_left} of the {min(2 * len(v.owners) + 1, v.counting)} most "
+            "important coalitions are not evaluated; these values are a first guess."
+        )
+    notes += about_training_noise(v)
+    if v.noise.any():
+        part = np.trace(v.noise) / np.trace(v.covariance)
+        notes.append(
+            f"Of the variance of the values {100 * part:.0f} % is noise of trainings, which "
+            f"repeats reduce; {100 * (1 - part):.0f} % is coalitions not evaluated"
+            f"{'' if v.sampling is None else ' or not drawn'}."
+        )
+    notes += about_forecast(v)
+    if abs(v.efficiency_gap) > 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
+        notes.append(
+            f"The values add up to {v.mean.sum():.4g}, "
+            f"u(all owners) - u(no data) is {v.grand - v.empty:.4g}."
+        )
+    notes += [f"Beware: {caveat}" for caveat in v.caveats]
+    if v.grand < v.empty:
+        notes.append("Beware: all data together score worse than none; is greater better here?")
+    if v.failures:
+        members, reason = next(iter(v.failures.items()))
+        notes.append(
+            f"Failed: {len(v.failures)} of {v.evaluated:,} evaluations, predicted "
+            f"instead: {_few(v.failures)}. The first, {_short(members)}: {printable(reason)}"
+        )
+    if v.stale:
+        notes.append(f"Not used: {v.stale:,} stored evaluations, of rows changed since then.")
+    for message, coalitions in list(v.warnings.items())[:3]:
+        notes.append(
+            f"Warning in {len(coalitions):,} of {v.evaluated:,} evaluations "
+            f"({_few(coalitions)}): {printable(message)}"
+        )
+    if len(v.warnings) > 3:
+        notes.append(f"{len(v.warnings) - 3} more kinds of warning.")
+    return notes
+
+
+def exact_for(v: Valuation) -> str:
+    """Behind the word exact: for what, unless chance is known to play no part in utilities."""
+    known = v.training_noise
+    if known is not None and known.deterministic:
+        return ""
+    return " for these seeds" if known is not None and known.seeded else " for these utilities"
+
+
+def about_training_noise(v: Valuation) -> list[str]:
+    """What repeated trainings showed, or that nobody has looked."""
+    known = v.training_noise
+    if known is None or not known.further:
+        if known is None or not known.seeded:
+            return []
+        return ["What the seeds of trainings change was not measured and is in no interval."]
+    trainings = f"{known.further:,} repeated training{'s' if known.further > 1 else ''}"
+    if known.std:
+        return [f"{trainings} measured the noise of trainings: standard deviation {known.std:.2g}."]
+    return [f"{trainings} gave the same utilities as before."]
+
+
+def bewares(v: Valuation) -> list[str]:
+    """Those notes that nobody should miss."""
+    return [note for note in notes(v) if note.startswith("Beware")]
+
+
+def about_duplicates(d: Duplicates) -> str:
+    """Who holds the same rows, and how many trainings that saved."""
+    groups = [" and ".join(map(printable, _first_few(group))) for group in d.owners[:2]]
+    if len(d.owners) > 2:
+        groups.append(f"{len(d.owners) - 2} more groups of owners")
+    who = "; so do ".join(groups).replace("; ", " hold the same rows; ", 1)
+    who = who if len(groups) > 1 else "".join(f"{group} hold the same rows" for group in groups)
+    return (
+        f"{who or 'Some coalitions hold the same rows'}: the {d.coalitions:,} coalitions that "
+        f"count are {d.different:,} different ones; {d.saved:,} needed no training of their own."
+    )
+
+
+def _first_few(names: tuple[str, ...]) -> tuple[str, ...]:
+    return names if len(names) <= 3 else (*names[:2], f"{len(names) - 2} others")
+
+
+def about_forecast(v: Valuation) -> list[str]:
+    """What more evaluations would bring."""
+    if len(v.forecast) <= 1:
+        return []
+    widths = v.forecast["widest"]
+    more, now, then = len(widths) - 1, widths.iloc[0], widths.iloc[-1]
+    if then <= 1e-6 * now:
+        return [f"After {more} more, every coalition that counts is evaluated and nothing is left."]
+    return [
+        f"After {more} more, the widest interval is expected to be ± {then:.2g} instead of "
+        f"± {now:.2g}."
+    ]
+
+
+def about_subsidy(s: Subsidy) -> list[str]:
+    """What keeps coalitions from leaving, and how far that was looked into."""
+    bounds = f" (95 %: {s.low:.3g} … {s.high:.3g})" if s.low < s.high else ""
+    leaving = "gains" if not bounds else "is expected to gain"
+    least = (
+        f"Subsidy e = {s.amount:.3g}{bounds}: no coalition {leaving} more than that by leaving. "
+        f"Tightest: {_few(s.tight)}."
+    )
+    if s.proven:
+        return [least]
+    if s.violation > 0.01 * max(abs(s.amount), 1e-12):
+        return [
+            f"Beware: the search for coalitions that gain more than the subsidy e = "
+            f"{s.amount:.3g}{bounds} was cut short after {s.looked:,}; one exceeds it by "
+            f"{s.violation:.2g}."
+        ]
+    return [
+        least,
+        f"Of {s.looked:,} coalitions looked at, none exceeds it by more than "
+        f"{s.violation:.2g}; there are others that nobody has looked at.",
+    ]
+
+
+def about_sampling(v: Valuation) -> str:
+    """What the choice of coalitions and the predictions add to the uncertainty."""
+    drawn = f"The values are sums over {v.counting:,} sampled coalitions"
+    if v.diagnostics is None:
+        drawn += ", all of them evaluated"
+    sampling, prediction = v.sampling_std.max(), v.prediction_std.max()
+    text = (
+        f"{drawn}: of the standard deviations up to {sampling:.2g} is due to their choice, up to "
+        f"{prediction:.2g} to predictions."
+    )
+    return (
+        f"{text} More samples would help, and cost no training." if sampling > prediction else text
+    )
+
+
+def _about_predictor(v: Valuation, d: Diagnostics) -> list[str]:
+    if np.isnan(d.r2):
+        first = "Predictor not checked: the evaluated utilities are all equal."
+    else:
+        first = (
+            f"Predictor, each evaluation left out in turn: error {d.error:.2g}, "
+            f"R² {d.r2:.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
+        )
+    scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
+    alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}."
+    learned = [] if v.sampled else [alike, *about_fit(v, d)]
+    return [first, *about_validation(v), *learned]
+
+
+def about_validation(v: Valuation) -> list[str]:
+    """What coalitions held out say of the predictor, and what was done about it."""
+    notes, held = [], v.validation
+    if held is not None:
+        notes.append(
+            f"Predictor on {held.held_out} coalitions held out: error {held.error:.2g}, that of "
+            f"the mean of their size {held.by_size:.2g}, 95 % intervals cover "
+            f"{100 * held.coverage:.0f} %."
+        )
+    if v.sampled:
+        notes.append(
+            "Beware: there it is not clearly better than the mean of their size, so the values "
+            "above do not rely on it: they come from randomly drawn coalitions alone."
+        )
+        return notes
+    if held is not None and held.failed:
+        notes.append(
+            "Beware: there it is not clearly better than the mean of their size; evaluate more."
+        )
+    if v.uncorrected:
+        notes.append(
+            "Beware: too few random coalitions are evaluated to tell what the predictor is wrong "
+            "by; the values are not corrected."
+        )
+    if v.corrected:
+        notes.append(
+            "What the predictor is wrong by was estimated from random coalitions and added."
+        )
+    return notes
+
+
+def about_fit(v: Valuation, d: Diagnostics) -> list[str]:
+    """Reservations about a predictor that the values rely on."""
+    notes = []
+    if d.widening > 1.5:
+        notes.append(f"Intervals widened {d.widening:.1f} x: few or hard evaluations.")
+    if d.strays:
+        notes.append(
+            f"{d.strays} of {v.evaluated:,} evaluations fit no pattern: they count in "
+            "the values but not in predictions, and widen the intervals."
+        )
+    if d.r2 <= 0:
+        notes.append("Beware: the predictor is no better than a constant; evaluate more.")
+    return notes
+
+
+def _few(coalitions: Collection[tuple[str, ...]]) -> str:
+    """The smallest coalitions by name, the others by number."""
+    first = [_short(members) for members in sorted(coalitions, key=len)[:3]]
+    more = len(coalitions) - len(first)
+    return ", ".join(first) + (f" and {more:,} more" if more else "")
+
+
+def _short(members: tuple[str, ...]) -> str:
+    """A coalition, a large one by its first members and its size."""
+    if len(members) <= MOST_NAMED:
+        return shown(members)
+    return shown((*members[:3], f"… {len(members)} owners"))
+
+
+def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
+    """Text left, numbers right."""
+    first, *others = (
+        cell.ljust(width) if column == 0 else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "  ".join([first, *others]).rstrip()

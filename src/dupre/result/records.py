@@ -1,0 +1,180 @@
+"""Plain records that a valuation is made of, or that answer a question about one.
+
+Notation: n owners.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from dupre._types import Floats
+
+Z95 = 1.96
+"""Standard deviations on each side that hold 95 % of a normal distribution."""
+
+
+@dataclass(frozen=True)
+class Subsidy:
+    """What keeps coalitions from leaving a least core.
+
+    Attributes:
+        amount: e, the most that a coalition is paid less than it gains alone; negative if every
+            coalition is paid more.
+        low, high: bounds between which it lies with a probability of about 95 %.
+        tight: coalitions that are paid just what they gain less the subsidy, the smallest first.
+        looked: coalitions whose utility was looked at.
+        violation: by how much a coalition was found to exceed the subsidy after all; next to
+            nothing if all coalitions were listed.
+        proven: whether all coalitions were listed, not only searched.
+    """
+
+    amount: float
+    low: float
+    high: float
+    tight: tuple[tuple[str, ...], ...]
+    looked: int
+    violation: float
+    proven: bool
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Coalitions that hold the same rows as others, so that one evaluation serves all of them.
+
+    Attributes:
+        owners: groups of owners who hold the same rows; none if only coalitions do, such as one
+            owner who holds all rows of two others.
+        coalitions: those that enter the values.
+        different: how many different ones they are.
+        saved: how many were not evaluated, because another one that holds the same rows was.
+    """
+
+    owners: tuple[tuple[str, ...], ...]
+    coalitions: int
+    different: int
+    saved: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Is one owner worth more than another?
+
+    Attributes:
+        one, other: their names.
+        probability: that `one` is worth more.
+        difference: the expected value of `one` less that of `other`.
+        low, high: bounds between which the difference lies with 95 %.
+    """
+
+    one: str
+    other: str
+    probability: float
+    difference: float
+    low: float
+    high: float
+
+    def turned(self) -> Comparison:
+        """The same question the other way round."""
+        return Comparison(
+            self.other, self.one, 1 - self.probability, -self.difference, -self.high, -self.low
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What lies behind a valuation, for those who want to check it.
+
+    Attributes:
+        coalitions: one row for each evaluated coalition and for a sample of the others:
+            `members` (a tuple of names), `size` (owners), `rows` (of data), `utility` (NaN if it
+            was not evaluated), and `predicted` with `std`, what the predictor says of it without
+            having been shown it (NaN where there was nothing to predict).
+        distances: sliced Wasserstein distance SW_1 between the rows of any two owners, features
+            and targets weighing alike, (n, n).
+        shared: part of the row owner's rows that the column owner holds too, (n, n).
+    """
+
+    coalitions: pd.DataFrame
+    distances: Floats
+    shared: Floats
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What left-out utilities say about the predictor.
+
+    Attributes:
+        error: root mean square error of the left-out utilities.
+        r2: share of their variance explained; 0 or less is no better than a constant.
+        coverage: share of them inside their 95 % prediction interval, before widening.
+        widening: factor by which intervals of values are wider than the posterior's own, because
+            left-out utilities showed it over-sure and because its hyper-parameters are learned.
+        scales: share of prior variance of each kernel term: which similarity mattered.
+        noise: standard deviation of a utility around the process, in units of utility.
+        form: the chosen p, rho, eta and warp, in words.
+        strays: evaluations set aside because they bent the predictions of the others; they count
+            in the values, and the chance of more is part of the intervals.
+    """
+
+    error: float
+    r2: float
+    coverage: float
+    widening: float
+    scales: Mapping[str, float]
+    noise: float
+    form: str
+    strays: int = 0
+
+
+@dataclass(frozen=True)
+class TrainingNoise:
+    """What trainings that were repeated say about chance in utilities.
+
+    Attributes:
+        further: trainings beyond the first of each coalition.
+        std: standard deviation of the utility of one training, pooled over the coalitions that
+            were trained more than once; NaN if none was.
+        seeded: whether trainings have seeds that may change their utilities.
+        deterministic: whether chance is known to play no part: by the model, or because repeated
+            trainings gave the same utilities.
+    """
+
+    further: int
+    std: float
+    seeded: bool
+    deterministic: bool
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What coalitions that the predictor has never been shown say about it.
+
+    Attributes:
+        held_out: how many there are.
+        error: root mean square error of their predicted utilities.
+        by_size: that of the guess which values without a predictor use, the mean utility of the
+            same size in the first design; measured on the first design too.
+        limit: error from which on the predictor counts as failed: one that leaves a third of the
+            variance of that guess stays below it with 95 %.
+        coverage: share of them inside their 95 % prediction interval, widened as values' are.
+    """
+
+    held_out: int
+    error: float
+    by_size: float
+    limit: float
+    coverage: float
+
+    @property
+    def r2(self) -> float:
+        """Share explained of the variance that sizes leave; NaN where they leave none."""
+        return 1 - (self.error / self.by_size) ** 2 if self.by_size else math.nan
+
+    @property
+    def failed(self) -> bool:
+        """Whether the predictor is not clearly better than the mean of their size."""
+        return self.error > 0 and self.error >= self.limit

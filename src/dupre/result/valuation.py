@@ -1,0 +1,317 @@
+"""The result: values of owners as a normal distribution, and what a mediator reads off it.
+
+Notation: n owners; mean (n,), covariance (n, n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri
+
+from dupre._types import Floats, Ints
+from dupre.errors import InputError
+from dupre.game.coalitions import unknown_owner
+from dupre.game.ties import descending
+from dupre.result.records import (
+    Comparison,
+    Diagnostics,
+    Duplicates,
+    Evidence,
+    Subsidy,
+    TrainingNoise,
+    Validation,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Valuation:
+    """Values of n owners with their uncertainty. `print` it.
+
+    Attributes:
+        owners: names, (n,).
+        rows: rows of each owner, (n,).
+        semivalue: name of the semivalue.
+        mean: expected values, (n,).
+        covariance: of the values, (n, n); zero when everything is known exactly.
+        prediction: the part of it, (n, n), due to utilities not evaluated and to noise; None if
+            that is all of it.
+        sampling: the covariance, (n, n), due to the choice of the coalitions that enter the
+            values; None if all of them do.
+        noise: the part of the covariance, (n, n), that is due to the noise of trainings which
+            repeated ones have shown; the rest is due to coalitions not evaluated.
+        grand: utility of all owners together.
+        grand_predicted: whether that was predicted, not evaluated.
+        empty: utility of no owner.
+        evaluated: number of coalitions evaluated, those that failed included.
+        counting: number of coalitions that enter the values; those that hold the same rows count
+            once if one evaluation serves all of them.
+        duplicates: what was saved by that; None if no coalitions hold the same rows, or utilities
+            go by names.
+        found: how many of them were known before the call, from the store or otherwise; not
+            printed, so that a run that was interrupted prints what it would have printed.
+        first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
+            a first guess until all are.
+        failures: coalitions whose training failed, with the reason; they are predicted.
+        diagnostics: of the predictor; None when nothing had to be predicted.
+        validation: of the predictor on coalitions held out; None when there are none.
+        sampled: whether the values come from random coalitions alone, because the predictor
+            failed its validation.
+        uncorrected: whether that was asked for, but too few random coalitions are evaluated.
+        subsidy: of the least core; None for semivalues.
+        training_noise: what trainings that were repeated say about chance in utilities; None if
+            that is not known.
+        corrected: whether what the predictor is wrong by was estimated and added.
+        warnings: messages of warnings raised by trainings, with the coalitions that raised each.
+        stale: evaluations in the store that were of no use, because rows have changed since.
+        stopped: why no more was evaluated.
+        caveats: what else makes the values less than they seem, a sentence each.
+        rounds: what was known after each batch: number evaluated, widest half interval (unless
+            very many coalitions count) and, with coalitions held out, the predictor's error,
+            that of the mean of their size (by_size) and coverage on them.
+        forecast: expected half widths of the 95 % intervals against further evaluations.
+        evaluations: everything evaluated, one row per training; empty for ask / tell.
+        evidence: utilities observed and predicted, and how the owners' data relate.
+        provenance: how to get the same again, in sections such as "versions" and "settings", each
+            a mapping of names to texts.
+    """
+
+    owners: tuple[str, ...]
+    rows: Ints
+    semivalue: str
+    mean: Floats
+    covariance: Floats
+    noise: Floats
+    grand: float
+    empty: float
+    evaluated: int
+    prediction: Floats | None = None
+    sampling: Floats | None = None
+    counting: int = 0
+    duplicates: Duplicates | None = None
+    grand_predicted: bool = False
+    found: int = 0
+    first_left: int = 0
+    failures: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    diagnostics: Diagnostics | None = None
+    validation: Validation | None = None
+    sampled: bool = False
+    corrected: bool = False
+    uncorrected: bool = False
+    subsidy: Subsidy | None = None
+    training_noise: TrainingNoise | None = None
+    warnings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    stale: int = 0
+    stopped: str = ""
+    caveats: tuple[str, ...] = ()
+    rounds: pd.DataFrame = field(default_factory=pd.DataFrame)
+    forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
+    evaluations: pd.DataFrame = field(default_factory=pd.DataFrame)
+    evidence: Evidence | None = None
+    provenance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def values(self) -> pd.Series:
+        """Expected value of each owner."""
+        return self._series(self.mean, "value")
+
+    @property
+    def order(self) -> Ints:
+        """Indices of the owners from the greatest value to the smallest, (n,).
+
+        Owners of equal value, to a millionth of the largest, come in the order of `owners`.
+        """
+        return descending(self.mean)
+
+    @property
+    def std(self) -> pd.Series:
+        """Standard deviation of each owner's value."""
+        return self._series(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), "std")
+
+    @property
+    def prediction_std(self) -> pd.Series:
+        """The part of `std` due to utilities not evaluated and to noise: sigma_GP (Remark 1)."""
+        part = self.covariance if self.prediction is None else self.prediction
+        return self._series(_roots(np.diag(part)), "prediction_std")
+
+    @property
+    def sampling_std(self) -> pd.Series:
+        """The part of `std` due to the choice of coalitions: sigma_MC (DUPRE Remark 1)."""
+        n = len(self.owners)
+        variance = np.zeros(n) if self.sampling is None else np.diag(self.sampling)
+        return self._series(_roots(variance), "sampling_std")
+
+    @property
+    def share(self) -> pd.Series:
+        """Each value as a part of u(all) - u(empty); NaN when that is zero."""
+        gain = self.grand - self.empty
+        return self._series(self.mean / gain if gain else np.full(len(self.mean), np.nan), "share")
+
+    @property
+    def efficiency_gap(self) -> float:
+        """u(all) - u(empty) minus the sum of the values: zero for Shapley by definition."""
+        return float(self.grand - self.empty - self.mean.sum())
+
+    @property
+    def exact(self) -> bool:
+        """Whether the values follow from the utilities without any uncertainty.
+
+        If trainings involve chance they do so for these seeds: see `training_noise`.
+        """
+        return self.complete and not self.noise.any()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every coalition with a weight was evaluated, so that nothing is predicted."""
+        return self.diagnostics is None and not self.sampling_std.any()
+
+    def interval(self, level: float = 0.95) -> pd.DataFrame:
+        """Bounds between which each value lies with probability `level`."""
+        _check_level(level)
+        half = half_widths(self.covariance, level)
+        bounds = {"low": self.mean - half, "high": self.mean + half}
+        return pd.DataFrame(bounds, index=self._index())
+
+    def probability_greater(self) -> pd.DataFrame:
+        """P(row owner is worth more than column owner); 1/2 on a tie."""
+        difference = self.mean[:, None] - self.mean
+        rounding = 1e-9 * max(np.abs(self.mean).max(), abs(self.grand), abs(self.empty))
+        difference[np.abs(difference) <= rounding] = 0.0
+        spread = self._spread_of_differences()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.where(spread > 0, difference / spread, np.sign(difference) * np.inf)
+        probability = ndtr(np.where(difference == 0, 0.0, score))
+        return pd.DataFrame(probability, index=self._index(), columns=list(self.owners))
+
+    def compare(self, one: str, other: str) -> Comparison:
+        """Is one owner worth more than another, by how much, with what probability?
+
+        Raises:
+            InputError: a name is unknown, or both are the same.
+        """
+        one, other = str(one), str(other)
+        for name in (one, other):
+            if name not in self.owners:
+                raise unknown_owner(name, self.owners)
+        if one == other:
+            raise InputError(f"two different owners can be compared, got {one!r} twice")
+        i, j = self.owners.index(one), self.owners.index(other)
+        difference = float(self.mean[i] - self.mean[j])
+        half = float(ndtri(0.975) * self._spread_of_differences()[i, j])
+        probability = float(self.probability_greater().to_numpy()[i, j])
+        return Comparison(one, other, probability, difference, difference - half, difference + half)
+
+    def rank_range(self, level: float = 0.95) -> pd.DataFrame:
+        """Best and worst rank of each owner: who is above and below it with P >= `level`."""
+        _check_level(level)
+        probability = self.probability_greater().to_numpy()
+        above = (probability >= level) & (probability > 0.5)
+        best, worst = 1 + above.sum(axis=0), len(self.owners) - above.sum(axis=1)
+        return pd.DataFrame({"best": best, "worst": worst}, index=self._index())
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Everything per owner.
+
+        rows, value, std and the two parts that add up to it, low, high, share, best, worst.
+        """
+        first = pd.DataFrame({"rows": self.rows}, index=self._index())
+        columns = [first, self.values, self.std, self.prediction_std, self.sampling_std]
+        columns += [self.interval(level), self.share]
+        return pd.concat([*columns, self.rank_range(level)], axis=1)
+
+    def to_json(self) -> str:
+        """Everything as JSON, every digit kept; the form is described in docs/result.md."""
+        from dupre.result.as_json import dumped
+
+        return dumped([self])
+
+    @classmethod
+    def from_json(cls, text: str) -> Valuation:
+        """The valuation in a JSON document; the first if it holds those of several semivalues.
+
+        Raises:
+            InputError: it is no such document, is damaged, or of a version not known here.
+        """
+        from dupre.result.as_json import loaded
+
+        return loaded(text)[0]
+
+    def report(self, path: str | Path) -> None:
+        """Write one self-contained HTML page: values, how far to trust them, statements."""
+        from dupre.report.page import write
+
+        write([self], Path(path))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the values with their intervals; `dupre.plots` has the other figures."""
+        from dupre.plots.charts import values
+
+        return values(self, ax)
+
+    def __str__(self) -> str:
+        from dupre.result.as_text import printed  # the text is about this class
+
+        return printed(self)
+
+    def _repr_html_(self) -> str:
+        from dupre.report.page import notebook
+
+        return notebook(self)
+
+    __repr__ = __str__
+
+    def _spread_of_differences(self) -> Floats:
+        """Standard deviation of the difference of any two values, (n, n)."""
+        # As for a single value, the two errors of a difference may add up (DUPRE Remark 1).
+        parts = [self.covariance] if self.prediction is None else [self.prediction]
+        parts += [] if self.sampling is None else [self.sampling]
+        return sum((_spreads(part) for part in parts), np.zeros_like(self.covariance))
+
+    def _index(self) -> pd.Index:
+        return pd.Index(self.owners, name="owner")
+
+    def _series(self, numbers: Floats, name: str) -> pd.Series:
+        return pd.Series(numbers, index=self._index(), name=name)
+
+
+def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
+    """Covariance of values with both errors, whatever the correlation of the two, (n, n).
+
+    Its diagonal is the bound sigma_GP² + sigma_MC² + 2 sigma_GP sigma_MC of DUPRE Remark 1; owners
+    are correlated as they are under the sum of both.
+    """
+    if sampling is None:
+        return covariance
+    both = covariance + sampling
+    stds = [np.sqrt(np.maximum(np.diag(part), 0.0)) for part in (covariance, sampling, both)]
+    scale = (stds[0] + stds[1]) / np.where(stds[2] > 0, stds[2], 1.0)
+    return np.asarray(both * np.outer(scale, scale))
+
+
+def _roots(variance: Floats) -> Floats:
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _spreads(covariance: Floats) -> Floats:
+    """Standard deviation of every difference of two values, (n, n)."""
+    variance = np.diag(covariance)
+    return _roots(variance[:, None] + variance - 2 * covariance)
+
+
+def half_widths(covariance: Floats, level: float = 0.95) -> Floats:
+    """Half the width of the interval at this level of each value, (n,)."""
+    factor = float(ndtri((1 + level) / 2))
+    return np.asarray(factor * np.sqrt(np.maximum(np.diag(covariance), 0.0)))
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, got {level}")

@@ -1,0 +1,222 @@
+"""A run directory: everything of one run in one place, and nothing anywhere else.
+
+    config.toml    what was asked for
+    store.sqlite   every training, the moment it was finished
+    result.json    the values and all that belongs to them (docs/result.md)
+    values.csv     the values for a spreadsheet
+    report.html    a page to hand on
+
+Results are replaced as a whole: a reader never sees half of one, and a full disk leaves the one
+before. Nothing here is a pickle.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from dupre.errors import InputError
+from dupre.files import replace_text
+from dupre.result import as_json
+from dupre.result.valuation import Valuation
+from dupre.runs import config as configuration
+from dupre.runs.config import Config
+from dupre.training.locks import Claims
+from dupre.wording import printable
+
+WHOLE = 2**56
+"""Byte of the store's claims that stands for the directory; no training's is as large."""
+
+FORMULA = ("=", "+", "-", "@")
+"""What makes spreadsheets take a text for a formula."""
+
+
+class RunDirectory:
+    """The directory of one run.
+
+    Raises:
+        InputError: one of its files is a link, which may lead elsewhere.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        for file in path.iterdir() if path.is_dir() else ():
+            if file.is_symlink():
+                raise InputError(
+                    f"{file.name} in {str(self)!r} is a link; a run directory holds its own files, "
+                    "remove the link or take another directory"
+                )
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def command(self, verb: str, *options: str) -> str:
+        """A command about this directory, to be typed as it is."""
+        return shlex.join(["dupre", verb, str(self), *options])
+
+    @property
+    def store(self) -> Path:
+        """Where trainings are kept."""
+        return self.path / "store.sqlite"
+
+    @property
+    def report(self) -> Path:
+        """The page."""
+        return self.path / "report.html"
+
+    @property
+    def made(self) -> bool:
+        """Whether a run has been set up here."""
+        return (self.path / "config.toml").is_file()
+
+    def continued(self, config: Config) -> Config:
+        """The configuration, with the history of the run that is here already.
+
+        Raises:
+            InputError: this is no place for such a run.
+        """
+        if self.made:
+            before = self.config()
+            if conflict := before.conflict(config):
+                verb = "suggest" if before.elsewhere else "resume"
+                raise InputError(
+                    f"{str(self)!r} holds another run ({conflict}); go on with "
+                    f"`{self.command(verb)}`, or choose another directory with --run"
+                )
+            return replace(config, history=before.history)
+        if self.path.is_dir() and any(not _ours(file) for file in self.path.iterdir()):
+            raise InputError(
+                f"{str(self)!r} holds other files and no run of dupre; choose another directory "
+                "with --run"
+            )
+        return config
+
+    def make(self, config: Config) -> None:
+        """Write down what is asked for, inside `locked`."""
+        replace_text(self.path / "config.toml", configuration.dumped(config))
+
+    def config(self) -> Config:
+        """What was asked for.
+
+        Raises:
+            InputError: it is no run directory, or of another version.
+        """
+        file = self.path / "config.toml"
+        if not file.is_file():
+            what = "there is no directory" if not self.path.exists() else "no run is kept in"
+            raise InputError(
+                f"{what} {str(self)!r}; expected the run directory that `dupre value` or "
+                "`dupre init` made"
+            )
+        return configuration.loaded(file.read_text(encoding="utf-8"), str(file))
+
+    def results(self) -> list[Valuation]:
+        """The valuations of the last time that there was a result.
+
+        Raises:
+            InputError: there is none yet, or it is damaged.
+        """
+        self.config()
+        file = self.path / "result.json"
+        if not file.is_file():
+            raise InputError(f"{str(self)!r} has no result yet; go on with `{self._anew()}`")
+        try:
+            return as_json.loaded(file.read_text(encoding="utf-8"))
+        except (InputError, UnicodeDecodeError) as cause:
+            raise InputError(
+                f"{str(file)!r}: {cause}; `{self._anew()}` makes it anew from the store"
+            ) from cause
+
+    def _anew(self) -> str:
+        """The command that makes a result of what is stored."""
+        elsewhere = self.config().elsewhere
+        return self.command("record", "FILE") if elsewhere else self.command("resume")
+
+    def check_nothing_lost(self, known: int) -> None:
+        """Raise InputError if the result is of more trainings than are known now."""
+        try:
+            last = self.results()[0]
+        except InputError:  # there is none that could be lost
+            return
+        told = last.evaluated - len(last.failures)
+        if known < told:
+            raise InputError(
+                f"the result in {str(self)!r} is of {told:,} trainings, of which {known:,} are "
+                "valid now: rows have changed, or the store has. To replace it all the same add "
+                "--accept-changes; to keep it, choose another directory with --run"
+            )
+
+    def write(self, valuations: Sequence[Valuation]) -> None:
+        """Replace the result, the table and the page."""
+        replace_text(self.path / "result.json", as_json.dumped(valuations))
+        replace_text(self.path / "values.csv", spreadsheet(valuations))
+        self.write_report(valuations)
+
+    def write_report(self, valuations: Sequence[Valuation]) -> None:
+        """Replace the page alone."""
+        from dupre.report.page import page
+
+        replace_text(self.report, page(valuations))
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors from within know which run they came from."""
+        try:
+            yield
+        except BaseException as error:
+            error.run = shlex.quote(str(self))  # type: ignore[attr-defined]
+            raise
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the directory and keep other runs out of it, until this process ends, however.
+
+        Raises:
+            InputError: another process is using the directory.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as cause:
+            raise InputError(
+                f"the run directory {str(self)!r} cannot be made ({cause.strerror}); choose "
+                "another with --run"
+            ) from cause
+        claims = Claims(self.store)
+        try:
+            if not claims.take(WHOLE):
+                raise InputError(
+                    f"{str(self)!r} is in use by another run; wait for it to end, or stop it"
+                )
+            yield
+        finally:
+            claims.close()
+
+
+def _ours(file: Path) -> bool:
+    """Whether a file may be left of a run that was killed while it was being set up."""
+    return file.name.startswith(("store.sqlite", ".config.toml"))
+
+
+def spreadsheet(valuations: Sequence[Valuation]) -> str:
+    """The values as CSV that is safe to open in a spreadsheet.
+
+    A name that a spreadsheet would take for a formula gets an apostrophe in front, and control
+    characters, which some take for the end of a cell, are spelled out.
+    """
+    frames = []
+    for valuation in valuations:
+        frame = valuation.to_frame().reset_index()
+        frame.insert(0, "semivalue", valuation.semivalue)
+        frame["owner"] = [_only_text(name) for name in valuation.owners]
+        frames.append(frame)
+    return pd.concat(frames).to_csv(index=False, lineterminator="\n")
+
+
+def _only_text(name: str) -> str:
+    text = printable(name)
+    return f"'{text}" if text.startswith(FORMULA) else text

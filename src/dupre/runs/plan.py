@@ -1,0 +1,112 @@
+"""What a run is about to do, in words, before anything is paid for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from dupre.result.as_text import possible
+from dupre.runs import parse
+from dupre.valuation.second_trainings import CHECKED, needed
+from dupre.wording import printable
+
+if TYPE_CHECKING:
+    from dupre.runs.job import Job
+    from dupre.utility.model import ModelUtility
+
+MOST_LISTED = 12
+"""Owners up to which each is named with its rows."""
+
+
+def plan(job: Job, directory: str, known: int) -> str:
+    """Owners, model, metric, trainings; `known` of them are stored already."""
+    utility = cast("ModelUtility", job.utility)
+    found = {
+        "data": _data(job),
+        "target": [_target(job)],
+        "validation": _validation(job, len(utility.y_val)),
+        "model": list(job.model),
+        "metric": [f"{job.metric}; without data {utility.empty:.4g}"],
+        "values": [_values(job)],
+        "trainings": [_trainings(job, known), *_second_trainings(job)],
+        "where": [_where(job)],
+        "run": [directory],
+        "beware": list(job.caveats),
+    }
+    lines = []
+    for label, texts in found.items():
+        for first, text in zip([label, *[""] * len(texts)], texts, strict=False):
+            lines.append(f"  {first:<11} {text}".rstrip())
+    return "\n".join(["Plan", *lines])
+
+
+def _data(job: Job) -> list[str]:
+    owners = job.owners
+    held = [f"{printable(n)} {r:,}" for n, r in zip(owners.names, owners.rows, strict=True)]
+    total = f"{owners.n} owners, {len(owners.y):,} rows to train on"
+    if owners.n <= MOST_LISTED:
+        return [f"{total}: {', '.join(held)}"]
+    rows = np.sort(owners.rows)
+    spread = f"{rows[0]:,} to {rows[-1]:,} each, half of them at least {int(np.median(rows)):,}"
+    single = [name for name, count in zip(owners.names, owners.rows, strict=True) if count == 1]
+    few = [f"{len(single)} owners have a single row"] if single else []
+    return [f"{total}, {spread}", *few]
+
+
+def _target(job: Job) -> str:
+    owners, name = job.owners, job.config.data.target
+    if owners.task == "regression":
+        return f"{name}, a number from {owners.y.min():.4g} to {owners.y.max():.4g} (regression)"
+    return f"{name}, {len(np.unique(owners.y))} classes (classification)"
+
+
+def _validation(job: Job, rows: int) -> list[str]:
+    wanted = job.config.utility
+    if wanted.validation:
+        return [f"{rows:,} rows of {wanted.validation}"]
+    part = f"{100 * wanted.holdout:g} % of each owner's rows, stratified"
+    lines = [f"{rows:,} rows held out: {part} (seed {job.config.values.seed})"]
+    if job.keeping:
+        names = ", ".join(map(printable, job.keeping[:5])) + (" …" if len(job.keeping) > 5 else "")
+        lines.append(f"none from {names}: too few rows")
+    return lines
+
+
+def _values(job: Job) -> str:
+    names = [parse.semivalue(text).name for text in job.config.values.semivalues]
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names)}: all from the same trainings, chosen for {names[0]}"
+
+
+def _trainings(job: Job, known: int) -> str:
+    n, limits, budget = job.owners.n, job.config.limits, job.budget
+    if budget is None:
+        text = f"as many of {possible(n)} as it takes"
+    else:
+        text = f"{budget:,} of {possible(n)} possible"
+    if (wanted := parse.rule(limits.until, limits.time)) is not None:
+        text += f", until {wanted.text}"
+    elif limits.budget is None:
+        text += " (--budget changes it)"
+    if (repeats := job.config.values.repeats) is not None and repeats > 1:
+        text += f", {repeats} times each"
+    return f"{text}; known already: {known:,}" if known else text
+
+
+def _second_trainings(job: Job) -> list[str]:
+    """Whether a few coalitions are trained twice."""
+    if job.config.values.repeats is not None or not cast("ModelUtility", job.utility).seeded:
+        return []
+    count = "more" if job.budget is None else f"{needed(job.budget)}"
+    return [f"{CHECKED} of them twice, or {count} if the seed of the model matters (--repeats)"]
+
+
+def _where(job: Job) -> str:
+    machine = job.config.machine
+    if machine.dask:
+        return f"on the Dask cluster at {machine.dask}"
+    if machine.jobs == 1:
+        return "in this process"
+    return f"in {machine.jobs} processes" if machine.jobs > 1 else "on every core"

@@ -1,0 +1,123 @@
+"""From a configuration to a job: the data are read, split and checked, the model is built.
+
+All that can be wrong is found here, before anything is trained.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import pandas as pd
+
+from dupre._types import Names, Task
+from dupre.data.owners import Owners, task_of
+from dupre.data.rows import as_targets
+from dupre.errors import InputError
+from dupre.runs import parse
+from dupre.runs.config import Config
+from dupre.runs.job import Elsewhere, Job
+from dupre.tables import holdout, models
+from dupre.tables.columns import Columns, columns_of
+from dupre.tables.formats import read_one
+from dupre.tables.read import matched, read
+from dupre.utility.model import ModelUtility
+
+
+def prepared(config: Config) -> Job:
+    """Read the data and build what is to be trained, checking everything on the way.
+
+    Raises:
+        InputError: anything that would make trainings fail or values meaningless.
+    """
+    data, wanted = config.data, config.utility
+    check(config)
+    delimiter = data.delimiter or None
+    frame = read(
+        data.path, owner=data.owner, target=data.target, delimiter=delimiter, drop=data.drop
+    )
+    columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
+    targets = frame[data.target].to_numpy()
+    task = task_of(as_targets(targets), cast("Task | None", data.task or None))
+    left_out = [name for name, _ in columns.left_out]
+    if config.elsewhere:
+        used = frame.drop(columns=left_out)
+        return Job(
+            config, _owners(used, used, config, columns, task), Elsewhere(wanted.empty or 0.0)
+        )
+    model = models.model(wanted.model or None, columns, task=task)
+    used = frame if model.raw else frame.drop(columns=left_out)
+    if wanted.validation:
+        rows, keeping = used, tuple[str, ...]()
+        found = _validation(Path(wanted.validation), delimiter)
+        validation = matched(found, used.drop(columns=data.owner), target=data.target)
+        holdout.check_validation(targets, validation[data.target].to_numpy(), task=task)
+    else:
+        owner, seed = frame[data.owner].to_numpy(), config.values.seed
+        held = holdout.hold_out(owner, targets, wanted.holdout, task=task, seed=seed)
+        rows, validation = used[~held], used[held].drop(columns=data.owner)
+        keeping = holdout.giving_none(owner, held)
+    owners = _owners(rows, pd.concat([rows, validation]), config, columns, task)
+    utility = ModelUtility(
+        model.estimator,
+        owners,
+        validation=validation,
+        metric=models.metric(wanted.metric or None, task=task),
+        empty=wanted.empty,
+        seed=config.values.seed,
+    )
+    caveats = (*_alike(owners.names), *_leaked(rows, validation))
+    return Job(config, owners, utility, model.description, keeping, caveats)
+
+
+def _validation(path: Path, delimiter: str | None) -> pd.DataFrame:
+    """The validation rows; their file need not be cut as the data are."""
+    if delimiter is not None:
+        with suppress(InputError):
+            return read_one(path, delimiter=delimiter)
+    return read_one(path)
+
+
+def _alike(names: Names) -> list[str]:
+    """Owners that someone may have meant to be one."""
+    known: dict[str, str] = {}
+    found = [(known.setdefault(name.casefold(), name), name) for name in names]
+    return [f"{one} and {other} are taken for two owners." for one, other in found if one != other]
+
+
+def _leaked(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
+    seen = holdout.trained_on(rows, validation)
+    if not seen:
+        return ()
+    return (
+        f"{seen:,} of the {len(validation):,} validation rows are also among the rows to train on, "
+        "so models are partly scored on what they have seen.",
+    )
+
+
+def check(config: Config) -> None:
+    """Raise InputError for what can be told without the data."""
+    limits, machine = config.limits, config.machine
+    for text in config.values.semivalues:
+        parse.semivalue(text)
+    parse.rule(limits.until, limits.time)
+    if machine.timeout:
+        parse.seconds(machine.timeout, "--timeout")
+    if machine.jobs == 0 or machine.jobs < -1:
+        raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {machine.jobs}")
+    if machine.dask and machine.jobs != 1:
+        raise InputError("state --jobs for this machine or --dask for a cluster, not both")
+
+
+def _owners(
+    rows: pd.DataFrame, every: pd.DataFrame, config: Config, columns: Columns, task: Task
+) -> Owners:
+    """The owners of some rows; `every` row, those for validation too, decides how to compare."""
+    return Owners.from_frame(
+        rows,
+        owner=config.data.owner,
+        target=config.data.target,
+        task=task,
+        embed=models.embed_for(every, columns),
+    )

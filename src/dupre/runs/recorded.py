@@ -1,0 +1,103 @@
+"""Tables of trainings done elsewhere: what `dupre suggest` prints and `dupre record` takes in."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dupre._types import Names
+from dupre.checks import finite
+from dupre.errors import InputError
+from dupre.game.coalitions import shown
+from dupre.tables.formats import read_one
+from dupre.utility.adapters import names_in
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a coalition elsewhere.
+
+    Attributes:
+        members: its owners.
+        utilities: of its trainings; none if it failed or is not trained yet.
+        failure: why it failed; empty if it did not.
+    """
+
+    members: Names
+    utilities: tuple[float, ...] = ()
+    failure: str = ""
+
+
+def read(path: Path, *, delimiter: str | None = None) -> list[Result]:
+    """Every coalition of a table with the columns coalition, utility and maybe failure, repeat.
+
+    Raises:
+        InputError: it cannot be read, or a row is no result.
+    """
+    columns = ("coalition", "utility", "failure", "repeat")
+    frame = read_one(path, delimiter=delimiter, as_text=columns)
+    missing = {"coalition", "utility"} - set(frame.columns)
+    if missing:
+        raise InputError(
+            f"{path} lacks the column {' and '.join(sorted(missing))}; expected those that `dupre "
+            "suggest` prints: coalition, utility"
+        )
+    found: dict[Names, Result] = {}
+    for row in frame.reindex(columns=list(columns)).itertuples(index=False):
+        members = names_in(row.coalition)
+        utility, reason = _number(row.utility, members), _text(row.failure)
+        before = found.get(members)
+        if before is not None and not _text(row.repeat):
+            raise InputError(
+                f"{shown(members)} stands twice in {path}; leave one out, or number repeated "
+                "trainings in a column repeat"
+            )
+        earlier = before.utilities if before is not None else ()
+        own = () if utility is None else (utility,)
+        found[members] = Result(members, earlier + own, reason if utility is None else "")
+    return list(found.values())
+
+
+def sheet(coalitions: Sequence[Names]) -> str:
+    """Coalitions as CSV with a column for their utilities to fill in."""
+    texts = [json.dumps(names, ensure_ascii=False) for names in coalitions]
+    frame = pd.DataFrame({"coalition": texts, "utility": [None] * len(texts)})
+    return frame.to_csv(index=False, lineterminator="\n")
+
+
+def finished(given: list[Result], path: Path) -> list[Result]:
+    """Those that have a utility or a failure.
+
+    Raises:
+        InputError: there is none.
+    """
+    done = [row for row in given if row.utilities or row.failure]
+    if not done:
+        raise InputError(f"{path} has no utility yet; fill in that column, then record it")
+    return done
+
+
+def _number(cell: Any, members: Names) -> float | None:
+    text = _text(cell)
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise InputError(
+            f"the utility of {shown(members)} is {text!r}; expected a number such as 0.91, or "
+            "nothing"
+        )
+    return finite(number, f"the utility of {shown(members)}")
+
+
+def _text(cell: Any) -> str:
+    return "" if cell is None or cell is pd.NA or cell != cell else str(cell).strip()

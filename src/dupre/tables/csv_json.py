@@ -1,0 +1,224 @@
+"""CSV and JSON: text to tables, or one message that names the line.
+
+Text is UTF-8. A CSV has one header line and as many values in every line. Neither the encoding nor
+the delimiter is guessed: a wrong guess would be paid for in trainings.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dupre.errors import InputError
+from dupre.wording import quoted
+
+EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None")
+"""What stands for an empty cell in text and Excel."""
+
+UNNAMED = "unnamed column {}"
+"""Name of a column whose header is empty, by its place."""
+
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+_AS_LINES = (
+    "expected JSON lines, one object per line, as DataFrame.to_json(path, orient='records', "
+    "lines=True) writes them"
+)
+_SIGNATURES = {
+    b"PK\x03\x04": "an Excel or zip file",
+    b"\xd0\xcf\x11\xe0": "an old Excel file",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "a Feather file",
+    b"\x1f\x8b": "compressed by gzip (name it .csv.gz)",
+    b"<!doctype html": "a web page",
+    b"<html": "a web page",
+}
+
+
+def read_csv(path: Path, *, delimiter: str, as_text: Collection[str]) -> pd.DataFrame:
+    """The table of a CSV file; its index is the line on which each row begins.
+
+    Args:
+        path: of the file, compressed by gzip if it ends so.
+        delimiter: one character, also as people type a tab in a shell.
+        as_text: columns to keep as they are written.
+    """
+    separator = _checked_delimiter(delimiter)
+    text = _text(path)
+    records = _records(path, text, separator)
+    _, header = next(records, (0, []))
+    if len(header) == 1:
+        _check_delimiter_of(path, header[0], separator)
+    names = distinct(path, [name or UNNAMED.format(i + 1) for i, name in enumerate(header)])
+    lines = []
+    for line, record in records:
+        if len(record) != len(header):
+            raise InputError(
+                f"line {line} of {path} has {len(record)} values but its header names "
+                f"{len(header)} ({quoted(names, most=3)}); expected as many (a value that holds "
+                f"the delimiter {separator!r} belongs in quotation marks)"
+            )
+        lines.append(line)
+    if not lines:
+        return pd.DataFrame(columns=names)
+    frame = pd.read_csv(
+        io.StringIO(text),
+        sep=separator,
+        names=names,
+        header=0,
+        index_col=False,
+        dtype={name: str for name in as_text if name in names},
+        na_values={name: [""] if name in as_text else list(EMPTY) for name in names},
+        keep_default_na=False,
+        low_memory=False,
+    )
+    if len(frame) != len(lines):
+        raise InputError(
+            f"{path} has {len(lines)} or {len(frame)} rows, as its quotation marks are read; write "
+            "a quotation mark inside a quoted value twice"
+        )
+    return frame.set_axis(pd.Index(lines, name="line"))
+
+
+def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """The line on which each record begins and its values, blank lines left out."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a cell may be long
+    line = 1
+    try:
+        for record in reader:
+            if len(record) > 1 or (record and record[0].strip()):
+                yield line, record
+            line = reader.line_num + 1
+    except csv.Error as cause:
+        reason = str(cause)
+        if "unexpected end" in reason:
+            reason = "a quotation mark is opened and not closed"
+        raise InputError(f"cannot read {path} from line {line} on: {reason}; mend it") from cause
+
+
+def _checked_delimiter(delimiter: str) -> str:
+    typed = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+    if len(typed) != 1 or typed in '"\r\n':
+        raise InputError(f"the delimiter must be one character, such as ';', got {delimiter!r}")
+    return typed
+
+
+def _check_delimiter_of(path: Path, header: str, separator: str) -> None:
+    """Raise InputError if another delimiter would cut the only column in several."""
+    counts = {other: header.count(other) for other in _DELIMITERS if other != separator}
+    likely = max(counts, key=counts.__getitem__)
+    if counts[likely]:
+        shown = "'\\t'" if likely == "\t" else repr(likely)
+        raise InputError(
+            f"{path} has a single column when cut at each {separator!r}, but its header holds a "
+            f"{_DELIMITERS[likely]}; if that is what separates the columns, add --delimiter {shown}"
+        )
+
+
+def read_json(path: Path) -> pd.DataFrame:
+    """The table of a file of JSON lines or of one list of objects; its index is the line or row."""
+    text = _text(path)
+    if text.lstrip().startswith("["):
+        try:
+            rows = json.loads(text, object_pairs_hook=_distinct_keys)
+        except (ValueError, RecursionError) as cause:
+            raise InputError(f"{path} is not JSON: {in_one_line(cause)}; mend it") from cause
+        lines, word = list(range(1, len(rows) + 1)), "row"
+    else:
+        pairs = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+        rows = [_object(path, line, number) for number, line in pairs]
+        lines, word = [number for number, _ in pairs], "line"
+    for number, row in zip(lines, rows, strict=True):
+        if not isinstance(row, dict):
+            raise InputError(
+                f"{word} {number} of {path} is {json.dumps(row)[:40]}; expected a JSON object "
+                '{"column": value, …}'
+            )
+    if len(rows) == 1 and rows[0] and all(isinstance(v, (dict, list)) for v in rows[0].values()):
+        raise InputError(f"{path} is one JSON object of whole columns; {_AS_LINES}")
+    try:
+        return pd.DataFrame(rows, index=pd.Index(lines, name=word, dtype="int64"))
+    except (UnicodeEncodeError, OverflowError) as cause:  # half a character, 400 digits
+        raise InputError(f"{path} cannot be a table: {in_one_line(cause)}; mend it") from cause
+
+
+def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _object(path: Path, line: str, number: int) -> Any:
+    try:
+        return json.loads(line, object_pairs_hook=_distinct_keys)
+    except (ValueError, RecursionError) as cause:
+        raise InputError(
+            f"line {number} of {path} is not a JSON object ({in_one_line(cause)}); {_AS_LINES}"
+        ) from cause
+
+
+def _text(path: Path) -> str:
+    """The contents of a UTF-8 file, also one compressed by gzip."""
+    raw = path.read_bytes()
+    if path.suffix.lower() == ".gz" and raw:
+        try:
+            raw = gzip.decompress(raw)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
+            raise InputError(
+                f"cannot unpack {path}: {in_one_line(cause)}; pack it again, or copy it again"
+            ) from cause
+    if not raw.strip():
+        raise InputError(f"{path} is empty ({len(raw)} bytes); expected a header and rows")
+    for signature, kind in _SIGNATURES.items():
+        if raw[:20].lstrip().lower().startswith(signature.lower()):
+            raise InputError(f"{path} is not text but {kind}; rename it, or export it as CSV")
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError(f"{path} is UTF-16, expected UTF-8; save it as UTF-8")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as cause:
+        raise _not_utf8(path, raw, cause.start) from cause
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError(f"line {line} of {path} holds a zero byte: no UTF-8 text; save it as such")
+    return text
+
+
+def _not_utf8(path: Path, raw: bytes, start: int) -> InputError:
+    line = raw.count(b"\n", 0, start) + 1
+    found = f"byte {raw[start]:#04x} at position {start:,} (line {line})"
+    try:
+        shown = raw[start : start + 1].decode("cp1252")
+        raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return InputError(f"{path} is not UTF-8 text: {found}; save it as UTF-8")
+    return InputError(
+        f"{path} is not UTF-8: {found}, which would be {shown!r} in Windows-1252; save it as UTF-8"
+    )
+
+
+def distinct(path: Path, names: list[str]) -> list[str]:
+    """The names of columns, refused if one stands twice."""
+    for place, name in enumerate(names):
+        first = names.index(name)
+        if first < place:
+            raise InputError(
+                f"{path} has two columns named {name!r}, number {first + 1} and {place + 1}; "
+                "rename or remove one"
+            )
+    return names
+
+
+def in_one_line(cause: BaseException) -> str:
+    """The first line of a message, of a readable length."""
+    text = str(cause).strip().split("\n")[0].rstrip(".")
+    return text[:160] or type(cause).__name__

@@ -1,0 +1,206 @@
+"""One file to one table, or one message that says what is wrong with the file.
+
+The kind of a file is told by its suffix. Nothing is guessed and nothing is ever unpickled.
+
+The index of a table is where its rows stand in the file, so that later messages can say so: named
+"line" for text and Excel, "row" for formats without lines.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import pandas as pd
+
+from dupre.errors import InputError
+from dupre.tables.csv_json import EMPTY, UNNAMED, distinct, in_one_line, read_csv, read_json
+from dupre.wording import meant
+
+_PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
+_SHEETS = (".xls", ".xlsb", ".xlsm", ".ods", ".numbers")
+_PACKED = (".zip", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".zst", ".rar")
+_OTHERS = (
+    ".arff",
+    ".avro",
+    ".db",
+    ".dta",
+    ".h5",
+    ".npy",
+    ".npz",
+    ".orc",
+    ".rds",
+    ".sav",
+    ".sqlite",
+)
+_TEXTS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
+_ARROW = (".parquet", ".pq", ".feather")
+READABLE = (*_TEXTS, *_ARROW, ".xlsx")
+"""Suffixes of the files that can be read; those of text also with .gz."""
+
+
+def read_one(
+    path: str | Path, *, delimiter: str | None = None, as_text: Collection[str] = ()
+) -> pd.DataFrame:
+    """The table of one file.
+
+    Args:
+        path: a .csv, .tsv, .txt (also .gz), .parquet, .pq, .feather, .jsonl, .ndjson, .json or
+            .xlsx file.
+        delimiter: between the values of a line; a comma if not stated, a tab for .tsv. Only CSV
+            files have one.
+        as_text: columns of CSV and Excel files to keep as they are written: "007" stays "007", "NA"
+            is a name.
+
+    Raises:
+        InputError: no such file, or it cannot be read; says why.
+    """
+    path = Path(path).expanduser()
+    try:
+        _check_file(path)
+        frame = _frame(path, delimiter, as_text)
+    except OSError as cause:
+        raise InputError(f"cannot open {path}: {cause.strerror or in_one_line(cause)}") from cause
+    if not frame.shape[1]:
+        raise InputError(f"{path} is empty; expected named columns and rows")
+    if not len(frame):
+        raise InputError(f"{path} names {frame.shape[1]} columns but has no rows; add rows")
+    frame.columns = pd.Index(distinct(path, [str(name) for name in frame.columns]))
+    return frame
+
+
+def suffix(path: Path) -> str:
+    """The suffix that tells the kind of a file, in lower case: ".csv" also for "a.CSV.gz"."""
+    last = path.suffix.lower()
+    if last == ".gz":
+        inner = Path(path.stem).suffix.lower()
+        return inner if inner in _TEXTS else last
+    return last
+
+
+def stem(path: Path) -> str:
+    """The name of a file without its suffixes: "a" for "a.csv.gz"."""
+    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
+
+
+def is_readable(path: Path) -> bool:
+    """Whether the suffix of a file is one we read."""
+    return suffix(path) in READABLE
+
+
+def holds_data(path: Path) -> bool:
+    """Whether a file is a table by its suffix, even if of a kind that we do not read."""
+    return suffix(path) in (*READABLE, *_PICKLES, *_SHEETS, *_PACKED, *_OTHERS, ".gz")
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"expected a file, got the directory {path}")
+    if not path.exists():
+        raise InputError(f"there is no file {path}{_neighbour(path)}")
+    if not is_readable(path):
+        raise InputError(f"cannot read {path}: {_refusal(path)}")
+
+
+def _frame(path: Path, delimiter: str | None, as_text: Collection[str]) -> pd.DataFrame:
+    kind = suffix(path)
+    if kind == ".xlsx":
+        return _excel(path, as_text)
+    if kind in _ARROW:
+        return _arrow(path)
+    if "json" in kind:
+        return read_json(path)
+    default = "\t" if kind == ".tsv" else ","
+    return read_csv(path, delimiter=default if delimiter is None else delimiter, as_text=as_text)
+
+
+def _arrow(path: Path) -> pd.DataFrame:
+    read = pd.read_feather if suffix(path) == ".feather" else _parquet
+    frame = _read_by(read, path, extra="parquet", package="pyarrow")
+    if any(name is not None for name in frame.index.names):  # an index with a name is data
+        frame = frame.reset_index()
+    return frame.set_axis(pd.RangeIndex(1, len(frame) + 1, name="row"))
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    return pd.read_parquet(path, engine="pyarrow")  # the other engine can unpickle
+
+
+def _excel(path: Path, as_text: Collection[str]) -> pd.DataFrame:
+    raw = _read_by(_sheet, path, extra="excel", package="openpyxl")
+    blank = raw.isna().all(axis=1).to_numpy()
+    if blank.all():
+        raise InputError(f"the first sheet of {path} is empty; expected a header and rows")
+    header = [
+        UNNAMED.format(i + 1) if pd.isna(cell) else str(cell) for i, cell in enumerate(raw.iloc[0])
+    ]
+    if blank[0]:
+        raise InputError(f"row 1 of {path} is empty; expected the names of the columns there")
+    frame = raw.iloc[1:].set_axis(distinct(path, header), axis=1)
+    frame.index = pd.RangeIndex(2, len(raw) + 1, name="line")
+    frame = frame[~blank[1:]]
+    for name in frame.columns.difference(list(as_text)):
+        frame[name] = frame[name].mask(frame[name].isin(EMPTY), None)
+    return frame.infer_objects()
+
+
+def _sheet(path: Path) -> pd.DataFrame:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # openpyxl warns of styles and forms, not of values
+        return pd.read_excel(
+            path,
+            sheet_name=0,
+            header=None,
+            dtype=object,
+            engine="openpyxl",
+            keep_default_na=False,
+            na_values=[""],
+        )
+
+
+def _read_by(
+    read: Callable[[Path], pd.DataFrame], path: Path, *, extra: str, package: str
+) -> pd.DataFrame:
+    """What pandas reads by an optional package, its many errors as one."""
+    if not path.stat().st_size:
+        raise InputError(f"{path} is empty (0 bytes); expected a header and rows")
+    try:
+        return read(path)
+    except ImportError as cause:
+        raise InputError(
+            f"reading {path.name} needs the package {package}; pip install 'dupre[{extra}]'"
+        ) from cause
+    except PermissionError:
+        raise
+    except Exception as cause:  # each library has its own for a damaged file
+        raise InputError(
+            f"cannot read {path} as {suffix(path)}: {in_one_line(cause)}; write it again, or "
+            "give it the suffix of what it is"
+        ) from cause
+
+
+def _neighbour(path: Path) -> str:
+    """A close match among the files of the same directory, or that there is no directory."""
+    parent = path.parent
+    if not parent.is_dir():
+        return f", nor a directory {parent}"
+    try:
+        return meant(path.name, [other.name for other in parent.iterdir()])
+    except OSError:
+        return ""
+
+
+def _refusal(path: Path) -> str:
+    last = path.suffix.lower()
+    if last in _PICKLES:
+        return (
+            f"opening a {last} file can run any code that is in it; save the table as CSV or "
+            "Parquet instead"
+        )
+    if last in _SHEETS:
+        return f"of spreadsheets only .xlsx can be read, not {last}; save it as .xlsx or .csv"
+    if last in (*_PACKED, ".gz"):
+        return f"of packed files only .csv.gz can be read, not {path.name}; unpack it"
+    known = ", ".join(READABLE)
+    return f"unknown suffix {last!r}; expected {known}; rename or export it"

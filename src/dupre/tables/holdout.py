@@ -1,0 +1,131 @@
+"""Rows held out for validation: a share of each owner's rows, spread over classes or targets.
+
+Whose rows are held out decides nothing else: every owner gives the same share, chosen from its own
+rows and name alone. The same seed holds out the same rows, also after another owner has joined.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dupre._types import Ints, Members, Task
+from dupre.errors import InputError
+
+
+def hold_out(
+    owner: NDArray[Any], y: NDArray[Any], fraction: float, *, task: Task, seed: int
+) -> Members:
+    """Which rows are held out, (N,).
+
+    Each owner gives floor(fraction * rows): an owner with fewer than 1 / fraction rows gives none.
+    They are a systematic sample of the owner's rows sorted by target, so every class is held out
+    in its proportion. In classification a class that would be held out altogether keeps its first
+    row for training; that alone can depend on the other owners.
+
+    Args:
+        owner: name of each row's owner, (N,).
+        y: targets, (N,).
+        fraction: of each owner's rows, between 0 and 1.
+        task: decides how rows are sorted.
+        seed: the same rows for the same seed.
+
+    Raises:
+        InputError: the fraction is not between 0 and 1, or no owner has rows enough.
+    """
+    if isinstance(fraction, bool) or not 0 < fraction < 1:
+        raise InputError(
+            f"the fraction of rows held out must be between 0 and 1, such as 0.2, got {fraction!r}"
+        )
+    owner, y = np.asarray(owner), np.asarray(y)
+    held = np.zeros(len(y), dtype=bool)
+    for name in dict.fromkeys(owner.tolist()):
+        rows = np.flatnonzero(owner == name)
+        held[rows[_sample(y[rows], fraction, task, _generator(seed, name))]] = True
+    if task == "classification":
+        held[_last_of_their_class(y, held)] = False
+    if not held.any():
+        most = max(Counter(owner.tolist()).values())
+        raise InputError(
+            f"nothing would be held out: the owners have too few rows (at most {most}) to give "
+            f"{fraction:g} of them; state a larger fraction, or validation rows of their own with "
+            "--validation FILE"
+        )
+    return held
+
+
+def giving_none(owner: NDArray[Any], held: Members) -> tuple[str, ...]:
+    """Names of the owners none of whose rows is held out, in order of appearance."""
+    givers = set(np.asarray(owner)[held].tolist())
+    return tuple(
+        str(name) for name in dict.fromkeys(np.asarray(owner).tolist()) if name not in givers
+    )
+
+
+def trained_on(rows: pd.DataFrame, validation: pd.DataFrame) -> int:
+    """How many validation rows are also held by someone to train on, target included."""
+    held, asked = (_marks(frame) for frame in (rows[list(validation.columns)], validation))
+    return int(asked.isin(held).sum())
+
+
+def _marks(frame: pd.DataFrame) -> pd.Series:
+    """A digest of each row, in which 1 and 1.0 are the same."""
+    numeric = {name: pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns}
+    kinds = {name: np.float64 if number else str for name, number in numeric.items()}
+    return pd.util.hash_pandas_object(frame.astype(kinds), index=False)
+
+
+def check_validation(y_train: NDArray[Any], y_val: NDArray[Any], *, task: Task) -> None:
+    """Raise InputError if validation rows are of classes that no training row is of."""
+    if task != "classification":
+        return
+    unknown = Counter(np.asarray(y_val).tolist())
+    for label in set(np.asarray(y_train).tolist()):
+        unknown.pop(label, None)
+    if unknown:
+        shown = ", ".join(f"{label!r} ({_rows(count)})" for label, count in unknown.most_common(3))
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        raise InputError(
+            f"the validation rows hold classes that no training row has: {shown}{more}; no model "
+            "can get them right: drop those rows, or correct the labels"
+        )
+
+
+def _sample(y: NDArray[Any], fraction: float, task: Task, rng: np.random.Generator) -> Ints:
+    """Positions of a systematic sample, with a random start, of one owner's rows by target."""
+    # A product such as 0.29 * 100 may fall short of the whole number it stands for.
+    count = min(int(fraction * len(y) + 1e-9), len(y) - 1)
+    # Text orders labels of any kinds without regard to what other owners have.
+    key = np.array([str(label) for label in y]) if task == "classification" else y
+    order = np.lexsort((rng.random(len(y)), key))
+    steps = (np.arange(count) + rng.random()) * (len(y) / max(count, 1))
+    return np.asarray(order[np.minimum(steps.astype(np.int64), len(y) - 1)])
+
+
+def _generator(seed: int, name: object) -> np.random.Generator:
+    """Random numbers for one owner, whoever else takes part."""
+    text = json.dumps(["hold out", int(seed), str(name)])
+    return np.random.default_rng(
+        int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+    )
+
+
+def _last_of_their_class(y: NDArray[Any], held: Members) -> Ints:
+    """The first row of each class of which all rows are held out."""
+    labels = y.tolist()
+    kept = {label for label, out in zip(labels, held, strict=True) if not out}
+    first: dict[Any, int] = {}
+    for row in np.flatnonzero(held).tolist():
+        if labels[row] not in kept:
+            first.setdefault(labels[row], row)
+    return np.array(list(first.values()), dtype=np.int64)
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"

@@ -1,0 +1,282 @@
+"""Models and metrics by name, with the preprocessing that mixed columns need.
+
+One way of preprocessing for all models: gaps in numbers are filled with the median, numbers and
+dates are scaled, a missing category is a level of its own. All of it is fitted on a coalition's
+rows alone, inside the pipeline: no owner's rows reach a model that was not trained on them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.metrics import get_scorer_names
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dupre._types import Task
+from dupre.data.encoding import Columns as Encoded
+from dupre.data.encoding import encode
+from dupre.errors import InputError
+from dupre.tables.columns import Columns
+from dupre.tables.preprocessing import as_numbers, in_words, preprocessing
+from dupre.tables.user_code import is_dotted, load
+from dupre.utility.model import REGRESSION_METRICS, Metric
+from dupre.wording import meant
+
+NAMES = ("logistic", "ridge", "forest", "boosting", "mlp", "knn")
+"""Models that can be had by name."""
+
+_COMMON = {
+    "classification": ("accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss", "roc_auc_ovr"),
+    "regression": ("r2", "neg_mean_absolute_error", "neg_root_mean_squared_error"),
+}
+_ALSO_CALLED = {
+    "auc": "roc_auc",
+    "logloss": "neg_log_loss",
+    "mae": "neg_mean_absolute_error",
+    "mape": "neg_mean_absolute_percentage_error",
+    "mse": "neg_mean_squared_error",
+    "rmse": "neg_root_mean_squared_error",
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """An estimator that takes the table's columns as they are.
+
+    Attributes:
+        estimator: untrained.
+        description: what it does to the columns and then trains, in lines of words.
+        raw: whether it is the user's own pipeline, which gets the columns left out as well.
+    """
+
+    estimator: Any
+    description: tuple[str, ...]
+    raw: bool = False
+
+
+class NearestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped
+    """The majority of the nearest rows: of all rows, if there are fewer than asked for."""
+
+    def __init__(self, n_neighbors: int = 5):
+        self.n_neighbors = n_neighbors
+
+    def fit(self, X: Any, y: Any) -> NearestClassifier:
+        """Keep the rows."""
+        count = min(self.n_neighbors, len(X))
+        self.nearest_ = KNeighborsClassifier(n_neighbors=count).fit(X, y)
+        self.classes_ = self.nearest_.classes_
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The class of most of the nearest rows."""
+        return self.nearest_.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Shares of the classes among the nearest rows."""
+        return self.nearest_.predict_proba(X)
+
+
+class NearestRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # untyped
+    """The mean of the nearest rows: of all rows, if there are fewer than asked for."""
+
+    def __init__(self, n_neighbors: int = 5):
+        self.n_neighbors = n_neighbors
+
+    def fit(self, X: Any, y: Any) -> NearestRegressor:
+        """Keep the rows."""
+        count = min(self.n_neighbors, len(X))
+        self.nearest_ = KNeighborsRegressor(n_neighbors=count).fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The mean target of the nearest rows."""
+        return self.nearest_.predict(X)
+
+
+def model(name: str | None, columns: Columns, *, task: Task) -> Model:
+    """A model by name, or of the user's own code, for a table with these columns.
+
+    A pipeline of the user's own is used as it is and gets every column of X; any other estimator
+    comes after our preprocessing, which leaves `columns.left_out` out.
+
+    Args:
+        name: one of `NAMES`, or "module:object" where the object is an estimator, a class, or a
+            function without arguments that returns an estimator. None for logistic regression in
+            classification, ridge in regression.
+        columns: what the columns of X hold.
+        task: what the model is for.
+
+    Raises:
+        InputError: an unknown name, or a model that does not fit the task.
+    """
+    if name is None:
+        name = "logistic" if task == "classification" else "ridge"
+    if not is_dotted(name):
+        return _preprocessed(_by_name(name, task), columns)
+    estimator = _estimator(load(name), name)
+    wrong = is_regressor if task == "classification" else is_classifier
+    if wrong(estimator):
+        raise InputError(
+            f"the task is {task} but {name}, a {type(estimator).__name__}, is made for the other "
+            "one; choose another model, or state the task"
+        )
+    if _prepares_columns(estimator):
+        return Model(estimator, (f"every column as it is, to your own {name}",), raw=True)
+    return _preprocessed(estimator, columns)
+
+
+def metric(name: str | None, *, task: Task) -> str | Metric:
+    """A scikit-learn scorer's name that fits the task, or a callable of the user's own code.
+
+    Args:
+        name: of a scorer, or "module:object" of a callable(model, X, y) -> float. None for
+            "accuracy" in classification, "r2" in regression.
+        task: what the model is for.
+
+    Raises:
+        InputError: unknown, or not for this task.
+    """
+    if name is None:
+        return "accuracy" if task == "classification" else "r2"
+    if is_dotted(name):
+        return _scorer(load(name), name)
+    fitting = [m for m in get_scorer_names() if (m in REGRESSION_METRICS) == (task == "regression")]
+    if name in fitting:
+        return name
+    if name in get_scorer_names():
+        raise InputError(
+            f"the metric {name!r} is not for {task}; choose one such as {', '.join(_COMMON[task])}"
+        )
+    close = _ALSO_CALLED.get(name.casefold().replace("_", ""))
+    hint = f" (did you mean {close!r}?)" if close in fitting else meant(name, fitting)
+    raise InputError(
+        f"unknown metric {name!r}{hint}; expected a scikit-learn scorer for {task} such as "
+        f"{', '.join(_COMMON[task])}, or module:object of a callable(model, X, y)"
+    )
+
+
+def embed_for(frame: pd.DataFrame, columns: Columns) -> Callable[[Any], Encoded] | None:
+    """What `Owners.from_frame(embed=)` needs for distances between rows of this table.
+
+    Args:
+        frame: the table; best without the columns left out, unless the model needs them.
+        columns: what its columns hold.
+
+    Returns:
+        None if the rows can be compared as they are. If numbers or dates are missing or the table
+        has columns that were left out: a callable(X) that fills gaps with the median and ignores
+        the columns left out.
+    """
+    measured = [*columns.numbers, *columns.dates]
+    ignored = any(name in frame.columns for name, _ in columns.left_out)
+    if not ignored and not frame[measured].isna().any(axis=None):
+        return None
+
+    def embed(X: Any) -> Encoded:
+        used = X[list(columns.used)].copy()
+        for name in measured:
+            numbers = pd.Series(as_numbers(used[[name]])[:, 0], index=used.index)
+            used[name] = numbers.fillna(0.0 if numbers.isna().all() else numbers.median())
+        return encode(used)
+
+    return embed
+
+
+def _preprocessed(estimator: Any, columns: Columns) -> Model:
+    steps = [("prepare", preprocessing(columns)), ("model", estimator)]
+    return Model(Pipeline(steps), (*in_words(columns), f"then {_shown(estimator)}"))
+
+
+def _by_name(name: str, task: Task) -> Any:
+    classes = task == "classification"
+    if name == "logistic":
+        if not classes:
+            raise InputError("logistic predicts classes but the task is regression; use ridge")
+        return LogisticRegression(max_iter=1000)
+    if name == "ridge":
+        return RidgeClassifier() if classes else Ridge()
+    if name == "forest":
+        forest = RandomForestClassifier if classes else RandomForestRegressor
+        return forest(n_estimators=100, n_jobs=1)
+    if name == "boosting":
+        return HistGradientBoostingClassifier() if classes else HistGradientBoostingRegressor()
+    if name == "mlp":
+        if classes:
+            return MLPClassifier(hidden_layer_sizes=(64,), max_iter=500)
+        network = MLPRegressor(hidden_layer_sizes=(64,), max_iter=500)
+        return TransformedTargetRegressor(network, transformer=StandardScaler())
+    if name == "knn":
+        return NearestClassifier() if classes else NearestRegressor()
+    raise InputError(
+        f"unknown model {name!r}{meant(name, NAMES)}; expected one of {', '.join(NAMES)}, or "
+        "module:object of your own, such as my_model:pipeline or sklearn.svm:SVC"
+    )
+
+
+def _estimator(found: Any, name: str) -> Any:
+    """What a loaded object stands for: itself, or what calling it returns."""
+    if not _is_estimator(found) and callable(found):
+        try:
+            found = found()
+        except Exception as cause:
+            raise InputError(
+                f"calling {name} without arguments failed: {type(cause).__name__}: {cause}; "
+                "expected an estimator, or a function or class that makes one without arguments"
+            ) from cause
+    if not _is_estimator(found):
+        raise InputError(
+            f"{name} is or returns a {type(found).__name__}; expected a scikit-learn estimator "
+            "(fit, predict, get_params), or a function without arguments that returns one"
+        )
+    return found
+
+
+def _is_estimator(thing: Any) -> bool:
+    methods = ("fit", "predict", "get_params")
+    return not isinstance(thing, type) and all(hasattr(thing, method) for method in methods)
+
+
+def _prepares_columns(estimator: Any) -> bool:
+    """Whether an estimator is or holds a pipeline: then it was written for the columns as is."""
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    return any(isinstance(part, (Pipeline, ColumnTransformer)) for part in parts)
+
+
+def _scorer(found: Any, name: str) -> Metric:
+    expected = f"{name} must be a callable(model, X, y) -> float"
+    if not callable(found) or isinstance(found, type):
+        raise InputError(f"{expected}, got {type(found).__name__}; write a function")
+    try:
+        inspect.signature(found).bind(None, None, None)
+    except TypeError as cause:
+        raise InputError(
+            f"{expected}, but it takes {inspect.signature(found)}; of a function of (y, predicted) "
+            "sklearn.metrics.make_scorer makes one"
+        ) from cause
+    except ValueError:  # some callables written in C do not say what they take
+        pass
+    scorer: Metric = found
+    return scorer
+
+
+def _shown(estimator: Any) -> str:
+    if isinstance(estimator, TransformedTargetRegressor) and estimator.regressor is not None:
+        return f"{_shown(estimator.regressor)} on the scaled target"
+    return textwrap.shorten(" ".join(repr(estimator).split()), 120, placeholder=" …")

@@ -1,0 +1,84 @@
+"""Columns of a table to numbers, as part of a pipeline that is fitted on each coalition's rows.
+
+Every step takes what a small coalition may bring: one row, a column without any value, a level
+that was not seen before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from dupre._types import Floats
+from dupre.data.encoding import MAX_LEVELS
+from dupre.tables.columns import Columns
+
+
+def preprocessing(columns: Columns) -> ColumnTransformer:
+    """A transformer of frames to dense arrays; columns left out are dropped."""
+    blocks = [
+        ("numbers", _as_measured(), list(columns.numbers)),
+        ("dates", _as_measured(), list(columns.dates)),
+        ("categories", _as_categories(), list(columns.categories)),
+    ]
+    return ColumnTransformer([block for block in blocks if block[2]], sparse_threshold=0.0)
+
+
+def in_words(columns: Columns) -> tuple[str, ...]:
+    """What becomes of the columns, a line for each kind."""
+    numbers, dates, categories = map(len, (columns.numbers, columns.dates, columns.categories))
+    lines = {
+        f"numbers ({numbers}): fill gaps with the median, scale": numbers,
+        f"dates ({dates}): days since 1970, fill gaps with the median, scale": dates,
+        f"categories ({categories}): one column per level, the rarest beyond {MAX_LEVELS} share "
+        "one": categories,
+    }
+    left_out = (f"left out: {name} ({reason})" for name, reason in columns.left_out)
+    return (*(line for line, count in lines.items() if count), *left_out)
+
+
+def as_numbers(frame: Any) -> Floats:
+    """Columns of numbers, truth values and dates as floats, (N, d): NaN for gaps, dates in days."""
+    frame = pd.DataFrame(frame)
+    return np.column_stack([_floats(frame.iloc[:, j]) for j in range(frame.shape[1])])
+
+
+def as_levels(frame: Any) -> NDArray[Any]:
+    """Columns of categories as texts (N, d), None where missing: that is a level as well."""
+    frame = pd.DataFrame(frame)
+    text = frame.astype(object).map(str).to_numpy(dtype=object, copy=True)
+    text[frame.isna().to_numpy()] = None
+    return np.asarray(text)
+
+
+def _floats(column: pd.Series) -> Floats:
+    if pd.api.types.is_datetime64_any_dtype(column):
+        # Microseconds: 9999-12-31, written for "never", is beyond what nanoseconds can count.
+        moments = column.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
+        return np.asarray((moments - np.datetime64(0, "us")) / np.timedelta64(1, "D"))
+    return np.asarray(column.astype(np.float64), dtype=np.float64)
+
+
+def _as_measured() -> Pipeline:
+    return Pipeline(
+        [
+            ("number", FunctionTransformer(as_numbers)),
+            ("fill", SimpleImputer(strategy="median", keep_empty_features=True)),
+            ("scale", StandardScaler()),
+        ]
+    )
+
+
+def _as_categories() -> Pipeline:
+    # As for distances, the rarest levels are not told apart: a wide table would not fit in memory.
+    encoder = OneHotEncoder(
+        handle_unknown="ignore", sparse_output=False, max_categories=MAX_LEVELS + 1
+    )
+    return Pipeline([("level", FunctionTransformer(as_levels)), ("encode", encoder)])

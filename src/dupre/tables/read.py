@@ -1,0 +1,213 @@
+"""The table of all owners' rows: from one file, or from one file per owner.
+
+All that can be wrong with a table is found here, before anything is trained, and said with the
+place where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from glob import glob, has_magic
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dupre.errors import InputError
+from dupre.tables.columns import kind, place, tidied, whole_as_text
+from dupre.tables.formats import READABLE, holds_data, is_readable, read_one, stem, suffix
+from dupre.tables.roles import check_complete, check_known, checked
+from dupre.wording import closest, quoted
+
+_BESIDE_DATA = ("readme", "license", "licence", "changelog")
+
+
+def read(
+    data: str, *, owner: str, target: str, delimiter: str | None = None, drop: Sequence[str] = ()
+) -> pd.DataFrame:
+    """The checked table with owner and target columns.
+
+    Args:
+        data: a file; or a directory or a pattern such as "data/*.csv" with one file per owner.
+            Each of those files then holds the rows of the owner of its name, unless all of them
+            have an owner column: then that decides.
+        owner: name of the owner column; it is added if the files' names say who owns them.
+        target: name of the column to predict.
+        delimiter: between the values of a line of CSV; a comma if not stated, a tab for .tsv.
+        drop: columns that will not be used, so whose contents are not checked.
+
+    Raises:
+        InputError: anything that keeps the table from being used; says what and where.
+    """
+    if owner == target:
+        raise InputError(f"owner and target are the same column {owner!r}; expected two")
+    path = Path(data).expanduser()
+    if not data.strip() or "://" in data:
+        raise InputError(f"expected a file, a directory or a pattern on this machine, got {data!r}")
+    try:
+        is_directory, exists = path.is_dir(), path.exists()
+    except OSError as cause:
+        raise InputError(f"cannot open {path}: {cause.strerror}") from cause
+    if is_directory:
+        frame = _read_many(_files_in(path), owner, delimiter, drop)
+    elif has_magic(data) and not exists:
+        frame = _read_many(_files_like(str(path)), owner, delimiter, drop)
+    else:
+        frame = read_one(path, delimiter=delimiter, as_text=(owner,))
+    return checked(frame, owner=owner, target=target, drop=drop).reset_index(drop=True)
+
+
+def name_of(data: str) -> str:
+    """What to call the data: the file without its suffix, or the directory of a pattern."""
+    parts = [part for part in Path(data).expanduser().absolute().parts if not has_magic(part)]
+    return stem(Path(parts[-1])).strip("/\\:") or "data"
+
+
+def matched(frame: pd.DataFrame, training: pd.DataFrame, *, target: str) -> pd.DataFrame:
+    """The validation table with the columns of the training table, of the same kinds.
+
+    Args:
+        frame: as `read_one` returns it; columns that the training table lacks are not kept.
+        training: the checked table, without the columns that the model will not see.
+        target: name of the target column.
+
+    Raises:
+        InputError: a column is missing or holds something else than in training.
+    """
+    result = {}
+    for name in training.columns:
+        check_known(frame, "target" if name == target else "training", name, "the validation table")
+        result[name] = _alike(frame[name], training[name])
+    check_complete(result[target], "validation target")
+    return pd.DataFrame(result, index=frame.index).reset_index(drop=True)
+
+
+def _files_in(directory: Path) -> list[Path]:
+    try:
+        found = [path for path in directory.iterdir() if path.is_file()]
+    except OSError as cause:
+        raise InputError(f"cannot open the directory {directory}: {cause.strerror}") from cause
+    return _tables_among(found, f"the directory {directory}")
+
+
+def _files_like(pattern: str) -> list[Path]:
+    found = [Path(name) for name in glob(pattern, recursive=True)]
+    if not found:
+        raise InputError(f"no file matches the pattern {pattern!r}; check it from this directory")
+    return _tables_among([path for path in found if path.is_file()], f"the pattern {pattern!r}")
+
+
+def _tables_among(found: Sequence[Path], where: str) -> list[Path]:
+    """The files that hold tables, sorted; what goes with data, such as a README, left out."""
+    visible = sorted(path for path in found if not path.name.startswith((".", "~$")))
+    tables = [
+        path
+        for path in visible
+        if holds_data(path) and not path.name.lower().startswith(_BESIDE_DATA)
+    ]
+    if not tables:
+        others = f"; found {quoted(path.name for path in visible)}" if visible else ""
+        raise InputError(
+            f"{where} holds no table{others}; expected one file per owner (directories inside it "
+            f"are not searched): {', '.join(READABLE)}"
+        )
+    for path in tables:
+        if not is_readable(path):
+            raise InputError(
+                f"{where} holds {path.name}, of a kind that cannot be read ({suffix(path)}); save "
+                "it as CSV or Parquet, or move it away if it is no owner's"
+            )
+    return tables
+
+
+def _read_many(
+    paths: Sequence[Path], owner: str, delimiter: str | None, drop: Sequence[str]
+) -> pd.DataFrame:
+    """The rows of all files under each other; the index tells file and line."""
+    frames = {path: read_one(path, delimiter=delimiter, as_text=(owner,)) for path in paths}
+    named_inside = all(owner in frame.columns for frame in frames.values())
+    _check_one_each(paths, by_name=not named_inside)
+    head, model = next(iter(frames.items()))
+    for path, frame in frames.items():
+        _check_same_columns(head, model, path, frame)
+    parts = {str(path): frame[list(model.columns)].copy() for path, frame in frames.items()}
+    if not named_inside:
+        for path, part in zip(paths, parts.values(), strict=True):
+            part.insert(0, owner, stem(path))
+    _check_same_kinds(parts, skip=(owner, *drop))
+    word = "row" if all(part.index.name == "row" for part in parts.values()) else "line"
+    return _stacked(parts).rename_axis(["file", word])
+
+
+def _stacked(parts: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The parts under each other; a column empty in one of them has the others' type."""
+    names = list(next(iter(parts.values())).columns)
+    held = {file: part.dropna(axis=1, how="all") for file, part in parts.items()}
+    return pd.concat(held).reindex(columns=names)
+
+
+def _check_one_each(paths: Sequence[Path], *, by_name: bool) -> None:
+    """Raise InputError if two files are of one owner, or one table in two formats."""
+    seen: dict[str, Path] = {}
+    for path in paths:
+        key = stem(path) if by_name else str(path.with_name(stem(path)))
+        if key in seen:
+            raise InputError(
+                f"{seen[key]} and {path} have one name, {stem(path)!r}; expected one file per "
+                "owner: remove or rename one"
+            )
+        seen[key] = path
+
+
+def _check_same_columns(head: Path, model: pd.DataFrame, path: Path, frame: pd.DataFrame) -> None:
+    for one, other, has, lacks in ((model, frame, head, path), (frame, model, path, head)):
+        missing = [name for name in one.columns if name not in other.columns]
+        if missing:
+            near = closest(missing[0], other.columns.difference(one.columns))
+            instead = f" (it has {near!r})" if near else ""
+            raise InputError(
+                f"{lacks} has no column {missing[0]!r}{instead}, which {has} has; expected the "
+                "same columns in all files"
+            )
+
+
+def _check_same_kinds(parts: dict[str, pd.DataFrame], *, skip: Sequence[str]) -> None:
+    for name in next(iter(parts.values())).columns.difference(list(skip)):
+        seen: dict[str, str] = {}
+        for file, part in parts.items():
+            seen.setdefault(kind(part[name]), file)
+        seen.pop("empty", None)
+        if len(seen) > 1 and "number" in seen:
+            other = next(found for found in seen if found != "number")
+            column = parts[seen[other]][name].dropna()
+            as_number = pd.to_numeric(column.astype(str), errors="coerce")
+            odd = column[as_number.isna().to_numpy()]
+            odd = column if odd.empty else odd
+            raise InputError(
+                f"column {name!r} holds numbers in {seen['number']}, but {odd.iloc[0]!r} in "
+                f"{place(odd, 0)} of {seen[other]}; expected one kind in all files: leave such "
+                f"cells empty, or leave the column out with --drop {name!r}"
+            )
+
+
+def _alike(column: pd.Series, training: pd.Series) -> pd.Series:
+    """A validation column in the type of the training column."""
+    expected, found = kind(training), kind(column)
+    if found == "empty":
+        types = {"number": np.dtype(np.float64), "truth": np.dtype(np.float64)}
+        dtype = training.dtype if expected == "date" else types.get(expected, np.dtype(object))
+        return pd.Series(None, index=column.index, dtype=dtype, name=column.name)
+    if expected in ("empty", "other"):
+        return column
+    if expected == "text" and found != "other":
+        return column if found == "text" else whole_as_text(column)
+    column = tidied(column)
+    found = kind(column)
+    if found == expected or {found, expected} <= {"number", "truth"}:
+        return column
+    words = {"number": "numbers", "truth": "truth values", "date": "dates", "text": "texts"}
+    odd = column[column.notna().to_numpy()]
+    raise InputError(
+        f"column {column.name!r} holds {words.get(expected, 'something else')} in training, but "
+        f"{odd.iloc[0]!r} in {place(odd, 0)} of the validation rows; expected the same kind in both"
+    )

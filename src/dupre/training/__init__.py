@@ -1,0 +1,1 @@
+"""Where trainings run, and where they are kept."""

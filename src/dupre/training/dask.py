@@ -1,0 +1,184 @@
+"""Trainings on a Dask cluster.
+
+The utility is scattered to the workers once; a task is a few hundred bytes. Every thread of a
+worker has a `Post` of its own, so that a training that takes too long can be killed there too, and
+computes what it would compute here.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dupre.errors import InputError
+from dupre.training.evaluation import Evaluation, Task
+from dupre.training.process import Packed, Post, Rules, packed
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from dupre.utility.model import Utility
+
+PATIENCE = 5
+"""Seconds to wait for a scheduler to answer."""
+
+
+class DaskCluster:
+    """The workers of a Dask cluster: the utility is scattered to them once."""
+
+    def __init__(self, utility: Utility, rules: Rules, client: Client):
+        try:
+            from distributed import Client as KnownClient
+        except ImportError as cause:
+            raise InputError(
+                "client= needs Dask; install it with pip install 'dupre[dask]'"
+            ) from cause
+        if not isinstance(client, KnownClient) or client.asynchronous:
+            raise InputError(
+                "client must be a dask.distributed.Client that is not asynchronous, got "
+                f"{type(client).__name__}; make one with Client(address) or Client(n_workers=2)"
+            )
+        if not client.nthreads():
+            raise InputError(
+                "the Dask cluster has no workers; start some, or wait for them with "
+                "client.wait_for_workers(1)"
+            )
+        self._client = client
+        self._rules = rules
+        self._token = uuid.uuid4().hex
+        self._packed = packed(utility)
+        self._running: dict[Any, Task] = {}
+        self._scatter()
+
+    def run(self, tasks: Iterator[Task]) -> Iterator[Evaluation]:
+        """Evaluate tasks on all workers at once, also on those that come later."""
+        from distributed import as_completed
+
+        running = self._running = {}
+        finished = as_completed(loop=self._client.loop)
+
+        def submit(task: Task) -> None:
+            future = self._client.submit(
+                _evaluate_on_dask, self._shared, self._token, self._rules, task, pure=False
+            )
+            running[future] = task
+            finished.add(future)
+
+        def fill() -> None:
+            while len(running) < max(1, sum(self._client.nthreads().values())):
+                if (task := next(tasks, None)) is None:
+                    return
+                submit(task)
+
+        fill()
+        for future in finished:
+            task = running.pop(future)
+            evaluation = _outcome(future, task)
+            if evaluation is not None:
+                yield evaluation
+            elif task.attempt <= self._rules.retries:
+                self._scatter()  # the only worker with the rows has died
+                submit(replace(task, attempt=task.attempt + 1))
+            else:
+                yield Evaluation(task, None, failure="the Dask worker died", worker="dask")
+            fill()
+
+    def finished(self) -> list[Evaluation]:
+        """Evaluations finished since the last one was given back."""
+        done = {f: task for f, task in self._running.items() if f.status == "finished"}
+        outcomes = [_outcome(future, task) for future, task in done.items()]
+        return [evaluation for evaluation in outcomes if evaluation is not None]
+
+    def close(self) -> None:
+        """Kill the children of all workers and forget the rows."""
+        with suppress(Exception):  # a worker that is gone has no children left
+            self._client.cancel(list(self._running))
+            self._client.run(_dismiss, self._token)
+        self._shared.release()
+
+    def _scatter(self) -> None:
+        self._shared = self._client.scatter(self._packed, broadcast=True, hash=False)
+
+
+def _outcome(future: Any, task: Task) -> Evaluation | None:
+    """The evaluation of a finished Dask future, or the failure it stands for; None if it is lost.
+
+    A worker may die after it has finished and before its result was fetched.
+    """
+    from distributed import CancelledError
+    from distributed.scheduler import KilledWorker
+
+    if future.status in ("cancelled", "lost"):
+        return None
+    try:
+        error = future.exception()
+        if error is None:
+            evaluation: Evaluation = future.result()
+            return evaluation
+    except CancelledError:
+        return None
+    if isinstance(error, KilledWorker):
+        return Evaluation(task, None, failure=f"the Dask worker died: {error}", worker="dask")
+    raise error
+
+
+_posts: dict[tuple[str, int], Post] = {}
+_payloads: dict[str, Path] = {}
+_dismissed: set[str] = set()
+_lock = threading.Lock()
+
+
+def _evaluate_on_dask(shared: Packed, token: str, rules: Rules, task: Task) -> Evaluation:
+    """Runs in a thread of a Dask worker: evaluate in the post of this thread."""
+    key = token, threading.get_ident()
+    with _lock:
+        if token in _dismissed:  # it was waiting for its turn when the run ended
+            return Evaluation(task, None, failure="closed")
+        if token not in _payloads:
+            _payloads[token] = shared.to_file()
+        if key not in _posts:
+            _posts[key] = Post(_payloads[token], rules)
+    return _posts[key].evaluate(task)
+
+
+def _dismiss(token: str) -> None:
+    """Runs on a Dask worker: close the posts of a run."""
+    with _lock:
+        _dismissed.add(token)
+        for key in [key for key in _posts if key[0] == token]:
+            _posts.pop(key).close()
+        if token in _payloads:
+            with suppress(OSError):
+                _payloads.pop(token).unlink()
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Client | None]:
+    """A Dask cluster by the address of its scheduler; none for none.
+
+    Raises:
+        InputError: Dask is not installed, or nobody answers there.
+    """
+    if not address:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError as cause:
+        raise InputError("--dask needs distributed: pip install 'dupre[dask]'") from cause
+    try:
+        client = Client(address, timeout=PATIENCE)
+    except (OSError, ValueError) as cause:
+        raise InputError(
+            f"no Dask scheduler answers at {address!r} ({cause}); start one with `dask scheduler` "
+            "and give its address, such as tcp://localhost:8786"
+        ) from cause
+    try:
+        yield client
+    finally:
+        client.close()

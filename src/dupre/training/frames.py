@@ -1,0 +1,89 @@
+"""Evaluations as frames, and from CSV files, Parquet files and stores.
+
+An evaluations frame has one row per training. Only `coalition` (a JSON list of owner names) and
+`utility` are needed to read one back; `valuation.evaluations` has all that was kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dupre.errors import InputError
+from dupre.training.evaluation import Evaluation
+from dupre.training.store import stored_evaluations
+from dupre.utility.adapters import as_trainings
+
+COLUMNS = (
+    "coalition",
+    "utility",
+    "failure",
+    "repeat",
+    "attempt",
+    "seed",
+    "seconds",
+    "warnings",
+    "finished",
+    "worker",
+)
+
+
+def as_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
+    """One row per evaluation, ready for `to_csv(path, index=False)` or `to_parquet(path)`."""
+    rows = [
+        {
+            "coalition": json.dumps(sorted(found.task.members), ensure_ascii=False),
+            "utility": np.nan if found.utility is None else found.utility,
+            "failure": found.failure,
+            "repeat": found.task.repeat,
+            "attempt": found.task.attempt,
+            "seed": found.seed,
+            "seconds": found.seconds,
+            "warnings": json.dumps(found.warnings, ensure_ascii=False),
+            "finished": found.finished,
+            "worker": found.worker,
+        }
+        for found in evaluations
+    ]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    fits = all(found.seed is None or abs(found.seed) < 2**63 for found in evaluations)
+    return frame.astype({"seed": "Int64"}) if fits else frame
+
+
+def read_evaluations(path: str | Path) -> pd.DataFrame:
+    """Evaluations from a store (.sqlite), a CSV or a Parquet file, to be passed on as `known=`.
+
+    Utilities are read to the last digit.
+    """
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind == ".csv":
+        try:
+            frame = pd.read_csv(path, dtype={"coalition": str, "utility": str})
+        except ValueError as cause:  # pandas' own are of that kind
+            raise InputError(f"{str(path)!r} is no table of evaluations: {cause}") from cause
+        if "utility" in frame:  # older pandas lose the last digit when they read numbers
+            frame["utility"] = [_parsed(text) for text in frame["utility"]]
+    elif kind in (".parquet", ".pq"):
+        try:
+            frame = pd.read_parquet(path)
+        except ImportError as cause:
+            raise InputError("Parquet needs pyarrow: pip install 'dupre[parquet]'") from cause
+    else:
+        stored = stored_evaluations(path)
+        frame = as_frame([evaluation for evaluation, _ in stored])
+        frame["contents"] = [contents for _, contents in stored]
+    as_trainings(frame)
+    return frame
+
+
+def _parsed(text: Any) -> float:
+    try:
+        return float(text)
+    except ValueError as cause:
+        raise InputError(f"a utility is a number, or nothing if it failed; got {text!r}") from cause

@@ -1,0 +1,318 @@
+"""A place for one training at a time, outside this process.
+
+A `Post` has a child process that has loaded the utility once and evaluates one task after the
+other. It is killed when a training takes too long, and when it dies that costs one training, not
+the run. Large arrays of the utility lie in one file that all children of a machine map into their
+memory: they share one copy of the rows.
+
+The child is a plain Python process, not one of multiprocessing's: scripts need no main guard, its
+threads are limited before anything is imported, and it notices when its parent is gone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import mmap
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO, TYPE_CHECKING, Any
+
+import cloudpickle
+import numpy as np
+
+from dupre.errors import InputError
+from dupre.training.evaluation import Evaluation, Task, evaluate
+
+if TYPE_CHECKING:
+    from dupre.utility.model import Utility
+
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from dupre.training.process import serve; serve(sys.argv[2], int(sys.argv[3]))"
+)
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_ALIGNED = 64
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a training is run, wherever it is.
+
+    Attributes:
+        inner_threads: of BLAS and OpenMP in each training.
+        timeout: seconds after which a training is given up; None for never.
+        retries: further attempts when the process of a training dies.
+    """
+
+    inner_threads: int = 1
+    timeout: float | None = None
+    retries: int = 2
+
+
+class Post:
+    """A place for one training at a time: a child process, replaced when it dies."""
+
+    def __init__(self, payload: Path, rules: Rules):
+        self._payload = payload
+        self._rules = rules
+        self._child: subprocess.Popen[bytes] | None = None
+        self._expired = False
+        self._closed = False
+        self._busy = threading.Lock()
+        self._asking = threading.Lock()
+        self._asked = 0
+
+    def warm_up(self) -> None:
+        """Have a child ready before the first task comes."""
+        with self._busy:
+            try:
+                self._start()
+            except _DIED:
+                self._buried()
+
+    def evaluate(self, task: Task) -> Evaluation:
+        """Evaluate in the child, and again in another one if it dies.
+
+        Raises:
+            InputError: the utility cannot be loaded in another process.
+        """
+        with self._busy:
+            return self._evaluate(task)
+
+    def _evaluate(self, task: Task) -> Evaluation:
+        start = time.perf_counter()
+        self._expired = False
+        for attempt in range(task.attempt, task.attempt + self._rules.retries + 1):
+            task = replace(task, attempt=attempt)
+            try:
+                self._start()
+                return self._ask(task)
+            except _DIED:
+                end = self._buried()
+            if self._closed:
+                return Evaluation(task, None, failure="closed")
+            if self._expired:
+                failure = f"timeout: not finished after {self._rules.timeout:g} seconds"
+                break
+            advice = "; is memory short?" if end == "signal 9" else ""
+            failure = f"the worker process died ({end}) in attempt {attempt}{advice}"
+        return Evaluation(task, None, failure=failure, seconds=time.perf_counter() - start)
+
+    def close(self) -> None:
+        """Kill the child, also amid a training."""
+        self._closed = True
+        if (child := self._child) is not None:
+            _kill(child)
+        with self._busy:  # whoever was waiting for the child has noticed
+            self._buried()
+
+    def _start(self) -> None:
+        if self._child is not None:
+            if self._child.poll() is None:
+                return
+            self._buried()  # died while it had nothing to do
+        arguments = [json.dumps(sys.path), str(self._payload), str(self._rules.inner_threads)]
+        self._child = subprocess.Popen(
+            [sys.executable, "-c", _START, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **dict.fromkeys(_THREADS, str(self._rules.inner_threads))},
+            start_new_session=True,  # Ctrl-C is for the parent; and see _kill
+        )
+        if self._closed:  # meanwhile
+            _kill(self._child)
+        if (problem := _received(self._child.stdout)) is not None:
+            self._buried()
+            raise InputError(
+                "the utility cannot be loaded in a worker process; define what it needs in "
+                f"modules that workers can import, or use n_jobs=1\n{problem}"
+            )
+
+    def _ask(self, task: Task) -> Evaluation:
+        """One task to the child, its evaluation back; EOFError and the like if it dies."""
+        assert self._child is not None
+        timer = None
+        if self._rules.timeout is not None:
+            timer = threading.Timer(self._rules.timeout, self._expire, [self._asked])
+            timer.daemon = True
+            timer.start()
+        try:
+            _send(self._child.stdin, task)
+            evaluation: Evaluation = _received(self._child.stdout)
+            return evaluation
+        finally:
+            if timer is not None:
+                timer.cancel()
+            with self._asking:
+                self._asked += 1
+
+    def _expire(self, asked: int) -> None:
+        with self._asking:
+            if asked == self._asked and self._child is not None:  # the answer has not come
+                self._expired = True
+                _kill(self._child)
+
+    def _buried(self) -> str:
+        """Make sure the child is dead, forget it, and say how it ended."""
+        child, self._child = self._child, None
+        if child is None:
+            return "it could not be started"
+        _kill(child)
+        code = child.wait()
+        for pipe in (child.stdin, child.stdout):
+            with suppress(OSError):  # a task that never arrived is flushed in vain
+                pipe.close()  # type: ignore[union-attr]  # both were asked for
+        return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """Kill a child together with the processes it has started."""
+    if child.returncode is not None:
+        return
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # its session is its own
+    else:
+        child.kill()
+
+
+_DIED = (EOFError, OSError, pickle.UnpicklingError)
+"""What reading from or writing to a child raises when it is dead."""
+
+
+def serve(payload: str, inner_threads: int) -> None:
+    """The life of a child: load the utility, say so, then evaluate what comes on stdin.
+
+    Answers go to the original stdout. What trainings print goes to stderr; what they read from
+    stdin is nothing; and processes they fork do not keep the pipe of answers open.
+    """
+    answers, questions = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # for life
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: os.close(answers.fileno()))
+    tasks: SimpleQueue[Task] = SimpleQueue()
+    threading.Thread(target=_listen, args=(questions, tasks, payload), daemon=True).start()
+    try:
+        utility = Packed.from_file(Path(payload))
+    except Exception:
+        _send(answers, traceback.format_exc())
+        return
+    _send(answers, None)
+    while True:
+        evaluation = evaluate(utility, tasks.get(), inner_threads=inner_threads)
+        _send(answers, replace(evaluation, cause=None))  # an exception may not travel
+
+
+def _listen(stdin: IO[bytes], tasks: SimpleQueue[Task], payload: str) -> None:
+    """Take in tasks; when the parent is gone, however it went, leave nothing behind."""
+    with suppress(*_DIED):
+        while True:
+            tasks.put(_received(stdin))
+    with suppress(OSError):
+        os.unlink(payload)
+    if hasattr(os, "killpg"):
+        os.killpg(0, signal.SIGKILL)  # and what the training has started
+    os._exit(1)
+
+
+def _send(stream: IO[bytes] | None, thing: Any) -> None:
+    assert stream is not None
+    pickle.dump(thing, stream)
+    stream.flush()
+
+
+def _received(stream: IO[bytes] | None) -> Any:
+    assert stream is not None
+    return pickle.load(stream)  # from our own child or parent
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A utility ready to travel: its pickle, and its large arrays apart, as bytes."""
+
+    pickled: bytes
+    buffers: tuple[Any, ...]
+
+    def to_file(self) -> Path:
+        """Write it to a temporary file that processes can share.
+
+        Raises:
+            InputError: there is no room.
+        """
+        descriptor, name = tempfile.mkstemp(prefix="dupre-", suffix=".rows")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                sizes = [len(buffer) for buffer in self.buffers]
+                pickle.dump((self.pickled, sizes), file)
+                for buffer in self.buffers:
+                    file.write(b"\0" * (-file.tell() % _ALIGNED))
+                    file.write(buffer)
+        except BaseException as cause:
+            os.unlink(name)
+            if not isinstance(cause, OSError):
+                raise
+            raise InputError(
+                f"the rows for the workers do not fit into {tempfile.gettempdir()} ({cause}); "
+                "set the environment variable TMPDIR to a directory with more room"
+            ) from cause
+        return Path(name)
+
+    @staticmethod
+    def from_file(path: Path) -> Utility:
+        """The utility, its large arrays left in the file: pages are read when they are used.
+
+        Arrays can be written to; what is written stays with this process.
+        """
+        with path.open("rb") as file:
+            pickled, sizes = pickle.load(file)  # written by our parent
+            start = file.tell()
+            whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+        buffers = []
+        for size in sizes:
+            start += -start % _ALIGNED
+            buffers.append(whole[start : start + size])
+            start += size
+        settings, utility = pickle.loads(pickled, buffers=buffers)
+        if settings is not None:
+            importlib.import_module("sklearn").set_config(**settings)
+        loaded: Utility = utility
+        return loaded
+
+
+def _settings() -> Any:
+    """The settings of scikit-learn, which trainings elsewhere must have too."""
+    sklearn = sys.modules.get("sklearn")
+    return None if sklearn is None else sklearn.get_config()
+
+
+def packed(utility: Utility) -> Packed:
+    """Pack a utility, also one defined in a script or a notebook.
+
+    Raises:
+        InputError: it holds something that cannot be sent to another process.
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    slim = utility.to_send() if hasattr(utility, "to_send") else utility
+    try:
+        data = cloudpickle.dumps((_settings(), slim), protocol=5, buffer_callback=buffers.append)
+    except Exception as cause:
+        raise InputError(
+            f"the utility cannot be sent to worker processes: {cause}; open files, connections and "
+            "locks inside the call instead of keeping them in the model or utility, or use "
+            "n_jobs=1 without timeout"
+        ) from cause
+    return Packed(data, tuple(np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers))

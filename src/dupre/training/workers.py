@@ -1,0 +1,120 @@
+"""Where trainings run: in this process, in processes of this machine, on a Dask cluster.
+
+All of them take tasks from an iterator whenever a place is free and give evaluations back as they
+finish. What a training computes does not depend on the place: a `ModelUtility` takes its seeds
+from the coalition, and the threads of BLAS and OpenMP are the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+import joblib
+
+from dupre.training.dask import DaskCluster
+from dupre.training.evaluation import Evaluation, Task, evaluate
+from dupre.training.process import Post, Rules, packed
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from dupre.utility.model import Utility
+
+
+class Workers(Protocol):
+    """A place where trainings run; close it when done."""
+
+    def run(self, tasks: Iterator[Task]) -> Iterator[Evaluation]:
+        """Evaluate tasks, taking one whenever a place is free; evaluations as they finish."""
+        ...
+
+    def finished(self) -> list[Evaluation]:
+        """What is finished but was not given back when `run` was broken off."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything at once."""
+        ...
+
+
+def hire(utility: Utility, rules: Rules, *, n_jobs: int, client: Client | None) -> Workers:
+    """The workers asked for.
+
+    Raises:
+        InputError: the utility cannot be sent to them.
+    """
+    if client is not None:
+        return DaskCluster(utility, rules, client)
+    jobs = joblib.effective_n_jobs(n_jobs)
+    if jobs == 1 and rules.timeout is None:
+        return ThisProcess(utility, rules)
+    return LocalProcesses(utility, rules, jobs)
+
+
+class ThisProcess:
+    """One training after the other, here: nothing is sent anywhere, a debugger sees it all."""
+
+    def __init__(self, utility: Utility, rules: Rules):
+        self._utility = utility
+        self._rules = rules
+
+    def run(self, tasks: Iterator[Task]) -> Iterator[Evaluation]:
+        """Evaluate tasks one by one."""
+        for task in tasks:
+            yield evaluate(self._utility, task, inner_threads=self._rules.inner_threads)
+
+    def finished(self) -> list[Evaluation]:
+        """Nothing: a training that was broken off is lost."""
+        return []
+
+    def close(self) -> None:
+        """Nothing is left running."""
+
+
+class LocalProcesses:
+    """Child processes of this machine, each served by a thread of this one."""
+
+    def __init__(self, utility: Utility, rules: Rules, jobs: int):
+        self._payload = packed(utility).to_file()
+        self._posts = [Post(self._payload, rules) for _ in range(jobs)]
+        self._threads = ThreadPoolExecutor(jobs)
+        self._busy: dict[Future[Any], Post] = {
+            self._threads.submit(post.warm_up): post for post in self._posts
+        }
+
+    def run(self, tasks: Iterator[Task]) -> Iterator[Evaluation]:
+        """Evaluate tasks in all children at once."""
+        starting = set(self._busy)
+        idle = [post for post in self._posts if post not in self._busy.values()]
+        more = True
+        while True:
+            while more and idle:
+                if (task := next(tasks, None)) is None:
+                    more = False
+                else:
+                    post = idle.pop()
+                    self._busy[self._threads.submit(post.evaluate, task)] = post
+            if not more and starting.issuperset(self._busy):
+                return
+            for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
+                if (evaluation := future.result()) is not None:
+                    yield evaluation
+                idle.append(self._busy.pop(future))  # until then `finished` has it
+
+    def finished(self) -> list[Evaluation]:
+        """Evaluations finished since the last one was given back."""
+        done = [future.result() for future in self._busy if future.done()]
+        return [evaluation for evaluation in done if evaluation is not None]
+
+    def close(self) -> None:
+        """Kill the children and forget the rows."""
+        with suppress(OSError):  # whoever kills us now finds nothing left to clean up
+            self._payload.unlink()
+        for post in self._posts:
+            post.close()
+        self._threads.shutdown()
+        with suppress(OSError):  # Windows keeps a file that is in use
+            self._payload.unlink()

@@ -1,0 +1,1 @@
+"""What one coalition scores when it is trained, and utilities that need no training."""

@@ -1,0 +1,159 @@
+"""Utilities from other tools, and for them: mappings, evaluations frames, games of shapiq."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dupre._types import Floats, Members, Names
+from dupre.checks import finite
+from dupre.data.owners import Owners
+from dupre.errors import InputError
+from dupre.game.coalitions import canonical, shown, to_names
+from dupre.utility.model import Utility
+
+Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame
+
+
+def as_trainings(
+    known: Known | None, valid: Callable[[Names, str], bool] | None = None
+) -> dict[Names, tuple[float, ...]]:
+    """Utilities of each coalition from a mapping or an evaluations frame; failures left out.
+
+    Args:
+        known: a mapping or a frame.
+        valid: whether the `contents` of a coalition, a column that only a store's frame has, are
+            those of its members' rows now; others are left out.
+
+    Raises:
+        InputError: columns are missing, or a row is not an evaluation.
+    """
+    if known is None:
+        return {}
+    if isinstance(known, pd.DataFrame):
+        if valid is not None and {"coalition", "contents"} <= set(known.columns):
+            pairs = zip(known["coalition"], known["contents"], strict=True)
+            known = known[[valid(names_in(text), contents) for text, contents in pairs]]
+        return _from_frame(known)
+    if not isinstance(known, Mapping):
+        raise InputError(
+            f"known must be a mapping {{members: utility}} or a frame, got {type(known).__name__}"
+        )
+    trainings: dict[Names, tuple[float, ...]] = {}
+    for members, found in known.items():
+        if isinstance(members, str) or not isinstance(members, Iterable):
+            raise InputError(f"a coalition is a tuple of owner names, got {members!r}")
+        names = canonical(map(str, members))
+        if names in trainings:
+            raise InputError(f"{shown(names)} has two entries; give repeated trainings as a list")
+        several = found if isinstance(found, Iterable) else (found,)
+        trainings[names] = tuple(finite(u, f"the utility of {shown(names)}") for u in several)
+    return trainings
+
+
+def _from_frame(frame: pd.DataFrame) -> dict[Names, tuple[float, ...]]:
+    missing = {"coalition", "utility"} - set(frame.columns)
+    if missing:
+        raise InputError(
+            f"evaluations need the columns coalition and utility; {', '.join(sorted(missing))} is "
+            f"missing among {', '.join(map(str, frame.columns))}"
+        )
+    succeeded = frame[frame["utility"].notna()]
+    repeats = succeeded["repeat"] if "repeat" in frame.columns else [None] * len(succeeded)
+    trainings: dict[Names, dict[int, float]] = {}
+    for text, utility, repeat in zip(
+        succeeded["coalition"], succeeded["utility"], repeats, strict=True
+    ):
+        names = names_in(text)
+        ours = trainings.setdefault(names, {})
+        which = len(ours) if repeat is None else int(repeat)
+        number = finite(utility, f"the utility of {shown(names)}")
+        if ours.setdefault(which, number) != number:
+            raise InputError(
+                f"training {which} of {shown(names)} has two utilities, {ours[which]!r} and "
+                f"{number!r}; number repeated trainings in the column repeat"
+            )
+    return {
+        names: tuple(ours[which] for which in sorted(ours)) for names, ours in trainings.items()
+    }
+
+
+def names_in(text: Any) -> Names:
+    """The owner names in a JSON list."""
+    try:
+        names = json.loads(text)
+    except (TypeError, ValueError):
+        names = None
+    labels = names if isinstance(names, list) else [None]
+    names = [str(name) for name in labels if type(name) in (str, int)]
+    if len(set(names)) < len(labels):
+        raise InputError(
+            f'a coalition is a JSON list of owner names such as ["A", "B"], got {text!r}'
+        )
+    return canonical(names)
+
+
+def to_game(utility: Utility, owners: Owners) -> Callable[[Members], Floats]:
+    """A utility as a game of shapiq: boolean matrix (m, n) in, vector (m,) of utilities out.
+
+    Every coalition is evaluated once, however often it is asked for. Hand it to any approximator:
+    `shapiq.KernelSHAP(n=owners.n).approximate(budget=100, game=dupre.to_game(utility, owners))`.
+    """
+    _check_callable(utility, "a utility")
+    known: dict[Names, float] = {}
+
+    def utility_of(row: Members) -> float:
+        names = to_names(row, owners.names)
+        if names not in known:
+            known[names] = finite(utility(names), f"the utility of {shown(names)}")
+        return known[names]
+
+    def game(coalitions: Members) -> Floats:
+        rows = np.atleast_2d(np.asarray(coalitions, dtype=bool))
+        if rows.shape[1] != owners.n:
+            raise InputError(f"coalitions of {owners.n} owners expected, got {rows.shape[1]}")
+        return np.array([utility_of(row) for row in rows])
+
+    return game
+
+
+def from_game(game: Any, owners: Owners) -> Utility:
+    """A game of shapiq, or any callable on a boolean matrix, as a utility of these owners.
+
+    Players are the owners in their order.
+    """
+    _check_callable(game, "a game")
+    players = getattr(game, "n_players", owners.n)
+    if players != owners.n:
+        raise InputError(f"the game has {players} players, but there are {owners.n} owners")
+
+    def utility(members: Names) -> float:
+        row = np.isin(np.array(owners.names, dtype=object), np.array(members, dtype=object))
+        return finite(np.asarray(game(row[None])).squeeze(), f"the utility of {shown(members)}")
+
+    return utility
+
+
+def from_table(table: Known) -> Utility:
+    """A table of utilities as a utility: {members: utility} or an evaluations frame.
+
+    The mean counts where a coalition has several. () is the utility of no data.
+    """
+    means = {names: float(np.mean(several)) for names, several in as_trainings(table).items()}
+
+    def utility(members: Names) -> float:
+        key = canonical(members)
+        if key not in means:
+            raise InputError(f"the table has no utility of {shown(members)}")
+        return means[key]
+
+    return utility
+
+
+def _check_callable(thing: object, what: str) -> None:
+    if not callable(thing):
+        raise InputError(f"{what} must be callable, got {thing!r}")

@@ -1,0 +1,140 @@
+"""Owners and coalitions that hold the same rows: each of them is one, and is evaluated once.
+
+Weights are merged accordingly. The columns of coalitions that hold the same rows are added up, for
+W @ u does not change if u is the same for all of them; the rows of owners who hold the same rows
+are averaged, which makes their values equal and leaves the sum of all values as it is.
+
+Notation: n owners, b0 coalitions by names, b by contents; W (n, b0) becomes (n, b).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from dupre._types import Digests, Floats, Ints, Members
+from dupre.data.contents import digests_of_coalitions
+from dupre.game.coalitions import keys
+from dupre.game.weights import Weights
+
+
+class Identity:
+    """When two coalitions are one: if they hold the same rows, or if they have the same members.
+
+    Args:
+        n: number of owners.
+        contents: digest of each owner's rows, (n, 2); None if a coalition is known by its members.
+
+    Attributes:
+        by_content: whether contents decide.
+        kind: for each owner the first owner who holds the same rows, (n,).
+    """
+
+    def __init__(self, n: int, contents: Digests | None = None):
+        self._contents = contents
+        self.by_content = contents is not None
+        self.kind: Ints = np.arange(n)
+        if contents is not None:
+            _, first, inverse = np.unique(contents, axis=0, return_index=True, return_inverse=True)
+            self.kind = first[inverse.reshape(-1)]
+
+    @property
+    def groups(self) -> list[Ints]:
+        """Owners who hold the same rows as another, in groups."""
+        several = np.flatnonzero(np.bincount(self.kind) > 1)
+        return [np.flatnonzero(self.kind == first) for first in several]
+
+    def keys(self, members: Members) -> list[bytes]:
+        """One hashable key per coalition, (m,): equal for those that are one, and no others."""
+        if self._contents is None:
+            return keys(members)
+        return [row.tobytes() for row in digests_of_coalitions(members, self._contents)]
+
+    def canonical(self, members: Members) -> Members:
+        """Coalitions, (m, n), with the first of several owners who hold the same rows."""
+        found = members.copy()
+        for group in self.groups:
+            found[:, group] = np.arange(len(group)) < members[:, group].sum(axis=1)[:, None]
+        return found
+
+    def average(self, numbers: Floats) -> Floats:
+        """Numbers of owners, (n, .), averaged over those who hold the same rows."""
+        found = numbers.copy()
+        for group in self.groups:
+            found[group] = numbers[group].mean(axis=0)
+        return found
+
+    def equal(self, numbers: Floats) -> Floats:
+        """Numbers of owners, (n,), equal to the last digit for those who hold the same rows."""
+        return np.asarray(numbers[self.kind])
+
+    def equal_covariance(self, covariance: Floats) -> Floats:
+        """A covariance, (n, n), in which owners who hold the same rows differ by nothing."""
+        return np.asarray(covariance[np.ix_(self.kind, self.kind)])
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Weights of coalitions, of which those that hold the same rows are one.
+
+    Attributes:
+        by_name: the weights as an estimator gave them, b0 coalitions.
+        weights: of the b different ones. Members are those of the coalition with the fewest owners
+            of all that hold the same rows, the first in the order of owners among them.
+        column: which of the b each of the b0 is, (b0,).
+        identity: when two coalitions are one.
+    """
+
+    by_name: Weights
+    weights: Weights
+    column: Ints
+    identity: Identity
+
+    @property
+    def changed(self) -> bool:
+        """Whether any owners or coalitions hold the same rows."""
+        return self.weights is not self.by_name
+
+    @property
+    def counts(self) -> Members:
+        """Which of the b stand for a coalition that has a weight, (b,)."""
+        found = np.zeros(len(self.weights.members), dtype=bool)
+        found[self.column[self.by_name.W.any(axis=0)]] = True
+        return found
+
+    def sampling_covariance(self, utilities: Floats, empty: float, rough: Floats) -> Floats:
+        """`Weights.sampling_covariance` of the values, from utilities by contents, (b,)."""
+        column, average = self.column, self.identity.average
+        found = self.by_name.sampling_covariance(utilities[column], empty, rough[column])
+        return self.identity.equal_covariance(average(average(found).T).T)
+
+
+def merge(weights: Weights, identity: Identity) -> Merged:
+    """The weights with one column for all coalitions that hold the same rows."""
+    first: dict[bytes, int] = {}
+    keys_of_all = identity.keys(weights.members)
+    column = np.array([first.setdefault(key, len(first)) for key in keys_of_all], dtype=np.int64)
+    b0, b = len(column), len(first)
+    if b == b0 and not identity.groups:
+        return Merged(weights, weights, column, identity)
+    members = identity.canonical(weights.members)
+    order = np.argsort(_rank(members), kind="stable")
+    members = members[order[np.unique(column[order], return_index=True)[1]]]
+    sums = sparse.csr_array((np.ones(b0), (np.arange(b0), column)), shape=(b0, b))
+    W = identity.average(np.asarray(weights.W @ sums))
+    merged = Weights(members, W, identity.average(weights.empty))
+    return Merged(weights, merged, column, identity)
+
+
+def _rank(members: Members) -> Ints:
+    """Coalitions by number of owners, then by the order of owners, (m,)."""
+    sizes = members.sum(axis=1)
+    packed = np.packbits(~members, axis=1)
+    whole = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
+    _, place = np.unique(whole, return_inverse=True)
+    order = np.lexsort((place.reshape(-1), sizes))
+    rank = np.empty(len(members), dtype=np.int64)
+    rank[order] = np.arange(len(members))
+    return rank

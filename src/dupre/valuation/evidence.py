@@ -1,0 +1,101 @@
+"""What can be checked about a valuation: utilities observed and predicted, and how data relate.
+
+Every prediction here is of a coalition that the predictor was not shown: each evaluated one is
+predicted from the others, which follows from the Cholesky factor (RW06 Eq. 5.12).
+
+Notation: m coalitions, one per row of `members`, (m, n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from dupre._types import Floats, Ints, Members
+from dupre.data.owners import Owners
+from dupre.game.coalitions import to_names
+from dupre.predictor.calibration import std_of_a_training
+from dupre.valuation.knowledge import Pool
+
+MOST_PREDICTED = 256
+"""Coalitions not evaluated that are shown as a sample of all."""
+
+ETA = 0.5
+"""Weight of features against targets in distances between owners: both alike."""
+
+
+def predictions(pool: Pool, members: Members) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the utilities of any coalitions, (m,) each.
+
+    The deviation is that of a training: noise, over-sureness and the chance of strays included.
+    """
+    learned = pool.learned()
+    posterior = learned.posterior(pool.features_of(members), np.zeros((0, len(members))))
+    return posterior.mean, std_of_a_training(learned, posterior.std)
+
+
+def observed_and_predicted(pool: Pool, owners: Owners) -> pd.DataFrame:
+    """Every evaluated coalition and a sample of the others: see `records.Evidence`."""
+    ledger = pool.ledger
+    known = np.flatnonzero(ledger.recorded)
+    sizes = ledger.members.sum(axis=1)
+    others = _some_of_each_size(pool.unknown, sizes[pool.unknown])
+    index = np.append(known, others)
+    predicted, std = np.full(len(index), np.nan), np.full(len(index), np.nan)
+    if others.size:
+        of_known, of_others = _unseen(pool, known), predictions(pool, ledger.members[others])
+        predicted, std = (np.append(a, b) for a, b in zip(of_known, of_others, strict=True))
+    return pd.DataFrame(
+        {
+            "members": [to_names(row, owners.names) for row in ledger.members[index]],
+            "size": sizes[index],
+            "rows": ledger.members[index] @ owners.rows,
+            "utility": ledger.utilities[index],
+            "predicted": predicted,
+            "std": std,
+        }
+    )
+
+
+def distances(pool: Pool, n: int) -> Floats:
+    """SW_1 between the rows of any two of n owners, (n, n)."""
+    vectors = pool.sketch(ETA, 1, np.eye(n, dtype=bool))
+    return np.asarray(cdist(vectors, vectors, "cityblock"))
+
+
+def shared_rows(owners: Owners) -> Floats:
+    """Part of the row owner's rows that the column owner holds too, targets included, (n, n).
+
+    Rows are compared as they were given: encoded ones may be equal where these are not. Those whose
+    contents cannot be told are taken to be all different.
+    """
+    # 64 of the 128 bits are enough to count, and sorted faster.
+    kinds, kind = np.unique(owners.row_contents[:, 0], return_inverse=True)
+    where = owners.owner, kind.reshape(-1)
+    held = sparse.csr_array((np.ones(len(owners.y)), where), shape=(owners.n, len(kinds)))
+    return np.asarray((held @ (held > 0).T).toarray() / owners.rows[:, None])
+
+
+def _unseen(pool: Pool, known: Ints) -> tuple[Floats, Floats]:
+    """What the predictor says of evaluated coalitions when it is not shown them, (m,) each."""
+    learned = pool.learned()
+    mean, variance = learned.gp.leave_one_out()
+    utility, slope = learned.gp.back(mean, variance, learned.gp.inputs)
+    std = std_of_a_training(learned, np.sqrt(variance) * slope)
+    fitted = np.delete(pool.shown, learned.strays)
+    rest = np.setdiff1d(known, fitted)  # strays, and those held out
+    others = predictions(pool, pool.ledger.members[rest])
+    order = np.argsort(np.append(fitted, rest))
+    return np.append(utility, others[0])[order], np.append(std, others[1])[order]
+
+
+def _some_of_each_size(index: Ints, sizes: Ints) -> Ints:
+    """At most MOST_PREDICTED of some coalitions, as evenly over their sizes as there are any."""
+    turn = np.zeros(len(index))
+    for size in np.unique(sizes):
+        ours = np.flatnonzero(sizes == size)
+        # The golden ratio spreads any first few of them over all of their size.
+        turn[ours[np.argsort(np.arange(len(ours)) * 0.6180339887498949 % 1)]] = np.arange(len(ours))
+    return np.sort(index[np.argsort(turn, kind="stable")[:MOST_PREDICTED]])

@@ -1,0 +1,313 @@
+"""The coalitions that count, what is known of them, and what the predictor makes of the others.
+
+Everything here is a function of what has been recorded, u(empty) included, and of the seed.
+
+Notation: b coalitions with weights W (n, b); positions from b on are coalitions recorded besides
+them, which the predictor learns from. Coalitions that hold the same rows are one of the b if the
+pool goes by contents.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dupre._types import NOTHING, Floats, Ints, Members, Names
+from dupre.data.owners import Owners
+from dupre.data.sketch import SketchCache
+from dupre.game.coalitions import keys
+from dupre.game.draws import (
+    LEAST_DRAWS,
+    Draws,
+    Sampled,
+    blocked,
+    error_by_size,
+    guess_by_size,
+    sampled_values,
+)
+from dupre.game.semivalues import Semivalue
+from dupre.game.ties import descending
+from dupre.game.weights import Weights
+from dupre.predictor import form
+from dupre.predictor.averaging import AveragedPosterior
+from dupre.predictor.calibration import validate
+from dupre.predictor.features import Features
+from dupre.predictor.form import Predictor
+from dupre.predictor.gp import Posterior
+from dupre.result.records import Validation
+from dupre.valuation import next_batch
+from dupre.valuation.duplicates import Identity, merge
+from dupre.valuation.observations import Ledger
+
+P_CHOSEN_UP_TO = 255
+"""Coalitions up to which the order p of the distance is chosen too."""
+
+PREDICTED_AT_ONCE = 4_096
+"""Coalitions besides those of the pool that are predicted at a time: memory is O(a) for each."""
+
+BLOCKS = 4
+"""Parts of the draws, each compared with a predictor that has seen the parts before it only."""
+
+
+class Pool:
+    """What is known of the coalitions that enter the values.
+
+    Args:
+        owners: whose data.
+        semivalue: by which coalitions are heavy.
+        weights: of the coalitions that count.
+        first: how many to evaluate first.
+        drawn: evaluate them in the order in which they were drawn, not the heaviest first.
+        holdout: how many to draw that the predictor is not shown.
+        seed: of everything random.
+        identity: when two coalitions are one; by default only if their members are the same.
+    """
+
+    def __init__(
+        self,
+        owners: Owners,
+        semivalue: Semivalue,
+        weights: Weights,
+        *,
+        first: int,
+        drawn: bool,
+        holdout: int,
+        seed: int,
+        identity: Identity | None = None,
+    ):
+        self.identity = identity or Identity(owners.n)
+        self.merged = merge(weights, self.identity)
+        self.weights = weights = self.merged.weights
+        self.b = len(weights.members)
+        self.counts: Members = self.merged.counts
+        self.seed = seed
+        self.empty = 0.0
+        self._rows = owners.rows
+        self.ledger = Ledger(weights.members, owners.names, self.identity)
+        self.everyone = int(self.ledger.positions(np.ones((1, owners.n), dtype=bool))[0])
+        self.most_important = self._heaviest(semivalue, 2 * owners.n + 1)
+        if drawn:
+            self.heaviest = np.flatnonzero(self.counts)[:first]
+        elif first == len(self.most_important):
+            self.heaviest = self.most_important
+        else:
+            self.heaviest = self._heaviest(semivalue, first)
+        self.draws = Draws(weights.W, self.heaviest, holdout, self.rng(4))
+        self.sketch = SketchCache(owners, seed=seed)
+        self._memory: tuple[bytes, Predictor] | None = None
+        self._correction: tuple[bytes, Sampled] | None = None
+
+    def rng(self, *purpose: int) -> np.random.Generator:
+        """A generator for this purpose alone."""
+        return np.random.default_rng([self.seed, *purpose])
+
+    def _heaviest(self, semivalue: Semivalue, count: int) -> Ints:
+        """The coalitions of a first design, as far as they count, then the heaviest others."""
+        position = {key: i for i, key in enumerate(self.identity.keys(self.weights.members))}
+        first = next_batch.first_design(semivalue, self._rows, count, self.rng(1))
+        designed = self.identity.keys(first)
+        chosen = list(dict.fromkeys(position[key] for key in designed if key in position))
+        heavy = descending(np.linalg.norm(self.weights.W, axis=0))
+        others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]
+        return np.append(np.array(chosen, dtype=np.int64), others[: count - len(chosen)])
+
+    @property
+    def counting(self) -> int:
+        """Coalitions that have a weight, those that hold the same rows once."""
+        return int(self.counts.sum())
+
+    @property
+    def evaluated(self) -> int:
+        """Coalitions paid for: recorded or failed."""
+        return len(self.ledger.trainings) + len(self.ledger.failures)
+
+    @property
+    def failures(self) -> dict[Names, str]:
+        """Every coalition that could not be evaluated, and why."""
+        ledger = self.ledger
+        return {ledger.names(i): ledger.failures[i] for i in sorted(ledger.failures)}
+
+    @property
+    def recorded(self) -> Members:
+        """Which of those that count have a utility, (b,)."""
+        return self.ledger.recorded[: self.b]
+
+    @property
+    def utilities(self) -> Floats:
+        """Theirs, NaN where there is none, (b,)."""
+        return self.ledger.utilities[: self.b]
+
+    @property
+    def failed(self) -> Members:
+        """Which of those that count could not be evaluated, (b,)."""
+        return self.ledger.failed[: self.b]
+
+    @property
+    def unknown(self) -> Ints:
+        """Coalitions that have a weight and no utility: their utilities are predicted."""
+        return np.flatnonzero(~self.recorded & self.counts)
+
+    @property
+    def open(self) -> Ints:
+        """Unknown coalitions that may still be evaluated."""
+        return np.flatnonzero(~self.recorded & ~self.failed & self.counts)
+
+    @property
+    def first(self) -> Ints:
+        """What is evaluated before anything is predicted: the heaviest, and those held out."""
+        return np.concatenate([self.heaviest, self.draws.held])
+
+    @property
+    def shown(self) -> Ints:
+        """Recorded coalitions that the predictor learns from, in an order of their own."""
+        recorded = self.ledger.recorded.copy()
+        recorded[self.draws.held] = False
+        ours, more = np.flatnonzero(recorded[: self.b]), np.flatnonzero(recorded[self.b :]) + self.b
+        if not more.size:
+            return ours
+        order = sorted(range(len(more)), key=keys(self.ledger.members[more]).__getitem__)
+        return np.append(ours, more[order])
+
+    @property
+    def repeated(self) -> list[tuple[float, ...]]:
+        """Utilities of the coalitions trained more than once."""
+        trainings = self.ledger.trainings
+        return [trainings[i] for i in sorted(trainings) if len(trainings[i]) > 1]
+
+    @property
+    def by_size(self) -> Ints:
+        """Recorded coalitions of the first design: of each size one in turn, the heaviest first."""
+        weight = np.linalg.norm(self.weights.W[:, self._certain], axis=0)
+        heavy = self._certain[descending(weight)]
+        size = self._sizes[heavy]
+        turn = np.array([np.sum(size[:i] == size[i]) for i in range(len(size))])
+        return heavy[np.lexsort((-size, turn))]
+
+    def features(self, index: Ints) -> Features:
+        """What kernels compare of some coalitions of the ledger."""
+        return Features(self.ledger.members[index], self._rows, self.sketch)
+
+    def features_of(self, members: Members) -> Features:
+        """What kernels compare of any coalitions, (m, n)."""
+        return Features(self.ledger.representatives(members), self._rows, self.sketch)
+
+    def measured(self) -> Floats:
+        """Variance of each utility that repeated trainings have shown."""
+        return self.ledger.measured(self.draws.held)
+
+    def learned(self) -> Predictor:
+        """The predictor of what is recorded now, learned once."""
+        shown = self.shown
+        utilities, measured = self.ledger.utilities[shown], self.measured()[shown]
+        members = self.ledger.members[shown]
+        known = members, utilities, measured, np.float64(self.empty)
+        key = b"".join(array.tobytes() for array in known)
+        if self._memory is None or self._memory[0] != key:
+            self._memory = key, self._learn(shown, measured, 2, len(shown))
+        return self._memory[1]
+
+    def _learn(self, index: Ints, measured: Floats, *purpose: int) -> Predictor:
+        utilities = self.ledger.utilities[index]
+        return form.learn(
+            self.features(index),
+            utilities,
+            measured=measured,
+            empty=self.empty,
+            choose_p=self.b <= P_CHOSEN_UP_TO,
+            rng=self.rng(*purpose),
+        )
+
+    def posterior(self, W: Floats) -> Posterior:
+        """Of the unknown coalitions and of functionals W, (f, b), of them, by the best form."""
+        unknown = self.unknown
+        return self.learned().gp.posterior(self.features(unknown), W[:, unknown])
+
+    def averaged_posterior(self) -> AveragedPosterior:
+        """Of the unknown coalitions and of the values, by all forms."""
+        unknown = self.unknown
+        return self.learned().posterior(self.features(unknown), self.weights.W[:, unknown])
+
+    def predicted(self, learned: Predictor, members: Members) -> Floats:
+        """Utilities of coalitions, (m, n), as a predictor has them, (m,); nothing is kept."""
+        representatives = self.ledger.representatives(members)
+        features = Features(representatives, self._rows, self.sketch.fresh)
+        return learned.gp.posterior(features, np.zeros((0, len(members)))).mean
+
+    def utilities_of(self, members: Members) -> Floats:
+        """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
+        utilities = self.ledger.known_utilities(members)
+        unknown = np.flatnonzero(np.isnan(utilities))
+        for index in np.array_split(unknown, 1 + len(unknown) // PREDICTED_AT_ONCE):
+            nothing = np.zeros((0, len(index)))
+            posterior = self.learned().posterior(self.features_of(members[index]), nothing)
+            utilities[index] = posterior.mean
+        return utilities
+
+    def validation(self) -> Validation | None:
+        """The predictor measured on the coalitions held out; None until all are evaluated."""
+        held = self.draws.held
+        found = held[self.recorded[held]]
+        if len(found) < LEAST_DRAWS or not np.all(self.recorded[held] | self.failed[held]):
+            return None
+        utilities, measured = self.utilities[found], self.measured()[found]
+        by_size, freedom = error_by_size(self._sizes, self.utilities, self._certain, found)
+        return validate(self.learned(), self.features(found), utilities, measured, by_size, freedom)
+
+    @property
+    def _sizes(self) -> Ints:
+        """Owners of each coalition that counts, (b,)."""
+        return np.asarray(self.weights.members.sum(axis=1))
+
+    @property
+    def _certain(self) -> Ints:
+        """Recorded coalitions of the first design."""
+        return self.heaviest[self.recorded[self.heaviest]]
+
+    @property
+    def drawn(self) -> Ints:
+        """Evaluated draws, repetitions included."""
+        return self.draws.evaluated(self.recorded, self.failed)
+
+    def sampled(self) -> Sampled:
+        """The values from random coalitions, without the predictor."""
+        return self._sampled(guess_by_size(self._sizes, self.utilities, self._certain)[None])
+
+    def corrected(self) -> Sampled:
+        """The predictor's values and, from random coalitions, what they are wrong by.
+
+        Each block of draws is compared with a predictor that has seen the blocks before it, and
+        whatever else was recorded. Letting it see the blocks after it as well, as cross-fitting
+        does, would make their errors depend on each other, and the intervals too narrow.
+        """
+        known = self.ledger.utilities, self.measured(), self.ledger.failed, np.float64(self.empty)
+        key = b"".join(array.tobytes() for array in known)
+        if self._correction is None or self._correction[0] != key:
+            self._correction = key, self._corrected()
+        return self._correction[1]
+
+    def _corrected(self) -> Sampled:
+        blocks = blocked(self.drawn, BLOCKS)
+        everything = self.features(np.arange(self.b))
+        guesses = np.empty((BLOCKS, self.b))
+        for j in range(BLOCKS):
+            to_come = np.setdiff1d(
+                np.concatenate(blocks[j:]), np.concatenate(blocks[:j] or [NOTHING])
+            )
+            seen = self.shown[~np.isin(self.shown, to_come)]
+            measured = self.ledger.measured(to_come)[seen]
+            learned = self._learn(seen, measured, 5, j, len(seen))
+            guesses[j] = learned.gp.posterior(everything, np.zeros((0, self.b))).mean
+            ours = seen[seen < self.b]
+            guesses[j, ours] = self.utilities[ours]
+        return self._sampled(guesses)
+
+    def _sampled(self, guesses: Floats) -> Sampled:
+        recorded = self.recorded[self.heaviest]
+        return sampled_values(
+            self.weights.W,
+            self.utilities,
+            guesses,
+            certain=self._certain,
+            draws=self.drawn,
+            chances=self.draws.chances,
+            failed=np.union1d(np.flatnonzero(self.failed), self.heaviest[~recorded]),
+        )

@@ -1,0 +1,153 @@
+"""Which coalitions to train: first all owners and each alone, then the heaviest, then active picks.
+
+Under Shapley every coalition size carries the same total weight, so the n single owners together
+weigh as much as all C(n, n/2) middle coalitions. Coalitions drawn uniformly almost never are the
+heavy ones; taking the heaviest first changes the result more than any kernel does.
+
+The utilities of single owners lie farthest from all others: a predictor that has seen none of them
+is overconfident about them. They are evaluated before anything is predicted under every semivalue
+in which they count.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import gammaln, logsumexp
+
+from dupre._types import NOTHING, Floats, Ints, Members
+from dupre.game.coalitions import keys, sample_of_size
+from dupre.game.semivalues import Semivalue
+from dupre.game.ties import descending, first_largest
+from dupre.predictor.gp import Posterior
+
+SINGLES_COUNT = 0.008
+"""Share of the weight of all coalitions from which on single owners are evaluated first."""
+
+
+def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Generator) -> Members:
+    """Up to `count` coalitions, (., n): all owners, every single owner, then the heaviest.
+
+    Single owners come first as long as they carry SINGLES_COUNT of the weight of all coalitions
+    (under Banzhaf up to 10 owners); the largest owners first. Then sizes are taken by the weight
+    of one coalition in the values of all owners: under Shapley n - 1, first without the largest
+    owners, then 2 and n - 2. Among sizes of equal weight (under Banzhaf all of them) coalitions
+    are drawn uniformly, each followed by its complement if that weighs the same. Coalitions
+    without weight are never taken.
+
+    Args:
+        semivalue: whose weights.
+        rows: of each owner, (n,).
+        count: how many coalitions.
+        rng: of the draws.
+    """
+    n, weight = len(rows), _weight_of_size(semivalue, len(rows))
+    alone = np.eye(n, dtype=bool)[descending(rows.astype(np.float64))]
+    first = np.ones((1, n), dtype=bool)
+    if _singles_count(weight):
+        first = np.append(first, alone, axis=0)
+        if np.isclose(weight[1], weight[-2], rtol=1e-9) and weight[1] > weight[2:-2].max(initial=0):
+            first = np.append(first, ~alone, axis=0)
+    design = dict(zip(keys(first), first, strict=True))
+    for sizes in _equal_sizes(weight):
+        needed = count - len(design)
+        if needed <= 0 or weight[sizes[0]] == 0:
+            break
+        totals = [comb(n, int(size)) for size in sizes]
+        shares = np.array([float(total) for total in totals])
+        if sum(totals) > needed:  # draw sizes as a uniform draw of coalitions would
+            drawn = rng.choice(len(sizes), size=needed, p=shares / shares.sum())
+            taken = [min(int(np.sum(drawn == i)), total) for i, total in enumerate(totals)]
+        else:
+            taken = totals
+        some = [sample_of_size(n, int(s), t, rng) for s, t in zip(sizes, taken, strict=True)]
+        for row in rng.permutation(np.concatenate(some)):
+            pair = np.stack([row, ~row]) if n - row.sum() in sizes else row[None]
+            design.update(zip(keys(pair), pair, strict=True))
+    return np.array(list(design.values()))[:count]
+
+
+def _singles_count(weight: Floats) -> bool:
+    """Whether single owners carry enough of the weight of all coalitions."""
+    n = len(weight) - 1
+    log_count = gammaln(n + 1) - gammaln(np.arange(n + 1) + 1) - gammaln(n - np.arange(n + 1) + 1)
+    with np.errstate(divide="ignore"):
+        log_mass = log_count[1:] + np.log(weight[1:])
+    return bool(log_mass[0] - logsumexp(log_mass) >= np.log(SINGLES_COUNT) - 1e-9)
+
+
+def _equal_sizes(weight: Floats) -> list[Ints]:
+    """Coalition sizes 1 .. n - 1 in groups of equal weight, heaviest first."""
+    order = np.argsort(-weight[1:-1], kind="stable") + 1
+    steps = ~np.isclose(weight[order[1:]], weight[order[:-1]], rtol=1e-9, atol=0.0)
+    return np.split(order, np.flatnonzero(steps) + 1)
+
+
+def _weight_of_size(semivalue: Semivalue, n: int) -> Floats:
+    """Norm over owners of the weights of one coalition of size s = 0 .. n, (n + 1,)."""
+    omega = np.exp(semivalue.log_weights(n))
+    s = np.arange(n + 1)
+    inside, outside = np.insert(omega, 0, 0.0), np.append(omega, 0.0)
+    return np.asarray(np.sqrt(s * inside**2 + (n - s) * outside**2))
+
+
+def active_batch(
+    posterior: Posterior, candidates: Ints, count: int, pending: Ints = NOTHING
+) -> Ints:
+    """Up to `count` of the candidates that most reduce the summed variance of the functionals.
+
+    Greedy (DUPRE Alg. 2) for all functionals at once. Evaluating g reduces the variance that is
+    not noise by ||cov(z_g, functionals)||² / (var z_g + noise); after a pick the covariances lose a
+    rank-one term. O(c (a + f)) per pick with c candidates, where Alg. 2 as printed pays O(c a²).
+
+    Of candidates with equal gains (module `ties`) the first is picked.
+
+    Args:
+        posterior: of the coalitions not evaluated and the functionals to pin down.
+        candidates: indices into the predicted coalitions, (c,), in rising order.
+        count: how many to pick.
+        pending: indices of coalitions already under way: picked before all others, not returned.
+    """
+    candidates = np.concatenate([pending, np.setdiff1d(candidates, pending)])
+    cross, variance = posterior.cross(candidates), posterior.variance[candidates]
+    noise = posterior.gp.noise_of_next
+    gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
+    scale = float(gain.max(initial=0.0))  # what rounding leaves of later gains is a part of it
+    # Most picks are among the best of the start: their covariances in one matrix product.
+    likely = np.argsort(-gain, kind="stable")[: 4 * (count + len(pending))]
+    rows = posterior.covariance(candidates[likely], candidates)
+    covariances = dict(zip(likely.tolist(), rows, strict=True))
+    picks: list[int] = []
+    removed: list[Floats] = []  # square roots of the rank-one terms, (c,) each
+    for step in range(min(count + len(pending), len(candidates))):
+        gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
+        gain[picks] = -1.0
+        g = step if step < len(pending) else first_largest(gain, scale)
+        picks.append(g)
+        if g not in covariances:
+            covariances[g] = posterior.covariance(candidates[[g]], candidates)[0]
+        covariance = covariances[g]
+        for term in removed:
+            covariance = covariance - term[g] * term
+        root = np.sqrt(variance[g] + noise)
+        cross = cross - np.outer(covariance, cross[g]) / root**2
+        variance = np.maximum(variance - (covariance / root) ** 2, 0.0)
+        removed.append(covariance / root)
+    return candidates[picks[len(pending) :]]
+
+
+def forecast(posterior: Posterior, picks: Ints) -> Floats:
+    """Covariance of the functionals W @ u once the first 1, 2, ... picks are evaluated, (k, f, f).
+
+    It does not depend on what their utilities will be, only on the kernel being right.
+    """
+    gp = posterior.gp
+    observed = posterior.covariance(picks, picks)
+    observed[np.diag_indices_from(observed)] += gp.noise_of_next
+    own_noise = gp.noise * (posterior.W * posterior.slope)[:, picks].T
+    root = np.linalg.cholesky(observed)
+    explained = solve_triangular(root, posterior.cross(picks) + own_noise, lower=True)
+    removed = np.cumsum(np.einsum("kf,kg->kfg", explained, explained), axis=0)
+    return np.asarray(posterior.functional_covariance() - removed)

@@ -1,0 +1,169 @@
+"""What is known of every coalition: the utilities of its trainings, why it has none, or nothing.
+
+Notation: b coalitions, one per row of `members`; a position is the index of such a row. A coalition
+is recorded once its utility is known, failed if its training went wrong, held out if the predictor
+must not see it. Coalitions that are one (`Identity`) share a position: what is recorded of either
+is several trainings of the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dupre._types import Floats, Ints, Members, Names
+from dupre.checks import finite
+from dupre.errors import InputError
+from dupre.game.coalitions import from_names, shown, to_names
+from dupre.predictor.noise import variance_of_means
+from dupre.valuation.duplicates import Identity
+
+
+class Ledger:
+    """The state of b coalitions, and of any other that is recorded.
+
+    Attributes:
+        members: the coalitions, (b, n).
+        utilities: mean of each coalition's trainings, NaN where there is none, (b,).
+        trainings: utilities of the trainings, by position.
+        by_name: the same, by position and by the names under which they were recorded.
+        failures: why a coalition could not be evaluated, by position.
+    """
+
+    def __init__(self, members: Members, names: Names, identity: Identity | None = None):
+        self.members = members
+        self._owners = names
+        self._identity = identity or Identity(len(names))
+        self._position = {key: i for i, key in enumerate(self._identity.keys(members))}
+        self.utilities = np.full(len(members), np.nan)
+        self.trainings: dict[int, tuple[float, ...]] = {}
+        self.by_name: dict[int, dict[Names, tuple[float, ...]]] = {}
+        self.failures: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self.utilities)
+
+    @property
+    def recorded(self) -> Members:
+        """Which have a utility, (b,)."""
+        return np.asarray(~np.isnan(self.utilities))
+
+    @property
+    def failed(self) -> Members:
+        """Which could not be evaluated, (b,)."""
+        mask = np.zeros(len(self), dtype=bool)
+        mask[list(self.failures)] = True
+        return mask
+
+    def positions(self, rows: Members) -> Ints:
+        """Where coalitions, boolean rows (m, n), are, (m,); new ones are appended."""
+        wanted = self._identity.keys(rows)
+        new = {key: row for row, key in enumerate(wanted) if key not in self._position}
+        if new:
+            self._position.update({key: len(self) + i for i, key in enumerate(new)})
+            added = self._identity.canonical(rows[list(new.values())])
+            self.members = np.append(self.members, added, axis=0)
+            self.utilities = np.append(self.utilities, np.full(len(new), np.nan))
+        return np.array([self._position[key] for key in wanted], dtype=np.int64)
+
+    def at(self, members: Iterable[str]) -> tuple[int, Names]:
+        """Position and names, in the order of the owners, of a coalition."""
+        row = from_names(members, self._owners)
+        return int(self.positions(row[None])[0]), to_names(row, self._owners)
+
+    def known(self, coalitions: Iterable[Iterable[str]]) -> Ints:
+        """Positions of those coalitions that have one."""
+        rows = [from_names(members, self._owners) for members in coalitions]
+        found = self._find(np.array(rows, dtype=bool).reshape(-1, len(self._owners)))
+        return np.asarray(found[found >= 0])
+
+    def _find(self, rows: Members) -> Ints:
+        """Positions of coalitions, boolean rows (m, n), (m,); -1 for those that have none."""
+        found = [self._position.get(key, -1) for key in self._identity.keys(rows)]
+        return np.array(found, dtype=np.int64)
+
+    def known_utilities(self, rows: Members) -> Floats:
+        """Utilities of coalitions, boolean rows (m, n), NaN where there is none, (m,)."""
+        return np.append(self.utilities, np.nan)[self._find(rows)]
+
+    def representatives(self, rows: Members) -> Members:
+        """The coalitions that stand for some, (m, n): themselves, or those that are one with them.
+
+        What is predicted for coalitions that are one is then the same.
+        """
+        if not self._identity.by_content:
+            return rows
+        found, at = self._identity.canonical(rows), self._find(rows)
+        found[at >= 0] = self.members[at[at >= 0]]
+        return found
+
+    def names(self, position: int | np.integer[Any]) -> Names:
+        """The owners of a coalition."""
+        return to_names(self.members[position], self._owners)
+
+    def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
+        """Take in the utility of a coalition, or those of its repeated trainings.
+
+        Raises:
+            InputError: an unknown owner, the empty coalition, a number that is not finite, or
+                utilities that contradict those recorded before.
+        """
+        position, names = self.at(members)
+        what = f"the utility of {shown(names)}"
+        several: Any = [utility] if np.ndim(utility) == 0 else utility
+        numbers = tuple(finite(number, what) for number in several)
+        if not numbers:
+            raise InputError(f"{what} must be a number or several, got {utility!r}")
+        known = self.by_name.get(position, {}).get(names, ())
+        if known[: len(numbers)] == numbers:
+            return
+        if numbers[: len(known)] != known:
+            raise InputError(
+                f"{shown(names)} already has the utility {_listed(known)}, got {_listed(numbers)}; "
+                "record repeated trainings of a coalition together, as a list"
+            )
+        self.failures.pop(position, None)
+        self.by_name.setdefault(position, {})[names] = numbers
+        self.trainings[position] = _together(self.by_name[position])
+        self.utilities[position] = np.mean(self.trainings[position])
+
+    def record_failure(self, members: Iterable[str], reason: str) -> None:
+        """Take in that a coalition cannot be evaluated.
+
+        Raises:
+            InputError: an unknown owner, the empty coalition, or one that has a utility.
+        """
+        position, names = self.at(members)
+        if names in self.by_name.get(position, {}):
+            raise InputError(f"{shown(names)} has a utility already; it did not fail")
+        if position not in self.trainings:  # of another coalition that holds the same rows
+            self.failures[position] = str(reason)
+
+    def measured(self, held: Ints) -> Floats:
+        """Variance of each utility that repeated trainings have shown, (b,).
+
+        Those that are held out have no say in that of the others.
+        """
+        measured = np.zeros(len(self))
+        everything = np.array(sorted(self.trainings), dtype=np.int64)
+        for positions in (everything, np.setdiff1d(everything, held)):
+            several = [self.trainings[i] for i in positions.tolist()]
+            measured[positions] = variance_of_means(several)
+        return measured
+
+
+def _together(by_name: dict[Names, tuple[float, ...]]) -> tuple[float, ...]:
+    """Utilities of the trainings of coalitions that are one, in an order of their own.
+
+    The same numbers under several names are taken for the same trainings, told several times:
+    otherwise trainings would seem to have no noise.
+    """
+    if len(set(by_name.values())) == 1:
+        return next(iter(by_name.values()))
+    return tuple(number for names in sorted(by_name) for number in by_name[names])
+
+
+def _listed(numbers: tuple[float, ...]) -> str:
+    return repr(numbers[0]) if len(numbers) == 1 else repr(list(numbers))

@@ -1,0 +1,72 @@
+"""Which coalitions are trained a second time, to measure what the seeds of trainings change.
+
+Three at first, all owners together among them: if all have the same utilities again, the model is
+taken for deterministic. Otherwise further ones of the first design follow, one for every eight
+coalitions evaluated. They are extra to the budget, which counts coalitions. As every batch, they
+are written to the store before they start.
+"""
+
+from __future__ import annotations
+
+from dupre._types import Names
+from dupre.training.store import Store
+from dupre.valuation.valuer import Valuer
+
+CHECKED = 3
+"""Coalitions trained a second time to find out whether seeds matter."""
+
+LEAST = 4
+"""Coalitions trained a second time at least if they do."""
+
+PER_SECOND = 8
+"""Evaluated coalitions for each that is trained a second time."""
+
+
+def needed(evaluated: int) -> int:
+    """Second trainings that measure the noise of so many evaluated coalitions."""
+    return max(LEAST, evaluated // PER_SECOND)
+
+
+class SecondTrainings:
+    """The second trainings of one run.
+
+    Args:
+        valuer: knows what is evaluated.
+        store: keeps the trainings.
+        key: of the run.
+    """
+
+    def __init__(self, valuer: Valuer, store: Store, key: str):
+        self.valuer = valuer
+        self.store = store
+        self.key = f"{key} second"
+
+    def chosen(self) -> list[Names]:
+        """Coalitions decided on so far."""
+        return self.store.batch(self.key)[1]
+
+    def choose(self) -> bool:
+        """Decide on more coalitions, if more are needed; all chosen so far are done."""
+        number, before = self.store.batch(self.key)
+        if number and self.valuer.training_noise().deterministic:
+            return False
+        count = needed(self.valuer.evaluated) if number else CHECKED
+        begun = self._distinct(before or self._stored())
+        every = self._distinct([*begun, *self.valuer.first_evaluated])
+        chosen = every[: max(count, len(begun))]
+        if len(chosen) <= len(before):
+            return False
+        self.store.begin_batch(self.key, number + 1, chosen)
+        return True
+
+    def _stored(self) -> list[Names]:
+        """Coalitions that some run has trained twice already."""
+        coalitions = [names for names in sorted(self.store.coalitions()) if names]
+        return [names for names in coalitions if {0, 1} <= self.store.utilities(names).keys()]
+
+    def _distinct(self, coalitions: list[Names]) -> list[Names]:
+        """Coalitions without those that one training serves together with one before."""
+        first: dict[bytes, Names] = {}
+        for names in coalitions:
+            first.setdefault(self.valuer.key(names), names)
+        return list(first.values())

@@ -1,0 +1,158 @@
+"""When to stop: rules in the mediator's terms, combined with `|` and `&`.
+
+    stop=dupre.within(0.01) | dupre.wall_time(3600)
+    stop=dupre.ranking_settled() & dupre.evaluated(40)
+
+Rules are checked after every batch. The first form stops when one of the two holds, the second when
+both do; the result says which it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from dupre.checks import finite, positive, whole
+from dupre.errors import InputError
+from dupre.result.valuation import Valuation, half_widths
+
+
+@dataclass(frozen=True)
+class State:
+    """What rules can look at.
+
+    Attributes:
+        evaluated: coalitions evaluated so far, those found in the store included.
+        seconds: since the call.
+        valuation: tells what is known of the values; None before the first design is complete.
+    """
+
+    evaluated: int
+    seconds: float
+    valuation: Callable[[], Valuation | None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A reason to stop.
+
+    Attributes:
+        text: the reason in words.
+        fired: from a state, the reasons that hold and suffice to stop; empty to go on.
+        owners: names the rule speaks of.
+    """
+
+    text: str
+    fired: Callable[[State], tuple[str, ...]]
+    owners: tuple[str, ...] = ()
+
+    def __or__(self, other: Rule) -> Rule:
+        if not isinstance(other, Rule):
+            return NotImplemented
+        return Rule(
+            f"({self.text} or {other.text})",
+            lambda state: self.fired(state) + other.fired(state),
+            self.owners + other.owners,
+        )
+
+    def __and__(self, other: Rule) -> Rule:
+        if not isinstance(other, Rule):
+            return NotImplemented
+
+        def both(state: State) -> tuple[str, ...]:
+            first = self.fired(state)
+            second = other.fired(state) if first else ()
+            return first + second if second else ()
+
+        return Rule(f"({self.text} and {other.text})", both, self.owners + other.owners)
+
+    def __bool__(self) -> bool:
+        raise TypeError("combine stop rules with | and &; the words or and and would drop one")
+
+    def __repr__(self) -> str:
+        return f"<stop when {self.text}>"
+
+
+def _rule(text: str, holds: Callable[[State], bool]) -> Rule:
+    return Rule(text, lambda state: (text,) if holds(state) else ())
+
+
+def _about_values(text: str, holds: Callable[[Valuation], bool]) -> Rule:
+    def enough(state: State) -> bool:
+        valuation = state.valuation()
+        return valuation is not None and holds(valuation)
+
+    return _rule(text, enough)
+
+
+def evaluated(count: int) -> Rule:
+    """This many coalitions are evaluated, those found in the store included."""
+    least = whole(count, "the number of evaluations", least=1)
+    return _rule(f"{count} coalitions are evaluated", lambda state: state.evaluated >= least)
+
+
+def wall_time(seconds: float) -> Rule:
+    """This many seconds have passed since the call."""
+    limit = positive(seconds, "seconds")
+    return _rule(f"{seconds:g} seconds have passed", lambda state: state.seconds >= limit)
+
+
+def within(distance: float, *, level: float = 0.95) -> Rule:
+    """Every value is known to within ± distance: each interval at this level is that narrow."""
+    limit = positive(distance, "the distance")
+    _probability(level)
+
+    def narrow(valuation: Valuation) -> bool:
+        return bool(np.all(half_widths(valuation.covariance, level) <= limit))
+
+    return _about_values(f"every value is within ± {distance:g} with {100 * level:g} %", narrow)
+
+
+def ranking_settled(*, level: float = 0.95) -> Rule:
+    """The whole ranking is right with this probability.
+
+    The probability that any two neighbours are the wrong way round is at most the sum over all
+    pairs of neighbours. Owners of equal worth are never settled, unless it is known that they hold
+    the same rows: combine with another rule.
+    """
+    _probability(level)
+
+    def settled(valuation: Valuation) -> bool:
+        order = valuation.order
+        wrong = 1 - valuation.probability_greater().to_numpy()
+        unsure = [pair for pair in pairwise(order) if not _equal(valuation, *pair)]
+        return float(sum(wrong[pair] for pair in unsure)) <= 1 - level
+
+    return _about_values(f"the ranking is settled with {100 * level:g} %", settled)
+
+
+def settled(one: str, other: str, *, level: float = 0.95) -> Rule:
+    """Which of two owners is worth more is known with this probability, or that neither is."""
+    _probability(level)
+    names = str(one), str(other)
+    if names[0] == names[1]:
+        raise InputError(f"two different owners can be settled, got {one!r} twice")
+
+    def known(valuation: Valuation) -> bool:
+        first, second = (valuation.owners.index(name) for name in names)
+        greater = valuation.probability_greater().to_numpy()
+        surest = max(greater[first, second], greater[second, first])
+        return bool(surest >= level or _equal(valuation, first, second))
+
+    text = f"{one} against {other} is settled with {100 * level:g} %"
+    return replace(_about_values(text, known), owners=names)
+
+
+def _equal(valuation: Valuation, i: int, j: int) -> bool:
+    """Whether two owners are worth the same for sure, because they hold the same rows."""
+    groups = valuation.duplicates.owners if valuation.duplicates else ()
+    return any({valuation.owners[i], valuation.owners[j]} <= set(group) for group in groups)
+
+
+def _probability(level: float) -> float:
+    if not 0.5 < finite(level, "level") < 1:
+        raise InputError(f"level must lie between 0.5 and 1, got {level!r}")
+    return level

@@ -1,0 +1,90 @@
+"""Names, lists and numbers in sentences that people read, and the name that was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+MOST_LISTED = 12
+"""Names up to which a list is written out."""
+
+LONGEST_NAME = 48
+"""Characters of a name up to which it is not shortened within a sentence."""
+
+MOST_NAMED = 8
+"""Things named one by one, those after them by number."""
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant; None if none is close.
+
+    Case, surrounding space and the choice between space, hyphen and underscore count for nothing.
+    """
+    folded: dict[str, str] = {}
+    for other in known:
+        folded.setdefault(_folded(other), other)
+    found = get_close_matches(_folded(name), folded, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """The end of a message: " (did you mean 'price'?)", or nothing."""
+    found = closest(name, known)
+    return f" (did you mean {found!r}?)" if found is not None else ""
+
+
+def quoted(names: Iterable[str], *, most: int = MOST_LISTED) -> str:
+    """'a', 'b', 'c', … and 30 more."""
+    every = list(names)
+    text = ", ".join(map(repr, every[:most]))
+    return f"{text}, … and {len(every) - most} more" if len(every) > most else text
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.replace("_", " ").replace("-", " ").split()).casefold()
+
+
+def printable(name: str) -> str:
+    """The name with line breaks and other control characters spelled out."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+
+
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+    """The name in one line, the middle of a long one left out."""
+    name = printable(name)
+    if len(name) <= longest:
+        return name
+    tail = (longest - 1) // 2
+    return f"{name[: longest - 1 - tail]}…{name[len(name) - tail :]}"
+
+
+def named(name: str) -> str:
+    """The name within a sentence: shortened, and isolated from the direction of what surrounds it.
+
+    The two characters that isolate it (U+2068, U+2069) are in no name: `printable` spells them out.
+    """
+    return f"\u2068{shortened(name)}\u2069"
+
+
+def listed(texts: Sequence[str], most: int = MOST_NAMED) -> str:
+    """`a, b and c`; those after about `most` by number."""
+    most = most + 1 if len(texts) == most + 1 else most
+    texts = [*texts[:most], *([f"{len(texts) - most:,} more"] if len(texts) > most else [])]
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def percent(part: float) -> str:
+    """A probability as per cents; what is not certain is never shown as such."""
+    if 0.995 <= part < 1:
+        return ">99"
+    return "<1" if 0 < part < 0.005 else f"{100 * part:.0f}"
+
+
+def number(value: float, places: int) -> str:
+    """A number with so many decimals, its minus a minus; a dash where there is none."""
+    if value != value:
+        return "–"
+    shown = f"{value:,.{places}f}"
+    if not shown.strip("-0.,"):  # there is no minus nothing
+        shown = shown.lstrip("-")
+    return shown.replace("-", "−")

@@ -1,0 +1,436 @@
+"""The command as its users run it: a subprocess, real files, what it prints and how it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+
+import dupre
+from asking import RUN_FILES
+from commands import COMMAND, ENVIRONMENT, complaint, run
+
+
+def wine():
+    """Five wineries of 178 bottles, with gaps, categories, dates and a column of no use."""
+    frame = load_wine(as_frame=True).frame.rename(columns={"target": "cultivar"})
+    rng = np.random.default_rng(0)
+    frame["winery"] = rng.choice(["Alba", "Barolo", "Chianti", "Dolce", "Etna"], len(frame))
+    frame.loc[frame["winery"] == "Etna", "cultivar"] = rng.permutation(3).repeat(60)[
+        : (frame["winery"] == "Etna").sum()
+    ]
+    frame["region"] = rng.choice(["north", "south", None], len(frame))
+    frame.loc[::9, "ash"] = np.nan
+    frame["picked"] = pd.date_range("2020-01-01", periods=len(frame)).astype(str)
+    frame["note"] = [f"bottle {i}" for i in range(len(frame))]
+    return frame
+
+
+WINE = ("wine.csv", "--owner", "winery", "--target", "cultivar")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory with the data and a finished run of two semivalues."""
+    here = tmp_path_factory.mktemp("place")
+    wine().to_csv(here / "wine.csv", index=False)
+    both = ("--semivalue", "shapley", "--semivalue", "banzhaf")
+    done = run("value", *WINE, *both, "--budget", 14, cwd=here)
+    (here / "out.txt").write_text(done.stdout)
+    (here / "err.txt").write_text(done.stderr)
+    return here
+
+
+@pytest.fixture
+def data(tmp_path):
+    wine().to_csv(tmp_path / "wine.csv", index=False)
+    return tmp_path
+
+
+def test_the_plan_says_what_is_about_to_be_paid_for(place):
+    plan = (place / "err.txt").read_text()
+    for words in (
+        "5 owners, 135 rows to train on: Alba 25, ",
+        "cultivar, 3 classes (classification)",
+        "43 rows held out: 25 % of each owner's rows, stratified (seed 0)",
+        "numbers (13): fill gaps with the median, scale",
+        "categories (1): one column per level",
+        "dates (1): days since 1970",
+        "left out: note (178 different texts in 178 rows)",
+        "then LogisticRegression(max_iter=1000)",
+        "accuracy; without data 0.",
+        "Shapley, Banzhaf: all from the same trainings, chosen for Shapley",
+        "14 of 31 possible",
+        "The first 3 trainings took ",
+        "Report: dupre-wine/report.html",
+        "dupre resume dupre-wine --budget +5",
+    ):
+        assert words in plan
+    assert plan.index("Plan") < plan.index("The first 3 trainings took")
+
+
+def test_tables_go_to_stdout_and_nothing_else_does(place):
+    tables = (place / "out.txt").read_text()
+    assert tables.startswith("Shapley values of 5 owners; 14 of 31 possible coalitions evaluated\n")
+    assert "\n\nBanzhaf values of 5 owners; 14 of 31 possible" in tables
+    assert "owner    rows  " in tables
+    assert "Plan" not in tables
+
+
+def test_the_run_directory_holds_everything(place):
+    assert {file.name for file in (place / "dupre-wine").iterdir()} == {
+        *RUN_FILES,
+        "store.sqlite-claims",
+    }
+    assert {file.name for file in place.iterdir()} == {
+        "wine.csv",
+        "dupre-wine",
+        "out.txt",
+        "err.txt",
+    }
+    rows = list(csv.DictReader(io.StringIO((place / "dupre-wine/values.csv").read_text())))
+    assert [row["semivalue"] for row in rows] == ["Shapley"] * 5 + ["Banzhaf"] * 5
+
+
+def test_values_are_those_of_the_library(place):
+    """The documented split, preprocessing and model, put together by hand."""
+    from dupre.runs import config
+    from dupre.runs.prepare import prepared
+
+    text = (place / "dupre-wine/config.toml").read_text()
+    job = prepared(config.loaded(text, "it"))
+    expected = dupre.value(job.owners, job.utility, budget=14, progress=False)
+    found = dupre.Valuation.from_json((place / "dupre-wine/result.json").read_text())
+    assert found.values.tolist() == expected.values.tolist()
+    assert str(found) == str(expected)
+
+
+def test_show_prints_the_same_again(place):
+    assert run("show", "dupre-wine", cwd=place).stdout == (place / "out.txt").read_text()
+
+
+def test_json_pipes(place):
+    done = run("show", "dupre-wine", "--json", cwd=place)
+    assert done.stderr == ""
+    document = json.loads(done.stdout)
+    assert [v["semivalue"] for v in document["valuations"]] == ["Shapley", "Banzhaf"]
+
+
+def test_a_reader_that_stops_reading_is_no_error(place):
+    piped = subprocess.run(
+        f"{COMMAND} show dupre-wine --json | head -c 10",
+        shell=True,
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert piped.stdout.startswith('{"format"')
+    assert "Traceback" not in piped.stderr
+
+
+def test_output_survives_a_terminal_that_knows_only_ascii(place):
+    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [COMMAND, "show", "dupre-wine"], cwd=place, env=environment, capture_output=True, check=True
+    )
+    assert b"Shapley values" in done.stdout
+
+
+def test_compare_tells_the_probability(place):
+    found = dupre.Valuation.from_json((place / "dupre-wine/result.json").read_text())
+    best, worst = found.values.idxmax(), found.values.idxmin()
+    sentence = run("compare", "dupre-wine", worst, best, cwd=place).stdout
+    assert sentence.startswith(f"Shapley: {best} is worth more than {worst} with a probability of ")
+    told = json.loads(run("compare", "dupre-wine", best, worst, "--json", cwd=place).stdout)
+    assert [one["semivalue"] for one in told] == ["Shapley", "Banzhaf"]
+    assert told[0]["probability"] == found.probability_greater().loc[best, worst]
+    assert told[0]["low"] < told[0]["difference"] < told[0]["high"]
+
+
+def test_compare_names_who_there_is(place):
+    message = complaint("compare", "dupre-wine", "Alba", "Elba", cwd=place)
+    assert "unknown owner 'Elba' (did you mean 'Alba'?); the owners are 'Alba', 'Barolo'" in message
+    assert "Alba' twice" in complaint("compare", "dupre-wine", "Alba", "Alba", cwd=place)
+
+
+def test_predict_tells_any_coalition(place):
+    found = dupre.Valuation.from_json((place / "dupre-wine/result.json").read_text())
+    trained = json.loads(found.evaluations["coalition"][0])
+    everyone = found.evidence.coalitions
+    missing = everyone[everyone["utility"].isna()]["members"].iloc[0]
+    both = ("--members", ",".join(trained), "--members", ", ".join(missing))
+    lines = run("predict", "dupre-wine", *both, cwd=place).stdout.splitlines()
+    assert lines[0].endswith(", as evaluated")
+    assert lines[1].startswith("{" + ", ".join(missing) + "}: ")
+    assert lines[1].endswith("), predicted")
+    told = json.loads(run("predict", "dupre-wine", *both, "--json", cwd=place).stdout)
+    assert told[0]["utility"] == found.evaluations["utility"][0]
+    assert told[1]["low"] < told[1]["utility"] < told[1]["high"]
+
+
+def test_report_is_written_again(place):
+    page = place / "dupre-wine/report.html"
+    before = page.read_bytes()
+    page.unlink()
+    assert run("report", "dupre-wine", cwd=place).stdout == "dupre-wine/report.html\n"
+    assert page.read_bytes() == before
+
+
+def test_resume_goes_on_and_trains_nothing_twice(place, tmp_path):
+    shutil.copytree(place, tmp_path, dirs_exist_ok=True)
+    done = run("resume", "dupre-wine", "--budget", "+4", "--data", "wine.csv", cwd=tmp_path)
+    assert "18 of 31 possible; known already: 14" in done.stderr
+    assert "3 of them twice, or 4 if the seed of the model matters (--repeats)" in done.stderr
+    assert done.stdout.startswith("Shapley values of 5 owners; 18 of 31")
+    before, after = (
+        pd.DataFrame(
+            dupre.Valuation.from_json((where / "dupre-wine/result.json").read_text()).evaluations
+        )
+        for where in (place, tmp_path)
+    )
+    kept = after[after["coalition"].isin(before["coalition"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(kept, before)
+    assert "budget = 18" in (tmp_path / "dupre-wine/config.toml").read_text()
+
+
+def test_the_same_command_again_goes_on_and_another_is_refused(place):
+    both = ("--semivalue", "shapley", "--semivalue", "banzhaf")
+    again = run("value", *WINE, *both, "--budget", 14, cwd=place)
+    assert "known already: 14" in again.stderr
+    assert again.stdout == (place / "out.txt").read_text()
+    message = complaint("value", *WINE, *both, "--model", "forest", cwd=place)
+    assert "'dupre-wine' holds another run (model (not set), not 'forest')" in message
+
+
+def test_trainings_done_elsewhere(data):
+    done = run("init", *WINE, "--empty", "0.4", "--run", "ask", cwd=data)
+    assert done.stdout == "ask\n"
+    assert "5 owners, 178 rows. Next: dupre suggest ask" in done.stderr
+    sheet = run("suggest", "ask", "-n", "6", cwd=data).stdout
+    rows = list(csv.reader(io.StringIO(sheet)))
+    assert rows[0] == ["coalition", "utility"]
+    assert json.loads(rows[1][0]) == ["Alba", "Barolo", "Chianti", "Dolce", "Etna"]
+    (data / "given.csv").write_text(sheet)
+    others = run("suggest", "ask", "-n", "2", "--pending", "given.csv", "--json", cwd=data)
+    assert not {json.dumps(names) for names in json.loads(others.stdout)} & {r[0] for r in rows}
+
+    with open(data / "results.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["coalition", "utility", "failure"])
+        writer.writerows([c, 0.4 + len(json.loads(c)) / 10, ""] for c, _ in rows[1:6])
+        writer.writerow([rows[6][0], "", "the node was lost"])
+    done = run("record", "ask", "results.csv", cwd=data)
+    assert (
+        "Read: 6 coalitions, 1 of them failed. New: 6. Known before: 0. In all: 6." in done.stderr
+    )
+    assert "Failed: 1 of 6 evaluations, predicted instead" in done.stdout
+    assert "the node was lost" in done.stdout
+    assert (data / "ask/report.html").stat().st_size > 10_000
+    again = run("record", "ask", "results.csv", cwd=data)
+    assert "New: 0. Known before: 6. In all: 6." in again.stderr
+
+
+SLOW = """
+import time
+from pathlib import Path
+from sklearn.linear_model import LogisticRegression
+
+class Slow(LogisticRegression):
+    def fit(self, X, y):
+        if Path("slow").exists():
+            time.sleep(0.4)
+        return super().fit(X, y)
+"""
+
+
+def start(*arguments, cwd):
+    return subprocess.Popen(
+        [COMMAND, *map(str, arguments)],
+        cwd=cwd,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_trainings(store, count):
+    """Until so many trainings are on the disk."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        if store.exists():
+            try:
+                if len(dupre.read_evaluations(store)) >= count:
+                    return
+            except dupre.StoreError:  # not there yet
+                pass
+        time.sleep(0.05)
+    raise AssertionError("no trainings")
+
+
+def test_stopped_killed_and_in_use_nothing_is_lost(data):
+    (data / "slow_model.py").write_text(SLOW)
+    (data / "slow").touch()
+    how = ("value", *WINE, "--model", "slow_model:Slow", "--budget", 26, "--run", "run")
+    store = data / "run/store.sqlite"
+
+    first = start(*how, cwd=data)
+    wait_for_trainings(store, 2)
+    assert "'run' is in use by another run" in complaint(*how, cwd=data)
+    first.send_signal(signal.SIGINT)
+    out, err = first.communicate(timeout=60)
+    assert first.returncode == 130
+    assert out == ""
+    assert "stopped; " in err
+    assert "`dupre resume run` goes on" in err
+    assert "Traceback" not in err
+    kept = dupre.read_evaluations(store)
+
+    second = start("resume", "run", cwd=data)
+    wait_for_trainings(store, len(kept) + 2)
+    os.killpg(second.pid, signal.SIGKILL)
+    second.communicate()
+    assert "has no result yet" in complaint("show", "run", cwd=data)
+
+    (data / "slow").unlink()
+    done = run("resume", "run", cwd=data)
+    assert done.stdout.startswith("Shapley values of 5 owners; 26 of 31")
+    whole = run(*how[:-1], "whole", cwd=data)
+    assert whole.stdout == done.stdout
+    everything = dupre.read_evaluations(store)
+    assert not everything[["coalition", "repeat"]].duplicated().any()
+    assert set(kept["finished"]) <= set(everything["finished"])
+
+
+def test_a_failed_training_is_named_kept_and_can_be_skipped(data):
+    (data / "fussy.py").write_text(
+        "from sklearn.linear_model import LogisticRegression\n"
+        "class Fussy(LogisticRegression):\n"
+        "    def fit(self, X, y):\n"
+        "        if len(X) < 26: raise MemoryError('too little data to be kind')\n"
+        "        return super().fit(X, y)\n"
+    )
+    how = ("value", *WINE, "--model", "fussy.py:Fussy", "--budget", 12, "--run", "run")
+    message = complaint_with_plan(*how, cwd=data)
+    assert "failed: MemoryError: too little data to be kind; mend the cause, or go on" in message
+    assert "--skip-failures" in message
+    done = run("resume", "run", "--skip-failures", cwd=data)
+    assert "Failed: " in done.stdout
+    assert "MemoryError" in (data / "run/report.html").read_text()
+
+
+def complaint_with_plan(*arguments, cwd):
+    """The last line of a refusal that comes after the plan."""
+    done = run(*arguments, cwd=cwd, code=2)
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    return done.stderr.splitlines()[-1]
+
+
+def test_processes_and_repeats_and_rules_give_the_same_values(data):
+    how = ("value", *WINE, "--budget", 6, "--repeats", 2, "--until", "±0.0001", "--time", "1h")
+    one = run(*how, "--run", "one", cwd=data)
+    two = run(*how, "--run", "two", "--jobs", 2, cwd=data)
+    assert one.stdout == two.stdout
+    assert "in 2 processes" in two.stderr
+    assert "2 times each" in two.stderr
+    assert (
+        "until (every value is within ± 0.0001 with 95 % or 3600 seconds have passed)" in one.stderr
+    )
+
+
+def test_debug_shows_where_an_error_comes_from(data):
+    for arguments in (("--debug", "show", "nowhere"), ("show", "nowhere", "--debug")):
+        done = run(*arguments, cwd=data, code=1)
+        assert "Traceback" in done.stderr
+        assert "InputError" in done.stderr
+
+
+def test_an_error_nobody_thought_of_is_two_lines(data):
+    (data / "broken.py").write_text(
+        "from sklearn.linear_model import LogisticRegression\n"
+        "class Broken(LogisticRegression):\n"
+        "    def __repr__(self): raise SystemError('a bug')\n"
+    )
+    message = complaint("value", *WINE, "--model", "broken:Broken", cwd=data)
+    assert message == "Error: SystemError: a bug\nAdd --debug to see where it comes from.\n"
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "",
+        "value",
+        "init",
+        "resume",
+        "show",
+        "report",
+        "compare",
+        "predict",
+        "suggest",
+        "record",
+        "demo",
+    ],
+)
+def test_every_verb_explains_itself_with_an_example(verb, tmp_path):
+    told = run(*filter(None, [verb]), "--help", cwd=tmp_path).stdout
+    assert "Usage: dupre" in told
+    assert f"Example: dupre {verb}" in told or not verb
+
+
+def test_help_imports_nothing_heavy(tmp_path):
+    code = (
+        "import sys, dupre.cli.app; sys.argv = ['dupre', '--help']\n"
+        "try: dupre.cli.app.main()\n"
+        "except SystemExit: pass\n"
+        "print(*sorted({'numpy', 'pandas', 'scipy', 'sklearn', 'matplotlib', 'sqlite3'}"
+        " & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == ""
+    assert "Usage: dupre" in done.stdout
+
+
+def test_version_and_completion(tmp_path):
+    assert run("--version", cwd=tmp_path).stdout == f"dupre {dupre.__version__}\n"
+    shell = {
+        **ENVIRONMENT,
+        "_DUPRE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "dupre re",
+        "COMP_CWORD": "1",
+    }
+    done = subprocess.run([COMMAND], env=shell, capture_output=True, text=True, check=False)
+    assert set(done.stdout.split()) == {"resume", "report", "record"}
+
+
+def test_a_copied_owner_is_worth_the_same_and_its_trainings_are_paid_once(data):
+    frame, validation = wine().iloc[::2], wine().iloc[1::2]
+    copy = frame[frame["winery"] == "Alba"].assign(winery="Fake")
+    pd.concat([frame[frame["winery"] != "Etna"], copy]).to_csv(data / "wine.csv", index=False)
+    validation.to_csv(data / "validation.csv", index=False)
+    options = ("--validation", "validation.csv", "--budget", 8)
+    run("value", *WINE, *options, "--model", "sklearn.tree:ExtraTreeClassifier", cwd=data)
+    done = run("resume", "dupre-wine", "--budget", "+50", cwd=data)
+    assert "known already: 8" in done.stderr
+    assert "Alba and Fake hold the same rows: the 31 coalitions that count are 23 " in done.stdout
+    first = json.loads((data / "dupre-wine/result.json").read_text())["valuations"][0]
+    assert first["trainings"]["evaluated"] == first["trainings"]["counting"] == 23
+    assert first["duplicates"]["owners"] == [["Alba", "Fake"]]
+    values = {owner["name"]: owner["value"] for owner in first["owners"]}
+    assert values["Alba"] == values["Fake"]
+    told = run("compare", "dupre-wine", "Alba", "Fake", cwd=data).stdout
+    assert "Alba and Fake are worth the same" in told
+    assert "hold the same rows" in (data / "dupre-wine/report.html").read_text()

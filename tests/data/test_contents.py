@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from dupre.data.contents import digests_of_coalitions, digests_of_owners, digests_of_rows
+from dupre.data.owners import Owners
+from dupre.data.rows import take
+from dupre.game.coalitions import all_coalitions
+
+
+def digests(X, y=None):
+    """The digest of each row as a pair of numbers."""
+    count = X.shape[0] if hasattr(X, "shape") else len(X)
+    targets = np.zeros(count, dtype=int) if y is None else np.asarray(y)
+    return [tuple(row) for row in digests_of_rows(X, targets).tolist()]
+
+
+def mixed_frame():
+    return pd.DataFrame(
+        {
+            "number": [1.5, -2.0, np.nan, 1.5],
+            "whole": np.array([1, 2, 3, 1], dtype=np.int8),
+            "truth": [True, False, True, True],
+            "text": ["u", "vv", None, "u"],
+            "kind": pd.Categorical(["b", None, "a", "b"], ["a", "b"]),
+            "day": pd.to_datetime(["2020-01-01", None, "2021-05-06", "2020-01-01"]),
+            "moment": pd.to_datetime(["2020-01-01", None, "2021-05-06", "2020-01-01"], utc=True),
+            "maybe": pd.array([1, None, 3, 1], dtype="Int64"),
+            "string": pd.array(["x", "y", None, "x"], dtype="string"),
+            "span": pd.arrays.IntervalArray.from_tuples([(0, 1), (1, 2), (0, 2), (0, 1)]),
+        }
+    )
+
+
+CONTAINERS = {
+    "array": np.array([[1.0, 2.0], [3.0, 4.0], [2.0, 1.0], [1.0, 2.0]]),
+    "whole numbers": np.array([[1, 2], [3, 4], [2, 1], [1, 2]], dtype=np.int16),
+    "images": np.array([[[1, 0], [0, 1]], [[1, 1], [0, 0]], [[0, 1], [0, 1]], [[1, 0], [0, 1]]]),
+    "truth": np.array([[True, False], [False, True], [True, True], [True, False]]),
+    "text": np.array([["a", "bc"], ["ab", "c"], ["", "abc"], ["a", "bc"]]),
+    "objects": np.array([["a", 1], ["a", 1.5], ["a", None], ["a", 1]], dtype=object),
+    "frame": mixed_frame(),
+    "sparse": sparse.csr_array(np.array([[1.0, 0, 2], [0, 1, 2], [1, 2, 0], [1, 0, 2]])),
+    "empty sparse rows": sparse.csr_array(np.array([[0, 0], [0, 1.0], [1, 0], [0, 0]])),
+    "texts": ["good", "bad", "good ", "good"],
+    "dicts": [{"a": 1, "b": 2}, {"a": 2, "b": 1}, {"a": 1}, {"b": 2, "a": 1}],
+    "arrays in a list": [np.arange(3), np.arange(2), np.arange(3.0), np.arange(3)],
+    "series": pd.Series(["good", "bad", "good ", "good"], index=[3, 3, 1, 0]),
+    "masked": np.ma.array(
+        [[1.0, 2], [1, 3], [1, 9], [1, 2]], mask=[[0, 0], [0, 0], [0, 1], [0, 0]]
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_equal_rows_have_equal_digests_and_others_do_not(kind):
+    first, second, third, fourth = digests(CONTAINERS[kind])
+    assert first == fourth
+    assert len({first, second, third}) == 3
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_a_digest_depends_on_the_row_alone_not_on_its_place_or_on_other_rows(kind):
+    X = CONTAINERS[kind]
+    everything = digests(X)
+    for rows in ([3, 1, 0, 2], [2, 1], [0]):
+        assert digests(take(X, np.array(rows))) == [everything[row] for row in rows]
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_the_target_is_part_of_a_row(kind):
+    found = digests(CONTAINERS[kind], [0, 0, 0, 1])
+    assert len(set(found)) == 4
+
+
+@pytest.mark.parametrize(
+    "y", [[0, 1, 0, 0], [0.5, 1.0, 0.5, 0.5], list("abaa"), [True, False, True, True]]
+)
+def test_targets_of_any_kind_are_told_apart(y):
+    found = digests(np.zeros((4, 1)), y)
+    assert found[0] == found[2] == found[3] != found[1]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, complex, object])
+def test_minus_zero_is_zero(dtype):
+    zero, minus, one = digests(np.array([[0.0], [-0.0], [1.0]]).astype(dtype))
+    assert zero == minus != one
+    assert digests(np.zeros((2, 1)), [0.0, -0.0])[0] == digests(np.zeros((2, 1)), [-0.0, 0.0])[0]
+
+
+def test_any_nan_is_any_other_nan():
+    other = np.uint64(0x7FF8000000000001).view(np.float64)
+    first, second = digests(np.array([[np.nan], [other]]))
+    assert first == second
+
+
+def test_minus_zero_and_stored_zeros_of_a_sparse_matrix_are_zero():
+    data, where = np.array([1.0, 0.0, -0.0, 1.0]), np.array([0, 1, 2, 0])
+    X = sparse.csr_array((data, where, np.array([0, 3, 4])), shape=(2, 3))
+    first, second = digests(X)
+    assert first == second
+    assert X.nnz == 4, "the matrix given is not changed"
+
+
+def test_unsorted_and_repeated_entries_of_a_sparse_matrix_do_not_matter():
+    entries = np.array([1.0, 1.0, 2.0, 2.0, 2.0]), np.array([2, 2, 0, 0, 2])
+    X = sparse.csr_array((*entries, np.array([0, 3, 5])), shape=(2, 3))
+    first, second = digests(X)
+    assert first == second
+
+
+def test_the_order_of_bytes_of_a_number_does_not_matter():
+    X = np.array([[1.5, 2.5], [3.5, 4.5]])
+    assert digests(X.astype(">f8")) == digests(X.astype("<f8"))
+    assert digests(np.asfortranarray(X)) == digests(X)
+
+
+def test_names_of_columns_and_index_do_not_matter_but_the_order_of_cells_does():
+    frame = mixed_frame()
+    assert digests(frame.set_axis(list("dcbahgfeji"), axis=1)) == digests(frame)
+    assert digests(frame.set_index(pd.Index([5, 5, 5, 5]))) == digests(frame)
+    assert digests(np.array([[1.0, 2.0]])) != digests(np.array([[2.0, 1.0]]))
+
+
+def test_categories_are_known_by_value():
+    values = ["b", "a", None, "b"]
+    one = pd.DataFrame({"c": pd.Categorical(values, ["a", "b"])})
+    other = pd.DataFrame({"c": pd.Categorical(values, ["z", "b", "a"])})
+    assert digests(one) == digests(other)
+
+
+def test_types_of_objects_matter():
+    found = digests(np.array([[1], [True], [1.0], ["1"], [b"1"]], dtype=object))
+    assert len(set(found)) == 5
+
+
+def test_missing_things_are_all_alike():
+    found = digests(np.array([[None], [np.nan], [pd.NA], [pd.NaT], ["x"]], dtype=object))
+    assert len(set(found)) == 2
+
+
+def test_rows_that_cannot_be_told_are_all_different():
+    lock = threading.Lock()
+    found = digests([lock, lock, threading.Lock()])
+    assert len(set(found)) == 3
+
+
+def test_other_containers_are_read_row_by_row():
+    class Rows:
+        def __init__(self, things):
+            self.things = np.array(things)
+
+        def __len__(self):
+            return len(self.things)
+
+        def __getitem__(self, rows):
+            return self.things[rows]
+
+    first, second, third = digests(Rows(["a", "b", "a"]))
+    assert first == third != second
+
+
+def test_blocks_of_rows_are_put_together(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    whole = digests(X)
+    monkeypatch.setattr("dupre.data.contents.BLOCK", 7)
+    assert digests(X) == whole
+
+
+def test_digests_are_the_same_on_every_machine_and_in_every_version():
+    X = np.array([[1.0, -2.5], [0.0, 3.0]])
+    assert digests(X, np.array([0, 1], dtype=np.int64)) == [
+        (11_696_924_369_378_159_684, 12_152_493_216_118_496_187),
+        (18_210_252_916_903_900_627, 433_793_355_287_464_951),
+    ]
+    assert digests(["good", "bad"], ["a", "b"]) == [
+        (15_498_431_933_246_381_962, 6_410_957_775_708_842_942),
+        (6_248_787_606_398_538_775, 10_470_246_024_605_294_350),
+    ]
+
+
+def test_digests_do_not_depend_on_the_process():
+    code = (
+        "import numpy as np; from dupre.data.contents import digests_of_rows;"
+        "print(digests_of_rows([{'a', 'b', 'c'}, ('x', 1)], np.array(['p', 'q'])).tolist())"
+    )
+    found = {
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+        for _ in range(2)
+    }
+    assert len(found) == 1
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, 5), min_size=8, max_size=8), st.permutations(range(8)))
+def test_a_coalition_has_the_digest_of_the_multiset_of_its_rows(cells, order):
+    X, y = np.array(cells, dtype=float)[:, None], np.zeros(8, dtype=int)
+    holder = np.array([0, 0, 1, 1, 1, 2, 2, 3])
+    rows = digests_of_rows(X, y)
+    owners = digests_of_owners(rows, holder, 4)
+    found = digests_of_coalitions(all_coalitions(4), owners)
+    bags = [
+        tuple(sorted(X[np.flatnonzero(coalition[holder]), 0])) for coalition in all_coalitions(4)
+    ]
+    for i in range(len(bags)):
+        for j in range(i):
+            assert (bags[i] == bags[j]) == np.array_equal(found[i], found[j])
+    mixed = np.array(order)
+    np.testing.assert_array_equal(digests_of_owners(rows[mixed], holder[mixed], 4), owners)
+
+
+def test_sums_of_digests_wrap_around():
+    owners = np.array([[2**64 - 1, 1], [2, 2**64 - 1]], dtype=np.uint64)
+    found = digests_of_coalitions(all_coalitions(2), owners)
+    np.testing.assert_array_equal(found[-1], np.array([1, 0], dtype=np.uint64))
+
+
+def test_contents_of_owners_depend_on_their_rows_alone():
+    X, y = np.arange(12.0)[:, None] % 7, np.arange(12) % 2
+    labels = np.repeat(list("abc"), 4)
+    rows = np.random.default_rng(0).permutation(12)
+    owners = Owners.from_arrays(X, y, labels)
+    renamed = Owners.from_arrays(X[rows], y[rows], np.char.replace(labels, "a", "z")[rows])
+    assert renamed.names == ("b", "c", "z")
+    np.testing.assert_array_equal(owners.contents, renamed.contents[[2, 0, 1]])
+    assert len({tuple(row) for row in owners.contents.tolist()}) == 3

@@ -1,0 +1,718 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import load_digits, load_iris
+
+from dupre.data.encoding import MAX_LEVELS
+from dupre.data.owners import MAX_CLASSES_INFERRED, Owners
+from dupre.data.sketch import Resolution, SketchCache, sliced_wasserstein, unit_directions
+from dupre.errors import InputError
+from dupre.game.coalitions import all_coalitions
+
+COARSE = Resolution(directions=10, levels=20, thresholds=64)
+
+
+def assert_same_rows(found, expected):
+    """Rows of a coalition come in an order of their own."""
+    assert found.shape == expected.shape
+    assert sorted(found.tolist()) == sorted(expected.tolist())
+
+
+def frame_of_three_owners():
+    """Owner 'b' first, so that the order of names is not the order of rows."""
+    return pd.DataFrame(
+        {
+            "size": [1.5, 2.0, -3.0, 0.25, 4.0, 9.0],
+            "count": np.array([3, 1, 2, 7, 7, 5], dtype=np.int8),
+            "open": [True, False, True, True, False, False],
+            "city": ["Rome", "Oslo", "Rome", "Bern", "Oslo", "Bern"],
+            "grade": pd.Categorical(list("xyxzzy"), categories=list("zyxw")),
+            "firm": ["b", "a", "b", "c", "a", "b"],
+            "sold": ["no", "yes", "yes", "no", "yes", "no"],
+        }
+    )
+
+
+def encoded(X):
+    """The numeric view of X, one row per row of X."""
+    rows = len(X) if not sparse.issparse(X) else X.shape[0]
+    owners = Owners.from_arrays(X, np.arange(rows) % 2, np.arange(rows) % 2)
+    values = owners.points.values
+    return (values.toarray() if sparse.issparse(values) else values)[owners.points.index]
+
+
+def vectors(owners, eta=0.5, resolution=COARSE):
+    return SketchCache(owners, seed=0, resolution=resolution)(eta, 2, all_coalitions(owners.n))
+
+
+def pairwise(rows):
+    return np.linalg.norm(rows[:, None] - rows[None], axis=2)
+
+
+# --- three ways to build the same owners
+
+
+def test_arrays_frame_and_mapping_of_the_same_rows_agree():
+    frame = frame_of_three_owners()
+    X, y, firm = frame.drop(columns=["firm", "sold"]), frame["sold"], frame["firm"]
+    from_arrays = Owners.from_arrays(X, y, firm)
+    from_frame = Owners.from_frame(frame, owner="firm", target="sold")
+    from_frames = Owners.from_mapping(
+        {name: frame[firm == name].drop(columns="firm") for name in "abc"}, target="sold"
+    )
+    from_pairs = Owners.from_mapping({name: (X[firm == name], y[firm == name]) for name in "abc"})
+    for owners in (from_arrays, from_frame, from_frames, from_pairs):
+        assert owners.names == ("a", "b", "c")
+        assert owners.n == 3
+        assert owners.rows.tolist() == [2, 3, 1]
+        assert owners.task == "classification"
+        np.testing.assert_array_equal(vectors(owners), vectors(from_arrays))
+        for coalition in all_coalitions(3):
+            of_owners = [pd.DataFrame(X).reset_index(drop=True) for X in owners.data_of(coalition)]
+            expected = pd.concat([X, y], axis=1)[coalition[np.searchsorted(list("abc"), firm)]]
+            found = pd.concat([of_owners[0], of_owners[1].set_axis(["sold"], axis=1)], axis=1)
+            order = ["size", "count"]
+            pd.testing.assert_frame_equal(
+                found.sort_values(order, ignore_index=True),
+                expected.sort_values(order, ignore_index=True),
+                check_dtype=False,
+            )
+
+
+def test_numeric_arrays_and_mapping_agree():
+    X, y = load_iris(return_X_y=True)
+    owner = np.arange(len(y)) % 4
+    parts = {i: (X[owner == i], y[owner == i]) for i in range(4)}
+    lists = {i: (X[owner == i].tolist(), y[owner == i].tolist()) for i in range(4)}
+    sparse_parts = {i: (sparse.csr_array(X[owner == i]), y[owner == i]) for i in range(4)}
+    expected = vectors(Owners.from_arrays(X, y, owner))
+    np.testing.assert_array_equal(vectors(Owners.from_mapping(parts)), expected)
+    np.testing.assert_array_equal(vectors(Owners.from_mapping(lists)), expected)
+    found = vectors(Owners.from_mapping(sparse_parts), eta=1.0)
+    expected = vectors(Owners.from_arrays(X, y, owner), eta=1.0)
+    np.testing.assert_allclose(pairwise(found), pairwise(expected), rtol=1e-4, atol=1e-6)
+
+
+def test_frame_remembers_its_columns_and_target():
+    owners = Owners.from_frame(frame_of_three_owners(), owner="firm", target="sold")
+    assert owners.columns == ("size", "count", "open", "city", "grade")
+    assert owners.target == "sold"
+
+
+def test_repr_counts_the_rows_of_each_owner():
+    owners = Owners.from_frame(frame_of_three_owners(), owner="firm", target="sold")
+    assert repr(owners) == "Owners(3 owners, 6 rows, classification; a: 2, b: 3, c: 1)"
+
+
+# --- names and their order
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["b", "a", "c", "a"], ("a", "b", "c")),
+        ([10, 2, 33, 2], ("2", "10", "33")),
+        (["10", "2", "33", "2"], ("10", "2", "33")),
+        ([1.5, -0.5, 10.0, 1.5], ("-0.5", "1.5", "10.0")),
+        ([True, False, False, True], ("False", "True")),
+        ([2, "b", 10, "a"], ("10", "2", "a", "b")),
+        ([("x", 2), ("x", 1), ("a", 9), ("a", 9)], ("('a', 9)", "('x', 1)", "('x', 2)")),
+        (pd.Categorical(["lo", "hi", "lo", "mid"], ["lo", "mid", "hi"]), ("lo", "mid", "hi")),
+        (pd.Categorical(["lo", "hi", "lo", "hi"], ["lo", "mid", "hi"]), ("lo", "hi")),
+        (pd.Series([3, 1, 1, 2], dtype="Int64", index=[9, 9, 8, 7]), ("1", "2", "3")),
+    ],
+)
+def test_owners_are_ordered_by_label_and_shown_as_strings(labels, names):
+    X = np.arange(8.0).reshape(4, 2)
+    owners = Owners.from_arrays(X, [0, 1, 0, 1], labels)
+    assert owners.names == names
+    for row, label in enumerate(labels):
+        own = X[[str(other) == str(label) for other in labels]]
+        coalition = np.array([name == str(label) for name in owners.names])
+        assert_same_rows(owners.data_of(coalition)[0], own)
+        assert owners.names[owners.owner[row]] == str(label)
+
+
+def test_owners_of_a_mapping_keep_its_order():
+    part = (np.eye(2), [0, 1])
+    owners = Owners.from_mapping({"z": part, 5: part, "a": part})
+    assert owners.names == ("z", "5", "a")
+    assert owners.owner.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.permutations(range(24)), st.sampled_from([0.3, 0.5, 1.0]), st.booleans())
+def test_the_order_of_rows_changes_neither_names_nor_sketches(order, eta, numeric_target):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(24, 3)).round(1)
+    y = rng.normal(size=24) if numeric_target else rng.integers(0, 3, 24)
+    owner = rng.integers(0, 4, 24) * 5
+    straight = Owners.from_arrays(X, y, owner)
+    shuffled = Owners.from_arrays(X[order], y[order], owner[order])
+    assert shuffled.names == straight.names
+    np.testing.assert_array_equal(vectors(shuffled, eta), vectors(straight, eta))
+
+
+@pytest.mark.parametrize("labels", [[1, "1", 2, 2], ["True", True, "x", "x"]])
+def test_different_labels_with_one_name_are_refused(labels):
+    with pytest.raises(InputError, match=f"both shown as {str(labels[0])!r}"):
+        Owners.from_arrays(np.eye(4), [0, 1, 0, 1], labels)
+
+
+def test_different_keys_of_a_mapping_with_one_name_are_refused():
+    part = (np.eye(2), [0, 1])
+    with pytest.raises(InputError, match="both shown as '1'"):
+        Owners.from_mapping({1: part, "1": part})
+
+
+# --- the model's rows are the user's rows
+
+
+def test_rows_of_a_frame_keep_columns_dtypes_and_values():
+    frame = frame_of_three_owners()
+    owners = Owners.from_frame(frame, owner="firm", target="sold")
+    X, y = owners.data_of(np.array([True, False, True]))
+    expected = frame.iloc[[1, 3, 4]]
+    pd.testing.assert_frame_equal(X.sort_index(), expected.drop(columns=["firm", "sold"]))
+    assert y.tolist() == frame["sold"][X.index].tolist()
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.arange(12, dtype=np.int8).reshape(6, 2),
+        np.arange(12, dtype=np.float32).reshape(6, 2),
+        np.arange(12).reshape(6, 2) % 5 == 0,
+        np.array([["u", "v"], ["w", "x"]] * 3),
+        np.array([["u", 1.5], ["w", 2]] * 3, dtype=object),
+    ],
+    ids=["int8", "float32", "bool", "text", "mixed"],
+)
+def test_rows_of_an_array_keep_dtype_and_values(X):
+    owners = Owners.from_arrays(X, [0, 1] * 3, list("abcabc"))
+    found, y = owners.data_of(np.array([True, False, True]))
+    assert found.dtype == X.dtype
+    both = [(*row, target) for row, target in zip(found.tolist(), y.tolist(), strict=True)]
+    assert sorted(map(str, both)) == sorted(str((*X[i].tolist(), i % 2)) for i in (0, 3, 2, 5))
+
+
+@pytest.mark.parametrize(
+    "make", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array]
+)
+def test_sparse_rows_stay_sparse_with_values_and_dtype(make):
+    dense = np.eye(6, 4, dtype=np.float32) * np.arange(1, 5, dtype=np.float32)
+    owners = Owners.from_arrays(make(dense), [0, 1] * 3, list("abcabc"))
+    found, _ = owners.data_of(np.array([False, True, True]))
+    assert sparse.issparse(found)
+    assert found.dtype == np.float32
+    assert_same_rows(found.toarray(), dense[[1, 4, 2, 5]])
+
+
+def test_rows_of_a_list_stay_a_list():
+    texts = ["good", "bad", "good good", "awful"]
+    owners = Owners.from_arrays(
+        texts, [1, 0, 1, 0], list("abab"), embed=lambda X: [[len(text)] for text in X]
+    )
+    found, y = owners.data_of(np.array([False, True]))
+    assert isinstance(found, list)
+    assert sorted(zip(found, y, strict=True)) == [("awful", 0), ("bad", 0)]
+
+
+def test_lists_of_a_mapping_are_joined():
+    owners = Owners.from_mapping(
+        {"a": (["good", "bad"], [1, 0]), "b": (["fine"], [1])},
+        embed=lambda X: [[len(text)] for text in X],
+    )
+    found, y = owners.data_of(np.array([True, True]))
+    assert sorted(zip(found, y, strict=True)) == [("bad", 0), ("fine", 1), ("good", 1)]
+
+
+def test_a_mapping_of_frames_with_different_categories_stays_categorical():
+    def part(levels, values):
+        return pd.DataFrame({"c": pd.Categorical(values, levels), "y": [0, 1]})
+
+    owners = Owners.from_mapping(
+        {"a": part(["u", "v"], ["u", "v"]), "b": part(["w", "v"], ["w", "v"])}, target="y"
+    )
+    assert isinstance(owners.X["c"].dtype, pd.CategoricalDtype)
+    assert sorted(owners.X["c"].cat.categories) == ["u", "v", "w"]
+    assert owners.X["c"].tolist() == ["u", "v", "w", "v"]
+
+
+def test_joining_frames_does_not_change_the_frames_given():
+    frames = {
+        "a": pd.DataFrame({"c": pd.Categorical(["u", "v"]), "y": [0, 1]}),
+        "b": pd.DataFrame({"c": pd.Categorical(["w", "v"]), "y": [0, 1]}),
+    }
+    before = {name: frame.copy() for name, frame in frames.items()}
+    Owners.from_mapping(frames, target="y")
+    for name, frame in frames.items():
+        pd.testing.assert_frame_equal(frame, before[name])
+
+
+def test_a_mapping_accepts_a_categorical_column_that_one_owner_never_filled():
+    owners = Owners.from_mapping(
+        {
+            "a": pd.DataFrame({"c": pd.Categorical(["u", "v"]), "y": [0, 1]}),
+            "b": pd.DataFrame({"c": pd.Categorical([None, None]), "y": [0, 1]}),
+        },
+        target="y",
+    )
+    assert isinstance(owners.X["c"].dtype, pd.CategoricalDtype)
+
+
+def test_repeated_column_names_are_refused():
+    X = pd.DataFrame([[1.0, 2.0], [3.0, 5.0]], columns=["c", "c"])
+    with pytest.raises(InputError, match="'c' appears twice"):
+        Owners.from_arrays(pd.concat([X, X]), [0, 1] * 2, list("aabb"))
+    with pytest.raises(InputError, match="'c' appears twice"):
+        Owners.from_mapping({"a": (X, [0, 1]), "b": (X, [0, 1])})
+
+
+# --- the order of a coalition's rows
+
+
+def mixed(names, seed):
+    """Rows of these owners, mixed, with each owner's own rows in the same order as ever."""
+    rows = {name: 10 * ord(name[0]) + np.arange(3 + len(name)) for name in names}
+    labels = np.repeat(names, [len(rows[name]) for name in names])
+    np.random.default_rng(seed).shuffle(labels)
+    taken = {name: iter(rows[name]) for name in names}
+    X = np.array([[next(taken[label])] for label in labels], dtype=float)
+    return X, (X[:, 0] % 2).astype(int), labels
+
+
+def pooled(owners, members):
+    X, y = owners.data_of(np.isin(owners.names, members))
+    return X[:, 0].tolist(), y.tolist()
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 2**32), st.sets(st.sampled_from(["b", "aa", "ccc", "dd"]), min_size=1))
+def test_rows_of_a_coalition_do_not_depend_on_how_they_are_mixed_or_on_other_owners(seed, members):
+    expected = pooled(Owners.from_arrays(*mixed(["aa", "b", "ccc", "dd"], 0)), list(members))
+    for names in (["dd", "aa", "ccc", "b"], [*members, "x", "a", "ee"]):
+        assert pooled(Owners.from_arrays(*mixed(names, seed)), list(members)) == expected
+    rows = [10.0 * ord(name[0]) + i for name in members for i in range(3 + len(name))]
+    assert sorted(expected[0]) == sorted(rows)
+
+
+@pytest.mark.parametrize("order", ["abc", "cba", "bca"])
+def test_rows_of_a_coalition_do_not_depend_on_the_order_of_a_mapping(order):
+    parts = {name: (i + np.array([[0.1], [0.2]]), [0, 1]) for i, name in enumerate("abc")}
+    owners = Owners.from_mapping({name: parts[name] for name in order})
+    assert owners.names == tuple(order)
+    assert pooled(owners, ["c", "a"]) == pooled(Owners.from_mapping(parts), ["a", "c"])
+    assert sorted(pooled(owners, ["c", "a"])[0]) == [0.1, 0.2, 2.1, 2.2]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.permutations(range(12)), st.permutations("abcd"))
+def test_rows_of_a_coalition_depend_neither_on_owner_names_nor_on_their_order(order, names):
+    X, holder = np.arange(12.0)[:, None] % 7, np.repeat(np.arange(4), 3)
+    y = (X[:, 0] % 2).astype(int)
+    owners = Owners.from_arrays(X, y, holder)
+    rows = np.array(order)
+    renamed = Owners.from_arrays(X[rows], y[rows], np.array(names)[holder[rows]])
+    for members in (["0"], ["1", "3"], ["0", "1", "2", "3"]):
+        theirs = [names[int(name)] for name in members]
+        assert pooled(renamed, theirs) == pooled(owners, members)
+
+
+def test_the_rows_given_stay_as_they_were_given():
+    X, y, labels = mixed(["b", "a"], 3)
+    owners = Owners.from_arrays(X, y, labels)
+    owners.data_of(np.array([True, True]))
+    np.testing.assert_array_equal(owners.X, X)
+    assert [owners.names[i] for i in owners.owner] == labels.tolist()
+
+
+# --- task
+
+
+@pytest.mark.parametrize(
+    ("y", "task"),
+    [
+        (["no", "yes"] * 30, "classification"),
+        ([True, False] * 30, "classification"),
+        ([0, 1, 2] * 20, "classification"),
+        ([0.0, 1.0, 2.0] * 20, "classification"),
+        (pd.Categorical(["no", "yes"] * 30), "classification"),
+        (np.arange(60) % MAX_CLASSES_INFERRED, "classification"),
+        (np.arange(60) % (MAX_CLASSES_INFERRED + 1), "regression"),
+        (np.linspace(0, 1, 60), "regression"),
+        ([0.5, 1.0] * 30, "regression"),
+        (pd.Series(np.linspace(0, 1, 60), dtype="Float64"), "regression"),
+        (np.linspace(0, 1, 60).reshape(-1, 1), "regression"),
+    ],
+)
+def test_task_is_inferred_from_the_targets(y, task):
+    assert Owners.from_arrays(np.eye(60), y, np.arange(60) % 3).task == task
+
+
+@pytest.mark.parametrize("levels", [np.arange(30), np.array([0.5, 1.5])])
+def test_a_categorical_target_with_numbers_for_levels_is_a_classification(levels):
+    y = pd.Categorical(np.resize(levels, 60))
+    assert Owners.from_arrays(np.eye(60), y, np.arange(60) % 3).task == "classification"
+
+
+def test_a_stated_task_overrides_the_inferred_one():
+    X, y, owner = np.eye(40), np.arange(40), np.arange(40) % 2
+    assert Owners.from_arrays(X, y % 3, owner, task="regression").task == "regression"
+    assert Owners.from_arrays(X, y, owner, task="classification").task == "classification"
+
+
+# --- embed
+
+
+def test_embed_gives_the_numeric_view_of_images_and_the_model_gets_the_images():
+    digits = load_digits()
+    images, y, owner = digits.images[:60], digits.target[:60], np.arange(60) % 3
+    owners = Owners.from_arrays(images, y, owner, embed=lambda X: X.reshape(len(X), -1))
+    flat = Owners.from_arrays(images.reshape(60, -1), y, owner)
+    np.testing.assert_array_equal(vectors(owners), vectors(flat))
+    X, _ = owners.data_of(np.array([False, True, False]))
+    assert X.shape == (20, 8, 8)
+    assert_same_rows(X.reshape(20, -1), images[1::3].reshape(20, -1))
+
+
+def test_embed_lets_missing_values_through_to_the_model():
+    X = np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 1.0], [0.0, 0.0]])
+    owners = Owners.from_arrays(X, [0, 1] * 2, list("aabb"), embed=np.nan_to_num)
+    found, y = owners.data_of(np.array([True, False]))
+    np.testing.assert_array_equal(found[np.argsort(y)], X[:2])
+
+
+# --- the numeric view
+
+
+def test_numeric_columns_have_mean_zero_and_unit_variance():
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2.0, size=(50, 3)) * [1e-6, 1.0, 1e6] + [0.0, 100.0, -5e6]
+    rows = encoded(X)
+    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(rows.var(axis=0), 1)
+
+
+def test_unit_variance_counts_repeated_rows_as_often_as_they_occur():
+    rows = encoded(np.array([[0.0], [0.0], [0.0], [0.0], [4.0], [9.0]]))
+    np.testing.assert_allclose([rows.mean(), rows.var()], [0, 1], atol=1e-12)
+
+
+def test_rows_that_differ_by_the_sign_of_zero_are_one_row():
+    owners = Owners.from_arrays(np.array([[0.0, 1.0], [-0.0, 1.0]]), [0, 1], ["a", "b"])
+    assert len(owners.points.values) == 1
+    assert owners.points.index.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1e9, -3.7])
+def test_a_constant_column_is_ignored(constant):
+    X = np.column_stack([np.full(30, constant), np.arange(30.0)])
+    rows = encoded(X)
+    np.testing.assert_array_equal(rows[:, 0], 0)
+    np.testing.assert_allclose(rows[:, 1].var(), 1)
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [
+        0.0,
+        0.1,
+    ],
+)
+def test_a_constant_sparse_column_is_ignored(constant):
+    X = np.column_stack([np.full(30, constant), np.arange(30.0)])
+    np.testing.assert_array_equal(encoded(sparse.csr_array(X))[:, 0], 0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e5])
+def test_the_unit_of_a_column_does_not_change_distances(scale):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    np.testing.assert_allclose(pairwise(encoded(X * [scale, 1])), pairwise(encoded(X)), atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["str", "object", "category"])
+def test_different_levels_are_sqrt_2_apart_and_equal_ones_at_zero(dtype):
+    city = np.array(list("uvwuvv"))
+    rows = encoded(pd.DataFrame({"city": pd.Series(city).astype(dtype)}))
+    expected = np.sqrt(2) * (city[:, None] != city)
+    np.testing.assert_allclose(pairwise(rows), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["str", "object", "category"])
+def test_a_missing_category_is_a_level_of_its_own(dtype):
+    column = pd.Series(["u", None, "", None, "nan"], dtype=dtype)
+    code = np.array([0, 1, 2, 1, 3])
+    expected = np.sqrt(2) * (code[:, None] != code)
+    np.testing.assert_allclose(pairwise(encoded(pd.DataFrame({"c": column}))), expected, atol=1e-12)
+
+
+def test_a_missing_truth_value_of_a_categorical_is_a_level_of_its_own():
+    column = pd.Categorical([True, None, False, None])
+    assert encoded(pd.DataFrame({"c": column})).shape[1] == 3
+
+
+def test_levels_beyond_the_limit_share_no_column():
+    frequent = [f"common {i}" for i in range(MAX_LEVELS)]
+    rows = encoded(pd.DataFrame({"c": [*frequent, *frequent, "rare", "rarer"]}))
+    assert rows.shape[1] == MAX_LEVELS
+    distance = pairwise(rows)
+    assert distance[-1, -2] == 0
+    np.testing.assert_allclose(distance[-1, : 2 * MAX_LEVELS], 1)
+
+
+def test_numbers_of_a_mixed_array_are_numbers_and_its_text_categories():
+    mixed = np.array([["u", 1.0, 5], ["v", 2.0, 7], ["u", 4.0, 7], ["w", 8.0, 1]], dtype=object)
+    frame = pd.DataFrame({"c": ["u", "v", "u", "w"], "x": [1.0, 2.0, 4.0, 8.0], "k": [5, 7, 7, 1]})
+    np.testing.assert_allclose(pairwise(encoded(mixed)), pairwise(encoded(frame)))
+
+
+def test_dates_and_truth_values_are_numbers():
+    days = np.array([0, 1, 5, 9])
+    frame = pd.DataFrame(
+        {
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(days, unit="D"),
+            "wait": pd.to_timedelta(days, unit="h"),
+            "open": [True, False, True, True],
+        }
+    )
+    numbers = np.column_stack([days, days, [1, 0, 1, 1]])
+    np.testing.assert_allclose(encoded(frame), encoded(numbers), atol=1e-9)
+
+
+@pytest.mark.parametrize("density", [0.1, 0.6])
+def test_sparse_and_dense_rows_have_the_same_sliced_wasserstein_distances(density):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, size=(60, 8)) * (rng.random((60, 8)) < density)
+    y, owner = rng.normal(size=60), np.arange(60) % 4
+    dense, thin = (Owners.from_arrays(rows, y, owner) for rows in (X, sparse.csr_array(X)))
+    assert sparse.issparse(thin.points.values)
+    assert thin.points.variance == pytest.approx(dense.points.variance)
+    theta = unit_directions(8, 20, seed=1)
+    parts = [
+        (points.values[points.index[owner == 0]], points.values[points.index[owner > 1]])
+        for points in (dense.points, thin.points)
+    ]
+    for p in (1, 2):
+        expected, found = (sliced_wasserstein(A, B, theta, p=p) for A, B in parts)
+        assert found == pytest.approx(expected, rel=1e-9)
+    for eta in (0.4, 1.0):
+        expected, found = (pairwise(vectors(owners, eta)) for owners in (dense, thin))
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_common_offset_of_a_sparse_column_cancels_in_distances():
+    rng = np.random.default_rng(0)
+    X, y, owner = rng.normal(size=(60, 3)), rng.normal(size=60), np.arange(60) % 4
+    X[:, 0] += 1e4
+    dense, thin = (Owners.from_arrays(rows, y, owner) for rows in (X, sparse.csr_array(X)))
+    np.testing.assert_allclose(pairwise(vectors(thin)), pairwise(vectors(dense)), rtol=1e-2)
+
+
+# --- rows that cannot be used
+
+
+def with_bad_value(value):
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    X[4, 2] = value
+    return X
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csc_matrix])
+def test_a_bad_number_in_x_is_named_by_owner_and_column(value, make):
+    with pytest.raises(InputError, match=r"column '2' of owner 'b'.* 1 of 3 rows"):
+        Owners.from_arrays(make(with_bad_value(value)), [0, 1] * 3, list("aaabbb"))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_bad_number_in_a_frame_is_named_by_owner_and_column(value):
+    frame = frame_of_three_owners()
+    frame.loc[[1, 4], "size"] = value
+    with pytest.raises(InputError, match=r"column 'size' of owner 'a'.* 2 of 2 rows"):
+        Owners.from_frame(frame, owner="firm", target="sold")
+    parts = {name: part.drop(columns="firm") for name, part in frame.groupby("firm")}
+    with pytest.raises(InputError, match=r"column 'size' of owner 'a'.* 2 of 2 rows"):
+        Owners.from_mapping(parts, target="sold")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([1, None, 3, 4], dtype="Int64"),
+        pd.Series([True, None, False, True], dtype="boolean"),
+        pd.to_datetime(pd.Series(["2020-01-01", None, "2020-01-03", "2020-01-04"])),
+    ],
+    ids=["Int64", "boolean", "date"],
+)
+def test_a_missing_entry_of_a_nullable_column_is_named_by_owner_and_column(column):
+    with pytest.raises(InputError, match=r"column 'when' of owner 'a'.* 1 of 2 rows"):
+        Owners.from_arrays(pd.DataFrame({"when": column}), [0, 1, 0, 1], list("aabb"))
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [0.5, 1.5, 2.5, np.nan],
+        [0.5, 1.5, 2.5, np.inf],
+        ["u", "v", "u", None],
+        pd.Series([0, 1, 0, None], dtype="Int64"),
+        pd.Categorical(["u", "v", "u", None]),
+    ],
+    ids=["nan", "inf", "text", "Int64", "category"],
+)
+def test_a_bad_target_is_named_by_owner(y):
+    with pytest.raises(InputError, match=r"y of owner 'b'.* 1 of 2 rows"):
+        Owners.from_arrays(np.eye(4), y, list("aabb"))
+
+
+X4, Y4, AB = np.eye(4), [0, 1, 0, 1], list("aabb")
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "owner", "options", "message"),
+    [
+        (X4, Y4[:3], AB, {}, "got 4, 3 and 4"),
+        (X4, Y4, AB[:3], {}, "got 4, 4 and 3"),
+        (X4[:2], Y4, AB, {}, "got 2, 4 and 4"),
+        (sparse.csr_array(X4[:2]), Y4, AB, {}, "got 2, 4 and 4"),
+        (X4, Y4, ["a"] * 4, {}, "at least two owners, got 1: a"),
+        (X4, Y4, ["a", None, "b", "b"], {}, "row 1 has no owner label"),
+        (X4, Y4, [1.0, 2.0, np.nan, 1.0], {}, "row 2 has no owner label"),
+        (X4, Y4, pd.Categorical(["a", "b", "a", None]), {}, "row 3 has no owner label"),
+        (np.ones((4, 2, 2)), Y4, AB, {}, r"got shape \(4, 2, 2\); .*embed="),
+        (np.ones(4), Y4, AB, {}, r"two dimensions.* got shape \(4,\)"),
+        (["some", "text", "to", "read"], Y4, AB, {}, r"got shape \(4,\); .*embed="),
+        (pd.DataFrame(index=range(4)), Y4, AB, {}, "X has no columns"),
+        (X4, np.ones((4, 2)), AB, {}, r"y must be one-dimensional.* \(4, 2\)"),
+        (X4, pd.DataFrame(np.ones((4, 2))), AB, {}, r"y must be one-dimensional.* \(4, 2\)"),
+        (X4, None, AB, {}, "y must be one-dimensional"),
+        (X4, Y4, AB, {"task": "ranking"}, "task must be .* got 'ranking'"),
+        (X4, list("uvuv"), AB, {"task": "regression"}, "a regression needs a numeric y"),
+        (X4, Y4, AB, {"embed": lambda X: X[:3]}, r"each of the 4 rows, got shape \(3, 4\)"),
+        (X4, Y4, AB, {"embed": lambda X: X[:, 0]}, r"each of the 4 rows, got shape \(4,\)"),
+        (X4, Y4, AB, {"embed": lambda X: [["u"]] * 4}, "numeric .* array: could not convert"),
+        (X4, Y4, AB, {"embed": lambda X: X / [1, 1, 1, 0.5] + np.nan}, "column '0' of owner 'a'"),
+    ],
+)
+def test_unusable_rows_are_refused_with_the_culprit(X, y, owner, options, message):
+    with pytest.raises(InputError, match=message):
+        Owners.from_arrays(X, y, owner, **options)
+
+
+def test_two_dimensional_owner_labels_are_refused():
+    with pytest.raises(InputError, match="owner"):
+        Owners.from_arrays(X4, Y4, np.column_stack([AB, AB]))
+
+
+def test_an_array_without_columns_is_refused_as_a_frame_is():
+    with pytest.raises(InputError, match="X has no columns"):
+        Owners.from_arrays(X4[:, :0], Y4, AB)
+
+
+def test_classes_without_an_order_are_refused():
+    with pytest.raises(InputError, match="y"):
+        Owners.from_arrays(X4, np.array([1, "u", 1, "u"], dtype=object), AB)
+
+
+@pytest.mark.parametrize(
+    ("owner", "target", "message"),
+    [
+        ("shop", "sold", r"the owner column 'shop' is not in the frame; its columns are 'size', "),
+        ("firm", "price", "the target column 'price' is not in the frame"),
+        ("firm", "firm", "owner and target are the same column 'firm'"),
+    ],
+)
+def test_unusable_columns_of_a_frame_are_named(owner, target, message):
+    with pytest.raises(InputError, match=message):
+        Owners.from_frame(frame_of_three_owners(), owner=owner, target=target)
+
+
+def test_from_frame_refuses_what_is_no_frame():
+    with pytest.raises(InputError, match="expected a pandas DataFrame, got ndarray"):
+        Owners.from_frame(np.eye(3), owner=0, target=1)
+
+
+def test_a_frame_of_nothing_but_owner_and_target_is_refused():
+    with pytest.raises(InputError, match="X has no columns"):
+        Owners.from_frame(frame_of_three_owners()[["firm", "sold"]], owner="firm", target="sold")
+
+
+PART = (np.eye(2), [0, 1])
+FRAME = pd.DataFrame({"x": [1.0, 2.0], "y": [0, 1]})
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        ({}, {}, "non-empty mapping"),
+        ([PART, PART], {}, "non-empty mapping"),
+        ({"a": PART}, {}, "at least two owners, got 1: a"),
+        ({"a": PART, "b": (np.eye(2)[:0], [])}, {}, "owner 'b' has no rows"),
+        ({"a": FRAME, "b": FRAME[:0]}, {"target": "y"}, "owner 'b' has no rows"),
+        ({"a": PART, "b": (np.eye(2), [0, 1, 1])}, {}, "owner 'b': X has 2 rows but y has 3"),
+        ({"a": PART, "b": np.eye(2)}, {}, r"owner 'b': expected \(X, y\) .*got ndarray"),
+        ({"a": PART, "b": (np.eye(2), np.eye(2))}, {}, "y must be one-dimensional"),
+        (
+            {"a": PART, "b": (np.eye(2, 3), [0, 1])},
+            {},
+            r"rows of 'a' have shape \(2,\), of 'b' \(3,\)",
+        ),
+        ({"a": PART, "b": (sparse.eye_array(2), [0, 1])}, {}, "'a' has an array, 'b' has a sparse"),
+        ({"a": PART, "b": FRAME}, {"target": "y"}, "'a' has an array, 'b' has a DataFrame"),
+        ({"a": FRAME, "b": FRAME}, {}, "owner 'a' holds a DataFrame: name its target"),
+        ({"a": FRAME, "b": FRAME[["x"]]}, {"target": "y"}, "'y' is not in the frame of owner 'b'"),
+        (
+            {"a": FRAME, "b": FRAME.rename(columns={"x": "z"})},
+            {"target": "y"},
+            r"same columns: 'b' lacks 'x', which 'a' has",
+        ),
+        (
+            {"a": PART, "b": (np.array([[1.0, 2.0], [np.nan, 3.0]]), [0, 1])},
+            {},
+            "column '0' of owner 'b' .* 1 of 2 rows",
+        ),
+        ({"a": PART, "b": (np.eye(2), [np.nan, 1.0])}, {}, "y of owner 'b' .* 1 of 2 rows"),
+    ],
+)
+def test_an_unusable_mapping_is_refused_with_the_culprit(data, options, message):
+    with pytest.raises(InputError, match=message):
+        Owners.from_mapping(data, **options)
+
+
+def test_rows_of_a_series_are_taken_by_position():
+    texts = pd.Series([f"text {i}" for i in range(6)], index=[5, 3, 1, 0, 2, 4])
+    owners = Owners.from_arrays(
+        texts, [0, 1] * 3, list("aabbcc"), embed=lambda X: np.arange(len(X))[:, None]
+    )
+    X, _ = owners.data_of(np.array([False, True, False]))
+    assert sorted(X) == ["text 2", "text 3"]
+
+
+def test_misaligned_pandas_targets_or_owners_are_refused():
+    X, y = frame_of_three_owners()[["size"]], pd.Series([0, 1, 0, 1, 0, 1])
+    with pytest.raises(InputError, match="X and y are matched row by row"):
+        Owners.from_arrays(X, y.sample(frac=1, random_state=0), list("aabbcc"))
+    with pytest.raises(InputError, match="X and owner are matched row by row"):
+        Owners.from_arrays(X, y, pd.Series(list("aabbcc"), index=y.index[::-1]))
+
+
+def test_a_number_whose_square_overflows_is_refused():
+    with pytest.raises(InputError, match="column '0' of owner 'b'"):
+        Owners.from_arrays([[0.0], [1.0], [1e300]], [0, 1, 0], list("aab"))
+
+
+def test_a_categorical_target_of_a_mapping_is_a_classification():
+    y = pd.Series(pd.Categorical(np.arange(25)))
+    owners = Owners.from_mapping({"a": (np.eye(25), y), "b": (np.eye(25), y)})
+    assert owners.task == "classification"
+
+
+def test_owners_can_be_compared_and_hashed():
+    owners, other = (Owners.from_arrays(np.eye(4), [0, 1, 0, 1], list("aabb")) for _ in range(2))
+    assert len({owners, owners, other}) == 2

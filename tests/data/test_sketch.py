@@ -1,0 +1,499 @@
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import ot
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from scipy.stats import wasserstein_distance
+from sklearn.datasets import load_diabetes, load_iris, load_wine
+
+from dupre.data.owners import Owners
+from dupre.data.sketch import (
+    BLOCK,
+    MAX_AXES,
+    Resolution,
+    SketchCache,
+    classical_scaling,
+    count,
+    label_coordinates,
+    project,
+    sliced_wasserstein,
+    unit_directions,
+)
+from dupre.game.coalitions import all_coalitions
+
+COARSE = Resolution(directions=12, levels=20, thresholds=64)
+
+
+def raw(owners, *, seed, resolution=None):
+    """callable(eta, members) -> uncompressed sketch vectors."""
+    resolution = resolution or Resolution()
+    features, labels = project(owners, seed=seed, resolution=resolution)
+
+    def vectors(eta, members):
+        projected = eta * features + (1 - eta) * labels
+        return count(projected, owners.owner, resolution=resolution)(members)
+
+    return vectors
+
+
+def skewed_owners(X, y, n=4):
+    """Owners with overlapping stretches of the rows sorted by the first column, unequal sizes."""
+    order = np.argsort(X[:, 0])
+    owner = (np.arange(len(y)) / len(y)) ** 1.5 * n
+    noise = np.random.default_rng(0).normal(scale=0.7, size=len(y))
+    return Owners.from_arrays(X[order], y[order], np.clip(owner + noise, 0, n - 0.01).astype(int))
+
+
+def random_owners(seed, *, task="regression", n=4, d=3, classes=3, sizes=(3, 12)):
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(*sizes, size=n)
+    N = rows.sum()
+    y = rng.integers(0, classes, N) if task == "classification" else rng.normal(size=N)
+    X = rng.normal(size=(N, d)) + np.repeat(rng.normal(size=(n, d)), rows, axis=0)
+    return Owners.from_arrays(X, y, np.repeat(np.arange(n), rows), task=task)
+
+
+def with_twin(task, seed=0, *, size=9):
+    """Owners a and b hold the same rows in a different order; c and d others."""
+    rng = np.random.default_rng(seed)
+    N = 4 * size
+    X = rng.normal(size=(N, 5))
+    y = rng.integers(0, 4, N) if task == "classification" else rng.normal(size=N)
+    order = rng.permutation(size)
+    X[size : 2 * size], y[size : 2 * size] = X[order], y[order]
+    return Owners.from_arrays(X, y, np.repeat(list("abcd"), size), task=task)
+
+
+def exact(owners, first, second, *, eta, p, resolution, seed=0):
+    """SW_p of two coalitions along the directions of the sketch, from their projected rows."""
+    features, labels = project(owners, seed=seed, resolution=resolution)
+    projected = eta * features + (1 - eta) * labels
+    A, B = (projected[coalition[owners.owner]] for coalition in (first, second))
+    return sliced_wasserstein(A, B, np.eye(resolution.directions), p=p)
+
+
+def norm(first, second, p):
+    """SW_p as it is read off two sketch vectors."""
+    gap = np.abs(first.astype(np.float64) - second)
+    return np.sqrt(np.sum(gap**2)) if p == 2 else np.sum(gap) / np.sqrt(len(gap))
+
+
+# --- the exact reference
+
+
+@pytest.mark.parametrize("sizes", [(7, 7), (7, 12), (5, 15), (1, 9), (13, 31), (1, 1)])
+@pytest.mark.parametrize("p", [1, 2])
+def test_reference_is_pots_sliced_wasserstein_distance(sizes, p):
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(sizes[0], 4)), rng.normal(1.0, 2.0, size=(sizes[1], 4))
+    theta = unit_directions(4, 25, seed=3)
+    expected = ot.sliced_wasserstein_distance(A, B, projections=theta, p=p)
+    assert sliced_wasserstein(A, B, theta, p=p) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_reference_averages_the_powers_of_one_dimensional_distances(p):
+    rng = np.random.default_rng(1)
+    A, B = rng.normal(size=(8, 3)), rng.gamma(1.0, size=(11, 3))
+    theta = unit_directions(3, 10, seed=0)
+    power = [ot.wasserstein_1d(A @ axis, B @ axis, p=p) for axis in theta.T]
+    found = sliced_wasserstein(A, B, theta, p=p)
+    assert found == pytest.approx(np.mean(power) ** (1 / p), abs=1e-10)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_one_direction_is_exact_optimal_transport(p):
+    rng = np.random.default_rng(2)
+    A, B = rng.normal(size=(9, 1)), rng.normal(1.0, 3.0, size=(9, 1))
+    cost = cdist(A, B) ** p
+    optimal = (cost[linear_sum_assignment(cost)].mean()) ** (1 / p)
+    assert sliced_wasserstein(A, B, np.ones((1, 1)), p=p) == pytest.approx(optimal, abs=1e-12)
+
+
+def test_one_direction_is_scipys_earth_movers_distance_for_unequal_sizes():
+    rng = np.random.default_rng(3)
+    A, B = rng.normal(size=6), rng.normal(1.0, 3.0, size=17)
+    found = sliced_wasserstein(A[:, None], B[:, None], np.ones((1, 1)), p=1)
+    assert found == pytest.approx(wasserstein_distance(A, B), abs=1e-12)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 9), st.sampled_from([1, 2]))
+def test_reference_is_a_metric_blind_to_order_and_copies(seed, a, b, p):
+    rng = np.random.default_rng(seed)
+    A, B, C = (rng.normal(size=(size, 2)).round(1) for size in (a, b, 5))
+    theta = unit_directions(2, 6, seed=0)
+
+    def d(first, second):
+        return sliced_wasserstein(first, second, theta, p=p)
+
+    assert d(A, B) == pytest.approx(d(B, A), abs=1e-12)
+    assert d(A, C) <= d(A, B) + d(B, C) + 1e-12
+    assert d(A, rng.permutation(A)) == pytest.approx(0, abs=1e-12)
+    assert d(A, np.vstack([A, A, A])) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("shift", [0.0, 1.0, -2.5])
+def test_a_shift_moves_a_set_by_its_projected_length(p, shift):
+    A = np.random.default_rng(0).normal(size=(10, 3))
+    theta = unit_directions(3, 8, seed=0)
+    moved = np.abs(shift * theta.sum(axis=0)) ** p
+    found = sliced_wasserstein(A, A + shift, theta, p=p)
+    assert found == pytest.approx(moved.mean() ** (1 / p), abs=1e-12)
+
+
+# --- directions
+
+
+def test_directions_have_unit_length_and_no_preference():
+    theta = unit_directions(3, 20_000, seed=0)
+    np.testing.assert_allclose(np.linalg.norm(theta, axis=0), 1)
+    np.testing.assert_allclose(theta.mean(axis=1), 0, atol=0.02)
+    np.testing.assert_allclose(theta @ theta.T / 20_000, np.eye(3) / 3, atol=0.02)
+
+
+def test_directions_follow_the_seed():
+    np.testing.assert_array_equal(unit_directions(4, 5, 1), unit_directions(4, 5, 1))
+    assert not np.allclose(unit_directions(4, 5, 1), unit_directions(4, 5, 2))
+
+
+# --- the sketch against the reference
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        load_iris,
+        load_wine,
+        load_diabetes,
+    ],
+)
+@pytest.mark.parametrize("p", [1, 2])
+def test_vectors_measure_sliced_wasserstein_within_three_percent(load, p):
+    owners = skewed_owners(*load(return_X_y=True))
+    members = np.eye(4, dtype=bool)
+    vectors = raw(owners, seed=0)(0.5, members)
+    for i, j in combinations(range(4), 2):
+        expected = exact(owners, members[i], members[j], eta=0.5, p=p, resolution=Resolution())
+        assert norm(vectors[i], vectors[j], p) == pytest.approx(expected, rel=0.03)
+
+
+def relative_errors(owners, resolution, *, p):
+    members = all_coalitions(4)
+    vectors = raw(owners, seed=0, resolution=resolution)(0.5, members)
+    pairs = [(0, 1), (0, 7), (1, 5), (2, 14), (4, 9), (10, 12)]
+    errors = []
+    for i, j in pairs:
+        reference = exact(owners, members[i], members[j], eta=0.5, p=p, resolution=resolution)
+        errors.append(norm(vectors[i], vectors[j], p) / reference - 1)
+    return np.abs(errors)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_more_levels_bring_the_sketch_closer_to_the_reference(p):
+    owners = skewed_owners(*load_diabetes(return_X_y=True))
+    coarse, middle, fine = (
+        relative_errors(owners, Resolution(20, levels, 1000), p=p).mean()
+        for levels in (5, 50, 1000)
+    )
+    assert fine < middle / 4 < coarse / 8
+    assert fine < 0.002
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_more_thresholds_bring_the_sketch_closer_to_the_reference(p):
+    owners = skewed_owners(*load_diabetes(return_X_y=True))
+    coarse, middle, fine = (
+        relative_errors(owners, Resolution(20, 1000, thresholds), p=p).mean()
+        for thresholds in (4, 32, 442)
+    )
+    assert fine < middle / 2 < coarse / 4
+    assert fine < 0.002
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("eta", [0.3, 1.0])
+def test_the_sketch_is_exact_when_levels_are_a_multiple_of_the_sizes(p, task, eta):
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=11) if task == "regression" else np.arange(11) % 3
+    owner = np.repeat(list("abc"), (2, 3, 6))
+    owners = Owners.from_arrays(rng.normal(size=(11, 2)), y, owner, task=task)
+    resolution = Resolution(directions=15, levels=2 * 3 * 5 * 8 * 9 * 11, thresholds=11)
+    members = all_coalitions(3)
+    vectors = raw(owners, seed=0, resolution=resolution)(eta, members)
+    for i, j in combinations(range(7), 2):
+        expected = exact(owners, members[i], members[j], eta=eta, p=p, resolution=resolution)
+        assert norm(vectors[i], vectors[j], p) == pytest.approx(expected, rel=1e-5)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 9), st.integers(1, 12))
+def test_a_quantile_is_the_first_row_whose_share_reaches_its_level(seed, small, large, levels):
+    values = np.random.default_rng(seed).normal(size=small + large).round(1)
+    owner = np.repeat([0, 1], (small, large))
+    resolution = Resolution(directions=1, levels=levels, thresholds=small + large)
+    sketch = count(values[:, None], owner, resolution=resolution)
+    members = all_coalitions(2)
+    for coalition, vector in zip(members, sketch(members), strict=True):
+        rows = np.sort(values[coalition[owner]])
+        # Row j has share (j + 1) / r; level k is (k + 1/2) / K. In whole numbers, without rounding:
+        share, level = np.arange(1, len(rows) + 1), np.arange(levels)
+        first = np.argmax(2 * levels * share >= len(rows) * (2 * level[:, None] + 1), axis=1)
+        np.testing.assert_allclose(vector * np.sqrt(levels), rows[first], rtol=1e-6)
+
+
+def test_rows_between_two_thresholds_are_replaced_by_their_mean():
+    values = np.random.default_rng(0).gamma(1.0, size=12)
+    resolution = Resolution(directions=1, levels=4, thresholds=4)
+    sketch = count(values[:, None], np.zeros(12, dtype=np.int64), resolution=resolution)
+    found = sketch(np.ones((1, 1), dtype=bool))[0] * np.sqrt(4)
+    np.testing.assert_allclose(found, np.sort(values).reshape(4, 3).mean(axis=1), rtol=1e-6)
+
+
+def test_thresholds_are_as_fine_for_a_small_owner_as_for_a_large_one():
+    rng = np.random.default_rng(0)
+    small, large = rng.normal(100.0, 1.0, size=40), rng.normal(size=20_000)
+    owner = np.repeat([0, 1], (40, 20_000))
+    resolution = Resolution(directions=1, levels=40, thresholds=256)
+    sketch = count(np.append(small, large)[:, None], owner, resolution=resolution)
+    quantiles = sketch(np.eye(2, dtype=bool)[:1]) * np.sqrt(40)
+    np.testing.assert_allclose(quantiles[0], np.sort(small), rtol=1e-6)
+
+
+# --- identities that hold to the last bit
+
+
+@pytest.fixture(params=[8, 512], ids=["grid", "every row"])
+def sketched(request):
+    """callable(owners) -> cache, with fewer and with more thresholds than rows."""
+    resolution = Resolution(directions=10, levels=30, thresholds=request.param)
+    return lambda owners: raw(owners, seed=0, resolution=resolution)
+
+
+every_task_and_eta = pytest.mark.parametrize(
+    ("task", "eta"), list(product(["regression", "classification"], [0.2, 0.5, 1.0]))
+)
+
+
+@every_task_and_eta
+def test_owners_with_the_same_rows_can_be_swapped(sketched, task, eta):
+    cache, members = sketched(with_twin(task)), all_coalitions(4)
+    np.testing.assert_array_equal(cache(eta, members[:, [1, 0, 2, 3]]), cache(eta, members))
+
+
+@every_task_and_eta
+def test_a_data_set_and_two_copies_of_it_have_one_vector(sketched, task, eta):
+    members = np.array([[1, 0, 0, 0], [1, 1, 0, 0]], dtype=bool)
+    once, twice = sketched(with_twin(task))(eta, members)
+    np.testing.assert_array_equal(once, twice)
+
+
+@every_task_and_eta
+def test_the_order_of_rows_does_not_matter(sketched, task, eta):
+    owners = with_twin(task, size=25)
+    order = np.random.default_rng(1).permutation(len(owners.y))
+    names = np.array(owners.names)[owners.owner]
+    shuffled = Owners.from_arrays(owners.X[order], owners.y[order], names[order], task=task)
+    members = all_coalitions(4)
+    np.testing.assert_array_equal(sketched(shuffled)(eta, members), sketched(owners)(eta, members))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.sampled_from(["regression", "classification"]))
+def test_vectors_obey_the_triangle_inequality_and_separate_no_coalition_from_itself(seed, task):
+    owners = random_owners(seed, task=task)
+    cache = raw(owners, seed=seed, resolution=COARSE)
+    vectors = cache(0.5, all_coalitions(4)).astype(np.float64)
+    for metric in ("euclidean", "cityblock"):
+        d = cdist(vectors, vectors, metric)
+        np.testing.assert_array_equal(np.diag(d), 0)
+        assert (d[:, None, :] <= d[:, :, None] + d[None] + 1e-9).all()
+
+
+# --- labels
+
+
+@pytest.mark.parametrize("classes", [1, 2, 5])
+def test_any_number_of_classes_can_be_sketched(classes):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % classes
+    X = rng.normal(size=(40, 3)) + y[:, None]
+    owners = Owners.from_arrays(X, y, np.repeat([0, 1, 2, 3], 10))
+    coordinates, label = label_coordinates(owners, seed=0, resolution=COARSE)
+    assert len(np.unique(coordinates, axis=0)) == classes
+    np.testing.assert_array_equal(label, y)
+    vectors = raw(owners, seed=0, resolution=COARSE)(0.5, all_coalitions(4))
+    assert np.isfinite(vectors).all()
+    assert len(np.unique(vectors, axis=0)) == 15
+
+
+def test_a_class_held_by_a_single_owner_can_be_sketched():
+    X, y = load_iris(return_X_y=True)
+    owners = Owners.from_arrays(X, y, y)
+    vectors = raw(owners, seed=0, resolution=COARSE)(0.5, np.eye(3, dtype=bool))
+    gap = cdist(vectors, vectors)
+    assert (gap[~np.eye(3, dtype=bool)] > 0.1).all()
+
+
+def test_classes_are_as_far_apart_as_their_rows():
+    X, y = load_iris(return_X_y=True)
+    owners = Owners.from_arrays(X, y, np.arange(150) % 3)
+    resolution = Resolution(directions=30, levels=50, thresholds=512)
+    places, _ = label_coordinates(owners, seed=4, resolution=resolution)
+    theta = unit_directions(4, 30, seed=4)
+    standard = (X - X.mean(axis=0)) / X.std(axis=0) / np.sqrt(4)
+    for i, j in combinations(range(3), 2):
+        expected = sliced_wasserstein(standard[y == i], standard[y == j], theta, p=2)
+        assert np.linalg.norm(places[i] - places[j]) == pytest.approx(expected, rel=1e-5)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 12))
+def test_classical_scaling_keeps_all_distances(seed, points, dimension):
+    vectors = np.random.default_rng(seed).normal(size=(points, dimension))
+    placed = classical_scaling(vectors)
+    # An axis with less than 1e-9 of the largest variance is left out.
+    np.testing.assert_allclose(cdist(placed, placed), cdist(vectors, vectors), atol=3e-4)
+
+
+def test_classical_scaling_of_equal_points_places_them_together():
+    assert not classical_scaling(np.ones((3, 4))).any()
+
+
+def test_classical_scaling_does_not_depend_on_the_choice_of_eigenvectors():
+    # The corners of a regular simplex: all eigenvalues are equal, any rotation is as good.
+    placed = classical_scaling(np.eye(4))
+    np.testing.assert_allclose(placed, np.eye(4) - 1 / 4, atol=1e-12)
+
+
+def test_labels_of_a_regression_are_its_targets_up_to_a_shift():
+    X, y = load_diabetes(return_X_y=True)
+    owners = Owners.from_arrays(X, y, np.arange(442) % 3)
+    distinct, label = label_coordinates(owners, seed=0, resolution=COARSE)
+    coordinates = distinct[label]
+    np.testing.assert_allclose(coordinates[:, 0] - coordinates[0, 0], y - y[0])
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e4])
+def test_the_unit_of_a_regression_target_does_not_matter(scale):
+    owners = random_owners(0)
+    names = owners.owner
+    scaled = Owners.from_arrays(owners.X, scale * owners.y + 7, names, task="regression")
+    members = all_coalitions(4)
+    expected, found = (
+        raw(each, seed=0, resolution=COARSE)(0.5, members) for each in (owners, scaled)
+    )
+    np.testing.assert_allclose(cdist(found, found), cdist(expected, expected), atol=1e-5)
+
+
+def test_features_and_labels_weigh_alike_at_one_half():
+    owners = random_owners(0, n=4, d=7, sizes=(30, 40))
+    features, labels = project(owners, seed=0, resolution=Resolution(directions=4000))
+    # Each block has total variance 1 before it is projected on directions of d + 1 = 8 axes.
+    ratio = features.var(axis=0).mean() / labels.var(axis=0).mean()
+    assert ratio == pytest.approx(1, rel=0.1)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_labels_are_ignored_at_eta_one_and_only_there(task):
+    owners = random_owners(3, task=task)
+    y = np.random.default_rng(0).permutation(owners.y)
+    relabelled = Owners.from_arrays(owners.X, y, owners.owner, task=task)
+    straight, found = (raw(each, seed=0, resolution=COARSE) for each in (owners, relabelled))
+    members = all_coalitions(4)
+    np.testing.assert_array_equal(found(1.0, members), straight(1.0, members))
+    assert not np.allclose(found(0.5, members), straight(0.5, members), atol=1e-3)
+
+
+# --- the cache
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0.4, 1.0]), st.lists(st.integers(0, 30), min_size=1, max_size=40)
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_the_cache_gives_each_coalition_its_vector_whatever_is_asked_before(requests):
+    owners = random_owners(1, n=5)
+    members = all_coalitions(5)
+    fresh = {
+        eta: SketchCache(owners, seed=0, resolution=COARSE)(eta, 2, members) for eta in (0.4, 1.0)
+    }
+    cache = SketchCache(owners, seed=0, resolution=COARSE)
+    for eta, asked in requests:
+        np.testing.assert_array_equal(cache(eta, 2, members[asked]), fresh[eta][asked])
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_diabetes])
+@pytest.mark.parametrize("n", [6, 11])
+def test_principal_axes_keep_distances_to_a_few_percent(load, n):
+    X, y = load(return_X_y=True)
+    owners = Owners.from_arrays(X, y, np.random.default_rng(0).integers(n, size=len(y)))
+    members = np.random.default_rng(1).random((200, n)) < 0.5
+    members = members[members.any(axis=1)]
+    full = raw(owners, seed=0)(0.5, members).astype(np.float64)
+    short = SketchCache(owners, seed=0)(0.5, 2, members)
+    assert short.shape[1] <= MAX_AXES
+    far = cdist(full, full) > 0
+    ratio = cdist(short, short)[far] / cdist(full, full)[far]
+    assert np.all(ratio < 1 + 1e-6)
+    assert np.median(ratio) > 0.9
+    assert np.std(ratio) < 0.04
+
+
+def test_vectors_of_order_one_have_sliced_wasserstein_of_order_one_as_their_distance():
+    owners, members = random_owners(3), all_coalitions(4)
+    full = raw(owners, seed=0, resolution=COARSE)(0.5, members).astype(np.float64)
+    vectors = SketchCache(owners, seed=0, resolution=COARSE)(0.5, 1, members)
+    quantiles = full * np.sqrt(12 * 20)
+    np.testing.assert_allclose(
+        cdist(vectors, vectors, "cityblock"),
+        cdist(quantiles, quantiles, "cityblock") / (12 * 20),
+        rtol=1e-6,
+    )
+
+
+def test_blocks_do_not_change_vectors():
+    owners = random_owners(2, n=8)
+    members = all_coalitions(8)
+    assert len(members) > 3 * BLOCK
+    together = raw(owners, seed=0, resolution=COARSE)(0.5, members)
+    sketch = raw(owners, seed=0, resolution=COARSE)
+    alone = np.concatenate([sketch(0.5, one[None]) for one in members[::17]])
+    np.testing.assert_array_equal(together[::17], alone)
+
+
+def test_vectors_are_float32_of_directions_times_levels():
+    vectors = raw(random_owners(0), seed=0, resolution=COARSE)(0.5, all_coalitions(4))
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (15, 12 * 20)
+
+
+def test_the_seed_sets_the_directions():
+    owners, members = random_owners(0), all_coalitions(4)
+    first, again, other = (
+        raw(owners, seed=seed, resolution=COARSE)(0.5, members) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, other)
+
+
+def test_the_empty_coalition_has_no_vector():
+    cache = raw(random_owners(0), seed=0, resolution=COARSE)
+    members = all_coalitions(4)
+    members[3] = False
+    with pytest.raises(AssertionError, match="empty coalition"):
+        cache(0.5, members)

@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+from functools import cache
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from scipy.stats import t as student
+
+import closed_form
+from asking import by_code
+from dupre import (
+    InputError,
+    Semivalue,
+    banzhaf,
+    beta_shapley,
+    leave_one_out,
+    shapley,
+)
+from dupre.game import weights
+from dupre.game.coalitions import all_coalitions
+from dupre.game.estimators import exact
+from dupre.game.regression import DRAWS_PER_LEVEL, LEVELS_FROM, _levels, regression
+from dupre.game.semivalues import log_binomial
+from dupre.game.weights import additive_basis
+
+weighted_banzhaf = Semivalue(
+    "Banzhaf(0.3)", lambda c, n: c * np.log(0.3) + (n - 1 - c) * np.log(0.7)
+)
+RANDOM = [shapley, banzhaf, beta_shapley(4, 1), beta_shapley(1, 4), weighted_banzhaf]
+SEMIVALUES = [*RANDOM, leave_one_out]
+every_semivalue = pytest.mark.parametrize("semivalue", SEMIVALUES, ids=lambda s: s.name)
+every_random = pytest.mark.parametrize("semivalue", RANDOM, ids=lambda s: s.name)
+
+
+def joins_exactly(k):
+    """All the chance is on joining k others: most weights are zero."""
+    return Semivalue(f"after {k}", lambda c, n: np.where(c == k, -log_binomial(n - 1, c), -np.inf))
+
+
+def drawn(semivalue, n, samples, seed=0):
+    return regression(semivalue, n, samples, np.random.default_rng(seed))
+
+
+def pairs(found):
+    """How many complement pairs were drawn."""
+    return len(np.unique(found.entries.unit))
+
+
+def values(found, table):
+    utilities = table[found.members @ 2 ** np.arange(len(found.W))]
+    return found.W @ utilities + found.empty * table[0]
+
+
+def table_of(game):
+    return np.append(0.0, game.utility(all_coalitions(game.n)))
+
+
+@every_semivalue
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 8])
+def test_samples_that_cover_everything_give_the_exact_weights(semivalue, n):
+    found = drawn(semivalue, n, max(2**n - 1, 6 * n + 2))
+    np.testing.assert_allclose(by_code(found), by_code(exact(semivalue, n)), atol=1e-12)
+    utilities = np.random.default_rng(n).normal(size=len(found.members))
+    np.testing.assert_array_equal(found.sampling_covariance(utilities, 0.0), np.zeros((n, n)))
+
+
+def test_leave_one_out_needs_no_draw():
+    found = drawn(leave_one_out, 100, 602)
+    assert sorted(found.members.sum(axis=1).tolist()) == [99] * 100 + [100]
+    utilities = np.exp(found.members @ np.random.default_rng(0).normal(size=100) / 9)
+    everyone = utilities[found.members.all(axis=1)]
+    owner, row = np.nonzero(~found.members.T)
+    assert owner.tolist() == list(range(100))
+    np.testing.assert_allclose(found.W @ utilities, everyone - utilities[row])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    semivalue=st.sampled_from([*SEMIVALUES, joins_exactly(1), beta_shapley(16, 1)]),
+    n=st.integers(2, 12),
+    extra=st.integers(0, 500),
+    seed=st.integers(0, 10**6),
+)
+def test_at_most_the_samples_asked_for_are_drawn(semivalue, n, extra, seed):
+    found = drawn(semivalue, n, 6 * n + 2 + extra, seed)
+    assert len(found.members) <= 6 * n + 2 + extra
+    assert found.members.any(axis=1).all()
+    assert len(np.unique(found.members, axis=0)) == len(found.members)
+    assert np.isfinite(found.W).all()
+    assert np.isfinite(found.empty).all()
+    assert np.isfinite(found.sampling_covariance(np.ones(len(found.members)), 0.0)).all()
+
+
+def test_too_few_samples_are_refused_with_the_number_needed():
+    with pytest.raises(InputError, match="regression needs at least 62 samples for 10 owners"):
+        drawn(shapley, 10, 61)
+
+
+@every_random
+def test_coalitions_are_drawn_together_with_their_complements(semivalue):
+    found = drawn(semivalue, 9, 120, seed=1)
+    rows = {tuple(row) for row in found.members.tolist()}
+    middle = [row for row in rows if not all(row)]
+    assert all(tuple(not inside for inside in row) in rows for row in middle)
+
+
+def test_the_smallest_and_largest_sizes_are_complete_where_their_share_covers_them():
+    n, samples = 10, 300
+    s = np.arange(1, n)
+    left, share = samples - 1, 1 / (s * (n - s))
+    sizes = drawn(shapley, n, samples).members.sum(axis=1)
+    for outer in range(1, 5):
+        fits = (
+            2 * comb(n, outer) <= left * 2 * share[outer - 1] / share[outer - 1 : n - outer].sum()
+        )
+        assert fits == (outer <= 2)
+        complete = [np.sum(sizes == size) == comb(n, size) for size in (outer, n - outer)]
+        assert complete == [fits, fits]
+        left -= 2 * comb(n, outer)
+
+
+@every_random
+@pytest.mark.parametrize("n", [6, 9])
+def test_additive_games_are_exact_after_any_draws(semivalue, n):
+    rng = np.random.default_rng(n)
+    worth, empty = rng.normal(size=n), 2.0
+    for seed in range(8):
+        found = drawn(semivalue, n, 6 * n + 2, seed)
+        assert pairs(found) > 0
+        utilities = found.members @ worth + empty
+        np.testing.assert_allclose(found.W @ utilities + found.empty * empty, worth, atol=1e-9)
+        np.testing.assert_allclose(found.sampling_covariance(utilities, empty), 0, atol=1e-18)
+
+
+def test_additive_games_of_many_owners_are_exact_after_any_draws():
+    for n in (30, 64, 100):
+        worth = np.random.default_rng(n).normal(size=n)
+        for semivalue in RANDOM:
+            for seed, samples in enumerate((6 * n + 2, 20 * n)):
+                found = drawn(semivalue, n, samples, seed)
+                np.testing.assert_allclose(found.W @ (found.members @ worth), worth, atol=1e-8)
+
+
+def test_games_of_the_size_alone_are_exact_with_many_draws_of_each():
+    n, rng, semivalue = 10, np.random.default_rng(0), shapley
+    level, worth = rng.normal(size=n + 1), rng.normal(size=n)
+    expected = semivalue.chances(n) @ np.diff(level) + worth
+    for seed in range(5):
+        found = drawn(semivalue, n, 400, seed)
+        sizes = found.members.sum(axis=1)
+        mine = found.entries.coalition[found.entries.owner == 0]
+        assert np.bincount(sizes[mine])[3:8].min() >= DRAWS_PER_LEVEL  # the others are complete
+        utilities = level[sizes] + found.members @ worth
+        got = found.W @ utilities + found.empty * level[0]
+        np.testing.assert_allclose(got, expected, atol=1e-9)
+        covariance = found.sampling_covariance(utilities, level[0])
+        np.testing.assert_allclose(covariance, 0, atol=1e-18)
+
+
+@every_random
+@pytest.mark.parametrize("n", [17, 40])
+def test_a_curve_of_sizes_is_hardly_left_to_chance(semivalue, n):
+    # With lines between knots, also for sizes that were never drawn.
+    sizes = np.arange(n + 1)
+    level = sizes / (5 + sizes)
+    expected = semivalue.chances(n) @ np.diff(level)
+    for seed in range(3):
+        found = drawn(semivalue, n, 1000, seed)
+        got = found.W @ level[found.members.sum(axis=1)]
+        np.testing.assert_allclose(got, expected, rtol=0.05)
+
+
+@every_random
+def test_few_draws_fit_no_levels_of_sizes(semivalue):
+    found = drawn(semivalue, 10, 78)
+    assert 0 < pairs(found) < LEVELS_FROM * 10
+    np.testing.assert_array_equal(found.control[10:, :-1], 0)
+    curve = np.sqrt(found.members.sum(axis=1))
+    assert np.diag(found.sampling_covariance(curve, 0.0)).min() > 1e-4
+
+
+def kernel_shap(found, table):
+    """Constrained weighted least squares by its normal equations (Covert & Lee 2021, Eq. 7).
+
+    Sizes that are complete weigh as the Shapley kernel does. What was drawn shares the rest of the
+    kernel equally, as often as it was drawn.
+    """
+    n = len(found.W)
+    sizes = found.members.sum(axis=1)
+    kernel = np.array([(n - 1) / (comb(n, s) * s * (n - s)) if s < n else 0.0 for s in sizes])
+    first = found.entries.owner == 0
+    times = np.bincount(found.entries.coalition[first], minlength=len(sizes))
+    assert np.all(times[kernel > 0].astype(bool) | np.isin(sizes, [1, n - 1])[kernel > 0])
+    random_sizes = np.unique(sizes[times > 0])
+    mass = sum((n - 1) / (s * (n - s)) for s in random_sizes)
+    kernel = np.where(times > 0, mass * times / times.sum(), kernel)
+    Z = found.members.astype(float)
+    u = table[found.members @ 2 ** np.arange(n)] - table[0]
+    A = np.block([[Z.T @ (kernel[:, None] * Z), np.ones((n, 1))], [np.ones((1, n)), 0.0]])
+    return np.linalg.solve(A, np.append(Z.T @ (kernel * u), table[-1] - table[0]))[:n]
+
+
+@pytest.mark.parametrize(("n", "samples"), [(6, 38), (8, 70), (10, 90)])
+def test_few_draws_for_shapley_are_kernel_shap(n, samples):
+    for seed in range(5):
+        table = np.random.default_rng(seed).normal(size=2**n)
+        found = drawn(shapley, n, samples, seed)
+        assert 0 < pairs(found) < LEVELS_FROM * n
+        np.testing.assert_allclose(values(found, table), kernel_shap(found, table), atol=1e-9)
+
+
+@settings(deadline=None, max_examples=25)
+@given(n=st.integers(2, 12), extra=st.integers(0, 400), seed=st.integers(0, 10**6))
+def test_shapley_values_add_up(n, extra, seed):
+    found = drawn(shapley, n, 6 * n + 2 + extra, seed)
+    np.testing.assert_allclose(
+        found.W.sum(axis=0), np.where(found.members.all(axis=1), 1, 0), atol=1e-9
+    )
+    assert found.empty.sum() == pytest.approx(-1, abs=1e-9)
+    utilities = np.random.default_rng(seed).normal(size=len(found.members))
+    covariance = found.sampling_covariance(utilities, 0.0)
+    np.testing.assert_allclose(covariance.sum(axis=1), 0, atol=1e-9 * (1 + np.trace(covariance)))
+
+
+@every_random
+def test_what_is_added_to_the_fit_is_unbiased(semivalue):
+    n, runs = 7, 300
+    dense = np.zeros((runs, n, 2**n))
+    for run in range(runs):
+        found = drawn(semivalue, n, 60, run)
+        code = found.members @ 2 ** np.arange(n)
+        at = found.entries.owner, code[found.entries.coalition]
+        np.add.at(dense[run], at, found.entries.weight)
+    seen = np.flatnonzero(dense.any(axis=(0, 1)))
+    size = all_coalitions(n).sum(axis=1)[seen - 1]
+    assert len(seen) == sum(comb(n, s) for s in np.unique(size))  # the others are complete
+    error = dense[:, :, seen] - by_code(exact(semivalue, n))[:, seen]
+    z = error.mean(axis=0) / (error.std(axis=0, ddof=1) / np.sqrt(runs))
+    assert np.abs(z).max() < norm.isf(1e-4 / 2 / z.size)
+
+
+def literal_covariance(found, u):
+    """Sum over pairs of the squared deviations of what each leaves over, zero or not."""
+    n, m = len(found.W), pairs(found)
+    left = u - additive_basis(found.members) @ (found.control @ u)
+    terms = np.zeros((m, n))
+    entries = found.entries
+    np.add.at(terms, (entries.unit, entries.owner), entries.weight * left[entries.coalition])
+    freedom = m - 1 - found.learned
+    wider = student.ppf(0.975, freedom) / norm.ppf(0.975)
+    return m / freedom * (m - 1) * np.cov(terms.T) * wider**2
+
+
+@pytest.mark.parametrize("semivalue", [*RANDOM, joins_exactly(4)], ids=lambda s: s.name)
+def test_the_covariance_is_that_of_what_pairs_leave_over(semivalue):
+    found = drawn(semivalue, 10, 120, seed=2)
+    u = np.random.default_rng(0).normal(size=len(found.members) + 1)
+    np.testing.assert_allclose(
+        found.sampling_covariance(u[:-1], u[-1]), literal_covariance(found, u), rtol=1e-6, atol=1e-9
+    )
+
+
+@every_random
+def test_levels_of_sizes_cost_a_degree_of_freedom_each(semivalue):
+    found = drawn(semivalue, 10, 200, seed=0)
+    assert pairs(found) >= LEVELS_FROM * 10
+    assert found.learned > 10 - 1
+    u = np.random.default_rng(0).normal(size=len(found.members) + 1)
+    np.testing.assert_allclose(
+        found.sampling_covariance(u[:-1], u[-1]), literal_covariance(found, u), rtol=1e-6, atol=1e-9
+    )
+
+
+class Normal:
+    """In place of Student's t: no factor for few draws."""
+
+    @staticmethod
+    def ppf(_, degrees):
+        return np.ones(np.shape(degrees))
+
+
+@cache
+def repeated(semivalue, n, samples, runs, seed=0):
+    """Errors, (runs, n, games), covariances with and without Student's factor, (.., n, n)."""
+    rng = np.random.default_rng(seed)
+    tables = [
+        table_of(closed_form.airport(np.arange(1.0, n + 1))),
+        np.append(0.0, np.sqrt(all_coalitions(n).sum(axis=1))) + 0.2 * rng.normal(size=2**n),
+    ]
+    truth = np.array([values(exact(semivalue, n), table) for table in tables]).T
+    errors, reported, plain = [], [], []
+    for run in range(runs):
+        found = drawn(semivalue, n, samples, run)
+        code = found.members @ 2 ** np.arange(n)
+        errors.append(np.array([values(found, table) for table in tables]).T - truth)
+        reported.append([found.sampling_covariance(t[code], t[0]) for t in tables])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(weights, "student", Normal)
+            plain.append([found.sampling_covariance(t[code], t[0]) for t in tables])
+    return np.array(errors), np.array(reported), np.array(plain)
+
+
+def test_the_bias_falls_with_the_number_of_draws():
+    semivalue, direction = shapley, np.arange(11) - 5
+    # Along a direction in which it is large: b / m, so that m times the bias stays the same.
+    found = []
+    for samples in (68, 108):
+        m = pairs(drawn(semivalue, 11, samples))
+        errors = m * repeated(semivalue, 11, samples, 700)[0][:, :, 0] @ direction
+        found.append((errors.mean(), errors.std() / np.sqrt(len(errors)), m))
+    (few, few_se, m_few), (many, many_se, m_many) = found
+    assert 1.8 * m_few < m_many < LEVELS_FROM * 11
+    both = np.hypot(few_se, many_se)
+    assert abs(few) > 5 * few_se  # there is a bias to fall
+    assert abs(many - few) < 4 * both
+
+
+@pytest.mark.parametrize("semivalue", [shapley, banzhaf, beta_shapley(4, 1)], ids=lambda s: s.name)
+def test_estimates_spread_as_reported(semivalue):
+    errors, _, plain = repeated(semivalue, 9, 300, 250)
+    centred = errors - errors.mean(axis=0)
+    squares = np.einsum("rig,rjg->rgij", centred, centred) * len(errors) / (len(errors) - 1)
+    difference = squares - plain
+    z = difference.mean(axis=0) / (difference.std(axis=0) / np.sqrt(len(errors)))
+    assert np.abs(z).max() < norm.isf(1e-4 / 2 / z.size)
+
+
+@pytest.mark.parametrize("semivalue", [shapley, banzhaf, beta_shapley(4, 1)], ids=lambda s: s.name)
+def test_intervals_hold_the_truth_as_often_as_they_say(semivalue):
+    errors, reported, _ = repeated(semivalue, 9, 300, 250)
+    sd = np.sqrt(np.einsum("rgii->rig", reported))
+    inside = (np.abs(errors) <= 1.959964 * sd).mean(axis=1)  # of the owners in each run
+    se = np.sqrt(0.95 * 0.05 / len(inside))  # as if owners were no more than one
+    assert np.all(np.abs(inside.mean(axis=0) - 0.95) < 3 * se)
+
+
+def test_many_owners_are_valued_within_the_reported_error():
+    n = 40
+    game = closed_form.airport(np.linspace(1, 5, n))
+    found = drawn(shapley, n, 4096)
+    utilities = game.utility(found.members)
+    sd = np.sqrt(np.diag(found.sampling_covariance(utilities, 0.0)))
+    z = (found.W @ utilities - game.shapley) / sd
+    assert np.abs(z).max() < norm.isf(1e-4 / 2 / n)
+    assert sd.max() < game.shapley.mean()
+
+
+def test_levels_are_lines_between_knots_and_nothing_at_the_ends():
+    drawn_of_size = np.array([0, 0, 20, 0, 5, 30, 0, 0, 20, 0, 0])
+    found = _levels(drawn_of_size, whole=np.array([1, 9]))
+    knots = [1, 2, (4 * 5 + 5 * 30) / 35, 8, 9]
+    np.testing.assert_array_equal(found[[0, 10]], 0)
+    for heights in np.eye(len(knots)):
+        inner = np.arange(1, 10)
+        expected = np.interp(inner, knots, heights)
+        np.testing.assert_allclose(found[inner] @ heights, expected, atol=1e-12)
+
+
+def test_levels_go_on_along_their_lines_beyond_what_was_drawn():
+    found = _levels(np.array([0, 0, 0, 16, 16, 0, 0, 0]), whole=np.empty(0, dtype=np.int64))
+    np.testing.assert_allclose(found[1:7] @ [3.0, 5.0], [-1, 1, 3, 5, 7, 9])

@@ -1,0 +1,454 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import t as student
+
+import dupre.game.weights
+from dupre import InputError, banzhaf, beta_shapley, leave_one_out, shapley
+from dupre.game.coalitions import all_coalitions
+from dupre.game.weights import (
+    CERTAIN,
+    Entries,
+    Weights,
+    additive_basis,
+    at_least,
+    checked_weights,
+    coalition_weights,
+    collected,
+    distinct,
+)
+
+quick = settings(deadline=None, max_examples=40)
+SEMIVALUES = [shapley, banzhaf, leave_one_out, beta_shapley(4, 1), beta_shapley(1, 4)]
+every_semivalue = pytest.mark.parametrize("semivalue", SEMIVALUES, ids=lambda s: s.name)
+drawn_rows = st.tuples(st.integers(1, 25), st.sampled_from([1, 2, 3, 8, 9, 70])).flatmap(
+    lambda shape: arrays(np.bool_, shape, elements=st.booleans())
+)
+seeds = st.integers(0, 10**6)
+
+
+def wider(degrees):
+    return student.ppf(0.975, degrees) / student.ppf(0.975, 1e12)
+
+
+@quick
+@given(drawn_rows)
+def test_distinct_coalitions_come_in_order_of_appearance_and_never_empty(drawn):
+    members, which = distinct(drawn)
+    seen = list(dict.fromkeys(tuple(row) for row in drawn.tolist() if any(row)))
+    assert [tuple(row) for row in members.tolist()] == seen
+    with_nobody = np.append(members, np.zeros((1, drawn.shape[1]), dtype=bool), axis=0)
+    np.testing.assert_array_equal(with_nobody[which], drawn)
+
+
+def test_rows_that_differ_in_the_last_of_many_owners_are_distinct():
+    drawn = np.zeros((3, 300), dtype=bool)
+    drawn[:, 0], drawn[1, 299] = True, True
+    members, which = distinct(drawn)
+    assert len(members) == 2
+    assert which.tolist() == [0, 1, 0]
+
+
+def a_draw(seed, n=4, draws=30):
+    """Coalitions with duplicates and empty ones, their weights, units and strata."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.random((draws, n)) < 0.5
+    drawn[::7] = False
+    weight = rng.normal(size=(n, draws)) * (rng.random((n, draws)) < 0.6)
+    unit = rng.integers(CERTAIN, 8, size=draws)
+    return drawn, weight, unit, rng.integers(0, 3, size=draws)
+
+
+@quick
+@given(seeds)
+def test_collecting_keeps_the_value_of_any_utilities(seed):
+    drawn, weight, unit, stratum = a_draw(seed)
+    weights = collected(drawn, weight, unit, stratum)
+    table = np.random.default_rng(seed).normal(size=16)
+    as_drawn = weight @ table[drawn @ 2 ** np.arange(4)]
+    of_members = table[weights.members @ 2 ** np.arange(4)]
+    np.testing.assert_allclose(
+        weights.W @ of_members + weights.empty * table[0], as_drawn, atol=1e-12
+    )
+
+
+@quick
+@given(seeds)
+def test_duplicates_are_one_column_that_holds_the_sum_of_their_weights(seed):
+    drawn, weight, unit, stratum = a_draw(seed)
+    weights = collected(drawn, weight, unit, stratum)
+    assert len({tuple(row) for row in weights.members.tolist()}) == len(weights.members)
+    for row, column in zip(weights.members, weights.W.T, strict=True):
+        same = (drawn == row).all(axis=1)
+        assert same.any()
+        np.testing.assert_allclose(column, weight[:, same].sum(axis=1), atol=1e-12)
+    np.testing.assert_allclose(weights.empty, weight[:, ~drawn.any(axis=1)].sum(axis=1), atol=1e-12)
+
+
+@quick
+@given(seeds)
+def test_entries_are_the_part_of_the_weights_that_is_not_certain(seed):
+    drawn, weight, unit, stratum = a_draw(seed)
+    weights = collected(drawn, weight, unit, stratum)
+    certain = collected(drawn, weight * (unit == CERTAIN), unit, stratum)
+    entries = weights.entries
+    W = np.append(weights.W, weights.empty[:, None], axis=1)
+    np.subtract.at(W, (entries.owner, entries.coalition), entries.weight)
+    np.testing.assert_allclose(W[:, :-1], certain.W, atol=1e-12)
+    np.testing.assert_allclose(W[:, -1], certain.empty, atol=1e-12)
+    assert np.all(entries.unit != CERTAIN)
+    assert len(entries.unit) == np.count_nonzero(weight[:, unit != CERTAIN])
+
+
+def test_a_weight_of_zero_is_an_entry_where_it_counts():
+    drawn = np.array([[True, False], [True, True]])
+    weight = np.array([[0.0, 1.0], [0.0, 0.0]])
+    unit, stratum = np.arange(2), np.zeros(2, dtype=np.int64)
+    assert len(collected(drawn, weight, unit, stratum).entries.unit) == 1
+    counts = np.array([[True, True], [False, True]])
+    entries = collected(drawn, weight, unit, stratum, counts=counts).entries
+    assert sorted(zip(entries.owner.tolist(), entries.unit.tolist(), strict=True)) == [
+        (0, 0),
+        (0, 1),
+        (1, 1),
+    ]
+    # Terms 0 and 1 of owner 0: their sum has twice the variance of one.
+    covariance = collected(drawn, weight, unit, stratum, counts=counts).sampling_covariance(
+        np.array([5.0, 3.0]), 0.0
+    )
+    assert covariance[0, 0] == pytest.approx(2 * np.var([0, 3], ddof=1) * wider(1) ** 2)
+
+
+@every_semivalue
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_a_coalition_weighs_omega_of_the_others_for_members_and_minus_omega_for_the_rest(
+    semivalue, n
+):
+    members = all_coalitions(n)
+    omega = np.exp(semivalue.log_weights(n))
+    W = coalition_weights(semivalue, members)
+    assert W.shape == (n, len(members))
+    for i, (c, row) in product(range(n), enumerate(members)):
+        expected = omega[row.sum() - 1] if row[i] else -omega[row.sum()]
+        assert W[i, c] == expected
+
+
+def test_no_coalitions_have_no_weights():
+    assert coalition_weights(shapley, np.empty((0, 4), dtype=bool)).shape == (4, 0)
+
+
+def test_the_additive_basis_tells_who_and_how_many_are_in():
+    members = all_coalitions(4)
+    basis = additive_basis(members)
+    assert basis.shape == (16, 9)
+    worth, level = np.random.default_rng(0).normal(size=(2, 5))
+    expected = members @ worth[:4] + level[members.sum(axis=1)]
+    np.testing.assert_allclose(basis @ np.append(worth[:4], level), np.append(expected, level[0]))
+
+
+def literal_covariance(entries, u, n, learned=0):
+    """One term at a time, as the docstrings say; with Student's factor of each owner."""
+    terms = {}
+    for owner, coalition, weight, unit, stratum in zip(
+        entries.owner, entries.coalition, entries.weight, entries.unit, entries.stratum, strict=True
+    ):
+        key = (owner, stratum, unit)
+        terms[key] = terms.get(key, 0.0) + weight * u[coalition]
+    cells = {}
+    for (owner, stratum, unit), term in terms.items():
+        cells.setdefault((owner, stratum), {})[unit] = term
+    deviation, variances = {}, {}
+    for (owner, stratum), cell in cells.items():
+        m = len(cell)
+        if m == 1:
+            continue
+        freedom = max(m - 1 - learned, 1)
+        mean = sum(cell.values()) / m
+        for unit, term in cell.items():
+            deviation[owner, stratum, unit] = (term - mean) * np.sqrt(m / freedom)
+        variance = m * sum((term - mean) ** 2 for term in cell.values()) / freedom
+        variances[owner, stratum] = variance, freedom
+    for (owner, stratum), cell in cells.items():
+        if len(cell) == 1:
+            deviation[owner, stratum, next(iter(cell))] = 0.0
+    influence = np.zeros((n, int(entries.unit.max()) + 1))
+    for (owner, _, unit), value in deviation.items():
+        influence[owner, unit] += value
+    factor = np.ones(n)
+    for i in range(n):
+        own = [vf for (o, _), vf in variances.items() if o == i]
+        total, below = sum(v for v, _ in own), sum(v**2 / f for v, f in own)
+        if below:
+            factor[i] = wider(max(total**2 / below, 1.0))
+        else:
+            factor[i] = wider(1.0)
+    return influence @ influence.T * np.outer(factor, factor)
+
+
+@quick
+@given(seed=seeds, n=st.integers(1, 4), units=st.integers(1, 9), strata=st.integers(1, 3))
+def test_the_covariance_equals_a_literal_one(seed, n, units, strata):
+    rng = np.random.default_rng(seed)
+    t, b = int(rng.integers(1, 60)), 6
+    entries = Entries(
+        rng.integers(0, n, t),
+        rng.integers(0, b + 1, t),
+        rng.normal(size=t),
+        3 * rng.integers(0, units, t),  # units need not be numbered without gaps
+        rng.integers(0, strata, t),
+    )
+    members = np.arange(1, b + 1)[:, None] >> np.arange(4) & 1 == 1
+    weights = Weights(members, np.zeros((n, b)), np.zeros(n), entries)
+    u = rng.normal(size=b + 1)
+    expected = literal_covariance(entries, u, n)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dupre.game.weights, "_lacking", no_lack)
+        found = weights.sampling_covariance(u[:b], u[b])
+    seen = np.isin(np.arange(n), entries.owner)
+    np.testing.assert_allclose(
+        found[np.ix_(seen, seen)], expected[np.ix_(seen, seen)], rtol=1e-7, atol=1e-12
+    )
+
+
+def no_lack(variance, count):
+    return np.zeros(len(variance))
+
+
+def test_terms_that_happen_to_be_alike_are_as_uncertain_as_those_of_others():
+    # Three owners, two strata of two draws: owner 0 has equal terms in stratum 0.
+    owner, draw, stratum = (axis.ravel() for axis in np.meshgrid(range(3), range(2), range(2)))
+    table = np.array([[[5.0, 5.0], [1.0, 2.0]], [[1.0, 4.0], [2.0, 6.0]], [[0.0, 1.0], [3.0, 3.5]]])
+    u = table[owner, stratum, draw]
+    entries = Entries(owner, np.arange(12), np.ones(12), stratum * 2 + draw, stratum)
+    weights = Weights(np.eye(12, dtype=bool), np.zeros((3, 12)), np.zeros(3), entries)
+    found = weights.sampling_covariance(u, 0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dupre.game.weights, "_lacking", no_lack)
+        plain = weights.sampling_covariance(u, 0.0)
+    usual = (0 + 3.0**2 + 1.0**2) / 3  # m s² of each owner in stratum 0, m = 2
+    freedom = (1.0**2 + 0) ** 2 / 1.0**4
+    more = np.diag([usual / 2 * wider(freedom) ** 2, 0, 0])
+    np.testing.assert_allclose(found, plain + more, rtol=1e-9)
+
+
+def test_roughness_adds_the_squares_of_the_weights():
+    weights, utilities, _ = iid(10)
+    rough = np.linspace(0.1, 1, len(utilities))
+    more = weights.sampling_covariance(utilities, 0.0, rough) - weights.sampling_covariance(
+        utilities, 0.0
+    )
+    entries = weights.entries
+    for i in range(3):
+        mine = entries.owner == i
+        expected = np.sum(entries.weight[mine] ** 2 * rough[entries.coalition[mine]])
+        assert more[i, i] == pytest.approx(expected)
+    np.testing.assert_allclose(more - np.diag(np.diag(more)), 0, atol=1e-12)
+
+
+def iid(m, n=3, seed=0):
+    """Means of m independent draws of a coalition: each draw weighs 1 / m for every owner."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.random((m, 6)) < 0.5
+    drawn[:, 0] = True
+    weight = np.repeat(rng.normal(size=(n, 1)), m, axis=1) / m
+    unit = np.arange(m)
+    table = rng.normal(size=64)
+    members, column = distinct(drawn)
+    entries = Entries(
+        np.repeat(np.arange(n), m),
+        np.tile(column, n),
+        weight.ravel(),
+        np.tile(unit, n),
+        np.zeros(n * m, dtype=np.int64),
+    )
+    utilities = table[members @ 2 ** np.arange(6)]
+    weights = Weights(members, np.zeros((n, len(members))), np.zeros(n), entries)
+    return weights, utilities, weight * m * utilities[column]
+
+
+@pytest.mark.parametrize("m", [2, 3, 10, 400])
+def test_intervals_of_a_mean_are_those_of_student(m):
+    weights, utilities, terms = iid(m)
+    covariance = weights.sampling_covariance(utilities, 0.0)
+    expected = np.cov(terms) / m * wider(m - 1) ** 2
+    np.testing.assert_allclose(covariance, expected, rtol=1e-9)
+    half_width = student.ppf(0.975, m - 1) * terms.std(axis=1, ddof=1) / np.sqrt(m)
+    np.testing.assert_allclose(1.959963985 * np.sqrt(np.diag(covariance)), half_width, rtol=1e-8)
+
+
+def test_two_strata_have_the_degrees_of_freedom_of_welch():
+    rng = np.random.default_rng(1)
+    one, two = rng.normal(size=5), 3 * rng.normal(size=9)
+    members = np.eye(14, dtype=bool)
+    entries = Entries(
+        np.zeros(14, dtype=np.int64),
+        np.arange(14),
+        np.repeat([1 / 5, -1 / 9], [5, 9]),
+        np.arange(14),
+        np.repeat([0, 1], [5, 9]),
+    )
+    weights = Weights(members, np.zeros((1, 14)), np.zeros(1), entries)
+    parts = np.array([one.var(ddof=1) / 5, two.var(ddof=1) / 9])
+    welch = parts.sum() ** 2 / (parts[0] ** 2 / 4 + parts[1] ** 2 / 8)
+    expected = parts.sum() * wider(welch) ** 2
+    found = weights.sampling_covariance(np.append(one, two), 0.0)
+    assert found[0, 0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_stratum_with_one_draw_is_as_uncertain_as_the_worst_of_its_owner():
+    weights, utilities, _ = iid(6, n=1)
+    entries = weights.entries
+    more = Entries(
+        np.append(entries.owner, 0),
+        np.append(entries.coalition, 0),
+        np.append(entries.weight, 1.0),
+        np.append(entries.unit, 6),
+        np.append(entries.stratum, 1),
+    )
+    alone = Weights(weights.members, weights.W, weights.empty, more)
+    before = weights.sampling_covariance(utilities, 0.0)
+    np.testing.assert_allclose(alone.sampling_covariance(utilities, 0.0), 2 * before, rtol=1e-12)
+
+
+def test_weights_that_are_not_random_have_no_sampling_error():
+    members = all_coalitions(3)
+    exact = Weights(members, coalition_weights(shapley, members), np.full(3, -1 / 3))
+    drawn = np.append(members, np.zeros((1, 3), dtype=bool), axis=0)
+    weight = np.append(exact.W, exact.empty[:, None], axis=1)
+    certain = collected(drawn, weight, np.full(8, CERTAIN), np.zeros(8, dtype=np.int64))
+    for weights in (exact, certain):
+        covariance = weights.sampling_covariance(np.arange(7.0), 0.0)
+        np.testing.assert_array_equal(covariance, np.zeros((3, 3)))
+
+
+@quick
+@given(seed=seeds, factor=st.floats(0, 9))
+def test_covariances_are_symmetric_positive_and_quadratic_in_the_utilities(seed, factor):
+    weights = collected(*a_draw(seed))
+    u = np.random.default_rng(seed).normal(size=len(weights.members) + 1)
+    once = weights.sampling_covariance(u[:-1], u[-1])
+    np.testing.assert_allclose(once, once.T, atol=1e-12)
+    assert np.linalg.eigvalsh(once).min() > -1e-9 * max(np.abs(once).max(), 1)
+    scaled = weights.sampling_covariance(factor * u[:-1], factor * u[-1])
+    np.testing.assert_allclose(scaled, factor**2 * once, rtol=1e-6, atol=1e-9)
+
+
+def test_a_game_upside_down_is_as_uncertain():
+    # Three draws in stratum 0, the first of which is also the only one in stratum 1.
+    entries = Entries(
+        np.zeros(4, dtype=np.int64),
+        np.array([0, 1, 2, 0]),
+        np.ones(4),
+        np.array([0, 1, 2, 0]),
+        np.array([0, 0, 0, 1]),
+    )
+    weights = Weights(np.eye(3, dtype=bool), np.zeros((1, 3)), np.zeros(1), entries)
+    u = np.array([4.0, 1.0, 0.0])
+    np.testing.assert_allclose(
+        weights.sampling_covariance(-u, 0.0), weights.sampling_covariance(u, 0.0)
+    )
+
+
+@quick
+@given(seeds)
+def test_neither_the_numbers_of_units_nor_the_order_of_entries_matters(seed):
+    rng = np.random.default_rng(seed)
+    weights = collected(*a_draw(seed))
+    e, order = weights.entries, rng.permutation(len(weights.entries.unit))
+    renumbered = rng.permutation(100)[e.unit]
+    shuffled = Entries(
+        e.owner[order], e.coalition[order], e.weight[order], renumbered[order], e.stratum[order]
+    )
+    other = Weights(weights.members, weights.W, weights.empty, shuffled)
+    u = rng.normal(size=len(weights.members))
+    np.testing.assert_allclose(
+        other.sampling_covariance(u, 0.5), weights.sampling_covariance(u, 0.5), rtol=1e-9
+    )
+
+
+def with_control():
+    """A mean of 40 draws of 3 owners, and a least squares fit of an additive game to them."""
+    rng = np.random.default_rng(0)
+    drawn = rng.random((40, 3)) < 0.5
+    plain = collected(drawn, rng.normal(size=(3, 40)), np.arange(40), np.zeros(40, dtype=np.int64))
+    basis = additive_basis(plain.members)
+    basis[:, 3:] = 0.0
+    control = np.linalg.pinv(basis)
+    return Weights(plain.members, plain.W, plain.empty, plain.entries, control, 2), plain, rng
+
+
+def test_what_the_control_learns_without_error_has_no_sampling_error():
+    weights, plain, rng = with_control()
+    u = weights.members @ rng.normal(size=3)
+    np.testing.assert_allclose(weights.sampling_covariance(u, 0.0), 0, atol=1e-24)
+    assert np.diag(plain.sampling_covariance(u, 0.0)).min() > 1e-3
+
+
+def test_what_the_control_leaves_over_spreads_with_fewer_degrees_of_freedom():
+    weights, _, rng = with_control()
+    u = rng.normal(size=len(weights.members) + 1)
+    basis = additive_basis(weights.members)
+    left = u - basis @ (weights.control @ u)
+    found = weights.sampling_covariance(u[:-1], u[-1])
+    # Three worths, of which the sum is no choice, and no levels.
+    expected = literal_covariance(weights.entries, left, 3, learned=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
+
+
+def test_samples_that_are_enough_are_handed_back():
+    assert at_least("svarm", 40, 40, 10) == 40
+    assert at_least("svarm", 41, 40, 10) == 41
+
+
+def test_too_few_samples_are_refused_with_the_number_needed():
+    with pytest.raises(InputError, match="svarm needs at least 4,000 samples for 1000 owners") as e:
+        at_least("svarm", 3_999, 4_000, 1000)
+    assert "got 3,999" in str(e.value)
+    assert "regression" in str(e.value)
+
+
+def test_nobody_is_advised_to_take_what_was_refused():
+    with pytest.raises(InputError) as error:
+        at_least("regression", 3, 62, 10)
+    assert "regression" not in str(error.value).removeprefix("regression needs")
+
+
+def usable():
+    """Weights as an estimator of three owners may return them."""
+    drawn = np.eye(3, dtype=bool)
+    return collected(drawn, np.eye(3), np.arange(3), np.zeros(3, dtype=np.int64))
+
+
+def test_weights_that_can_be_used_are_handed_back():
+    weights = usable()
+    assert checked_weights(weights, 3) is weights
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"entries": None}, "with their random entries"),
+        ({"W": np.ones((3, 4))}, "W \\(3, b\\)"),
+        ({"W": np.full((3, 3), np.nan)}, "finite weights"),
+        ({"members": np.ones((3, 3), dtype=bool)}, "distinct, non-empty"),
+        ({"members": np.zeros((3, 3), dtype=bool)}, "distinct, non-empty"),
+        ({"members": np.eye(3, dtype=int)}, "boolean members"),
+        ({"empty": np.float64(1)}, "empty \\(3,\\)"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        checked_weights(replace(usable(), **change), 3)
+
+
+@pytest.mark.parametrize("returned", [None, np.eye(3)])
+def test_what_is_no_weights_is_refused(returned):
+    with pytest.raises(InputError, match=r"must return dupre\.weights\.Weights"):
+        checked_weights(returned, 3)

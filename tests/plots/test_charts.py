@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from dupre import InputError, plots
+from dupre.plots.layout import in_the_plane
+from dupre.result.records import Evidence
+from reporting import HOSTILE, bare, exact, least_core, valuation
+
+FIGURES = [
+    plots.values,
+    plots.ranking,
+    plots.utilities,
+    plots.predictions,
+    plots.distances,
+    plots.owner_map,
+    plots.uncertainty,
+]
+
+
+def axes():
+    return Figure(figsize=(4.8, 4), layout="constrained").add_subplot()
+
+
+def labels(ax, which="y"):
+    return [label.get_text() for label in getattr(ax, f"get_{which}ticklabels")()]
+
+
+@pytest.mark.parametrize("draw", FIGURES, ids=lambda draw: draw.__name__)
+@pytest.mark.parametrize("n", [2, 8, 60])
+def test_every_figure_is_drawn_into_the_axes_given(draw, n):
+    ax = axes()
+    assert draw(valuation(n), ax=ax) is ax
+    ax.figure.draw_without_rendering()
+    assert ax.has_data()
+
+
+def test_without_axes_a_pyplot_figure_is_made_and_with_them_none():
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    before = pyplot.get_fignums()
+    plots.values(valuation(), ax=axes())
+    assert pyplot.get_fignums() == before
+    ax = plots.values(valuation())
+    assert pyplot.figure(pyplot.get_fignums()[-1]) is ax.figure
+    pyplot.close(ax.figure)
+
+
+def test_values_are_sorted_and_carry_their_intervals():
+    v = valuation(6)
+    ax = plots.values(v, axes())
+    assert labels(ax) == list(v.values.sort_values(ascending=False).index)
+    segments = [s for c in ax.collections for s in c.get_segments()]
+    ends = sorted((float(s[:, 0].min()), float(s[:, 0].max())) for s in segments)
+    assert np.allclose(ends, sorted(map(tuple, v.interval().to_numpy())))
+
+
+def test_payments_are_called_payments():
+    assert "payment" in plots.values(least_core(), axes()).get_xlabel()
+    assert "payment" not in plots.values(valuation(), axes()).get_xlabel()
+
+
+def test_of_many_values_the_greatest_and_smallest_are_shown_and_the_title_says_so():
+    v = valuation(100)
+    ax = plots.values(v, axes())
+    order = list(v.values.sort_values(ascending=False).index)
+    assert labels(ax) == order[:20] + order[-20:]
+    assert ax.get_title() == "The 20 greatest and 20 smallest of 100 values"
+
+
+@pytest.mark.parametrize(("n", "named"), [(25, 25), (26, 13), (100, 25), (300, 25)])
+def test_labels_of_a_matrix_are_thinned_out(n, named):
+    ax = plots.ranking(valuation(n), axes())
+    assert len(labels(ax)) == len(labels(ax, "x")) == named
+    assert ("named" in ax.get_title()) == (named < n)
+
+
+def test_the_matrix_tells_the_probabilities_where_there_is_room():
+    v = valuation(5)
+    P = 100 * v.probability_greater().to_numpy()
+    shown = {(round(t.get_position()[1]), round(t.get_position()[0])): t.get_text()
+             for t in plots.ranking(v, axes()).texts}  # fmt: skip
+    assert len(shown) == 20
+    for (i, j), text in shown.items():
+        assert float(text) == pytest.approx(np.clip(P[i, j], 1, 99), abs=0.51)
+    assert not plots.ranking(valuation(13), axes()).texts
+
+
+def test_a_certain_order_is_shown_as_certain():
+    assert {t.get_text() for t in plots.ranking(exact(), axes()).texts} == {"0", "100"}
+
+
+def test_distances_are_told_in_parts_of_a_typical_one():
+    v = valuation(3)
+    matrix = np.array([[0, 1, 2], [1, 0, 4], [2, 4, 0.0]])
+    v = replace(v, evidence=Evidence(v.evidence.coalitions, matrix, np.eye(3)))
+    ax = plots.distances(v, axes())
+    assert sorted(t.get_text() for t in ax.texts) == sorted(["50", "100", "200"] * 2)
+
+
+@pytest.mark.parametrize("draw", [plots.values, plots.ranking, plots.owner_map])
+def test_names_are_never_read_as_mathematics(draw):
+    ax = draw(valuation(names=HOSTILE), axes())
+    texts = [*ax.get_yticklabels(), *ax.get_xticklabels(), *ax.texts]
+    named = [text for text in texts if "$" in text.get_text()]
+    assert named
+    assert not any(text.get_parse_math() for text in named)
+
+
+def test_long_names_lose_their_middle_and_control_characters_are_spelled_out():
+    shown = labels(plots.values(valuation(names=HOSTILE), axes()))
+    assert all(len(label) <= 22 and label.isprintable() for label in shown)
+    assert "x" * 11 + "…" + "x" * 10 in shown
+    assert "two\\nlines\\tand a tab" in shown
+
+
+def test_equal_owners_share_a_label_on_the_map():
+    v = valuation(4)
+    matrix = v.evidence.distances.copy()
+    matrix[3], matrix[:, 3] = matrix[0], matrix[:, 0]
+    matrix[3, 3] = matrix[0, 3] = matrix[3, 0] = 0.0
+    v = replace(v, evidence=Evidence(v.evidence.coalitions, matrix, np.eye(4)))
+    shown = {text.get_text() for text in plots.owner_map(v, axes()).texts}
+    assert shown == {"owner 0 and owner 3", "owner 1", "owner 2"}
+
+
+def test_the_map_keeps_distances_of_points_in_the_plane():
+    points = np.random.default_rng(0).normal(size=(9, 2))
+    distances = np.linalg.norm(points[:, None] - points, axis=-1)
+    found = in_the_plane(distances)
+    assert np.allclose(np.linalg.norm(found[:, None] - found, axis=-1), distances)
+    assert np.array_equal(found, in_the_plane(distances))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_owners_all_in_one_place_are_drawn(n):
+    v = valuation(n)
+    same = Evidence(v.evidence.coalitions, np.zeros((n, n)), np.ones((n, n)))
+    for draw in (plots.owner_map, plots.distances):
+        draw(replace(v, evidence=same), axes()).figure.draw_without_rendering()
+
+
+def test_trained_and_predicted_utilities_are_drawn_apart():
+    v = valuation(6)
+    frame = v.evidence.coalitions
+    lines = {line.get_label(): line for line in plots.utilities(v, axes()).lines}
+    assert len(lines["trained"].get_xdata()) == frame["utility"].notna().sum()
+    assert len(lines["predicted"].get_xdata()) == frame["utility"].isna().sum()
+
+
+def test_of_very_many_coalitions_some_are_drawn_and_the_title_says_so():
+    v = valuation(6)
+    many = pd.concat([v.evidence.coalitions.head(30)] * 100, ignore_index=True)
+    v = replace(v, evidence=Evidence(many, v.evidence.distances, v.evidence.shared))
+    ax = plots.predictions(v, axes())
+    assert ax.get_title() == "500 of 3000 trained coalitions"
+
+
+def test_the_forecast_goes_on_where_the_rounds_end():
+    reached, ahead = plots.uncertainty(valuation(), axes()).lines
+    assert ahead.get_linestyle() == "--"
+    assert reached.get_xydata()[-1] == pytest.approx(ahead.get_xydata()[0])
+
+
+@pytest.mark.parametrize(
+    ("draw", "v", "why"),
+    [
+        (plots.utilities, bare(), "holds no evidence"),
+        (plots.distances, bare(), "holds no evidence"),
+        (plots.owner_map, bare(), "holds no evidence"),
+        (plots.predictions, exact(), "nothing was predicted"),
+        (plots.uncertainty, bare(), "does not record how its uncertainty fell"),
+    ],
+)
+def test_what_cannot_be_drawn_says_why(draw, v, why):
+    with pytest.raises(InputError, match=why):
+        draw(v, axes())

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dupre
+from asking import FIVE, smooth, told
+from dupre.predictor.calibration import TOLERATED, validate
+from dupre.result.records import Validation
+
+
+def validation(held_out, by_size=1.0, freedom=20):
+    ours = told(smooth(FIVE).table, empty=0.1)
+    pool = ours._pool
+    index = pool.shown[:held_out]
+    nothing = np.zeros(held_out)
+    return validate(
+        pool.learned(), pool.features(index), pool.utilities[index], nothing, by_size, freedom
+    )
+
+
+def test_the_limit_allows_for_how_few_are_held_out():
+    limits = [validation(h).limit for h in (4, 6, 8, 12, 16)]
+    assert limits == sorted(limits, reverse=True)
+    assert validation(4, freedom=6).limit > validation(4, freedom=30).limit
+    assert validation(8, by_size=0.02).limit == pytest.approx(0.02 * limits[2])
+
+
+@pytest.mark.parametrize("h", [4, 8, 16])
+def test_a_predictor_of_the_largest_variance_tolerated_fails_in_one_of_twenty(h):
+    rng, freedom = np.random.default_rng(h), 20
+    limit = validation(h, freedom=freedom).limit
+    error = np.sqrt(TOLERATED * rng.chisquare(h, 20_000) / h)
+    by_size = np.sqrt(rng.chisquare(freedom, 20_000) / freedom)
+    assert np.mean(error >= by_size * limit) == pytest.approx(0.05, abs=0.01)
+
+
+def test_utilities_that_are_all_known_beforehand_are_no_failure():
+    assert not Validation(held_out=8, error=0.0, by_size=0.0, limit=0.0, coverage=1.0).failed
+
+
+def unlearnable(seed, n=6):
+    rng = np.random.default_rng([n, seed])
+    X = rng.normal(size=(10 * n, 2))
+    owners = dupre.Owners.from_arrays(X, X @ [1.0, -1.0], np.repeat(np.arange(n), 10))
+    utilities: dict[tuple[str, ...], float] = {}
+    return owners, lambda members: utilities.setdefault(members, rng.normal())
+
+
+@pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
+def test_eight_coalitions_held_out_catch_most_games_without_structure():
+    caught = []
+    for seed in range(12):
+        owners, utility = unlearnable(seed)
+        valuation = dupre.value(
+            owners, utility, budget=24, holdout=8, empty=0.0, seed=seed, progress=False
+        )
+        caught.append(valuation.sampled)
+    assert np.mean(caught) >= 0.5

@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+
+from dupre.predictor import fitting, form, gp
+from dupre.predictor.fitting import fit, position, sample_around
+from dupre.predictor.gp import Amplitude
+from dupre.predictor.kernels import Linear, Membership, Scaled, Size, SlicedWasserstein
+from dupre.predictor.warp import Warp
+from processes import ROWS, N, split, without_functionals
+
+REFERENCE = np.log(60.0)
+DATA_KERNEL = form.Form().kernel()
+CURVED = Warp(curved=True, centre=0.2, width=0.7, shift=0.1, scale=0.9)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def problem(kernel, inputs, utilities, measured, warp=Warp(), reference=REFERENCE):  # noqa: B008 (frozen)
+    return fitting._problem(kernel, inputs, utilities, measured, warp, reference)
+
+
+def log_prior(kernel, x):
+    mean, std = np.array([fitting.PRIOR[role] for role in [*kernel.roles, "noise", "decay"]]).T
+    return -np.sum(((x - mean) / std) ** 2) / 2
+
+
+@pytest.mark.parametrize("learn_on", [fitting.LEARN_ON, 15])
+def test_fit_conditions_all_on_the_noise_that_was_measured(rng, monkeypatch, learn_on):
+    monkeypatch.setattr(fitting, "LEARN_ON", learn_on)
+    kernel = Membership()
+    a, b, u = split(rng, evaluated=25)
+    measured = rng.uniform(0, 0.5, len(u))
+    process = fit(kernel, a, u, warp=Warp(), starts=2, rng=rng, measured=measured)
+    width = np.sqrt(0.5 / np.exp(process.kernel.theta[0]))
+    reference = GaussianProcessRegressor(
+        RBF(width), alpha=process.noise + measured, optimizer=None
+    ).fit(a.members.astype(float), u)
+    np.testing.assert_allclose(
+        without_functionals(process, b).mean, reference.predict(b.members.astype(float)), atol=1e-8
+    )
+    if learn_on > len(u):
+        expected = reference.log_marginal_likelihood_value_ + log_prior(kernel, position(process))
+        assert process.evidence == pytest.approx(expected, abs=1e-8)
+
+
+def test_noise_that_was_measured_is_not_learned_a_second_time():
+    noise = {"measured": [], "not": []}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        a, _, spread = split(rng, evaluated=40)
+        u = a.members @ np.linspace(0.1, 1.0, N) + 0.5 * spread
+        for name, variance in (("measured", 0.25), ("not", 0.0)):
+            measured = np.full(len(u), variance)
+            process = fit(Linear(), a, u, warp=Warp(), starts=2, rng=rng, measured=measured)
+            noise[name].append(process.noise)
+    # Their sum is what it was: 0.5² is either known or learned.
+    assert np.mean(noise["not"]) == pytest.approx(0.25, rel=0.4)
+    assert np.mean(noise["measured"]) < 0.3 * np.mean(noise["not"])
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Membership(),
+        Scaled(Size()) + Scaled(Linear()),
+        DATA_KERNEL,
+        form.Form(p=1, rho=0.5).kernel(),
+        Scaled(SlicedWasserstein(rho=0.5) * Membership() * Size()),
+    ],
+    ids=lambda kernel: kernel.label,
+)
+@pytest.mark.parametrize("measured", [0.0, 0.4])
+def test_gradient_of_the_objective_equals_finite_differences(rng, kernel, measured):
+    a, _, u = split(rng)
+    objective = problem(kernel, a, u, measured * rng.uniform(size=len(u)))
+    for _ in range(3):
+        x = rng.normal(size=len(kernel.theta) + 2)
+        step = 1e-6
+        numeric = [
+            (objective(x + e)[0] - objective(x - e)[0]) / (2 * step) for e in step * np.eye(len(x))
+        ]
+        np.testing.assert_allclose(objective(x)[1], numeric, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("warp", [Warp(), CURVED], ids=["straight", "curved"])
+def test_objective_is_the_negative_log_posterior_of_the_conditioned_process(rng, warp):
+    a, _, u = split(rng)
+    measured = rng.uniform(0, 0.3, len(u))
+    objective = problem(DATA_KERNEL, a, u, measured, warp)
+    x = rng.normal(size=len(DATA_KERNEL.theta) + 2)
+    process = gp.condition(
+        objective.form.with_theta(fitting._absolute(objective.form, x)),
+        a,
+        u,
+        noise=float(np.exp(x[-2])),
+        measured=measured,
+        warp=warp,
+        amplitude=Amplitude(x[-1], REFERENCE),
+    )
+    np.testing.assert_allclose(position(process), x, atol=1e-9)
+    # The objective is a density of the warped utilities; the evidence one of the utilities.
+    expected = -(process.evidence - warp.log_slope(u)) - log_prior(DATA_KERNEL, x)
+    assert objective(x)[0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_objective_equals_a_dense_normal_density_of_the_warped_utilities(rng):
+    a, _, u = split(rng)
+    measured = rng.uniform(0, 0.3, len(u))
+    objective = problem(DATA_KERNEL, a, u, measured, CURVED)
+    x = 0.5 * rng.normal(size=len(DATA_KERNEL.theta) + 2)
+    size = (a.members @ ROWS / np.exp(REFERENCE)) ** -x[-1]
+    kernel = objective.form.with_theta(fitting._absolute(objective.form, x))
+    K = np.outer(size, size) * (kernel(a, a) + np.exp(x[-2]) * np.eye(len(u)))
+    K += np.diag(measured / CURVED.slope(u) ** 2)
+    density = multivariate_normal(np.zeros(len(u)), K).logpdf(CURVED.forward(u))
+    assert objective(x)[0] == pytest.approx(-density - log_prior(DATA_KERNEL, x), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_more_starts_never_fit_worse_than_one(seed):
+    rng = np.random.default_rng(seed)
+    a, _, u = split(rng, evaluated=15)
+    one, several = (
+        fit(DATA_KERNEL, a, u, warp=Warp(), starts=s, rng=np.random.default_rng(seed))
+        for s in (1, 5)
+    )
+    assert several.evidence >= one.evidence - 1e-9
+
+
+@pytest.mark.parametrize("decays", [False, True])
+@pytest.mark.parametrize("largest", [0.0, 0.5])
+def test_fit_ends_where_the_objective_is_flat_or_at_a_bound(rng, largest, decays):
+    a, _, u = split(rng)
+    measured = largest * rng.uniform(size=len(u))
+    process = fit(
+        DATA_KERNEL, a, u, warp=Warp(), starts=3, rng=rng, measured=measured, decays=decays
+    )
+    assert process.amplitude.reference == pytest.approx(np.mean(gp.log_rows(a)))
+    objective = problem(DATA_KERNEL, a, u, measured, reference=process.amplitude.reference)
+    x = position(process)
+    low, high = np.array(
+        [fitting.BOUNDS[role] for role in [*DATA_KERNEL.roles, "noise", "decay"]]
+    ).T
+    slope = approx_fprime(x, lambda t: objective(t)[0], 1e-6)
+    inside = (x > low + 1e-6) & (x < high - 1e-6)
+    inside[-1] &= decays
+    np.testing.assert_allclose(slope[inside], 0.0, atol=0.05)
+
+
+def test_fitting_from_the_hyper_parameters_of_a_fit_is_no_worse_than_it(rng):
+    a, _, u = split(rng)
+    first = fit(DATA_KERNEL, a, u, warp=Warp(), starts=4, rng=rng)
+    near = position(first)
+    again = fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=rng, near=near)
+    assert again.evidence >= first.evidence - 1e-8
+
+
+def test_hyper_parameters_learned_on_a_subset_are_conditioned_on_all(rng, monkeypatch):
+    monkeypatch.setattr(fitting, "LEARN_ON", 10)
+    a, b, _ = split(rng, evaluated=40)
+    u = a.members @ np.linspace(0.1, 1.0, N)
+    process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=2, rng=rng)
+    anew = gp.condition(process.kernel, a, u, noise=process.noise)
+    assert process.amplitude.decay == 0
+    assert len(process.L) == len(process.alpha) == 40
+    np.testing.assert_allclose(
+        without_functionals(process, b).mean, without_functionals(anew, b).mean, atol=1e-12
+    )
+    truth = b.members @ np.linspace(0.1, 1.0, N)
+    np.testing.assert_allclose(without_functionals(process, b).mean, truth, atol=0.1)
+
+
+def test_noise_too_small_for_all_evaluations_is_raised_rather_than_given_up(rng, monkeypatch):
+    a, _, _ = split(rng, 40)
+    u = a.members @ np.linspace(0.1, 1.0, N)
+    real, asked = gp.cholesky_factor, []
+    monkeypatch.setattr(fitting, "LEARN_ON", 15)
+    expected = fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=np.random.default_rng(0))
+
+    def fails_twice(K):
+        if len(K) == 40:
+            asked.append(1)
+            if len(asked) <= 2:
+                return None
+        return real(K)
+
+    monkeypatch.setattr(gp, "cholesky_factor", fails_twice)
+    process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=np.random.default_rng(0))
+    assert process.noise == pytest.approx(100 * expected.noise)
+
+
+# The decay and the least noise.
+
+
+def test_without_decays_the_amplitude_is_one_whatever_the_start(rng):
+    a, _, u = split(rng)
+    near = np.ones(len(DATA_KERNEL.theta) + 2)
+    process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=3, rng=rng, near=near)
+    assert process.amplitude.decay == 0
+    np.testing.assert_array_equal(process.amplitude(a), 1.0)
+
+
+def test_a_decay_is_learned_where_small_coalitions_spread_more():
+    learned = {0.0: [], 1.0: []}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        a, _, z = split(rng, evaluated=60)
+        for decay, found in learned.items():
+            u = Amplitude(decay, REFERENCE)(a) * z
+            process = fit(Membership(), a, u, warp=Warp(), starts=2, rng=rng, decays=True)
+            found.append(process.amplitude.decay)
+    assert np.mean(learned[1.0]) == pytest.approx(1.0, abs=0.2)
+    assert np.mean(learned[0.0]) == pytest.approx(0.0, abs=0.2)
+
+
+@pytest.mark.parametrize("warp", [Warp(), Warp(centre=0.3, width=2.0), CURVED])
+@pytest.mark.parametrize("least", [1e-4, 0.05])
+def test_the_noise_is_never_below_the_least(rng, warp, least):
+    a, _, _ = split(rng, evaluated=40)
+    u, _ = warp.back(a.members @ np.linspace(0.1, 1.0, N), np.zeros(40))  # z is linear
+    free, bound = (
+        fit(Linear(), a, u, warp=warp, starts=2, rng=rng, least_noise=some) for some in (0.0, least)
+    )
+    lowest = least / np.median(warp.slope(u)) ** 2
+    assert free.noise < 1e-5
+    assert bound.noise == pytest.approx(max(lowest, free.noise), rel=1e-3)
+    assert bound.noise >= lowest * (1 - 1e-9)
+
+
+# Hyper-parameters around the learned ones.
+
+
+def test_weights_of_a_sample_sum_to_one_and_none_is_negative(rng):
+    a, _, u = split(rng)
+    process = fit(DATA_KERNEL, a, u, warp=CURVED, starts=2, rng=rng, decays=True)
+    for pairs in (1, 4):
+        weights = np.array([weight for weight, _ in sample_around(process, pairs=pairs)])
+        assert len(weights) == 2 * pairs
+        assert weights.sum() == pytest.approx(1)
+        assert np.all(weights >= 0)
+
+
+def test_a_sample_is_the_same_every_time_and_of_the_same_evaluations(rng):
+    a, _, u = split(rng)
+    measured = rng.uniform(0, 0.3, len(u))
+    process = fit(DATA_KERNEL, a, u, warp=CURVED, starts=2, rng=rng, measured=measured, decays=True)
+    first, again = (sample_around(process, pairs=2) for _ in range(2))
+    for (weight, one), (same_weight, same) in zip(first, again, strict=True):
+        assert weight == same_weight
+        np.testing.assert_array_equal(one.alpha, same.alpha)
+        assert one.warp == process.warp
+        np.testing.assert_array_equal(one.utilities, u)
+        np.testing.assert_allclose(one.measured * one.slope**2, measured, rtol=1e-9)
+
+
+def test_a_sample_does_not_let_the_amplitude_decay_where_it_was_not_learned(rng):
+    a, _, u = split(rng)
+    process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=2, rng=rng)
+    assert {one.amplitude.decay for _, one in sample_around(process, pairs=3)} == {0.0}
+    process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=2, rng=rng, decays=True)
+    assert len({one.amplitude.decay for _, one in sample_around(process, pairs=3)}) > 1
+
+
+def test_more_evaluations_than_are_learned_on_give_the_process_itself(rng, monkeypatch):
+    a, _, u = split(rng)
+    process = fit(Membership(), a, u, warp=Warp(), starts=1, rng=rng)
+    monkeypatch.setattr(fitting, "LEARN_ON", len(u))
+    assert len(sample_around(process, pairs=2)) == 4
+    monkeypatch.setattr(fitting, "LEARN_ON", len(u) - 1)
+    assert sample_around(process, pairs=2) == [(1.0, process)]
+
+
+def test_many_weighted_samples_have_the_posterior_mean_of_the_hyper_parameters(rng):
+    a, _, u = split(rng, evaluated=60)
+    kernel = Linear()
+    u = a.members @ np.linspace(0.1, 1.0, N) + 0.3 * u
+    process = fit(kernel, a, u, warp=Warp(), starts=2, rng=rng)
+    sample = sample_around(process, pairs=2000)
+    x = np.array([np.log(one.noise) for _, one in sample])
+    weights = np.array([weight for weight, _ in sample])
+    # The noise is the only hyper-parameter: the mean over a fine grid is the oracle.
+    objective = problem(kernel, a, u, np.zeros(len(u)), reference=process.amplitude.reference)
+    grid = np.linspace(x.min(), x.max(), 2001)
+    height = np.array([objective(np.array([t, 0.0]))[0] for t in grid])
+    density = np.exp(height.min() - height)
+    density /= density.sum()
+    mean = grid @ density
+    std = np.sqrt((grid - mean) ** 2 @ density)
+    assert weights @ x == pytest.approx(mean, abs=0.1 * std)
+    assert np.sqrt(weights @ (x - weights @ x) ** 2) == pytest.approx(std, rel=0.1)

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dupre import Owners
+from dupre.data.sketch import SketchCache
+from dupre.game.coalitions import all_coalitions
+from dupre.predictor.features import Features
+from dupre.predictor.fitting import fit
+from dupre.predictor.form import CHOICES, LEAST_WEIGHT, Form, learn
+
+N = 6
+
+
+@pytest.fixture(scope="module")
+def coalitions():
+    """Features of 40 coalitions in random order, and what their rows add up to."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N * 10, 3)) + np.repeat(rng.normal(size=(N, 3)), 10, axis=0)
+    owners = Owners.from_arrays(X, X @ [1.0, 2.0, 3.0], np.repeat(np.arange(N), 10))
+    members = all_coalitions(N)[rng.permutation(2**N - 1)[:40]]
+    return Features(members, owners.rows, SketchCache(owners, seed=0))
+
+
+def smooth(coalitions):
+    return 0.8 * (1 - np.exp(-(coalitions.members @ np.linspace(0.1, 1.0, N))))
+
+
+def learned(inputs, utilities, choose_p=True, measured=None):
+    rng = np.random.default_rng(0)
+    measured = np.zeros(len(utilities)) if measured is None else measured
+    return learn(inputs, utilities, measured=measured, empty=0.0, choose_p=choose_p, rng=rng)
+
+
+def fitted(form, inputs, utilities, starts=4):
+    rng = np.random.default_rng(0)
+    warp = form.warp(utilities, 0.0)
+    return fit(form.kernel(), inputs, utilities, warp=warp, starts=starts, rng=rng, decays=True)
+
+
+def test_the_search_starts_at_the_default_form():
+    assert Form(**{choice: options[0] for choice, options in CHOICES.items()}) == Form()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_chosen_form_has_no_less_evidence_than_the_default(coalitions, seed):
+    rng = np.random.default_rng(seed)
+    inputs, utilities = coalitions[:25], smooth(coalitions[:25]) + rng.normal(0, 0.02, 25)
+    chosen = learned(inputs, utilities)
+    assert chosen.gp.evidence >= fitted(Form(), inputs, utilities).evidence - 1e-9
+
+
+@pytest.mark.parametrize("form", [Form(), Form(p=1), Form(rho=0.5), Form(eta=0.2)], ids=str)
+def test_utilities_drawn_from_a_form_are_explained_by_it_or_better(coalitions, form):
+    rng = np.random.default_rng(0)
+    kernel = form.kernel()
+    K = kernel.at_median(kernel.distances(coalitions, coalitions))(coalitions, coalitions)
+    utilities = np.linalg.cholesky(K + 1e-4 * np.eye(len(K))) @ rng.normal(size=len(K))
+    chosen = learned(coalitions, utilities)
+    # A start near another form's optimum may find a slightly worse one: half a unit of evidence.
+    assert chosen.gp.evidence >= fitted(form, coalitions, utilities).evidence - 0.5
+
+
+def test_heavy_tails_are_bent_and_ordinary_utilities_without_a_scale_are_not(coalitions):
+    utilities = smooth(coalitions)
+    utilities[coalitions.members.sum(axis=1) <= 2] *= -20
+    chosen = learned(coalitions, utilities)
+    assert chosen.form.curved
+    assert chosen.gp.warp.curved
+    assert not chosen.strays.size
+    assert not Form(curved=True).warp(np.ones(5), empty=-1.0).curved
+    assert Form(curved=True).warp(np.ones(5), empty=-1.0).width == 2.0
+
+
+def test_p_of_one_is_considered_only_when_asked(coalitions, monkeypatch):
+    inputs, utilities = coalitions[:20], smooth(coalitions[:20])
+    asked = []
+    vectors = inputs.vectors
+    inputs = Features(
+        inputs.members, inputs.rows, lambda eta, p, m: asked.append(p) or vectors(eta, p, m)
+    )
+    learned(inputs, utilities, choose_p=False)
+    assert set(asked) == {2}
+    learned(inputs, utilities, choose_p=True)
+    assert set(asked) == {1, 2}
+
+
+def test_learning_is_a_function_of_its_arguments(coalitions):
+    inputs, utilities = coalitions[:20], smooth(coalitions[:20])
+    first, again = learned(inputs, utilities), learned(inputs, utilities)
+    assert again.form == first.form
+    np.testing.assert_array_equal(again.gp.alpha, first.gp.alpha)
+
+
+def test_one_far_evaluation_is_set_aside_and_widens_what_is_predicted(coalitions):
+    utilities = smooth(coalitions)
+    utilities[7] = -10.0
+    chosen = learned(coalitions, utilities)
+    assert chosen.strays.tolist() == [7]
+    assert len(chosen.gp.utilities) == len(utilities) - 1
+    # One evaluation in forty was off by about 10.5.
+    assert chosen.stray_variance == pytest.approx(10.5**2 / 40, rel=0.1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_evaluation_of_an_ordinary_noisy_game_is_set_aside(coalitions, seed):
+    noise = np.random.default_rng(seed).normal(0, 0.02, len(coalitions))
+    chosen = learned(coalitions, smooth(coalitions) + noise)
+    assert not chosen.strays.size
+    assert chosen.stray_variance == 0
+
+
+@pytest.mark.parametrize("evaluated", [12, 16, 25])
+def test_a_stray_among_few_evaluations_does_not_hide_behind_the_noise_it_makes(
+    coalitions, evaluated
+):
+    utilities = smooth(coalitions[:evaluated])
+    utilities[5] = -10.0
+    assert learned(coalitions[:evaluated], utilities).strays.tolist() == [5]
+
+
+def test_what_was_measured_stays_with_its_evaluation_when_another_is_set_aside(coalitions):
+    utilities, measured = smooth(coalitions), np.linspace(1e-6, 1e-4, len(coalitions))
+    whole = learned(coalitions, utilities, measured=measured)
+    slope = whole.gp.slope
+    np.testing.assert_allclose(whole.gp.measured, measured / slope**2, rtol=1e-12)
+    utilities[7] = -10.0
+    chosen = learned(coalitions, utilities, measured=measured)
+    assert chosen.strays.tolist() == [7]
+    slope = chosen.gp.slope
+    np.testing.assert_allclose(chosen.gp.measured, np.delete(measured, 7) / slope**2, rtol=1e-12)
+
+
+def test_at_most_a_tenth_is_set_aside(coalitions):
+    utilities = smooth(coalitions)
+    utilities[::4] = -np.geomspace(10, 1e6, 10)
+    assert len(learned(coalitions, utilities).strays) <= 4
+
+
+def test_the_kernel_has_a_term_for_data_and_size_membership_and_worth():
+    assert Form().kernel().label == "data × size + membership + linear"
+
+
+# What is averaged.
+
+
+def test_all_forms_that_were_tried_are_kept_and_the_best_decides(coalitions):
+    chosen = learned(coalitions[:20], smooth(coalitions[:20]))
+    assert len(chosen.fits) == 1 + sum(len(options) - 1 for options in CHOICES.values())
+    assert chosen.gp in chosen.fits
+    assert chosen.gp.evidence >= max(gp.evidence for gp in chosen.fits) - 0.01
+
+
+def test_forms_count_by_their_evidence_and_weights_sum_to_one(coalitions):
+    utilities = smooth(coalitions[:20]) + np.random.default_rng(0).normal(0, 0.02, 20)
+    chosen = learned(coalitions[:20], utilities)
+    weights = np.array([weight for weight, _ in chosen.processes])
+    assert weights.sum() == pytest.approx(1)
+    assert np.all(weights >= 0)
+    evidence = np.array([gp.evidence for gp in chosen.fits])
+    shares = np.exp(evidence - evidence.max())
+    shares[shares < LEAST_WEIGHT * shares.sum()] = 0
+    shares /= shares.sum()
+    counts = [2 * max(1, round(4 * share)) if share else 0 for share in shares]
+    assert len(weights) == sum(counts)
+    ends = np.cumsum(counts)
+    found = [weights[end - count : end].sum() for end, count in zip(ends, counts, strict=True)]
+    np.testing.assert_allclose(found, shares, atol=1e-12)
+
+
+def test_predictions_are_averaged_over_the_processes(coalitions):
+    chosen = learned(coalitions[:20], smooth(coalitions[:20]))
+    W = np.random.default_rng(0).normal(size=(2, 20))
+    posterior = chosen.posterior(coalitions[20:], W)
+    mean = sum(weight * gp.posterior(coalitions[20:], W).mean for weight, gp in chosen.processes)
+    np.testing.assert_allclose(posterior.mean, mean, atol=1e-12)
+    best = chosen.gp.posterior(coalitions[20:], W)
+    np.testing.assert_array_equal(posterior.best.mean, best.mean)
+
+
+def test_a_stray_leaves_one_form_fitted_without_it(coalitions):
+    utilities = smooth(coalitions)
+    utilities[7] = -10.0
+    chosen = learned(coalitions, utilities)
+    assert chosen.fits == (chosen.gp,)
+    assert all(len(gp.utilities) == len(utilities) - 1 for _, gp in chosen.processes)
+
+
+def test_utilities_on_a_lattice_keep_a_twelfth_of_its_squared_step_as_noise(coalitions):
+    step = 1 / 20
+    utilities = np.round(smooth(coalitions) / step) * step
+    chosen = learned(coalitions, utilities)
+    for gp in chosen.fits:
+        noise = gp.noise * np.median(gp.warp.slope(utilities)) ** 2
+        assert noise >= step**2 / 12 * (1 - 1e-9)
+    # The same game without a lattice is known far better.
+    exact = learned(coalitions, smooth(coalitions)).gp
+    assert exact.noise * np.median(exact.warp.slope(utilities)) ** 2 < step**2 / 12 / 10

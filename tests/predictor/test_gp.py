@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+
+from dupre import InputError, Owners
+from dupre.data.sketch import SketchCache
+from dupre.game.coalitions import all_coalitions
+from dupre.predictor import form, gp
+from dupre.predictor.features import Features
+from dupre.predictor.fitting import fit
+from dupre.predictor.gp import Amplitude
+from dupre.predictor.kernels import Linear, Membership
+from dupre.predictor.warp import Warp, curved
+from processes import ROWS, N, features, split, without_functionals
+
+DATA_KERNEL = form.Form().kernel()
+DECAYING = Amplitude(decay=0.7, reference=np.log(50.0))
+CURVED = Warp(curved=True, centre=0.2, width=0.7, shift=0.1, scale=0.9)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+KERNELS = {
+    "membership": (Membership(0.3), RBF(np.sqrt(1 / 0.6))),
+    "sum": (
+        0.7 * Membership(0.2) + 0.4 * Linear(),
+        ConstantKernel(0.7) * RBF(np.sqrt(1 / 0.4))
+        + ConstantKernel(0.4 / (1 + N)) * DotProduct(1.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.5])
+@pytest.mark.parametrize("name", KERNELS)
+def test_condition_agrees_with_scikit_learn(rng, name, noise):
+    kernel, sklearn_kernel = KERNELS[name]
+    a, b, u = split(rng)
+    reference = GaussianProcessRegressor(sklearn_kernel, alpha=noise, optimizer=None)
+    reference.fit(a.members.astype(float), u)
+    mean, covariance = reference.predict(b.members.astype(float), return_cov=True)
+
+    process = gp.condition(kernel, a, u, noise=noise)
+    posterior = without_functionals(process, b)
+    index = np.arange(len(b))
+
+    assert process.evidence == pytest.approx(reference.log_marginal_likelihood_value_, abs=1e-8)
+    np.testing.assert_allclose(posterior.mean, mean, atol=1e-8)
+    np.testing.assert_allclose(posterior.variance, np.diag(covariance), atol=1e-8)
+    np.testing.assert_allclose(posterior.covariance(index, index), covariance, atol=1e-8)
+
+
+@pytest.mark.parametrize("warp", [Warp(), Warp(centre=0.3, width=2.0), CURVED])
+@pytest.mark.parametrize("name", KERNELS)
+def test_measured_noise_agrees_with_scikit_learn(rng, name, warp):
+    kernel, sklearn_kernel = KERNELS[name]
+    a, b, u = split(rng)
+    noise, measured = 0.02, rng.uniform(0, 1, len(u)) * (np.arange(len(u)) % 3 > 0)
+    h = 1e-6
+    slope = 2 * h / (warp.forward(u + h) - warp.forward(u - h))
+    reference = GaussianProcessRegressor(
+        sklearn_kernel, alpha=noise + measured / slope**2, optimizer=None
+    )
+    reference.fit(a.members.astype(float), warp.forward(u))
+    mean, covariance = reference.predict(b.members.astype(float), return_cov=True)
+
+    process = gp.condition(kernel, a, u, noise=noise, measured=measured, warp=warp)
+    posterior = without_functionals(process, b)
+    index = np.arange(len(b))
+    evidence = reference.log_marginal_likelihood_value_ - np.log(slope).sum()
+    expected, _ = warp.back(mean, np.diag(covariance) + noise)
+
+    assert process.evidence == pytest.approx(evidence, abs=1e-6)
+    np.testing.assert_allclose(posterior.mean, expected, atol=1e-6)
+    np.testing.assert_allclose(posterior.covariance(index, index), covariance, atol=1e-6)
+    np.testing.assert_allclose(process.measured, measured / slope**2, atol=1e-6)
+    assert process.noise_of_next == pytest.approx(noise + np.mean(measured / slope**2))
+
+
+def test_nothing_measured_is_a_measured_noise_of_zero(rng):
+    a, _, u = split(rng)
+    without = gp.condition(DATA_KERNEL, a, u, noise=0.1, warp=CURVED)
+    zero = gp.condition(DATA_KERNEL, a, u, noise=0.1, measured=np.zeros(len(u)), warp=CURVED)
+    np.testing.assert_array_equal(without.L, zero.L)
+    assert without.evidence == zero.evidence
+    assert without.noise_of_next == 0.1
+    np.testing.assert_array_equal(without.measured, 0.0)
+
+
+def test_condition_refuses_a_singular_kernel_matrix():
+    twice = features(np.ones((2, N), dtype=bool))
+    with pytest.raises(InputError, match="raise the noise"):
+        gp.condition(Membership(), twice, np.zeros(2), noise=0.0)
+
+
+def test_evidence_of_a_warp_is_the_density_of_the_utilities_themselves(rng):
+    a, _, u = split(rng)
+    plain = gp.condition(4.0 * Membership(0.3), a, u, noise=0.4)
+    scaled = gp.condition(Membership(0.3), a, u, noise=0.1, warp=Warp(width=2.0))
+    assert scaled.evidence == pytest.approx(plain.evidence, abs=1e-9)
+
+
+def test_the_amplitude_is_a_power_of_the_rows_and_one_at_the_reference(rng):
+    a, _, _ = split(rng)
+    rows = a.members @ ROWS
+    np.testing.assert_allclose(gp.log_rows(a), np.log(rows))
+    np.testing.assert_allclose(DECAYING(a), (rows / 50) ** -0.7)
+    np.testing.assert_array_equal(Amplitude(reference=3.0)(a), 1.0)
+
+
+def test_an_amplitude_is_a_kernel_and_noise_multiplied_by_it_on_both_sides(rng):
+    a, b, u = split(rng)
+    noise, measured = 0.02, rng.uniform(0, 0.3, len(u))
+    warp = Warp(centre=0.3, width=2.0)
+    of_a, of_b = DECAYING(a), DECAYING(b)
+    K = np.outer(of_a, of_a) * DATA_KERNEL(a, a) + np.diag(noise * of_a**2 + measured / 4)
+    K_AB = np.outer(of_a, of_b) * DATA_KERNEL(a, b)
+    v, inverse = (u - 0.3) / 2, np.linalg.inv(K)
+
+    process = gp.condition(
+        DATA_KERNEL, a, u, noise=noise, measured=measured, warp=warp, amplitude=DECAYING
+    )
+    posterior = without_functionals(process, b)
+
+    density = multivariate_normal(np.zeros(len(v)), K).logpdf(v)
+    assert process.evidence == pytest.approx(density - len(u) * np.log(2), abs=1e-8)
+    np.testing.assert_allclose(posterior.mean, 0.3 + 2 * K_AB.T @ inverse @ v, atol=1e-8)
+    prior = of_b**2 * (DATA_KERNEL.diagonal(b) + noise)
+    variance = prior - np.einsum("ab,ab->b", K_AB, inverse @ K_AB)
+    np.testing.assert_allclose(posterior.std, 2 * np.sqrt(variance), atol=1e-8)
+
+
+@pytest.mark.parametrize("warp", [Warp(centre=0.3, width=2.0), CURVED])
+def test_slope_and_back_of_a_process_are_those_of_its_z(rng, warp):
+    a, _, u = split(rng)
+    process = gp.condition(DATA_KERNEL, a, u, noise=0.1, warp=warp, amplitude=DECAYING)
+    utility, slope = process.back(process.z, np.zeros(len(u)), a)
+    np.testing.assert_allclose(utility, u, atol=1e-9)
+    np.testing.assert_allclose(slope, process.slope, rtol=1e-9)
+    h = 1e-6
+    moved, _ = process.back(process.z + h, np.zeros(len(u)), a)
+    np.testing.assert_allclose((moved - u) / h, process.slope, rtol=1e-4)
+
+
+@pytest.mark.parametrize("amplitude", [Amplitude(), DECAYING], ids=["equal", "decaying"])
+@pytest.mark.parametrize("warp", [Warp(), Warp(centre=0.3, width=2.0), CURVED])
+def test_leave_one_out_equals_refitting_without_each_point(rng, warp, amplitude):
+    a, _, u = split(rng, evaluated=12)
+    measured = rng.uniform(0, 0.1, len(u))
+    options = {"noise": 0.05, "warp": warp, "amplitude": amplitude}
+    process = gp.condition(DATA_KERNEL, a, u, measured=measured, **options)
+    slope = warp.slope(u) * amplitude(a)
+    mean, variance = process.leave_one_out()
+    for i in range(len(u)):
+        others = np.delete(np.arange(len(u)), i)
+        without = gp.condition(
+            DATA_KERNEL, a[others], u[others], measured=measured[others], **options
+        )
+        predicted = without_functionals(without, a[np.array([i])])
+        around = 0.05 + measured[i] / slope[i] ** 2
+        assert variance[i] == pytest.approx(predicted.variance[0] + around, abs=1e-9)
+        # Back as the others' process goes back: with the noise of a utility, not of a mean.
+        own = variance[i : i + 1] - measured[i] / slope[i] ** 2
+        back, _ = process.back(mean[i : i + 1], own, a[np.array([i])])
+        assert back[0] == pytest.approx(predicted.mean[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("tile", [gp.TILE, 7])
+@pytest.mark.parametrize("amplitude", [Amplitude(), DECAYING], ids=["equal", "decaying"])
+@pytest.mark.parametrize("warp", [Warp(), CURVED], ids=["straight", "curved"])
+def test_functional_covariance_equals_the_dense_formula(rng, monkeypatch, warp, amplitude, tile):
+    monkeypatch.setattr(gp, "TILE", tile)
+    a, b, u = split(rng)
+    W, noise = rng.normal(size=(4, len(b))), 0.03
+    process = gp.condition(DATA_KERNEL, a, u, noise=noise, warp=warp, amplitude=amplitude)
+    posterior = process.posterior(b, W)
+
+    K_AB = DATA_KERNEL(a, b)
+    inverse = np.linalg.inv(DATA_KERNEL(a, a) + noise * np.eye(len(u)))
+    dense = DATA_KERNEL(b, b) - K_AB.T @ inverse @ K_AB
+    WJ = W * posterior.slope
+    expected = WJ @ (dense + noise * np.eye(len(b))) @ WJ.T
+
+    np.testing.assert_allclose(posterior.functional_covariance(), expected, atol=1e-8)
+    some = np.array([3, 0, 30])
+    np.testing.assert_allclose(posterior.cross(some), (dense @ WJ.T)[some], atol=1e-8)
+    part = posterior.covariance(some, np.arange(9))
+    np.testing.assert_allclose(part, dense[some, :9], atol=1e-8)
+    noisy = np.sqrt(np.diag(dense) + noise) * posterior.slope
+    np.testing.assert_allclose(posterior.std, noisy, atol=1e-8)
+
+
+def learned(a, u):
+    nothing, rng = np.zeros(len(u)), np.random.default_rng(0)
+    return form.learn(a, u, measured=nothing, empty=0.0, choose_p=False, rng=rng).gp
+
+
+@pytest.mark.parametrize("evaluated", [1, 2, 12])
+@pytest.mark.parametrize("level", [0.1, 0.0, -3e5])
+def test_equal_utilities_predict_that_utility_everywhere(rng, evaluated, level):
+    a, b, _ = split(rng, evaluated)
+    posterior = without_functionals(learned(a, np.full(evaluated, level)), b)
+    np.testing.assert_allclose(posterior.mean, level, rtol=1e-12, atol=1e-12)
+    assert np.all(np.isfinite(posterior.std))
+    assert np.all(posterior.std > 0)
+
+
+def test_two_different_utilities_are_enough_to_predict(rng):
+    a, b, _ = split(rng, evaluated=2)
+    posterior = without_functionals(learned(a, np.array([0.2, 0.9])), b)
+    assert np.all(np.isfinite(posterior.mean))
+    assert np.all(posterior.std > 0)
+
+
+def left_out_errors(seed, outlier, predicted_by=learned):
+    """Root mean square error on left-out coalitions of a smooth game, without and with outlier.
+
+    Evaluated are all single owners, the grand coalition and 18 others; one owner alone falls off.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N * 12, 3)) + np.repeat(rng.normal(size=(N, 3)), 12, axis=0)
+    owners = Owners.from_arrays(X, X @ [1.0, 2.0, 3.0], np.repeat(np.arange(N), 12))
+    members = all_coalitions(N)
+    every = Features(members, owners.rows, SketchCache(owners, seed=0))
+    u = 0.8 * (1 - np.exp(-(members @ rng.uniform(0.1, 1.0, N))))
+    sizes = members.sum(axis=1)
+    rest = rng.permutation(np.flatnonzero((sizes > 1) & (sizes < N)))
+    evaluated = np.concatenate([np.flatnonzero((sizes == 1) | (sizes == N)), rest[:18]])
+    left_out = rest[18:]
+    errors = []
+    for worst in (u[0], outlier):
+        observed = u.copy()
+        observed[0] = worst
+        posterior = without_functionals(
+            predicted_by(every[evaluated], observed[evaluated]), every[left_out]
+        )
+        errors.append(np.sqrt(np.mean((posterior.mean - u[left_out]) ** 2)))
+    return errors
+
+
+@pytest.mark.parametrize("outlier", [-10.0, -1000.0])
+def test_an_outlier_leaves_the_other_predictions_about_as_accurate(outlier):
+    errors = np.array([left_out_errors(seed, outlier) for seed in range(3)])
+    ratios = errors[:, 1] / errors[:, 0]
+    assert np.exp(np.log(ratios).mean()) < 3
+
+
+@pytest.mark.parametrize("outlier", [-10.0, -1000.0])
+def test_an_outlier_does_far_less_harm_than_under_a_straight_warp(outlier):
+    def straight(a, u):
+        chosen = form.Form()
+        rng = np.random.default_rng(0)
+        return fit(chosen.kernel(), a, u, warp=chosen.warp(u, 0.0), starts=4, rng=rng)
+
+    _, chosen = left_out_errors(0, outlier)
+    _, without_bend = left_out_errors(0, outlier, straight)
+    assert chosen < without_bend / 2
+
+
+def test_the_curved_warp_keeps_an_outlier_within_a_few_units():
+    u = np.append(np.linspace(0.6, 0.8, 20), -10.0)
+    warp = curved(u)
+    assert warp is not None
+    assert np.abs(warp.forward(u)).max() < 5

@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, dataclass, fields
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_iris
+from sklearn.gaussian_process.kernels import RBF
+
+from dupre.data.owners import Owners
+from dupre.data.sketch import Resolution, SketchCache
+from dupre.errors import InputError
+from dupre.game.coalitions import all_coalitions
+from dupre.predictor.features import Features
+from dupre.predictor.form import Form
+from dupre.predictor.kernels import (
+    Exponential,
+    Linear,
+    Membership,
+    Product,
+    Scaled,
+    Size,
+    SlicedWasserstein,
+    Sum,
+    squared_euclidean,
+)
+
+KERNELS = {
+    "data": SlicedWasserstein(gamma=2.0),
+    "data, p=1": SlicedWasserstein(gamma=0.7, p=1, rho=0.5, eta=0.8),
+    "size": Size(gamma=0.3),
+    "membership": Membership(gamma=0.2),
+    "linear": Linear(),
+    "scaled": Scaled(Size(gamma=0.3), variance=2.5),
+    "scaled linear": 3.0 * Linear(),
+    "sum": Size(gamma=0.5) + Scaled(Membership(gamma=0.1), variance=0.4) + Linear(),
+    "product": Size(gamma=0.5) * Membership(gamma=0.1) * SlicedWasserstein(gamma=2.0),
+    "product of sums": (Size() + 2.0 * Linear()) * (Linear() + Membership(gamma=0.3)),
+    "scaled sum": 0.5 * (Size() + 2.0 * Membership(gamma=0.3)),
+    "the default form": Form().kernel(),
+    "another form": Form(p=1, rho=0.5, eta=0.2).kernel(),
+}
+
+every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+
+
+@pytest.fixture(scope="module")
+def features():
+    X, y = load_iris(return_X_y=True)
+    owner = np.random.default_rng(0).choice(5, size=150, p=[0.4, 0.3, 0.15, 0.1, 0.05])
+    owners = Owners.from_arrays(X, y, owner)
+    cache = SketchCache(owners, seed=0, resolution=Resolution(10, 20, 128))
+    return Features(all_coalitions(5), owners.rows, cache)
+
+
+def moved(kernel):
+    """The kernel with hyper-parameters away from one."""
+    return kernel.with_theta(kernel.theta + np.linspace(-0.6, 0.8, len(kernel.theta)))
+
+
+# --- what every kernel promises
+
+
+@every_kernel
+def test_gradient_is_the_derivative_by_finite_differences(kernel, features):
+    kernel = moved(kernel)
+    distances = kernel.distances(features[:7], features[5:17])
+    K, derivatives = kernel.gradient(distances)
+    np.testing.assert_allclose(K, kernel.evaluate(distances), rtol=1e-14)
+    assert len(derivatives) == len(kernel.theta)
+    for k, derivative in enumerate(derivatives):
+        step = 1e-5 * np.eye(len(kernel.theta))[k]
+        above, below = (
+            kernel.with_theta(kernel.theta + sign * step).evaluate(distances) for sign in (1, -1)
+        )
+        np.testing.assert_allclose(derivative, (above - below) / 2e-5, rtol=1e-6, atol=1e-9)
+
+
+@every_kernel
+def test_matrix_is_symmetric_and_positive_semi_definite(kernel, features):
+    K = moved(kernel)(features, features)
+    np.testing.assert_allclose(K, K.T, rtol=1e-12)
+    assert np.linalg.eigvalsh(K).min() > -1e-9
+
+
+@every_kernel
+def test_diagonal_is_that_of_the_matrix(kernel, features):
+    kernel = moved(kernel)
+    expected = np.diag(kernel(features, features))
+    np.testing.assert_allclose(kernel.diagonal(features), expected, rtol=1e-12)
+
+
+@every_kernel
+def test_blocks_of_the_matrix_are_the_matrix_of_blocks(kernel, features):
+    whole = kernel(features, features)
+    some = np.array([3, 11, 0, 30])
+    np.testing.assert_allclose(kernel(features[some], features[:9]), whole[some, :9], atol=1e-12)
+
+
+@every_kernel
+def test_theta_makes_a_round_trip_and_leaves_the_kernel_as_it_was(kernel):
+    before = kernel.theta.copy()
+    theta = before + np.linspace(-1, 1, len(before))
+    other = kernel.with_theta(theta)
+    assert type(other) is type(kernel)
+    np.testing.assert_allclose(other.theta, theta, atol=1e-12)
+    np.testing.assert_array_equal(kernel.theta, before)
+    np.testing.assert_allclose(other.with_theta(before).theta, before, atol=1e-12)
+    assert len(kernel.roles) == len(before)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Size(), Scaled(Linear()), Size() + Linear(), Size() * Linear()], ids=repr
+)
+def test_a_kernel_cannot_be_changed(kernel):
+    with pytest.raises(FrozenInstanceError):
+        setattr(kernel, fields(kernel)[0].name, 2.0)
+
+
+# --- sliced Wasserstein
+
+
+@pytest.mark.parametrize(
+    ("p", "rho", "eta"), list(product([1, 2], [0.0, 0.5, 1.0], [0.1, 0.5, 1.0]))
+)
+def test_data_kernel_is_positive_semi_definite_on_random_data(p, rho, eta):
+    rng = np.random.default_rng(0)
+    owners = Owners.from_arrays(
+        rng.standard_t(2, size=(60, 4)), rng.normal(size=60), rng.integers(0, 6, 60)
+    )
+    cache = SketchCache(owners, seed=1, resolution=Resolution(8, 16, 64))
+    features = Features(all_coalitions(6), owners.rows, cache)
+    kernel = SlicedWasserstein(p=p, rho=rho, eta=eta)
+    at_median = kernel.at_median(kernel.distances(features, features))
+    for gamma in (at_median.gamma, 100 * at_median.gamma, 0.01 * at_median.gamma):
+        K = SlicedWasserstein(gamma, p=p, rho=rho, eta=eta)(features, features)
+        assert np.linalg.eigvalsh(K).min() > -1e-9
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize(
+    "rho",
+    [
+        0.0,
+        0.5,
+        1.0,
+    ],
+)
+def test_data_kernel_has_a_zero_distance_and_unit_diagonal(p, rho, features):
+    kernel = SlicedWasserstein(gamma=1.3, p=p, rho=rho)
+    np.testing.assert_array_equal(np.diag(kernel.distance(features, features)), 0)
+    np.testing.assert_allclose(
+        np.diag(kernel(features, features)), kernel.diagonal(features), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("rho", [0.3, 1.0])
+@pytest.mark.parametrize("eta", [0.4, 1.0])
+def test_data_kernel_is_the_exponential_of_a_power_of_the_distance(rho, eta, features):
+    of_2, of_1 = features.sketch(eta, 2), features.sketch(eta, 1)
+    sw2, sw1 = cdist(of_2, of_2), cdist(of_1, of_1, "cityblock")
+    of_order_2 = SlicedWasserstein(0.7, p=2, rho=rho, eta=eta)(features, features)
+    of_order_1 = SlicedWasserstein(0.7, p=1, rho=rho, eta=eta)(features, features)
+    np.testing.assert_allclose(of_order_2, np.exp(-0.7 * sw2 ** (2 * rho)), rtol=1e-6)
+    np.testing.assert_allclose(of_order_1, np.exp(-0.7 * sw1**rho), rtol=1e-6)
+
+
+def test_data_kernel_needs_vectors(features):
+    with pytest.raises(InputError, match="sketch vectors"):
+        SlicedWasserstein()(Features(features.members, features.rows), features)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"p": 3}, "p must be 1 or 2, got 3"),
+        ({"p": 0}, "p must be 1 or 2, got 0"),
+        ({"rho": -0.1}, r"rho must lie in \[0, 1\] .*got -0.1"),
+        ({"rho": 1.5}, r"rho must lie in \[0, 1\] .*got 1.5"),
+        ({"eta": 0.0}, r"eta must lie in \(0, 1\], got 0.0"),
+        ({"eta": 1.1}, r"eta must lie in \(0, 1\], got 1.1"),
+        ({"eta": float("nan")}, r"eta must lie in \(0, 1\], got nan"),
+    ],
+)
+def test_parameters_without_a_valid_kernel_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        SlicedWasserstein(**options)
+
+
+# --- the other kernels
+
+
+@pytest.mark.parametrize("length", [0.5, 1.7])
+def test_membership_is_an_rbf_on_zeros_and_ones(length, features):
+    rbf = RBF(length_scale=length)(features.members.astype(float))
+    found = Membership(gamma=1 / (2 * length**2))(features, features)
+    np.testing.assert_allclose(found, rbf, rtol=1e-12)
+
+
+def test_size_is_an_rbf_on_the_logarithm_of_rows(features):
+    rows = np.log(1 + features.members @ features.rows)[:, None]
+    found = Size(gamma=0.5)(features, features)
+    np.testing.assert_allclose(found, RBF(1.0)(rows), rtol=1e-12)
+
+
+def test_linear_counts_shared_owners(features):
+    sets = [set(np.flatnonzero(row)) for row in features.members]
+    expected = [[(1 + len(a & b)) / 6 for b in sets] for a in sets]
+    np.testing.assert_allclose(Linear()(features, features), expected, rtol=1e-15)
+
+
+# --- composition
+
+
+def test_operators_add_multiply_and_scale_matrices(features):
+    a, b, c = Size(0.4), Membership(0.2), Linear()
+    A, B, C = (kernel(features, features) for kernel in (a, b, c))
+    np.testing.assert_allclose((a + b)(features, features), A + B)
+    np.testing.assert_allclose((a * b)(features, features), A * B)
+    np.testing.assert_allclose((2.5 * a)(features, features), 2.5 * A)
+    np.testing.assert_allclose((a + 2.0 * b * c)(features, features), A + 2 * B * C)
+    np.testing.assert_allclose(((a + b) * c)(features, features), (A + B) * C)
+
+
+def test_a_number_scales_from_either_side(features):
+    found = (Size() * 2.0)(features, features)
+    np.testing.assert_allclose(found, 2.0 * Size()(features, features))
+
+
+def test_sums_and_products_are_flat():
+    a, b, c = Size(), Membership(), Linear()
+    assert (a + b) + c == a + (b + c) == Sum((a, b, c))
+    assert (a * b) * c == a * (b * c) == Product((a, b, c))
+
+
+def test_a_product_of_exponentials_is_the_exponential_of_the_weighted_sum(features):
+    found = (Size(0.4) * Membership(0.2))(features, features)
+    total = 0.4 * Size().distance(features, features)
+    total += 0.2 * Membership().distance(features, features)
+    np.testing.assert_allclose(found, np.exp(-total), rtol=1e-12)
+
+
+def test_roles_and_labels_follow_the_parts():
+    kernel = Form().kernel()
+    assert kernel.roles == ["variance", "gamma", "gamma", "variance", "gamma", "variance"]
+    assert kernel.label == "data × size + membership + linear"
+
+
+def test_at_median_sets_every_gamma_to_one_over_its_median_distance(features):
+    kernel = Form().kernel()
+    distances = kernel.distances(features, features)
+    found = kernel.at_median(distances)
+    off = ~np.eye(len(features), dtype=bool)
+    parts = (SlicedWasserstein(), Size(), Membership())
+    medians = [np.median(d[d > 0]) for d in (k.distance(features, features)[off] for k in parts)]
+    gammas = np.exp(found.theta)[[role == "gamma" for role in found.roles]]
+    variances = np.exp(found.theta)[[role == "variance" for role in found.roles]]
+    np.testing.assert_allclose(gammas, 1 / np.array(medians), rtol=1e-12)
+    np.testing.assert_allclose(variances, 1)
+
+
+def test_at_median_of_equal_coalitions_keeps_gamma(features):
+    one = features[:1]
+    assert Size(gamma=0.3).at_median(Size().distances(one, one)) == Size(gamma=0.3)
+
+
+@dataclass(frozen=True)
+class Count(Exponential):
+    def distance(self, a, b):
+        return np.abs(a.members.sum(axis=1)[:, None] - b.members.sum(axis=1)).astype(float)
+
+
+def test_a_new_kernel_is_one_method(features):
+    kernel = 2.0 * Count(0.3) + Linear()
+    count = features.members.sum(axis=1)
+    expected = 2 * np.exp(-0.3 * np.abs(count[:, None] - count))
+    expected += Linear()(features, features)
+    np.testing.assert_allclose(kernel(features, features), expected)
+    np.testing.assert_allclose(kernel.diagonal(features), np.diag(expected))
+    np.testing.assert_allclose(np.exp(kernel.theta), [2.0, 0.3])
+
+
+def test_a_new_kernel_need_not_state_a_label():
+    assert "count" in (Count() + Linear()).label
+
+
+# --- features and distances
+
+
+def test_features_look_each_vector_up_once():
+    asked = []
+
+    def vectors(eta, p, members):
+        asked.append((eta, p, len(members)))
+        return np.ones((len(members), 2))
+
+    features = Features(all_coalitions(3), np.ones(3, dtype=np.int64), vectors)
+    features.sketch(0.5, 2), features.sketch(0.5, 2), features[2:5].sketch(0.5, 2)
+    features.sketch(1.0, 2), features.sketch(0.5, 1)
+    assert asked == [(0.5, 2, 7), (1.0, 2, 7), (0.5, 1, 7)]
+
+
+def test_a_part_of_the_features_has_the_vectors_of_its_coalitions(features):
+    whole = features.sketch(0.5, 2)
+    some = np.array([4, 0, 4, 9])
+    np.testing.assert_array_equal(features[some].members, features.members[some])
+    np.testing.assert_array_equal(features[some].sketch(0.5, 2), whole[some])
+
+
+def test_squared_euclidean_matches_scipy_and_is_zero_exactly_on_equal_rows():
+    rng = np.random.default_rng(0)
+    x = rng.normal(100.0, 1.0, size=(20, 30))
+    y = np.concatenate([x[:5], rng.normal(100.0, 1.0, size=(6, 30))])
+    found = squared_euclidean(x, y)
+    np.testing.assert_allclose(found, cdist(x, y, "sqeuclidean"), rtol=1e-8, atol=1e-7)
+    np.testing.assert_array_equal(np.diag(found[:5, :5]), 0)
+    assert (found >= 0).all()

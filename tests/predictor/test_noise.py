@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dupre.predictor.noise import (
+    LEAST_STEPS,
+    POOLED_WEIGHT,
+    lattice_step,
+    pooled_variance,
+    variance_of_means,
+    widening,
+)
+
+
+def test_without_repeats_nothing_was_measured():
+    np.testing.assert_array_equal(variance_of_means([[0.3], [0.9], [-2.0]]), np.zeros(3))
+
+
+def test_no_coalitions_have_no_variances():
+    assert variance_of_means([]).shape == (0,)
+
+
+def test_one_coalition_has_the_textbook_variance_of_a_mean():
+    utilities = [0.1, 0.4, 0.2, 0.9]
+    assert variance_of_means([utilities]) == pytest.approx(np.var(utilities, ddof=1) / 4)
+
+
+def test_equal_spreads_are_left_as_they_are():
+    several = [[0.0, 1.0], [5.0, 6.0], [-3.0, -2.0]]
+    np.testing.assert_allclose(variance_of_means(several), np.full(3, 0.5 / 2))
+
+
+def test_a_spread_is_the_average_of_its_own_and_the_pooled_one_by_degrees_of_freedom():
+    several = [[1.0, 2.0, 4.0], [0.0, 0.1], [3.0]]
+    own = np.array([np.var([1.0, 2.0, 4.0], ddof=1), np.var([0.0, 0.1], ddof=1), 0.0])
+    degrees = np.array([2, 1, 0])
+    pooled = own @ degrees / degrees.sum()
+    spread = (POOLED_WEIGHT * pooled + degrees * own) / (POOLED_WEIGHT + degrees)
+    np.testing.assert_allclose(variance_of_means(several), spread / [3, 2, 1])
+
+
+def test_a_coalition_trained_once_has_the_pooled_spread():
+    once, twice = variance_of_means([[7.0], [0.0, 2.0]])
+    assert once == pytest.approx(2.0)
+    assert twice == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("shift", [0.0, -40.0])
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 300.0])
+def test_variances_do_not_depend_on_level_and_grow_with_the_square_of_the_scale(shift, scale):
+    several = [np.array([0.1, 0.5, 0.2]), np.array([0.9, 0.3])]
+    moved = variance_of_means([shift * scale + scale * utilities for utilities in several])
+    np.testing.assert_allclose(moved, scale**2 * variance_of_means(several), rtol=1e-6)
+
+
+def test_equal_repeats_have_no_noise():
+    np.testing.assert_array_equal(variance_of_means([[0.5, 0.5], [0.25] * 3]), np.zeros(2))
+
+
+def test_equal_repeats_have_no_noise_of_rounding():
+    np.testing.assert_array_equal(variance_of_means([[0.1] * 3]), np.zeros(1))
+
+
+def test_with_the_same_noise_everywhere_the_variances_are_unbiased():
+    rng = np.random.default_rng(0)
+    counts, sigma = [1, 2, 3, 6], 0.3
+    found = [
+        variance_of_means([rng.normal(level, sigma, count) for level, count in enumerate(counts)])
+        for _ in range(4000)
+    ]
+    standard_error = np.std(found, axis=0) / np.sqrt(len(found))
+    off = np.mean(found, axis=0) - sigma**2 / np.array(counts)
+    assert np.all(np.abs(off) < 4 * standard_error)
+
+
+def test_a_noisier_coalition_is_found_noisier():
+    rng = np.random.default_rng(1)
+    several = [rng.normal(0, 0.1, 20) for _ in range(9)] + [rng.normal(0, 1.0, 20)]
+    variances = variance_of_means(several)
+    assert variances[-1] > 10 * variances[:-1].max()
+
+
+def test_the_pooled_variance_counts_the_degrees_of_freedom_within_coalitions():
+    variance, freedom = pooled_variance([[1.0, 2.0, 4.0], [0.0, 0.1], [3.0]])
+    assert freedom == 3
+    assert variance == pytest.approx((2 * np.var([1.0, 2.0, 4.0], ddof=1) + 0.005) / 3)
+    assert pooled_variance([[0.1, 0.1]]) == (0.0, 1)
+    unknown, freedom = pooled_variance([[1.0], [2.0]])
+    assert np.isnan(unknown)
+    assert freedom == 0
+
+
+def test_variances_from_few_repeats_are_widened_so_that_intervals_hold():
+    assert widening(0) == 1.0
+    assert widening(4) == pytest.approx((2.776 / 1.96) ** 2, rel=1e-3)
+    assert widening(10_000) == pytest.approx(1.0, abs=1e-3)
+    rng, freedom = np.random.default_rng(0), 4
+    std = np.sqrt(widening(freedom) * rng.chisquare(freedom, 40_000) / freedom)
+    assert np.mean(np.abs(rng.normal(size=40_000)) < 1.96 * std) == pytest.approx(0.95, abs=0.005)
+
+
+# The step of utilities on a lattice.
+
+
+@pytest.mark.parametrize("m", [10, 50, 97, 300, 1000])
+@pytest.mark.parametrize("count", [8, 30, 400])
+def test_accuracies_on_m_rows_have_a_step_of_one_in_m(m, count):
+    right = np.random.default_rng(m + count).integers(m // 2, m + 1, size=count)
+    expected = np.gcd.reduce(np.diff(np.unique(right))) / m  # few of them may all be even
+    assert lattice_step(right / m) == pytest.approx(expected, rel=1e-6)
+    if count == 400:
+        assert expected == 1 / m
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.integers(0, 2000), min_size=LEAST_STEPS + 1, max_size=60, unique=True),
+    st.integers(20, 5000),
+    st.floats(-5, 5),
+    st.sampled_from([1.0, -1.0, 0.01]),
+)
+def test_the_step_is_the_greatest_common_divisor_of_the_differences(counts, m, shift, scale):
+    counts = np.array(counts)
+    expected = abs(scale) * np.gcd.reduce(np.diff(np.sort(counts))) / m
+    assert lattice_step(shift + scale * counts / m) == pytest.approx(expected, rel=1e-4)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 300))
+def test_numbers_of_a_continuous_metric_have_no_step(seed, count):
+    assert lattice_step(1 - np.random.default_rng(seed).gamma(2.0, 0.2, count)) == 0
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1, -7.3e8])
+@pytest.mark.parametrize("count", [1, 2, 50])
+def test_equal_utilities_have_no_step(level, count):
+    assert lattice_step(np.full(count, level)) == 0
+
+
+def test_few_different_numbers_have_no_step_unless_some_are_equal():
+    few = np.arange(LEAST_STEPS) / 40
+    assert lattice_step(few) == 0
+    assert lattice_step(np.append(few, LEAST_STEPS / 40)) == pytest.approx(1 / 40)
+    assert lattice_step(np.append(few, few[0])) == pytest.approx(1 / 40)
+
+
+def test_equal_pairs_among_continuous_numbers_make_no_step():
+    u = np.random.default_rng(0).normal(size=30)
+    assert lattice_step(np.append(u, u[:5])) == 0
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e9])
+def test_the_step_has_the_unit_of_the_utilities(scale):
+    rng = np.random.default_rng(0)
+    assert lattice_step(scale * rng.integers(0, 60, size=40) / 60) == pytest.approx(scale / 60)
+    assert lattice_step(scale * rng.normal(size=40)) == 0
+
+
+def test_numbers_that_differ_by_little_more_than_rounding_have_no_step():
+    assert lattice_step(1e8 + 1e-6 * np.random.default_rng(0).normal(size=40)) == 0
+
+
+def test_the_step_does_not_depend_on_the_order():
+    u = np.random.default_rng(0).integers(0, 60, size=40) / 60
+    assert lattice_step(u) == lattice_step(u[::-1]) == lattice_step(np.sort(u))

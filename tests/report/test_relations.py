@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dupre
+from dupre.report.relations import relations
+from dupre.result.records import Evidence
+from dupre.valuation import evidence
+from reporting import valuation
+
+
+def related(data):
+    """What is said of these owners' data, names without isolation."""
+    owners = dupre.Owners.from_mapping(data)
+    pool = dupre.Valuer(owners, empty=0.0)._pool
+    v = valuation(owners.n, names=owners.names, rows=owners.rows)
+    distances, shared = evidence.distances(pool, owners.n), evidence.shared_rows(owners)
+    found = replace(v, evidence=Evidence(v.evidence.coalitions, distances, shared))
+    return [
+        (r.owners, r.text.replace("\u2068", "").replace("\u2069", "")) for r in relations(found)
+    ]
+
+
+def split(sizes, columns=4, seed=0):
+    rng = np.random.default_rng(seed)
+    data = {}
+    for i, rows in enumerate(sizes):
+        X = rng.normal(size=(rows, columns))
+        data[f"o{i}"] = (X, X.sum(axis=1) + rng.normal(size=rows))
+    return data
+
+
+EQUAL, SKEWED = [40] * 7, [8, 15, 30, 60, 120, 250, 500]
+
+
+@pytest.mark.parametrize("columns", [1, 2, 6])
+@pytest.mark.parametrize("sizes", [EQUAL, SKEWED, [40, 40], [10] * 40])
+def test_random_splits_are_not_spoken_of(sizes, columns):
+    assert related(split(sizes, columns)) == []
+
+
+@pytest.mark.parametrize("who", [0, 3, 6])
+@pytest.mark.parametrize("sizes", [EQUAL, SKEWED])
+def test_a_copy_is_named_with_its_rows(sizes, who):
+    data = split(sizes)
+    ((owners, text),) = related(data | {"copy": data[f"o{who}"]})
+    assert owners == (who, 7)
+    assert text == f"o{who} and copy hold the same {sizes[who]} rows."
+
+
+@pytest.mark.parametrize("who", [0, 3, 6])
+@pytest.mark.parametrize("sizes", [EQUAL, SKEWED])
+def test_a_noisy_copy_is_nearly_the_same_data(sizes, who):
+    data, rng = split(sizes), np.random.default_rng(1)
+    X, y = data[f"o{who}"]
+    ((owners, text),) = related(data | {"copy": (X + 0.05 * rng.normal(size=X.shape), y)})
+    assert owners == (who, 7)
+    assert text.startswith(f"o{who} and copy hold nearly the same data: their distance is 0.")
+
+
+@pytest.mark.parametrize("who", [0, 3, 6])
+@pytest.mark.parametrize("sizes", [EQUAL, SKEWED])
+def test_a_shifted_owner_is_unlike_the_others(sizes, who):
+    data = split(sizes)
+    X, y = data[f"o{who}"]
+    ((owners, text),) = related(data | {f"o{who}": (X + 4, y)})
+    assert owners == (who,)
+    assert text.startswith(f"The data of o{who} are unlike those of all others")
+
+
+def test_rows_in_part_shared_are_told_both_ways():
+    data = split(EQUAL)
+    (X, y), (X1, y1) = data["o0"], data["o1"]
+    data["o1"] = (np.append(X[:25], X1[:75], axis=0), np.append(y[:25], y1[:75]))
+    ((owners, text),) = related(data)
+    assert owners == (0, 1)
+    assert text == (
+        "62 % of the rows of o0 are also held by o1; 38 % of the rows of o1 are also held by o0."
+    )
+
+
+def test_rows_that_everybody_shares_by_chance_are_not_spoken_of():
+    rng = np.random.default_rng(0)
+    data = {f"o{i}": (rng.integers(0, 2, (60, 2)), rng.integers(0, 2, 60)) for i in range(5)}
+    assert related(data) == []
+
+
+def test_of_two_owners_a_copy_is_told():
+    X, y = split([40])["o0"]
+    ((_, text),) = related({"a": (X, y), "b": (X, y)})
+    assert text == "a and b hold the same 40 rows."
+
+
+def test_without_evidence_nothing_is_said():
+    assert relations(valuation(4, evidence=None)) == []

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import matplotlib
+import numpy as np
+import pytest
+
+from dupre import InputError
+from dupre.report.markup import text
+from dupre.report.page import NAVIGATION, notebook, page, write
+from dupre.wording import listed, named, number, percent, shortened
+from reporting import HOSTILE, VARIANTS, bare, exact, least_core, sampled, trainings, valuation
+
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Parses a page and refuses one that is not well nested."""
+
+    def __init__(self, markup):
+        super().__init__(convert_charrefs=True)
+        self.open, self.ids, self.links, self.elements, self.words = [], [], [], [], []
+        self.feed(markup)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        attributes = dict(attrs)
+        assert len(attributes) == len(attrs)
+        self.elements.append((tag, attributes))
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        self.links += [attributes["href"]] if "href" in attributes else []
+        for value in attributes.values():
+            self.links += [f"#{name}" for name in re.findall(r"url\(#([^)]*)\)", value or "")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.open):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join("".join(self.words).split())
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return {name: page(make()) for name, make in VARIANTS.items()}
+
+
+@pytest.fixture(params=VARIANTS)
+def markup(request, pages):
+    return pages[request.param]
+
+
+def shown(*valuations):
+    return Page(page(valuations)).text
+
+
+def test_pages_are_well_nested_with_unique_ids_and_links_that_lead_somewhere(markup):
+    parsed = Page(markup)
+    assert len(set(parsed.ids)) == len(parsed.ids)
+    within = [link for link in parsed.links if link.startswith("#")]
+    assert {link[1:] for link in within} <= set(parsed.ids)
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in parsed.links)
+
+
+def test_pages_have_landmarks_one_heading_and_every_section(markup):
+    parsed = Page(markup)
+    assert [len(parsed.all(tag)) for tag in ("h1", "main", "nav", "header")] == [1, 1, 1, 1]
+    assert parsed.all("html") == [{"lang": "en"}]
+    sections = parsed.all("section")
+    assert [section["id"] for section in sections] == list(NAVIGATION)
+    assert all(section["aria-labelledby"] in parsed.ids for section in sections)
+    assert len(parsed.all("h2")) == len(sections)
+
+
+def test_every_figure_and_table_says_what_it_shows(markup):
+    parsed = Page(markup)
+    figures = parsed.all("svg")
+    assert len(figures) == len(parsed.all("figure")) == len(parsed.all("figcaption"))
+    assert all(svg["role"] == "img" and len(svg["aria-label"]) > 20 for svg in figures)
+    assert len(parsed.all("caption")) == len(parsed.all("table"))
+    assert all(head["scope"] in ("row", "col") for head in parsed.all("th"))
+
+
+def test_nothing_is_asked_of_the_network_and_only_our_script_may_run(markup):
+    scripts = re.findall(r"<script>(.*?)</script>", markup, flags=re.S)
+    assert len(scripts) == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    policies = [meta for meta in Page(markup).all("meta") if "http-equiv" in meta]
+    assert f"script-src 'sha256-{digest}'" in policies[0]["content"]
+    assert policies[0]["content"].startswith("default-src 'none'; ")
+    assert not re.search(r"https?://|@import|src=\"(?!data:)", markup.replace(HOSTILE[1], ""))
+
+
+def test_no_number_is_missing(markup):
+    assert not re.search(
+        r"\b(nan|inf|None(?!:))\b", re.sub(r"<svg.*?</svg>", "", markup, flags=re.S)
+    )
+
+
+def test_the_same_valuation_gives_the_same_bytes_whatever_the_style_of_figures():
+    once = page([valuation()])
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "svg.hashsalt": None}):
+        assert page([valuation()]) == once
+
+
+def test_hostile_names_stay_text():
+    v = valuation(names=HOSTILE)
+    parsed = Page(page([v]))
+    assert len(parsed.all("script")) == 1
+    assert parsed.all("img") == parsed.all("b") == parsed.all("i") == []
+    assert not any(key.startswith("on") for _, attributes in parsed.elements for key in attributes)
+    for name in ("<script>window.hacked = 1</script>", "&amp; <b>bold</b>", "שלום עולם", "x" * 200):
+        assert name in parsed.text
+    assert "\\u202eright to left\\u2069" in parsed.text
+
+
+def test_hostile_texts_of_all_kinds_stay_text():
+    bad = "<script>1</script>\u2069\u2068</bdi>"
+    v = valuation(
+        4,
+        semivalue=bad,
+        failures={("owner 0",): bad},
+        warnings={bad: (("owner 1",),)},
+        provenance={bad: {bad: bad, "lines": f"{bad}\n{bad}"}},
+        stopped=bad,
+    )
+    parsed = Page(page([v, replace(v, semivalue="Banzhaf")]))
+    assert len(parsed.all("script")) == 1
+    assert parsed.text.count("<script>1</script>") > 8
+
+
+def test_names_are_isolated_from_the_direction_of_the_text():
+    assert text(f"of {named('שלום')} & co") == "of <bdi>שלום</bdi> &amp; co"
+    assert text("loose \u2068 mark") == "loose \\u2068 mark"
+
+
+def test_every_owner_has_a_row_and_a_statement_in_the_order_of_values():
+    v = valuation(7)
+    parsed = Page(page([v]))
+    order = [f"owner-{i}" for i in np.argsort(-v.mean)]
+    assert [article["id"] for article in parsed.all("article")] == order
+    assert [link["href"] for link in parsed.all("a") if "owner-" in link["href"]] == [
+        f"#{name}" for name in order
+    ]
+
+
+def test_the_table_can_be_sorted_by_what_it_shows():
+    v = valuation(4)
+    cells = re.findall(r'data-value="([^"]*)">([^<]*)</td>', page([v]))
+    values = [float(sort) for sort, word in cells if re.fullmatch(r"−?0\.\d{4}", word)]
+    assert np.allclose(values, np.sort(v.mean)[::-1])
+
+
+def test_standard_deviations_are_told_apart_where_the_values_are_sums_over_a_sample():
+    assert "Std, predictions" in shown(sampled())
+    assert "Std, predictions" not in shown(valuation())
+
+
+def test_an_exact_valuation_predicts_nothing():
+    words = shown(exact())
+    assert "Nothing was predicted, so there is no need to." in words
+    assert "The values are exact for these utilities." in words
+
+
+def test_what_is_not_recorded_is_said_to_be_so():
+    words = shown(bare())
+    assert "Distances between the data were not recorded." in words
+    assert "the steps on the way were not recorded" in words
+    assert "How this was computed was not recorded" in words
+    assert "None: no training failed or raised a warning." in words
+
+
+def test_payments_and_their_subsidy_are_told():
+    words = shown(least_core())
+    assert "Subsidy e = 0.125" in words
+    assert "get the greatest payment" in words
+    assert "is to be paid" in words
+
+
+def test_failures_and_warnings_are_listed_with_their_coalitions():
+    words = Page(page(VARIANTS["troubled"]())).text
+    assert "owner 0: ValueError: <b>one class</b>" in words
+    assert "owner 1 and owner 2: no" in words
+    assert "<i>slow</i> (in 2 of 30 trainings: owner 0 and owner 1)" in words
+    assert "3 stored trainings were not used" in words
+    assert words.count("Beware") >= 2
+
+
+def test_provenance_is_shown_with_its_command_as_it_was_typed(pages):
+    assert "<pre>dupre value \\\n  --budget 30</pre>" in pages["usual"]
+    assert "<dt>Python</dt><dd>3.11</dd>" in pages["usual"]
+
+
+def test_of_very_many_trainings_some_are_listed():
+    many = [("owner 0", "owner 1")] * 450 + [("owner 2",)]
+    words = shown(valuation(4, evaluations=trainings(many, failed={("owner 2",)})))
+    assert "the first 200 are listed, 251 more are not" in words
+    assert "All 451 trainings" in words
+
+
+def test_several_semivalues_are_compared_owner_by_owner(pages):
+    parsed = Page(pages["several"])
+    assert "The same trainings, valued in several ways" in parsed.text
+    assert "settle the order of some owners in opposite ways: owner 0 and owner 1" in parsed.text
+
+
+def test_one_hundred_owners_fit_into_two_megabytes():
+    assert len(page([valuation(100)]).encode()) < 2e6
+
+
+def test_valuations_that_do_not_belong_together_are_refused():
+    with pytest.raises(InputError, match="at least one valuation"):
+        page([])
+    with pytest.raises(InputError, match="of other owners"):
+        page([valuation(3), valuation(4)])
+
+
+def test_the_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    file = tmp_path / "report.html"
+    write([bare()], file)
+    assert file.read_text(encoding="utf-8") == page([bare()])
+    monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError(28, "full")))
+    before = file.read_bytes()
+    with pytest.raises(InputError, match="cannot be written"):
+        write([valuation(2)], file)
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_directory_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match="there is no directory"):
+        write([bare()], tmp_path / "none" / "report.html")
+
+
+@pytest.mark.parametrize("kind", VARIANTS)
+def test_notebooks_show_a_table_with_bars_inside_their_cells(kind):
+    v = VARIANTS[kind]()[0]
+    parsed = Page(notebook(v))
+    assert len(parsed.all("tr")) == len(v.owners) + 1
+    assert not {"script", "b", "img"} & {tag for tag, _ in parsed.elements}
+    places = [
+        float(found)
+        for attributes in parsed.all("i")
+        for found in re.findall(r"(?:left|width):(-?[\d.]+)%", attributes["style"])
+    ]
+    assert places
+    assert all(0 <= place <= 100 for place in places)
+
+
+def test_phrases():
+    assert len(shortened("abcdefghijkl", 7)) == 7
+    assert shortened("abcdefghijkl", 7) == "abc…jkl"
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(["a", "b", "c", "d"], most=2) == "a, b and 2 more"
+    assert listed(["a", "b", "c"], most=2) == "a, b and c"
+    assert number(-0.25, 2) == "−0.25"
+    assert number(-0.0001, 2) == "0.00"
+    assert number(float("nan"), 2) == "–"
+    assert [percent(p) for p in (0, 0.001, 0.5, 0.999, 1)] == ["0", "<1", "50", ">99", "100"]

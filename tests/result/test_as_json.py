@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dupre
+from asking import Asked, make_owners
+from dupre.result.as_json import dumped, loaded
+from dupre.result.records import Validation
+
+
+def sizes(members):
+    return np.sqrt(members.sum(axis=1))
+
+
+def valued(n=5, budget=12, **how):
+    owners = make_owners(n)
+    return dupre.value(owners, Asked(owners, sizes), budget=budget, progress=False, **how)
+
+
+def told():
+    owners = make_owners(4)
+    valuer = dupre.Valuer(owners)
+    for members in valuer.suggest(7):
+        valuer.record(members, len(members))
+    valuer.record_failure(owners.names[1:3], "out of memory")
+    return valuer.values()
+
+
+def strange():
+    """Everything that JSON could trip over."""
+    v = valued()
+    names = ("<b>", "=1+1", 'quote "', "back\\slash\n", "é 中")
+    return replace(
+        v,
+        owners=names,
+        warnings={"ConvergenceWarning: é": (names[:2], names[2:])},
+        failures={names[:1]: "bad\x00luck"},
+        diagnostics=replace(v.diagnostics, r2=np.nan),
+        provenance={"command": {"command": "dupre value 'a b.csv'"}},
+    )
+
+
+KINDS = {
+    "plain": valued,
+    "exact": lambda: valued(n=3, budget=7),
+    "least core": lambda: valued(semivalue=dupre.LeastCore(draws=4)),
+    "sampled": lambda: valued(n=17, budget=20, samples=400),
+    "held out": lambda: valued(budget=16, holdout=4),
+    "repeated": lambda: valued(repeats=2),
+    "ask / tell": told,
+    "strange": strange,
+    "bare": lambda: replace(valued(), evidence=None, diagnostics=None, rounds=pd.DataFrame()),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def valuation(request):
+    return KINDS[request.param]()
+
+
+def test_what_is_written_is_read(valuation):
+    text = valuation.to_json()
+    again = dupre.Valuation.from_json(text)
+    assert again.to_json() == text
+    assert str(again) == str(valuation)
+
+
+def same(one, other):
+    if isinstance(one, pd.DataFrame):
+        pd.testing.assert_frame_equal(
+            one.reset_index(), other.reset_index(), check_dtype=False, check_column_type=False
+        )
+    elif isinstance(one, np.ndarray):
+        np.testing.assert_array_equal(one, other)
+    else:
+        assert repr(one) == repr(other)
+
+
+def test_every_part_is_the_same_to_the_last_digit(valuation):
+    again = dupre.Valuation.from_json(valuation.to_json())
+    for part in fields(valuation):
+        if part.name != "evidence":
+            same(getattr(valuation, part.name), getattr(again, part.name))
+    if valuation.evidence is not None:
+        for part in fields(valuation.evidence):
+            same(getattr(valuation.evidence, part.name), getattr(again.evidence, part.name))
+
+
+def test_it_is_strict_json_that_needs_no_python_to_read(valuation):
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    document = json.loads(valuation.to_json(), parse_constant=refuse)
+    owners = document["valuations"][0]["owners"]
+    frame = valuation.to_frame()
+    assert [owner["name"] for owner in owners] == list(frame.index)
+    assert [owner["low"] for owner in owners] == frame["low"].tolist()
+    assert [owner["worst"] for owner in owners] == frame["worst"].tolist()
+
+
+def test_several_valuations_are_kept_together():
+    both = [valued(), valued(semivalue=dupre.banzhaf)]
+    again = loaded(dumped(both))
+    assert [str(v) for v in again] == [str(v) for v in both]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "this is no JSON"),
+        ("[" * 100_000, "this is no JSON"),
+        ("[]", "this is no result of dupre"),
+        ('{"format": "dupre result", "version": 3}', "has version 3 of the format"),
+        ('{"format": "dupre result", "version": 1}', "the result is damaged: KeyError"),
+        (
+            '{"format": "dupre result", "version": 1, "valuations": []}',
+            "the result holds no valuation",
+        ),
+    ],
+)
+def test_what_is_no_result_is_refused(text, complaint):
+    with pytest.raises(dupre.InputError, match=complaint):
+        dupre.Valuation.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "part", ["owners", "covariance", "noise", "trainings", "utility", "forecast", "predictor"]
+)
+def test_a_damaged_part_is_no_crash(part):
+    document = json.loads(valued().to_json())
+    for damage in (None, 7, "x", {"rows": 1}, [[1]]):
+        document["valuations"][0][part] = damage
+        with pytest.raises(dupre.InputError, match="the result is damaged"):
+            dupre.Valuation.from_json(json.dumps(document))
+    del document["valuations"][0][part]
+    with pytest.raises(dupre.InputError, match="the result is damaged"):
+        dupre.Valuation.from_json(json.dumps(document))
+
+
+def leaves(thing, path=()):
+    """Every part of a document that has no parts."""
+    inside = thing.items() if isinstance(thing, dict) else enumerate(thing)
+    for key, part in inside:
+        if isinstance(part, (dict, list)) and part:
+            yield from leaves(part, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def test_any_damaged_leaf_is_refused_or_can_still_be_printed():
+    text = valued(semivalue=dupre.LeastCore(draws=2)).to_json()
+    paths = list(leaves(json.loads(text)))
+    rng = np.random.default_rng(0)
+    for path in rng.choice(np.array(paths, dtype=object), 60, replace=False):
+        for damage in (None, "x", -1.5, [], {}):
+            document = json.loads(text)
+            whole = document
+            for key in path[:-1]:
+                whole = whole[key]
+            whole[path[-1]] = damage
+            try:
+                valuation = dupre.Valuation.from_json(json.dumps(document))
+            except dupre.InputError:
+                continue
+            assert str(valuation)
+
+
+def test_a_validation_of_an_older_document_keeps_its_meaning():
+    v = replace(valued(), validation=Validation(8, 0.03, 0.09, 0.08, 0.75))
+    document = json.loads(v.to_json())
+    held = document["valuations"][0]["predictor"]["validation"]
+    del held["by_size"], held["limit"]
+    for constant, failed in ((0.09, False), (0.03, True), (0.02, True)):
+        held["constant"] = constant
+        (again,) = loaded(json.dumps(document))
+        assert (again.validation.by_size, again.validation.limit) == (constant, constant)
+        assert again.validation.failed == failed

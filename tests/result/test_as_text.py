@@ -1,0 +1,465 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import closed_form
+import dupre
+from asking import DIAGNOSTICS, notes, only_line
+from dupre import Subsidy, Validation, Valuation
+from dupre.game.coalitions import from_names
+from dupre.game.estimators import permutation
+from dupre.predictor import form
+from dupre.result.as_text import MOST_NAMED, compared, printed
+from dupre.result.records import TrainingNoise
+from dupre.valuation import core_payments
+
+VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
+FAILED = replace(VALIDATION, by_size=0.03, limit=0.03)
+SUBSIDY = Subsidy(
+    amount=0.125,
+    low=0.0625,
+    high=0.25,
+    tight=(("a",), ("a", "b")),
+    looked=6,
+    violation=0.0,
+    proven=True,
+)
+FIRST_GUESS = "Beware: 2 of the 7 most important coalitions are not evaluated"
+
+
+def valuation(n=3, **others):
+    """Values that add up, with an interval of ± 0.196 each."""
+    fields = {
+        "owners": tuple(f"o{i}" for i in range(n)),
+        "rows": np.full(n, 10),
+        "semivalue": "Shapley",
+        "mean": np.full(n, 0.8 / n),
+        "covariance": 0.01 * np.eye(n),
+        "noise": np.zeros((n, n)),
+        "grand": 0.9,
+        "empty": 0.1,
+        "evaluated": 5,
+        "counting": 7,
+        "diagnostics": DIAGNOSTICS,
+    }
+    return Valuation(**fields | others)
+
+
+def core(**others):
+    return valuation(semivalue="Least core", subsidy=replace(SUBSIDY, **others))
+
+
+def warned(v):
+    return [line for line in notes(v) if line.startswith("Beware")]
+
+
+# The title.
+
+
+def test_the_title_speaks_of_values_or_of_payments():
+    title, ends = printed(valuation()).split("\n")[:2]
+    assert title == "Shapley values of 3 owners; 5 of 7 possible coalitions evaluated"
+    assert ends == "u(all owners) = 0.9, u(no data) = 0.1"
+    assert printed(core()).startswith("Least core payments of 3 owners; 5 of 7 possible")
+
+
+@pytest.mark.parametrize(
+    ("n", "possible"),
+    [(2, "3"), (17, "131,071"), (30, "1,073,741,823"), (31, "2^31 - 1"), (70, "2^70 - 1")],
+)
+def test_the_title_says_how_many_coalitions_there_are(n, possible):
+    v = valuation(n, evaluated=1234)
+    assert f" {n} owners; 1,234 of {possible} possible coalitions" in printed(v).split("\n")[0]
+
+
+def test_a_predicted_utility_of_all_owners_is_marked_as_such():
+    v = valuation(grand_predicted=True)
+    assert printed(v).split("\n")[1] == "u(all owners) ≈ 0.9 (predicted), u(no data) = 0.1"
+
+
+def test_print_str_and_repr_are_one():
+    for v in (valuation(), core()):
+        assert str(v) == repr(v) == printed(v)
+
+
+# The least core.
+
+
+def test_the_subsidy_is_told_with_its_bounds_and_the_tightest_coalitions():
+    line = only_line(core(), "Subsidy")
+    assert line.startswith(
+        "Subsidy e = 0.125 (95 %: 0.0625 … 0.25): no coalition is expected to gain more than that "
+        "by leaving. Tightest: {a}, {a, b}."
+    )
+
+
+def test_a_subsidy_that_is_known_has_no_bounds():
+    assert only_line(core(low=0.125, high=0.125), "Subsidy").endswith("Tightest: {a}, {a, b}.")
+
+
+def test_a_semivalue_has_no_subsidy():
+    assert "Subsidy" not in printed(valuation())
+    assert "payments" not in printed(valuation())
+
+
+def test_a_negative_subsidy_is_shown_as_one():
+    line = only_line(core(amount=-0.5, low=-0.75, high=-0.25), "Subsidy")
+    assert line.startswith("Subsidy e = -0.5 (95 %: -0.75 … -0.25):")
+
+
+@pytest.mark.parametrize(
+    ("count", "more"), [(3, "."), (4, " and 1 more."), (1203, " and 1,200 more.")]
+)
+def test_three_tight_coalitions_are_named_the_smallest_first(count, more):
+    tight = (("a", "b", "c"), ("b",), ("a", "c"), *[("a", "b", "c", "d")] * 1200)
+    line = only_line(core(tight=tight[:count]), "Subsidy")
+    assert f"Tightest: {{b}}, {{a, c}}, {{a, b, c}}{more}" in line
+
+
+def test_what_was_proven_says_nothing_of_a_search():
+    assert "looked at" not in printed(core(looked=62))
+    assert "nobody" not in printed(core(looked=62))
+
+
+def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
+    v = core(proven=False, looked=12_345, violation=0.0012)
+    lines = notes(v)
+    at = lines.index(only_line(v, "Subsidy"))
+    assert lines[at + 1] == (
+        "Of 12,345 coalitions looked at, none exceeds it by more than 0.0012; there are others "
+        "that nobody has looked at."
+    )
+
+
+def test_a_search_that_was_cut_short_does_not_say_that_no_coalition_gains_more():
+    v = core(proven=False, looked=12_345, violation=0.5)
+    assert "no coalition gains more than that" not in printed(v) or warned(v)
+
+
+def members(size):
+    return tuple(f"o{i}" for i in range(size))
+
+
+def test_large_coalitions_are_told_by_their_first_members_and_their_size():
+    assert MOST_NAMED == 8
+    v = core(tight=(members(8), members(9), members(70)))
+    written = "{o0, o1, o2, o3, o4, o5, o6, o7}"
+    few = f"{written}, {{o0, o1, o2, … 9 owners}}, {{o0, o1, o2, … 70 owners}}."
+    assert f"Tightest: {few}" in only_line(v, "Subsidy")
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "\x1b[31mred"])
+def test_tight_coalitions_with_control_characters_do_not_break_the_notes(name):
+    v = core(tight=((name,),))
+    assert all(line.isprintable() for line in notes(v))
+    assert len(notes(v)) == len(notes(core()))
+
+
+def test_large_coalitions_that_raised_warnings_or_failed_are_told_shortly_too():
+    v = valuation(failures={members(40): "no"}, warnings={"UserWarning: hm": (members(30),)})
+    assert "evaluations ({o0, o1, o2, … 30 owners}): UserWarning: hm" in only_line(v, "Warning")
+    assert "predicted instead: {o0, o1, o2, … 40 owners}." in only_line(v, "Failed")
+
+
+def test_the_first_that_failed_is_told_shortly():
+    line = only_line(valuation(failures={members(69): "no"}), "Failed")
+    assert line.endswith("The first, {o0, o1, o2, … 69 owners}: no")
+
+
+def test_exact_payments_are_called_exact():
+    v = replace(core(low=0.125, high=0.125), diagnostics=None, covariance=np.zeros((3, 3)))
+    assert notes(v)[0] == "Exact for these utilities: every coalition that counts was evaluated."
+    assert notes(v)[1].startswith("Subsidy")
+    assert len(notes(v)) == 2
+
+
+@pytest.mark.parametrize(
+    ("seeded", "deterministic", "words"),
+    [
+        (False, True, "Exact: every"),
+        (True, True, "Exact: every"),
+        (True, False, "Exact for these seeds: every"),
+        (False, False, "Exact for these utilities: every"),
+    ],
+)
+def test_exact_is_said_for_what_it_is_known(seeded, deterministic, words):
+    noise = TrainingNoise(0, np.nan, seeded, deterministic)
+    v = replace(core(), diagnostics=None, covariance=np.zeros((3, 3)), training_noise=noise)
+    assert notes(v)[0].startswith(words)
+    unmeasured = "What the seeds of trainings change was not measured and is in no interval."
+    assert (unmeasured in notes(v)) == seeded
+
+
+@pytest.mark.parametrize(
+    ("further", "std", "words"),
+    [
+        (3, 0.0, "3 repeated trainings gave the same utilities as before."),
+        (1, 0.25, "1 repeated training measured the noise of trainings: standard deviation 0.25."),
+    ],
+)
+def test_what_repeated_trainings_showed_is_told(further, std, words):
+    noise = TrainingNoise(further, std, seeded=True, deterministic=not std)
+    assert words in notes(replace(core(), training_noise=noise))
+
+
+def test_payments_that_rely_on_a_failed_predictor_are_warned_of():
+    v = replace(core(), validation=FAILED)
+    assert warned(v) == [
+        "Beware: there it is not clearly better than the mean of their size; evaluate more."
+    ]
+    assert "do not rely on" not in printed(v)
+    assert not warned(replace(core(), validation=VALIDATION))
+
+
+def test_a_first_guess_of_payments_is_warned_of():
+    assert warned(replace(core(), first_left=2)) == [
+        f"{FIRST_GUESS}; these values are a first guess."
+    ]
+
+
+# Values that are corrected, or should be.
+
+
+def test_corrected_values_say_what_was_added():
+    assert only_line(valuation(corrected=True), "What the predictor is wrong by") == (
+        "What the predictor is wrong by was estimated from random coalitions and added."
+    )
+    assert not warned(valuation(corrected=True))
+
+
+def test_values_that_were_to_be_corrected_and_are_not_are_warned_of():
+    v = valuation(uncorrected=True)
+    assert warned(v) == [
+        "Beware: too few random coalitions are evaluated to tell what the predictor is wrong by; "
+        "the values are not corrected."
+    ]
+    assert "estimated from random" not in printed(v)
+
+
+def test_plain_values_speak_of_no_correction():
+    assert "correct" not in printed(valuation())
+    assert "random" not in printed(valuation())
+
+
+@pytest.mark.parametrize("how", ["corrected", "uncorrected"])
+def test_a_correction_leaves_the_other_notes_on_the_predictor(how):
+    plain, other = notes(valuation()), notes(valuation(**{how: True}))
+    assert len(other) == len(plain) + 1
+    assert [line for line in other if line in plain] == plain
+
+
+# Values of samples.
+
+
+def sampled(prediction, choice, **others):
+    """Standard deviations in the two parts that add up."""
+    stds = prediction + choice
+    parts = {"covariance": stds, "prediction": prediction, "sampling": choice}
+    fields = {name: std**2 * np.eye(3) for name, std in parts.items()}
+    return valuation(**{"counting": 4096} | fields | others)
+
+
+def test_a_sum_over_a_sample_says_what_is_due_to_the_choice_and_what_to_predictions():
+    assert only_line(sampled(0.05, 0.02), "The values are sums") == (
+        "The values are sums over 4,096 sampled coalitions: of the standard deviations up to 0.02 "
+        "is due to their choice, up to 0.05 to predictions."
+    )
+
+
+def test_more_samples_are_advised_where_their_choice_is_the_larger_part():
+    advice = "More samples would help, and cost no training."
+    assert only_line(sampled(0.02, 0.05), "The values are sums").endswith(advice)
+    assert advice not in printed(sampled(0.05, 0.02))
+
+
+def test_a_sample_that_is_all_evaluated_says_so_and_is_not_exact():
+    v = sampled(0.0, 0.02, diagnostics=None)
+    assert only_line(v, "The values are sums").startswith(
+        "The values are sums over 4,096 sampled coalitions, all of them evaluated: "
+    )
+    assert "Exact" not in printed(v)
+    assert "Predictor" not in printed(v)
+
+
+def test_a_sample_that_leaves_no_error_is_exact():
+    v = sampled(0.0, 0.0, diagnostics=None)
+    assert notes(v)[0].startswith("Exact")
+
+
+def test_no_sample_is_spoken_of_where_all_coalitions_count():
+    assert "sample" not in printed(valuation(counting=7))
+
+
+# Values that do not rely on the predictor.
+
+
+def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found():
+    bad = replace(DIAGNOSTICS, r2=-0.5, widening=3.0, strays=2)
+    relied = valuation(diagnostics=bad, validation=FAILED)
+    alone = replace(relied, sampled=True)
+    for start in ("What made coalitions alike", "Intervals widened", "2 of 5 evaluations fit no"):
+        assert only_line(relied, start)
+        assert start not in printed(alone)
+    assert len(warned(relied)) == 2
+    (beware,) = warned(alone)
+    assert beware.endswith("they come from randomly drawn coalitions alone.")
+
+
+# Warnings.
+
+
+@pytest.mark.parametrize(("r2", "beware"), [(0.01, 0), (0.0, 1), (-1.0, 1)])
+def test_a_predictor_no_better_than_a_constant_is_warned_of(r2, beware):
+    v = valuation(diagnostics=replace(DIAGNOSTICS, r2=r2))
+    assert f"R² {r2:.2f}" in only_line(v, "Predictor, each")
+    assert warned(v) == beware * [
+        "Beware: the predictor is no better than a constant; evaluate more."
+    ]
+
+
+def test_a_predictor_of_equal_utilities_is_not_checked():
+    v = valuation(diagnostics=replace(DIAGNOSTICS, r2=float("nan")))
+    assert notes(v)[0] == "Predictor not checked: the evaluated utilities are all equal."
+    assert "nan" not in printed(v)
+
+
+def test_a_first_guess_counts_no_more_coalitions_than_there_are():
+    (beware,) = warned(valuation(counting=4, first_left=2))
+    assert beware.startswith("Beware: 2 of the 4 most important coalitions")
+
+
+@pytest.mark.parametrize("sampling", [None, 1e-4 * np.eye(3)])
+def test_what_is_not_noise_of_trainings_is_not_evaluated_or_not_drawn(sampling):
+    v = valuation(noise=0.0025 * np.eye(3), sampling=sampling)
+    rest = "75 % is coalitions not evaluated" + ("." if sampling is None else " or not drawn.")
+    assert only_line(v, "Of the variance").endswith(rest)
+
+
+def test_a_first_guess_is_warned_of_unless_nothing_is_predicted():
+    assert warned(valuation(first_left=2)) == [f"{FIRST_GUESS}; these values are a first guess."]
+    assert not warned(valuation(first_left=2, diagnostics=None))
+
+
+def test_data_that_are_worse_than_none_are_warned_of():
+    worse = {"grand": 0.1, "empty": 0.9, "mean": np.full(3, -0.8 / 3)}
+    assert warned(valuation(**worse)) == [
+        "Beware: all data together score worse than none; is greater better here?"
+    ]
+    assert not warned(valuation(grand=0.1, empty=0.1, mean=np.zeros(3)))
+
+
+def test_strays_and_wide_intervals_are_told_only_where_there_are_any():
+    shown = printed(valuation(diagnostics=replace(DIAGNOSTICS, widening=1.5)))
+    assert "widened" not in shown
+    assert "fit no pattern" not in shown
+    v = valuation(diagnostics=replace(DIAGNOSTICS, strays=1), evaluated=1_000)
+    assert only_line(v, "1 of 1,000").endswith("but not in predictions, and widen the intervals.")
+
+
+def test_stored_evaluations_of_no_use_are_counted():
+    v = valuation(stale=1_234)
+    assert only_line(v, "Not used") == (
+        "Not used: 1,234 stored evaluations, of rows changed since then."
+    )
+    assert "Not used" not in printed(valuation())
+
+
+def test_more_kinds_of_warnings_are_counted():
+    v = valuation(warnings={f"UserWarning: {k}": (("o0",),) for k in range(5)})
+    assert notes(v)[-1] == "2 more kinds of warning."
+
+
+# As it comes out of a run.
+
+
+@pytest.fixture
+def owners(monkeypatch):
+    monkeypatch.setattr(form, "CHOICES", {})
+    monkeypatch.setattr(core_payments, "LOOKED_AT", 500)
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    return dupre.Owners.from_arrays(X, X.sum(axis=1), np.repeat([f"o{i}" for i in range(5)], 4))
+
+
+def majority(owners):
+    return lambda members: float(2 * len(members) > owners.n)
+
+
+def test_an_exact_least_core_is_printed_as_such(owners):
+    v = dupre.value(
+        owners, majority(owners), budget=31, semivalue=dupre.LeastCore(), progress=False
+    )
+    assert printed(v).startswith("Least core payments of 5 owners; 31 of 31 possible coalitions")
+    exact, subsidy = notes(v)
+    assert exact == "Exact for these utilities: every coalition that counts was evaluated."
+    assert subsidy.startswith("Subsidy e = 0.4: no coalition gains more")
+    assert subsidy.endswith(" and 7 more.")
+    assert subsidy.count("{") == 3
+    for line in printed(v).split("\n\n")[1].split("\n")[1:]:
+        assert float(line.split()[2]) == 0.2
+        assert "20.0 %" in line
+
+
+def test_a_searched_least_core_is_printed_with_its_search(owners):
+    core = dupre.LeastCore(draws=4)
+    v = dupre.value(
+        owners,
+        majority(owners),
+        budget=12,
+        samples=20,
+        estimator=permutation,
+        semivalue=core,
+        empty=0.0,
+        progress=False,
+    )
+    assert f"{v.subsidy.looked:,}" in printed(v)
+    assert only_line(v, "Predictor, each")
+    assert "sums over" not in printed(v)  # payments are no sums
+
+
+def test_a_sampled_valuation_is_printed_with_its_sample(owners):
+    game = closed_form.airport([3.0, 1.0, 4.0, 1.0, 5.0]).utility
+    v = dupre.value(
+        owners,
+        lambda members: float(game(from_names(members, owners.names)[None])[0]),
+        budget=12,
+        samples=20,
+        estimator=permutation,
+        empty=0.0,
+        progress=False,
+    )
+    line = only_line(v, f"The values are sums over {v.counting} sampled coalitions")
+    assert f"up to {v.sampling_std.max():.2g} is due to their choice" in line
+    assert f"up to {v.prediction_std.max():.2g} to predictions." in line
+
+
+@pytest.mark.parametrize(
+    ("comparison", "sentence"),
+    [
+        (
+            ("A", "B", 0.971, 0.02, 0.001, 0.04),
+            "S: A is worth more than B with a probability of 97.1 %; difference 0.02 "
+            "(95 %: 0.001 … 0.04).",
+        ),
+        (
+            ("A", "B", 0.3, -0.02, -0.05, 0.01),
+            "S: B is worth more than A with a probability of 70 %; difference 0.02 "
+            "(95 %: -0.01 … 0.05). Not settled.",
+        ),
+        (("A", "B", 0.5, 0.0, 0.0, 0.0), "S: A and B are worth the same."),
+        (
+            ("A", "B\n", 0.99999, 2.0, 1.0, 3.0),
+            "S: A is worth more than B\\n with a probability of more than 99.9 %; difference 2 "
+            "(95 %: 1 … 3).",
+        ),
+        (
+            ("A", "B", 1.0, 2.0, 2.0, 2.0),
+            "S: A is worth more than B with a probability of 100 %; difference 2 "
+            "(nothing predicted).",
+        ),
+    ],
+)
+def test_a_comparison_in_words(comparison, sentence):
+    assert compared("S", dupre.Comparison(*comparison)) == sentence

@@ -1,0 +1,383 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from asking import DIAGNOSTICS, notes, only_line
+from dupre import InputError, Validation, Valuation
+from dupre.result.valuation import half_widths
+
+
+def valuation(mean, covariance=None, **others):
+    mean = np.asarray(mean, dtype=float)
+    n = len(mean)
+    fields = {
+        "owners": tuple(f"owner {i}" for i in range(n)),
+        "rows": np.arange(n) * 1000,
+        "semivalue": "Shapley",
+        "grand": 0.9,
+        "empty": 0.1,
+        "evaluated": 5,
+    }
+    covariance = np.zeros((n, n)) if covariance is None else np.asarray(covariance)
+    fields |= {"noise": np.zeros((n, n))} | others
+    return Valuation(mean=mean, covariance=covariance, **fields)
+
+
+@pytest.fixture
+def uncertain():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(5, 5))
+    return valuation(rng.normal(size=5), root @ root.T, diagnostics=DIAGNOSTICS)
+
+
+def test_probability_greater_agrees_with_draws_from_the_normal(uncertain):
+    rng = np.random.default_rng(1)
+    draws = rng.multivariate_normal(uncertain.mean, uncertain.covariance, size=100_000)
+    seen = np.mean(draws[:, :, None] > draws[:, None, :], axis=0)
+    P = uncertain.probability_greater().to_numpy()
+    error = np.sqrt(P * (1 - P) / len(draws))
+    different = ~np.eye(5, dtype=bool)
+    assert np.all(np.abs(seen - P)[different] < 4 * error[different])
+
+
+def test_one_of_two_owners_is_worth_more(uncertain):
+    P = uncertain.probability_greater().to_numpy()
+    np.testing.assert_allclose(P + P.T, 1.0, atol=1e-12)
+    np.testing.assert_array_equal(np.diag(P), 0.5)
+
+
+def test_nothing_is_uncertain_without_covariance():
+    P = valuation([0.3, 0.1, 0.3]).probability_greater().to_numpy()
+    np.testing.assert_array_equal(P, [[0.5, 1, 0.5], [0, 0.5, 0], [0.5, 1, 0.5]])
+
+
+def test_perfectly_correlated_owners_differ_by_a_certain_amount():
+    P = valuation([1.0, 0.9], np.full((2, 2), 4.0)).probability_greater().to_numpy()
+    np.testing.assert_array_equal(P, [[0.5, 1], [0, 0.5]])
+
+
+def ranks(mean):
+    return 1 + np.sum(mean[:, None] > mean, axis=0)
+
+
+@pytest.mark.parametrize("level", [0.6, 0.95, 0.999])
+def test_rank_ranges_hold_the_rank_of_the_mean(uncertain, level):
+    frame = uncertain.rank_range(level)
+    rank = ranks(uncertain.mean)
+    assert np.all(frame["best"] <= rank)
+    assert np.all(rank <= frame["worst"])
+
+
+def test_rank_ranges_shrink_with_the_covariance_and_with_the_level(uncertain):
+    def width(shrunk, level=0.95):
+        v = valuation(uncertain.mean, shrunk * uncertain.covariance)
+        frame = v.rank_range(level)
+        return frame["worst"] - frame["best"]
+
+    scales = [100.0, 1.0, 1e-2, 1e-4, 0.0]
+    for wide, narrow in pairwise(scales):
+        assert np.all(width(narrow) <= width(wide))
+    assert np.all(width(1.0, 0.7) <= width(1.0, 0.95))
+    assert np.all(width(0.0) == 0)
+
+
+def test_rank_ranges_are_the_ranks_when_nothing_is_uncertain():
+    frame = valuation([0.2, 0.5, -0.1, 0.5]).rank_range()
+    assert frame["best"].tolist() == [3, 1, 4, 1]
+    assert frame["worst"].tolist() == [3, 2, 4, 2]
+
+
+@pytest.mark.parametrize("level", [0.5, 0.2])
+def test_the_best_rank_is_never_worse_than_the_worst_at_any_level(uncertain, level):
+    frame = uncertain.to_frame(level)
+    assert np.all(frame["best"] <= frame["worst"])
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.95])
+def test_interval_holds_the_stated_probability(uncertain, level):
+    bounds = uncertain.interval(level)
+    law = norm(uncertain.values, uncertain.std)
+    np.testing.assert_allclose(law.cdf(bounds["high"]) - law.cdf(bounds["low"]), level)
+    np.testing.assert_allclose((bounds["high"] + bounds["low"]) / 2, uncertain.values)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_half_widths_are_half_the_width_of_the_intervals(uncertain, level):
+    bounds = uncertain.interval(level)
+    half = half_widths(uncertain.covariance, level)
+    np.testing.assert_allclose(half, (bounds["high"] - bounds["low"]) / 2)
+    np.testing.assert_array_equal(half_widths(-1e-18 * np.eye(2)), 0.0)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95, -0.1, float("nan")])
+def test_a_level_that_is_no_probability_is_refused(uncertain, level):
+    with pytest.raises(InputError, match="between 0 and 1"):
+        uncertain.interval(level)
+
+
+@pytest.mark.parametrize("level", [1.0, 95])
+def test_a_level_that_is_no_probability_is_refused_for_ranks_too(uncertain, level):
+    with pytest.raises(InputError, match="between 0 and 1"):
+        uncertain.rank_range(level)
+
+
+def test_std_is_the_root_of_the_diagonal_and_never_nan(uncertain):
+    np.testing.assert_allclose(uncertain.std**2, np.diag(uncertain.covariance))
+    rounded_below_zero = valuation([1.0, 2.0], -1e-18 * np.eye(2))
+    np.testing.assert_array_equal(rounded_below_zero.std, 0.0)
+
+
+def test_share_is_the_part_of_what_all_owners_add():
+    v = valuation([0.2, 0.6], grand=0.9, empty=0.1)
+    np.testing.assert_allclose(v.share, [0.25, 0.75])
+    assert v.efficiency_gap == pytest.approx(0.0)
+
+
+def test_share_is_missing_when_all_owners_add_nothing():
+    v = valuation([0.2, -0.2], grand=0.4, empty=0.4)
+    assert v.share.isna().all()
+    assert "–" in str(v)
+    assert "nan" not in str(v)
+
+
+def test_efficiency_gap_is_told_when_there_is_one():
+    v = valuation([0.2, 0.5], grand=0.9, empty=0.1)
+    assert v.efficiency_gap == pytest.approx(0.1)
+    assert "add up to 0.7" in str(v)
+    assert "add up" not in str(valuation([0.2, 0.6]))
+
+
+def test_series_and_frames_are_indexed_by_owner(uncertain):
+    names = list(uncertain.owners)
+    for result in (uncertain.values, uncertain.std, uncertain.share, uncertain.interval()):
+        assert result.index.tolist() == names
+    assert uncertain.probability_greater().columns.tolist() == names
+    frame = uncertain.to_frame(0.8)
+    assert list(frame.columns) == [
+        "rows",
+        "value",
+        "std",
+        "prediction_std",
+        "sampling_std",
+        "low",
+        "high",
+        "share",
+        "best",
+        "worst",
+    ]
+    pd.testing.assert_frame_equal(frame[["low", "high"]], uncertain.interval(0.8))
+
+
+def table(text):
+    """Header and lines of the table: what stands between the first two empty lines."""
+    return text.split("\n\n")[1].split("\n")
+
+
+HOSTILE = ["[bold]x[/bold]", "名前 ✓", "%s {0} \\", "</td><script>", "value", "a" * 120, " b ", "0"]
+
+
+def test_str_has_one_aligned_line_per_owner_from_best_to_worst():
+    mean = np.linspace(-0.3, 1234.5, len(HOSTILE))
+    names = tuple(HOSTILE)
+    v = valuation(mean, np.diag(np.geomspace(1e-6, 9.0, len(mean))), owners=names)
+    header, *lines = table(str(v))
+    assert len({len(line) for line in (header, *lines)}) == 1
+    for name, line in zip(reversed(names), lines, strict=True):
+        assert line.startswith(name)
+    right_of = [header.index(word) + len(word) for word in ("rows", "value", "interval", "share")]
+    for line in lines:
+        for end in right_of:
+            assert line[end - 1] != " "
+            assert line[end : end + 2] == "  "
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "back\rhere", "a\ttab\x1b[31m"])
+def test_names_with_control_characters_do_not_break_the_table(name):
+    _, *lines = table(str(valuation([0.3, 0.1], owners=(name, "other"))))
+    assert len(lines) == 2
+    assert all(line.isprintable() for line in lines)
+
+
+def test_str_says_whether_values_are_exact_and_what_went_wrong(uncertain):
+    assert valuation([1.0, 2.0]).exact
+    assert "Exact" in str(valuation([1.0, 2.0]))
+    assert not uncertain.exact
+    assert "widened" not in str(uncertain)
+    doubtful = replace(uncertain, diagnostics=replace(uncertain.diagnostics, widening=1.7))
+    assert "widened 1.7 x" in str(doubtful)
+    warned = valuation([1.0, 2.0], warnings={"ConvergenceWarning: slow": (("a", "b"), ("a",))})
+    assert "Warning in 2 of 5 evaluations ({a}, {a, b}): ConvergenceWarning: slow" in str(warned)
+
+
+# What else a result tells. A line that has nothing to say is left out.
+
+
+def test_a_result_with_nothing_to_tell_tells_nothing(uncertain):
+    shown = str(valuation([0.2, 0.6]))
+    for word in ("Stopped", "Failed", "Warning", "noise", "expected", "held out", "Beware"):
+        assert word not in shown
+    assert notes(valuation([0.2, 0.6])) == [
+        "Exact for these utilities: every coalition that counts was evaluated."
+    ]
+    assert "held out" not in str(uncertain)
+    assert "repeats" not in str(uncertain)
+
+
+def test_str_says_why_it_stopped():
+    v = valuation([0.2, 0.6], stopped="the ranking is settled with 95 %")
+    assert only_line(v, "Stopped") == "Stopped: the ranking is settled with 95 %."
+
+
+def coalitions(count):
+    """Of growing size, the largest first."""
+    return [tuple(f"o{i}" for i in range(size)) for size in range(count, 0, -1)]
+
+
+def test_str_names_what_failed_and_why():
+    failures = {members: f"ValueError: reason {len(members)}" for members in coalitions(5)}
+    line = only_line(valuation([0.2, 0.6], failures=failures, evaluated=12), "Failed")
+    assert line.startswith("Failed: 5 of 12 evaluations, predicted instead: {o0}, {o0, o1}, ")
+    assert "{o0, o1, o2} and 2 more." in line
+    assert line.endswith("The first, {o0, o1, o2, o3, o4}: ValueError: reason 5")
+
+
+def test_str_names_one_failure_without_counting_others():
+    v = valuation([0.2, 0.6], failures={("a\nb",): "timeout"})
+    expected = "Failed: 1 of 5 evaluations, predicted instead: {a\\nb}. The first, {a\\nb}: timeout"
+    assert only_line(v, "Failed") == expected
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "\x1b[31mred"])
+def test_reasons_and_warnings_with_control_characters_do_not_break_the_notes(text):
+    v = valuation([0.2, 0.6], failures={("a",): text}, warnings={text: (("a",),)})
+    assert len(notes(v)) == 3
+    assert all(line.isprintable() for line in notes(v))
+
+
+def test_str_counts_warnings_by_coalition_and_shows_the_three_most_common():
+    warnings = {f"UserWarning: {k}": tuple(coalitions(6 - k)) for k in range(5)}
+    v = valuation([0.2, 0.6], warnings=warnings, evaluated=1234)
+    lines = [line for line in notes(v) if line.startswith("Warning")]
+    assert len(lines) == 3
+    few = "{o0}, {o0, o1}, {o0, o1, o2}"
+    assert lines[0] == f"Warning in 6 of 1,234 evaluations ({few} and 3 more): UserWarning: 0"
+    assert lines[2] == f"Warning in 4 of 1,234 evaluations ({few} and 1 more): UserWarning: 2"
+
+
+@pytest.mark.parametrize("part", [0.02, 0.25, 1.0])
+def test_str_separates_noise_of_trainings_from_what_is_not_evaluated(uncertain, part):
+    v = replace(uncertain, noise=part * uncertain.covariance)
+    line = only_line(v, "Of the variance")
+    assert f"{100 * part:.0f} % is noise of trainings" in line
+    assert f"{100 - 100 * part:.0f} % is coalitions not evaluated" in line
+
+
+def test_str_tells_what_further_evaluations_are_expected_to_gain(uncertain):
+    widest = pd.DataFrame({"widest": [0.25, 0.2, 0.125, 0.05]})
+    line = only_line(replace(uncertain, forecast=widest), "After 3 more")
+    assert line.endswith("expected to be ± 0.05 instead of ± 0.25.")
+    assert "expected" not in str(replace(uncertain, forecast=widest[:1]))
+
+
+VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
+
+
+def test_str_tells_how_the_predictor_does_on_coalitions_held_out(uncertain):
+    v = replace(uncertain, validation=VALIDATION)
+    line = only_line(v, "Predictor on 8 coalitions held out")
+    assert line.endswith(
+        "error 0.031, that of the mean of their size 0.088, 95 % intervals cover 75 %."
+    )
+    assert "do not rely on" not in str(v)
+    assert "What made coalitions alike" in str(v)
+
+
+def test_str_warns_when_values_do_not_rely_on_the_predictor(uncertain):
+    failed = replace(VALIDATION, by_size=0.02, limit=0.02)
+    assert failed.failed
+    v = replace(uncertain, validation=failed, sampled=True)
+    assert "not clearly better than the mean of their size" in only_line(v, "Beware")
+    assert "randomly drawn coalitions alone" in str(v)
+    assert "that of the mean of their size 0.02" in str(v)
+    assert "What made coalitions alike" not in str(v)  # it says nothing about these values
+
+
+@pytest.mark.parametrize(
+    ("error", "limit", "failed"),
+    [(0.1, 0.101, False), (0.1, 0.1, True), (0.1, 0.0, True), (0.0, 0.0, False)],
+)
+def test_a_predictor_fails_when_its_error_reaches_the_limit(error, limit, failed):
+    found = replace(VALIDATION, error=error, by_size=limit, limit=limit)
+    assert found.failed == failed
+    assert np.isnan(found.r2) == (limit == 0)
+
+
+def test_one_result_tells_everything_in_one_go(uncertain):
+    v = replace(
+        uncertain,
+        noise=0.1 * uncertain.covariance,
+        stopped="the budget of 5 evaluations is spent",
+        validation=VALIDATION,
+        failures={("a",): "ValueError: no"},
+        warnings={"UserWarning: hm": (("b",),)},
+        forecast=pd.DataFrame({"widest": [1.0, 0.5]}),
+    )
+    starts = (
+        "Stopped",
+        "Predictor, each",
+        "Predictor on",
+        "Of the",
+        "After 1 more",
+        "Failed",
+        "Warning",
+    )
+    for start in starts:
+        assert only_line(v, start)
+    assert len(table(str(v))) == 6
+    assert repr(v) == str(v)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e9])
+def test_str_survives_values_of_any_size(scale):
+    v = valuation(scale * np.array([1.0, -2.0, 0.0]), scale**2 * np.eye(3), grand=scale)
+    assert all(name in str(v) for name in v.owners)
+
+
+def test_str_survives_values_that_are_all_zero():
+    assert len(table(str(valuation([0.0, 0.0], grand=0.0, empty=0.0)))) == 3
+
+
+def test_a_comparison_agrees_with_draws_from_the_normal(uncertain):
+    rng = np.random.default_rng(2)
+    draws = rng.multivariate_normal(uncertain.mean, uncertain.covariance, size=200_000)
+    difference = draws[:, 3] - draws[:, 1]
+    c = uncertain.compare("owner 3", "owner 1")
+    assert c.difference == pytest.approx(uncertain.mean[3] - uncertain.mean[1])
+    assert c.probability == pytest.approx(np.mean(difference > 0), abs=0.005)
+    spread = difference.std()
+    assert [c.low, c.high] == pytest.approx(
+        np.quantile(difference, [0.025, 0.975]), abs=0.02 * spread
+    )
+
+
+def test_a_comparison_can_be_turned_round(uncertain):
+    turned = uncertain.compare("owner 3", "owner 1").turned()
+    other = uncertain.compare("owner 1", "owner 3")
+    assert (turned.one, turned.other) == (other.one, other.other)
+    numbers = ("probability", "difference", "low", "high")
+    assert [getattr(turned, n) for n in numbers] == pytest.approx(
+        [getattr(other, n) for n in numbers]
+    )
+
+
+def test_only_two_different_known_owners_are_compared(uncertain):
+    with pytest.raises(InputError, match=r"unknown owner 'owner' \(did you mean 'owner \d'"):
+        uncertain.compare("owner 1", "owner")
+    with pytest.raises(InputError, match="got 'owner 1' twice"):
+        uncertain.compare("owner 1", "owner 1")

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dupre import InputError
+from dupre.runs.config import (
+    Config,
+    Data,
+    History,
+    Limits,
+    Machine,
+    Utility,
+    Values,
+    changed,
+    dumped,
+    loaded,
+)
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+configs = st.builds(
+    Config,
+    data=st.builds(Data, texts, texts, texts, texts, texts, st.lists(texts, max_size=3).map(tuple)),
+    utility=st.builds(
+        Utility,
+        texts,
+        texts,
+        texts,
+        st.floats(0, 1),
+        st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    ),
+    values=st.builds(
+        Values,
+        st.lists(texts, min_size=1, max_size=3).map(tuple),
+        st.none() | st.integers(1, 99),
+        st.integers(1, 9),
+        st.integers(0),
+    ),
+    limits=st.builds(Limits, st.none() | st.integers(1, 99), texts, texts),
+    history=st.builds(History, st.lists(texts, max_size=2).map(tuple)),
+    machine=st.builds(Machine, st.integers(-1, 4), texts, texts, st.booleans()),
+)
+PLAIN = Config(Data("/d.csv", "owner", "y"), Utility(holdout=0.25))
+
+
+@given(configs)
+def test_what_is_written_is_read(config):
+    assert loaded(dumped(config), "it") == config
+
+
+@given(configs)
+def test_it_is_toml(config):
+    assert tomllib.loads(dumped(config))["data"]["owner"] == config.data.owner
+
+
+def test_a_whole_number_may_stand_for_a_float():
+    text = dumped(PLAIN).replace("holdout = 0.25", "holdout = 0")
+    assert loaded(text, "it").utility.holdout == 0.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("version = 1", "version = 2", "it has version 2, this dupre knows version 1"),
+        ("version = 1", "", "it has version None"),
+        ("version = 1", "version =", "it is no TOML"),
+        ("seed = 0", 'seed = "0"', r"seed in \[values\] of it is '0', which is of the wrong kind"),
+        ("seed = 0", "seed = true", "seed in .* is True, which is of the wrong kind"),
+        ("seed = 0", "sed = 0", "sed means nothing in .* .did you mean 'seed'"),
+        ("[limits]", "[limit]", "limit means nothing in it .did you mean 'limits'"),
+        ('owner = "owner"', "", r"\[data\] of it is not complete: .*'owner'"),
+        ('["shapley"]', "[1]", "semivalues in .* of the wrong kind"),
+    ],
+)
+def test_a_file_that_was_edited_badly_is_named(old, new, complaint):
+    text = dumped(PLAIN)
+    assert old in text
+    with pytest.raises(InputError, match=complaint):
+        loaded(text.replace(old, new, 1), "it")
+
+
+def test_a_conflict_says_what_differs():
+    other = Config(Data("/d.csv", "owner", "z"), Utility(holdout=0.25))
+    assert PLAIN.conflict(other) == "target 'y', not 'z'"
+    model = Config(PLAIN.data, Utility(model="forest", holdout=0.25))
+    assert PLAIN.conflict(model) == "model (not set), not 'forest'"
+
+
+def test_limits_and_machine_may_change():
+    other = Config(PLAIN.data, PLAIN.utility, limits=Limits(9), machine=Machine(2))
+    assert PLAIN.conflict(other) == ""
+
+
+def test_changes_that_are_none_are_none():
+    assert changed(Limits(9, "ranking"), budget=None, time="2h") == Limits(9, "ranking", "2h")
+
+
+def test_the_history_grows_by_what_is_new():
+    twice = PLAIN.after("dupre value").after("dupre resume").after("dupre resume")
+    assert twice.history.commands == ("dupre value", "dupre resume")
+    assert PLAIN.conflict(twice) == ""

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import csv
+import io
+import signal
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dupre
+from asking import RUN_FILES, Asked, make_owners
+from dupre.files import replace_text
+from dupre.runs.config import Config, Data, Limits, Utility
+from dupre.runs.directory import RunDirectory, spreadsheet
+
+CONFIG = Config(Data("/d.csv", "owner", "y"), Utility(holdout=0.25))
+
+
+@pytest.fixture(scope="module")
+def valuation():
+    owners = make_owners(4)
+    game = Asked(owners, lambda members: np.sqrt(members.sum(axis=1)))
+    return dupre.value(owners, game, budget=9, progress=False)
+
+
+@pytest.fixture
+def directory(tmp_path):
+    made = RunDirectory(tmp_path / "run")
+    with made.locked():
+        made.make(CONFIG)
+    return made
+
+
+def test_what_was_asked_for_is_kept(directory):
+    assert RunDirectory(directory.path).config() == CONFIG
+
+
+def test_results_come_back(directory, valuation):
+    directory.write([valuation, replace(valuation, semivalue="other")])
+    assert [str(v) for v in directory.results()] == [
+        str(v) for v in (valuation, replace(valuation, semivalue="other"))
+    ]
+
+
+def test_everything_is_written_inside_and_nothing_else(directory, valuation, tmp_path):
+    directory.write([valuation])
+    directory.write_report([valuation])
+    inside = {file.name for file in directory.path.iterdir()}
+    assert inside == {
+        "config.toml",
+        "result.json",
+        "values.csv",
+        "report.html",
+        "store.sqlite-claims",
+    }
+    assert list(tmp_path.iterdir()) == [directory.path]
+
+
+def test_files_can_be_read_by_those_who_may_read_new_files(directory, tmp_path):
+    (tmp_path / "new").touch()
+    assert (directory.path / "config.toml").stat().st_mode == (tmp_path / "new").stat().st_mode
+
+
+@pytest.mark.parametrize("name", [*RUN_FILES, "store.sqlite-claims", "store.sqlite-wal"])
+def test_a_link_that_leads_out_is_refused(directory, tmp_path, name):
+    (directory.path / name).unlink(missing_ok=True)
+    (directory.path / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(dupre.InputError, match=f"{name} in .* is a link"):
+        RunDirectory(directory.path)
+
+
+def test_a_link_made_later_is_replaced_not_followed(directory, valuation, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    directory.report.symlink_to(precious)
+    directory.write([valuation])
+    assert precious.read_text() == "mine"
+    assert not directory.report.is_symlink()
+
+
+def test_a_directory_with_other_files_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(dupre.InputError, match="holds other files and no run"):
+        RunDirectory(tmp_path).continued(CONFIG)
+
+
+def test_what_a_killed_set_up_left_is_no_obstacle(tmp_path):
+    with RunDirectory(tmp_path).locked():
+        pass
+    RunDirectory(tmp_path).continued(CONFIG)
+
+
+def test_another_run_is_named_and_the_same_goes_on(directory):
+    more = replace(CONFIG, limits=Limits(99))
+    assert directory.continued(more) == more
+    with directory.locked():
+        directory.make(CONFIG.after("dupre value"))
+    assert directory.continued(more).history.commands == ("dupre value",)
+    other = replace(CONFIG, data=Data("/d.csv", "owner", "z"))
+    with pytest.raises(dupre.InputError, match="holds another run \\(target 'y', not 'z'\\)"):
+        directory.continued(other)
+
+
+def test_a_directory_that_is_not_there_and_one_that_is_none(tmp_path):
+    with pytest.raises(dupre.InputError, match="there is no directory"):
+        RunDirectory(tmp_path / "nowhere").config()
+    with pytest.raises(dupre.InputError, match="no run is kept in"):
+        RunDirectory(tmp_path).config()
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(dupre.InputError, match="cannot be made"),
+        RunDirectory(tmp_path / "file").locked(),
+    ):
+        pass
+
+
+def test_a_damaged_result_says_how_to_make_it_anew(directory, valuation):
+    with pytest.raises(dupre.InputError, match="has no result yet"):
+        directory.results()
+    directory.write([valuation])
+    file = directory.path / "result.json"
+    for damaged in (file.read_bytes()[:100], b"\xff\xfe", b""):
+        file.write_bytes(damaged)
+        with pytest.raises(dupre.InputError, match=r"`dupre resume .*` makes it anew"):
+            directory.results()
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from dupre.runs.directory import RunDirectory
+
+with RunDirectory(Path(sys.argv[1])).locked():
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_processes_cannot_use_a_directory_and_a_killed_one_leaves_it_free(directory):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(directory)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout.readline() == b"locked\n"
+    with pytest.raises(dupre.InputError, match="is in use by another run"), directory.locked():
+        pass
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    with directory.locked():
+        pass
+
+
+def test_two_runs_of_one_process_cannot_either(directory):
+    again = RunDirectory(directory.path)
+    with (
+        directory.locked(),
+        pytest.raises(dupre.InputError, match="in use"),
+        again.locked(),
+    ):
+        pass
+
+
+FILL = """
+import resource, signal, sys
+from pathlib import Path
+from dupre.errors import InputError
+from dupre.files import replace_text
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    replace_text(Path(sys.argv[1]), "x" * 100_000)
+except InputError as error:
+    print(error)
+"""
+
+
+def test_when_the_disk_is_full_the_old_file_stays(tmp_path):
+    file = tmp_path / "result.json"
+    replace_text(file, "old")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FILL), str(file)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "cannot be written" in done.stdout
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_formulas_are_only_names_in_a_spreadsheet(valuation):
+    names = ("=HYPERLINK(1)", "+1", "-1", "@x")
+    rows = list(csv.DictReader(io.StringIO(spreadsheet([replace(valuation, owners=names)]))))
+    assert [row["owner"] for row in rows] == [f"'{name}" for name in names]
+    tabs = replace(valuation, owners=("\tx", "\r=1", "\n=1", "plain = 1"))
+    rows = list(csv.DictReader(io.StringIO(spreadsheet([tabs]), newline="")))
+    assert [row["owner"] for row in rows] == ["\\tx", "\\r=1", "\\n=1", "plain = 1"]
+
+
+def test_a_spreadsheet_has_every_digit_of_every_semivalue(valuation):
+    other = replace(valuation, semivalue="other")
+    rows = list(csv.DictReader(io.StringIO(spreadsheet([valuation, other]))))
+    assert [row["semivalue"] for row in rows] == ["Shapley"] * 4 + ["other"] * 4
+    assert [float(row["value"]) for row in rows[:4]] == valuation.values.tolist()

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from dupre.errors import InputError
+from dupre.tables.csv_json import read_csv, read_json
+
+ROWS = "o,x,y\na,1,u\nb,2,v\n"
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Contents in, path of a file that holds them out."""
+
+    def write(contents, name="t.csv"):
+        path = tmp_path / name
+        path.write_bytes(contents if isinstance(contents, bytes) else contents.encode())
+        return path
+
+    return write
+
+
+def parsed(path, delimiter=",", as_text=()):
+    return read_csv(path, delimiter=delimiter, as_text=as_text)
+
+
+def refused(path, match, **options):
+    with pytest.raises(InputError, match=match) as caught:
+        parsed(path, **options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        ROWS,
+        ROWS.rstrip(),
+        ROWS.replace("\n", "\r\n"),
+        ROWS.replace("\n", "\r"),
+        b"\xef\xbb\xbf" + ROWS.encode(),
+        "\n\n" + ROWS.replace("b,", "\n  \nb,"),
+        '"o","x","y"\n"a",1,"u"\n"b",2,"v"\n',
+    ],
+)
+def test_one_table_may_be_written_in_several_ways(written, contents):
+    frame = parsed(written(contents))
+    assert frame.to_dict("list") == {"o": ["a", "b"], "x": [1, 2], "y": ["u", "v"]}
+
+
+def test_the_index_is_the_line_on_which_a_row_begins(written):
+    frame = parsed(written('o,x\n\na,"1\n2"\nb,3\n\nc,4\n'))
+    assert frame.index.name == "line"
+    assert frame.index.tolist() == [3, 5, 7]
+
+
+def test_columns_kept_as_text_keep_zeros_and_words_for_nothing(written):
+    frame = parsed(written("o,x\n007,007\nNA,NA\n,\n"), as_text=("o",))
+    assert frame["o"].tolist()[:2] == ["007", "NA"]
+    assert frame["x"].tolist()[0] == 7
+    assert frame["o"].isna().tolist() == [False, False, True]
+    assert frame["x"].isna().tolist() == [False, True, True]
+
+
+def test_a_column_without_a_name_gets_one_by_its_place(written):
+    assert list(parsed(written(",o\n0,a\n1,b\n")).columns) == ["unnamed column 1", "o"]
+
+
+@pytest.mark.parametrize(("given", "between"), [(";", ";"), ("\\t", "\t"), ("tab", "\t")])
+def test_a_delimiter_can_be_stated(written, given, between):
+    assert parsed(written(ROWS.replace(",", between)), given).shape == (2, 3)
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n"])
+def test_a_delimiter_is_one_character(written, delimiter):
+    refused(written(ROWS), "delimiter must be one character", delimiter=delimiter)
+
+
+@pytest.mark.parametrize(
+    ("between", "advice"), [(";", "--delimiter ';'"), ("\t", r"--delimiter '\\t'"), ("|", r"'\|'")]
+)
+def test_another_delimiter_is_suggested_not_guessed(written, between, advice):
+    decimals = ROWS.replace(",", between).replace("1", "1,5")
+    refused(written(decimals), advice)
+
+
+def test_a_table_of_one_column_is_no_fault_of_the_delimiter(written):
+    assert parsed(written("o\na\nb\n")).shape == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("contents", "match"),
+    [
+        ("", r"t\.csv is empty \(0 bytes\)"),
+        (" \n\n", r"is empty \(3 bytes\)"),
+        (
+            ROWS + "a,1,u,9\n",
+            "line 4 of .*t.csv has 4 values but its header names 3 \\('o', 'x', 'y'\\)",
+        ),
+        (ROWS + "\na,1\n", "line 5 of .* has 2 values"),
+        ("o,x,y\na,1,u,\nb,2,v,\n", "line 2 of .* has 4 values"),
+        ("o,y,x,y\na,1,2,3\n", "two columns named 'y', number 2 and 4"),
+        (ROWS + '"a,1,u\nb,2,v\n', "from line 4 on: a quotation mark is opened and not closed"),
+        (ROWS + '"a"z,1,u\n', "from line 4 on"),
+        ("o,x\na,é\n".encode("latin-1"), r"byte 0xe9 at position 6 \(line 2\), .* 'é' in Windows"),
+        (b"o,x\na,\xe9\x81\n", r"not UTF-8 text: byte 0xe9 at position 6 \(line 2\); save it as"),
+        (ROWS.encode("utf-16"), "is UTF-16, expected UTF-8; save it as UTF-8"),
+        (ROWS.encode("utf-16-le"), "line 1 of .* holds a zero byte"),
+        (gzip.compress(ROWS.encode(), mtime=0), "compressed by gzip"),
+        (b"PK\x03\x04rest", "an Excel or zip file"),
+        (" <!DOCTYPE html><html></html>", "a web page"),
+    ],
+)
+def test_a_fault_of_a_csv_is_one_clear_message(written, contents, match):
+    refused(written(contents), match)
+
+
+def test_a_header_without_rows_is_a_table_without_rows(written):
+    assert parsed(written("o,x,y\n")).shape == (0, 3)
+
+
+def test_a_gzip_file_is_unpacked(written):
+    packed = gzip.compress(ROWS.encode())
+    assert parsed(written(packed, "t.csv.gz")).shape == (2, 3)
+    refused(written(packed[:-9], "cut.csv.gz"), "cannot unpack .*cut.csv.gz")
+    refused(written("plain", "not.csv.gz"), "cannot unpack")
+    refused(written("", "none.csv.gz"), r"empty \(0 bytes\)")
+
+
+RECORDS = [{"o": "007", "x": 1, "y": "u"}, {"o": "b", "x": None, "y": "NA"}]
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        "\n".join(map(json.dumps, RECORDS)),
+        json.dumps(RECORDS),
+        json.dumps(RECORDS, indent=2),
+    ],
+)
+def test_json_lines_and_a_list_of_objects_are_the_same_table(written, contents):
+    frame = read_json(written(contents, "t.json"))
+    assert frame["o"].tolist() == ["007", "b"]
+    assert frame["y"].tolist() == ["u", "NA"]
+    assert frame["x"].isna().tolist() == [False, True]
+
+
+def test_json_lines_know_their_lines(written):
+    frame = read_json(written('{"a": 1}\n\n{"a": 2}\n', "t.jsonl"))
+    assert frame.index.tolist() == [1, 3]
+    assert frame.index.name == "line"
+
+
+@pytest.mark.parametrize(
+    ("contents", "match"),
+    [
+        ('{"a": 1}\n{"a": \n', "line 2 of .* is not a JSON object .*expected JSON lines"),
+        ('{"a": 1}\n[1]\n', r"line 2 of .* is \[1\]; expected a JSON object"),
+        ("[1, 2]", "row 1 of .* is 1; expected a JSON object"),
+        ("[1, ", "is not JSON"),
+        ('{"a": {"0": 1}, "b": {"0": 2}}', "one JSON object of whole columns"),
+        ('{\n"a": 1\n}', "expected JSON lines"),
+        ('{"a": 1, "a": 2}', "a key stands twice"),
+        ('{"a": "x"}\n{"a": 1}\n{"a": 1e}', "line 3 of .* is not a JSON object"),
+        ('[{"a": 1, "a": 2}]', "a key stands twice"),
+        ("[" * 100_000, "is not JSON"),
+        ('{"a":' * 100_000, "line 1 of .* is not a JSON object"),
+    ],
+)
+def test_a_fault_of_json_is_one_clear_message(written, contents, match):
+    with pytest.raises(InputError, match=match):
+        read_json(written(contents, "t.json"))
+
+
+def test_a_long_cell_is_only_long(tmp_path):
+    file = tmp_path / "long.csv"
+    file.write_text(f"o,x\na,{'x' * 200_000}\n")
+    assert read_csv(file, delimiter=",", as_text=()).loc[2, "x"] == "x" * 200_000

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dupre.errors import InputError
+from dupre.tables.holdout import check_validation, giving_none, hold_out, trained_on
+
+CLASSES = {"task": "classification"}
+NUMBERS = {"task": "regression"}
+
+games = st.tuples(
+    st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("uvw")), min_size=30, max_size=80),
+    st.floats(0.1, 0.9),
+    st.integers(0, 100),
+)
+
+
+@given(games)
+def test_each_owner_gives_its_share_unless_a_class_would_be_lost(game):
+    rows, fraction, seed = game
+    owner, y = np.array(rows).T
+    held = hold_out(owner, y, fraction, task="classification", seed=seed)
+    assert set(y[~held]) == set(y)
+    asked = {name: int(fraction * np.sum(owner == name) + 1e-9) for name in owner}
+    given = {name: np.sum(held & (owner == name)) for name in owner}
+    assert all(given[name] <= asked[name] for name in owner)
+    assert sum(asked.values()) - sum(given.values()) <= len(set(y))
+
+
+@given(games)
+def test_regression_gives_exactly_its_share(game):
+    rows, fraction, seed = game
+    owner = np.array([name for name, _ in rows])
+    held = hold_out(owner, np.arange(len(rows)) % 7.0, fraction, task="regression", seed=seed)
+    for name in set(owner):
+        assert np.sum(held & (owner == name)) == int(fraction * np.sum(owner == name) + 1e-9)
+
+
+def test_a_share_is_what_it_is_on_paper():
+    owner = np.repeat(["a", "b"], 100)
+    held = hold_out(owner, np.arange(200.0), 0.29, **NUMBERS, seed=0)  # 0.29 * 100 < 29 in floats
+    assert held.sum() == 58
+
+
+def test_classes_are_held_out_in_proportion_inside_each_owner():
+    owner = np.repeat(["a", "b"], 100)
+    y = np.tile(np.repeat(["u", "v"], [80, 20]), 2)
+    held = hold_out(owner, y, 0.25, **CLASSES, seed=3)
+    for name in ("a", "b"):
+        assert np.sum(held & (owner == name) & (y == "u")) == 20
+        assert np.sum(held & (owner == name) & (y == "v")) == 5
+
+
+def test_targets_are_held_out_from_low_to_high():
+    y = np.random.default_rng(0).permutation(100.0 + np.arange(100))
+    held = hold_out(np.repeat("a", 100), y, 0.2, **NUMBERS, seed=1)
+    gaps = np.diff(np.sort(y[held]))
+    assert np.all(gaps == 5)
+
+
+def test_the_seed_decides():
+    owner, y = np.repeat(["a", "b"], 50), np.tile([0, 1], 50)
+    first = hold_out(owner, y, 0.2, **CLASSES, seed=1)
+    assert np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=1))
+    assert not np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=2))
+    assert not np.array_equal(first[:50], first[50:])  # owners draw apart
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_another_owner_changes_nothing_for_the_rest(task):
+    rng = np.random.default_rng(0)
+    owner, y = rng.choice(["a", "b", "c"], 90), rng.choice([3, 10, 20], 90)
+    more_owner, more_y = np.append(["new"] * 9, owner), np.append([1, 2, 100] * 3, y)
+    held = hold_out(owner, y, 0.3, task=task, seed=5)
+    assert np.array_equal(hold_out(more_owner, more_y, 0.3, task=task, seed=5)[9:], held)
+
+
+def test_small_owners_give_none_and_are_named():
+    owner = np.array(["big"] * 10 + ["one"] + ["few"] * 4)
+    held = hold_out(owner, np.arange(15.0), 0.2, **NUMBERS, seed=0)
+    assert held.sum() == 2
+    assert giving_none(owner, held) == ("one", "few")
+
+
+def test_the_last_row_of_a_class_stays():
+    owner, y = np.repeat(["a", "b"], 10), np.array(["u"] * 19 + ["rare"])
+    for seed in range(20):
+        held = hold_out(owner, y, 0.9, **CLASSES, seed=seed)
+        assert "rare" in y[~held]
+
+
+def test_labels_may_be_of_any_kind():
+    y = np.array([True, "a", 1, None] * 10, dtype=object)
+    assert hold_out(np.repeat(["a", "b"], 20), y, 0.25, **CLASSES, seed=0).sum() == 10
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.1, 20, float("nan"), True])
+def test_a_fraction_is_between_0_and_1(fraction):
+    with pytest.raises(InputError, match=r"between 0 and 1, such as 0\.2"):
+        hold_out(np.array(["a", "b"]), np.array([0, 1]), fraction, **CLASSES, seed=0)
+
+
+def test_too_few_rows_are_said_with_the_way_out():
+    with pytest.raises(InputError, match=r"too few rows \(at most 2\).*--validation FILE"):
+        hold_out(np.array(["a", "b", "b"]), np.array([0, 1, 1]), 0.2, **CLASSES, seed=0)
+
+
+def test_validation_classes_occur_in_training():
+    train = np.array(["u", "v"])
+    check_validation(train, np.array(["v", "v"]), **CLASSES)
+    check_validation(np.array([1.0]), np.array([2.0]), **NUMBERS)
+    with pytest.raises(InputError, match=r"'w' \(2 rows\), 'x' \(1 row\); no model"):
+        check_validation(train, np.array(["w", "u", "x", "w"]), **CLASSES)
+    with pytest.raises(InputError, match=r"and 2 more; .*drop those rows, or correct the labels"):
+        check_validation(train, np.array(list("abcde")), **CLASSES)
+
+
+def test_validation_rows_that_are_trained_on_too_are_counted():
+    rows = pd.DataFrame({"x": [1, 2, 3], "c": ["a", None, "b"], "who": [1, 1, 2], "y": [0, 1, 0]})
+    same = pd.DataFrame({"c": [None, "b", "b"], "x": [2.0, 3.0, 3.0], "y": [1, 0, 1]})
+    assert trained_on(rows, same.astype({"x": "int64"})) == 2
+    assert trained_on(rows, same.assign(y=7)) == 0

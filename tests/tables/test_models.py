@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+
+import dupre
+from dupre.data.digests import digest
+from dupre.errors import InputError
+from dupre.tables.columns import columns_of
+from dupre.tables.models import NAMES, NearestClassifier, embed_for, metric, model
+from dupre.training.identity import of_utility
+
+OWNERS = ["a", "b", "c", "tiny", "gaps"]
+BOTH = [(name, "classification") for name in NAMES]
+BOTH += [(name, "regression") for name in NAMES if name != "logistic"]
+
+
+def table(task="classification"):
+    """Mixed columns with gaps; an owner with one row, one without any number or level."""
+    rng = np.random.default_rng(0)
+    owner = np.repeat(OWNERS, [20, 20, 20, 1, 5])
+    n = len(owner)
+    x, c = rng.normal(size=n), rng.choice(["r", "g", "b"], n)
+    signal = x + (c == "r")
+    frame = pd.DataFrame(
+        {
+            "o": owner,
+            "x": x,
+            "flag": rng.random(n) > 0.5,
+            "c": c.astype(object),
+            "mix": [[True, "a", 1, None, 2.5][i % 5] for i in range(n)],
+            "d": pd.Timestamp("2024-05-31") + pd.to_timedelta(rng.integers(0, 99, n), unit="D"),
+            "k": 1,
+            "y": np.where(signal > 0.3, "u", "v") if task == "classification" else 1e5 * signal,
+        }
+    )
+    frame.loc[3:6, ["x", "c", "d"]] = None
+    frame.loc[owner == "gaps", ["x", "d", "c"]] = None
+    return frame
+
+
+def columns(frame):
+    return columns_of(frame, owner="o", target="y")
+
+
+def utility(name, task, **options):
+    frame = table(task)
+    found = columns(frame)
+    used = frame.drop(columns=[name for name, _ in found.left_out])
+    owners = dupre.Owners.from_frame(
+        used, owner="o", target="y", task=task, embed=embed_for(used, found)
+    )
+    validation = used.drop(columns="o")
+    chosen = model(name, found, task=task).estimator
+    return dupre.ModelUtility(chosen, owners, validation=validation, **options)
+
+
+@pytest.mark.parametrize(("name", "task"), BOTH)
+def test_every_model_learns_from_any_coalition(name, task):
+    u = utility(name, task)
+    with warnings.catch_warnings():
+        if name == "mlp":  # that it would learn on is worth a warning, and no fault of ours
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        for members in [("tiny",), ("gaps",), ("tiny", "gaps"), ("a",)]:
+            assert np.isfinite(u(members))
+        full = u(OWNERS)
+        assert full == u(OWNERS)
+    assert full > u(()) + 0.1
+
+
+@pytest.mark.parametrize(("name", "task"), BOTH)
+def test_every_model_is_a_proper_estimator(name, task):
+    estimator = model(name, columns(table(task)), task=task).estimator
+    assert is_classifier(estimator) == (task == "classification")
+    assert is_regressor(estimator) == (task == "regression")
+    assert repr(clone(estimator)) == repr(estimator)
+    assert repr(pickle.loads(pickle.dumps(estimator))) != ""
+
+
+def test_a_fingerprint_tells_models_apart_and_copies_not():
+    first, second = (
+        [digest(model(name, columns(table()), task=task).estimator) for name, task in BOTH]
+        for _ in range(2)
+    )
+    assert first == second
+    assert len(set(first)) == len(BOTH)
+
+
+def test_fingerprints_are_the_same_in_another_process():
+    code = (
+        "from tests.test_models import utility\nfrom dupre.data.digests import of_utility\n"
+        "for n, t in [('logistic', 'classification'), ('mlp', 'regression')]:\n"
+        "    print({k: p.digest for k, p in of_utility(utility(n, t)).items()})"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[2],
+            env={"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1]
+    assert runs[0].count("model") == 2
+
+
+def test_random_states_are_set_inside_the_pipeline():
+    u = utility("forest", "classification")
+    assert u(("a", "b")) == utility("forest", "classification")(("a", "b"))
+    trained = {utility("forest", "classification", seed=seed)(("a", "tiny")) for seed in range(4)}
+    assert len(trained) > 1
+
+
+def test_the_default_fits_the_task():
+    found = columns(table())
+    assert model(None, found, task="classification").description[-1].startswith("then Logistic")
+    assert model(None, found, task="regression").description[-1] == "then Ridge()"
+
+
+def test_the_description_tells_what_happens():
+    assert model("mlp", columns(table()), task="regression").description == (
+        "numbers (2): fill gaps with the median, scale",
+        "dates (1): days since 1970, fill gaps with the median, scale",
+        "categories (2): one column per level, the rarest beyond 50 share one",
+        "left out: k (the same in every row)",
+        "then MLPRegressor(hidden_layer_sizes=(64,), max_iter=500) on the scaled target",
+    )
+
+
+def test_nearest_neighbours_are_no_more_than_there_are():
+    nearest = NearestClassifier(n_neighbors=5)
+    assert nearest.fit([[0.0], [1.0]], ["u", "v"]).predict_proba([[0.0]]).tolist() == [[0.5, 0.5]]
+    many = nearest.fit(np.arange(10.0)[:, None], ["u"] * 5 + ["v"] * 5)
+    assert many.predict([[0.0], [9.0]]).tolist() == ["u", "v"]
+    assert nearest.get_params() == {"n_neighbors": 5}
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "match"),
+    [
+        ("logistic", "regression", "predicts classes but the task is regression; use ridge"),
+        (
+            "logistik",
+            "classification",
+            r"did you mean 'logistic'\?\); expected one of logistic, ri",
+        ),
+        ("svm", "classification", "unknown model 'svm'; expected .* or module:object"),
+        ("sklearn.svm:SVR", "classification", "a SVR, is made for the other one"),
+        ("sklearn.svm:SVC", "regression", "a SVC, is made for the other one"),
+        ("sklearn.svm:SVX", "regression", "sklearn.svm has no 'SVX'"),
+        ("sklearn.preprocessing:StandardScaler", "regression", "expected a scikit-learn estimator"),
+        ("sklearn.ensemble:VotingRegressor", "regression", "without arguments failed: TypeError"),
+        ("os:getcwd", "regression", "is or returns a str"),
+    ],
+)
+def test_a_model_that_cannot_be_meant_is_refused(name, task, match):
+    with pytest.raises(InputError, match=match):
+        model(name, columns(table()), task=task)
+
+
+SOURCE = """
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+class Mine(LogisticRegression):
+    pass
+
+estimator = Mine(C=3)
+pipeline = make_pipeline(make_column_transformer(("passthrough", ["x", "k"])), Mine())
+inside = GridSearchCV(pipeline, {"mine__C": [1, 2]}, cv=2)
+
+def build():
+    return Mine(C=3)
+
+def score(model, X, y):
+    return 0.25
+
+def loss(y, predicted):
+    return 0.0
+"""
+
+
+@pytest.fixture
+def theirs(tmp_path, monkeypatch):
+    """Name of a module of the user's own in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "theirs_to_value.py").write_text(SOURCE)
+    yield "theirs_to_value"
+    loaded = sys.modules.pop("theirs_to_value", None)
+    if loaded is not None:
+        cloudpickle.unregister_pickle_by_value(loaded)
+
+
+def test_an_estimator_of_ones_own_comes_after_the_preprocessing(theirs):
+    found = columns(table())
+    instance, built, of_class = (
+        model(f"{theirs}:{name}", found, task="classification")
+        for name in ("estimator", "build", "Mine")
+    )
+    assert instance.estimator[-1].C == built.estimator[-1].C == 3
+    assert of_class.estimator[-1].C == 1
+    assert instance.description[-1] == "then Mine(C=3)"
+    assert instance.description[:-1] == model(None, found, task="classification").description[:-1]
+    assert not instance.raw
+
+
+@pytest.mark.parametrize("name", ["pipeline", "inside"])
+def test_a_pipeline_of_ones_own_is_used_as_it_is(theirs, name):
+    found = model(f"{theirs}:{name}", columns(table()), task="classification")
+    assert found.raw
+    assert found.description == (f"every column as it is, to your own {theirs}:{name}",)
+    frame = table().dropna()
+    assert len(found.estimator.fit(frame, frame["y"]).predict(frame)) == len(frame)
+
+
+def test_a_fingerprint_sees_the_code_of_a_model_of_ones_own(theirs, tmp_path):
+    def of_model():
+        return of_utility(utility(f"{theirs}:estimator", "classification"))["model"].digest
+
+    first = of_model()
+    assert of_model() == first
+    cloudpickle.unregister_pickle_by_value(sys.modules.pop(theirs))
+    changed = SOURCE.replace("    pass", "    def fit(self, X, y): return super().fit(X, y)")
+    (tmp_path / f"{theirs}.py").write_text(changed)
+    assert of_model() != first
+
+
+# --- metrics
+
+
+def test_metrics_are_scorers_or_code_of_ones_own(theirs):
+    assert metric(None, task="classification") == "accuracy"
+    assert metric(None, task="regression") == "r2"
+    assert metric("neg_log_loss", task="classification") == "neg_log_loss"
+    own = metric(f"{theirs}:score", task="classification")
+    assert utility("logistic", "classification", metric=own)(("a",)) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "match"),
+    [
+        ("acuracy", "classification", r"did you mean 'accuracy'\?.* or module:object"),
+        ("auc", "classification", r"did you mean 'roc_auc'\?"),
+        ("RMSE", "regression", r"did you mean 'neg_root_mean_squared_error'\?"),
+        ("mse", "classification", "unknown metric 'mse'; expected a scikit-learn scorer for class"),
+        ("r2", "classification", "'r2' is not for classification; choose one such as accuracy"),
+        ("accuracy", "regression", "'accuracy' is not for regression; choose one such as r2"),
+        ("theirs_to_value:loss", "regression", r"takes \(y, predicted\); .*make_scorer"),
+        (
+            "sklearn.metrics:accuracy_score",
+            "classification",
+            r"takes \(y_true, y_pred, .*make_scor",
+        ),
+        ("theirs_to_value:estimator", "classification", r"must be a callable.* got Mine"),
+        ("theirs_to_value:Mine", "classification", r"must be a callable"),
+    ],
+)
+def test_a_metric_that_cannot_be_meant_is_refused(theirs, name, task, match):
+    with pytest.raises(InputError, match=match):
+        metric(name, task=task)
+
+
+# --- distances
+
+
+def test_a_table_without_gaps_needs_no_embedding():
+    frame = table().drop(columns="k").dropna(subset=["x", "d"])
+    assert embed_for(frame, columns(frame)) is None
+
+
+def test_gaps_are_filled_for_distances():
+    frame = table()
+    embed = embed_for(frame.drop(columns="k"), columns(frame))
+    found = embed(frame).matrix
+    assert len(found) == len(frame)
+    assert np.isfinite(found).all()
+    full = frame["x"].notna()
+    assert np.array_equal(found[full, 0], frame.loc[full, "x"])
+    assert np.all(found[~full, 0] == frame["x"].median())
+
+
+def test_columns_left_out_do_not_enter_distances():
+    frame = table().dropna(subset=["x", "d"])
+    found = columns(frame)
+    embed = embed_for(frame, found)
+    assert np.array_equal(embed(frame).matrix, embed(frame.assign(k=range(len(frame)))).matrix)
+
+
+def test_an_embedding_stands_a_column_without_values():
+    frame = table()
+    embed = embed_for(frame, columns(frame))
+    assert np.isfinite(embed(frame[frame["o"] == "gaps"]).matrix).all()

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from dupre.tables.columns import Columns
+from dupre.tables.preprocessing import as_levels, as_numbers, in_words, preprocessing
+
+COLUMNS = Columns(("x", "flag"), ("c", "mix"), ("d",), (("notes", "99 different texts"),))
+
+
+def table(rows=12):
+    days = pd.Timestamp("2024-05-31") + pd.to_timedelta(np.arange(rows), unit="D")
+    return pd.DataFrame(
+        {
+            "x": np.linspace(-1, 1, rows),
+            "flag": np.arange(rows) % 2 == 0,
+            "c": [["r", "g", None][i % 3] for i in range(rows)],
+            "mix": [[True, "a", 1, None, 2.5][i % 5] for i in range(rows)],
+            "d": days,
+            "notes": [f"note {i}" for i in range(rows)],
+        }
+    )
+
+
+def test_dates_are_days_since_1970():
+    days = pd.to_datetime(pd.Series(["1970-01-02", "1969-12-31T12:00", None]), format="ISO8601")
+    found = as_numbers(pd.DataFrame({"d": days, "n": [1, 2, 3], "b": [True, False, True]}))
+    assert np.array_equal(found, [[1, 1, 1], [-0.5, 2, 0], [np.nan, 3, 1]], equal_nan=True)
+
+
+def test_never_is_a_date():
+    never = pd.Series(np.array(["9999-12-31", "0001-01-01"], dtype="datetime64[s]"))
+    assert as_numbers(pd.DataFrame({"d": never}))[:, 0].tolist() == [2932896, -719162]
+
+
+def test_levels_are_texts_and_a_gap_is_one():
+    mixed = pd.DataFrame({"a": [True, "a", 1, None, np.nan], "b": pd.Categorical(list("xyxyx"))})
+    found = as_levels(mixed)
+    assert found[:, 0].tolist() == ["True", "a", "1", None, None]
+    assert found[:, 1].tolist() == list("xyxyx")
+
+
+def test_the_result_is_dense_scaled_and_complete():
+    frame = table()
+    frame.loc[2, ["x", "d"]] = None
+    found = preprocessing(COLUMNS).fit_transform(frame)
+    assert isinstance(found, np.ndarray)
+    assert found.shape == (12, 2 + 1 + 3 + 5)
+    assert np.isfinite(found).all()
+    assert np.allclose(found[:, :3].mean(axis=0), 0)
+    assert np.allclose(found[:, :3].std(axis=0), 1)
+    assert np.array_equal(found[:, 3:].sum(axis=1), np.full(12, 2))  # one level of each category
+
+
+def test_columns_left_out_change_nothing():
+    frame = table()
+    other = frame.assign(notes="else")
+    prepare = preprocessing(COLUMNS)
+    assert np.array_equal(prepare.fit_transform(frame), clone(prepare).fit_transform(other))
+
+
+@pytest.mark.parametrize("rows", [[0], [3, 4]])
+def test_a_small_coalition_is_enough(rows):
+    frame = table()
+    prepare = preprocessing(COLUMNS).fit(frame.iloc[rows])
+    assert np.isfinite(prepare.transform(frame)).all()
+
+
+def test_a_column_without_values_becomes_zero():
+    frame = table()
+    empty = frame.iloc[:4].assign(x=np.nan, d=pd.NaT, c=None, mix=None)
+    found = preprocessing(COLUMNS).fit(empty).transform(frame)
+    assert np.isfinite(found).all()
+    assert preprocessing(COLUMNS).fit(empty).transform(empty)[:, 0].tolist() == [0] * 4
+
+
+def test_an_unknown_level_is_no_level():
+    frame = table()[["c"]]
+    only = Columns((), ("c",), ())
+    prepare = preprocessing(only).fit(frame)
+    assert not prepare.transform(pd.DataFrame({"c": ["blue"]})).any()
+
+
+def test_the_rarest_of_very_many_levels_share_a_column():
+    levels = [f"l{i}" for i in range(80) for _ in range(1 + (i < 50))]
+    only = Columns((), ("c",), ())
+    found = preprocessing(only).fit_transform(pd.DataFrame({"c": levels}))
+    assert found.shape == (130, 51)
+    assert np.array_equal(found.sum(axis=1), np.ones(130))
+
+
+def test_the_words_tell_what_happens():
+    assert in_words(COLUMNS) == (
+        "numbers (2): fill gaps with the median, scale",
+        "dates (1): days since 1970, fill gaps with the median, scale",
+        "categories (2): one column per level, the rarest beyond 50 share one",
+        "left out: notes (99 different texts)",
+    )
+    assert in_words(Columns(("x",), (), ())) == ("numbers (1): fill gaps with the median, scale",)

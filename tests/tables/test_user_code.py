@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import types
+from itertools import count
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from dupre.errors import InputError
+from dupre.tables.user_code import is_dotted, load
+
+NUMBERS = count()
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Source text in, name of a module of the current directory out."""
+    monkeypatch.chdir(tmp_path)
+    written = []
+
+    def write(source, name=None):
+        name = name or f"theirs{next(NUMBERS)}"
+        (tmp_path / f"{name}.py").write_text(source)
+        written.append(name)
+        return name
+
+    yield write
+    for name in written:
+        loaded = sys.modules.pop(name, None)
+        if loaded is not None and name in cloudpickle.list_registry_pickle_by_value():
+            cloudpickle.unregister_pickle_by_value(loaded)
+
+
+def refused(dotted, match):
+    before = list(sys.path)
+    with pytest.raises(InputError, match=match) as caught:
+        load(dotted)
+    assert "\n" not in str(caught.value)
+    assert sys.path == before
+
+
+def test_installed_objects_are_found():
+    assert load("numpy:mean") is np.mean
+    assert load("numpy:linalg.norm") is np.linalg.norm
+
+
+@pytest.mark.parametrize("form", ["{}:thing", "{}.py:thing", "./{}.py:thing"])
+def test_objects_of_the_current_directory_are_found(module, form):
+    before = list(sys.path)
+    assert load(form.format(module("thing = 42"))) == 42
+    assert sys.path == before
+
+
+def test_a_file_elsewhere_finds_its_neighbours(module, tmp_path, monkeypatch):
+    beside = module("def answer(): return 42")
+    name = module(f"from {beside} import answer")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert load(f"{tmp_path}/{name}.py:answer")() == 42
+    assert load(f"{tmp_path}/{name}.py:answer") is load(f"../{name}.py:answer")
+
+
+@pytest.mark.parametrize("form", ["{}:answer", "{}.py:answer"])
+def test_other_processes_get_the_code_itself(module, form):
+    beside = module("def deep(): return 42")
+    name = module(f"import {beside}\ndef answer(): return {beside}.deep()")
+    sent = cloudpickle.dumps(load(form.format(name)))
+    code = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read())())"
+    run = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, cwd="/")
+    assert run.stdout.strip() == b"42", run.stderr
+
+
+def test_installed_objects_are_sent_by_name(module):
+    module("")
+    assert cloudpickle.dumps(load("numpy:mean")) == pickle.dumps(
+        np.mean, cloudpickle.DEFAULT_PROTOCOL
+    )
+    load("dupre.errors:InputError")
+    assert not any(name.startswith("dupre") for name in cloudpickle.list_registry_pickle_by_value())
+
+
+@pytest.mark.parametrize("dotted", [":thing", "module:", ":"])
+def test_both_parts_are_needed(dotted):
+    refused(dotted, "expected module:object")
+
+
+def test_a_missing_module_is_named_with_its_neighbour(module):
+    name = module("thing = 1", "my_models_of_today")
+    refused("my_models_of_today2:thing", f"no module .*did you mean {name!r}")
+    refused("my_models_of_today2.py:thing", "no file .*did you mean 'my_models_of_today.py'")
+    refused("sklearn.nothing:thing", "no module 'sklearn.nothing'")
+    refused("a:b:c", "no module 'a:b'")
+
+
+def test_a_missing_object_is_named_with_its_neighbour(module):
+    name = module("class Pipeline:\n    steps = 1")
+    refused(f"{name}:pipelin", r"has no 'pipelin' \(did you mean 'Pipeline'\?\)")
+    refused(f"{name}:Pipeline.step", r"has no 'step' \(did you mean 'steps'\?\)")
+
+
+@pytest.mark.parametrize("form", ["{}:x", "{}.py:x"])
+@pytest.mark.parametrize(
+    ("source", "match"),
+    [
+        (
+            "\nimport no_such_package",
+            r"py, line 2\): ModuleNotFoundError: No module .*no_such_pack",
+        ),
+        ("x = = 1", r"py, line 1\): SyntaxError"),
+        ("def f():\n    raise KeyError('q')\nf()", r"py, line 2\): KeyError: 'q'"),
+        ("import sys\nsys.exit(3)", r"py, line 2\): SystemExit: 3"),
+    ],
+)
+def test_a_module_that_fails_says_where(module, form, source, match):
+    name = module(source)
+    refused(form.format(name), rf"importing {name}.* failed \({name}\.{match}")
+    assert name not in sys.modules
+
+
+def test_a_module_that_failed_can_be_mended(module):
+    name = module("x = = 1")
+    refused(f"{name}.py:x", "SyntaxError")
+    module("x = 12345", name)
+    assert load(f"{name}.py:x") == 12345
+
+
+def test_a_file_does_not_replace_a_module_in_use(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, "in_use", types.ModuleType("in_use"))
+    module("x = 1", "in_use")
+    refused("in_use.py:x", "in_use.py has the name of another module")
+
+
+def test_only_names_with_a_colon_are_dotted():
+    assert is_dotted("a:b")
+    assert not is_dotted("logistic")

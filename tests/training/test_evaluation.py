@@ -1,0 +1,392 @@
+from __future__ import annotations
+
+import os
+import warnings
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_info
+
+from dupre import InputError, ModelUtility, Owners
+from dupre.checks import finite, positive
+from dupre.training.evaluation import Evaluation, Task, evaluate, now, this_worker
+
+AB = Task(("a", "b"))
+
+
+def evaluated(utility, task=AB, inner_threads=1):
+    return evaluate(utility, task, inner_threads=inner_threads)
+
+
+def model_utility(estimator, seed=0):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(64, 3))
+    y = (X[:, 0] + rng.normal(size=64) > 0).astype(int)
+    owners = Owners.from_arrays(X[:32], y[:32], np.repeat(list("abcd"), 8))
+    return ModelUtility(estimator, owners, validation=(X[32:], y[32:]), seed=seed)
+
+
+def warner(*messages, number=0.5):
+    def utility(members):
+        for message in messages:
+            warnings.warn(message, RuntimeWarning, stacklevel=1)
+        return number
+
+    return utility
+
+
+class Seeded:
+    """A utility that answers for its own randomness."""
+
+    def __init__(self, seed=7):
+        self.seed = seed
+
+    def training_seed(self, _members, _repeat=0):
+        return self.seed
+
+    def __call__(self, _members, *, repeat=0):
+        return float(repeat)
+
+
+# --- what is recorded
+
+
+def test_success_is_the_number_and_nothing_else():
+    earliest = datetime.now(UTC) - timedelta(milliseconds=1)  # `finished` is cut to milliseconds
+    found = evaluated(lambda members: 0.1 * len(members))
+    assert found.task is AB
+    assert found.utility == 0.1 * 2
+    assert (found.failure, found.traceback, found.warnings, found.cause) == ("", "", (), None)
+    assert found.seed is None
+    assert found.seconds >= 0
+    assert earliest <= datetime.fromisoformat(found.finished) <= datetime.now(UTC)
+    assert found.worker == this_worker()
+    assert found.worker.endswith(f":{os.getpid()}")
+
+
+def test_the_utility_gets_the_members_as_they_stand_in_the_task():
+    asked = []
+    evaluated(lambda members: asked.append(members) or 0.0, Task(("b", "a")))
+    evaluated(lambda members: asked.append(members) or 0.0, Task(()))
+    assert asked == [("b", "a"), ()]
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        (1, 1.0),
+        (True, 1.0),
+        (np.float32(0.1), float(np.float32(0.1))),
+        (np.int64(-3), -3.0),
+        (np.array(0.25), 0.25),
+        (Decimal("0.25"), 0.25),
+        (-0.0, -0.0),
+        (5e-324, 5e-324),
+    ],
+    ids=repr,
+)
+def test_any_number_becomes_a_plain_float(returned, expected):
+    found = evaluated(lambda members: returned)
+    assert type(found.utility) is float
+    assert str(found.utility) == str(expected)
+    assert found.failure == ""
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        np.nan,
+        np.inf,
+        -np.inf,
+        np.float32("nan"),
+        None,
+        "0.5",
+        "",
+        np.str_("0.5"),
+        [0.5],
+        np.array([0.5, 0.6]),
+        0.5j,
+        10**400,
+        pd.NA,
+        pd.Series([0.5, 0.6]),
+        b"0.5",
+        bytearray(b"1"),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_what_is_no_finite_number_is_a_failure_that_says_so(returned):
+    found = evaluated(lambda members: returned)
+    assert found.utility is None
+    assert found.failure.startswith("InputError: the utility must be a finite number, got")
+    assert isinstance(found.cause, InputError)
+    assert "InputError" in found.traceback
+
+
+def test_exception_is_recorded_with_reason_place_and_cause():
+    error = ValueError("no rows left")
+
+    def train_badly(members):
+        raise error
+
+    found = evaluated(train_badly)
+    assert found.utility is None
+    assert found.failure == "ValueError: no rows left"
+    assert "train_badly" in found.traceback
+    assert __file__ in found.traceback
+    assert found.traceback.rstrip().endswith("ValueError: no rows left")
+    assert found.cause is error
+    assert found.seconds >= 0
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("first\nsecond\nthird", "first"),
+        ("\n\n  first  \nsecond", "first"),
+        ("", ""),
+        ("   ", ""),
+        ("zürich 数据 🎲", "zürich 数据 🎲"),
+    ],
+)
+def test_failure_is_the_first_line_of_the_message(message, expected):
+    def utility(members):
+        raise RuntimeError(message)
+
+    found = evaluated(utility)
+    assert found.failure == f"RuntimeError: {expected}"
+
+
+def test_failure_is_short_and_the_traceback_complete():
+    message = "word " * 1000
+
+    def utility(members):
+        raise RuntimeError(message)
+
+    found = evaluated(utility)
+    assert len(found.failure) < 250
+    assert "\n" not in found.failure
+    assert message in found.traceback
+
+
+def test_exception_whose_message_cannot_be_shown_is_recorded():
+    class Broken(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    def utility(members):
+        raise Broken
+
+    found = evaluated(utility)
+    assert found.utility is None
+    assert "Broken" in found.failure
+
+
+def test_cause_does_not_count_in_comparisons():
+    first = Evaluation(AB, None, failure="x", finished="then", worker="here", cause=ValueError())
+    assert first == Evaluation(AB, None, failure="x", finished="then", worker="here")
+
+
+def test_keyboard_interrupt_passes_through_and_leaves_nothing_changed():
+    def utility(members):
+        raise KeyboardInterrupt
+
+    filters, threads = list(warnings.filters), blas_threads()
+    with pytest.raises(KeyboardInterrupt):
+        evaluated(utility, inner_threads=2)
+    assert warnings.filters == filters
+    assert blas_threads() == threads
+
+
+# --- warnings
+
+
+def test_warnings_are_recorded_once_each_in_order_and_none_escapes():
+    with warnings.catch_warnings(record=True) as escaped:
+        warnings.simplefilter("always")
+        found = evaluated(warner("late", "early", "late", "late"))
+    assert found.warnings == ("RuntimeWarning: late", "RuntimeWarning: early")
+    assert found.utility == 0.5
+    assert escaped == []
+
+
+@pytest.mark.parametrize("action", ["error", "ignore", "once"])
+def test_warnings_are_recorded_whatever_the_filters_outside(action):
+    utility = warner("careful")
+    with warnings.catch_warnings():
+        warnings.simplefilter(action)
+        found = [evaluated(utility) for _ in range(3)]
+    assert [f.warnings for f in found] == [("RuntimeWarning: careful",)] * 3
+    assert [f.utility for f in found] == [0.5] * 3
+
+
+def test_warnings_of_a_failed_training_are_kept():
+    found = evaluated(warner("careful", number=None))
+    assert found.utility is None
+    assert found.warnings == ("RuntimeWarning: careful",)
+
+
+def test_warning_is_one_short_line():
+    (found,) = evaluated(warner("first line\nsecond line")).warnings
+    assert found == "RuntimeWarning: first line"
+    (found,) = evaluated(warner("word " * 1000)).warnings
+    assert len(found) < 150
+
+
+def test_filters_set_by_a_training_do_not_outlive_it():
+    def utility(members):
+        warnings.simplefilter("error")
+        warnings.warn("strict", UserWarning, stacklevel=1)
+
+    before = list(warnings.filters)
+    found = evaluated(utility)
+    assert found.failure == "UserWarning: strict"
+    assert warnings.filters == before
+
+
+def test_convergence_warning_of_a_real_training_is_kept_next_to_its_utility():
+    utility = model_utility(LogisticRegression(max_iter=1))
+    found = evaluated(utility)
+    assert len(found.warnings) == 1
+    assert found.warnings[0].startswith("ConvergenceWarning: lbfgs failed to converge")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert found.utility == utility(("a", "b"))
+
+
+# --- seeds and repeats
+
+
+def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat():
+    utility = model_utility(DecisionTreeClassifier(max_features=1), seed=3)
+    found = [evaluated(utility, Task(("a", "b", "c"), repeat)) for repeat in range(6)]
+    seeds = [f.seed for f in found]
+    assert seeds == [utility.training_seed(("c", "b", "a"), repeat) for repeat in range(6)]
+    assert len(set(seeds)) == 6
+    assert [f.utility for f in found] == [utility(("a", "b", "c"), repeat=r) for r in range(6)]
+    assert len({f.utility for f in found}) > 1, "the tree is random: repeats must differ"
+
+
+def test_attempt_does_not_change_seed_or_utility():
+    utility = model_utility(DecisionTreeClassifier(max_features=1))
+    first, second = (evaluated(utility, Task(("a", "b"), 1, attempt)) for attempt in (1, 2))
+    assert (first.seed, first.utility) == (second.seed, second.utility)
+
+
+def test_failed_training_has_its_seed_too():
+    class Failing(Seeded):
+        def __call__(self, _members, *, repeat=0):
+            raise ValueError(repeat)
+
+    assert evaluated(Failing()).seed == 7
+
+
+def test_plain_callable_is_called_again_without_a_seed():
+    calls = []
+
+    def utility(members):
+        calls.append(members)
+        return float(len(calls))
+
+    found = [evaluated(utility, Task(("a",), repeat)) for repeat in range(3)]
+    assert [f.utility for f in found] == [1.0, 2.0, 3.0]
+    assert [f.seed for f in found] == [None] * 3
+    assert calls == [("a",)] * 3
+
+
+def test_callable_with_training_seed_is_given_the_repeat():
+    found = evaluated(Seeded(), Task(("a",), repeat=4))
+    assert (found.utility, found.seed) == (4.0, 7)
+
+
+def test_seeded_utility_may_be_empty_or_false():
+    class Table(Seeded, dict):
+        """A container of nothing yet: bool() of it is False."""
+
+    found = evaluated(Table(), Task(("a",), repeat=4))
+    assert (found.utility, found.seed) == (4.0, 7)
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.int64])
+def test_seed_is_a_plain_int(kind):
+    found = evaluated(Seeded(kind(7)))
+    assert found.seed == 7
+    assert type(found.seed) is int
+
+
+def test_seed_that_cannot_be_told_is_a_failure():
+    class Unsure(Seeded):
+        def training_seed(self, members, _repeat=0):
+            raise KeyError(members)
+
+    found = evaluated(Unsure())
+    assert found.utility is None
+    assert found.failure.startswith("KeyError")
+
+
+# --- threads
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("fails", [False, True])
+def test_blas_has_its_threads_inside_and_the_old_ones_after(threads, fails):
+    before, inside = blas_threads(), []
+    assert before, "numpy without a BLAS that threadpoolctl knows"
+
+    def utility(members):
+        inside.extend(blas_threads())
+        return None if fails else 0.5
+
+    found = evaluated(utility, inner_threads=threads)
+    assert (found.utility is None) == fails
+    assert inside == [threads] * len(before)
+    assert blas_threads() == before
+
+
+# --- numbers from users
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_finite_numbers_pass_unchanged(number):
+    assert finite(number, "x").hex() == number.hex()
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, None, "1", [1], 10**400, 1j])
+def test_finite_says_what_must_be_a_number_and_what_came(number):
+    with pytest.raises(InputError, match="timeout must be a finite number, got") as caught:
+        finite(number, "timeout")
+    assert repr(number) in str(caught.value)
+
+
+@pytest.mark.parametrize("number", [0, -0.0, -1e-300, -3])
+def test_positive_refuses_zero_and_less(number):
+    with pytest.raises(InputError, match=f"timeout must be positive, got {number!r}"):
+        positive(number, "timeout")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, "3", None])
+def test_positive_refuses_what_is_no_number(number):
+    with pytest.raises(InputError, match="timeout must be a finite number"):
+        positive(number, "timeout")
+
+
+@pytest.mark.parametrize("number", [5e-324, 1, np.float32(0.5)])
+def test_positive_numbers_pass_unchanged(number):
+    assert positive(number, "timeout") == number
+
+
+def test_now_is_utc_to_the_millisecond():
+    moment = datetime.fromisoformat(now())
+    assert moment.utcoffset() == timedelta(0)
+    assert abs(datetime.now(UTC) - moment) < timedelta(minutes=1)
+    assert moment.microsecond % 1000 == 0

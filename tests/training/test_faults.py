@@ -1,0 +1,775 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dupre
+from dupre import StoreError
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+
+KILLS = 20
+BUDGET = 22
+
+RUNNER = r'''
+"""Runs of `dupre.value`, each in a process forked off this one once everything is imported."""
+
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+import numpy as np
+import dupre
+import dupre.valuation.loop
+import dupre.training.workers
+
+NAMES = [f"owner{i}" for i in range(5)]
+rng = np.random.default_rng(5)
+X = rng.normal(size=(40, 2)) + np.repeat(rng.normal(size=(5, 2)), 8, axis=0)
+owners = dupre.Owners.from_arrays(X, X @ [1.0, -1.0] + rng.normal(size=40), np.repeat(NAMES, 8))
+worth = dict(zip(NAMES, [0.3, 0.8, 0.2, 0.5, 0.45]))
+
+
+class Game:
+    """Diminishing returns; every training leaves a line in a log, and may go wrong."""
+
+    fingerprint = "diminishing returns"
+
+    def __init__(self, plan):
+        self.plan = plan
+
+    def __call__(self, members):
+        if not members:
+            return 0.1
+        plan, text = self.plan, "+".join(members)
+        note(plan["log"], f"{plan['tag']} {os.getpid()} {text}\n")
+        time.sleep(plan.get("seconds", 0.01))
+        if text in plan.get("hanging", ()) and not Path(plan["go"]).exists():
+            time.sleep(600)
+        while text in plan.get("waiting", ()) and not Path(plan["go"]).exists():
+            time.sleep(0.002)
+        if text in plan.get("failing", ()) or plan.get("all_failing"):
+            raise ValueError(f"no luck with {text}")
+        return float(0.9 - 0.8 * np.exp(-sum(worth[name] for name in members)))
+
+
+def note(path, line):
+    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(log, line.encode())
+    os.close(log)
+
+
+def numbers(plan):
+    """What comes of a run, as lists and texts."""
+    try:
+        options = plan.get("options", {})
+        places = {"store": plan["store"], "progress": shown(plan)}
+        result = dupre.value(owners, Game(plan), **places, **options)
+    except (dupre.DupreError, dupre.Interrupted) as error:
+        resource.setrlimit(resource.RLIMIT_FSIZE, resource.getrlimit(resource.RLIMIT_FSIZE)[1:] * 2)
+        valuer = getattr(error, "valuer", None)
+        found = {
+            "error": type(error).__name__,
+            "message": str(error),
+            "notes": getattr(error, "__notes__", []),
+            "members": getattr(error, "members", None),
+            "known": {"+".join(m): u for m, u in valuer.evaluations.items()} if valuer else {},
+        }
+        if plan.get("go_on_with_known"):
+            options = {**options, "known": valuer.trainings}
+            found["then"] = numbers({**plan, "options": options, "full_at": 0})
+        return found
+    evaluations = result.evaluations.sort_values("coalition")
+    return {
+        "mean": result.mean.tolist(),
+        "covariance": result.covariance.tolist(),
+        "rounds": result.rounds.to_numpy().tolist(),
+        "evaluations": dict(zip(evaluations["coalition"], evaluations["utility"].tolist())),
+        "attempts": dict(zip(evaluations["coalition"], evaluations["attempt"].tolist())),
+        "failures": {"+".join(members): why for members, why in result.failures.items()},
+        "evaluated": result.evaluated,
+        "shown": str(result),
+    }
+
+
+def shown(plan):
+    """Progress that at some point leaves no more room on the disk."""
+
+    def show(progress):
+        if progress.evaluated == plan.get("full_at"):
+            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+            size = Path(f"{plan['store']}-wal").stat().st_size
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+
+    return show if plan.get("full_at") else False
+
+
+def killing(function, at):
+    """A trace that kills this process before the given line of a function is run."""
+    lines = sorted({line for _, _, line in function.__code__.co_lines() if line})[1:]
+
+    def trace(frame, event, arg):
+        if frame.f_code is function.__code__:
+            if event == "line" and frame.f_lineno == lines[at]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return trace
+
+    return trace
+
+
+def main():
+    for line in sys.stdin:
+        plan = json.loads(line)
+        if pid := os.fork():
+            print(pid, flush=True)
+            continue
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        tempfile.tempdir = plan["rows"]
+        if "killed_in_close" in plan:
+            close = dupre.training.workers.LocalProcesses.close
+            sys.settrace(killing(close, plan["killed_in_close"]))
+        os.dup2(os.open(plan["err"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+        os.dup2(2, 1)
+        try:
+            found = numbers(plan)
+        except BaseException:
+            found = {"error": "unexpected", "message": traceback.format_exc()}
+        part = Path(plan["out"] + ".part")
+        part.write_text(json.dumps(found))
+        part.rename(plan["out"])
+        os._exit(0)
+
+
+main()
+'''
+
+
+class Runner:
+    """Starts runs; what they leave is in one folder."""
+
+    def __init__(self, process, folder):
+        self.process, self.folder, self.count = process, folder, 0
+
+    def __call__(self, name="run", **plan):
+        """Start a run on the store of this name; its log is shared by all runs on that store."""
+        self.count += 1
+        tag = f"run{self.count}"
+        options = {"budget": BUDGET, **plan.pop("options", {})}
+        paths = {
+            "store": str(self.folder / f"{name}.sqlite"),
+            "log": str(self.folder / f"{name}.log"),
+            "go": str(self.folder / f"{name}.go"),
+            "out": str(self.folder / f"{tag}.json"),
+            "err": str(self.folder / f"{tag}.err"),
+            "rows": str(self.folder / tag),
+        }
+        Path(paths["rows"]).mkdir()
+        plan = {**paths, "tag": tag, "options": options, **plan}
+        self.process.stdin.write(json.dumps(plan) + "\n")
+        self.process.stdin.flush()
+        return Run(int(self.process.stdout.readline()), plan)
+
+
+class Run:
+    """One process in which `dupre.value` runs."""
+
+    def __init__(self, pid, plan):
+        self.pid, self.plan, self.tag = pid, plan, plan["tag"]
+
+    def signal(self, number):
+        os.kill(self.pid, number)  # its number is not given away before the runner ends
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        self.join()
+
+    @property
+    def ended(self):
+        return gone(self.pid)
+
+    def join(self):
+        """Wait for the end of the process and of what it has started."""
+        until(lambda: self.ended)
+        until(lambda: not list(Path(self.plan["rows"]).iterdir()))
+
+    def result(self):
+        self.join()
+        out = Path(self.plan["out"])
+        assert out.exists(), Path(self.plan["err"]).read_text()
+        return json.loads(out.read_text())
+
+    def trained(self):
+        """Process and coalition of every training this run has begun."""
+        lines = [line.split() for line in log_of(self.plan)]
+        return [(int(pid), coalition) for tag, pid, coalition in lines if tag == self.tag]
+
+    def coalitions(self):
+        return [coalition for _, coalition in self.trained()]
+
+
+def log_of(plan):
+    path = Path(plan["log"])
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def stored(store, where="utility IS NOT NULL"):
+    """Coalitions in a store as any SQLite client reads them."""
+    if not Path(store).exists():
+        return []
+    db = sqlite3.connect(store, timeout=60)
+    try:
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'evaluations'").fetchone():
+            return []
+        rows = db.execute(
+            f"SELECT coalition FROM evaluations WHERE coalition <> '[]' AND {where}"
+        ).fetchall()
+    finally:
+        db.close()
+    return ["+".join(json.loads(text)) for (text,) in rows]
+
+
+def first_batch(run):
+    """How many coalitions a run has evaluated before it decides on more."""
+    db = sqlite3.connect(run.plan["store"], timeout=60)
+    try:
+        return db.execute("SELECT count(*) FROM batches WHERE number = 1").fetchone()[0]
+    finally:
+        db.close()
+
+
+def until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > end:
+            raise TimeoutError("what was waited for did not happen")
+        time.sleep(0.002)
+    return found
+
+
+def stat_of(pid):
+    """State and parent of a process; state blank if there is none."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+    except OSError:
+        return " ", 0
+    return state, int(parent)
+
+
+def gone(pid):
+    return stat_of(pid)[0] in "Z "
+
+
+def children_of(pid):
+    everyone = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+    return {one for one in everyone if stat_of(one)[1] == pid}
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faults")
+    script = folder / "runner.py"
+    script.write_text(RUNNER)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    yield Runner(process, folder)
+    process.stdin.close()
+    process.stdout.close()
+    assert process.wait() == 0
+
+
+@pytest.fixture(scope="module")
+def undisturbed(runner):
+    """What a run says that nothing happens to."""
+    found = runner("undisturbed", store=None).result()
+    assert found["evaluated"] == BUDGET
+    assert len(found["rounds"]) > 2
+    return found
+
+
+def assert_same(found, expected):
+    assert "error" not in found, found["message"]
+    for what in ("mean", "covariance", "rounds", "evaluations", "evaluated", "failures"):
+        assert found[what] == expected[what], what
+
+
+# Killed
+
+
+@pytest.mark.parametrize(("n_jobs", "kills", "seed"), [(1, 7, 0), (1, 7, 1), (2, 6, 0)])
+def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(
+    runner, undisturbed, n_jobs, kills, seed
+):
+    rng = random.Random(f"{n_jobs} {seed}")
+    name = f"killed {n_jobs} {seed} "
+    options = {"n_jobs": n_jobs}
+    killed = 0
+    while killed < kills:
+        before = set(stored(runner.folder / f"{name}.sqlite"))
+        run = runner(name, options=options)
+        more = rng.choice([0, 1, 2, 2, 3, 5]) if n_jobs == 1 else rng.choice([1, 2, 4])
+        until(lambda run=run, more=more: run.ended or len(run.trained()) >= more)
+        time.sleep(rng.uniform(0, 0.05))
+        if not run.ended:
+            run.kill()
+            killed += not Path(run.plan["out"]).exists()
+        assert_nothing_is_trained_twice(run, before)
+        if Path(run.plan["out"]).exists():  # it was done before the kill: begin a new one
+            assert_same(run.result(), undisturbed)
+            name += "I"
+    before = set(stored(runner.folder / f"{name}.sqlite"))
+    last = runner(name, options=options)
+    assert_same(last.result(), undisturbed)
+    assert_nothing_is_trained_twice(last, before)
+    found = stored(last.plan["store"])
+    assert len(found) == len(set(found)) == BUDGET
+    times = Counter(line.split()[2] for line in log_of(last.plan))
+    assert set(times) == set(found)
+    assert sum(times.values()) - len(times) <= n_jobs * kills
+
+
+def assert_nothing_is_trained_twice(run, before):
+    begun = run.coalitions()
+    assert len(begun) == len(set(begun))
+    assert before.isdisjoint(begun)
+
+
+def test_the_kills_add_up():
+    cases = test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been.pytestmark[0].args[1]
+    assert sum(kills for _, kills, _ in cases) == KILLS
+
+
+def test_what_is_in_flight_when_a_run_is_killed_is_all_that_is_lost(runner, undisturbed):
+    plan = {"hanging": ["owner1"], "options": {"n_jobs": 2}}
+    run = runner("in flight", **plan)
+    # One worker hangs; the other one goes on until the batch is done but for one coalition.
+    until(lambda: "owner1" in run.coalitions())
+    until(lambda: len(stored(run.plan["store"])) == first_batch(run) - 1)
+    children = {pid for pid, _ in run.trained()}
+    run.kill()
+    until(lambda: all(map(gone, children)))
+    before = stored(run.plan["store"])
+    assert set(run.coalitions()) - set(before) == {"owner1"}
+    again = runner("in flight", options={"n_jobs": 2})
+    assert_same(again.result(), undisturbed)
+    assert set(again.coalitions()).isdisjoint(before)
+    assert len(again.coalitions()) == BUDGET - len(before)
+
+
+def test_a_local_worker_killed_amid_a_run_changes_nothing(runner, undisturbed):
+    run = runner("worker", hanging=["owner1", "owner3"], options={"n_jobs": 2})
+    until(lambda: {"owner1", "owner3"} <= set(run.coalitions()))
+    workers = {coalition: pid for pid, coalition in run.trained()}
+    Path(run.plan["go"]).touch()
+    for coalition in ("owner1", "owner3"):
+        assert stat_of(workers[coalition])[1] == run.pid
+        os.kill(workers[coalition], signal.SIGKILL)
+    found = run.result()
+    assert_same(found, undisturbed)
+    assert {text for text, n in found["attempts"].items() if n == 2} == {
+        '["owner1"]',
+        '["owner3"]',
+    }
+    assert Counter(run.coalitions()) == Counter(run.coalitions()) | Counter(
+        {"owner1": 2, "owner3": 2}
+    )
+    assert len(run.coalitions()) == BUDGET + 2
+
+
+@pytest.mark.parametrize("line", [0, -1])
+def test_no_rows_are_left_when_a_run_is_killed_while_it_ends(runner, line):
+    run = runner(f"ending {line}", killed_in_close=line, options={"timeout": 60, "budget": 2})
+    until(lambda: run.ended)
+    assert not Path(run.plan["out"]).exists()
+    assert len(run.coalitions()) == len(stored(run.plan["store"])) == 2
+    until(lambda: not list(Path(run.plan["rows"]).iterdir()), seconds=5)
+
+
+# Several at once
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_processes_on_one_store_share_the_work(runner, undisturbed, n_jobs):
+    name = f"shared {n_jobs}"
+    runs = [runner(name, waiting=["owner1"], options={"n_jobs": n_jobs}) for _ in range(2)]
+    until(lambda: all(run.trained() for run in runs))
+    Path(runs[0].plan["go"]).touch()
+    runs.append(runner(name))
+    for run in runs:
+        assert_same(run.result(), undisturbed)
+    begun = [coalition for run in runs for coalition in run.coalitions()]
+    assert len(begun) == len(set(begun)) == BUDGET
+    assert sorted(stored(runs[0].plan["store"])) == sorted(begun)
+
+
+def test_what_a_killed_process_had_begun_is_done_by_the_other(runner, undisturbed):
+    first = runner("left", hanging=["owner2"])
+    until(lambda: "owner2" in first.coalitions())
+    second = runner("left")
+    until(lambda: len(stored(first.plan["store"])) == first_batch(first) - 1)
+    assert not second.ended
+    assert "owner2" not in second.coalitions()  # it waits for the first
+    first.kill()
+    assert_same(second.result(), undisturbed)
+    assert second.coalitions().count("owner2") == 1
+    done = first.coalitions() + second.coalitions()
+    assert Counter(done) == Counter([*stored(first.plan["store"]), "owner2"])
+
+
+def test_a_stopped_process_holds_up_only_what_it_has_begun(runner, undisturbed):
+    first = runner("stopped", seconds=0.05)
+    until(lambda: len(first.coalitions()) >= 3)
+    first.signal(signal.SIGSTOP)
+    try:
+        second = runner("stopped")
+        until(lambda: len(stored(first.plan["store"])) >= first_batch(first) - 1)
+    finally:
+        first.signal(signal.SIGCONT)
+    for run in (first, second):
+        assert_same(run.result(), undisturbed)
+    done = first.coalitions() + second.coalitions()
+    assert len(done) == len(set(done)) == BUDGET
+
+
+# Ctrl-C
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(runner, undisturbed, n_jobs):
+    name = f"stop {n_jobs}"
+    options = {"n_jobs": n_jobs}
+    run = runner(name, hanging=["owner3"], options=options)
+    until(lambda: "owner3" in run.coalitions())
+    if n_jobs == 2:  # everything else of the batch goes on
+        until(lambda: len(stored(run.plan["store"])) == first_batch(run) - 1)
+    workers = {pid for pid, _ in run.trained()} - {run.pid}
+    run.signal(signal.SIGINT)
+    found = run.result()
+    assert found["error"] == "Interrupted"
+    kept = stored(run.plan["store"])
+    assert f"{len(kept)} evaluations so far are kept in {run.plan['store']!r}" in found["message"]
+    assert "make the same call again" in found["message"]
+    assert set(kept) == set(run.coalitions()) - {"owner3"} == set(found["known"])
+    assert len(workers) == (2 if n_jobs == 2 else 0)
+    assert all(map(gone, workers))
+    again = runner(name, options=options)
+    assert_same(again.result(), undisturbed)
+    assert set(again.coalitions()).isdisjoint(kept)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_at_any_moment_loses_nothing(runner, undisturbed, n_jobs):
+    rng = random.Random(n_jobs)
+    name = f"stops {n_jobs}"
+    for more in (1, 4, 3):
+        before = set(stored(runner.folder / f"{name}.sqlite"))
+        run = runner(name, options={"n_jobs": n_jobs})
+        until(lambda run=run, more=more: len(run.trained()) >= more)
+        time.sleep(rng.uniform(0, 0.03))
+        run.signal(signal.SIGINT)
+        found = run.result()
+        assert found["error"] == "Interrupted", found["message"]
+        kept = set(stored(run.plan["store"]))
+        assert set(found["known"]) <= kept
+        assert_nothing_is_trained_twice(run, before)
+        assert len(set(run.coalitions()) - kept) <= n_jobs
+    assert_same(runner(name, options={"n_jobs": n_jobs}).result(), undisturbed)
+
+
+def test_ctrl_c_on_any_line_of_keeping_an_evaluation_does_not_lose_it():
+    for at in count(2):  # before the first line the training has only just come back
+        utility = Asked()
+        with interrupted_while_keeping(at) as interruption:
+            try:
+                dupre.value(make_owners(), utility, budget=7, progress=False)
+            except dupre.Interrupted as stopped:
+                kept = stopped.valuer.evaluations
+            else:
+                kept = None
+        if kept is None:
+            break
+        assert kept == {members: len(members) for members in utility.asked}, interruption
+    assert at > 20
+
+
+@contextmanager
+def interrupted_while_keeping(at):
+    """Ctrl-C before the given line, counted from the moment the second evaluation is kept."""
+    folder = Path(dupre.__file__).parent
+    ours = {str(folder / name) for name in ("loop.py", "store.py", "valuer.py")}
+    keeping, lines, interruption = 0, 0, []
+
+    def called(frame, event, arg):
+        nonlocal keeping
+        if frame.f_code.co_filename not in ours:
+            return None
+        above = frame
+        while above is not None and above.f_code.co_name != "_keep":
+            above = above.f_back
+        keeping += above is frame
+        return line if keeping == 2 and above is not None else None
+
+    def line(frame, event, arg):
+        nonlocal lines
+        lines += event == "line"
+        if event == "line" and lines == at:
+            interruption.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return line
+
+    before = sys.gettrace()
+    sys.settrace(called)
+    try:
+        yield interruption
+    finally:
+        sys.settrace(before)
+
+
+def test_ctrl_c_without_a_store_hands_the_evaluations_over(runner, undisturbed):
+    run = runner("no store", store=None, seconds=0.02, go_on_with_known=True)
+    until(lambda: len(run.trained()) >= 4)
+    run.signal(signal.SIGINT)
+    found = run.result()
+    assert found["error"] == "Interrupted"
+    assert "known=error.valuer.trainings" in found["message"]
+    assert len(found["known"]) >= 3
+    assert found["then"]["evaluations"] == undisturbed["evaluations"]
+    assert found["then"]["mean"] == undisturbed["mean"]
+    assert len(run.coalitions()) - BUDGET <= 1  # the one that was broken off
+
+
+# A full disk
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_full_disk_is_said_and_nothing_is_lost(runner, undisturbed, n_jobs):
+    name = f"full {n_jobs}"
+    run = runner(name, full_at=6, go_on_with_known=True, options={"n_jobs": n_jobs})
+    found = run.result()
+    assert found["error"] == "StoreError", found["message"]
+    assert "make room on the disk, then call again" in found["message"]
+    assert run.plan["store"] in found["message"]
+    assert len(found["known"]) >= 7  # the one there was no room for is here
+    assert_same(found["then"], undisturbed)
+    begun = run.coalitions()
+    assert len(begun) - len(set(begun)) <= n_jobs - 1  # what the other worker was at
+    assert set(begun) == set(stored(run.plan["store"]))
+
+
+def test_a_run_goes_on_once_there_is_room_on_the_disk(runner, undisturbed):
+    run = runner("room", full_at=6)
+    found = run.result()
+    assert found["error"] == "StoreError"
+    before = stored(run.plan["store"])
+    assert len(before) == 6
+    again = runner("room")
+    assert_same(again.result(), undisturbed)
+    assert set(again.coalitions()).isdisjoint(before)
+
+
+# Files that are no store
+
+
+def make_owners():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    return dupre.Owners.from_arrays(X, X[:, 0], np.repeat(["a", "b", "c"], 4))
+
+
+class Asked:
+    """A utility that knows how often it was asked."""
+
+    fingerprint = "size"
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, members):
+        if members:
+            self.asked.append(members)
+        return float(len(members))
+
+
+def refused(path):
+    utility = Asked()
+    before = Path(path).read_bytes()
+    with pytest.raises(StoreError) as error:
+        dupre.value(make_owners(), utility, budget=7, store=path, progress=False)
+    assert utility.asked == []
+    assert str(path) in str(error.value)
+    assert Path(path).read_bytes() == before  # somebody else's file is left as it is
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["coalition,utility\n", "x" * 5_000, "SQLite format 3\0" + "x" * 99]
+)
+def test_a_file_of_another_kind_is_refused(tmp_path, text):
+    path = tmp_path / "results.csv"
+    path.write_text(text)
+    assert "take another file for store=" in refused(path)
+
+
+def test_a_database_of_something_else_is_refused(tmp_path):
+    path = tmp_path / "other.sqlite"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE evaluations (coalition TEXT, utility REAL)")
+    db.commit()
+    db.close()
+    assert "take another file for store=" in refused(path)
+
+
+def finished_store(path):
+    dupre.value(make_owners(), Asked(), budget=7, store=path, progress=False)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    for other in ("-wal", "-shm"):
+        Path(f"{path}{other}").unlink(missing_ok=True)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.5, 0.9])
+def test_a_truncated_store_is_refused(tmp_path, share):
+    path = tmp_path / "run.sqlite"
+    whole = finished_store(path)
+    path.write_bytes(whole[: int(share * len(whole))])
+    message = refused(path)
+    assert "damaged" in message or "no SQLite file" in message
+
+
+def test_a_damaged_store_is_refused(tmp_path):
+    path = tmp_path / "run.sqlite"
+    whole = finished_store(path)
+    page = 4096
+    assert len(whole) % page == 0
+    path.write_bytes(whole[:page] + b"\xff" * (len(whole) - 2 * page) + whole[-page:])
+    assert "damaged" in refused(path)
+
+
+# Trainings that fail
+
+
+def test_a_failed_training_is_raised_once_the_others_have_finished(runner, undisturbed):
+    plan = {"options": {"n_jobs": 2}, "seconds": 0.05}
+    run = runner("failing", failing=["owner2"], **plan)
+    found = run.result()
+    assert found["error"] == "EvaluationError"
+    assert found["members"] == ["owner2"]
+    assert "evaluating {owner2} failed: ValueError: no luck with owner2" in found["message"]
+    assert "make the same call again" in found["message"]
+    (note,) = found["notes"]
+    assert "raise ValueError" in note
+    kept = stored(run.plan["store"])
+    assert set(kept) == set(run.coalitions()) - {"owner2"} == set(found["known"])
+    assert stored(run.plan["store"], "failure IS NOT NULL") == ["owner2"]
+    again = runner("failing", **plan)
+    after = again.result()
+    assert_same(after, undisturbed)
+    assert after["attempts"]['["owner2"]'] == 2
+    assert set(after["attempts"].values()) == {1, 2}
+    assert set(again.coalitions()).isdisjoint(kept)
+    assert again.coalitions().count("owner2") == 1
+
+
+def test_a_failed_training_is_tried_again_by_every_call(runner):
+    for attempts in (["owner2"], ["owner2"] * 2):
+        assert runner("stubborn", failing=["owner2"]).result()["error"] == "EvaluationError"
+        assert stored(runner.folder / "stubborn.sqlite", "failure IS NOT NULL") == attempts
+    assert stored(runner.folder / "stubborn.sqlite", "attempt = 2") == ["owner2"]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_skipped_failure_is_predicted_counted_and_shown(runner, undisturbed, n_jobs):
+    bad = ["owner2", "owner0+owner1+owner2+owner3"]
+    options = {"on_error": "skip", "n_jobs": n_jobs}
+    run = runner(f"skip {n_jobs}", failing=bad, options=options)
+    found = run.result()
+    assert "error" not in found, found["message"]
+    assert found["evaluated"] == BUDGET == len(run.coalitions())
+    assert set(found["failures"]) == set(bad)
+    assert "no luck with owner2" in found["failures"]["owner2"]
+    assert f"Failed: 2 of {BUDGET} evaluations" in found["shown"]
+    assert "{owner2}" in found["shown"]
+    assert len(stored(run.plan["store"])) == BUDGET - 2
+    assert np.all(np.isfinite(found["mean"]))
+    # The grand coalition is known, so values still add up; the failed ones make them less sure.
+    assert abs(sum(found["mean"]) - sum(undisturbed["mean"])) < 1e-9
+    again = runner(f"skip {n_jobs}", options=options)
+    assert_same(again.result(), found)
+    assert again.coalitions() == []  # not tried again, though it would work now
+
+
+def test_skipped_failures_do_not_depend_on_who_runs_them(runner):
+    bad = ["owner2", "owner0+owner1+owner2+owner3"]
+    runs = [
+        runner(f"skips {jobs}", failing=bad, options={"on_error": "skip", "n_jobs": jobs})
+        for jobs in (1, 2)
+    ]
+    first, second = (run.result() for run in runs)
+    assert first["mean"] == second["mean"]
+    assert first["covariance"] == second["covariance"]
+    assert first["failures"] == second["failures"]
+
+
+def test_a_skipped_failure_is_tried_again_when_asked_to(runner, undisturbed):
+    skipped = runner("mended", failing=["owner2"], options={"on_error": "skip"})
+    assert set(skipped.result()["failures"]) == {"owner2"}
+    again = runner("mended", options={"budget": 31})
+    found = again.result()
+    assert found["failures"] == {}
+    assert found["attempts"]['["owner2"]'] == 2
+    assert found["evaluated"] == 31
+
+
+def test_a_training_that_takes_too_long_is_skipped(runner, undisturbed):
+    options = {"on_error": "skip", "timeout": 2, "n_jobs": 2}
+    run = runner("slow", hanging=["owner2"], options=options)
+    found = run.result()
+    assert found["failures"] == {"owner2": "timeout: not finished after 2 seconds"}
+    assert found["evaluated"] == BUDGET
+    assert run.coalitions().count("owner2") == 1
+
+
+def test_everything_failing_stops_the_run(runner):
+    run = runner("hopeless", all_failing=True, options={"on_error": "skip"})
+    found = run.result()
+    assert found["error"] == "EvaluationError"
+    assert "no luck" in found["message"]
+    first = len(run.coalitions())
+    assert first < BUDGET
+    again = runner("hopeless", all_failing=True, options={"on_error": "skip"})
+    found = again.result()
+    assert found["error"] == "EvaluationError", found
+    assert len(again.coalitions()) == 0  # what failed is not asked for again, nor is more spent
+
+
+def test_a_hopeless_store_can_be_used_once_the_cause_is_mended(runner, undisturbed):
+    run = runner("mended later", all_failing=True, options={"on_error": "skip"})
+    assert run.result()["error"] == "EvaluationError"
+    again = runner("mended later")
+    assert_same(again.result(), undisturbed)

@@ -1,0 +1,694 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import (
+    get_scorer,
+    get_scorer_names,
+    log_loss,
+    roc_auc_score,
+)
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.validation import check_is_fitted
+
+from dupre.data.owners import Owners
+from dupre.errors import InputError
+from dupre.utility.model import REGRESSION_METRICS, ModelUtility, training_seed
+
+
+def split(X, y, owner, train=100):
+    """Owners of the first rows in a fixed random order, the others for validation."""
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y, owner = X[order], y[order], owner[order]
+    return Owners.from_arrays(X[:train], y[:train], owner[:train]), (X[train:], y[train:])
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return split(X, y, np.arange(150) % 4)
+
+
+@pytest.fixture(scope="module")
+def iris_by_class():
+    """Owner i holds class i alone."""
+    X, y = load_iris(return_X_y=True)
+    return split(X, y, y)
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True)
+    return split(X, y, np.arange(442) % 4, train=300)
+
+
+@pytest.fixture(scope="module")
+def shops():
+    """A frame with numbers, text and categories, and a validation frame."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=120),
+            "city": rng.choice(["Bern", "Oslo", "Rome"], 120),
+            "grade": pd.Categorical(rng.choice(list("abc"), 120)),
+            "firm": rng.choice(["x", "y", "z"], 120),
+        }
+    )
+    chance = frame["size"] + (frame["city"] == "Rome") + rng.normal(size=120)
+    frame["sold"] = np.where(chance > 0.3, "yes", "no")
+    return frame[:80], frame[80:].drop(columns="firm")
+
+
+def coalitions_of(owners):
+    for size in range(1, owners.n + 1):
+        yield from combinations(owners.names, size)
+
+
+def by_hand(estimator, owners, members, validation, metric):
+    inside = np.isin(np.array(owners.names)[owners.owner], members)
+    X = owners.X[inside]
+    return get_scorer(metric)(clone(estimator).fit(X, owners.y[inside]), *validation)
+
+
+# --- the score of a model trained on the coalition's rows
+
+
+@pytest.mark.parametrize(
+    ("estimator", "metric"),
+    [
+        (make_pipeline(StandardScaler(), LogisticRegression()), "accuracy"),
+        (make_pipeline(StandardScaler(), LinearSVC()), "balanced_accuracy"),
+        (GaussianNB(), "neg_log_loss"),
+        (KNeighborsClassifier(3), "f1_macro"),
+    ],
+)
+def test_classifier_utility_is_fit_and_score_by_hand(iris, estimator, metric):
+    owners, validation = iris
+    utility = ModelUtility(estimator, owners, validation=validation, metric=metric)
+    for members in coalitions_of(owners):
+        expected = by_hand(estimator, owners, members, validation, metric)
+        assert utility(members) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["r2", "neg_mean_absolute_error", "neg_root_mean_squared_error"])
+def test_regressor_utility_is_fit_and_score_by_hand(diabetes, metric):
+    owners, validation = diabetes
+    utility = ModelUtility(Ridge(0.1), owners, validation=validation, metric=metric)
+    for members in coalitions_of(owners):
+        expected = by_hand(Ridge(0.1), owners, members, validation, metric)
+        assert utility(members) == pytest.approx(expected, abs=1e-12)
+
+
+def test_default_metric_follows_the_task(iris, diabetes):
+    tree = DecisionTreeClassifier(max_depth=2)
+    of_iris = ModelUtility(tree, iris[0], validation=iris[1])
+    assert of_iris(("0", "1")) == pytest.approx(
+        ModelUtility(tree, iris[0], validation=iris[1], metric="accuracy")(("0", "1"))
+    )
+    of_diabetes = ModelUtility(Ridge(), diabetes[0], validation=diabetes[1])
+    expected = by_hand(Ridge(), diabetes[0], ("0", "1"), diabetes[1], "r2")
+    assert of_diabetes(("0", "1")) == pytest.approx(expected)
+
+
+def test_a_pipeline_gets_the_columns_and_categories_of_the_frame(shops):
+    train, validation = shops
+    columns = ColumnTransformer(
+        [
+            ("number", StandardScaler(), ["size"]),
+            ("category", OneHotEncoder(handle_unknown="ignore"), ["city", "grade"]),
+        ]
+    )
+    model = make_pipeline(columns, KNeighborsClassifier(3))
+    owners = Owners.from_frame(train, owner="firm", target="sold")
+    utility = ModelUtility(model, owners, validation=validation)
+    X_val, y_val = validation.drop(columns="sold"), validation["sold"]
+    for members in coalitions_of(owners):
+        rows = train[train["firm"].isin(members)]
+        fitted = clone(model).fit(rows.drop(columns=["firm", "sold"]), rows["sold"])
+        assert utility(members) == pytest.approx(fitted.score(X_val, y_val))
+
+
+def test_validation_frame_may_have_its_columns_in_another_order_and_more_of_them(shops):
+    train, validation = shops
+    owners = Owners.from_frame(train[["size", "firm", "sold"]], owner="firm", target="sold")
+    X = validation[["size"]]
+    utilities = [
+        ModelUtility(DecisionTreeClassifier(max_depth=2), owners, validation=each)(("x", "y"))
+        for each in (validation, validation[validation.columns[::-1]], (X, validation["sold"]))
+    ]
+    assert utilities[0] == utilities[1] == utilities[2]
+
+
+def test_sparse_rows_score_as_dense_ones():
+    X, y = load_digits(n_class=3, return_X_y=True)
+    owner = np.arange(len(y)) % 3
+    dense, validation = split(X, y, owner)
+    thin, thin_validation = split(sparse.csr_array(X), y, owner)
+    model = MultinomialNB()
+    expected = ModelUtility(model, dense, validation=validation)
+    found = ModelUtility(model, thin, validation=thin_validation)
+    for members in coalitions_of(dense):
+        assert found(members) == pytest.approx(expected(members))
+
+
+def test_images_reach_the_model_as_they_are():
+    digits = load_digits(n_class=2)
+
+    class Brightness(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            assert X.shape[1:] == (8, 8)
+            self.classes_ = np.unique(y)
+            self.level_ = np.mean([X[y == label].mean() for label in self.classes_])
+            return self
+
+        def predict(self, X):
+            return self.classes_[(X[:, 3, 3] < self.level_).astype(int)]
+
+    owners = Owners.from_arrays(
+        digits.images,
+        digits.target,
+        np.arange(len(digits.target)) % 2,
+        embed=lambda X: X.reshape(len(X), -1),
+    )
+    utility = ModelUtility(Brightness(), owners, validation=(digits.images, digits.target))
+    fitted = Brightness().fit(digits.images, digits.target)
+    expected = fitted.score(digits.images, digits.target)
+    assert utility(("0", "1")) == pytest.approx(expected)
+
+
+def test_a_callable_metric_gets_the_fitted_model_and_the_validation_rows(iris):
+    owners, validation = iris
+
+    def depth(model, X, y):
+        assert X is validation[0]
+        np.testing.assert_array_equal(y, validation[1])
+        return float(model.get_depth())
+
+    utility = ModelUtility(
+        DecisionTreeClassifier(max_depth=2), owners, validation=validation, metric=depth, empty=0.0
+    )
+    assert utility(("0", "1")) == 2.0
+
+
+def test_a_failed_training_raises(iris):
+    class Fragile(DecisionTreeClassifier):
+        def fit(self, X, y):
+            raise FloatingPointError(f"diverged on {len(X)} of {len(y)} rows")
+
+    utility = ModelUtility(Fragile(), iris[0], validation=iris[1])
+    with pytest.raises(FloatingPointError, match="diverged"):
+        utility(("0", "1"))
+
+
+# --- coalitions that lack classes
+
+
+def test_a_single_class_scores_as_that_constant_prediction(iris_by_class):
+    owners, validation = iris_by_class
+    utility = ModelUtility(LogisticRegression(), owners, validation=validation)
+    for label in range(3):
+        assert utility((str(label),)) == pytest.approx(np.mean(validation[1] == label))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([3, 5]),
+        np.array(["no", "yes"]),
+        np.array(["no", "yes"], dtype=object),
+        np.array([False, True]),
+        np.array([0.0, 1.0]),
+    ],
+    ids=["int", "text", "object", "bool", "float"],
+)
+def test_a_single_class_may_be_of_any_kind(labels):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100], labels[y[:100]]
+    owners = Owners.from_arrays(X, y, np.repeat([0, 1], 50))
+    utility = ModelUtility(GaussianNB(), owners, validation=(X[:80], y[:80]))
+    assert utility(("0",)) == pytest.approx(50 / 80)
+    assert utility(("1",)) == pytest.approx(30 / 80)
+    assert utility(()) == pytest.approx(50 / 80)
+
+
+@pytest.mark.parametrize("members", [("0", "1"), ("0", "2"), ("1", "2"), ("2",)])
+@pytest.mark.parametrize("metric", ["neg_log_loss", "roc_auc_ovr"])
+def test_classes_never_seen_have_probability_zero(iris_by_class, members, metric):
+    owners, (X_val, y_val) = iris_by_class
+    model = GaussianNB()
+    utility = ModelUtility(model, owners, validation=(X_val, y_val), metric=metric)
+    seen = [int(name) for name in members]
+    inside = np.isin(owners.y, seen)
+    probability = np.zeros((len(y_val), 3))
+    if len(seen) == 1:
+        probability[:, seen] = 1
+    else:
+        fitted = clone(model).fit(owners.X[inside], owners.y[inside])
+        probability[:, seen] = fitted.predict_proba(X_val)
+    if metric == "neg_log_loss":
+        expected = -log_loss(y_val, probability, labels=[0, 1, 2])
+    else:
+        expected = roc_auc_score(y_val, probability, multi_class="ovr")
+    assert utility(members) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "average_precision"])
+def test_a_single_class_ranks_nothing(metric):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[50:], y[50:] - 1
+    owners = Owners.from_arrays(X, y, y)
+    utility = ModelUtility(LogisticRegression(), owners, validation=(X, y), metric=metric)
+    assert utility(("0",)) == utility(("1",)) == utility(()) == pytest.approx(0.5)
+    assert utility(("0", "1")) > 0.9
+
+
+def test_a_class_that_no_owner_holds_counts_as_missed(iris):
+    X, y = load_iris(return_X_y=True)
+    owners = Owners.from_arrays(X[:100], y[:100], np.arange(100) % 2)
+    utility = ModelUtility(LogisticRegression(), owners, validation=(X, y))
+    assert utility(("0", "1")) == pytest.approx(2 / 3)
+
+
+# --- the empty coalition
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("accuracy", lambda share: share.max()),
+        ("balanced_accuracy", lambda share: 1 / 3),
+        ("neg_log_loss", lambda share: np.sum(share * np.log(share))),
+        ("roc_auc_ovr", lambda share: 0.5),
+    ],
+)
+def test_no_data_score_as_the_best_constant_classifier(iris, metric, expected):
+    owners, validation = iris
+    utility = ModelUtility(LogisticRegression(), owners, validation=validation, metric=metric)
+    share = np.bincount(validation[1]) / len(validation[1])
+    assert utility(()) == utility.empty == pytest.approx(expected(share))
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("r2", lambda y: 0.0),
+        ("neg_mean_squared_error", lambda y: -np.var(y)),
+        ("neg_mean_absolute_error", lambda y: -np.mean(np.abs(y - np.median(y)))),
+        ("neg_median_absolute_error", lambda y: -np.median(np.abs(y - np.median(y)))),
+    ],
+)
+def test_no_data_score_as_the_mean_or_median_predictor(diabetes, metric, expected):
+    owners, validation = diabetes
+    utility = ModelUtility(Ridge(), owners, validation=validation, metric=metric)
+    assert utility(()) == pytest.approx(expected(validation[1]), abs=1e-12)
+
+
+@pytest.mark.parametrize("empty", [0.0, -3, 0.25])
+def test_the_utility_of_no_data_can_be_stated(iris, empty):
+    utility = ModelUtility(LogisticRegression(), iris[0], validation=iris[1], empty=empty)
+    assert utility(()) == empty
+
+
+@pytest.mark.parametrize("empty", [np.nan, np.inf])
+def test_a_utility_of_no_data_that_is_not_finite_is_refused(iris, empty):
+    with pytest.raises(InputError, match=f"empty coalition is {empty}"):
+        ModelUtility(LogisticRegression(), iris[0], validation=iris[1], empty=empty)
+
+
+# --- seeds
+
+
+def contents(*words):
+    return np.array(words, dtype=np.uint64)
+
+
+def test_training_seed_depends_on_seed_contents_and_repeat_alone():
+    assert training_seed(3, contents(1, 2)) == training_seed(3, contents(1, 2))
+    distinct = [
+        training_seed(seed, digest, repeat)
+        for seed in (0, 1)
+        for digest in (contents(1, 2), contents(2, 1), contents(12, 0), contents(2**64 - 1, 5))
+        for repeat in (0, 1, 2)
+    ]
+    assert len(set(distinct)) == len(distinct)
+    assert all(0 <= seed < 2**32 for seed in distinct)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.permutations("abcde"), st.permutations(range(90)), st.integers(1, 31))
+def test_neither_names_nor_the_order_of_owners_or_rows_change_a_seed(names, order, code):
+    X, y = load_iris(return_X_y=True)
+    X, y, holder, rows = X[:90], y[:90], np.arange(90) % 5, np.array(order)
+    members = [i for i in range(5) if code >> i & 1]
+
+    def seed(owners, members):
+        model = DecisionTreeClassifier(max_features=1)
+        return ModelUtility(model, owners, validation=(X, y)).training_seed(members)
+
+    ours = seed(Owners.from_arrays(X, y, holder), [str(i) for i in members])
+    renamed = Owners.from_arrays(X[rows], y[rows], np.array(names)[holder[rows]])
+    assert seed(renamed, [names[i] for i in members]) == ours
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(n_estimators=3, max_features=1),
+        MLPClassifier((3,), batch_size=8, max_iter=4),
+    ],
+    ids=["forest", "mlp"],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_neither_names_nor_the_order_of_owners_or_rows_change_a_utility(model):
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(2)
+    shuffled = rng.permutation(150)
+    X, y = X[shuffled], y[shuffled]
+    holder, rows, names = rng.integers(0, 4, 100), rng.permutation(100), np.array(list("zxyw"))
+
+    def utility(owners):
+        return ModelUtility(model, owners, validation=(X[100:], y[100:]), metric="accuracy")
+
+    ours = utility(Owners.from_arrays(X[:100], y[:100], holder))
+    renamed = Owners.from_arrays(X[rows], y[rows], names[holder[rows]])
+    theirs = utility(renamed)
+    for code in (1, 3, 6, 13, 15):
+        members = [i for i in range(4) if code >> i & 1]
+        assert theirs([names[i] for i in members]) == ours([str(i) for i in members])
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_utility_does_not_depend_on_order_or_on_earlier_calls(iris, nested):
+    owners, validation = iris
+    forest = RandomForestClassifier(n_estimators=3, max_features=1)
+    model = make_pipeline(StandardScaler(), forest) if nested else forest
+
+    def make(seed=0):
+        return ModelUtility(model, owners, validation=validation, metric="neg_log_loss", seed=seed)
+
+    first, other = make(), make()
+    expected = first(("0", "2", "3"))
+    for members in coalitions_of(owners):
+        other(members)
+    assert first(("0", "2", "3")) == expected
+    assert other(("3", "0", "2")) == expected
+    assert other(["2", "3", "0"]) == expected
+    assert make(seed=1)(("0", "2", "3")) != expected
+
+
+def test_coalitions_of_the_same_rows_train_alike_and_twice_the_rows_otherwise():
+    X, y = load_iris(return_X_y=True)
+    part = (X[::2], y[::2])
+    owners = Owners.from_mapping({"a": part, "b": part})
+    states = []
+
+    def remember(model, X, y):
+        states.append(model.random_state)
+        return 0.0
+
+    utility = ModelUtility(
+        DecisionTreeClassifier(), owners, validation=(X, y), metric=remember, empty=0.0
+    )
+    utility(("a",)), utility(("b",)), utility(("a", "b"))
+    assert states[0] == states[1] != states[2]
+
+
+def test_a_subclass_that_may_look_at_names_does_not_go_by_contents(iris):
+    owners, validation = iris
+
+    class Seeded(ModelUtility):
+        def training_seed(self, members, repeat=0):
+            return len(members[0]) + repeat
+
+    class Called(ModelUtility):
+        def __call__(self, members, *, repeat=0):
+            return float("0" in members) + repeat
+
+    class Named(ModelUtility):
+        name = "the same trainings"
+
+    kinds = (ModelUtility, Named, Seeded, Called)
+    found = [kind(GaussianNB(), owners, validation=validation).by_content for kind in kinds]
+    assert found == [True, True, False, False]
+
+
+def test_the_estimator_given_is_neither_fitted_nor_changed(iris):
+    model = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=2, random_state=7))
+    before = {name: repr(value) for name, value in model.get_params().items()}
+    utility = ModelUtility(model, iris[0], validation=iris[1])
+    utility(("0", "1"))
+    assert {name: repr(value) for name, value in model.get_params().items()} == before
+    for step in (*[step for _, step in model.steps], utility.estimator):
+        with pytest.raises(NotFittedError):
+            check_is_fitted(step)
+
+
+def test_a_numpy_integer_is_a_seed_like_any_other():
+    assert training_seed(np.int64(3), contents(1, 2)) == training_seed(3, contents(1, 2))
+
+
+def test_a_numpy_integer_is_a_repeat_like_any_other():
+    assert training_seed(3, contents(1, 2), np.int64(1)) == training_seed(3, contents(1, 2), 1)
+
+
+def test_every_repeat_has_a_seed_of_its_own_and_the_first_is_that_of_a_single_training(iris):
+    utility = ModelUtility(GaussianNB(), iris[0], validation=iris[1], seed=5)
+    coalitions = list(coalitions_of(iris[0]))
+    seeds = {(m, r): utility.training_seed(m, r) for m in coalitions for r in range(20)}
+    assert len(set(seeds.values())) == len(seeds)
+    assert all(seeds[members, 0] == utility.training_seed(members) for members in coalitions)
+
+
+def test_a_repeat_trains_again_with_its_own_seed_and_nothing_else(iris):
+    owners, validation = iris
+    forest = RandomForestClassifier(n_estimators=3, max_features=1)
+    utility, again = (
+        ModelUtility(forest, owners, validation=validation, metric="neg_log_loss") for _ in "ab"
+    )
+    members = ("0", "2")
+    first = [utility(members, repeat=repeat) for repeat in range(4)]
+    assert len(set(first)) == 4
+    assert utility(members) == first[0]
+    assert [again(members[::-1], repeat=r) for r in (3, 1)] == [first[3], first[1]]
+    assert utility.training_seed(members, 2) == utility.training_seed(members[::-1], 2)
+    without_chance = ModelUtility(GaussianNB(), owners, validation=validation)
+    assert without_chance(members, repeat=1) == without_chance(members)
+    assert utility((), repeat=1) == utility.empty
+
+
+def test_a_utility_does_not_depend_on_how_rows_are_mixed_or_on_other_owners(iris):
+    owners, validation = iris
+    forest = RandomForestClassifier(n_estimators=3, max_features=1)
+    labels = np.array(owners.names)[owners.owner]
+    by_owner = np.argsort(-owners.owner, kind="stable")
+    fewer = np.flatnonzero(owners.owner != 3)
+    utilities = [
+        ModelUtility(
+            forest,
+            Owners.from_arrays(owners.X[rows], owners.y[rows], labels[rows]),
+            validation=validation,
+            metric="neg_log_loss",
+        )
+        for rows in (np.arange(len(labels)), by_owner, fewer)
+    ]
+    for members in coalitions_of(utilities[2].owners):
+        assert len({utility(members) for utility in utilities}) == 1
+
+
+# --- metrics and tasks
+
+
+@pytest.mark.parametrize("metric", sorted(REGRESSION_METRICS))
+def test_regression_metrics_are_refused_for_classes(iris, metric):
+    owners, validation = iris
+    with pytest.raises(InputError, match=metric):
+        ModelUtility(LogisticRegression(), owners, validation=validation, metric=metric)
+
+
+@pytest.mark.parametrize("metric", sorted(REGRESSION_METRICS & set(get_scorer_names())))
+def test_regression_metrics_score_regressions(metric):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.uniform(1, 5, size=40)
+    owners = Owners.from_arrays(X, y, np.arange(40) % 2)
+    utility = ModelUtility(DecisionTreeRegressor(), owners, validation=(X, y), metric=metric)
+    assert np.isfinite(utility(("0", "1")))
+
+
+@pytest.mark.parametrize("metric", sorted(set(get_scorer_names()) - REGRESSION_METRICS))
+def test_no_other_scorer_measures_errors_of_numbers(metric):
+    X, y = np.zeros((30, 1)), np.random.default_rng(0).uniform(1, 5, size=30)
+    with pytest.raises((ValueError, AttributeError, TypeError, UserWarning)):
+        get_scorer(metric)(DummyRegressor().fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "neg_log_loss", "f1", "roc_auc"])
+def test_classification_metrics_are_refused_for_regressions(diabetes, metric):
+    owners, validation = diabetes
+    with pytest.raises(InputError, match=f"metric '{metric}' .* regression"):
+        ModelUtility(Ridge(), owners, validation=validation, metric=metric)
+
+
+@pytest.mark.parametrize("metric", ["acuracy", "mse"])
+def test_an_unknown_metric_is_refused_with_examples(iris, metric):
+    with pytest.raises(InputError, match=f"unknown metric '{metric}'.*'balanced_accuracy'"):
+        ModelUtility(LogisticRegression(), iris[0], validation=iris[1], metric=metric)
+
+
+def test_a_metric_that_is_neither_name_nor_callable_is_refused(iris):
+    with pytest.raises(InputError, match="scorer name or a callable, got 3"):
+        ModelUtility(LogisticRegression(), iris[0], validation=iris[1], metric=3)
+
+
+def test_a_metric_of_probabilities_needs_every_class_of_the_owners_in_validation(iris):
+    owners, (X, y) = iris
+    with pytest.raises(InputError, match="neg_log_loss"):
+        ModelUtility(
+            LogisticRegression(), owners, validation=(X[y < 2], y[y < 2]), metric="neg_log_loss"
+        )
+
+
+# --- estimators that cannot work
+
+
+def test_a_regressor_for_classes_is_refused(iris):
+    with pytest.raises(InputError, match="task is classification but LinearRegression"):
+        ModelUtility(LinearRegression(), iris[0], validation=iris[1])
+
+
+def test_a_classifier_for_numbers_is_refused_in_a_pipeline_too(diabetes):
+    for model in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):
+        with pytest.raises(InputError, match="task is regression but"):
+            ModelUtility(model, diabetes[0], validation=diabetes[1])
+
+
+def test_a_class_in_place_of_an_estimator_is_refused_with_the_remedy(iris):
+    with pytest.raises(InputError, match=r"write LogisticRegression\(\)"):
+        ModelUtility(LogisticRegression, iris[0], validation=iris[1])
+
+
+@pytest.mark.parametrize("thing", [None, "logistic", 3, lambda X: X])
+def test_what_is_no_estimator_is_refused(iris, thing):
+    with pytest.raises(InputError, match=f"expected a scikit-learn .*{type(thing).__name__}"):
+        ModelUtility(thing, iris[0], validation=iris[1])
+
+
+def test_a_list_of_estimators_is_refused(iris):
+    with pytest.raises(InputError, match="list"):
+        ModelUtility([LogisticRegression()], iris[0], validation=iris[1])
+
+
+def test_an_estimator_that_predicts_nothing_is_refused(iris):
+    with pytest.raises(InputError, match="StandardScaler"):
+        ModelUtility(StandardScaler(), iris[0], validation=iris[1])
+
+
+# --- coalitions that cannot be meant
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (("0", "eve"), "unknown owner 'eve'"),
+        (("0", "0"), "twice"),
+        ("01", r"write \('01',\)"),
+    ],
+)
+def test_a_coalition_that_names_no_set_of_owners_is_refused(iris, members, message):
+    utility = ModelUtility(DecisionTreeClassifier(), iris[0], validation=iris[1])
+    with pytest.raises(InputError, match=message):
+        utility(members)
+
+
+# --- validation rows that cannot be used
+
+
+def damaged(X, value):
+    X = X.copy()
+    X[3, 2] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X[:, :3], y), r"validation X has shape \(3,\), .* \(4,\)"),
+        (lambda X, y: (X[:, 0], y), r"validation X has shape \(\), .* \(4,\)"),
+        (lambda X, y: (damaged(X, np.nan), y), "column '2' of the validation rows .* 1 of 50"),
+        (lambda X, y: (damaged(X, np.inf), y), "column '2' of the validation rows .* 1 of 50"),
+        (lambda X, y: (X, np.where(y == 1, np.nan, y)), "y of the validation rows holds missing"),
+        (lambda X, y: (X, y[:-1]), "X has 50 rows and y has 49"),
+        (lambda X, y: (X[:-1], y), "X has 49 rows and y has 50"),
+        (lambda X, y: (X, np.column_stack([y, y])), r"y must be one-dimensional.* \(50, 2\)"),
+        (lambda X, y: (X[:0], y[:0]), "no validation rows"),
+        (lambda X, y: X, r"validation must be \(X, y\).* got ndarray"),
+        (lambda X, y: (X, y, y), r"validation must be \(X, y\).* got tuple"),
+        (lambda X, y: pd.DataFrame(X).assign(y=y), "got DataFrame"),
+    ],
+)
+def test_unusable_validation_rows_are_refused_with_the_culprit(iris, change, message):
+    owners, validation = iris
+    with pytest.raises(InputError, match=message):
+        ModelUtility(LogisticRegression(), owners, validation=change(*validation))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.drop(columns="city"), "lacks the training column 'city'"),
+        (lambda frame: frame.drop(columns="sold"), "no target column 'sold'"),
+        (lambda frame: frame.assign(size=np.nan), "column 'size' of the validation rows"),
+        (lambda frame: (frame[["size"]].to_numpy(), frame["sold"]), "must be one too"),
+    ],
+)
+def test_an_unusable_validation_frame_is_refused_with_the_culprit(shops, change, message):
+    train, validation = shops
+    owners = Owners.from_frame(train, owner="firm", target="sold")
+    with pytest.raises(InputError, match=message):
+        ModelUtility(LogisticRegression(), owners, validation=change(validation))
+
+
+def test_validation_of_unequal_lengths_with_a_bad_number_at_the_end_is_refused(iris):
+    owners, (X, y) = iris
+    X = np.vstack([X, np.full((1, 4), np.nan)])
+    with pytest.raises(InputError, match="validation"):
+        ModelUtility(LogisticRegression(), owners, validation=(X, y))
+
+
+@pytest.mark.parametrize("dtype", [str, object])
+def test_validation_labels_of_another_kind_than_the_owners_are_refused(iris, dtype):
+    owners, (X, y) = iris
+    with pytest.raises(InputError, match="validation"):
+        ModelUtility(LogisticRegression(), owners, validation=(X, y.astype(str).astype(dtype)))
+
+
+def test_validation_labels_that_no_owner_has_are_refused(iris):
+    owners, (X, y) = iris
+    with pytest.raises(InputError, match="no validation label occurs in training"):
+        ModelUtility(LogisticRegression(), owners, validation=(X, y + 10))
+
+
+def test_misaligned_validation_targets_are_refused(iris):
+    owners, (X, y) = iris
+    shuffled = pd.Series(y).sample(frac=1, random_state=0)
+    frames = Owners.from_arrays(pd.DataFrame(owners.X), owners.y, owners.owner)
+    with pytest.raises(InputError, match="different indexes"):
+        ModelUtility(LogisticRegression(), frames, validation=(pd.DataFrame(X), shuffled))

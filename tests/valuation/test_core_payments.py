@@ -1,0 +1,777 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+
+import closed_form
+import dupre
+from asking import Asked, make_owners
+from dupre import InputError
+from dupre.game.coalitions import all_coalitions, from_names, to_names
+from dupre.predictor import form
+from dupre.predictor.calibration import widening
+from dupre.result.valuation import half_widths
+from dupre.valuation import core_payments
+
+TWO, FOUR, FIVE, MANY = map(make_owners, (2, 4, 5, 17))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """One form of the predictor, and short searches: both are tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(form, "CHOICES", {})
+        patch.setattr(core_payments, "LOOKED_AT", 700)
+        patch.setattr("dupre.game.least_core.CLIMBS", 2)
+        yield
+
+
+class Table:
+    """Utilities by coalition: unlike a game that keeps a log, the same before and after a run."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __call__(self, members):
+        return self.table[members]
+
+
+def random_sum(owners, seed=0, empty=0.25):
+    game = closed_form.unanimity_sum(
+        owners.n, 2 * owners.n, np.random.default_rng([owners.n, seed])
+    )
+    return Asked(owners, lambda C: empty + game.utility(C), empty)
+
+
+def diminishing(owners):
+    worth = np.random.default_rng(owners.n).uniform(0.1, 1, owners.n)
+    return Asked(owners, lambda C: 1 - np.exp(-(C @ worth)))
+
+
+def convex(owners):
+    """All are paid alike; each alone gains least below that, and all but one as little."""
+    return Asked(owners, lambda C: C.mean(axis=1) ** 2)
+
+
+def value(owners, utility, budget, draws=20, guide=dupre.shapley, **options):
+    core = dupre.LeastCore(draws=draws, guide=guide)
+    options = {"empty": getattr(utility, "empty", 0.0), "progress": False} | options
+    return dupre.value(owners, utility, budget=budget, semivalue=core, **options)
+
+
+def valuer(owners, utility=None, draws=20, **options):
+    empty = 0.0 if utility is None else utility.empty
+    return dupre.Valuer(owners, semivalue=dupre.LeastCore(draws=draws), empty=empty, **options)
+
+
+def run(ours, utility, budget):
+    """What dupre.value does: batches of n until the budget is reached."""
+    while (left := budget - ours.evaluated) > 0 and ours.left:
+        for members in ours.suggest(left if left >= ours.left else min(ours.owners.n, left)):
+            ours.record(members, utility(members))
+    return ours.values()
+
+
+def record_all(ours, utility, but=()):
+    for row in all_coalitions(ours.owners.n):
+        members = to_names(row, ours.owners.names)
+        if members not in but:
+            ours.record(members, utility.of(members))
+    return ours
+
+
+def excess(valuation, owners, members, utility):
+    """What a coalition gains above its payments and the subsidy."""
+    paid = from_names(members, owners.names) @ valuation.mean
+    return utility - valuation.empty - paid - valuation.subsidy.amount
+
+
+def assert_same(first, second):
+    np.testing.assert_array_equal(first.mean, second.mean)
+    np.testing.assert_array_equal(first.covariance, second.covariance)
+    assert first.subsidy == second.subsidy
+
+
+def least_held(trials, level):
+    """Share of bounds that hold, at least: as often as stated but for bad luck of 1 in 10,000."""
+    return binom.ppf(1e-4, trials, level) / trials
+
+
+def draws_off(count):
+    """By which factor a variance of this many draws may be off, but for bad luck of 1 in 10,000."""
+    return chi2.ppf([5e-5, 1 - 5e-5], count) / count
+
+
+# Everything is evaluated.
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_payments_are_the_least_core_once_everything_is_evaluated(n, seed):
+    owners = make_owners(n)
+    utility = random_sum(owners, seed)
+    valuation = value(owners, utility, 2**n - 1)
+    core = utility.core()
+    np.testing.assert_allclose(valuation.mean, core.payments, atol=1e-12)
+    assert valuation.subsidy.amount == pytest.approx(core.subsidy, abs=1e-12)
+    assert valuation.subsidy.low == valuation.subsidy.high == valuation.subsidy.amount
+    assert not valuation.covariance.any()
+    assert valuation.exact
+    assert valuation.diagnostics is None
+    assert valuation.subsidy.proven
+    assert valuation.subsidy.looked == 2**n - 2
+    assert valuation.subsidy.violation < 1e-12
+    assert valuation.semivalue == "Least core"
+
+
+@pytest.mark.parametrize(
+    ("game", "paid", "subsidy"),
+    [
+        (closed_form.glove(3), [1, 0, 0, 0], 0),
+        (closed_form.majority(4), [1 / 4] * 4, 1 / 4),
+        (closed_form.additive([3, 1, -1, 2]), [3, 1, -1, 2], 0),
+        (closed_form.unanimity(4, [0, 2]), [1 / 2, 0, 1 / 2, 0], 0),
+    ],
+    ids=["glove", "majority", "additive", "unanimity"],
+)
+def test_known_games_are_paid_as_known(game, paid, subsidy):
+    valuation = value(FOUR, Asked(FOUR, game.utility), 15)
+    np.testing.assert_allclose(valuation.mean, paid, atol=1e-9)
+    assert valuation.subsidy.amount == pytest.approx(subsidy, abs=1e-9)
+
+
+def test_the_tightest_coalitions_are_all_that_are_paid_least_and_no_others():
+    utility = random_sum(FIVE)
+    valuation = value(FIVE, utility, 31)
+    rows = [to_names(row, FIVE.names) for row in all_coalitions(5)[:-1]]
+    over = {members: excess(valuation, FIVE, members, utility.of(members)) for members in rows}
+    tight = valuation.subsidy.tight
+    assert max(over.values()) < 1e-8
+    assert set(tight) == {members for members, gap in over.items() if gap > -1e-8}
+    assert len(tight) == len(set(tight))
+    sizes = [len(members) for members in tight]
+    assert sizes == sorted(sizes)
+
+
+def test_a_constant_on_every_utility_changes_no_payment():
+    utility = random_sum(FOUR, empty=0.0)
+    moved = Asked(FOUR, lambda C: 7 + utility.game(C), empty=7.0)
+    plain, other = value(FOUR, utility, 15), value(FOUR, moved, 15)
+    np.testing.assert_allclose(plain.mean, other.mean, atol=1e-9)
+    assert plain.subsidy.amount == pytest.approx(other.subsidy.amount, abs=1e-9)
+    assert other.empty == 7.0
+
+
+# A part is evaluated.
+
+
+def known_games(seed):
+    worth = np.random.default_rng(seed).uniform(size=5)
+    return {
+        "glove": Asked(FIVE, closed_form.glove(4).utility),
+        "majority": Asked(FIVE, closed_form.majority(5).utility),
+        "additive": Asked(FIVE, closed_form.additive(worth).utility),
+        "random sum": random_sum(FIVE, seed),
+    }
+
+
+SEEDS = 5
+
+
+@pytest.fixture(scope="module")
+def partly():
+    """Games with their valuations after 13 of 31 coalitions."""
+    found = {}
+    for seed in range(SEEDS):
+        for name, utility in known_games(seed).items():
+            valuation = run(valuer(FIVE, utility, draws=25, seed=seed), utility, 13)
+            found.setdefault(name, []).append((utility, valuation))
+    return found
+
+
+def test_payments_of_known_games_lie_within_their_intervals(partly):
+    inside = {name: [] for name in partly}
+    for name, runs in partly.items():
+        for utility, valuation in runs:
+            bounds, paid = valuation.interval(), utility.core().payments
+            within = (bounds["low"] - 1e-9 <= paid) & (paid <= bounds["high"] + 1e-9)
+            inside[name].append(np.mean(within))
+    # Owners of one run are wrong together: the runs are the trials.
+    assert np.mean(list(inside.values())) >= least_held(SEEDS * len(inside), 0.95)
+    assert all(np.mean(shares) >= least_held(SEEDS, 0.95) for shares in inside.values())
+
+
+def test_intervals_are_not_absurdly_wide(partly):
+    errors = np.array([v.mean - u.core().payments for u, v in partly["random sum"]])
+    stds = np.array([v.std for _, v in partly["random sum"]])
+    assert np.sqrt(np.mean(stds**2)) < 4 * np.sqrt(np.mean(errors**2))
+
+
+def test_the_true_subsidy_is_hardly_ever_above_its_upper_bound(partly):
+    below = [u.core().subsidy <= v.subsidy.high + 1e-9 for runs in partly.values() for u, v in runs]
+    assert np.mean(below) >= least_held(len(below), 0.975)
+
+
+def test_bounds_of_the_subsidy_are_in_order_and_nothing_is_exact(partly):
+    for runs in partly.values():
+        for _, valuation in runs:
+            assert valuation.subsidy.low <= valuation.subsidy.high
+            assert valuation.std.max() > 0
+            assert valuation.diagnostics is not None
+            assert not valuation.exact
+            assert valuation.subsidy.proven  # on all coalitions, though most are predicted
+            assert valuation.sampling is None
+
+
+def test_surprises_only_raise_the_subsidy(partly):
+    """It is the most of sums of utilities, so that its mean is above that of mean utilities."""
+    for runs in partly.values():
+        for _, valuation in runs:
+            assert valuation.subsidy.amount <= valuation.subsidy.high + 1e-9
+
+
+def test_payments_add_up_for_sure_where_the_utility_of_all_is_evaluated(partly):
+    for runs in partly.values():
+        for _, valuation in runs:
+            assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
+            assert not valuation.grand_predicted
+            total = valuation.covariance.sum()
+            assert abs(total) < 1e-9 * max(1.0, np.trace(valuation.covariance))
+
+
+def test_covariances_are_positive_semidefinite(partly):
+    for runs in partly.values():
+        for _, valuation in runs:
+            np.testing.assert_allclose(valuation.covariance, valuation.covariance.T, rtol=1e-12)
+            eigenvalues = np.linalg.eigvalsh(valuation.covariance)
+            assert eigenvalues[0] > -1e-9 * max(eigenvalues[-1], 1e-9)
+
+
+def test_no_evaluated_coalition_is_left_with_more_than_the_subsidy():
+    utility = random_sum(FIVE)
+    ours = valuer(FIVE, utility)
+    valuation = run(ours, utility, 15)
+    tight = set(valuation.subsidy.tight)
+    for members, number in ours.evaluations.items():
+        if len(members) < 5:
+            over = excess(valuation, FIVE, members, number)
+            assert over < 1e-8
+            assert (over > -1e-8) == (members in tight)
+    learned = ours._pool.learned()
+    for members in tight - set(ours.evaluations):
+        row = from_names(members, FIVE.names)[None]
+        number = float(ours._pool.predicted(learned, row)[0])
+        assert excess(valuation, FIVE, members, number) == pytest.approx(0, abs=1e-8)
+
+
+def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted():
+    """x_i = (g_N + g_i - g_j) / 2 and e = (g_1 + g_2 - g_N) / 2: all in closed form."""
+    ours, draws = valuer(TWO, draws=300), 300
+    one, other = TWO.names
+    ours.record((one,), 0.25)
+    ours.record((other,), 0.75)
+    valuation = ours.values()
+    pool, grand = ours._pool, valuation.grand
+    learned = pool.learned()
+    everyone = pool.features_of(np.ones((1, 2), dtype=bool))
+    posterior = learned.gp.posterior(everyone, np.zeros((0, 1)))
+    std = float(posterior.std[0]) * widening(learned.gp)
+    variance = std**2 + learned.stray_variance
+    np.testing.assert_allclose(valuation.mean, [(grand - 0.5) / 2, (grand + 0.5) / 2], atol=1e-9)
+    assert valuation.subsidy.amount == pytest.approx((1 - grand) / 2, abs=1e-9)
+    low, high = draws_off(draws)
+    found = valuation.covariance / (variance / 4)
+    np.testing.assert_allclose(found, found[0, 0], rtol=1e-9)
+    assert low < found[0, 0] < high
+    # A 2.5 % quantile of d normal draws has a standard error of 2.67 / sqrt(d) deviations.
+    bounds = (np.array([valuation.subsidy.low, valuation.subsidy.high]) - (1 - grand) / 2) * 2
+    np.testing.assert_allclose(
+        bounds / np.sqrt(variance), [-1.96, 1.96], atol=4 * 2.67 / draws**0.5
+    )
+
+
+@pytest.mark.parametrize("n", [4, 17])
+def test_payments_add_up_to_a_predicted_utility_of_all(n):
+    owners = make_owners(n)
+    utility = diminishing(owners)
+    ours = valuer(owners, utility, **({} if n == 4 else {"samples": 110}))
+    for members in ours.suggest(2 * n + 1):
+        if len(members) < n:
+            ours.record(members, utility(members))
+    valuation = ours.values()
+    assert valuation.grand_predicted
+    assert valuation.mean.sum() == pytest.approx(valuation.grand - valuation.empty, abs=1e-9)
+    assert valuation.covariance.sum() > 0  # what there is to share is not known for sure
+
+
+def test_an_empty_utility_is_what_gains_are_counted_from():
+    utility = random_sum(FOUR, empty=-3.0)
+    valuation = value(FOUR, utility, 9)
+    assert valuation.empty == -3.0
+    assert valuation.mean.sum() == pytest.approx(utility.of(FOUR.names) + 3.0, abs=1e-9)
+
+
+def test_intervals_narrow_as_more_is_evaluated():
+    utility = diminishing(FIVE)
+    ours, widths = valuer(FIVE, utility), []
+    for budget in (7, 15, 27, 31):
+        widths.append(np.sqrt(np.trace(run(ours, utility, budget).covariance)))
+    assert widths[0] > widths[1] > widths[2] > widths[3] == 0
+
+
+def test_only_the_utilities_nearest_to_binding_are_drawn(monkeypatch):
+    utility = diminishing(FIVE)
+    ours = valuer(FIVE, utility)
+    run(ours, utility, 11)
+    every = ours.values()
+    seen = []
+    joint = core_payments._joint_draws
+
+    def spied(pool, members, draws, rng):
+        seen.append(members)
+        return joint(pool, members, draws, rng)
+
+    monkeypatch.setattr(core_payments, "_joint_draws", spied)
+    monkeypatch.setattr(core_payments, "MAX_DRAWN", 12)
+    some = ours.values()
+    assert len(seen[0]) == 12
+    predicted = ours._pool.predicted(ours._pool.learned(), seen[0])
+    np.testing.assert_array_equal(some.mean, every.mean)
+    over = np.array(
+        [
+            excess(every, FIVE, to_names(row, FIVE.names), number)
+            for row, number in zip(seen[0], predicted, strict=True)
+        ]
+    )
+    # Besides those that bound the subsidy in any case, the nearest to binding.
+    every_row = ours._pool.weights.members
+    left = every_row[~ours._pool.recorded & np.isin(every_row.sum(axis=1), [2, 3])]
+    slack = [
+        -excess(every, FIVE, to_names(row, FIVE.names), number)
+        for row, number in zip(left, ours._pool.predicted(ours._pool.learned(), left), strict=True)
+    ]
+    middle = np.isin(seen[0].sum(axis=1), [2, 3])
+    np.testing.assert_allclose(np.sort(-over[middle]), np.sort(slack)[: middle.sum()], atol=1e-9)
+
+
+def test_more_tight_coalitions_than_are_drawn_still_bound_the_subsidy(monkeypatch):
+    monkeypatch.setattr(core_payments, "MAX_DRAWN", 8)  # of 62; by itself 2,048 of 65,534
+    for seed in range(4):
+        value(make_owners(6), lambda members: 0.5, 2, empty=0.5, seed=seed)
+
+
+# Trainings that are repeated, or fail.
+
+
+def test_noise_of_repeats_makes_payments_uncertain_though_all_is_evaluated():
+    ours, draws = valuer(TWO, draws=300), 300
+    for members, numbers in (
+        (TWO.names[:1], [0.2, 0.3, 0.25]),
+        (TWO.names[1:], [0.4, 0.6, 0.35]),
+        (TWO.names, [0.9, 1.0, 1.3]),
+    ):
+        ours.record(members, numbers)
+    valuation, measured = ours.values(), ours._pool.measured()
+    assert valuation.diagnostics is None
+    low, high = draws_off(draws)
+    ratio = np.diag(valuation.covariance) / (measured.sum() / 4)
+    assert np.all((low < ratio) & (ratio < high))
+    s = valuation.subsidy
+    assert s.low < s.amount < s.high
+    one, other, both = (0.25, 0.45, 3.2 / 3)
+    np.testing.assert_allclose(
+        valuation.mean, [(both + one - other) / 2, (both + other - one) / 2], atol=1e-9
+    )
+
+
+def test_repeats_that_agree_leave_no_noise():
+    ours = valuer(FOUR)
+    for row in all_coalitions(4):
+        ours.record(to_names(row, FOUR.names), [float(row.sum() ** 2)] * 2)
+    assert not ours.values().covariance.any()
+
+
+def test_intervals_hold_the_payments_without_noise():
+    utility, inside = diminishing(FOUR), []
+    paid = utility.core().payments
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        ours = valuer(FOUR, utility, draws=30)
+        for row in all_coalitions(4):
+            members = to_names(row, FOUR.names)
+            ours.record(members, utility.of(members) + 0.02 * rng.normal(size=4))
+        bounds = ours.values().interval()
+        inside.append((bounds["low"] <= paid) & (paid <= bounds["high"]))
+    assert np.mean(inside) >= least_held(12, 0.95)
+
+
+def test_the_noise_of_trainings_is_told_apart():
+    rng = np.random.default_rng(0)
+    ours = valuer(FOUR)
+    for row in all_coalitions(4):
+        ours.record(to_names(row, FOUR.names), row.sum() + 0.1 * rng.normal(size=3))
+    valuation = ours.values()
+    np.testing.assert_allclose(valuation.noise, valuation.covariance)
+
+
+def test_repeats_are_trained_and_their_means_paid_for():
+    rng = np.random.default_rng(1)
+    valuation = value(FOUR, lambda members: len(members) + 0.1 * rng.normal(), 15, repeats=2)
+    assert valuation.std.min() > 0
+    assert len(valuation.evaluations) == 30
+    assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
+
+
+def test_failed_coalitions_are_predicted():
+    utility = Asked(FOUR, closed_form.majority(4).utility)
+    lost = FOUR.names[:3]
+
+    def failing(members):
+        if members == lost:
+            raise ValueError("no")
+        return utility(members)
+
+    valuation = value(FOUR, failing, 15, on_error="skip")
+    assert list(valuation.failures) == [lost]
+    assert valuation.diagnostics is not None
+    assert valuation.std.max() > 0
+    assert not valuation.exact
+    assert valuation.mean.sum() == pytest.approx(1.0, abs=1e-9)
+    ours = record_all(valuer(FOUR, utility), utility, but=[lost])
+    ours.record_failure(lost, "no")
+    assert_same(valuation, ours.values())
+    with pytest.raises(dupre.EvaluationError):
+        value(FOUR, failing, 15)
+
+
+# Many owners: searched.
+
+
+@pytest.fixture(scope="module")
+def searched():
+    """17 owners: the valuer and its valuation when 40 of 110 sampled coalitions are evaluated."""
+    utility = diminishing(MANY)
+    ours = valuer(MANY, utility, samples=110)
+    return utility, ours, run(ours, utility, 40)
+
+
+def assert_searched(valuation, ours, n):
+    s = valuation.subsidy
+    assert len(valuation.mean) == n
+    assert not s.proven
+    assert s.looked >= core_payments.LOOKED_AT or s.violation <= 1e-3 * max(
+        ours.evaluations.values()
+    )
+    assert s.violation >= 0
+    assert s.low <= s.high
+    assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
+    assert not valuation.exact
+    scale = max(map(abs, ours.evaluations.values()))
+    for members, number in ours.evaluations.items():
+        if len(members) < n:
+            assert excess(valuation, ours.owners, members, number) < 1e-7 * scale
+    learned, tight = ours._pool.learned(), set(s.tight)
+    for members in tight - set(ours.evaluations):
+        row = from_names(members, ours.owners.names)[None]
+        number = float(ours._pool.predicted(learned, row)[0])
+        assert excess(valuation, ours.owners, members, number) == pytest.approx(0, abs=1e-7 * scale)
+
+
+def test_17_owners_are_searched_and_nothing_is_proven(searched):
+    _, ours, valuation = searched
+    assert_searched(valuation, ours, 17)
+    assert valuation.std.min() > 0
+
+
+@pytest.mark.parametrize(("n", "samples"), [(30, 182), (70, 422)])
+def test_more_owners_are_searched_too(n, samples):
+    owners = make_owners(n, rows=1)
+    utility = diminishing(owners)
+    ours = valuer(owners, utility, draws=2, samples=samples)
+    for members in ours.suggest(n):
+        ours.record(members, utility(members))
+    assert_searched(ours.values(), ours, n)
+
+
+@pytest.fixture(scope="module")
+def of_sizes():
+    return value(MANY, convex(MANY), 80, draws=5, samples=110)
+
+
+def test_17_owners_are_paid_what_is_known_of_a_convex_game(of_sizes):
+    np.testing.assert_allclose(of_sizes.mean, 1 / 17, atol=1e-9)
+    assert of_sizes.subsidy.amount == pytest.approx(1 / 17**2 - 1 / 17, abs=1e-9)
+    sizes = {len(members) for members in of_sizes.subsidy.tight}
+    assert sizes == {1, 16}
+
+
+def test_no_tight_coalition_is_named_twice(of_sizes):
+    tight = of_sizes.subsidy.tight
+    assert len(tight) == len(set(tight)) == 34
+
+
+def test_known_coalitions_outside_the_sample_are_kept_from_leaving(searched):
+    utility, ours, before = searched
+    sampled = {to_names(row, MANY.names) for row in ours._pool.weights.members}
+    rich = next(
+        members for size in range(5, 12) if (members := MANY.names[2 : 2 + size]) not in sampled
+    )
+    known = ours.evaluations | {rich: 5.0}
+    valuation = value(MANY, utility, 35, known=known, samples=110)
+    assert excess(valuation, MANY, rich, 5.0) == pytest.approx(0, abs=1e-7)
+    assert rich in valuation.subsidy.tight
+    assert valuation.subsidy.amount > before.subsidy.amount
+    assert valuation.found == 41
+
+
+def test_a_sample_of_few_owners_is_searched():
+    utility = random_sum(FIVE)
+    ours = valuer(FIVE, utility, samples=20, estimator=dupre.estimators.permutation)
+    assert_searched(run(ours, utility, 12), ours, 5)
+
+
+def test_payments_from_all_that_was_sampled_are_those_of_all_if_that_is_all():
+    utility = random_sum(FOUR)
+    valuation = value(FOUR, utility, 15, samples=15)
+    core = utility.core()
+    np.testing.assert_allclose(valuation.mean, core.payments, atol=1e-9)
+    assert valuation.subsidy.amount == pytest.approx(core.subsidy, abs=1e-9)
+    assert valuation.std.max() < 1e-9
+
+
+# The same for the same.
+
+
+def told(ours, utility):
+    """Another valuer of 17 owners that was told the same."""
+    again = valuer(MANY, utility, samples=110)
+    for members, number in ours.evaluations.items():
+        again.record(members, number)
+    return again
+
+
+def test_the_same_seed_gives_the_same_payments(searched):
+    utility, ours, valuation = searched
+    assert_same(ours.values(), valuation)
+    assert_same(told(ours, utility).values(), valuation)
+    few = random_sum(FIVE)
+    assert_same(value(FIVE, few, 14), value(FIVE, few, 14))
+
+
+def test_another_seed_draws_other_utilities():
+    utility = random_sum(FIVE)
+    first, second = (
+        record_all(valuer(FIVE, utility, seed=seed), utility, but=[FIVE.names]).values()
+        for seed in (0, 1)
+    )
+    assert not np.array_equal(first.covariance, second.covariance)
+    np.testing.assert_allclose(first.mean, second.mean, atol=0.1)
+
+
+def test_ask_and_tell_equals_the_one_call():
+    utility = random_sum(FIVE)
+    assert_same(value(FIVE, utility, 20), run(valuer(FIVE, utility, first=10), utility, 20))
+
+
+def test_the_order_in_which_coalitions_are_recorded_does_not_matter():
+    utility, found = random_sum(FIVE), []
+    plain = valuer(FIVE, utility)
+    run(plain, utility, 17)
+    for step in (1, -1):
+        ours = valuer(FIVE, utility)
+        for members, number in list(plain.evaluations.items())[::step]:
+            ours.record(members, number)
+        found.append(ours)
+    assert_same(found[0].values(), found[1].values())
+    assert found[0].suggest(5) == found[1].suggest(5)
+
+
+def outside(owners, count):
+    """Coalitions that a sample of 110 has no reason to hold."""
+    rows = np.random.default_rng(5).random((count, owners.n)) < 0.5
+    return [to_names(row, owners.names) for row in rows]
+
+
+def test_the_order_of_coalitions_outside_the_sample_does_not_matter(searched):
+    utility, ours, _ = searched
+    known = ours.evaluations | {members: utility.of(members) for members in outside(MANY, 30)}
+    found = []
+    for step in (1, -1):
+        again = valuer(MANY, utility, samples=110)
+        for members, number in list(known.items())[::step]:
+            again.record(members, number)
+        found.append(again.values())
+    assert_same(*found)
+
+
+def test_coalitions_under_way_change_no_payment(searched):
+    utility, ours, valuation = searched
+    again = told(ours, utility)
+    again.suggest(1, pending=outside(MANY, 30))
+    assert_same(again.values(), valuation)
+
+
+# What is evaluated, and when to stop.
+
+
+@pytest.mark.parametrize("guide", [dupre.shapley, dupre.banzhaf], ids=lambda g: g.name)
+@pytest.mark.parametrize("focus", [None, "owner001", ("owner001", "owner003")])
+def test_what_is_evaluated_is_what_its_guide_would_evaluate(guide, focus):
+    asked = []
+    for semivalue in (guide, dupre.LeastCore(draws=2, guide=guide)):
+        utility = random_sum(FIVE)
+        dupre.value(FIVE, utility, budget=21, semivalue=semivalue, focus=focus, progress=False)
+        asked.append(utility.asked)
+    assert asked[0] == asked[1]
+
+
+def test_focus_changes_what_is_evaluated():
+    asked = []
+    for focus in (None, "owner001"):
+        utility = random_sum(FIVE)
+        value(FIVE, utility, 21, focus=focus)
+        asked.append(set(utility.asked))
+    assert asked[0] != asked[1]
+
+
+def test_a_run_stops_once_all_payments_are_known_well_enough():
+    utility = Asked(FIVE, closed_form.additive([0.1, 0.2, 0.3, 0.4, 0.5]).utility)
+    valuation = value(FIVE, utility, None, stop=dupre.within(0.05))
+    assert valuation.stopped == "every value is within ± 0.05 with 95 %"
+    assert half_widths(valuation.covariance).max() <= 0.05
+    assert valuation.evaluated < 31
+    without = value(FIVE, utility, valuation.evaluated - 5)
+    assert half_widths(without.covariance).max() > 0.05
+
+
+def test_a_rule_that_is_met_only_in_the_end_evaluates_everything():
+    utility = random_sum(FOUR, seed=1)  # the last coalitions could bind
+    valuation = value(FOUR, utility, None, stop=dupre.within(1e-9))
+    assert valuation.exact
+    assert valuation.evaluated == 15
+
+
+def test_there_is_no_forecast():
+    utility = random_sum(FOUR)
+    ours = valuer(FOUR, utility)
+    run(ours, utility, 9)
+    with pytest.raises(InputError, match="no forecast for the least core"):
+        ours.forecast(3)
+    valuation = value(FOUR, utility, 9)
+    assert valuation.forecast.empty
+    assert "more, the widest" not in str(valuation)
+
+
+@pytest.mark.parametrize("core", [dupre.LeastCore(), dupre.LeastCore(guide=dupre.banzhaf)])
+def test_a_correction_is_refused(core):
+    utility = random_sum(FIVE)
+    with pytest.raises(InputError, match="the least core is no sum to correct"):
+        dupre.Valuer(FIVE, semivalue=core, corrected=True)
+    with pytest.raises(InputError, match="the least core is no sum to correct"):
+        dupre.value(FIVE, utility, budget=31, semivalue=core, corrected=True)
+    assert not utility.asked
+
+
+def test_a_holdout_checks_the_predictor_and_counts_in_the_payments():
+    utility = diminishing(FIVE)
+    ours = valuer(FIVE, utility, holdout=4)
+    valuation = run(ours, utility, 18)
+    assert valuation.validation.held_out == 4
+    assert not valuation.sampled
+    held = [ours._pool.ledger.names(i) for i in ours._pool.draws.held]
+    assert set(held) <= set(ours.evaluations)
+    for members in held:
+        assert excess(valuation, FIVE, members, utility.of(members)) < 1e-8
+    assert_same(valuation, value(FIVE, utility, 18, holdout=4))
+    full = value(FIVE, utility, 31, holdout=4)
+    np.testing.assert_allclose(full.mean, utility.core().payments, atol=1e-9)
+    assert full.exact
+
+
+def test_a_predictor_that_failed_is_told_and_still_relied_on():
+    table = np.random.default_rng(3).normal(size=32)
+    utility = Asked(FIVE, lambda C: table[C @ (1 << np.arange(5))])
+    for seed in range(20):
+        valuation = value(FIVE, utility, 18, draws=2, holdout=4, seed=seed)
+        if valuation.validation.failed:
+            break
+    assert valuation.validation.failed
+    assert not valuation.sampled
+    beware = "Beware: there it is not clearly better than the mean of their size; evaluate more."
+    assert beware in str(valuation)
+
+
+@pytest.mark.parametrize("draws", [0, 1, -3, 2.5, True, "many", None])
+def test_draws_that_tell_no_spread_are_refused(draws):
+    with pytest.raises(InputError, match="draws must be a whole number of at least 2"):
+        dupre.LeastCore(draws=draws)
+
+
+@pytest.mark.parametrize("guide", [None, "shapley", dupre.LeastCore(), dupre.beta_shapley])
+def test_guides_that_are_no_semivalue_are_refused(guide):
+    with pytest.raises(InputError, match="guide must be a semivalue such as"):
+        dupre.LeastCore(guide=guide)
+
+
+@pytest.mark.parametrize("n", [3, 5, 17])
+def test_a_guide_that_leaves_coalitions_out_is_refused(n):
+    core = dupre.LeastCore(guide=dupre.leave_one_out)
+    with pytest.raises(InputError, match="every coalition counts in the least core"):
+        dupre.Valuer(make_owners(n), semivalue=core)
+    with pytest.raises(InputError, match="leave-one-out leaves some out"):
+        dupre.value(make_owners(n), len, budget=5, semivalue=core)
+
+
+def test_the_class_instead_of_an_instance_is_refused():
+    with pytest.raises(InputError, match=r"unknown semivalue .* or dupre\.LeastCore\(\)"):
+        dupre.Valuer(FOUR, semivalue=dupre.LeastCore)
+
+
+def test_nothing_is_paid_before_anything_is_known():
+    with pytest.raises(InputError, match="no utility to learn from"):
+        valuer(FOUR).values()
+
+
+# The store.
+
+
+def table_of(utility):
+    rows = all_coalitions(utility.owners.n)
+    names = (to_names(row, utility.owners.names) for row in rows)
+    return Table(dict(zip(names, utility.game(rows).tolist(), strict=True)))
+
+
+def test_a_resumed_run_gives_the_same_payments(tmp_path):
+    table = table_of(random_sum(FIVE))
+    at_once = value(FIVE, table, 19)
+
+    def stop_at_14(shown):
+        if shown.evaluated == 14:
+            raise KeyboardInterrupt
+
+    call = {"store": tmp_path / "run.sqlite"}
+    with pytest.raises(dupre.Interrupted):
+        value(FIVE, table, 19, **call | {"progress": stop_at_14})
+    resumed = value(FIVE, table, 19, **call)
+    assert resumed.found == 14
+    assert_same(resumed, at_once)
+    assert str(resumed) == str(at_once)
+
+
+def test_more_draws_cost_no_training(tmp_path):
+    table, store = table_of(random_sum(FIVE)), tmp_path / "run.sqlite"
+    few = value(FIVE, table, 15, draws=4, store=store)
+    many = value(FIVE, table, 15, draws=40, store=store)
+    assert many.found == many.evaluated == 15
+    np.testing.assert_array_equal(few.mean, many.mean)
+    assert not np.array_equal(few.covariance, many.covariance)
+
+
+def test_payments_are_found_from_a_store_of_semivalues(tmp_path):
+    utility, store = random_sum(FOUR), tmp_path / "run.sqlite"
+    table = table_of(utility)
+    dupre.value(FOUR, table, budget=15, empty=utility.empty, store=store, progress=False)
+    valuation = value(FOUR, table, 15, store=store, empty=utility.empty)
+    assert valuation.found == 15
+    np.testing.assert_allclose(valuation.mean, utility.core().payments, atol=1e-9)

@@ -1,0 +1,677 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import dupre
+from dupre import estimators
+from dupre.errors import InputError
+from dupre.game.coalitions import all_coalitions, from_names, to_names
+from dupre.game.weights import Weights, coalition_weights
+from dupre.training import identity
+from dupre.training.evaluation import Evaluation, Task
+from dupre.training.store import Store, restate
+from dupre.valuation.duplicates import Identity, merge
+from dupre.valuation.observations import Ledger
+from older_store import BUDGET, PATH, older_owners, older_utility
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 3))
+Y = (X[:, 0] + X[:, 1] ** 2 + RNG.normal(0, 0.5, 400) > 0.8).astype(int)
+VALIDATION = X[300:], Y[300:]
+TREE = DecisionTreeClassifier(max_features=1, splitter="random", max_depth=4)
+
+
+def part(i, rows=12):
+    return X[i * rows : (i + 1) * rows], Y[i * rows : (i + 1) * rows]
+
+
+def with_copy(n, copy="Eve's copy"):
+    """Owners of which the first is Eve and the last holds what Eve holds."""
+    names = ["Eve", *(f"owner {i}" for i in range(1, n - 1))]
+    return dupre.Owners.from_mapping(
+        {name: part(i) for i, name in enumerate(names)} | {copy: part(0)}
+    )
+
+
+def utility_of(owners, model=TREE, **options):
+    return dupre.ModelUtility(model, owners, validation=VALIDATION, **options)
+
+
+def quietly(owners, utility, **options):
+    return dupre.value(owners, utility, **{"progress": False, "repeats": 1, **options})
+
+
+def by_brute_force(utility, owners, semivalue=dupre.shapley):
+    """Values from a training of every coalition, whoever holds the same rows."""
+    members = all_coalitions(owners.n)
+    utilities = np.array([utility(to_names(row, owners.names)) for row in members])
+    first = semivalue.chances(owners.n)[0]
+    return coalition_weights(semivalue, members) @ utilities - first * utility.empty
+
+
+def assert_equal_owners(valuation, one="Eve", other="Eve's copy"):
+    i, j = valuation.owners.index(one), valuation.owners.index(other)
+    assert valuation.mean[i] == valuation.mean[j]
+    comparison = valuation.compare(one, other)
+    assert comparison.probability == 0.5
+    assert comparison.low == comparison.difference == comparison.high == 0.0
+    frame = valuation.to_frame()
+    assert frame.loc[one].equals(frame.loc[other])
+    assert np.isfinite(valuation.covariance).all()
+    np.testing.assert_array_equal(valuation.covariance[i], valuation.covariance[j])
+
+
+# --- coalitions that hold the same rows are one training
+
+
+@pytest.mark.parametrize("semivalue", [dupre.shapley, dupre.banzhaf, dupre.beta_shapley(4, 1)])
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_with_a_copy_every_different_coalition_is_trained_once(n, semivalue):
+    owners = with_copy(n)
+    utility = utility_of(owners)
+    valuation = quietly(owners, utility, budget=2**n - 1, semivalue=semivalue)
+    different = 3 * 2 ** (n - 2) - 1
+    assert valuation.evaluated == len(valuation.evaluations) == different
+    assert valuation.duplicates.coalitions == 2**n - 1
+    assert valuation.duplicates.different == valuation.counting == different
+    assert valuation.duplicates.saved == 2 ** (n - 2)
+    assert valuation.exact
+    assert valuation.stopped == "nothing is left to evaluate"
+    assert_equal_owners(valuation)
+    expected = by_brute_force(utility, owners, semivalue)
+    np.testing.assert_allclose(valuation.mean, expected, rtol=0, atol=1e-12)
+
+
+def test_a_training_of_rows_is_never_paid_twice():
+    owners = with_copy(5)
+    utility = utility_of(owners)
+    seeds = quietly(owners, utility, budget=31).evaluations["seed"]
+    assert seeds.is_unique
+
+
+def test_one_owner_may_hold_the_rows_of_two_others():
+    both = np.concatenate([part(1)[0], part(2)[0]]), np.concatenate([part(1)[1], part(2)[1]])
+    data = {"both": both, "one": part(1), "other": part(2), "fourth": part(3)}
+    owners = dupre.Owners.from_mapping(data)
+    utility = utility_of(owners)
+    valuation = quietly(owners, utility, budget=15)
+    # {both} = {one, other}, alone and with the fourth: two coalitions fewer.
+    assert valuation.evaluated == valuation.counting == 13
+    assert valuation.duplicates == dupre.result.records.Duplicates((), 15, 13, 2)
+    np.testing.assert_allclose(valuation.mean, by_brute_force(utility, owners), rtol=0, atol=1e-12)
+    assert '["both"]' in set(valuation.evaluations["coalition"]), "fewer owners stand for more"
+    assert "Some coalitions hold the same rows" in str(valuation)
+
+
+def test_rows_in_another_order_are_the_same_rows():
+    rows, targets = part(0)
+    data = {"a": (rows, targets), "b": (rows[::-1], targets[::-1]), "c": part(2)}
+    owners = dupre.Owners.from_mapping(data)
+    valuation = quietly(owners, utility_of(owners), budget=7)
+    assert valuation.evaluated == 5
+    assert_equal_owners(valuation, "a", "b")
+
+
+def test_one_row_more_is_another_owner():
+    rows, targets = part(0)
+    twice = (np.append(rows, rows[:1], axis=0), np.append(targets, targets[:1]))
+    owners = dupre.Owners.from_mapping({"a": (rows, targets), "b": twice, "c": part(2)})
+    valuation = quietly(owners, utility_of(owners), budget=7)
+    assert valuation.evaluated == 7
+    assert valuation.duplicates is None
+
+
+def test_several_copies_of_several_owners():
+    data = {"a": part(0), "b": part(1), "a2": part(0), "b2": part(1), "a3": part(0), "c": part(2)}
+    owners = dupre.Owners.from_mapping(data)
+    utility = utility_of(owners)
+    for budget in (9, 63):
+        valuation = quietly(owners, utility, budget=budget)
+        assert valuation.counting == 4 * 3 * 2 - 1
+        assert valuation.duplicates.owners == (("a", "a2", "a3"), ("b", "b2"))
+        assert_equal_owners(valuation, "a", "a3")
+        assert_equal_owners(valuation, "a2", "a3")
+        assert_equal_owners(valuation, "b", "b2")
+    np.testing.assert_allclose(valuation.mean, by_brute_force(utility, owners), rtol=0, atol=1e-12)
+
+
+def test_the_budget_counts_different_coalitions():
+    owners = with_copy(6)
+    valuation = quietly(owners, utility_of(owners), budget=20)
+    assert valuation.evaluated == len(valuation.evaluations) == 20
+    assert valuation.duplicates.saved > 0
+    assert valuation.stopped == "the budget of 20 evaluations is spent"
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_number_of_processes_changes_nothing(n_jobs):
+    owners = with_copy(5)
+    forest = RandomForestClassifier(n_estimators=3)
+    valuation = quietly(owners, utility_of(owners, forest), budget=17, n_jobs=n_jobs)
+    np.testing.assert_array_equal(
+        valuation.mean, quietly(owners, utility_of(owners, forest), budget=17).mean
+    )
+    assert_equal_owners(valuation)
+
+
+# --- equal owners are equal
+
+
+@pytest.mark.parametrize("model", [TREE, RandomForestClassifier(n_estimators=3)], ids=repr)
+@pytest.mark.parametrize("budget", [2, 4, 8, 13, 21, 31])
+def test_equal_owners_are_equal_at_every_budget(model, budget):
+    owners = with_copy(5)
+    assert_equal_owners(quietly(owners, utility_of(owners, model), budget=budget))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"semivalue": dupre.banzhaf, "budget": 20},
+        {"semivalue": dupre.leave_one_out, "budget": 4},
+        {"semivalue": dupre.LeastCore(draws=8), "budget": 20},
+        {"semivalue": dupre.LeastCore(draws=8), "budget": 63},
+        {"semivalue": dupre.LeastCore(draws=8), "budget": 63, "repeats": 2},
+        {"budget": 20, "repeats": 3},
+        {"budget": 20, "holdout": 5},
+        {"budget": 36, "corrected": True},
+        {"budget": 20, "focus": "Eve's copy"},
+        {"budget": 20, "estimator": estimators.permutation, "samples": 60},
+        {"budget": 20, "estimator": estimators.regression, "samples": 60},
+        {"budget": 20, "estimator": estimators.permutation, "samples": 60, "choose": "drawn"},
+    ],
+)
+@pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
+def test_equal_owners_are_equal_whatever_is_asked(options):
+    owners = with_copy(6)
+    valuation = quietly(owners, utility_of(owners), **options)
+    assert_equal_owners(valuation)
+    if not isinstance(options.get("semivalue"), dupre.LeastCore):
+        widths = valuation.forecast
+        assert not len(widths) or widths["Eve"].equals(widths["Eve's copy"])
+
+
+@pytest.mark.parametrize("semivalue", [dupre.shapley, dupre.LeastCore(draws=4)])
+def test_equal_owners_are_equal_where_coalitions_are_sampled(semivalue):
+    names = [f"owner {i}" for i in range(17)]
+    data = {name: part(i, 8) for i, name in enumerate(names)} | {"copy": part(3, 8)}
+    owners = dupre.Owners.from_mapping(data)
+    options = {"budget": 45, "samples": 300, "semivalue": semivalue}
+    valuation = quietly(owners, utility_of(owners), **options)
+    assert_equal_owners(valuation, "owner 3", "copy")
+    assert valuation.duplicates.different < valuation.duplicates.coalitions
+
+
+def test_a_question_about_two_equal_owners_is_settled_at_once():
+    owners = with_copy(5)
+    utility = utility_of(owners)
+    rule = dupre.settled("Eve", "Eve's copy")
+    assert quietly(owners, utility, stop=rule).evaluated < 23
+    assert quietly(owners, utility, budget=15, focus=("Eve", "Eve's copy")).evaluated <= 15
+    everything = quietly(owners, utility, stop=dupre.ranking_settled())
+    assert everything.stopped == "the ranking is settled with 95 %"
+
+
+def test_other_names_change_no_value():
+    owners, renamed = with_copy(5), None
+    names = ["Zoe", "10", "2", "Ann", "Bob"]
+    data = dict(zip(names, [part(i) for i in (0, 1, 2, 3, 0)], strict=True))
+    renamed = dupre.Owners.from_mapping(data)
+    for budget in (9, 14, 31):
+        ours = quietly(owners, utility_of(owners), budget=budget)
+        theirs = quietly(renamed, utility_of(renamed), budget=budget)
+        np.testing.assert_array_equal(ours.mean, theirs.mean)
+        np.testing.assert_array_equal(ours.covariance, theirs.covariance)
+
+
+# --- who goes by names
+
+
+def test_a_callable_is_asked_by_names():
+    owners = with_copy(4)
+    asked = Counter()
+
+    def utility(members):
+        asked[members] += 1
+        return len(members) + 0.5 * ("Eve" in members)
+
+    valuation = quietly(owners, utility, budget=15, empty=0.0)
+    assert len(asked) == valuation.evaluated == valuation.counting == 15
+    assert valuation.duplicates is None
+    assert valuation.values["Eve"] > valuation.values["Eve's copy"]
+
+
+def test_a_utility_that_may_look_at_names_is_asked_by_names():
+    class Partial(dupre.ModelUtility):
+        def __call__(self, members, *, repeat=0):
+            return super().__call__(members, repeat=repeat) + 0.1 * ("Eve" in members)
+
+    owners = with_copy(4)
+    valuation = quietly(owners, Partial(TREE, owners, validation=VALIDATION), budget=15)
+    assert valuation.evaluated == 15
+    assert valuation.values["Eve"] - valuation.values["Eve's copy"] == pytest.approx(0.1)
+
+
+def test_a_valuer_goes_by_names_unless_it_is_told_otherwise():
+    owners = with_copy(4)
+    assert dupre.Valuer(owners).counting == 15
+    assert dupre.Valuer(owners, by_content=True).counting == 11
+    with pytest.raises(InputError, match="by_content must be True or False"):
+        dupre.Valuer(owners, by_content=1)
+
+
+# --- ask / tell
+
+
+def informed(owners, utility, **options):
+    valuer = dupre.Valuer(owners, by_content=True, empty=utility.empty, **options)
+    for members in valuer.suggest(8):
+        valuer.record(members, utility(members))
+    return valuer
+
+
+def test_a_coalition_may_be_recorded_under_any_of_its_names():
+    owners = with_copy(4)
+    utility = utility_of(owners)
+    ours, theirs = (dupre.Valuer(owners, by_content=True, empty=utility.empty) for _ in "ab")
+    swap = {"Eve": "Eve's copy", "Eve's copy": "Eve"}
+    for members in ours.suggest(11):
+        ours.record(members, utility(members))
+        theirs.record([swap.get(name, name) for name in members], utility(members))
+    assert ours.left == theirs.left == 0
+    np.testing.assert_array_equal(ours.values().mean, theirs.values().mean)
+    assert len(theirs.trainings) == len(theirs.evaluations) == theirs.evaluated == 11
+    assert ("Eve's copy",) in theirs.trainings
+
+
+def test_what_is_suggested_holds_different_rows():
+    owners = with_copy(5)
+    valuer = informed(owners, utility_of(owners))
+    suggested = [*valuer.evaluations, *valuer.suggest(15)]
+    assert len(suggested) == len({valuer.key(members) for members in suggested}) == 23
+    assert not any("Eve's copy" in names and "Eve" not in names for names in suggested)
+
+
+def test_a_pending_coalition_is_pending_under_all_its_names():
+    owners = with_copy(5)
+    valuer = informed(owners, utility_of(owners))
+    first = next(names for names in valuer.suggest(10) if "Eve" in names and len(names) < 4)
+    twin = tuple("Eve's copy" if name == "Eve" else name for name in first)
+    if "Eve's copy" in first:
+        twin = first
+    assert first not in valuer.suggest(10, pending=[twin])
+
+
+def test_predictions_are_the_same_for_the_same_rows():
+    owners = with_copy(5)
+    valuer = informed(owners, utility_of(owners))
+    pairs = [("Eve", "owner 2"), ("owner 2", "Eve's copy"), ("Eve",), ("Eve's copy",)]
+    frame = valuer.predict(pairs)
+    assert frame["members"].tolist() == pairs
+    columns = ["utility", "std", "low", "high", "evaluated"]
+    for one, other in ((0, 1), (2, 3)):
+        assert frame.loc[one, columns].equals(frame.loc[other, columns])
+
+
+def test_different_utilities_of_the_same_rows_are_several_trainings():
+    owners = with_copy(3)
+    valuer = dupre.Valuer(owners, by_content=True)
+    for members, utility in {
+        ("Eve's copy",): [0.6],
+        ("Eve",): [0.4, 0.5],
+        ("owner 1",): 0.3,
+        ("Eve", "Eve's copy"): 0.6,
+        ("Eve", "owner 1"): 0.7,
+        ("Eve", "Eve's copy", "owner 1"): 0.9,
+    }.items():
+        valuer.record(members, utility)
+    assert valuer.evaluated == 5
+    assert valuer.evaluations["Eve",] == valuer.evaluations["Eve's copy",] == pytest.approx(0.5)
+    assert valuer.trainings["Eve",] == (0.4, 0.5)
+    assert valuer.trainings["Eve's copy",] == (0.6,)
+    valuation = valuer.values()
+    assert valuation.noise.any()
+    assert_equal_owners(valuation)
+
+
+def test_the_order_of_recording_changes_nothing():
+    owners = with_copy(3)
+    numbers = {("Eve",): 0.4, ("Eve's copy",): 0.5, ("owner 1",): 0.3, owners.names: 0.9}
+    found = []
+    for order in (list(numbers), list(numbers)[::-1]):
+        valuer = dupre.Valuer(owners, by_content=True)
+        for members in order:
+            valuer.record(members, numbers[members])
+        found.append(valuer.values())
+    np.testing.assert_array_equal(found[0].mean, found[1].mean)
+    np.testing.assert_array_equal(found[0].covariance, found[1].covariance)
+
+
+def test_the_same_utility_told_twice_is_one_training():
+    ledger = Ledger(all_coalitions(2), ("a", "b"), Identity(2, np.ones((2, 2), dtype=np.uint64)))
+    ledger.record(("a",), 0.5)
+    ledger.record(("b",), 0.5)
+    assert list(ledger.trainings.values()) == [(0.5,)]
+    ledger.record(("b",), [0.5, 0.7])
+    assert list(ledger.trainings.values()) == [(0.5, 0.5, 0.7)]
+    with pytest.raises(InputError, match="already has the utility"):
+        ledger.record(("a",), 0.6)
+
+
+def test_a_coalition_has_not_failed_if_another_with_its_rows_has_not():
+    owners = with_copy(3)
+    valuer = dupre.Valuer(owners, by_content=True)
+    valuer.record_failure(("Eve's copy",), "no memory")
+    assert valuer.failures == {("Eve",): "no memory"}
+    valuer.record(("Eve",), 0.5)
+    assert not valuer.failures
+    valuer.record_failure(("Eve's copy",), "no memory")
+    assert not valuer.failures
+    with pytest.raises(InputError, match="has a utility already"):
+        valuer.record_failure(("Eve",), "no memory")
+
+
+# --- stores
+
+
+@pytest.mark.parametrize("stopped_after", [1, 7, 14])
+def test_a_run_that_is_resumed_ends_as_if_it_had_not_been_interrupted(tmp_path, stopped_after):
+    owners = with_copy(5)
+    utility, path = utility_of(owners), tmp_path / "run.sqlite"
+
+    def stop(progress):
+        if progress.evaluated == stopped_after:
+            raise RuntimeError("the lights went out")
+
+    with pytest.raises(RuntimeError, match="the lights went out"):
+        dupre.value(owners, utility, budget=18, repeats=1, store=path, progress=stop)
+    resumed = quietly(owners, utility, budget=18, store=path)
+    once = quietly(owners, utility, budget=18)
+    assert resumed.found == stopped_after
+    assert resumed.duplicates == once.duplicates
+    assert len(resumed.evaluations) == resumed.evaluated == 18
+    np.testing.assert_array_equal(resumed.mean, once.mean)
+    np.testing.assert_array_equal(resumed.covariance, once.covariance)
+
+
+def test_a_stored_training_answers_for_all_coalitions_that_hold_its_rows(tmp_path):
+    owners = with_copy(4)
+    utility = utility_of(owners)
+    path = tmp_path / "run.sqlite"
+    setting, contents = identity.of_utility(utility), identity.of_owners(owners)
+    with Store(path, setting, contents) as store:
+        for names in (("Eve's copy",), ("Eve's copy", "owner 1"), ("Eve's copy", "owner 2")):
+            seed = utility.training_seed(names)
+            store.save(Evaluation(Task(names), utility(names), seed=seed))
+    valuation = quietly(owners, utility, budget=15, store=path)
+    assert valuation.found == 3
+    assert valuation.evaluated == len(valuation.evaluations) == 11
+    assert not valuation.caveats
+    np.testing.assert_array_equal(valuation.mean, quietly(owners, utility, budget=15).mean)
+
+
+def test_what_is_known_under_both_names_is_kept_and_averaged(tmp_path):
+    owners = with_copy(4)
+    known = {("Eve",): 0.6, ("Eve's copy",): 0.7}
+    options = {"budget": 11, "known": known, "store": tmp_path / "run.sqlite"}
+    for _ in range(2):
+        valuation = quietly(owners, utility_of(owners), **options)
+        assert valuation.evaluated == 11
+        assert len(valuation.evaluations) == 12
+        assert valuation.noise.any()
+        assert_equal_owners(valuation)
+        del options["known"]
+        options["known"] = None
+
+
+def test_more_repeats_of_rows_trained_under_two_names(tmp_path):
+    owners = with_copy(3)
+    utility = utility_of(owners)
+    path = tmp_path / "run.sqlite"
+    setting, contents = identity.of_utility(utility), identity.of_owners(owners)
+    with Store(path, setting, contents) as store:
+        for repeat, names in enumerate([("Eve's copy",), ("Eve",)]):
+            seed = utility.training_seed(names, repeat)
+            store.save(Evaluation(Task(names, repeat), utility(names, repeat=repeat), seed=seed))
+    valuation = quietly(owners, utility, budget=5, repeats=2, store=path)
+    assert len(valuation.evaluations) == 10, "two repeats of five, none of them paid twice"
+    assert_equal_owners(valuation)
+
+
+class Fragile(DecisionTreeClassifier):
+    """Cannot be trained on 24 rows."""
+
+    def fit(self, X, y):
+        if len(X) == 24:
+            raise ValueError("24 rows")
+        return super().fit(X, y)
+
+
+def test_a_failure_is_tried_once_for_all_coalitions_that_hold_its_rows(tmp_path):
+    owners = with_copy(3)
+    utility = utility_of(owners, Fragile(max_features=1))
+    options = {"budget": 7, "on_error": "skip", "store": tmp_path / "run.sqlite"}
+    for _ in range(2):
+        valuation = quietly(owners, utility, **options)
+        assert valuation.evaluated == len(valuation.evaluations) == 5
+        assert set(valuation.failures) == {("Eve", "owner 1"), ("Eve", "Eve's copy")}
+        assert_equal_owners(valuation)
+
+
+# --- stores written before
+
+
+@pytest.fixture
+def older(tmp_path):
+    """A copy of the older store; another scikit-learn may have other parameters of a tree."""
+    path = tmp_path / "older.sqlite"
+    shutil.copy(PATH, path)
+    restate(path, identity.of_utility(older_utility(older_owners())), ("model",))
+    return path
+
+
+def stored(path):
+    query = "SELECT coalition, repeat, utility, seed FROM evaluations ORDER BY id"
+    db = sqlite3.connect(path)
+    try:
+        return db.execute(query).fetchall()
+    finally:
+        db.close()
+
+
+def test_an_older_store_keeps_its_utilities_and_says_by_which_rule_they_are(older):
+    owners = older_owners()
+    before = stored(older)
+    assert len(before) == BUDGET
+    valuation = quietly(owners, older_utility(owners), budget=9, store=older)
+    assert stored(older)[:BUDGET] == before
+    utilities = dict(
+        zip(valuation.evaluations["coalition"], valuation.evaluations["utility"], strict=True)
+    )
+    assert all(utilities[names] == utility for names, _, utility, _ in before)
+    assert valuation.caveats == (
+        "12 of 12 trainings are by the older rule, in which seeds and the order of rows followed "
+        "owner names; equal owners may differ in them.",
+    )
+    assert f"Beware: {valuation.caveats[0]}" in str(valuation)
+    assert valuation.noise.any(), "Cid and the copy of Cid were trained with different seeds"
+    assert_equal_owners(valuation, "Cid", "Cid's copy")
+
+
+def test_an_older_store_is_resumed_by_the_new_rule(older):
+    owners = older_owners()
+    utility = older_utility(owners)
+    valuation = quietly(owners, utility, budget=15, store=older)
+    assert valuation.evaluated == valuation.counting == 11
+    new = stored(older)[BUDGET:]
+    assert [seed for *_, seed in new] == [utility.training_seed(json.loads(r[0])) for r in new]
+    used = BUDGET + len(new)
+    assert valuation.caveats[0].startswith(f"{BUDGET} of {used} trainings are by the older rule")
+    assert_equal_owners(valuation, "Cid", "Cid's copy")
+
+
+def test_the_mean_of_trainings_by_the_older_rule_counts(older):
+    owners = older_owners()
+    valuation = quietly(owners, older_utility(owners), budget=11, store=older)
+    frame = valuation.evidence.coalitions.set_index("members")
+    numbers = {tuple(json.loads(names)): utility for names, _, utility, _ in stored(older)}
+    expected = (numbers["Cid",] + numbers["Cid's copy",]) / 2
+    assert frame.loc[[("Cid",)], "utility"].item() == pytest.approx(expected)
+
+
+def test_a_store_holds_no_names_of_machines():
+    assert Path(PATH).stat().st_size < 100_000
+    db = sqlite3.connect(f"file:{PATH}?mode=ro&immutable=1", uri=True)
+    assert db.execute("SELECT DISTINCT worker FROM evaluations").fetchall() == [("",)]
+    db.close()
+
+
+def test_a_new_run_says_nothing_of_an_older_rule(tmp_path):
+    owners = older_owners()
+    for _ in range(2):
+        path = tmp_path / "run.sqlite"
+        assert not quietly(owners, older_utility(owners), budget=8, store=path).caveats
+
+
+# --- what is said
+
+
+def test_the_text_says_who_holds_the_same_rows_and_what_it_saved():
+    owners = with_copy(5)
+    valuation = quietly(owners, utility_of(owners), budget=31)
+    note = (
+        "Eve and Eve's copy hold the same rows: the 31 coalitions that count are 23 different "
+        "ones; 8 needed no training of their own."
+    )
+    assert str(valuation).count(note) == 1
+    text = dupre.result.as_text.compared(
+        valuation.semivalue, valuation.compare("Eve", "Eve's copy")
+    )
+    assert text == "Shapley: Eve and Eve's copy are worth the same."
+
+
+@pytest.mark.parametrize(
+    ("groups", "who"),
+    [
+        ((), "Some coalitions hold the same rows: "),
+        ((("a", "b"),), "a and b hold the same rows: "),
+        ((("a", "b", "c"),), "a and b and c hold the same rows: "),
+        ((tuple("abcde"),), "a and b and 3 others hold the same rows: "),
+        ((("a", "b"), ("c", "d")), "a and b hold the same rows; so do c and d: "),
+        (
+            (("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")),
+            "a and b hold the same rows; so do c and d; so do 2 more groups of owners: ",
+        ),
+    ],
+)
+def test_few_groups_are_named(groups, who):
+    duplicates = dupre.result.records.Duplicates(groups, 1_023, 767, 5)
+    assert dupre.result.as_text.about_duplicates(duplicates) == (
+        f"{who}the 1,023 coalitions that count are 767 different ones; 5 needed no training of "
+        "their own."
+    )
+
+
+def test_json_keeps_it_and_older_documents_are_read():
+    owners = with_copy(4)
+    valuation = quietly(owners, utility_of(owners), budget=8)
+    text = valuation.to_json()
+    assert dupre.Valuation.from_json(text).duplicates == valuation.duplicates
+    document = json.loads(text)
+    del document["valuations"][0]["duplicates"]
+    assert dupre.Valuation.from_json(json.dumps(document)).duplicates is None
+
+
+# --- weights
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(1, 7), min_size=2, max_size=6), st.integers(0, 2**32), st.booleans())
+def test_merged_weights_give_the_same_values_of_games_of_contents(kinds, seed, sampled):
+    """Owners hold the bits of small numbers as rows: 3 holds what 1 and 2 hold together."""
+    n, rng = len(kinds), np.random.default_rng(seed)
+    bits = np.array(kinds)[:, None] >> np.arange(3) & 1
+    contents = (bits @ np.array([1, 100, 10_000])[:, None]).astype(np.uint64).repeat(2, axis=1)
+    weights = (
+        estimators.permutation(dupre.shapley, n, 4 * n, rng)
+        if sampled
+        else estimators.exact(dupre.shapley, n)
+    )
+    merged = merge(weights, Identity(n, contents))
+    members, column = merged.weights.members, merged.column
+    bags = weights.members.astype(int) @ bits
+    np.testing.assert_array_equal(members[column].astype(int) @ bits, bags)
+    assert len(np.unique(bags, axis=0)) == len(members)
+    sizes = members[column].sum(axis=1)
+    assert (sizes <= weights.members.sum(axis=1)).all()
+    utilities = rng.normal(size=1_000)[bags @ np.array([1, 9, 81]) % 1_000]
+    of_merged = np.empty(len(members))
+    of_merged[column] = utilities
+    values = weights.W @ utilities
+    kind = np.array([kinds.index(k) for k in kinds])
+    mean = np.bincount(kind, values, minlength=n) / np.maximum(np.bincount(kind, minlength=n), 1)
+    np.testing.assert_allclose(merged.weights.W @ of_merged, mean[kind], atol=1e-12)
+    if not sampled:
+        np.testing.assert_allclose(mean[kind], values, atol=1e-12)
+    for i in range(n):
+        np.testing.assert_array_equal(merged.weights.W[i], merged.weights.W[kind[i]])
+        assert merged.weights.empty[i] == merged.weights.empty[kind[i]]
+
+
+def test_without_equal_contents_nothing_is_merged():
+    weights = estimators.exact(dupre.shapley, 4)
+    contents = np.array([[1, 0], [2, 0], [4, 0], [8, 0]], dtype=np.uint64)
+    for same in (Identity(4), Identity(4, contents)):
+        merged = merge(weights, same)
+        assert merged.weights is weights
+        assert not merged.changed
+        np.testing.assert_array_equal(same.kind, np.arange(4))
+
+
+def test_the_first_owners_and_the_fewest_stand_for_others():
+    contents = np.array([[3, 0], [1, 0], [2, 0], [1, 0]], dtype=np.uint64)
+    merged = merge(estimators.exact(dupre.shapley, 4), Identity(4, contents))
+    names = tuple("abcd")  # a holds what b and c hold, d is a copy of b
+
+    def standing(members):
+        row = from_names(tuple(members), names)
+        at = np.flatnonzero((merged.by_name.members == row).all(axis=1))[0]
+        return "".join(to_names(merged.weights.members[merged.column[at]], names))
+
+    assert standing("d") == "b"
+    assert standing("bc") == standing("cd") == "a"
+    assert standing("bcd") == standing("ab") == "ab"
+    assert standing("abcd") == "abcd"
+
+
+def test_covariance_of_sampling_is_that_of_averaged_values():
+    rng = np.random.default_rng(1)
+    weights = estimators.permutation(dupre.shapley, 4, 200, rng)
+    contents = np.array([[1, 0], [2, 0], [4, 0], [2, 0]], dtype=np.uint64)
+    identity = Identity(4, contents)
+    merged = merge(weights, identity)
+    utilities = rng.normal(size=len(merged.weights.members))
+    found = merged.sampling_covariance(utilities, 0.0, np.zeros(len(utilities)))
+    plain = weights.sampling_covariance(utilities[merged.column], 0.0)
+    average = np.array([[1, 0, 0, 0], [0, 0.5, 0, 0.5], [0, 0, 1, 0], [0, 0.5, 0, 0.5]])
+    np.testing.assert_allclose(found, average @ plain @ average.T, atol=1e-15)
+
+
+def test_weights_of_coalitions_listed_by_another_are_added_up():
+    members = np.array([[1, 0], [0, 1], [1, 1]], dtype=bool)
+    weights = Weights(members, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([0.0, 1.0]))
+    merged = merge(weights, Identity(2, np.ones((2, 2), dtype=np.uint64)))
+    np.testing.assert_array_equal(merged.weights.W, [[6.0, 4.5], [6.0, 4.5]])
+    np.testing.assert_array_equal(merged.weights.empty, [0.5, 0.5])
+    np.testing.assert_array_equal(merged.weights.members, [[1, 0], [1, 1]])

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import ot
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import dupre
+from asking import Asked, make_owners
+from dupre.game.coalitions import all_coalitions, from_names
+from dupre.valuation.evidence import MOST_PREDICTED, shared_rows
+
+
+def saturating(members):
+    """The more the better, ever less."""
+    return np.sqrt(np.asarray(members, dtype=float) @ np.arange(1, members.shape[1] + 1))
+
+
+def valued(n=6, budget=20, **how):
+    owners = make_owners(n)
+    game = Asked(owners, saturating)
+    return owners, game, dupre.value(owners, game, budget=budget, progress=False, **how)
+
+
+def test_every_evaluated_coalition_is_there_with_its_utility():
+    _, game, v = valued()
+    observed = v.evidence.coalitions.dropna(subset="utility")
+    assert sorted(observed["members"]) == sorted(set(game.asked))
+    assert observed["utility"].tolist() == [game.of(members) for members in observed["members"]]
+
+
+def test_predictions_of_evaluated_ones_are_those_the_diagnostics_speak_of():
+    _, _, v = valued()
+    observed = v.evidence.coalitions.dropna(subset="utility")
+    errors = observed["utility"] - observed["predicted"]
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(v.diagnostics.error, rel=1e-9)
+
+
+def test_those_held_out_are_predicted_by_the_predictor_that_was_not_shown_them():
+    _, _, v = valued(budget=30, holdout=6)
+    observed = v.evidence.coalitions.dropna(subset="utility")
+    squares = (observed["utility"] - observed["predicted"]) ** 2
+    shown = len(observed) - v.validation.held_out
+    expected = shown * v.diagnostics.error**2 + 6 * v.validation.error**2
+    assert (len(observed), v.validation.held_out) == (30, 6)
+    assert squares.sum() == pytest.approx(expected, rel=1e-9)
+
+
+def test_sizes_and_rows_are_those_of_the_members():
+    owners, _, v = valued()
+    rows = np.array(
+        [from_names(members, owners.names) for members in v.evidence.coalitions.members]
+    )
+    assert (v.evidence.coalitions["size"] == rows.sum(axis=1)).all()
+    assert (v.evidence.coalitions["rows"] == rows @ owners.rows).all()
+
+
+def test_an_exact_valuation_has_nothing_predicted():
+    _, _, v = valued(n=3, budget=7)
+    assert len(v.evidence.coalitions) == 7
+    assert v.evidence.coalitions[["predicted", "std"]].isna().all(axis=None)
+
+
+def test_of_many_coalitions_some_of_every_size_are_shown():
+    _, _, v = valued(n=11, budget=30)
+    others = v.evidence.coalitions[v.evidence.coalitions["utility"].isna()]
+    assert len(others) == MOST_PREDICTED
+    assert not others["members"].duplicated().any()
+    sizes = others["size"].value_counts()
+    assert set(range(2, 10)) <= set(sizes.index)
+    assert sizes[5] <= 2 * sizes[4]
+
+
+def test_distances_are_sliced_wasserstein_distances():
+    owners = make_owners(4, rows=50)
+    v = dupre.value(owners, Asked(owners, saturating), budget=8, progress=False)
+    d = v.evidence.distances
+    assert np.allclose(d, d.T)
+    assert not np.diag(d).any()
+    # Both blocks are scaled to unit total variance and weigh alike, as in the sketch.
+    X = owners.points.values[owners.points.index] / np.sqrt(owners.points.variance)
+    rows = np.column_stack([X, (owners.y - owners.y.mean()) / owners.y.std()]) / 2
+    for i, j in [(0, 1), (2, 3)]:
+        expected = ot.sliced_wasserstein_distance(
+            rows[owners.owner == i], rows[owners.owner == j], n_projections=2000, p=1, seed=0
+        )
+        assert d[i, j] == pytest.approx(expected, rel=0.25)  # other directions
+
+
+def test_shared_rows_are_counted_with_their_targets():
+    X = np.arange(12.0).reshape(6, 2)
+    data = {
+        "A": (X[:4], [0, 1, 0, 1]),
+        "copy": (X[:4], [0, 1, 0, 1]),
+        "half": (X[2:6], [0, 1, 0, 1]),
+        "relabelled": (X[:4], [1, 0, 1, 0]),
+        "twice": (np.repeat(X[:1], 3, axis=0), [0, 0, 0]),
+    }
+    shared = shared_rows(dupre.Owners.from_mapping(data))
+    assert np.allclose(np.diag(shared), 1)
+    assert shared[0].tolist() == [1, 1, 0.5, 0, 0.25]
+    assert shared[4].tolist() == [1, 1, 0, 0, 1]
+
+
+def test_predict_tells_what_was_observed_and_what_is_expected():
+    owners, game, _ = valued()
+    valuer = dupre.Valuer(owners)
+    for members in valuer.suggest(13):
+        valuer.record(members, game.of(members))
+    known, new = owners.names[:1], owners.names[1:4]
+    told = valuer.predict([known, new[::-1]])
+    assert told["members"].tolist() == [known, new]
+    assert told["evaluated"].tolist() == [True, False]
+    assert told["utility"][0] == told["low"][0] == told["high"][0] == game.of(known)
+    assert told["low"][1] < game.of(new) < told["high"][1]
+
+
+def test_predictions_cover_what_trainings_would_show():
+    owners = make_owners(7)
+    game = Asked(owners, saturating)
+    valuer = dupre.Valuer(owners)
+    for members in valuer.suggest(15):
+        valuer.record(members, game.of(members))
+    every = [tuple(np.array(owners.names)[row]) for row in all_coalitions(7)]
+    told = valuer.predict(every)
+    truth = np.array([game.of(members) for members in every])
+    assert np.mean((told["low"] <= truth) & (truth <= told["high"])) >= 0.9
+
+
+def test_predict_before_anything_is_recorded_is_refused():
+    with pytest.raises(dupre.InputError, match="no utility to learn from"):
+        dupre.Valuer(make_owners(3)).predict([("owner000",)])
+
+
+def test_predict_names_an_unknown_owner():
+    owners, game, _ = valued()
+    valuer = dupre.Valuer(owners)
+    valuer.record(owners.names, game.of(owners.names))
+    with pytest.raises(dupre.InputError, match="unknown owner 'nobody'"):
+        valuer.predict([("nobody",)])
+
+
+def test_rows_that_only_look_alike_when_encoded_are_not_shared():
+    levels = [f"common {i % 50}" for i in range(100)] + [f"rare {i}" for i in range(40)]
+    frame = pd.DataFrame(
+        {
+            "code": levels,
+            "who": ["A"] * 50 + ["B"] * 50 + ["C"] * 20 + ["D"] * 20,
+            "gap": [1.0] * 100 + [np.nan] * 20 + [4.0] * 20,
+            "y": 0,
+        }
+    )
+    frame.loc[0, "y"] = 1
+    owners = dupre.Owners.from_frame(
+        frame, owner="who", target="y", embed=lambda X: X[["gap"]].fillna(4.0).to_numpy()
+    )
+    shared = shared_rows(owners)
+    assert shared[2].tolist() == [0, 0, 1, 0]
+    assert shared[0, 1] == 49 / 50
+
+
+IMAGES = np.arange(24.0).reshape(6, 2, 2) % 8
+TEXTS = ["a", "b", "a", "c", "b", "d"]
+
+
+@pytest.mark.parametrize(
+    ("X", "expected"),
+    [
+        (IMAGES, 1.0),
+        (sparse.csr_array(IMAGES.reshape(6, 4)), 1.0),
+        (TEXTS, 0.5),
+        ([{text} for text in TEXTS], 0.5),
+        ([threading.Lock()] * 6, 0.0),
+    ],
+    ids=["images", "sparse", "texts", "sets", "locks"],
+)
+def test_rows_of_any_kind_are_compared_or_taken_to_differ(X, expected):
+    def embed(X):
+        return np.arange(6.0)[:, None]
+
+    owners = dupre.Owners.from_arrays(X, [0, 1] * 3, list("AABBCC"), embed=embed)
+    assert shared_rows(owners)[0, 1] == expected

@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dupre
+from asking import make_owners
+from dupre import InputError, estimators
+from dupre.game.coalitions import from_names, keys, to_names
+from dupre.game.draws import blocked, guess_by_size, sampled_values
+from dupre.valuation import knowledge
+from dupre.valuation.knowledge import BLOCKS, Pool
+from dupre.valuation.next_batch import first_design
+
+SIX = make_owners(6)
+MANY = make_owners(24)
+
+
+def make_pool(owners=SIX, semivalue=dupre.shapley, weights=None, **options):
+    if weights is None:
+        weights = estimators.exact(semivalue, owners.n)
+    defaults = {"first": 2 * owners.n + 1, "drawn": False, "holdout": 0, "seed": 0}
+    return Pool(owners, semivalue, weights, **(defaults | options))
+
+
+def sampled_pool(owners=MANY, samples=300, estimator=estimators.permutation, **options):
+    rng = np.random.default_rng(0)
+    return make_pool(owners, weights=estimator(dupre.shapley, owners.n, samples, rng), **options)
+
+
+def utility(row):
+    """Diminishing returns, and a little of no pattern."""
+    noise = np.random.default_rng([int(b) for b in row]).normal()
+    return float(1 - np.exp(-4 * row.mean()) + 0.01 * noise)
+
+
+def record(ours, positions):
+    for i in positions:
+        row = ours.ledger.members[i]
+        ours.ledger.record(ours.ledger.names(i), utility(row))
+
+
+def outside(ours, count, seed=0):
+    """Coalitions, by name, that do not enter the values."""
+    rng, inside = np.random.default_rng([1, seed]), set(keys(ours.weights.members))
+    rows = rng.random((2 * count, ours.weights.members.shape[1])) < rng.uniform(0.2, 0.8)
+    fresh = [row for row in rows if keys(row[None])[0] not in inside]
+    return [to_names(row, MANY.names) for row in fresh[:count]]
+
+
+# What comes first.
+
+
+@pytest.mark.parametrize("first", [1, 7, 13, 30])
+def test_all_coalitions_begin_with_the_first_design_itself(first):
+    ours = make_pool(first=first)
+    designed = first_design(dupre.shapley, SIX.rows, first, ours.rng(1))
+    assert keys(ours.weights.members[ours.heaviest]) == keys(designed)
+
+
+def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_heaviest():
+    ours = sampled_pool(first=60)
+    designed = keys(first_design(dupre.shapley, MANY.rows, 60, ours.rng(1)))
+    chosen = keys(ours.weights.members[ours.heaviest])
+    assert len(chosen) == len(set(chosen)) == 60
+    known = [key for key in designed if key in set(keys(ours.weights.members))]
+    assert 1 < len(known) < 60
+    assert chosen[: len(known)] == known
+    weight = np.linalg.norm(ours.weights.W, axis=0)
+    others = ours.heaviest[len(known) :]
+    assert np.all(np.diff(weight[others]) <= 1e-12)
+    left = np.setdiff1d(np.arange(ours.b), ours.heaviest)
+    assert weight[left].max() <= weight[others].min() + 1e-12
+
+
+def test_drawn_coalitions_come_in_their_order():
+    ours = sampled_pool(first=30, drawn=True)
+    np.testing.assert_array_equal(ours.heaviest, np.arange(30))
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_what_has_no_weight_is_neither_first_nor_open_nor_predicted(drawn):
+    rng = np.random.default_rng(0)
+    weights = estimators.permutation(dupre.leave_one_out, 24, 400, rng)
+    ours = make_pool(MANY, dupre.leave_one_out, weights, drawn=drawn)
+    weightless = np.flatnonzero(~weights.W.any(axis=0))
+    assert weightless.size > 300
+    for some in (ours.first, ours.open, ours.unknown, ours.most_important):
+        assert some.size
+        assert not np.isin(some, weightless).any()
+    assert not ours.draws.chances[weightless].any()
+
+
+def test_a_pool_smaller_than_the_first_design_is_all_first():
+    ours = make_pool(make_owners(3), first=50)
+    np.testing.assert_array_equal(np.sort(ours.first), np.arange(7))
+    assert not ours.draws.sequence.size
+    assert not ours.drawn.size
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_those_held_out_follow_the_first_ones_and_are_others(drawn):
+    ours = sampled_pool(first=20, drawn=drawn, holdout=9)
+    assert len(ours.first) == len(set(ours.first)) == 29
+    np.testing.assert_array_equal(ours.first[20:], ours.draws.held)
+
+
+def test_more_held_out_than_half_of_what_is_not_first_is_refused():
+    with pytest.raises(InputError, match="holdout must be 0 or a number from 4 to 25"):
+        make_pool(holdout=26)
+
+
+# What is known.
+
+
+def test_every_coalition_that_counts_is_recorded_failed_or_open():
+    ours = sampled_pool()
+    record(ours, [3, 50, 7])
+    ours.ledger.record_failure(ours.ledger.names(9), "no")
+    np.testing.assert_array_equal(np.flatnonzero(ours.recorded), [3, 7, 50])
+    np.testing.assert_array_equal(np.flatnonzero(ours.failed), [9])
+    np.testing.assert_array_equal(ours.unknown, np.setdiff1d(np.arange(ours.b), [3, 7, 50]))
+    np.testing.assert_array_equal(ours.open, np.setdiff1d(ours.unknown, [9]))
+    assert len(ours.utilities) == len(ours.recorded) == len(ours.failed) == ours.b
+
+
+def test_coalitions_recorded_besides_are_shown_and_change_nothing_that_counts():
+    ours = sampled_pool()
+    record(ours, range(5))
+    before = ours.unknown, ours.open, ours.utilities.copy()
+    for members in outside(ours, 4):
+        ours.ledger.record(members, 0.5)
+    np.testing.assert_array_equal(ours.unknown, before[0])
+    np.testing.assert_array_equal(ours.open, before[1])
+    np.testing.assert_array_equal(ours.utilities, before[2])
+    assert len(ours.shown) == 9
+    assert np.sum(ours.shown >= ours.b) == 4
+
+
+def test_a_failure_besides_those_that_count_is_not_taken_for_one_of_them():
+    ours = sampled_pool()
+    ours.ledger.record_failure(outside(ours, 1)[0], "no")
+    assert not ours.failed.any()
+    assert len(ours.open) == ours.b
+    assert not ours.shown.size
+
+
+def test_what_is_shown_comes_in_an_order_that_does_not_depend_on_the_recording():
+    found = []
+    for step in (1, -1):
+        ours = sampled_pool()
+        for members in outside(ours, 8)[::step]:
+            ours.ledger.record(members, 0.5)
+        record(ours, [4, 2, 11][::step])
+        found.append(keys(ours.ledger.members[ours.shown]))
+    assert found[0] == found[1]
+    assert len(set(found[0])) == 11
+
+
+def test_what_is_held_out_is_not_shown():
+    ours = sampled_pool(first=20, holdout=9)
+    record(ours, ours.first)
+    assert not np.isin(ours.draws.held, ours.shown).any()
+    np.testing.assert_array_equal(ours.shown, np.sort(ours.heaviest))
+
+
+@pytest.mark.parametrize("in_pool", [True, False])
+def test_the_grand_coalition_has_a_place_whether_it_counts_or_not(in_pool):
+    weights = estimators.permutation(dupre.shapley, 24, 300, np.random.default_rng(0))
+    if not in_pool:
+        everyone = weights.members.all(axis=1)
+        weights = dupre.game.weights.Weights(
+            weights.members[~everyone], weights.W[:, ~everyone], weights.empty
+        )
+    ours = make_pool(MANY, weights=weights)
+    assert ours.ledger.members[ours.everyone].all()
+    assert (ours.everyone < ours.b) == in_pool
+    assert len(ours.unknown) == ours.b
+
+
+# The predictor.
+
+
+@pytest.fixture
+def lessons(monkeypatch):
+    """Utilities and random numbers of every predictor learned."""
+    kept, real = [], knowledge.form.learn
+
+    def learn(inputs, utilities, **options):
+        kept.append((keys(inputs.members), utilities.copy(), options))
+        return real(inputs, utilities, **options)
+
+    monkeypatch.setattr(knowledge.form, "learn", learn)
+    return kept
+
+
+def test_a_predictor_is_learned_once_per_state(lessons):
+    ours = sampled_pool(first=20)
+    record(ours, ours.first)
+    first = ours.learned()
+    ours.posterior(ours.weights.W)
+    assert ours.learned() is first
+    assert len(lessons) == 1
+    ours.ledger.record(outside(ours, 1)[0], 0.3)
+    assert ours.learned() is not first
+    assert len(lessons) == 2
+
+
+def test_another_training_of_the_same_coalition_is_learned_from(lessons):
+    ours = make_pool(first=5)
+    record(ours, ours.first)
+    ours.learned()
+    again = ours.ledger.names(ours.first[0])
+    known = ours.ledger.trainings[int(ours.first[0])]
+    ours.ledger.record(again, [*known, known[0] + 0.1])
+    ours.learned()
+    assert len(lessons) == 2
+
+
+def test_the_predictor_sees_what_was_recorded_and_nothing_else(lessons):
+    ours = sampled_pool(first=20, holdout=6)
+    record(ours, ours.first)
+    others = outside(ours, 3)
+    for members in others:
+        ours.ledger.record(members, 0.5)
+    ours.learned()
+    seen, utilities, _ = lessons[0]
+    rows = np.concatenate(
+        [ours.weights.members[ours.heaviest], [from_names(m, MANY.names) for m in others]]
+    )
+    assert sorted(seen) == sorted(keys(rows))
+    assert np.isfinite(utilities).all()
+
+
+def test_predictions_are_those_of_the_posterior():
+    ours = sampled_pool(first=20)
+    record(ours, ours.first)
+    posterior = ours.posterior(ours.weights.W)
+    found = ours.predicted(ours.learned(), ours.weights.members[ours.unknown])
+    np.testing.assert_allclose(found, posterior.mean, rtol=1e-10)
+    np.testing.assert_array_equal(posterior.W, ours.weights.W[:, ours.unknown])
+
+
+# Random draws.
+
+
+def test_sampled_values_use_the_first_coalitions_and_the_draws_in_turn():
+    ours = make_pool(first=7)
+    order = list(dict.fromkeys(ours.draws.sequence.tolist()))
+    record(ours, [*ours.heaviest, *order[:6], *order[7:9]])
+    end = ours.draws.sequence.tolist().index(order[6])
+    np.testing.assert_array_equal(ours.drawn, ours.draws.sequence[:end])
+    guess = guess_by_size(ours.weights.members.sum(axis=1), ours.utilities, ours.heaviest)
+    expected = sampled_values(
+        ours.weights.W,
+        ours.utilities,
+        guess[None],
+        certain=ours.heaviest,
+        draws=ours.draws.sequence[:end],
+        chances=ours.draws.chances,
+    )
+    np.testing.assert_array_equal(ours.sampled().mean, expected.mean)
+    np.testing.assert_array_equal(ours.sampled().covariance, expected.covariance)
+
+
+def drawn_pool(distinct, repeats=1, change=(), **options):
+    """A pool with its first design and as many distinct draws evaluated."""
+    ours = make_pool(**options)
+    order = list(dict.fromkeys(ours.draws.sequence.tolist()))[:distinct]
+    for i in [*ours.heaviest, *order]:
+        number = utility(ours.ledger.members[i]) + (5.0 if i in change else 0.0)
+        spread = 0.5 if i in change else 0.01
+        ours.ledger.record(ours.ledger.names(i), [number + spread * r for r in range(repeats)])
+    return ours
+
+
+def to_come(ours, j):
+    """Coalitions drawn in block j or later, and in no block before."""
+    blocks = blocked(ours.drawn, BLOCKS)
+    before = np.concatenate([*blocks[:j], np.empty(0, dtype=np.int64)])
+    return np.setdiff1d(np.concatenate(blocks[j:]), before)
+
+
+@pytest.fixture
+def guesses(monkeypatch):
+    """Guesses of every correction."""
+    kept = []
+
+    def keep(W, utilities, guess, **options):
+        kept.append(guess.copy())
+        return sampled_values(W, utilities, guess, **options)
+
+    monkeypatch.setattr(knowledge, "sampled_values", keep)
+    return kept
+
+
+def test_each_block_is_predicted_by_what_was_drawn_before(lessons):
+    ours = drawn_pool(24)
+    ours.corrected()
+    assert len(lessons) == BLOCKS
+    everything = set(keys(ours.weights.members[ours.shown]))
+    for j, (seen, _, _) in enumerate(lessons):
+        assert to_come(ours, j).size
+        assert set(seen) == everything - set(keys(ours.weights.members[to_come(ours, j)]))
+    assert len({len(seen) for seen, _, _ in lessons}) == BLOCKS
+
+
+def test_what_is_recorded_besides_the_draws_is_shown_to_every_block(lessons):
+    ours = drawn_pool(24)
+    later = list(dict.fromkeys(ours.draws.sequence.tolist()))[26:28]  # 24 is not evaluated
+    record(ours, later)
+    ours.corrected()
+    assert not np.isin(later, ours.drawn).any()
+    for seen, _, _ in lessons:
+        assert set(keys(ours.weights.members[later])) <= set(seen)
+
+
+@pytest.mark.parametrize("j", [0, BLOCKS - 1])
+def test_no_guess_depends_on_what_it_is_compared_with(guesses, j):
+    plain = drawn_pool(24)
+    moved = drawn_pool(24, change=to_come(plain, j))
+    plain.corrected()
+    moved.corrected()
+    np.testing.assert_array_equal(guesses[0][: j + 1], guesses[1][: j + 1])
+    for later in range(j + 1, BLOCKS):
+        assert np.abs(guesses[0][later] - guesses[1][later]).max() > 1
+
+
+def test_no_guess_depends_on_the_spread_of_trainings_it_is_compared_with(guesses):
+    plain = drawn_pool(24, repeats=3)
+    moved = drawn_pool(24, repeats=3, change=to_come(plain, 0))
+    plain.corrected()
+    moved.corrected()
+    np.testing.assert_array_equal(guesses[0][0], guesses[1][0])
+
+
+def test_what_a_block_has_seen_it_knows_exactly(guesses):
+    ours = drawn_pool(24)
+    ours.corrected()
+    for j, guess in enumerate(guesses[0]):
+        known = np.setdiff1d(np.flatnonzero(ours.recorded), to_come(ours, j))
+        np.testing.assert_array_equal(guess[known], ours.utilities[known])
+        assert np.all(guess[to_come(ours, j)] != ours.utilities[to_come(ours, j)])
+
+
+def test_corrected_values_are_the_same_however_often_they_are_asked_for():
+    ours = drawn_pool(20)
+    first, second = ours.corrected(), ours.corrected()
+    np.testing.assert_array_equal(first.mean, second.mean)
+    np.testing.assert_array_equal(first.covariance, second.covariance)

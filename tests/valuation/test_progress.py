@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import dupre
+from dupre import InputError
+from dupre.valuation import progress
+from dupre.valuation.progress import Estimating, Lines, Progress, display
+
+DEADLINE = 120.0
+
+RUN = """
+import sys
+import numpy as np
+import dupre
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(32, 2))
+owners = dupre.Owners.from_arrays(X, X @ [1.0, -1.0], np.repeat(list("abcd"), 8))
+worth = dict(zip("abcd", (0.1, 0.4, 0.2, 0.9)))
+
+
+def utility(members):
+    return 1 - np.exp(-sum(worth[name] for name in members))
+"""
+
+
+def at(**changes):
+    known = {
+        "evaluated": 3,
+        "budget": 12,
+        "failed": 0,
+        "seconds": 61.0,
+        "remaining": 3723.0,
+        "widest": 0.0123,
+    }
+    return Progress(**(known | changes))
+
+
+def run(code):
+    """Run a program without a terminal."""
+    return subprocess.run(
+        [sys.executable, "-c", RUN + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+
+
+def in_terminal(code):
+    """Exit code and everything shown by a program whose stdin, stdout and stderr are a terminal."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", RUN + textwrap.dedent(code)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "160", "LINES": "40"},
+    )
+    os.close(theirs)
+    shown, end = b"", time.monotonic() + DEADLINE
+    try:
+        while time.monotonic() < end:
+            if not select.select([ours], [], [], 1.0)[0]:
+                continue
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # Linux's end of file once the other side is closed
+                break
+            if not piece:
+                break
+            shown += piece
+        return child.wait(timeout=DEADLINE), shown.decode()
+    finally:
+        child.kill()
+        child.wait()
+        os.close(ours)
+
+
+# In words.
+
+
+def test_progress_in_words():
+    assert str(at()) == (
+        "3 of 12 evaluations, 1:01 elapsed, about 1:02:03 left, widest interval ± 0.012"
+    )
+
+
+def test_what_is_not_known_yet_is_not_mentioned():
+    early = at(evaluated=0, seconds=0.2, remaining=None, widest=None)
+    assert str(early) == "0 of 12 evaluations, 0:00 elapsed"
+    assert early.outlook == ""
+
+
+def test_failures_are_mentioned():
+    assert str(at(failed=2)).endswith("2 failed")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0:00"),
+        (59.4, "0:59"),
+        (59.6, "1:00"),
+        (3599.7, "1:00:00"),
+        (86400 + 61, "24:01:01"),
+    ],
+)
+def test_times_are_read_off_a_clock(seconds, shown):
+    assert f", {shown} elapsed" in str(at(seconds=seconds))
+    assert f"about {shown} left" in str(at(remaining=seconds))
+
+
+# Lines.
+
+
+def test_a_quick_run_prints_no_lines(capsys):
+    lines = Lines()
+    for evaluated in range(12):
+        lines.show(at(evaluated=evaluated))
+    lines.close()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_lines_say_where_the_run_stands_and_the_last_is_printed_once(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    steps = [at(evaluated=evaluated) for evaluated in (1, 2, 3)]
+    lines = Lines()
+    for step in steps:
+        lines.show(step)
+    lines.close()
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    assert errors.splitlines() == [f"dupre: {step}" for step in steps]
+
+
+def test_the_end_is_printed_if_the_beginning_was(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
+    lines = Lines()
+    for evaluated in (1, 2, 3):
+        lines.show(at(evaluated=evaluated))
+    lines.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"dupre: {at(evaluated=1)}", f"dupre: {at(evaluated=3)}"]
+
+
+def test_closing_without_any_progress_prints_nothing(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
+    Lines().close()
+    assert capsys.readouterr() == ("", "")
+
+
+# Which way of showing.
+
+
+def test_elsewhere_than_in_a_terminal_lines_are_printed(capsys):
+    assert isinstance(display(True), Lines)
+
+
+def test_a_callable_is_handed_every_progress():
+    seen = []
+    screen = display(seen.append)
+    steps = [at(evaluated=evaluated) for evaluated in range(3)]
+    for step in steps:
+        screen.show(step)
+    screen.close()
+    assert seen == steps
+
+
+def test_without_progress_nothing_is_printed(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
+    screen = display(False)
+    screen.show(at())
+    screen.close()
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("wrong", ["yes", 1, None, 0])
+def test_anything_else_is_refused(wrong):
+    with pytest.raises(InputError, match="True, False or a callable"):
+        display(wrong)
+
+
+# Whole runs.
+
+
+def small():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(32, 2))
+    return dupre.Owners.from_arrays(X, X @ [1.0, -1.0], np.repeat(list("abcd"), 8))
+
+
+def test_a_run_elsewhere_prints_lines_with_evaluations_rest_and_widest_interval(
+    capsys, monkeypatch
+):
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    dupre.value(small(), lambda members: len(members) ** 0.5, budget=12)
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    assert "\x1b" not in errors
+    lines = errors.splitlines()
+    done = [int(re.match(r"dupre: (\d+) of 12 evaluations, 0:\d\d elapsed", x)[1]) for x in lines]
+    assert done == sorted(done)
+    assert set(range(1, 13)) <= set(done)
+    assert re.search(r"about \d+:\d\d left", lines[len(lines) // 2])
+    assert re.search(r"widest interval ± \d", lines[-1])
+    assert len(lines) == len(set(lines)) or done[-1] == 12
+
+
+def test_a_quick_run_is_silent_whatever_is_asked_for(capsys):
+    for asked in (True, False):
+        dupre.value(small(), lambda members: len(members) ** 0.5, budget=8, progress=asked)
+        assert capsys.readouterr() == ("", "")
+
+
+def test_no_terminal_no_escape_codes_and_no_rich():
+    done = run(
+        """
+        import dupre.valuation.progress
+        assert "rich" not in sys.modules
+        dupre.valuation.progress.FIRST_LINE = 0.0
+        dupre.value(owners, utility, budget=10)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert "10 of 10 evaluations" in done.stderr
+    assert "\x1b" not in done.stderr + done.stdout
+    assert done.stdout == ""
+
+
+def test_a_bar_in_a_terminal_shows_evaluations_time_rest_and_the_widest_interval():
+    code, shown = in_terminal("dupre.value(owners, utility, budget=10)")
+    assert code == 0, shown
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    last = [line for line in re.split(r"[\r\n]+", plain) if line.strip()][-1]
+    assert re.search(r"\b10/10\b", last)
+    assert re.search(r"\b0:0\d:\d\d\b", last)
+    assert re.search(r"about \d+:\d\d left", last)
+    assert re.search(r"widest interval ± \d", last)
+
+
+def test_a_run_that_breaks_off_gives_the_terminal_back_with_its_cursor():
+    code, shown = in_terminal(
+        """
+        def breaking(size, error):
+            def asked(members):
+                if len(members) == size:
+                    raise error
+                return utility(members)
+            return asked
+
+        for size, error in ((2, ValueError), (2, KeyboardInterrupt), (0, ValueError)):
+            try:
+                dupre.value(owners, breaking(size, error), budget=15)
+            except BaseException as error:
+                sys.stdout.write(f"<{type(error).__name__}>")
+        """
+    )
+    assert code == 0, shown
+    assert re.findall(r"<(\w+)>", shown) == ["EvaluationError", "Interrupted", "EvaluationError"]
+    for until in re.split(r"<\w+>", shown)[:-1]:
+        assert until.rfind("\x1b[?25h") >= until.rfind("\x1b[?25l")
+
+
+def test_without_progress_a_terminal_stays_empty():
+    code, shown = in_terminal("dupre.value(owners, utility, budget=6, progress=False)")
+    assert (code, shown) == (0, "")
+
+
+def told_by(screen, capsys, counts, remaining=60.0):
+    for count in counts:
+        screen.show(Progress(count, 20, 0, 2.0 * count, remaining, None))
+    return capsys.readouterr().err
+
+
+def test_the_time_is_estimated_once_from_the_first_few(capsys):
+    shown = []
+    screen = Estimating(display(shown.append))
+    assert told_by(screen, capsys, [0, 1, 2]) == ""
+    told = told_by(screen, capsys, [3])
+    assert told == "The first 3 trainings took 2 s each, about 1:00 for the rest.\n"
+    assert told_by(screen, capsys, [4, 5, 20]) == ""
+    assert [progress.evaluated for progress in shown] == [0, 1, 2, 3, 4, 5, 20]
+    screen.close()
+
+
+def test_trainings_found_in_the_store_tell_nothing_of_the_time(capsys):
+    screen = Estimating(display(lambda progress: None))
+    assert told_by(screen, capsys, [10, 11, 12]) == ""
+    assert "trainings took" in told_by(screen, capsys, [13], remaining=None)
+
+
+def test_a_display_of_ones_own_is_shown_and_closed():
+    class Mine:
+        def show(self, progress):
+            pass
+
+        def close(self):
+            pass
+
+    mine = Mine()
+    assert display(mine) is mine

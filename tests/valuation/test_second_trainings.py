@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+import dupre
+from asking import make_owners
+from dupre.errors import EvaluationError, Interrupted
+from dupre.game.coalitions import all_coalitions, to_names
+from dupre.game.estimators import exact
+from dupre.result.as_json import loaded
+from dupre.valuation.second_trainings import CHECKED, LEAST, needed
+
+SIX = make_owners(6)
+
+
+class Noisy:
+    """Diminishing returns, with noise that follows from the coalition and the repeat."""
+
+    fingerprint = "noisy"
+
+    def __init__(self, owners, sigma=0.03, seed=0):
+        self.names, self.sigma, self.seed, self.asked = owners.names, sigma, seed, []
+        self.worth = np.random.default_rng([seed, 7]).uniform(0.5, 2.0, owners.n)
+
+    def noise_free(self, members):
+        worth = sum(self.worth[self.names.index(name)] for name in members)
+        return 1.0 - float(np.exp(-0.4 * worth))
+
+    def training_seed(self, members, repeat=0):
+        return zlib.crc32(repr((self.seed, sorted(members), repeat)).encode())
+
+    def __call__(self, members, *, repeat=0):
+        self.asked.append((members, repeat))
+        rng = np.random.default_rng(self.training_seed(members, repeat))
+        return self.noise_free(members) + self.sigma * rng.normal()
+
+    def again(self):
+        return [members for members, repeat in self.asked if repeat]
+
+
+def value(utility, budget=20, owners=SIX, **how):
+    return dupre.value(owners, utility, budget=budget, empty=0.0, progress=False, **how)
+
+
+def model(estimator, n=4):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(20 * n, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=len(X))
+    owners = dupre.Owners.from_arrays(
+        X[: 15 * n], y[: 15 * n], np.arange(15 * n) % n, task="regression"
+    )
+    return dupre.ModelUtility(estimator, owners, validation=(X[15 * n :], y[15 * n :]))
+
+
+def assert_same(one, other):
+    for name in ("mean", "covariance", "noise"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert one.training_noise == other.training_noise
+
+
+# What is spent.
+
+
+def test_a_model_whose_seed_changes_nothing_is_trained_three_times_more():
+    utility = model(Ridge())
+    valuation = dupre.value(utility.owners, utility, budget=15, progress=False)
+    assert valuation.evaluated == 15
+    again = valuation.evaluations.query("repeat == 1")
+    assert sorted(map(len, map(json.loads, again["coalition"]))) == [1, 3, 4]
+    found = valuation.training_noise
+    assert (found.further, found.std, found.seeded, found.deterministic) == (3, 0.0, True, True)
+    assert "Exact: every coalition" in str(valuation)
+    assert "3 repeated trainings gave the same utilities as before." in str(valuation)
+    assert not valuation.noise.any()
+
+
+def test_a_model_without_seeds_is_trained_once():
+    utility = model(make_pipeline(StandardScaler(), LinearRegression()))
+    valuation = dupre.value(utility.owners, utility, budget=15, progress=False)
+    assert len(valuation.evaluations) == 15
+    assert valuation.training_noise.deterministic
+    assert not valuation.training_noise.seeded
+    assert "Exact: every coalition" in str(valuation)
+
+
+class Chance(RegressorMixin, BaseEstimator):
+    """Without a random_state, yet it could draw random numbers."""
+
+    def fit(self, X, y):  # noqa: ARG002
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "seeded", "deterministic"),
+    [
+        (LinearRegression(), False, True),
+        (Ridge(), True, False),
+        (make_pipeline(StandardScaler(), DecisionTreeRegressor()), True, False),
+        (Chance(), False, False),
+        (make_pipeline(StandardScaler(), Chance()), False, False),
+    ],
+)
+def test_only_what_has_no_seed_and_is_of_scikit_learn_is_deterministic_for_sure(
+    estimator, seeded, deterministic
+):
+    utility = model(estimator)
+    assert (utility.seeded, utility.deterministic) == (seeded, deterministic)
+
+
+def test_one_repeat_spends_nothing_and_claims_nothing():
+    utility = Noisy(SIX)
+    valuation = value(utility, budget=63, repeats=1)
+    assert len(utility.asked) == 63
+    assert "Exact for these seeds: every coalition" in str(valuation)
+    assert "What the seeds of trainings change was not measured" in str(valuation)
+    assert np.isnan(valuation.training_noise.std)
+
+
+def test_a_callable_is_asked_once_and_exact_for_its_utilities():
+    asked = []
+    valuation = value(lambda members: asked.append(members) or len(members) ** 0.5, budget=63)
+    assert len(asked) == 63
+    assert "Exact for these utilities: every coalition" in str(valuation)
+    assert valuation.exact
+
+
+@pytest.mark.parametrize(("budget", "count"), [(3, 3), (13, 4), (24, 4), (47, 5), (63, 7)])
+def test_a_model_whose_seed_matters_is_trained_again_for_every_eight(budget, count):
+    utility = Noisy(SIX)
+    valuation = value(utility, budget=budget)
+    assert valuation.evaluated == budget
+    assert len(utility.again()) == valuation.training_noise.further == count
+    assert len(set(utility.asked)) == len(utility.asked) == budget + count
+    assert utility.again()[0] == SIX.names
+    assert f"{count} repeated trainings measured the noise of trainings" in str(valuation)
+    assert np.all(np.diag(valuation.noise) > 0)
+    assert not valuation.exact
+    assert valuation.complete == (budget == 63)
+
+
+def test_second_trainings_are_spread_over_sizes():
+    utility = Noisy(SIX)
+    value(utility, budget=63)
+    sizes = [len(members) for members in utility.again()]
+    different = len(set(sizes))
+    assert sizes[:different] == sorted(set(sizes), reverse=True)  # each once, then each again
+    assert {1, 5, 6} <= set(sizes)
+
+
+def test_at_least_as_many_as_are_checked():
+    assert needed(0) == LEAST >= CHECKED
+    assert needed(80) == 10
+
+
+def test_repeats_train_everything_as_often_and_nothing_more():
+    utility = Noisy(SIX)
+    value(utility, budget=14, repeats=3)
+    assert len(utility.asked) == 42
+
+
+def test_a_forest_is_found_to_be_random():
+    utility = model(RandomForestRegressor(n_estimators=3))
+    valuation = dupre.value(utility.owners, utility, budget=15, progress=False)
+    assert valuation.training_noise.std > 0
+    assert "Exact for these seeds: every coalition" in str(valuation)
+    assert "100 % is noise of trainings" in str(valuation)
+
+
+# However it was run.
+
+
+class Interrupting(Noisy):
+    def __init__(self, at):
+        super().__init__(SIX)
+        self.at = at
+
+    def __call__(self, members, *, repeat=0):
+        if len(self.asked) == self.at:
+            self.at = None
+            raise KeyboardInterrupt
+        return super().__call__(members, repeat=repeat)
+
+
+@pytest.mark.parametrize("at", [5, 13, 14, 16, 17, 22, 39])
+def test_an_interruption_changes_nothing(tmp_path, at):
+    utility, store = Interrupting(at), tmp_path / "run.sqlite"
+    with pytest.raises(Interrupted):
+        value(utility, budget=40, store=store)
+    valuation = value(utility, budget=40, store=store)
+    assert len(utility.asked) == len(set(utility.asked)) == 45
+    assert_same(valuation, value(Noisy(SIX), budget=40))
+    assert (
+        valuation.rounds["widest"].iloc[-1]
+        == value(Noisy(SIX), budget=40).rounds["widest"].iloc[-1]
+    )
+
+
+def test_workers_change_nothing():
+    assert_same(value(Noisy(SIX), budget=30, n_jobs=2), value(Noisy(SIX), budget=30))
+
+
+def test_a_result_that_is_asked_for_again_trains_nothing(tmp_path):
+    utility, store = Noisy(SIX), tmp_path / "run.sqlite"
+    first = value(utility, store=store)
+    count = len(utility.asked)
+    assert_same(value(utility, store=store), first)
+    other = value(utility, store=store, semivalue=dupre.banzhaf, budget=first.evaluated)
+    assert len(utility.asked) == count
+    assert other.training_noise == first.training_noise
+
+
+def test_repeated_trainings_that_are_known_serve_as_second_ones():
+    utility = Noisy(SIX)
+    first = value(utility)
+    again = Noisy(SIX)
+    valuation = value(again, known=first.evaluations)
+    assert not again.asked
+    assert_same(valuation, first)
+
+
+# Failures.
+
+
+class Failing(Noisy):
+    """Fails at second trainings of all owners."""
+
+    def __call__(self, members, *, repeat=0):
+        if repeat and len(members) == 6:
+            self.asked.append((members, repeat))
+            raise ValueError("diverged")
+        return super().__call__(members, repeat=repeat)
+
+
+def test_a_second_training_that_fails_stops_the_run():
+    with pytest.raises(EvaluationError, match="diverged"):
+        value(Failing(SIX))
+
+
+def test_a_second_training_that_fails_may_be_skipped_and_leaves_the_first_one():
+    utility = Failing(SIX)
+    valuation = value(utility, on_error="skip")
+    assert not valuation.failures
+    assert valuation.evaluated == 20
+    assert not valuation.grand_predicted
+    assert valuation.training_noise.further == 3
+    assert utility.again().count(SIX.names) == 1
+
+
+# What it is worth.
+
+
+@pytest.mark.parametrize(("budget", "seeds"), [(24, 12), (63, 40)])
+def test_intervals_hold_the_noise_free_values(budget, seeds):
+    inside, W = [], exact(dupre.shapley, 6).W
+    for seed in range(seeds):
+        utility = Noisy(SIX, seed=seed)
+        truth = W @ [utility.noise_free(to_names(row, SIX.names)) for row in all_coalitions(6)]
+        bounds = value(utility, budget=budget, seed=seed).interval()
+        inside.append((bounds["low"] <= truth) & (truth <= bounds["high"]))
+    assert np.mean(inside) >= 0.9
+
+
+# In and out.
+
+
+def test_the_noise_survives_json_and_older_documents_have_none():
+    valuation = value(Noisy(SIX))
+    (again,) = loaded(valuation.to_json())
+    assert again.training_noise == valuation.training_noise
+    document = json.loads(valuation.to_json())
+    del document["valuations"][0]["training_noise"]
+    (older,) = loaded(json.dumps(document))
+    assert older.training_noise is None
+    assert "Exact for these utilities" in str(replace(older, diagnostics=None))

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+import dupre
+from dupre import InputError
+from dupre.valuation.stopping import Rule, State
+
+
+def valuation(mean, covariance, owners="ABCDEF"):
+    n = len(mean)
+    return dupre.Valuation(
+        owners=tuple(owners[:n]),
+        rows=np.full(n, 8),
+        semivalue="Shapley",
+        mean=np.array(mean, dtype=float),
+        covariance=np.array(covariance, dtype=float),
+        noise=np.zeros((n, n)),
+        grand=float(np.sum(mean)),
+        empty=0.0,
+        evaluated=9,
+    )
+
+
+def state(evaluated=9, seconds=1.0, known=None):
+    return State(evaluated, seconds, lambda: known)
+
+
+def fires(rule, *args, **kwargs):
+    return bool(rule.fired(state(*args, **kwargs)))
+
+
+def test_a_number_of_evaluations_is_reached_and_not_before():
+    rule = dupre.evaluated(10)
+    assert [fires(rule, evaluated=count) for count in (9, 10, 11)] == [False, True, True]
+
+
+def test_time_is_up_and_not_before():
+    rule = dupre.wall_time(60)
+    assert [fires(rule, seconds=s) for s in (59.9, 60.0, 1e9)] == [False, True, True]
+
+
+@pytest.mark.parametrize("level", [0.6, 0.9, 0.95, 0.999])
+def test_within_holds_when_the_widest_normal_interval_is_that_narrow(level):
+    known = valuation([1.0, 2.0, 0.0], np.diag([0.01, 0.09, 0.04]))
+    half = norm.ppf((1 + level) / 2) * 0.3  # of the least certain owner
+    assert not fires(dupre.within(half * 0.9999, level=level), known=known)
+    assert fires(dupre.within(half * 1.0001, level=level), known=known)
+
+
+def test_within_is_about_95_percent_unless_stated():
+    known = valuation([1.0, 2.0], np.eye(2))
+    assert fires(dupre.within(1.96), known=known)
+    assert not fires(dupre.within(1.95), known=known)
+
+
+@pytest.mark.parametrize("correlation", [-0.9, 0.0, 0.5, 0.99])
+@pytest.mark.parametrize("difference", [-0.4, 0.4])
+def test_a_pair_is_settled_when_the_normal_probability_says_so(correlation, difference):
+    one, other = 0.2, 0.3
+    off = correlation * one * other
+    known = valuation([1.0, 5.0, 1.0 - difference], np.zeros((3, 3)))
+    known.covariance[[0, 2], [0, 2]] = one**2, other**2
+    known.covariance[[0, 2], [2, 0]] = off
+    spread = np.sqrt(one**2 + other**2 - 2 * off)
+    probability = norm.cdf(abs(difference) / spread)
+    for names in (("A", "C"), ("C", "A")):
+        assert fires(dupre.settled(*names, level=probability - 1e-6), known=known)
+        assert not fires(
+            dupre.settled(*names, level=min(probability + 1e-6, 1 - 1e-9)), known=known
+        )
+
+
+def test_a_pair_of_known_values_is_settled_and_a_tie_never_is():
+    known = valuation([1.0, 2.0, 2.0], np.zeros((3, 3)))
+    assert fires(dupre.settled("A", "B", level=0.9999), known=known)
+    assert not fires(dupre.settled("B", "C", level=0.51), known=known)
+
+
+def test_the_ranking_is_settled_by_the_sum_over_neighbours():
+    mean, sd = np.array([0.3, 1.0, 0.0, 0.55]), 0.1
+    known = valuation(mean, sd**2 * np.eye(4))
+    ordered = np.sort(mean)[::-1]
+    wrong = norm.sf(-np.diff(ordered) / (sd * np.sqrt(2))).sum()
+    assert fires(dupre.ranking_settled(level=1 - wrong - 1e-6), known=known)
+    assert not fires(dupre.ranking_settled(level=1 - wrong + 1e-6), known=known)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_settled_ranking_is_right_at_least_as_often_as_it_says(seed):
+    rng = np.random.default_rng(seed)
+    root = 0.1 * rng.normal(size=(4, 4))
+    known = valuation(rng.normal(size=4), root @ root.T)
+    drawn = rng.multivariate_normal(known.mean, known.covariance, size=20_000)
+    right = np.mean(np.all(np.diff(drawn[:, np.argsort(known.mean)], axis=1) > 0, axis=1))
+    for level in (0.6, 0.8, 0.9, 0.95, 0.99):
+        if fires(dupre.ranking_settled(level=level), known=known):
+            assert right >= level - 0.01
+    assert fires(dupre.ranking_settled(level=0.51), known=known) <= (right > 0.5)
+
+
+def test_a_ranking_with_a_tie_is_never_settled():
+    known = valuation([1.0, 2.0, 2.0], np.zeros((3, 3)))
+    assert not fires(dupre.ranking_settled(level=0.51), known=known)
+    apart = valuation([1.0, 2.0, 3.0], np.zeros((3, 3)))
+    assert fires(dupre.ranking_settled(level=0.9999), known=apart)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [dupre.within(1e9), dupre.ranking_settled(level=0.51), dupre.settled("A", "B", level=0.51)],
+    ids=repr,
+)
+def test_before_values_can_be_told_no_rule_about_them_fires(rule):
+    certain = valuation([1.0, 2.0], np.zeros((2, 2)))
+    assert fires(rule, known=certain)
+    assert not fires(rule, known=None)
+
+
+def test_the_reason_is_the_rule_in_words():
+    known = valuation([1.0, 2.0], np.zeros((2, 2)))
+    said = {
+        dupre.evaluated(7): "7 coalitions are evaluated",
+        dupre.wall_time(0.5): "0.5 seconds have passed",
+        dupre.within(0.01): "every value is within ± 0.01 with 95 %",
+        dupre.ranking_settled(level=0.9): "the ranking is settled with 90 %",
+        dupre.settled("A", "B", level=0.99): "A against B is settled with 99 %",
+    }
+    for rule, text in said.items():
+        assert rule.fired(state(known=known)) == (text,)
+        assert repr(rule) == f"<stop when {text}>"
+
+
+# Combinations.
+
+NAMES = "pqrs"
+
+
+def atom(name, holds):
+    return Rule(name, lambda _: (name,) if holds else ())
+
+
+def expressions():
+    leaves = st.sampled_from(NAMES)
+    return st.recursive(
+        leaves, lambda inner: st.tuples(st.sampled_from("|&"), inner, inner), max_leaves=8
+    )
+
+
+def built(expression, holds):
+    """The rule, whether it holds, and the atoms it is made of."""
+    if isinstance(expression, str):
+        return atom(expression, holds[expression]), holds[expression]
+    sign, first, second = expression
+    (one, this), (other, that) = built(first, holds), built(second, holds)
+    return (one | other, this or that) if sign == "|" else (one & other, this and that)
+
+
+@given(expressions(), st.tuples(*[st.booleans()] * len(NAMES)))
+def test_a_combination_fires_as_logic_says_and_names_only_what_holds(expression, truth):
+    holds = dict(zip(NAMES, truth, strict=True))
+    rule, expected = built(expression, holds)
+    fired = rule.fired(state())
+    assert bool(fired) == expected
+    assert all(holds[name] for name in fired)
+
+
+@given(expressions(), st.tuples(*[st.booleans()] * len(NAMES)))
+def test_the_reasons_given_suffice_to_stop(expression, truth):
+    holds = dict(zip(NAMES, truth, strict=True))
+    rule, expected = built(expression, holds)
+    fired = rule.fired(state())
+    alone = {name: name in fired for name in NAMES}
+    assert built(expression, alone)[1] == expected
+
+
+def test_combinations_are_shown_as_they_are_grouped():
+    one, two, three = dupre.evaluated(3), dupre.wall_time(9), dupre.within(0.1)
+    shown = repr((one | two) & three)
+    assert shown == f"<stop when (({one.text} or {two.text}) and {three.text})>"
+    assert repr(one | two & three) == f"<stop when ({one.text} or ({two.text} and {three.text}))>"
+
+
+def test_a_combination_speaks_of_the_owners_of_its_parts():
+    rule = dupre.settled("A", "B") & (dupre.evaluated(3) | dupre.settled("C", "B"))
+    assert set(rule.owners) == {"A", "B", "C"}
+
+
+def test_all_rules_in_all_pairs():
+    known = valuation([1.0, 2.0], np.eye(2))
+    rules = [
+        dupre.evaluated(9),
+        dupre.evaluated(10),
+        dupre.wall_time(1),
+        dupre.wall_time(2),
+        dupre.within(2),
+        dupre.within(1),
+        dupre.settled("A", "B", level=0.7),
+        dupre.settled("A", "B", level=0.9),
+        dupre.ranking_settled(level=0.7),
+        dupre.ranking_settled(level=0.9),
+    ]
+    alone = [fires(rule, known=known) for rule in rules]
+    assert alone == [True, False] * 5
+    for (one, this), (other, that) in itertools.product(zip(rules, alone, strict=True), repeat=2):
+        assert fires(one | other, known=known) == (this or that)
+        assert fires(one & other, known=known) == (this and that)
+
+
+# Arguments.
+
+
+@pytest.mark.parametrize("number", [0, -1, float("nan"), float("inf"), "5", None, [3]])
+@pytest.mark.parametrize("make", [dupre.evaluated, dupre.wall_time, dupre.within])
+def test_what_is_no_positive_number_is_refused(make, number):
+    with pytest.raises(InputError, match=r"(positive|finite|whole)"):
+        make(number)
+
+
+@pytest.mark.parametrize("level", [0.5, 1, 0, 95, -0.1, float("nan"), "high", None])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda level: dupre.within(0.1, level=level),
+        lambda level: dupre.ranking_settled(level=level),
+        lambda level: dupre.settled("A", "B", level=level),
+    ],
+    ids=["within", "ranking_settled", "settled"],
+)
+def test_a_level_that_is_no_probability_above_a_half_is_refused(make, level):
+    with pytest.raises(InputError, match="level"):
+        make(level)
+
+
+@pytest.mark.parametrize("count", [2.5, True])
+def test_a_number_of_evaluations_is_whole(count):
+    with pytest.raises(InputError, match="whole"):
+        dupre.evaluated(count)
+
+
+def test_an_owner_is_not_settled_against_itself():
+    with pytest.raises(InputError, match="different"):
+        dupre.settled("A", "A")
+
+
+def test_owners_may_be_named_by_their_labels():
+    rule = dupre.settled(1, 2)
+    assert rule.owners == ("1", "2")
+    assert fires(rule, known=valuation([1.0, 2.0], np.zeros((2, 2)), owners="12"))
+
+
+@pytest.mark.parametrize("combine", [lambda r, x: r | x, lambda r, x: r & x], ids=["or", "and"])
+def test_combining_with_what_is_no_rule_is_a_type_error(combine):
+    with pytest.raises(TypeError):
+        combine(dupre.evaluated(3), 60)
+
+
+@pytest.mark.parametrize(
+    "combine",
+    [lambda: dupre.within(0.1) or dupre.wall_time(9), lambda: dupre.within(0.1) and 3],
+    ids=["or", "and"],
+)
+def test_the_words_or_and_and_which_would_drop_a_rule_are_refused(combine):
+    with pytest.raises((TypeError, InputError), match=r"[|&]"):
+        combine()
