@@ -33,7 +33,7 @@ from dupre.game.estimators import exact
 from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit
 from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
-from dupre.predictor.warp import straight
+from dupre.predictor.warp import straight_warp
 from games import GAMES, Game, load
 
 try:
@@ -109,7 +109,7 @@ def _uniform_design(game: Game, budget: int, seed: int, kernel: Kernel) -> Estim
     cache = SketchCache(game.owners, seed=seed)
     universe = Features(weights.members, game.owners.rows, cache)
     utilities = game.utilities[chosen]
-    warp = straight(utilities, empty=game.empty)
+    warp = straight_warp(utilities, empty=game.empty)
     gp = fit(kernel, universe[chosen], utilities, warp=warp, starts=4, rng=rng)
     posterior = gp.posterior(universe[others], weights.W[:, others])
     known = weights.W[:, chosen] @ utilities + weights.empty * game.empty

@@ -22,7 +22,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import dupre
 from dupre.training import dask, process, workers
-from dupre.training.evaluation import Evaluation, Task
+from dupre.training.evaluation import Evaluation, Training
 from dupre.training.store import Store
 
 GIGABYTE = 2**30
@@ -86,12 +86,12 @@ def store_overhead() -> float:
         Store(Path(folder) / "run.sqlite", {}, owners) as store,
     ):
         for row in dict.fromkeys(map(tuple, rng.random((600, 10)) < 0.5)):
-            task = Task(tuple(names[list(row)]))
+            task = Training(tuple(names[list(row)]))
             evaluation = Evaluation(task, rng.random(), warnings=("Warning: slow",), seed=1)
             start = time.perf_counter()
-            store.claim(task)
+            store.lock(task)
             store.save(evaluation)
-            store.release(task)
+            store.unlock(task)
             times.append(time.perf_counter() - start)
     return 1000 * statistics.mean(times)
 
@@ -111,8 +111,8 @@ def bytes_per_task() -> tuple[int, int]:
         dupre.value(owners, utility, budget=20, n_jobs=2, progress=False)
     finally:
         process._send = original
-    everyone = Task(owners.names)
-    for_dask = (dask._evaluate_on_dask, "f" * 32, process.Rules(timeout=60.0), everyone)
+    everyone = Training(owners.names)
+    for_dask = (dask._evaluate_on_dask, "f" * 32, process.ProcessSettings(timeout=60.0), everyone)
     return max(sent), len(pickle.dumps(for_dask))
 
 
@@ -141,9 +141,9 @@ def memory() -> tuple[float, float]:
     names = tuple(map(str, range(8)))
 
     def busiest(utility: dupre.utility.model.Utility) -> float:
-        hired = workers.LocalProcesses(utility, process.Rules(), jobs=2)
+        hired = workers.LocalProcesses(utility, process.ProcessSettings(), jobs=2)
         try:
-            list(hired.run(Task(names, repeat) for repeat in range(4)))
+            list(hired.run(Training(names, repeat) for repeat in range(4)))
             children = [post._child.pid for post in hired._posts]
             return max(private_bytes(child) for child in children) / GIGABYTE
         finally:

@@ -41,7 +41,7 @@ from dupre.predictor import form
 from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit
 from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
-from dupre.predictor.warp import straight
+from dupre.predictor.warp import straight_warp
 from games import Game, housing_ridge_20, load
 
 NAMES = (
@@ -264,7 +264,7 @@ def _predictions(
     yield learned.posterior(unseen, nothing).mean
     kernels: list[Kernel] = [SlicedWasserstein(eta=paper_eta(game, seed=0)), Membership()]
     for kernel in kernels:
-        warp = straight(utilities, empty=game.empty)
+        warp = straight_warp(utilities, empty=game.empty)
         gp = fit(Scaled(kernel), seen, utilities, warp=warp, starts=4, rng=rng)
         yield gp.posterior(unseen, nothing).mean
 

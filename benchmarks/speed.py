@@ -28,7 +28,7 @@ from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit
 from dupre.predictor.gp import GaussianProcess, Posterior
 from dupre.predictor.kernels import Membership, Scaled, SlicedWasserstein
-from dupre.predictor.warp import straight
+from dupre.predictor.warp import straight_warp
 from dupre.valuation.next_batch import active_batch
 
 Result = TypeVar("Result")
@@ -82,7 +82,7 @@ def gp_fit() -> None:
     members = exact(dupre.shapley, owners.n).members[rng.permutation(1023)[:500]]
     utilities = np.sqrt(members @ rng.random(owners.n)) + 0.01 * rng.normal(size=500)
     features = Features(members, owners.rows, SketchCache(owners, seed=0))
-    warp = straight(utilities, empty=0.0)
+    warp = straight_warp(utilities, empty=0.0)
     z = warp.forward(utilities)
     vectors = features.sketch(0.5, 2)
     kernel = Scaled(SlicedWasserstein())
@@ -153,7 +153,7 @@ def active_picks() -> None:
     order = rng.permutation(len(universe))
     A, B = np.sort(order[:200]), np.sort(order[200 : 200 + 1024])
     utilities = np.sqrt(weights.members[A] @ rng.random(owners.n)) + 0.01 * rng.normal(size=200)
-    warp = straight(utilities, empty=0.0)
+    warp = straight_warp(utilities, empty=0.0)
     for kernel in (Scaled(Membership()), Scaled(SlicedWasserstein())):
         gp = fit(kernel, universe[A], utilities, warp=warp, starts=1, rng=rng)
         posterior = gp.posterior(universe[B], weights.W[:, B])

@@ -21,7 +21,7 @@ from playwright.sync_api import sync_playwright
 import dupre
 from dupre.runs import demo
 from dupre.runs.directory import RunDirectory
-from dupre.runs.prepare import prepared
+from dupre.runs.prepare import prepare_job
 
 
 def main(directory: Path) -> None:
@@ -32,7 +32,7 @@ def main(directory: Path) -> None:
         subprocess.run([command, "demo"], cwd=place, check=True, stdout=subprocess.DEVNULL)
         run = RunDirectory(Path(place, "dupre-demo/run"))
         (valuation,) = run.results()
-        draw(valuation, demo.exact(prepared(run.config()), valuation), directory / "demo.png")
+        draw(valuation, demo.exact(prepare_job(run.config()), valuation), directory / "demo.png")
         photograph(run.report, directory / "report.png")
 
 

@@ -27,13 +27,13 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     return folded[found[0]] if found else None
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message: " (did you mean 'price'?)", or nothing."""
     found = closest(name, known)
     return f" (did you mean {found!r}?)" if found is not None else ""
 
 
-def quoted(names: Iterable[str], *, most: int = MOST_LISTED) -> str:
+def quote_names(names: Iterable[str], *, most: int = MOST_LISTED) -> str:
     """'a', 'b', 'c', … and 30 more."""
     every = list(names)
     text = ", ".join(map(repr, every[:most]))
@@ -49,7 +49,7 @@ def printable(name: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
 
 
-def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+def shorten(name: str, longest: int = LONGEST_NAME) -> str:
     """The name in one line, the middle of a long one left out."""
     name = printable(name)
     if len(name) <= longest:
@@ -58,15 +58,15 @@ def shortened(name: str, longest: int = LONGEST_NAME) -> str:
     return f"{name[: longest - 1 - tail]}…{name[len(name) - tail :]}"
 
 
-def named(name: str) -> str:
+def spell_name(name: str) -> str:
     """The name within a sentence: shortened, and isolated from the direction of what surrounds it.
 
     The two characters that isolate it (U+2068, U+2069) are in no name: `printable` spells them out.
     """
-    return f"\u2068{shortened(name)}\u2069"
+    return f"\u2068{shorten(name)}\u2069"
 
 
-def listed(texts: Sequence[str], most: int = MOST_NAMED) -> str:
+def join_list(texts: Sequence[str], most: int = MOST_NAMED) -> str:
     """`a, b and c`; those after about `most` by number."""
     most = most + 1 if len(texts) == most + 1 else most
     texts = [*texts[:most], *([f"{len(texts) - most:,} more"] if len(texts) > most else [])]

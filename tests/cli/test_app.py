@@ -106,10 +106,10 @@ def test_the_run_directory_holds_everything(place):
 def test_values_are_those_of_the_library(place):
     """The documented split, preprocessing and model, put together by hand."""
     from dupre.runs import config
-    from dupre.runs.prepare import prepared
+    from dupre.runs.prepare import prepare_job
 
     text = (place / "dupre-wine/config.toml").read_text()
-    job = prepared(config.loaded(text, "it"))
+    job = prepare_job(config.loads(text, "it"))
     expected = dupre.value(job.owners, job.utility, budget=14, progress=False)
     found = dupre.Valuation.from_json((place / "dupre-wine/result.json").read_text())
     assert found.values.tolist() == expected.values.tolist()

@@ -13,13 +13,13 @@ from dupre.game.coalitions import (
     MAX_OWNERS_ENUMERATED,
     all_coalitions,
     every_of_size,
+    format_members,
     from_names,
     keys,
     printable,
     random_cover,
     random_of_sizes,
     sample_of_size,
-    shown,
     to_names,
 )
 
@@ -95,9 +95,9 @@ def test_a_coalition_that_names_no_set_of_owners_is_refused(coalition, message):
 
 
 def test_a_coalition_in_a_message_is_one_printable_line():
-    assert shown(("ada", "名前")) == "{ada, 名前}"
-    assert shown(()) == "{}"
-    hostile = shown(("two\nlines", "\x1b[31mred", "tab\there"))
+    assert format_members(("ada", "名前")) == "{ada, 名前}"
+    assert format_members(()) == "{}"
+    hostile = format_members(("two\nlines", "\x1b[31mred", "tab\there"))
     assert hostile.isprintable()
     assert hostile == r"{two\nlines, \x1b[31mred, tab\there}"
     assert all(printable(name) == name for name in NAMES)

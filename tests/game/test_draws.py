@@ -9,11 +9,11 @@ from scipy.stats import t as student
 import dupre
 from dupre.game.coalitions import all_coalitions
 from dupre.game.draws import (
-    blocked,
     draw_chances,
     error_by_size,
+    estimate_from_draws,
     guess_by_size,
-    sampled_values,
+    split_into_blocks,
 )
 from dupre.game.estimators import exact
 
@@ -37,7 +37,7 @@ class Game:
     def estimate(self, draws, utilities=None):
         """Mean and covariance."""
         utilities = self.utilities if utilities is None else utilities
-        found = sampled_values(
+        found = estimate_from_draws(
             self.W,
             utilities,
             guess_by_size(self.sizes, utilities, self.certain)[None],
@@ -214,7 +214,7 @@ def test_a_constant_added_to_all_utilities_moves_no_shapley_value_but_by_its_sha
 
 
 def in_blocks(game, draws, guesses, utilities=None):
-    return sampled_values(
+    return estimate_from_draws(
         game.W,
         game.utilities if utilities is None else utilities,
         np.asarray(guesses),
@@ -230,7 +230,7 @@ def remembering(game, draws, blocks):
     guess = guess_by_size(game.sizes, game.utilities, game.certain)
     guess[game.certain] = game.utilities[game.certain]
     guesses = []
-    for part in blocked(np.asarray(draws), blocks):
+    for part in split_into_blocks(np.asarray(draws), blocks):
         guesses.append(guess.copy())
         guess[part] = game.utilities[part]
     return np.array(guesses)
@@ -239,7 +239,7 @@ def remembering(game, draws, blocks):
 @pytest.mark.parametrize(("m", "blocks"), [(16, 4), (18, 4), (19, 4), (5, 1), (7, 3)])
 def test_blocks_are_the_draws_in_their_order_and_about_as_long(m, blocks):
     draws = np.random.default_rng(m).integers(0, 9, m)
-    parts = blocked(draws, blocks)
+    parts = split_into_blocks(draws, blocks)
     np.testing.assert_array_equal(np.concatenate(parts), draws)
     lengths = [len(part) for part in parts]
     assert len(lengths) == blocks
@@ -313,7 +313,7 @@ def test_what_failed_is_as_uncertain_as_guesses_are_wrong_later_blocks_counting_
     found = in_blocks(game, draws, guesses)
     errors = [
         np.mean((game.utilities - guess)[part] ** 2)
-        for guess, part in zip(guesses, blocked(draws, 2), strict=True)
+        for guess, part in zip(guesses, split_into_blocks(draws, 2), strict=True)
     ]
     own = (errors[0] + 2 * errors[1]) / 3 * game.W[:, failed] @ game.W[:, failed].T
     scale = (1 - game.chances[failed].sum()) ** 2  # draws are shared among fewer

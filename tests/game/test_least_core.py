@@ -13,7 +13,7 @@ import dupre.game.core_program
 from closed_form import additive, airport, glove, majority, unanimity, unanimity_sum
 from dupre import DupreError, InputError
 from dupre.game.coalitions import all_coalitions
-from dupre.game.least_core import drawn_cores, least_core, searched_core
+from dupre.game.least_core import draw_cores, least_core, search_core
 
 WORTHS = [3.0, -1.0, 0.0, 0.5]
 
@@ -319,7 +319,7 @@ def test_arguments_are_left_as_they_were():
     members, utilities, grand = noisy(5)
     before = members.copy(), utilities.copy()
     least_core(members, utilities, grand=grand)
-    drawn_cores(members, utilities[None, :], grand=grand)
+    draw_cores(members, utilities[None, :], grand=grand)
     np.testing.assert_array_equal(members, before[0])
     np.testing.assert_array_equal(utilities, before[1])
 
@@ -334,7 +334,7 @@ def test_each_draw_has_the_core_it_would_have_alone(one_grand):
     draws = utilities + 0.1 * rng.normal(size=(12, len(members)))
     draws[3] = np.round(draws[3])
     grands = grand if one_grand else grand + rng.normal(size=12)
-    payments, subsidies = drawn_cores(members, draws, grand=grands, empty=0.25)
+    payments, subsidies = draw_cores(members, draws, grand=grands, empty=0.25)
     assert payments.shape == (12, 7)
     assert subsidies.shape == (12,)
     for d, total in enumerate(np.broadcast_to(grands, 12)):
@@ -353,7 +353,7 @@ NONE = np.zeros((0, 60), dtype=bool)
 def test_a_search_finds_the_core_of_all_coalitions(n, seed):
     game = unanimity_sum(n, 20, np.random.default_rng(seed))
     core = listed(game)
-    searched = searched_core(
+    searched = search_core(
         game.utility,
         n,
         start=proper(n)[:2],
@@ -372,7 +372,7 @@ def test_sixty_owners_with_worths_and_sizes_are_paid_as_known(f):
     n, k = 60, np.arange(1.0, 60)
     worths = np.random.default_rng(0).normal(size=n)
     grand = float(worths.sum() + f(np.float64(n)))
-    core = searched_core(
+    core = search_core(
         lambda C: C @ worths + f(C.sum(axis=1).astype(float)),
         n,
         start=NONE,
@@ -392,7 +392,7 @@ def test_a_search_counts_every_coalition_it_looks_at_and_looks_at_proper_ones_on
         seen.append(members)
         return game.utility(members)
 
-    core = searched_core(utility, 9, start=proper(9)[:3], grand=1.0, rng=np.random.default_rng(0))
+    core = search_core(utility, 9, start=proper(9)[:3], grand=1.0, rng=np.random.default_rng(0))
     every = np.concatenate(seen)
     assert core.looked == len(every)
     assert np.all(every.any(axis=1) & ~every.all(axis=1))
@@ -406,7 +406,7 @@ def test_a_search_cut_short_says_by_how_much_a_coalition_was_still_paid_too_litt
         seen.append(members)
         return game.utility(members)
 
-    core = searched_core(
+    core = search_core(
         utility,
         11,
         start=NONE[:, :11],
@@ -428,9 +428,7 @@ def test_one_search_climbs_to_a_coalition_that_no_draw_comes_near():
         return (1 - (members ^ peak).mean(axis=1)) ** 4
 
     grand = float(peak.mean() ** 4)
-    core = searched_core(
-        utility, 60, start=NONE, grand=grand, rng=np.random.default_rng(0), limit=1
-    )
+    core = search_core(utility, 60, start=NONE, grand=grand, rng=np.random.default_rng(0), limit=1)
     assert core.violation >= 1 - core.payments[peak].sum() - core.subsidy - 1e-12
 
 
@@ -438,7 +436,7 @@ def test_no_search_begins_beyond_the_limit():
     game = additive(WORTHS)
 
     def looked(searches):
-        return searched_core(
+        return search_core(
             game.utility,
             4,
             start=NONE[:, :4],
@@ -456,7 +454,7 @@ def test_a_search_stops_at_violations_that_do_not_matter():
     codes = 2 ** np.arange(10)
 
     def search(tolerance):
-        return searched_core(
+        return search_core(
             lambda C: utilities[C @ codes - 1],
             10,
             start=NONE[:, :10],
@@ -476,7 +474,7 @@ def test_a_search_stops_at_violations_that_do_not_matter():
 def test_a_search_follows_the_generator():
     game = unanimity_sum(15, 40, np.random.default_rng(0))
     first, again = (
-        searched_core(
+        search_core(
             game.utility,
             15,
             start=NONE[:, :15],
@@ -546,7 +544,7 @@ def test_what_cannot_be_used_is_refused(members, utilities, grand, empty, messag
 )
 def test_draws_that_cannot_be_used_are_refused(draws, grand, message):
     with pytest.raises(InputError, match=message):
-        drawn_cores(ALL, draws, grand=grand)
+        draw_cores(ALL, draws, grand=grand)
 
 
 @pytest.mark.parametrize(
@@ -574,7 +572,7 @@ def test_searches_that_cannot_be_made_are_refused(change, message):
         "rng": np.random.default_rng(0),
     }
     with pytest.raises(InputError, match=message):
-        searched_core(**(asked | change))
+        search_core(**(asked | change))
 
 
 def test_a_linear_program_that_is_not_solved_is_an_error(monkeypatch):

@@ -19,9 +19,9 @@ from dupre.game.weights import (
     Weights,
     additive_basis,
     at_least,
-    checked_weights,
+    check_weights,
     coalition_weights,
-    collected,
+    collect_weights,
     distinct,
 )
 
@@ -70,7 +70,7 @@ def a_draw(seed, n=4, draws=30):
 @given(seeds)
 def test_collecting_keeps_the_value_of_any_utilities(seed):
     drawn, weight, unit, stratum = a_draw(seed)
-    weights = collected(drawn, weight, unit, stratum)
+    weights = collect_weights(drawn, weight, unit, stratum)
     table = np.random.default_rng(seed).normal(size=16)
     as_drawn = weight @ table[drawn @ 2 ** np.arange(4)]
     of_members = table[weights.members @ 2 ** np.arange(4)]
@@ -83,7 +83,7 @@ def test_collecting_keeps_the_value_of_any_utilities(seed):
 @given(seeds)
 def test_duplicates_are_one_column_that_holds_the_sum_of_their_weights(seed):
     drawn, weight, unit, stratum = a_draw(seed)
-    weights = collected(drawn, weight, unit, stratum)
+    weights = collect_weights(drawn, weight, unit, stratum)
     assert len({tuple(row) for row in weights.members.tolist()}) == len(weights.members)
     for row, column in zip(weights.members, weights.W.T, strict=True):
         same = (drawn == row).all(axis=1)
@@ -96,8 +96,8 @@ def test_duplicates_are_one_column_that_holds_the_sum_of_their_weights(seed):
 @given(seeds)
 def test_entries_are_the_part_of_the_weights_that_is_not_certain(seed):
     drawn, weight, unit, stratum = a_draw(seed)
-    weights = collected(drawn, weight, unit, stratum)
-    certain = collected(drawn, weight * (unit == CERTAIN), unit, stratum)
+    weights = collect_weights(drawn, weight, unit, stratum)
+    certain = collect_weights(drawn, weight * (unit == CERTAIN), unit, stratum)
     entries = weights.entries
     W = np.append(weights.W, weights.empty[:, None], axis=1)
     np.subtract.at(W, (entries.owner, entries.coalition), entries.weight)
@@ -111,16 +111,16 @@ def test_a_weight_of_zero_is_an_entry_where_it_counts():
     drawn = np.array([[True, False], [True, True]])
     weight = np.array([[0.0, 1.0], [0.0, 0.0]])
     unit, stratum = np.arange(2), np.zeros(2, dtype=np.int64)
-    assert len(collected(drawn, weight, unit, stratum).entries.unit) == 1
+    assert len(collect_weights(drawn, weight, unit, stratum).entries.unit) == 1
     counts = np.array([[True, True], [False, True]])
-    entries = collected(drawn, weight, unit, stratum, counts=counts).entries
+    entries = collect_weights(drawn, weight, unit, stratum, counts=counts).entries
     assert sorted(zip(entries.owner.tolist(), entries.unit.tolist(), strict=True)) == [
         (0, 0),
         (0, 1),
         (1, 1),
     ]
     # Terms 0 and 1 of owner 0: their sum has twice the variance of one.
-    covariance = collected(drawn, weight, unit, stratum, counts=counts).sampling_covariance(
+    covariance = collect_weights(drawn, weight, unit, stratum, counts=counts).sampling_covariance(
         np.array([5.0, 3.0]), 0.0
     )
     assert covariance[0, 0] == pytest.approx(2 * np.var([0, 3], ddof=1) * wider(1) ** 2)
@@ -322,7 +322,7 @@ def test_weights_that_are_not_random_have_no_sampling_error():
     exact = Weights(members, coalition_weights(shapley, members), np.full(3, -1 / 3))
     drawn = np.append(members, np.zeros((1, 3), dtype=bool), axis=0)
     weight = np.append(exact.W, exact.empty[:, None], axis=1)
-    certain = collected(drawn, weight, np.full(8, CERTAIN), np.zeros(8, dtype=np.int64))
+    certain = collect_weights(drawn, weight, np.full(8, CERTAIN), np.zeros(8, dtype=np.int64))
     for weights in (exact, certain):
         covariance = weights.sampling_covariance(np.arange(7.0), 0.0)
         np.testing.assert_array_equal(covariance, np.zeros((3, 3)))
@@ -331,7 +331,7 @@ def test_weights_that_are_not_random_have_no_sampling_error():
 @quick
 @given(seed=seeds, factor=st.floats(0, 9))
 def test_covariances_are_symmetric_positive_and_quadratic_in_the_utilities(seed, factor):
-    weights = collected(*a_draw(seed))
+    weights = collect_weights(*a_draw(seed))
     u = np.random.default_rng(seed).normal(size=len(weights.members) + 1)
     once = weights.sampling_covariance(u[:-1], u[-1])
     np.testing.assert_allclose(once, once.T, atol=1e-12)
@@ -360,7 +360,7 @@ def test_a_game_upside_down_is_as_uncertain():
 @given(seeds)
 def test_neither_the_numbers_of_units_nor_the_order_of_entries_matters(seed):
     rng = np.random.default_rng(seed)
-    weights = collected(*a_draw(seed))
+    weights = collect_weights(*a_draw(seed))
     e, order = weights.entries, rng.permutation(len(weights.entries.unit))
     renumbered = rng.permutation(100)[e.unit]
     shuffled = Entries(
@@ -377,7 +377,9 @@ def with_control():
     """A mean of 40 draws of 3 owners, and a least squares fit of an additive game to them."""
     rng = np.random.default_rng(0)
     drawn = rng.random((40, 3)) < 0.5
-    plain = collected(drawn, rng.normal(size=(3, 40)), np.arange(40), np.zeros(40, dtype=np.int64))
+    plain = collect_weights(
+        drawn, rng.normal(size=(3, 40)), np.arange(40), np.zeros(40, dtype=np.int64)
+    )
     basis = additive_basis(plain.members)
     basis[:, 3:] = 0.0
     control = np.linalg.pinv(basis)
@@ -423,12 +425,12 @@ def test_nobody_is_advised_to_take_what_was_refused():
 def usable():
     """Weights as an estimator of three owners may return them."""
     drawn = np.eye(3, dtype=bool)
-    return collected(drawn, np.eye(3), np.arange(3), np.zeros(3, dtype=np.int64))
+    return collect_weights(drawn, np.eye(3), np.arange(3), np.zeros(3, dtype=np.int64))
 
 
 def test_weights_that_can_be_used_are_handed_back():
     weights = usable()
-    assert checked_weights(weights, 3) is weights
+    assert check_weights(weights, 3) is weights
 
 
 @pytest.mark.parametrize(
@@ -445,10 +447,10 @@ def test_weights_that_can_be_used_are_handed_back():
 )
 def test_weights_that_cannot_be_used_are_refused(change, message):
     with pytest.raises(InputError, match=message):
-        checked_weights(replace(usable(), **change), 3)
+        check_weights(replace(usable(), **change), 3)
 
 
 @pytest.mark.parametrize("returned", [None, np.eye(3)])
 def test_what_is_no_weights_is_refused(returned):
     with pytest.raises(InputError, match=r"must return dupre\.weights\.Weights"):
-        checked_weights(returned, 3)
+        check_weights(returned, 3)

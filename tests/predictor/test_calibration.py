@@ -11,11 +11,11 @@ from dupre.result.records import Validation
 
 def validation(held_out, by_size=1.0, freedom=20):
     ours = told(smooth(FIVE).table, empty=0.1)
-    pool = ours._pool
+    pool = ours._knowledge
     index = pool.shown[:held_out]
     nothing = np.zeros(held_out)
     return validate(
-        pool.learned(), pool.features(index), pool.utilities[index], nothing, by_size, freedom
+        pool.predictor(), pool.features(index), pool.utilities[index], nothing, by_size, freedom
     )
 
 

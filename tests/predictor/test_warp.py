@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dupre.predictor.warp import MAX_SPREAD, Warp, curved, straight
+from dupre.predictor.warp import MAX_SPREAD, Warp, curved_warp, straight_warp
 
 quick = settings(deadline=None, max_examples=25)
 utilities = arrays(
@@ -14,17 +14,17 @@ utilities = arrays(
 )
 EMPTY = 1.0
 WARPS = [
-    straight(np.array([0.2, 0.4, 0.9]), empty=0.1),
-    curved(np.array([0.6, 0.7, 0.65, 0.8, -10.0])),
+    straight_warp(np.array([0.2, 0.4, 0.9]), empty=0.1),
+    curved_warp(np.array([0.6, 0.7, 0.65, 0.8, -10.0])),
     Warp(curved=True, centre=0.5, width=0.1, shift=-0.3, scale=2.0),
 ]
 either_warp = pytest.mark.parametrize("warp", WARPS, ids=["straight", "curved", "wide"])
 
 
 def warps_of(u):
-    bent = curved(u)
+    bent = curved_warp(u)
     assume(bent is not None)
-    return straight(u, empty=EMPTY), bent
+    return straight_warp(u, empty=EMPTY), bent
 
 
 @quick
@@ -53,7 +53,7 @@ def test_warped_utilities_have_mean_zero_and_variance_one(u):
         z = warp.forward(u)
         assert np.mean(z) == pytest.approx(0, abs=1e-6)
         # The straight warp has the scale of what is gained too: no data count as one utility more.
-        scaled = z if warp.curved else warp.forward(np.append(u, EMPTY))
+        scaled = z if warp.curved_warp else warp.forward(np.append(u, EMPTY))
         assert np.std(scaled) == pytest.approx(1, abs=1e-6)
 
 
@@ -118,19 +118,19 @@ def test_the_straight_warp_is_affine_whatever_the_variance():
 
 @pytest.mark.parametrize("level", [0.0, 0.1, -7.3e8])
 def test_equal_utilities_are_scaled_by_what_they_gain(level):
-    warp = straight(np.full(10, level), empty=level - 0.25)
+    warp = straight_warp(np.full(10, level), empty=level - 0.25)
     assert warp.width == 0.25
     np.testing.assert_allclose(warp.forward(np.full(10, level)), 0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize(("level", "width"), [(-3.0, 0.3), (50.0, 5.0), (0.0, 1.0)])
 def test_equal_utilities_that_gain_nothing_are_scaled_by_a_tenth_of_their_own(level, width):
-    assert straight(np.full(4, level), empty=level).width == pytest.approx(width)
+    assert straight_warp(np.full(4, level), empty=level).width == pytest.approx(width)
 
 
 def test_the_scale_grows_with_the_distance_of_no_data_and_the_centre_stays():
     u = np.array([0.6, 0.65, 0.7, 0.8])
-    near, far = straight(u, empty=0.7), straight(u, empty=-1.0)
+    near, far = straight_warp(u, empty=0.7), straight_warp(u, empty=-1.0)
     assert far.width > 3 * near.width
     assert near.centre == far.centre == pytest.approx(np.mean(u))
     assert far.width == pytest.approx(np.std([0.6, 0.65, 0.7, 0.8, -1.0]))
@@ -138,13 +138,13 @@ def test_the_scale_grows_with_the_distance_of_no_data_and_the_centre_stays():
 
 @pytest.mark.parametrize("level", [0.0, 0.7, -40.0])
 def test_no_curved_warp_where_more_than_half_are_equal(level):
-    assert curved(np.array([level] * 4 + [0.1, 0.2, 0.3])) is None
-    assert curved(np.full(5, level)) is None
+    assert curved_warp(np.array([level] * 4 + [0.1, 0.2, 0.3])) is None
+    assert curved_warp(np.full(5, level)) is None
 
 
 def test_ordinary_utilities_are_hardly_bent_and_far_ones_strongly():
     u = np.append(np.linspace(0.6, 0.8, 21), -1000.0)
-    warp = curved(u)
+    warp = curved_warp(u)
     z = warp.forward(u)
     near = np.diff(z[:-1])
     assert near.max() / near.min() < 1.1

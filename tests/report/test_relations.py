@@ -15,7 +15,7 @@ from reporting import valuation
 def related(data):
     """What is said of these owners' data, names without isolation."""
     owners = dupre.Owners.from_mapping(data)
-    pool = dupre.Valuer(owners, empty=0.0)._pool
+    pool = dupre.Valuer(owners, empty=0.0)._knowledge
     v = valuation(owners.n, names=owners.names, rows=owners.rows)
     distances, shared = evidence.distances(pool, owners.n), evidence.shared_rows(owners)
     found = replace(v, evidence=Evidence(v.evidence.coalitions, distances, shared))

@@ -14,7 +14,7 @@ import pytest
 from dupre import InputError
 from dupre.report.markup import text
 from dupre.report.page import NAVIGATION, notebook, page, write
-from dupre.wording import listed, named, number, percent, shortened
+from dupre.wording import join_list, number, percent, shorten, spell_name
 from reporting import HOSTILE, VARIANTS, bare, exact, least_core, sampled, trainings, valuation
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -149,7 +149,7 @@ def test_hostile_texts_of_all_kinds_stay_text():
 
 
 def test_names_are_isolated_from_the_direction_of_the_text():
-    assert text(f"of {named('שלום')} & co") == "of <bdi>שלום</bdi> &amp; co"
+    assert text(f"of {spell_name('שלום')} & co") == "of <bdi>שלום</bdi> &amp; co"
     assert text("loose \u2068 mark") == "loose \\u2068 mark"
 
 
@@ -267,12 +267,12 @@ def test_notebooks_show_a_table_with_bars_inside_their_cells(kind):
 
 
 def test_phrases():
-    assert len(shortened("abcdefghijkl", 7)) == 7
-    assert shortened("abcdefghijkl", 7) == "abc…jkl"
-    assert listed(["a"]) == "a"
-    assert listed(["a", "b", "c"]) == "a, b and c"
-    assert listed(["a", "b", "c", "d"], most=2) == "a, b and 2 more"
-    assert listed(["a", "b", "c"], most=2) == "a, b and c"
+    assert len(shorten("abcdefghijkl", 7)) == 7
+    assert shorten("abcdefghijkl", 7) == "abc…jkl"
+    assert join_list(["a"]) == "a"
+    assert join_list(["a", "b", "c"]) == "a, b and c"
+    assert join_list(["a", "b", "c", "d"], most=2) == "a, b and 2 more"
+    assert join_list(["a", "b", "c"], most=2) == "a, b and c"
     assert number(-0.25, 2) == "−0.25"
     assert number(-0.0001, 2) == "0.00"
     assert number(float("nan"), 2) == "–"

@@ -9,7 +9,7 @@ import pytest
 
 import dupre
 from asking import Asked, make_owners
-from dupre.result.as_json import dumped, loaded
+from dupre.result.as_json import dumps, loads
 from dupre.result.records import Validation
 
 
@@ -105,7 +105,7 @@ def test_it_is_strict_json_that_needs_no_python_to_read(valuation):
 
 def test_several_valuations_are_kept_together():
     both = [valued(), valued(semivalue=dupre.banzhaf)]
-    again = loaded(dumped(both))
+    again = loads(dumps(both))
     assert [str(v) for v in again] == [str(v) for v in both]
 
 
@@ -177,6 +177,6 @@ def test_a_validation_of_an_older_document_keeps_its_meaning():
     del held["by_size"], held["limit"]
     for constant, failed in ((0.09, False), (0.03, True), (0.02, True)):
         held["constant"] = constant
-        (again,) = loaded(json.dumps(document))
+        (again,) = loads(json.dumps(document))
         assert (again.validation.by_size, again.validation.limit) == (constant, constant)
         assert again.validation.failed == failed

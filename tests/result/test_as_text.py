@@ -12,7 +12,7 @@ from dupre import Subsidy, Validation, Valuation
 from dupre.game.coalitions import from_names
 from dupre.game.estimators import permutation
 from dupre.predictor import form
-from dupre.result.as_text import MOST_NAMED, compared, printed
+from dupre.result.as_text import MOST_NAMED, format_comparison, format_valuation
 from dupre.result.records import TrainingNoise
 from dupre.valuation import core_payments
 
@@ -60,10 +60,10 @@ def warned(v):
 
 
 def test_the_title_speaks_of_values_or_of_payments():
-    title, ends = printed(valuation()).split("\n")[:2]
+    title, ends = format_valuation(valuation()).split("\n")[:2]
     assert title == "Shapley values of 3 owners; 5 of 7 possible coalitions evaluated"
     assert ends == "u(all owners) = 0.9, u(no data) = 0.1"
-    assert printed(core()).startswith("Least core payments of 3 owners; 5 of 7 possible")
+    assert format_valuation(core()).startswith("Least core payments of 3 owners; 5 of 7 possible")
 
 
 @pytest.mark.parametrize(
@@ -72,17 +72,20 @@ def test_the_title_speaks_of_values_or_of_payments():
 )
 def test_the_title_says_how_many_coalitions_there_are(n, possible):
     v = valuation(n, evaluated=1234)
-    assert f" {n} owners; 1,234 of {possible} possible coalitions" in printed(v).split("\n")[0]
+    assert (
+        f" {n} owners; 1,234 of {possible} possible coalitions"
+        in format_valuation(v).split("\n")[0]
+    )
 
 
 def test_a_predicted_utility_of_all_owners_is_marked_as_such():
     v = valuation(grand_predicted=True)
-    assert printed(v).split("\n")[1] == "u(all owners) ≈ 0.9 (predicted), u(no data) = 0.1"
+    assert format_valuation(v).split("\n")[1] == "u(all owners) ≈ 0.9 (predicted), u(no data) = 0.1"
 
 
 def test_print_str_and_repr_are_one():
     for v in (valuation(), core()):
-        assert str(v) == repr(v) == printed(v)
+        assert str(v) == repr(v) == format_valuation(v)
 
 
 # The least core.
@@ -101,8 +104,8 @@ def test_a_subsidy_that_is_known_has_no_bounds():
 
 
 def test_a_semivalue_has_no_subsidy():
-    assert "Subsidy" not in printed(valuation())
-    assert "payments" not in printed(valuation())
+    assert "Subsidy" not in format_valuation(valuation())
+    assert "payments" not in format_valuation(valuation())
 
 
 def test_a_negative_subsidy_is_shown_as_one():
@@ -120,8 +123,8 @@ def test_three_tight_coalitions_are_named_the_smallest_first(count, more):
 
 
 def test_what_was_proven_says_nothing_of_a_search():
-    assert "looked at" not in printed(core(looked=62))
-    assert "nobody" not in printed(core(looked=62))
+    assert "looked at" not in format_valuation(core(looked=62))
+    assert "nobody" not in format_valuation(core(looked=62))
 
 
 def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
@@ -136,7 +139,7 @@ def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
 
 def test_a_search_that_was_cut_short_does_not_say_that_no_coalition_gains_more():
     v = core(proven=False, looked=12_345, violation=0.5)
-    assert "no coalition gains more than that" not in printed(v) or warned(v)
+    assert "no coalition gains more than that" not in format_valuation(v) or warned(v)
 
 
 def members(size):
@@ -210,7 +213,7 @@ def test_payments_that_rely_on_a_failed_predictor_are_warned_of():
     assert warned(v) == [
         "Beware: there it is not clearly better than the mean of their size; evaluate more."
     ]
-    assert "do not rely on" not in printed(v)
+    assert "do not rely on" not in format_valuation(v)
     assert not warned(replace(core(), validation=VALIDATION))
 
 
@@ -236,12 +239,12 @@ def test_values_that_were_to_be_corrected_and_are_not_are_warned_of():
         "Beware: too few random coalitions are evaluated to tell what the predictor is wrong by; "
         "the values are not corrected."
     ]
-    assert "estimated from random" not in printed(v)
+    assert "estimated from random" not in format_valuation(v)
 
 
 def test_plain_values_speak_of_no_correction():
-    assert "correct" not in printed(valuation())
-    assert "random" not in printed(valuation())
+    assert "correct" not in format_valuation(valuation())
+    assert "random" not in format_valuation(valuation())
 
 
 @pytest.mark.parametrize("how", ["corrected", "uncorrected"])
@@ -272,7 +275,7 @@ def test_a_sum_over_a_sample_says_what_is_due_to_the_choice_and_what_to_predicti
 def test_more_samples_are_advised_where_their_choice_is_the_larger_part():
     advice = "More samples would help, and cost no training."
     assert only_line(sampled(0.02, 0.05), "The values are sums").endswith(advice)
-    assert advice not in printed(sampled(0.05, 0.02))
+    assert advice not in format_valuation(sampled(0.05, 0.02))
 
 
 def test_a_sample_that_is_all_evaluated_says_so_and_is_not_exact():
@@ -280,8 +283,8 @@ def test_a_sample_that_is_all_evaluated_says_so_and_is_not_exact():
     assert only_line(v, "The values are sums").startswith(
         "The values are sums over 4,096 sampled coalitions, all of them evaluated: "
     )
-    assert "Exact" not in printed(v)
-    assert "Predictor" not in printed(v)
+    assert "Exact" not in format_valuation(v)
+    assert "Predictor" not in format_valuation(v)
 
 
 def test_a_sample_that_leaves_no_error_is_exact():
@@ -290,7 +293,7 @@ def test_a_sample_that_leaves_no_error_is_exact():
 
 
 def test_no_sample_is_spoken_of_where_all_coalitions_count():
-    assert "sample" not in printed(valuation(counting=7))
+    assert "sample" not in format_valuation(valuation(counting=7))
 
 
 # Values that do not rely on the predictor.
@@ -302,7 +305,7 @@ def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found(
     alone = replace(relied, sampled=True)
     for start in ("What made coalitions alike", "Intervals widened", "2 of 5 evaluations fit no"):
         assert only_line(relied, start)
-        assert start not in printed(alone)
+        assert start not in format_valuation(alone)
     assert len(warned(relied)) == 2
     (beware,) = warned(alone)
     assert beware.endswith("they come from randomly drawn coalitions alone.")
@@ -323,7 +326,7 @@ def test_a_predictor_no_better_than_a_constant_is_warned_of(r2, beware):
 def test_a_predictor_of_equal_utilities_is_not_checked():
     v = valuation(diagnostics=replace(DIAGNOSTICS, r2=float("nan")))
     assert notes(v)[0] == "Predictor not checked: the evaluated utilities are all equal."
-    assert "nan" not in printed(v)
+    assert "nan" not in format_valuation(v)
 
 
 def test_a_first_guess_counts_no_more_coalitions_than_there_are():
@@ -352,7 +355,7 @@ def test_data_that_are_worse_than_none_are_warned_of():
 
 
 def test_strays_and_wide_intervals_are_told_only_where_there_are_any():
-    shown = printed(valuation(diagnostics=replace(DIAGNOSTICS, widening=1.5)))
+    shown = format_valuation(valuation(diagnostics=replace(DIAGNOSTICS, widening=1.5)))
     assert "widened" not in shown
     assert "fit no pattern" not in shown
     v = valuation(diagnostics=replace(DIAGNOSTICS, strays=1), evaluated=1_000)
@@ -364,7 +367,7 @@ def test_stored_evaluations_of_no_use_are_counted():
     assert only_line(v, "Not used") == (
         "Not used: 1,234 stored evaluations, of rows changed since then."
     )
-    assert "Not used" not in printed(valuation())
+    assert "Not used" not in format_valuation(valuation())
 
 
 def test_more_kinds_of_warnings_are_counted():
@@ -391,13 +394,15 @@ def test_an_exact_least_core_is_printed_as_such(owners):
     v = dupre.value(
         owners, majority(owners), budget=31, semivalue=dupre.LeastCore(), progress=False
     )
-    assert printed(v).startswith("Least core payments of 5 owners; 31 of 31 possible coalitions")
+    assert format_valuation(v).startswith(
+        "Least core payments of 5 owners; 31 of 31 possible coalitions"
+    )
     exact, subsidy = notes(v)
     assert exact == "Exact for these utilities: every coalition that counts was evaluated."
     assert subsidy.startswith("Subsidy e = 0.4: no coalition gains more")
     assert subsidy.endswith(" and 7 more.")
     assert subsidy.count("{") == 3
-    for line in printed(v).split("\n\n")[1].split("\n")[1:]:
+    for line in format_valuation(v).split("\n\n")[1].split("\n")[1:]:
         assert float(line.split()[2]) == 0.2
         assert "20.0 %" in line
 
@@ -414,9 +419,9 @@ def test_a_searched_least_core_is_printed_with_its_search(owners):
         empty=0.0,
         progress=False,
     )
-    assert f"{v.subsidy.looked:,}" in printed(v)
+    assert f"{v.subsidy.looked:,}" in format_valuation(v)
     assert only_line(v, "Predictor, each")
-    assert "sums over" not in printed(v)  # payments are no sums
+    assert "sums over" not in format_valuation(v)  # payments are no sums
 
 
 def test_a_sampled_valuation_is_printed_with_its_sample(owners):
@@ -462,4 +467,4 @@ def test_a_sampled_valuation_is_printed_with_its_sample(owners):
     ],
 )
 def test_a_comparison_in_words(comparison, sentence):
-    assert compared("S", dupre.Comparison(*comparison)) == sentence
+    assert format_comparison("S", dupre.Comparison(*comparison)) == sentence

@@ -367,7 +367,7 @@ def test_a_comparison_agrees_with_draws_from_the_normal(uncertain):
 
 
 def test_a_comparison_can_be_turned_round(uncertain):
-    turned = uncertain.compare("owner 3", "owner 1").turned()
+    turned = uncertain.compare("owner 3", "owner 1").swap()
     other = uncertain.compare("owner 1", "owner 3")
     assert (turned.one, turned.other) == (other.one, other.other)
     numbers = ("probability", "difference", "low", "high")

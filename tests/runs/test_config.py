@@ -15,9 +15,9 @@ from dupre.runs.config import (
     Machine,
     Utility,
     Values,
-    changed,
-    dumped,
-    loaded,
+    dumps,
+    loads,
+    with_changes,
 )
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -48,17 +48,17 @@ PLAIN = Config(Data("/d.csv", "owner", "y"), Utility(holdout=0.25))
 
 @given(configs)
 def test_what_is_written_is_read(config):
-    assert loaded(dumped(config), "it") == config
+    assert loads(dumps(config), "it") == config
 
 
 @given(configs)
 def test_it_is_toml(config):
-    assert tomllib.loads(dumped(config))["data"]["owner"] == config.data.owner
+    assert tomllib.loads(dumps(config))["data"]["owner"] == config.data.owner
 
 
 def test_a_whole_number_may_stand_for_a_float():
-    text = dumped(PLAIN).replace("holdout = 0.25", "holdout = 0")
-    assert loaded(text, "it").utility.holdout == 0.0
+    text = dumps(PLAIN).replace("holdout = 0.25", "holdout = 0")
+    assert loads(text, "it").utility.holdout == 0.0
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_a_whole_number_may_stand_for_a_float():
     ],
 )
 def test_a_file_that_was_edited_badly_is_named(old, new, complaint):
-    text = dumped(PLAIN)
+    text = dumps(PLAIN)
     assert old in text
     with pytest.raises(InputError, match=complaint):
-        loaded(text.replace(old, new, 1), "it")
+        loads(text.replace(old, new, 1), "it")
 
 
 def test_a_conflict_says_what_differs():
@@ -95,7 +95,7 @@ def test_limits_and_machine_may_change():
 
 
 def test_changes_that_are_none_are_none():
-    assert changed(Limits(9, "ranking"), budget=None, time="2h") == Limits(9, "ranking", "2h")
+    assert with_changes(Limits(9, "ranking"), budget=None, time="2h") == Limits(9, "ranking", "2h")
 
 
 def test_the_history_grows_by_what_is_new():

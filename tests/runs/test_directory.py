@@ -30,7 +30,7 @@ def valuation():
 @pytest.fixture
 def directory(tmp_path):
     made = RunDirectory(tmp_path / "run")
-    with made.locked():
+    with made.lock():
         made.make(CONFIG)
     return made
 
@@ -85,24 +85,24 @@ def test_a_link_made_later_is_replaced_not_followed(directory, valuation, tmp_pa
 def test_a_directory_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(dupre.InputError, match="holds other files and no run"):
-        RunDirectory(tmp_path).continued(CONFIG)
+        RunDirectory(tmp_path).with_history(CONFIG)
 
 
 def test_what_a_killed_set_up_left_is_no_obstacle(tmp_path):
-    with RunDirectory(tmp_path).locked():
+    with RunDirectory(tmp_path).lock():
         pass
-    RunDirectory(tmp_path).continued(CONFIG)
+    RunDirectory(tmp_path).with_history(CONFIG)
 
 
 def test_another_run_is_named_and_the_same_goes_on(directory):
     more = replace(CONFIG, limits=Limits(99))
-    assert directory.continued(more) == more
-    with directory.locked():
+    assert directory.with_history(more) == more
+    with directory.lock():
         directory.make(CONFIG.after("dupre value"))
-    assert directory.continued(more).history.commands == ("dupre value",)
+    assert directory.with_history(more).history.commands == ("dupre value",)
     other = replace(CONFIG, data=Data("/d.csv", "owner", "z"))
     with pytest.raises(dupre.InputError, match="holds another run \\(target 'y', not 'z'\\)"):
-        directory.continued(other)
+        directory.with_history(other)
 
 
 def test_a_directory_that_is_not_there_and_one_that_is_none(tmp_path):
@@ -113,7 +113,7 @@ def test_a_directory_that_is_not_there_and_one_that_is_none(tmp_path):
     (tmp_path / "file").touch()
     with (
         pytest.raises(dupre.InputError, match="cannot be made"),
-        RunDirectory(tmp_path / "file").locked(),
+        RunDirectory(tmp_path / "file").lock(),
     ):
         pass
 
@@ -134,7 +134,7 @@ import sys
 from pathlib import Path
 from dupre.runs.directory import RunDirectory
 
-with RunDirectory(Path(sys.argv[1])).locked():
+with RunDirectory(Path(sys.argv[1])).lock():
     print("locked", flush=True)
     sys.stdin.read()
 """
@@ -147,20 +147,20 @@ def test_two_processes_cannot_use_a_directory_and_a_killed_one_leaves_it_free(di
         stdout=subprocess.PIPE,
     )
     assert holder.stdout.readline() == b"locked\n"
-    with pytest.raises(dupre.InputError, match="is in use by another run"), directory.locked():
+    with pytest.raises(dupre.InputError, match="is in use by another run"), directory.lock():
         pass
     holder.send_signal(signal.SIGKILL)
     holder.communicate()
-    with directory.locked():
+    with directory.lock():
         pass
 
 
 def test_two_runs_of_one_process_cannot_either(directory):
     again = RunDirectory(directory.path)
     with (
-        directory.locked(),
+        directory.lock(),
         pytest.raises(dupre.InputError, match="in use"),
-        again.locked(),
+        again.lock(),
     ):
         pass
 

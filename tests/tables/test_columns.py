@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dupre.errors import InputError
-from dupre.tables.columns import Columns, columns_of, kind, place, tidied, whole_as_text
+from dupre.tables.columns import Columns, columns_of, kind, place, tidy, whole_as_text
 
 
 def case(id, *values):
@@ -55,29 +55,29 @@ KINDS = [
 
 @pytest.mark.parametrize(("values", "expected"), KINDS)
 def test_a_column_is_of_the_kind_of_what_it_holds(values, expected):
-    tidy = tidied(column(values))
-    assert kind(tidy) == expected
+    found = tidy(column(values))
+    assert kind(found) == expected
     if expected == "number":
-        assert tidy.dtype.kind in "if"
+        assert found.dtype.kind in "if"
     if expected == "date":
-        assert tidy.dtype.kind == "M"
+        assert found.dtype.kind == "M"
 
 
 @pytest.mark.parametrize(("values", "expected"), KINDS)
 def test_what_is_tidy_stays_as_it_is(values, expected):
-    tidy = tidied(column(values))
-    pd.testing.assert_series_equal(tidied(tidy), tidy)
+    found = tidy(column(values))
+    pd.testing.assert_series_equal(tidy(found), found)
 
 
 def test_times_are_compared_in_one_zone():
-    tidy = tidied(column(["2024-05-31T12:00:00+02:00", "2024-05-31T10:00:00Z", "2024-05-31T10:00"]))
-    assert tidy.nunique() == 1
+    found = tidy(column(["2024-05-31T12:00:00+02:00", "2024-05-31T10:00:00Z", "2024-05-31T10:00"]))
+    assert found.nunique() == 1
 
 
 @pytest.mark.parametrize("odd", ["?", "-", "unknown", "1,5"])
 def test_a_few_texts_among_numbers_are_refused(odd):
     with pytest.raises(InputError, match=r"'c' holds numbers.*line 9") as caught:
-        tidied(texts(40, odd))
+        tidy(texts(40, odd))
     assert repr(odd) in str(caught.value)
     assert "--drop 'c'" in str(caught.value)
 
@@ -85,25 +85,25 @@ def test_a_few_texts_among_numbers_are_refused(odd):
 @pytest.mark.parametrize("odd", ["?", "--", "n.a.", "#DIV/0!"])
 def test_signs_for_no_value_are_refused_even_if_frequent(odd):
     with pytest.raises(InputError, match="leave those cells empty"):
-        tidied(column(["1", odd, "2", odd, "3"]))
+        tidy(column(["1", odd, "2", odd, "3"]))
 
 
 def test_numbers_among_texts_are_categories():
     mixed = column(["1", "2", "other", "2"])
-    pd.testing.assert_series_equal(tidied(mixed), mixed)
+    pd.testing.assert_series_equal(tidy(mixed), mixed)
 
 
 def test_a_few_texts_among_dates_are_refused():
     dates = [f"2024-05-{i % 28 + 1:02d}" for i in range(40)]
     dates[3] = "2024-02-31"
     with pytest.raises(InputError, match=r"holds dates .*'2024-02-31' in line 5"):
-        tidied(column(dates))
+        tidy(column(dates))
 
 
 @pytest.mark.parametrize("values", [["1,5", "2,25", None], ["1.234,5", "2"], ["1,234", "12"]])
 def test_a_decimal_comma_is_not_guessed(values):
     with pytest.raises(InputError, match=r"numbers with a comma such as '1"):
-        tidied(column(values))
+        tidy(column(values))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_decimal_comma_is_not_guessed(values):
 )
 def test_numbers_are_finite(number):
     with pytest.raises(InputError, match=r"in line 3 and the like in 1 of 3 cells"):
-        tidied(column([1.0, number, None], dtype=object))
+        tidy(column([1.0, number, None], dtype=object))
 
 
 def test_a_place_is_a_line_of_the_file():

@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dupre.errors import InputError
-from dupre.tables.holdout import check_validation, giving_none, hold_out, trained_on
+from dupre.tables.holdout import (
+    check_validation,
+    count_shared_rows,
+    hold_out,
+    owners_without_held_rows,
+)
 
 CLASSES = {"task": "classification"}
 NUMBERS = {"task": "regression"}
@@ -83,7 +88,7 @@ def test_small_owners_give_none_and_are_named():
     owner = np.array(["big"] * 10 + ["one"] + ["few"] * 4)
     held = hold_out(owner, np.arange(15.0), 0.2, **NUMBERS, seed=0)
     assert held.sum() == 2
-    assert giving_none(owner, held) == ("one", "few")
+    assert owners_without_held_rows(owner, held) == ("one", "few")
 
 
 def test_the_last_row_of_a_class_stays():
@@ -122,5 +127,5 @@ def test_validation_classes_occur_in_training():
 def test_validation_rows_that_are_trained_on_too_are_counted():
     rows = pd.DataFrame({"x": [1, 2, 3], "c": ["a", None, "b"], "who": [1, 1, 2], "y": [0, 1, 0]})
     same = pd.DataFrame({"c": [None, "b", "b"], "x": [2.0, 3.0, 3.0], "y": [1, 0, 1]})
-    assert trained_on(rows, same.astype({"x": "int64"})) == 2
-    assert trained_on(rows, same.assign(y=7)) == 0
+    assert count_shared_rows(rows, same.astype({"x": "int64"})) == 2
+    assert count_shared_rows(rows, same.assign(y=7)) == 0

@@ -8,7 +8,7 @@ import pytest
 
 from dupre.errors import InputError
 from dupre.tables.formats import read_one
-from dupre.tables.read import matched, read
+from dupre.tables.read import match_columns, read
 
 A, B = "x,c,y\n1,r,u\n2,g,v\n", "x,c,y\n3,r,u\n4,b,v\n5,b,v\n"
 
@@ -178,7 +178,7 @@ def test_validation_rows_get_the_columns_and_kinds_of_training(directory):
     other = "d,y,more,k,x\n2024-07-01,2,z,1,3\n,1,z,2,4\n"
     directory(all__csv=rows, val__csv=other)
     training = table("data/all.csv").drop(columns="o")
-    found = matched(read_one("data/val.csv"), training, target="y")
+    found = match_columns(read_one("data/val.csv"), training, target="y")
     assert list(found.columns) == list(training.columns)
     assert found["k"].tolist() == ["1", "2"]
     assert found["d"].dtype.kind == "M"
@@ -189,7 +189,7 @@ def test_validation_rows_get_the_columns_and_kinds_of_training(directory):
 @pytest.mark.parametrize("kind", [1.5, "text", pd.Timestamp("2024-05-31"), True])
 def test_an_empty_validation_column_has_the_type_of_training(kind):
     training = pd.DataFrame({"x": [kind, kind], "y": [1, 2]})
-    found = matched(pd.DataFrame({"x": [None, None], "y": [1, 2]}), training, target="y")
+    found = match_columns(pd.DataFrame({"x": [None, None], "y": [1, 2]}), training, target="y")
     assert found["x"].isna().all()
     assert pd.concat([training, found])["x"].notna().sum() == 2
 
@@ -207,4 +207,4 @@ def test_an_empty_validation_column_has_the_type_of_training(kind):
 def test_validation_rows_that_do_not_fit_are_refused(validation, match):
     training = pd.DataFrame({"x": [1.0, 2.0], "y": [1, 2]})
     with pytest.raises(InputError, match=match):
-        matched(pd.DataFrame(validation), training, target="y")
+        match_columns(pd.DataFrame(validation), training, target="y")

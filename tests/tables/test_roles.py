@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from dupre.errors import InputError
-from dupre.tables.roles import check_known, checked
+from dupre.tables.roles import check_known, check_roles
 
 
 def table(owner=("a", "b", "a", "b"), target=("u", "v", "u", "v"), **columns):
@@ -13,12 +13,12 @@ def table(owner=("a", "b", "a", "b"), target=("u", "v", "u", "v"), **columns):
 
 def names(owner):
     frame = table(owner=owner, target=["u", "v"] * (len(owner) // 2))
-    return checked(frame, owner="o", target="y")["o"].tolist()
+    return check_roles(frame, owner="o", target="y")["o"].tolist()
 
 
 def refused(match, frame=None, **options):
     with pytest.raises(InputError, match=match):
-        checked(table(**options) if frame is None else frame, owner="o", target="y")
+        check_roles(table(**options) if frame is None else frame, owner="o", target="y")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_owners_are_known_by_text(owner, expected):
 
 def test_the_table_keeps_its_rows_columns_and_index():
     frame = table(d=["2024-05-31", None] * 2).set_axis(pd.Index([2, 3, 5, 6], name="line"))
-    result = checked(frame, owner="o", target="y")
+    result = check_roles(frame, owner="o", target="y")
     assert list(result.columns) == list(frame.columns)
     assert result.index.equals(frame.index)
     assert result["d"].dtype.kind == "M"
@@ -52,11 +52,11 @@ def test_columns_are_looked_for_by_name():
     with pytest.raises(
         InputError, match=r"no owner column 'O ' \(did you mean 'o'\?\); .* 'o', 'x'"
     ):
-        checked(table(), owner="O ", target="y")
+        check_roles(table(), owner="O ", target="y")
     with pytest.raises(InputError, match="no target column 'label'; the columns are 'o', 'x', 'y'"):
-        checked(table(), owner="o", target="label")
+        check_roles(table(), owner="o", target="label")
     with pytest.raises(InputError, match="the same column 'o'"):
-        checked(table(), owner="o", target="o")
+        check_roles(table(), owner="o", target="o")
     with pytest.raises(InputError, match="is there a header"):
         check_known(pd.DataFrame([[1, 2]], columns=["5.1", "setosa"]), "owner", "o")
 
@@ -126,7 +126,7 @@ def test_a_target_of_free_text_is_refused():
 def test_columns_to_be_dropped_are_not_checked():
     frame = table(bad=["1", "?", "2", "3"])
     refused("'bad' holds numbers", frame)
-    result = checked(frame, owner="o", target="y", drop=["bad"])
+    result = check_roles(frame, owner="o", target="y", drop=["bad"])
     assert result["bad"].tolist() == ["1", "?", "2", "3"]
     with pytest.raises(InputError, match=r"cannot drop 'bd'.*did you mean 'bad'"):
-        checked(frame, owner="o", target="y", drop=["bd"])
+        check_roles(frame, owner="o", target="y", drop=["bd"])

@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_info
 
 from dupre import InputError, ModelUtility, Owners
 from dupre.checks import finite, positive
-from dupre.training.evaluation import Evaluation, Task, evaluate, now, this_worker
+from dupre.training.evaluation import Evaluation, Training, evaluate, now, this_worker
 
-AB = Task(("a", "b"))
+AB = Training(("a", "b"))
 
 
 def evaluated(utility, task=AB, inner_threads=1):
@@ -73,8 +73,8 @@ def test_success_is_the_number_and_nothing_else():
 
 def test_the_utility_gets_the_members_as_they_stand_in_the_task():
     asked = []
-    evaluated(lambda members: asked.append(members) or 0.0, Task(("b", "a")))
-    evaluated(lambda members: asked.append(members) or 0.0, Task(()))
+    evaluated(lambda members: asked.append(members) or 0.0, Training(("b", "a")))
+    evaluated(lambda members: asked.append(members) or 0.0, Training(()))
     assert asked == [("b", "a"), ()]
 
 
@@ -265,7 +265,7 @@ def test_convergence_warning_of_a_real_training_is_kept_next_to_its_utility():
 
 def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat():
     utility = model_utility(DecisionTreeClassifier(max_features=1), seed=3)
-    found = [evaluated(utility, Task(("a", "b", "c"), repeat)) for repeat in range(6)]
+    found = [evaluated(utility, Training(("a", "b", "c"), repeat)) for repeat in range(6)]
     seeds = [f.seed for f in found]
     assert seeds == [utility.training_seed(("c", "b", "a"), repeat) for repeat in range(6)]
     assert len(set(seeds)) == 6
@@ -275,7 +275,7 @@ def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat():
 
 def test_attempt_does_not_change_seed_or_utility():
     utility = model_utility(DecisionTreeClassifier(max_features=1))
-    first, second = (evaluated(utility, Task(("a", "b"), 1, attempt)) for attempt in (1, 2))
+    first, second = (evaluated(utility, Training(("a", "b"), 1, attempt)) for attempt in (1, 2))
     assert (first.seed, first.utility) == (second.seed, second.utility)
 
 
@@ -294,14 +294,14 @@ def test_plain_callable_is_called_again_without_a_seed():
         calls.append(members)
         return float(len(calls))
 
-    found = [evaluated(utility, Task(("a",), repeat)) for repeat in range(3)]
+    found = [evaluated(utility, Training(("a",), repeat)) for repeat in range(3)]
     assert [f.utility for f in found] == [1.0, 2.0, 3.0]
     assert [f.seed for f in found] == [None] * 3
     assert calls == [("a",)] * 3
 
 
 def test_callable_with_training_seed_is_given_the_repeat():
-    found = evaluated(Seeded(), Task(("a",), repeat=4))
+    found = evaluated(Seeded(), Training(("a",), repeat=4))
     assert (found.utility, found.seed) == (4.0, 7)
 
 
@@ -309,7 +309,7 @@ def test_seeded_utility_may_be_empty_or_false():
     class Table(Seeded, dict):
         """A container of nothing yet: bool() of it is False."""
 
-    found = evaluated(Table(), Task(("a",), repeat=4))
+    found = evaluated(Table(), Training(("a",), repeat=4))
     assert (found.utility, found.seed) == (4.0, 7)
 
 

@@ -19,7 +19,7 @@ import closed_form
 import dupre
 from dupre import InputError, StoreError
 from dupre.game.coalitions import all_coalitions, to_names
-from dupre.training.evaluation import Evaluation, Task
+from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.store import Store
 from dupre.utility.adapters import as_trainings
@@ -98,7 +98,7 @@ def folder(tmp_path_factory):
 @given(numbers=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
 @settings(max_examples=30, deadline=None)
 def test_utilities_go_to_a_file_and_back_to_the_last_bit(suffix, folder, numbers):
-    done = [Evaluation(Task((f"owner{i}",)), number) for i, number in enumerate(numbers)]
+    done = [Evaluation(Training((f"owner{i}",)), number) for i, number in enumerate(numbers)]
     read = dupre.read_evaluations(write(as_frame(done), folder / f"floats.{suffix}"))
     assert bits(read["utility"]) == bits(numbers)
     assert as_trainings(read) == {(f"owner{i}",): (u,) for i, u in enumerate(numbers)}
@@ -111,7 +111,7 @@ def test_utilities_come_from_a_store_to_the_last_bit(tmp_path_factory, numbers):
     names = [f"owner{i}" for i in range(len(numbers))]
     with Store(path, {}, dict.fromkeys(names, "")) as store:
         for name, number in zip(names, numbers, strict=True):
-            store.save(Evaluation(Task((name,)), number))
+            store.save(Evaluation(Training((name,)), number))
     read = dupre.read_evaluations(path)
     assert bits(read["utility"]) == bits(np.add(numbers, 0.0))  # SQLite knows no -0.0
     assert as_trainings(read) == {(n,): (u,) for n, u in zip(names, numbers, strict=True)}
@@ -158,10 +158,10 @@ def test_owners_of_any_name_survive(tmp_path, suffix):
 
 def test_repeats_are_read_in_their_order_and_failures_are_left_out(tmp_path):
     done = [
-        Evaluation(Task(("a",), 1), 0.2),
-        Evaluation(Task(("b",), 0), None, failure="ValueError: no"),
-        Evaluation(Task(("a",), 0), 0.1),
-        Evaluation(Task(("b", "a"), 0), 0.7),
+        Evaluation(Training(("a",), 1), 0.2),
+        Evaluation(Training(("b",), 0), None, failure="ValueError: no"),
+        Evaluation(Training(("a",), 0), 0.1),
+        Evaluation(Training(("b", "a"), 0), 0.7),
     ]
     for suffix in SUFFIXES:
         read = dupre.read_evaluations(write(as_frame(done), tmp_path / f"repeats.{suffix}"))
@@ -291,7 +291,9 @@ def test_a_store_without_evaluations_is_read_as_none(tmp_path):
 
 
 def test_a_training_with_two_utilities_is_refused():
-    frame = as_frame([Evaluation(Task(("a", "b")), 0.5), Evaluation(Task(("b", "a")), 0.25)])
+    frame = as_frame(
+        [Evaluation(Training(("a", "b")), 0.5), Evaluation(Training(("b", "a")), 0.25)]
+    )
     with pytest.raises(InputError, match=r"\{a, b\}.* 0\.5 and 0\.25"):
         as_trainings(frame)
 
@@ -322,12 +324,12 @@ def test_a_store_with_an_owner_whose_rows_changed_does_not_mix_old_and_new(tmp_p
 
 
 def test_two_exports_put_together_count_every_training_once():
-    frame = as_frame([Evaluation(Task(("a",)), 0.5), Evaluation(Task(("b",)), 0.25)])
+    frame = as_frame([Evaluation(Training(("a",)), 0.5), Evaluation(Training(("b",)), 0.25)])
     assert as_trainings(pd.concat([frame, frame])) == as_trainings(frame)
 
 
 def test_without_pyarrow_parquet_names_the_extra_and_csv_is_read(tmp_path):
-    frame = as_frame([Evaluation(Task(("a",)), 0.5)])
+    frame = as_frame([Evaluation(Training(("a",)), 0.5)])
     parquet, csv = (str(write(frame, tmp_path / name)) for name in ("x.parquet", "x.csv"))
     code = f"""
 import sys

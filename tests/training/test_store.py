@@ -30,10 +30,10 @@ from sklearn.preprocessing import StandardScaler
 import dupre.training.store
 from dupre import ModelUtility, Owners
 from dupre.errors import DupreError, StoreError
-from dupre.training.evaluation import Evaluation, Task
+from dupre.training.evaluation import Evaluation, Training
 from dupre.training.identity import Part, of_owners, of_utility
 from dupre.training.sqlite import APPLICATION_ID, VERSION
-from dupre.training.store import Store, restate, stored_evaluations
+from dupre.training.store import Store, read_stored, restate
 
 SETTING = {"model": Part("LogisticRegression()", "m1"), "seed": Part("0", "s1")}
 OWNERS = {"a": "1", "b": "2", "c": "3"}
@@ -46,12 +46,12 @@ def opened(path, owners=OWNERS, setting=SETTING):
 
 
 def success(members="a", repeat=0, utility=0.5, **more):
-    return Evaluation(Task(tuple(members), repeat), utility, **more)
+    return Evaluation(Training(tuple(members), repeat), utility, **more)
 
 
 def failure(members="a", repeat=0, attempt=1, **more):
     more = {"failure": "ValueError: no", "traceback": "Traceback ...\nValueError: no", **more}
-    return Evaluation(Task(tuple(members), repeat, attempt), None, **more)
+    return Evaluation(Training(tuple(members), repeat, attempt), None, **more)
 
 
 def sql(path, query, *values):
@@ -125,7 +125,7 @@ def test_negative_zero_is_zero_from_the_start(path):
 @given(
     st.builds(
         Evaluation,
-        st.builds(Task, st.just(("a", "b")), st.integers(0, 2**31), st.integers(1, 2**31)),
+        st.builds(Training, st.just(("a", "b")), st.integers(0, 2**31), st.integers(1, 2**31)),
         numbers.map(lambda number: number + 0.0),
         warnings=st.lists(texts, max_size=3).map(tuple),
         seconds=st.floats(0, 1e9).map(lambda number: number + 0.0),
@@ -139,7 +139,7 @@ def test_negative_zero_is_zero_from_the_start(path):
 def test_records_come_back_as_they_were(evaluation, reason, trace):
     failed = replace(
         evaluation,
-        task=replace(evaluation.task, repeat=evaluation.task.repeat + 1),
+        task=replace(evaluation.training, repeat=evaluation.training.repeat + 1),
         utility=None,
         failure=reason,
         traceback=trace,
@@ -187,7 +187,7 @@ def test_owners_may_have_any_name(names):
             for position, members in enumerate(coalitions):
                 (found,) = store.utilities(members[::-1]).values()
                 assert found.utility == position
-                assert found.task.members == tuple(sorted(members))
+                assert found.training.members == tuple(sorted(members))
             assert len(store.evaluations()) == len(coalitions)
 
 
@@ -250,8 +250,8 @@ def test_a_store_in_memory_keeps_everything_and_writes_nothing(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     with opened(None) as store:
         store.save(success())
-        assert store.claim(Task(("a",)))
-        store.release(Task(("a",)))
+        assert store.lock(Training(("a",)))
+        store.unlock(Training(("a",)))
         assert store.begin_batch("run", 1, [("a",)])
         assert store.utilities(("a",))[0].utility == 0.5
     assert list(tmp_path.iterdir()) == []
@@ -606,14 +606,14 @@ def test_another_version_of_the_tables_is_refused_and_left_alone(path, version):
     with pytest.raises(StoreError, match=f"has version {version} .* knows version {VERSION}"):
         opened(path)
     with pytest.raises(StoreError, match=f"has version {version}"):
-        stored_evaluations(path)
+        read_stored(path)
     assert path.read_bytes() == before
     assert beside(path) == []
 
 
 def refused_and_left_alone(path, match):
     before = path.read_bytes()
-    for use in (opened, stored_evaluations):
+    for use in (opened, read_stored):
         with pytest.raises(StoreError, match=match) as caught:
             use(path)
         assert str(path) in str(caught.value)
@@ -669,7 +669,7 @@ def test_a_missing_directory_is_refused_and_not_made(tmp_path):
 def test_evaluations_are_not_read_from_an_empty_file_nor_is_it_made_a_store(path):
     path.touch()
     with pytest.raises(StoreError, match="is no store of dupre"):
-        stored_evaluations(path)
+        read_stored(path)
     assert path.read_bytes() == b""
 
 
@@ -680,7 +680,7 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path):
 
 def test_rows_of_a_store_that_does_not_exist_are_refused(path):
     with pytest.raises(StoreError, match="there is no store"):
-        stored_evaluations(path)
+        read_stored(path)
     assert not path.exists()
 
 
@@ -694,7 +694,7 @@ def test_of_changed_rows_a_store_tells_the_last_ones(path):
         store.save(success("a", utility=0.75))
         store.save(success("a", 1, utility=0.875))
         assert store.stale == 3
-    told = [(found.task.members, found.utility) for found, _ in stored_evaluations(path)]
+    told = [(found.training.members, found.utility) for found, _ in read_stored(path)]
     assert told == [
         (("a", "b"), None),
         (("a", "b"), 0.5),
@@ -993,8 +993,8 @@ import resource, sys
 from pathlib import Path
 from types import SimpleNamespace
 from dupre.errors import StoreError
-from dupre.training.evaluation import Evaluation, Task
-from dupre.training.store import Store, restate, stored_evaluations
+from dupre.training.evaluation import Evaluation, Training
+from dupre.training.store import Store, restate, read_stored
 
 def opened(path):
     setting = dict(
@@ -1005,7 +1005,7 @@ def opened(path):
 
 def save(members, repeat, utility):
     try:
-        store.save(Evaluation(Task(tuple(members), repeat), utility))
+        store.save(Evaluation(Training(tuple(members), repeat), utility))
     except StoreError as error:
         return str(error)
 
@@ -1020,7 +1020,7 @@ def limit(size):
 def grow(times):
     for number in range(times):
         with opened(path) as growing:
-            growing.save(Evaluation(Task(("c",), number), 0.5, warnings=("x" * 9000,)))
+            growing.save(Evaluation(Training(("c",), number), 0.5, warnings=("x" * 9000,)))
 
 def save_on(members):
     for repeat in range(10**6):
@@ -1074,29 +1074,29 @@ class Other:
         self.tell(what)
         return self.answer()
 
-    def claim(self, members, repeat=0):
-        return self.ask(f"store.claim(Task({tuple(members)!r}, {repeat}))")
+    def lock(self, members, repeat=0):
+        return self.ask(f"store.lock(Training({tuple(members)!r}, {repeat}))")
 
 
 def test_what_one_process_claims_no_other_can(path):
     with opened(path) as store, Other(path) as other:
-        assert store.claim(Task(("a", "b")))
-        assert store.claim(Task(("a", "b"))), "it has it already"
+        assert store.lock(Training(("a", "b")))
+        assert store.lock(Training(("a", "b"))), "it has it already"
         assert not other.claim("ab")
         assert not other.claim("ba"), "the order of members does not matter"
         assert other.claim("ab", repeat=1)
         assert other.claim("a")
-        assert not store.claim(Task(("a",)))
-        assert not store.claim(Task(("b", "a"), 1))
-        store.release(Task(("b", "a")))
+        assert not store.lock(Training(("a",)))
+        assert not store.lock(Training(("b", "a"), 1))
+        store.unlock(Training(("b", "a")))
         assert other.claim("ab")
-        assert not store.claim(Task(("a", "b")))
+        assert not store.lock(Training(("a", "b")))
 
 
 def test_claims_on_changed_data_are_other_claims(path):
     with opened(path, {**OWNERS, "a": "changed"}) as store, Other(path) as other:
-        assert store.claim(Task(("a", "b")))
-        assert store.claim(Task(("b", "c")))
+        assert store.lock(Training(("a", "b")))
+        assert store.lock(Training(("b", "c")))
         assert other.claim("ab")
         assert not other.claim("bc")
 
@@ -1105,35 +1105,35 @@ def test_claims_end_with_the_store_and_with_the_process_however_it_ends(path):
     with opened(path) as store:
         with Other(path) as other:
             assert other.claim("a")
-            assert not store.claim(Task(("a",)))
+            assert not store.lock(Training(("a",)))
             other.ask("store.close()")
-            assert store.claim(Task(("a",)))
+            assert store.lock(Training(("a",)))
         with Other(path) as other:
             assert other.claim("b")
             assert other.claim("abc")
             assert not other.claim("a")
-            assert not store.claim(Task(("b",)))
+            assert not store.lock(Training(("b",)))
             other.kill()
-            assert store.claim(Task(("b",)))
-            assert store.claim(Task(("c", "b", "a")))
+            assert store.lock(Training(("b",)))
+            assert store.lock(Training(("c", "b", "a")))
 
 
 def test_a_failed_claim_takes_nothing(path):
     with opened(path) as store, Other(path) as first, Other(path) as second:
         assert first.claim("a")
         assert not second.claim("a")
-        first.ask("store.release(Task(('a',)))")
-        assert store.claim(Task(("a",)))
+        first.ask("store.unlock(Training(('a',)))")
+        assert store.lock(Training(("a",)))
 
 
 def test_two_stores_of_one_process_claim_from_each_other_too(path):
     with opened(path) as first, opened(path) as second:
-        assert first.claim(Task(("a",)))
-        assert not second.claim(Task(("a",)))
-        second.release(Task(("a",)))
-        assert not second.claim(Task(("a",))), "what is another's cannot be given back"
-        first.release(Task(("a",)))
-        assert second.claim(Task(("a",)))
+        assert first.claim(Training(("a",)))
+        assert not second.claim(Training(("a",)))
+        second.release(Training(("a",)))
+        assert not second.claim(Training(("a",))), "what is another's cannot be given back"
+        first.release(Training(("a",)))
+        assert second.claim(Training(("a",)))
 
 
 def test_a_lock_that_cannot_be_had_at_all_is_an_error_and_no_claim_of_another(path):
@@ -1147,14 +1147,14 @@ def test_a_lock_that_cannot_be_had_at_all_is_an_error_and_no_claim_of_another(pa
         os.dup2(readonly, descriptor)  # what the system refuses to lock
         os.close(readonly)
         with pytest.raises(StoreError):
-            store.claim(Task(("a",)))
+            store.lock(Training(("a",)))
 
 
 def test_closing_one_store_of_a_process_keeps_the_claims_of_another(path):
     with opened(path) as store, Other(path) as other:
-        assert store.claim(Task(("a",)))
+        assert store.lock(Training(("a",)))
         with opened(path) as second:
-            second.claim(Task(("b",)))
+            second.claim(Training(("b",)))
         assert not other.claim("a")
 
 
@@ -1163,7 +1163,7 @@ def test_a_claim_holds_however_the_store_is_named(path):
     link = path.with_name("link.sqlite")
     link.symlink_to(path)
     with opened(link) as store, Other(path) as other:
-        assert store.claim(Task(("a",)))
+        assert store.lock(Training(("a",)))
         assert not other.claim("a")
 
 
@@ -1180,7 +1180,7 @@ def test_processes_that_save_at_the_same_time_lose_nothing(path):
         second.tell(job.format("b", 2.0))
         assert first.answer() == second.answer() == [None] * 20
         store.refresh()
-        told = "sorted((e.task.members, e.task.repeat, e.utility) for e in store.evaluations())"
+        told = "sorted((e.training.members, e.training.repeat, e.utility) for e in store.evaluations())"
         for other in (first, second):
             other.ask("store.refresh()")
         assert first.ask(told) == second.ask(told) == eval(told, {"store": store})
@@ -1244,7 +1244,7 @@ def test_making_a_store_waits_for_another_process_that_makes_it(path, monkeypatc
         other.close()
 
 
-@pytest.mark.parametrize("use", ["stored_evaluations(path)", "opened(path).close()"])
+@pytest.mark.parametrize("use", ["read_stored(path)", "opened(path).close()"])
 def test_looking_into_a_store_does_not_endanger_what_the_same_process_saves(path, use):
     with Other(path) as other:
         other.ask("save('a', 0, 0.5)")
@@ -1295,10 +1295,10 @@ def test_what_is_replaced_is_gone_and_the_rest_stays(tmp_path):
         first = [success("a", r, 0.1 + r) for r in range(2)]
         store.record([*first, success("ab", utility=0.2), failure("b")])
         store.record([success("a", utility=0.9), success("b", utility=0.8)], replacing=True)
-        found = {(e.task.members, e.task.repeat): e.utility for e in store.evaluations()}
+        found = {(e.training.members, e.training.repeat): e.utility for e in store.evaluations()}
     expected = {(("a",), 0): 0.9, (("b",), 0): 0.8, (("a", "b"), 0): 0.2}
     assert found == expected
-    again = {(e.task.members, e.task.repeat): e.utility for e in everything(path)[0]}
+    again = {(e.training.members, e.training.repeat): e.utility for e in everything(path)[0]}
     assert again == expected
 
 

@@ -24,13 +24,13 @@ from sklearn.neural_network import MLPClassifier
 import dupre
 from dupre import InputError
 from dupre.training.dask import DaskCluster, _outcome
-from dupre.training.evaluation import Task
-from dupre.training.process import Rules, packed
-from dupre.training.workers import LocalProcesses, ThisProcess, hire
+from dupre.training.evaluation import Training
+from dupre.training.process import ProcessSettings, pack
+from dupre.training.workers import LocalProcesses, ThisProcess, start_workers
 
 linux = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="reads /proc")
-ONCE = Rules(retries=0)
-A, B, C = Task(("a",)), Task(("b",)), Task(("c",))
+ONCE = ProcessSettings(retries=0)
+A, B, C = Training(("a",)), Training(("b",)), Training(("c",))
 
 
 @pytest.fixture(autouse=True)
@@ -155,8 +155,8 @@ def killed_when_written(path):
 def same(found, expected):
     def key(evaluation):
         return (
-            evaluation.task.members,
-            evaluation.task.repeat,
+            evaluation.training.members,
+            evaluation.training.repeat,
             evaluation.utility,
             evaluation.seed,
             evaluation.warnings,
@@ -169,13 +169,13 @@ def all_tasks(utility):
     names = utility.owners.names
     rows = dupre.game.coalitions.all_coalitions(len(names))
     several = [dupre.game.coalitions.to_names(row, names) for row in rows]
-    return [Task(members, repeat) for members in several for repeat in (0, 1)]
+    return [Training(members, repeat) for members in several for repeat in (0, 1)]
 
 
 @pytest.mark.parametrize("make", [forest, network])
 def test_local_processes_give_what_this_process_gives(make):
     utility = make()
-    here = list(ThisProcess(utility, Rules()).run(iter(all_tasks(utility))))
+    here = list(ThisProcess(utility, ProcessSettings()).run(iter(all_tasks(utility))))
     assert len({found.utility for found in here}) > 5
     assert all(found.seed is not None for found in here)
     assert same(evaluated(utility, all_tasks(utility), jobs=1), here)
@@ -209,11 +209,11 @@ def test_one_job_runs_here_unless_trainings_have_a_time_limit():
         return float(os.getpid())
 
     for rules, jobs, here in [
-        (Rules(), 1, True),
-        (Rules(timeout=60), 1, False),
-        (Rules(), 2, False),
+        (ProcessSettings(), 1, True),
+        (ProcessSettings(timeout=60), 1, False),
+        (ProcessSettings(), 2, False),
     ]:
-        with closing(hire(utility, rules, n_jobs=jobs, client=None)) as workers:
+        with closing(start_workers(utility, rules, n_jobs=jobs, client=None)) as workers:
             (found,) = workers.run(iter([A]))
         assert (found.utility == os.getpid()) is here
 
@@ -226,7 +226,7 @@ def test_blas_has_as_many_threads_everywhere(threads):
         found = {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
         return float(max(found) if len(found) == 1 else -1)
 
-    rules = Rules(inner_threads=threads, retries=0)
+    rules = ProcessSettings(inner_threads=threads, retries=0)
     (child,) = evaluated(utility, [A], rules)
     (here,) = ThisProcess(utility, rules).run(iter([A]))
     assert child.utility == here.utility == threads
@@ -249,7 +249,7 @@ def test_a_slow_training_does_not_hold_up_a_fast_one(tmp_path):
     order = []
     with closing(LocalProcesses(utility, ONCE, 2)) as workers:
         for found in workers.run(iter([A, B, C])):
-            order.append(found.task)
+            order.append(found.training)
             heard.touch()
             assert not found.failure
     assert order.index(A) > 0
@@ -269,7 +269,7 @@ def test_no_more_tasks_are_taken_than_there_are_places():
         nonlocal most
         for number in range(1, 13):
             most = max(most, number - received)
-            yield Task((f"owner{number}",))
+            yield Training((f"owner{number}",))
 
     with closing(LocalProcesses(lambda members: 1.0, ONCE, 2)) as workers:
         for _ in workers.run(tasks()):
@@ -285,7 +285,7 @@ def test_workers_can_be_run_again_and_without_any_task():
         assert list(workers.run(iter([]))) == []
         (second,) = workers.run(iter([B]))
         assert first.utility == second.utility  # the child has stayed
-        assert workers.finished() == []
+        assert workers.finished_evaluations() == []
 
 
 def test_what_is_finished_when_a_run_is_broken_off_is_not_lost(tmp_path):
@@ -303,10 +303,12 @@ def test_what_is_finished_when_a_run_is_broken_off_is_not_lost(tmp_path):
         for found in workers.run(iter([A, B])):
             assert found.task == A
             break
-        assert [one.task for one in workers.finished()] == [A]  # in case it was not kept
+        assert [one.task for one in workers.finished_evaluations()] == [
+            A
+        ]  # in case it was not kept
         go.touch()
-        until(lambda: len(workers.finished()) == 2)
-        assert {one.task for one in workers.finished()} == {A, B}
+        until(lambda: len(workers.finished_evaluations()) == 2)
+        assert {one.task for one in workers.finished_evaluations()} == {A, B}
 
 
 # What travels
@@ -366,7 +368,7 @@ def test_a_utility_that_cannot_be_loaded_in_a_child_is_refused(jobs, monkeypatch
         return model(members)
 
     with pytest.raises(InputError, match="cannot be loaded in a worker process") as refused:
-        evaluated(utility, [A, B], Rules(), jobs)
+        evaluated(utility, [A, B], ProcessSettings(), jobs)
     assert "No module named 'only_in_this_process'" in str(refused.value)
     assert "n_jobs=1" in str(refused.value)
     with pytest.raises(InputError, match="cannot be loaded"):
@@ -385,7 +387,7 @@ def test_a_task_costs_few_bytes_however_many_rows_there_are():
     with closing(LocalProcesses(lambda members: rows.sum(), ONCE, 1)) as workers:
         shipped = [written()]
         for repeat in range(5):
-            (found,) = workers.run(iter([Task(names, repeat)]))
+            (found,) = workers.run(iter([Training(names, repeat)]))
             assert found.utility == 1_000_000
             shipped.append(written())
     costs = np.diff(shipped)
@@ -428,7 +430,7 @@ def test_children_can_write_to_arrays_without_others_seeing_it(tmp_path):
             meet(members)
         return float(seen)
 
-    tasks = [A, B, C, Task(("d",))]
+    tasks = [A, B, C, Training(("d",))]
     with closing(LocalProcesses(utility, ONCE, 2)) as workers:
         first = list(workers.run(iter(tasks[:2])))
         assert [found.utility for found in first] == [0.0, 0.0]  # two children at once
@@ -465,13 +467,13 @@ def test_no_room_for_the_rows_says_where_to_put_them(rows_here):
     script = f"""
 import resource, numpy as np
 from dupre import InputError
-from dupre.training.process import packed
+from dupre.training.process import pack
 import tempfile
 tempfile.tempdir = {str(rows_here)!r}
 rows = np.ones(100_000)
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 try:
-    packed(lambda members: rows.sum()).to_file()
+    pack(lambda members: rows.sum()).to_file()
 except InputError as error:
     print(error)
 """
@@ -482,7 +484,7 @@ except InputError as error:
 
 def test_the_pickle_of_a_utility_leaves_its_rows_out():
     rows = np.ones(1_000_000)
-    ours = packed(lambda members: rows.sum())
+    ours = pack(lambda members: rows.sum())
     assert len(ours.pickled) < 10_000
     assert sum(map(len, ours.buffers)) == rows.nbytes
     assert np.shares_memory(ours.buffers[0], rows)
@@ -517,7 +519,7 @@ def test_a_training_that_reads_stdin_finds_nothing_there(how):
             return float(len(sys.stdin.read()))
         return float(len(subprocess.run(["cat"], capture_output=True, check=True).stdout))
 
-    (found,) = evaluated(utility, [A], Rules(timeout=3, retries=0))
+    (found,) = evaluated(utility, [A], ProcessSettings(timeout=3, retries=0))
     assert (found.utility, found.failure) == (0.0, "")
 
 
@@ -533,7 +535,7 @@ def test_a_training_that_takes_too_long_is_killed_and_the_next_one_runs(tmp_path
             time.sleep(600)
         return 1.0
 
-    slow, fast = evaluated(utility, [A, B], Rules(timeout=2))
+    slow, fast = evaluated(utility, [A, B], ProcessSettings(timeout=2))
     assert slow.task == A  # not tried again: it would take as long
     assert slow.failure == "timeout: not finished after 2 seconds"
     assert slow.seconds >= 2
@@ -553,7 +555,7 @@ def test_what_a_training_has_started_is_killed_with_it(tmp_path):
             os._exit(0)
         time.sleep(600)
 
-    (found,) = evaluated(utility, [A], Rules(timeout=2, retries=0))
+    (found,) = evaluated(utility, [A], ProcessSettings(timeout=2, retries=0))
     assert "timeout" in found.failure
     until(lambda: gone(int((tmp_path / "pid").read_text())))
     assert not note.exists()
@@ -595,18 +597,18 @@ def test_a_process_that_dies_is_noticed_though_others_it_has_started_live(tmp_pa
 
 def test_a_training_whose_process_dies_is_tried_again(tmp_path):
     utility, _ = dying(1, tmp_path)
-    found, after = evaluated(utility, [A, B], Rules())
-    assert (found.utility, found.task) == (1.0, Task(("a",), attempt=2))
-    assert (after.utility, after.task) == (1.0, B)
+    found, after = evaluated(utility, [A, B], ProcessSettings())
+    assert (found.utility, found.training) == (1.0, Training(("a",), attempt=2))
+    assert (after.utility, after.training) == (1.0, B)
 
 
 @pytest.mark.parametrize("retries", [0, 2])
 def test_a_training_that_always_dies_fails_with_the_reason(tmp_path, retries):
     utility, count = dying(99, tmp_path)
-    (found,) = evaluated(utility, [Task(("a",), attempt=4)], Rules(retries=retries))
+    (found,) = evaluated(utility, [Training(("a",), attempt=4)], ProcessSettings(retries=retries))
     assert found.utility is None
     assert f"died (signal 9) in attempt {4 + retries}" in found.failure
-    assert found.task.attempt == 4 + retries
+    assert found.training.attempt == 4 + retries
     assert len(count.read_text()) == 1 + retries
 
 
@@ -646,9 +648,9 @@ def test_a_child_killed_from_outside_amid_a_training_is_replaced(tmp_path):
         return 1.0
 
     with meanwhile(lambda: killed_when_written(pid)):
-        found, after = evaluated(utility, [A, B], Rules())
-    assert (found.utility, found.task.attempt) == (1.0, 2)
-    assert (after.utility, after.task.attempt) == (1.0, 1)
+        found, after = evaluated(utility, [A, B], ProcessSettings())
+    assert (found.utility, found.training.attempt) == (1.0, 2)
+    assert (after.utility, after.training.attempt) == (1.0, 1)
 
 
 def test_a_child_killed_while_idle_costs_no_attempt():
@@ -663,7 +665,9 @@ def test_a_child_killed_while_idle_costs_no_attempt():
 
 
 def test_a_child_killed_while_idle_is_replaced():
-    with closing(LocalProcesses(lambda members: float(os.getpid()), Rules(), 1)) as workers:
+    with closing(
+        LocalProcesses(lambda members: float(os.getpid()), ProcessSettings(), 1)
+    ) as workers:
         (first,) = workers.run(iter([A]))
         os.kill(int(first.utility), signal.SIGKILL)
         until(lambda: gone(int(first.utility)))
@@ -711,8 +715,8 @@ def test_children_and_rows_go_when_the_parent_is_killed(tmp_path):
     script = f"""
 import os, time
 from pathlib import Path
-from dupre.training.evaluation import Task
-from dupre.training.process import Rules
+from dupre.training.evaluation import Training
+from dupre.training.process import ProcessSettings
 from dupre.training.workers import LocalProcesses
 
 class Busy:
@@ -721,9 +725,9 @@ class Busy:
         if members[0] != "idle":
             time.sleep(600)
 
-workers = LocalProcesses(Busy(), Rules(), 3)
-for found in workers.run(Task((name,)) for name in ("a", "b", "idle")):
-    if found.task.members == ("idle",):
+workers = LocalProcesses(Busy(), ProcessSettings(), 3)
+for found in workers.run(Training((name,)) for name in ("a", "b", "idle")):
+    if found.training.members == ("idle",):
         continue
 """
     environment = {**os.environ, "TMPDIR": str(folder)}
@@ -790,7 +794,7 @@ def on_dask(client, utility, tasks, rules=ONCE):
 def test_dask_gives_what_this_process_gives(cluster):
     client, _ = cluster
     utility = network()
-    here = list(ThisProcess(utility, Rules()).run(iter(all_tasks(utility))))
+    here = list(ThisProcess(utility, ProcessSettings()).run(iter(all_tasks(utility))))
     assert same(on_dask(client, utility, all_tasks(utility)), here)
 
 
@@ -818,12 +822,12 @@ def test_a_client_need_not_be_the_default_one(cluster):
     script = f"""
 from contextlib import closing
 from distributed import Client
-from dupre.training.evaluation import Task
+from dupre.training.evaluation import Training
 from dupre.training.dask import DaskCluster
-from dupre.training.process import Rules
+from dupre.training.process import ProcessSettings
 with Client({client.scheduler.address!r}, set_as_default=False) as client:
-    with closing(DaskCluster(len, Rules(), client)) as workers:
-        print([found.utility for found in workers.run(iter([Task(("a", "b"))]))])
+    with closing(DaskCluster(len, ProcessSettings(), client)) as workers:
+        print([found.utility for found in workers.run(iter([Training(("a", "b"))]))])
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert found.stdout == "[2.0]\n", found.stderr
@@ -845,7 +849,7 @@ def test_dask_takes_no_more_tasks_than_it_has_threads(cluster):
         nonlocal most
         for number in range(1, 13):
             most = max(most, number - received)
-            yield Task((f"owner{number}",))
+            yield Training((f"owner{number}",))
 
     with closing(DaskCluster(lambda members: 1.0, ONCE, client)) as workers:
         for _ in workers.run(tasks()):
@@ -869,7 +873,7 @@ def test_dask_streams_what_is_finished(cluster, tmp_path):
     with closing(DaskCluster(utility, ONCE, client)) as workers:
         order = []
         for found in workers.run(iter([A, B])):
-            order.append((found.task, found.failure))
+            order.append((found.training, found.failure))
             heard.touch()
     assert order == [(B, ""), (A, "")]
 
@@ -885,10 +889,13 @@ def test_trainings_may_fail_time_out_and_die_on_dask(cluster, tmp_path):
             time.sleep(600)
         return utility(members)
 
-    found = {one.task.members: one for one in on_dask(client, any_of, [A, B, C], Rules(timeout=3))}
+    found = {
+        one.training.members: one
+        for one in on_dask(client, any_of, [A, B, C], ProcessSettings(timeout=3))
+    }
     assert found["a",].failure == "ValueError: no"
     assert found["b",].failure == "timeout: not finished after 3 seconds"
-    assert (found["c",].utility, found["c",].task.attempt) == (1.0, 2)
+    assert (found["c",].utility, found["c",].training.attempt) == (1.0, 2)
 
 
 def test_dask_workers_keep_no_process_and_no_rows(cluster):
@@ -984,7 +991,7 @@ def test_what_is_no_client_is_refused(cluster):
     async def refused():
         async with Client(client.scheduler.address, asynchronous=True) as other:
             with pytest.raises(InputError, match="not asynchronous"):
-                DaskCluster(utility, Rules(), other)
+                DaskCluster(utility, ProcessSettings(), other)
 
     client.sync(refused)
     with pytest.raises(InputError, match="not both"):
@@ -1063,7 +1070,7 @@ def test_rows_are_not_sent_twice():
     utility = dupre.ModelUtility(
         RandomForestClassifier(), owners, validation=(owners.X[:9], owners.y[:9])
     )
-    sent = packed(utility)
+    sent = pack(utility)
     assert len(sent.pickled) + sum(map(len, sent.buffers)) < 1.1 * (
         owners.X.nbytes + 3 * owners.y.nbytes
     )
@@ -1083,4 +1090,4 @@ def test_a_result_that_dies_with_its_worker_is_lost_not_an_error():
         def result(self):
             raise distributed.CancelledError("already forgotten")
 
-    assert _outcome(Forgotten(), Task(("a",))) is None
+    assert _outcome(Forgotten(), Training(("a",))) is None

@@ -258,10 +258,10 @@ def test_no_evaluated_coalition_is_left_with_more_than_the_subsidy():
             over = excess(valuation, FIVE, members, number)
             assert over < 1e-8
             assert (over > -1e-8) == (members in tight)
-    learned = ours._pool.learned()
+    learned = ours._knowledge.predictor()
     for members in tight - set(ours.evaluations):
         row = from_names(members, FIVE.names)[None]
-        number = float(ours._pool.predicted(learned, row)[0])
+        number = float(ours._knowledge.predict(learned, row)[0])
         assert excess(valuation, FIVE, members, number) == pytest.approx(0, abs=1e-8)
 
 
@@ -272,8 +272,8 @@ def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted():
     ours.record((one,), 0.25)
     ours.record((other,), 0.75)
     valuation = ours.values()
-    pool, grand = ours._pool, valuation.grand
-    learned = pool.learned()
+    pool, grand = ours._knowledge, valuation.grand
+    learned = pool.predictor()
     everyone = pool.features_of(np.ones((1, 2), dtype=bool))
     posterior = learned.gp.posterior(everyone, np.zeros((0, 1)))
     std = float(posterior.std[0]) * widening(learned.gp)
@@ -336,7 +336,7 @@ def test_only_the_utilities_nearest_to_binding_are_drawn(monkeypatch):
     monkeypatch.setattr(core_payments, "MAX_DRAWN", 12)
     some = ours.values()
     assert len(seen[0]) == 12
-    predicted = ours._pool.predicted(ours._pool.learned(), seen[0])
+    predicted = ours._knowledge.predict(ours._knowledge.predictor(), seen[0])
     np.testing.assert_array_equal(some.mean, every.mean)
     over = np.array(
         [
@@ -345,11 +345,13 @@ def test_only_the_utilities_nearest_to_binding_are_drawn(monkeypatch):
         ]
     )
     # Besides those that bound the subsidy in any case, the nearest to binding.
-    every_row = ours._pool.weights.members
-    left = every_row[~ours._pool.recorded & np.isin(every_row.sum(axis=1), [2, 3])]
+    every_row = ours._knowledge.weights.members
+    left = every_row[~ours._knowledge.recorded & np.isin(every_row.sum(axis=1), [2, 3])]
     slack = [
         -excess(every, FIVE, to_names(row, FIVE.names), number)
-        for row, number in zip(left, ours._pool.predicted(ours._pool.learned(), left), strict=True)
+        for row, number in zip(
+            left, ours._knowledge.predict(ours._knowledge.predictor(), left), strict=True
+        )
     ]
     middle = np.isin(seen[0].sum(axis=1), [2, 3])
     np.testing.assert_allclose(np.sort(-over[middle]), np.sort(slack)[: middle.sum()], atol=1e-9)
@@ -372,7 +374,7 @@ def test_noise_of_repeats_makes_payments_uncertain_though_all_is_evaluated():
         (TWO.names, [0.9, 1.0, 1.3]),
     ):
         ours.record(members, numbers)
-    valuation, measured = ours.values(), ours._pool.measured()
+    valuation, measured = ours.values(), ours._knowledge.training_variances()
     assert valuation.diagnostics is None
     low, high = draws_off(draws)
     ratio = np.diag(valuation.covariance) / (measured.sum() / 4)
@@ -471,10 +473,10 @@ def assert_searched(valuation, ours, n):
     for members, number in ours.evaluations.items():
         if len(members) < n:
             assert excess(valuation, ours.owners, members, number) < 1e-7 * scale
-    learned, tight = ours._pool.learned(), set(s.tight)
+    learned, tight = ours._knowledge.predictor(), set(s.tight)
     for members in tight - set(ours.evaluations):
         row = from_names(members, ours.owners.names)[None]
-        number = float(ours._pool.predicted(learned, row)[0])
+        number = float(ours._knowledge.predict(learned, row)[0])
         assert excess(valuation, ours.owners, members, number) == pytest.approx(0, abs=1e-7 * scale)
 
 
@@ -513,7 +515,7 @@ def test_no_tight_coalition_is_named_twice(of_sizes):
 
 def test_known_coalitions_outside_the_sample_are_kept_from_leaving(searched):
     utility, ours, before = searched
-    sampled = {to_names(row, MANY.names) for row in ours._pool.weights.members}
+    sampled = {to_names(row, MANY.names) for row in ours._knowledge.weights.members}
     rich = next(
         members for size in range(5, 12) if (members := MANY.names[2 : 2 + size]) not in sampled
     )
@@ -679,7 +681,7 @@ def test_a_holdout_checks_the_predictor_and_counts_in_the_payments():
     valuation = run(ours, utility, 18)
     assert valuation.validation.held_out == 4
     assert not valuation.sampled
-    held = [ours._pool.ledger.names(i) for i in ours._pool.draws.held]
+    held = [ours._knowledge.observations.names(i) for i in ours._knowledge.draws.held]
     assert set(held) <= set(ours.evaluations)
     for members in held:
         assert excess(valuation, FIVE, members, utility.of(members)) < 1e-8

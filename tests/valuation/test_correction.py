@@ -18,11 +18,11 @@ from dupre.predictor import form
 from dupre.predictor.form import Form, Predictor
 from dupre.predictor.gp import condition
 from dupre.predictor.noise import widening
-from dupre.predictor.warp import straight
+from dupre.predictor.warp import straight_warp
 from dupre.result.valuation import half_widths
 from dupre.valuation import knowledge
 from dupre.valuation.inference import LEAST_CORRECTION
-from dupre.valuation.knowledge import BLOCKS, Pool
+from dupre.valuation.knowledge import BLOCKS, Knowledge
 
 FIVE, EIGHT, TEN, MANY = map(make_owners, (5, 8, 10, 21))
 
@@ -80,7 +80,7 @@ def unlearned(monkeypatch):
     def learn(inputs, utilities, *, measured, empty, choose_p, rng):
         kernel = Form().kernel()
         kernel = kernel.at_median(kernel.distances(inputs, inputs))
-        warp = straight(utilities, empty=empty)
+        warp = straight_warp(utilities, empty=empty)
         gp = condition(kernel, inputs, utilities, noise=0.1, measured=measured, warp=warp)
         return Predictor(Form(), gp, (gp,), utilities, np.empty(0, dtype=np.int64), np.empty(0))
 
@@ -111,15 +111,17 @@ def runs(owners, utility, draws, seeds, semivalue=dupre.shapley):
     """Errors and standard deviations, (seeds, n) each, after as many distinct draws."""
     weights = exact(semivalue, owners.n)
     u = utility.game(weights.members)
-    ours = Pool(owners, semivalue, weights, first=2 * owners.n + 1, drawn=False, holdout=0, seed=0)
+    ours = Knowledge(
+        owners, semivalue, weights, first=2 * owners.n + 1, drawn=False, holdout=0, seed=0
+    )
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(knowledge.form, "learn", Additive)
         for seed in range(seeds):
             ours.draws = Draws(weights.W, ours.heaviest, 0, np.random.default_rng(seed))
             evaluated = np.append(ours.heaviest, distinct_draws(ours.draws.sequence)[:draws])
-            ours.ledger.utilities[:] = np.nan
-            ours.ledger.utilities[evaluated] = u[evaluated]
+            ours.observations.utilities[:] = np.nan
+            ours.observations.utilities[evaluated] = u[evaluated]
             found.append(ours.corrected())
     errors = np.array([one.mean for one in found]) - weights.W @ u
     return errors, np.array([np.sqrt(np.diag(one.covariance)) for one in found])
@@ -206,7 +208,7 @@ def test_on_a_smooth_game_the_correction_costs_little():
     ours = dupre.Valuer(EIGHT, corrected=True)
     valuation = run(ours, utility, 60)
     without = run(dupre.Valuer(EIGHT), utility, 60)
-    draws_alone = np.sqrt(np.diag(ours._pool.sampled().covariance))
+    draws_alone = np.sqrt(np.diag(ours._knowledge.sampled().covariance))
     assert valuation.std.mean() < 4 * without.std.mean()
     assert valuation.std.mean() < draws_alone.mean() / 3
     assert np.all(np.abs(valuation.mean - utility.values()) <= 5 * valuation.std)
@@ -242,14 +244,18 @@ def test_after_the_first_design_coalitions_are_drawn_by_their_weight():
     assert first == plain.suggest(17)
     for members in first:
         ours.record(members, 0.5)
-    sequence = [to_names(row, EIGHT.names) for row in all_coalitions(8)[ours._pool.draws.sequence]]
+    sequence = [
+        to_names(row, EIGHT.names) for row in all_coalitions(8)[ours._knowledge.draws.sequence]
+    ]
     assert ours.suggest(40) == list(dict.fromkeys(sequence))[:40]
 
 
 def test_random_coalitions_follow_a_first_design_that_is_under_way():
     ours = dupre.Valuer(EIGHT, corrected=True)
     first = ours.suggest(17)
-    sequence = [to_names(row, EIGHT.names) for row in all_coalitions(8)[ours._pool.draws.sequence]]
+    sequence = [
+        to_names(row, EIGHT.names) for row in all_coalitions(8)[ours._knowledge.draws.sequence]
+    ]
     assert ours.suggest(20, pending=first) == list(dict.fromkeys(sequence))[:20]
 
 
@@ -272,8 +278,8 @@ def test_values_are_corrected_from_the_first_16_draws_on():
     ours = dupre.Valuer(EIGHT, corrected=True)
     assert LEAST_CORRECTION == 4 * BLOCKS == 16
     assert not run(ours, utility, 17).corrected
-    before = len(ours._pool.drawn)
-    while len(ours._pool.drawn) < LEAST_CORRECTION:
+    before = len(ours._knowledge.drawn)
+    while len(ours._knowledge.drawn) < LEAST_CORRECTION:
         assert not ours.values().corrected
         run(ours, utility, ours.evaluated + 1)
     assert before < LEAST_CORRECTION
@@ -320,7 +326,7 @@ def test_corrected_values_of_many_owners_hold_what_the_sample_would_have_given()
         np.testing.assert_allclose(
             valuation.std, valuation.prediction_std + valuation.sampling_std, rtol=1e-12
         )
-        weights = ours._pool.weights
+        weights = ours._knowledge.weights
         truth = weights.W @ utility.game(weights.members)
         inside.append(np.abs(valuation.mean - truth) <= 1.96 * valuation.prediction_std)
     assert np.mean(inside) >= least_covered(12)
@@ -461,7 +467,7 @@ def test_noise_of_repeated_trainings_is_part_of_the_intervals_of_corrected_value
     assert valuation.corrected
     first = [from_names(members, EIGHT.names) for members in dupre.Valuer(EIGHT).suggest(17)]
     place = [int(row @ (1 << np.arange(8))) - 1 for row in first]
-    measured = ours._pool.measured()[place]
+    measured = ours._knowledge.training_variances()[place]
     W = exact(dupre.shapley, 8).W[:, place]
     np.testing.assert_allclose(
         valuation.noise, widening(47) * (W * measured) @ W.T, rtol=1e-9, atol=1e-15
@@ -474,7 +480,7 @@ def test_a_forecast_of_corrected_values_begins_with_the_present_and_narrows_as_d
     utility = white(EIGHT)
     ours = dupre.Valuer(EIGHT, corrected=True)
     valuation = run(ours, utility, 60)
-    frame, m = ours.forecast(30), len(ours._pool.drawn)
+    frame, m = ours.forecast(30), len(ours._knowledge.drawn)
     np.testing.assert_allclose(frame.iloc[0, 1:], half_widths(valuation.covariance))
     ratio = frame["widest"].iloc[-1] / frame["widest"].iloc[0]
     assert ratio == pytest.approx(np.sqrt(m / (m + 30)), rel=1e-9)

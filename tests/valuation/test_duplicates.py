@@ -19,10 +19,10 @@ from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.weights import Weights, coalition_weights
 from dupre.training import identity
-from dupre.training.evaluation import Evaluation, Task
+from dupre.training.evaluation import Evaluation, Training
 from dupre.training.store import Store, restate
 from dupre.valuation.duplicates import Identity, merge
-from dupre.valuation.observations import Ledger
+from dupre.valuation.observations import Observations
 from older_store import BUDGET, PATH, older_owners, older_utility
 
 RNG = np.random.default_rng(0)
@@ -359,14 +359,16 @@ def test_the_order_of_recording_changes_nothing():
 
 
 def test_the_same_utility_told_twice_is_one_training():
-    ledger = Ledger(all_coalitions(2), ("a", "b"), Identity(2, np.ones((2, 2), dtype=np.uint64)))
-    ledger.record(("a",), 0.5)
-    ledger.record(("b",), 0.5)
-    assert list(ledger.trainings.values()) == [(0.5,)]
-    ledger.record(("b",), [0.5, 0.7])
-    assert list(ledger.trainings.values()) == [(0.5, 0.5, 0.7)]
+    observations = Observations(
+        all_coalitions(2), ("a", "b"), Identity(2, np.ones((2, 2), dtype=np.uint64))
+    )
+    observations.record(("a",), 0.5)
+    observations.record(("b",), 0.5)
+    assert list(observations.trainings.values()) == [(0.5,)]
+    observations.record(("b",), [0.5, 0.7])
+    assert list(observations.trainings.values()) == [(0.5, 0.5, 0.7)]
     with pytest.raises(InputError, match="already has the utility"):
-        ledger.record(("a",), 0.6)
+        observations.record(("a",), 0.6)
 
 
 def test_a_coalition_has_not_failed_if_another_with_its_rows_has_not():
@@ -413,7 +415,7 @@ def test_a_stored_training_answers_for_all_coalitions_that_hold_its_rows(tmp_pat
     with Store(path, setting, contents) as store:
         for names in (("Eve's copy",), ("Eve's copy", "owner 1"), ("Eve's copy", "owner 2")):
             seed = utility.training_seed(names)
-            store.save(Evaluation(Task(names), utility(names), seed=seed))
+            store.save(Evaluation(Training(names), utility(names), seed=seed))
     valuation = quietly(owners, utility, budget=15, store=path)
     assert valuation.found == 3
     assert valuation.evaluated == len(valuation.evaluations) == 11
@@ -443,7 +445,9 @@ def test_more_repeats_of_rows_trained_under_two_names(tmp_path):
     with Store(path, setting, contents) as store:
         for repeat, names in enumerate([("Eve's copy",), ("Eve",)]):
             seed = utility.training_seed(names, repeat)
-            store.save(Evaluation(Task(names, repeat), utility(names, repeat=repeat), seed=seed))
+            store.save(
+                Evaluation(Training(names, repeat), utility(names, repeat=repeat), seed=seed)
+            )
     valuation = quietly(owners, utility, budget=5, repeats=2, store=path)
     assert len(valuation.evaluations) == 10, "two repeats of five, none of them paid twice"
     assert_equal_owners(valuation)
@@ -555,7 +559,7 @@ def test_the_text_says_who_holds_the_same_rows_and_what_it_saved():
         "ones; 8 needed no training of their own."
     )
     assert str(valuation).count(note) == 1
-    text = dupre.result.as_text.compared(
+    text = dupre.result.as_text.format_comparison(
         valuation.semivalue, valuation.compare("Eve", "Eve's copy")
     )
     assert text == "Shapley: Eve and Eve's copy are worth the same."

@@ -7,9 +7,9 @@ import dupre
 from asking import make_owners
 from dupre import InputError, estimators
 from dupre.game.coalitions import from_names, keys, to_names
-from dupre.game.draws import blocked, guess_by_size, sampled_values
+from dupre.game.draws import estimate_from_draws, guess_by_size, split_into_blocks
 from dupre.valuation import knowledge
-from dupre.valuation.knowledge import BLOCKS, Pool
+from dupre.valuation.knowledge import BLOCKS, Knowledge
 from dupre.valuation.next_batch import first_design
 
 SIX = make_owners(6)
@@ -20,7 +20,7 @@ def make_pool(owners=SIX, semivalue=dupre.shapley, weights=None, **options):
     if weights is None:
         weights = estimators.exact(semivalue, owners.n)
     defaults = {"first": 2 * owners.n + 1, "drawn": False, "holdout": 0, "seed": 0}
-    return Pool(owners, semivalue, weights, **(defaults | options))
+    return Knowledge(owners, semivalue, weights, **(defaults | options))
 
 
 def sampled_pool(owners=MANY, samples=300, estimator=estimators.permutation, **options):
@@ -36,8 +36,8 @@ def utility(row):
 
 def record(ours, positions):
     for i in positions:
-        row = ours.ledger.members[i]
-        ours.ledger.record(ours.ledger.names(i), utility(row))
+        row = ours.observations.members[i]
+        ours.observations.record(ours.observations.names(i), utility(row))
 
 
 def outside(ours, count, seed=0):
@@ -116,7 +116,7 @@ def test_more_held_out_than_half_of_what_is_not_first_is_refused():
 def test_every_coalition_that_counts_is_recorded_failed_or_open():
     ours = sampled_pool()
     record(ours, [3, 50, 7])
-    ours.ledger.record_failure(ours.ledger.names(9), "no")
+    ours.observations.record_failure(ours.observations.names(9), "no")
     np.testing.assert_array_equal(np.flatnonzero(ours.recorded), [3, 7, 50])
     np.testing.assert_array_equal(np.flatnonzero(ours.failed), [9])
     np.testing.assert_array_equal(ours.unknown, np.setdiff1d(np.arange(ours.b), [3, 7, 50]))
@@ -129,7 +129,7 @@ def test_coalitions_recorded_besides_are_shown_and_change_nothing_that_counts():
     record(ours, range(5))
     before = ours.unknown, ours.open, ours.utilities.copy()
     for members in outside(ours, 4):
-        ours.ledger.record(members, 0.5)
+        ours.observations.record(members, 0.5)
     np.testing.assert_array_equal(ours.unknown, before[0])
     np.testing.assert_array_equal(ours.open, before[1])
     np.testing.assert_array_equal(ours.utilities, before[2])
@@ -139,7 +139,7 @@ def test_coalitions_recorded_besides_are_shown_and_change_nothing_that_counts():
 
 def test_a_failure_besides_those_that_count_is_not_taken_for_one_of_them():
     ours = sampled_pool()
-    ours.ledger.record_failure(outside(ours, 1)[0], "no")
+    ours.observations.record_failure(outside(ours, 1)[0], "no")
     assert not ours.failed.any()
     assert len(ours.open) == ours.b
     assert not ours.shown.size
@@ -150,9 +150,9 @@ def test_what_is_shown_comes_in_an_order_that_does_not_depend_on_the_recording()
     for step in (1, -1):
         ours = sampled_pool()
         for members in outside(ours, 8)[::step]:
-            ours.ledger.record(members, 0.5)
+            ours.observations.record(members, 0.5)
         record(ours, [4, 2, 11][::step])
-        found.append(keys(ours.ledger.members[ours.shown]))
+        found.append(keys(ours.observations.members[ours.shown]))
     assert found[0] == found[1]
     assert len(set(found[0])) == 11
 
@@ -173,7 +173,7 @@ def test_the_grand_coalition_has_a_place_whether_it_counts_or_not(in_pool):
             weights.members[~everyone], weights.W[:, ~everyone], weights.empty
         )
     ours = make_pool(MANY, weights=weights)
-    assert ours.ledger.members[ours.everyone].all()
+    assert ours.observations.members[ours.everyone].all()
     assert (ours.everyone < ours.b) == in_pool
     assert len(ours.unknown) == ours.b
 
@@ -197,23 +197,23 @@ def lessons(monkeypatch):
 def test_a_predictor_is_learned_once_per_state(lessons):
     ours = sampled_pool(first=20)
     record(ours, ours.first)
-    first = ours.learned()
+    first = ours.predictor()
     ours.posterior(ours.weights.W)
-    assert ours.learned() is first
+    assert ours.predictor() is first
     assert len(lessons) == 1
-    ours.ledger.record(outside(ours, 1)[0], 0.3)
-    assert ours.learned() is not first
+    ours.observations.record(outside(ours, 1)[0], 0.3)
+    assert ours.predictor() is not first
     assert len(lessons) == 2
 
 
 def test_another_training_of_the_same_coalition_is_learned_from(lessons):
     ours = make_pool(first=5)
     record(ours, ours.first)
-    ours.learned()
-    again = ours.ledger.names(ours.first[0])
-    known = ours.ledger.trainings[int(ours.first[0])]
-    ours.ledger.record(again, [*known, known[0] + 0.1])
-    ours.learned()
+    ours.predictor()
+    again = ours.observations.names(ours.first[0])
+    known = ours.observations.trainings[int(ours.first[0])]
+    ours.observations.record(again, [*known, known[0] + 0.1])
+    ours.predictor()
     assert len(lessons) == 2
 
 
@@ -222,8 +222,8 @@ def test_the_predictor_sees_what_was_recorded_and_nothing_else(lessons):
     record(ours, ours.first)
     others = outside(ours, 3)
     for members in others:
-        ours.ledger.record(members, 0.5)
-    ours.learned()
+        ours.observations.record(members, 0.5)
+    ours.predictor()
     seen, utilities, _ = lessons[0]
     rows = np.concatenate(
         [ours.weights.members[ours.heaviest], [from_names(m, MANY.names) for m in others]]
@@ -236,7 +236,7 @@ def test_predictions_are_those_of_the_posterior():
     ours = sampled_pool(first=20)
     record(ours, ours.first)
     posterior = ours.posterior(ours.weights.W)
-    found = ours.predicted(ours.learned(), ours.weights.members[ours.unknown])
+    found = ours.predict(ours.predictor(), ours.weights.members[ours.unknown])
     np.testing.assert_allclose(found, posterior.mean, rtol=1e-10)
     np.testing.assert_array_equal(posterior.W, ours.weights.W[:, ours.unknown])
 
@@ -251,7 +251,7 @@ def test_sampled_values_use_the_first_coalitions_and_the_draws_in_turn():
     end = ours.draws.sequence.tolist().index(order[6])
     np.testing.assert_array_equal(ours.drawn, ours.draws.sequence[:end])
     guess = guess_by_size(ours.weights.members.sum(axis=1), ours.utilities, ours.heaviest)
-    expected = sampled_values(
+    expected = estimate_from_draws(
         ours.weights.W,
         ours.utilities,
         guess[None],
@@ -268,15 +268,17 @@ def drawn_pool(distinct, repeats=1, change=(), **options):
     ours = make_pool(**options)
     order = list(dict.fromkeys(ours.draws.sequence.tolist()))[:distinct]
     for i in [*ours.heaviest, *order]:
-        number = utility(ours.ledger.members[i]) + (5.0 if i in change else 0.0)
+        number = utility(ours.observations.members[i]) + (5.0 if i in change else 0.0)
         spread = 0.5 if i in change else 0.01
-        ours.ledger.record(ours.ledger.names(i), [number + spread * r for r in range(repeats)])
+        ours.observations.record(
+            ours.observations.names(i), [number + spread * r for r in range(repeats)]
+        )
     return ours
 
 
 def to_come(ours, j):
     """Coalitions drawn in block j or later, and in no block before."""
-    blocks = blocked(ours.drawn, BLOCKS)
+    blocks = split_into_blocks(ours.drawn, BLOCKS)
     before = np.concatenate([*blocks[:j], np.empty(0, dtype=np.int64)])
     return np.setdiff1d(np.concatenate(blocks[j:]), before)
 
@@ -288,7 +290,7 @@ def guesses(monkeypatch):
 
     def keep(W, utilities, guess, **options):
         kept.append(guess.copy())
-        return sampled_values(W, utilities, guess, **options)
+        return estimate_from_draws(W, utilities, guess, **options)
 
     monkeypatch.setattr(knowledge, "sampled_values", keep)
     return kept

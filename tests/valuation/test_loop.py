@@ -876,7 +876,7 @@ class Shuffled:
         for index in self.rng.permutation(len(tasks)):
             yield evaluate(self.utility, tasks[index], inner_threads=1)
 
-    def finished(self):
+    def finished_evaluations(self):
         return []
 
     def close(self):
@@ -944,7 +944,7 @@ def test_trainings_that_finish_while_a_run_is_interrupted_are_kept(monkeypatch, 
             yield self.done.pop()
             raise KeyboardInterrupt
 
-        def finished(self):
+        def finished_evaluations(self):
             return self.done
 
     monkeypatch.setattr(

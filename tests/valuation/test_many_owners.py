@@ -73,7 +73,7 @@ def run(ours, utility, budget):
 
 
 def weights_of(ours):
-    return ours._pool.weights
+    return ours._knowledge.weights
 
 
 def by_hand(ours, utility):
@@ -261,12 +261,12 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
 
 def test_the_two_parts_are_those_of_the_posterior_and_of_the_weights(seeds):
     ours, valuation = seeds[1][0]
-    posterior = ours._pool.averaged_posterior()
-    assert ours._pool.learned().stray_variance == 0
+    posterior = ours._knowledge.averaged_posterior()
+    assert ours._knowledge.predictor().stray_variance == 0
     own = np.diag(posterior.functional_covariance()) * valuation.diagnostics.widening**2
     np.testing.assert_allclose(valuation.prediction_std**2, own, rtol=1e-9)
-    utilities = ours._pool.utilities.copy()
-    utilities[ours._pool.unknown] = posterior.mean
+    utilities = ours._knowledge.utilities.copy()
+    utilities[ours._knowledge.unknown] = posterior.mean
     sampling = weights_of(ours).sampling_covariance(utilities, ours.empty)
     np.testing.assert_allclose(valuation.sampling, sampling, rtol=1e-9)
 
@@ -644,7 +644,7 @@ def test_focus_on_an_owner_of_many_narrows_what_it_serves(focus):
         ours = dupre.Valuer(MANY, samples=300, focus=served)
         own = run(ours, utility, 64)
         weights = weights_of(ours).W
-        covariance = ours._pool.posterior(weights).functional_covariance()
+        covariance = ours._knowledge.posterior(weights).functional_covariance()
         variance[served] = combination @ covariance @ combination
         assert np.isfinite(own.mean).all()
     assert variance[focus] < variance[None]

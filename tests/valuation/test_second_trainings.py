@@ -18,8 +18,8 @@ from asking import make_owners
 from dupre.errors import EvaluationError, Interrupted
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.game.estimators import exact
-from dupre.result.as_json import loaded
-from dupre.valuation.second_trainings import CHECKED, LEAST, needed
+from dupre.result.as_json import loads
+from dupre.valuation.second_trainings import CHECKED, LEAST, count_needed
 
 SIX = make_owners(6)
 
@@ -162,8 +162,8 @@ def test_second_trainings_are_spread_over_sizes():
 
 
 def test_at_least_as_many_as_are_checked():
-    assert needed(0) == LEAST >= CHECKED
-    assert needed(80) == 10
+    assert count_needed(0) == LEAST >= CHECKED
+    assert count_needed(80) == 10
 
 
 def test_repeats_train_everything_as_often_and_nothing_more():
@@ -279,10 +279,10 @@ def test_intervals_hold_the_noise_free_values(budget, seeds):
 
 def test_the_noise_survives_json_and_older_documents_have_none():
     valuation = value(Noisy(SIX))
-    (again,) = loaded(valuation.to_json())
+    (again,) = loads(valuation.to_json())
     assert again.training_noise == valuation.training_noise
     document = json.loads(valuation.to_json())
     del document["valuations"][0]["training_noise"]
-    (older,) = loaded(json.dumps(document))
+    (older,) = loads(json.dumps(document))
     assert older.training_noise is None
     assert "Exact for these utilities" in str(replace(older, diagnostics=None))

@@ -764,7 +764,7 @@ def test_after_the_predictor_failed_coalitions_are_drawn_at_random():
 def test_the_lightest_coalitions_are_suggested_at_last_though_the_predictor_failed():
     utility, semivalue = white(SIX, 1), dupre.beta_shapley(16, 1)
     ours = dupre.Valuer(SIX, semivalue=semivalue, empty=utility.empty, holdout=6)
-    pool = ours._pool
+    pool = ours._knowledge
     members = all_coalitions(6)[np.unique(np.append(pool.draws.sequence, pool.heaviest))]
     for names in (to_names(row, SIX.names) for row in members):
         ours.record(names, utility(names))

@@ -23,7 +23,7 @@ from scipy.special import log_softmax, softmax
 
 from dupre._types import Floats, Names
 from dupre.baselines.result import Baseline, of_values
-from dupre.baselines.together import encoded_together
+from dupre.baselines.together import encode_together
 from dupre.checks import positive
 from dupre.data.owners import Embed, Owners
 from dupre.errors import EvaluationError
@@ -55,7 +55,7 @@ def influence(
         embed: the callable the owners were made with, if they were.
     """
     penalty = positive(regularisation, "regularisation")
-    together = encoded_together(owners, validation, embed)
+    together = encode_together(owners, validation, embed)
     X, X_val = (_design(together.values[rows]) for rows in (together.held, together.asked))
     classes = owners.task == "classification"
     if classes:

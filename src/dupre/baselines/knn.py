@@ -22,7 +22,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from dupre._types import Floats
 from dupre.baselines.result import Baseline, of_values
-from dupre.baselines.together import encoded_together
+from dupre.baselines.together import encode_together
 from dupre.checks import whole
 from dupre.data.owners import Embed, Owners
 
@@ -49,7 +49,7 @@ def knn_shapley(
         embed: the callable the owners were made with, if they were.
     """
     k = whole(neighbours, "neighbours", least=1)
-    together = encoded_together(owners, validation, embed)
+    together = encode_together(owners, validation, embed)
     by_target = np.argsort(np.unique(owners.y, return_inverse=True)[1], kind="stable")
     held, holder = together.held[by_target], owners.owner[by_target]
     classes = owners.task == "classification"

@@ -6,7 +6,7 @@ from dupre._types import Members, Names
 from dupre.checks import finite
 from dupre.data.owners import Owners
 from dupre.errors import EvaluationError, InputError
-from dupre.game.coalitions import keys, shown, to_names
+from dupre.game.coalitions import format_members, keys, to_names
 from dupre.utility.model import Utility
 
 
@@ -41,6 +41,6 @@ def finite_score(score: object, members: Names) -> float:
         EvaluationError: it is not a finite number.
     """
     try:
-        return finite(score, f"the utility of {shown(members)}")
+        return finite(score, f"the utility of {format_members(members)}")
     except InputError as cause:
         raise EvaluationError(str(cause), members) from cause

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from dupre._types import Floats, Ints
-from dupre.data.encoding import embedded, encode, standardise
+from dupre.data.encoding import apply_embed, encode, standardise
 from dupre.data.owners import Embed, Owners
 from dupre.data.rows import check_finite, length, stack
 from dupre.errors import InputError
@@ -23,7 +23,7 @@ from dupre.utility.model import ModelUtility
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class JointEncoding:
     """Encoded rows: row r of the owners is `values[held[r]]`, validation row v `values[asked[v]]`.
 
     Attributes:
@@ -39,7 +39,7 @@ class Together:
     targets: NDArray[Any]
 
 
-def encoded_together(owners: Owners, validation: Any, embed: Embed | None) -> Together:
+def encode_together(owners: Owners, validation: Any, embed: Embed | None) -> JointEncoding:
     """Check the validation rows and encode them with the owners' rows."""
     if owners.embedded and embed is None:
         raise InputError(
@@ -49,11 +49,11 @@ def encoded_together(owners: Owners, validation: Any, embed: Embed | None) -> To
     names = ("the owners", "the validation rows")
     rows = [len(owners.y), len(y)]
     both = stack(names, [owners.X, X])
-    columns = embedded(both, embed, length(both)) if embed else encode(both)
+    columns = apply_embed(both, embed, length(both)) if embed else encode(both)
     check_finite(columns, names, np.repeat([0, 1], rows))
     points = standardise(columns)
     held, asked = np.split(points.index, rows[:1])
-    return Together(points.values, held, asked, y)
+    return JointEncoding(points.values, held, asked, y)
 
 
 def _checked(owners: Owners, validation: Any) -> tuple[Any, NDArray[Any]]:

@@ -12,7 +12,7 @@ from dupre.cli.options import (
     JsonOption,
     MovedOption,
 )
-from dupre.cli.output import opened, print_json, print_values
+from dupre.cli.output import open_run, print_json, print_values
 
 
 def show(run: DirArgument, json: JsonOption = False) -> None:
@@ -40,7 +40,7 @@ def compare(
     """Is A worth more than B, and with what probability?"""
     from dataclasses import asdict
 
-    from dupre.result.as_text import compared
+    from dupre.result.as_text import format_comparison
     from dupre.runs.directory import RunDirectory
 
     found = [(v.semivalue, v.compare(a, b)) for v in RunDirectory(run).results()]
@@ -48,7 +48,7 @@ def compare(
         print_json([{"semivalue": name, **asdict(comparison)} for name, comparison in found])
     else:
         for name, comparison in found:
-            print(compared(name, comparison))
+            print(format_comparison(name, comparison))
 
 
 def predict(
@@ -65,15 +65,15 @@ def predict(
     json: JsonOption = False,
 ) -> None:
     """Tell the utility of a coalition without training it."""
-    from dupre.result.as_text import predicted
+    from dupre.result.as_text import format_predictions
 
-    directory, job = opened(run, data)
+    directory, job = open_run(run, data)
     coalitions = [job.members(text) for text in members]
     found = job.valuer(directory.store).predict(coalitions)
     if json:
         print_json(found.to_dict("records"))
     else:
-        print(predicted(found))
+        print(format_predictions(found))
 
 
 VERBS: dict[Callable[..., None], str] = {

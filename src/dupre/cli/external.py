@@ -24,7 +24,15 @@ from dupre.cli.options import (
     TargetOption,
     TaskOption,
 )
-from dupre.cli.output import absolute, directory_for, opened, print_json, print_values, say, typed
+from dupre.cli.output import (
+    absolute,
+    command_line,
+    directory_for,
+    open_run,
+    print_json,
+    print_values,
+    say,
+)
 
 
 def init(
@@ -47,17 +55,17 @@ def init(
     Then `dupre suggest` says what to train, and `dupre record` takes the utilities in.
     """
     from dupre.runs import config as c
-    from dupre.runs.prepare import prepared
+    from dupre.runs.prepare import prepare_job
 
     wanted = c.Config(
         data=c.Data(absolute(data), owner, target, task, delimiter, tuple(drop or ())),
         utility=c.Utility(model=c.ELSEWHERE, empty=empty),
         values=c.Values(tuple(dict.fromkeys(semivalue or ("shapley",))), samples, seed=seed),
     )
-    job, directory = prepared(wanted), directory_for(run, data)
-    wanted = directory.continued(wanted)
-    with directory.locked():
-        directory.make(wanted.after(typed()))
+    job, directory = prepare_job(wanted), directory_for(run, data)
+    wanted = directory.with_history(wanted)
+    with directory.lock():
+        directory.make(wanted.after(command_line()))
     rows = f"{job.owners.n} owners, {len(job.owners.y):,} rows"
     say(f"{rows}. Next: {directory.command('suggest')}")
     print(directory)
@@ -82,7 +90,7 @@ def suggest(
     """
     from dupre.runs.recorded import sheet
 
-    directory, job = opened(run, data)
+    directory, job = open_run(run, data)
     found = job.suggestions(directory.store, count, pending)
     if json:
         print_json(found)
@@ -112,12 +120,12 @@ def record(
     """Take in trainings done elsewhere, and tell the values."""
     from dataclasses import replace
 
-    from dupre.runs.recorded import finished, read
+    from dupre.runs.recorded import finished_results, read
 
-    directory, job = opened(run, data)
-    given = finished(read(results, delimiter=delimiter or None), results)
-    job = replace(job, config=job.config.after(typed()))
-    with directory.locked(), directory.named():
+    directory, job = open_run(run, data)
+    given = finished_results(read(results, delimiter=delimiter or None), results)
+    job = replace(job, config=job.config.after(command_line()))
+    with directory.lock(), directory.name_errors():
         if not accept_changes:
             directory.check_nothing_lost(job.trained(directory.store))
         say(job.record(directory.store, given, replacing=replace_recorded))

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from dupre.runs.job import Job
 
 
-def opened(
+def open_run(
     run: Path, data: str | None = None, validation: str | None = None
 ) -> tuple[RunDirectory, Job]:
     """A run directory that is there already, with its data."""
     from dataclasses import replace
 
     from dupre.runs.directory import RunDirectory
-    from dupre.runs.prepare import prepared
+    from dupre.runs.prepare import prepare_job
 
     directory = RunDirectory(run)
     config = directory.config()
@@ -41,15 +41,15 @@ def opened(
     if validation is not None:
         moved = replace(config.utility, validation=absolute(validation), holdout=0.0)
         config = replace(config, utility=moved)
-    return directory, prepared(config)
+    return directory, prepare_job(config)
 
 
 def print_values(valuations: list[Valuation], *, json: bool) -> None:
     """The tables of a result, or all of it as JSON."""
     if json:
-        from dupre.result.as_json import dumped
+        from dupre.result.as_json import dumps
 
-        print(dumped(valuations))
+        print(dumps(valuations))
     else:
         print("\n\n".join(map(str, valuations)))
 
@@ -74,13 +74,13 @@ def directory_for(run: Path | None, data: str) -> RunDirectory:
     return RunDirectory(Path(f"dupre-{name_of(data)}") if run is None else run.expanduser())
 
 
-def typed() -> str:
+def command_line() -> str:
     """The command as it was typed."""
     return shlex.join(["dupre", *sys.argv[1:]])
 
 
 @contextmanager
-def stdout_kept_clean() -> Iterator[None]:
+def redirect_stdout_to_stderr() -> Iterator[None]:
     """What models print, in this process or another, goes to stderr: stdout is for the answer."""
     sys.stdout.flush()
     kept = os.dup(1)

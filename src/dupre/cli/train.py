@@ -31,7 +31,7 @@ from dupre.cli.options import (
     TimeoutOption,
     UntilOption,
 )
-from dupre.cli.output import absolute, directory_for, opened, print_values, say, typed
+from dupre.cli.output import absolute, command_line, directory_for, open_run, print_values, say
 from dupre.errors import InputError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def value(
     from dataclasses import replace
 
     from dupre.runs import config as c
-    from dupre.runs.prepare import prepared
+    from dupre.runs.prepare import prepare_job
 
     if validation and holdout is not None:
         raise InputError("state --validation FILE or --holdout PART, not both")
@@ -123,13 +123,13 @@ def value(
             empty=empty,
         ),
         values=c.Values(tuple(dict.fromkeys(semivalue or ("shapley",))), samples, repeats, seed),
-        limits=c.changed(c.Limits(), budget=budget, until=until, time=time),
-        machine=c.changed(
+        limits=c.with_changes(c.Limits(), budget=budget, until=until, time=time),
+        machine=c.with_changes(
             c.Machine(), jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
         ),
     )
-    job, directory = prepared(wanted), directory_for(run, data)
-    _run(directory, replace(job, config=directory.continued(wanted)), json=json)
+    job, directory = prepare_job(wanted), directory_for(run, data)
+    _run(directory, replace(job, config=directory.with_history(wanted)), json=json)
 
 
 def resume(
@@ -160,22 +160,22 @@ def resume(
     from dupre.runs import parse
     from dupre.runs.prepare import check
 
-    directory, job = opened(run, data, validation)
+    directory, job = open_run(run, data, validation)
     if job.config.elsewhere:
         raise InputError(
             f"the trainings of {str(run)!r} are done elsewhere; use "
             f"`{directory.command('suggest')}` and `{directory.command('record', 'FILE')}`"
         )
-    with directory.locked(), directory.named():
+    with directory.lock(), directory.name_errors():
         if accept_changes:
             job.accept(directory.store)
         known = job.evaluated(directory.store)
     more = None if budget is None else parse.budget(budget, known)
-    limits = c.changed(c.Limits(), budget=more, until=until, time=time)
+    limits = c.with_changes(c.Limits(), budget=more, until=until, time=time)
     wanted = replace(
         job.config,
         limits=job.config.limits if limits == c.Limits() else limits,
-        machine=c.changed(
+        machine=c.with_changes(
             job.config.machine, jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
         ),
     )
@@ -210,7 +210,7 @@ def demo(
     print(f"\n$ dupre predict {directory} --members Ada,Ben,Cleo", flush=True)
     predict(directory, ["Ada,Ben,Cleo"])
     print("\nTraining all 255 to see how far off that was ...", flush=True)
-    run_directory, job = opened(directory)
+    run_directory, job = open_run(directory)
     (valuation,) = run_directory.results()
     print(d.how_far_off(valuation, d.exact(job, valuation)))
     print(f"\nThe whole story, to open in a browser: {run_directory.report}")
@@ -228,19 +228,19 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
     """Tell the plan, train, keep the results, tell them."""
     from dataclasses import replace
 
-    from dupre.cli.output import stdout_kept_clean
+    from dupre.cli.output import redirect_stdout_to_stderr
     from dupre.runs.plan import plan
-    from dupre.training.dask import connected
+    from dupre.training.dask import connect
     from dupre.valuation.progress import Estimating, display
 
-    job = replace(job, config=job.config.after(typed()))
-    with directory.locked(), connected(job.config.machine.dask) as client, directory.named():
+    job = replace(job, config=job.config.after(command_line()))
+    with directory.lock(), connect(job.config.machine.dask) as client, directory.name_errors():
         known = job.evaluated(directory.store)
         if not accept:
             directory.check_nothing_lost(job.trained(directory.store))
         directory.make(job.config)
         say(plan(job, str(directory), known))
-        with stdout_kept_clean():
+        with redirect_stdout_to_stderr():
             valuations = job.run(directory.store, Estimating(display(True)), client)
         directory.write(valuations)
     print_values(valuations, json=json)

@@ -45,7 +45,7 @@ class Points:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class NumericColumns:
     """X as numbers, not yet scaled.
 
     Attributes:
@@ -59,7 +59,7 @@ class Columns:
     one_hot: Members
 
 
-def encode(X: Any) -> Columns:
+def encode(X: Any) -> NumericColumns:
     """The numeric view of X: an array (N, d0) of any dtype, a pandas frame or a sparse matrix."""
     if sparse.issparse(X):
         matrix = sparse.csr_array(X, dtype=np.float64)
@@ -82,10 +82,10 @@ def encode(X: Any) -> Columns:
     return _encode_frame(pd.DataFrame(array).infer_objects())
 
 
-def embedded(X: Any, embed: Callable[[Any], Any], rows: int) -> Columns:
+def apply_embed(X: Any, embed: Callable[[Any], Any], rows: int) -> NumericColumns:
     """The output of the user's `embed` callable, checked to be a numeric (rows, d) array."""
     output = embed(X)
-    if isinstance(output, Columns):  # our own, which knows what is one-hot
+    if isinstance(output, NumericColumns):  # our own, which knows what is one-hot
         return output
     try:
         if sparse.issparse(output):
@@ -102,7 +102,7 @@ def embedded(X: Any, embed: Callable[[Any], Any], rows: int) -> Columns:
     return _numeric(array)
 
 
-def standardise(columns: Columns) -> Points:
+def standardise(columns: NumericColumns) -> Points:
     """Scale every numeric column to unit variance (constant ones to zero); find distinct rows.
 
     Sparse columns are scaled but not centred: a common shift moves all coalitions alike and
@@ -123,12 +123,12 @@ def standardise(columns: Columns) -> Points:
     return Points(centred * factor, index, float(np.sum((scale * factor) ** 2)))
 
 
-def _numeric(matrix: Floats | sparse.csr_array) -> Columns:
+def _numeric(matrix: Floats | sparse.csr_array) -> NumericColumns:
     width = matrix.shape[1]
-    return Columns(matrix, tuple(str(j) for j in range(width)), np.zeros(width, dtype=bool))
+    return NumericColumns(matrix, tuple(str(j) for j in range(width)), np.zeros(width, dtype=bool))
 
 
-def _encode_frame(frame: pd.DataFrame) -> Columns:
+def _encode_frame(frame: pd.DataFrame) -> NumericColumns:
     if not frame.shape[1]:
         raise InputError("X has no columns; expected at least one besides owner and target")
     series = [frame.iloc[:, j] for j in range(frame.shape[1])]
@@ -140,7 +140,7 @@ def _encode_frame(frame: pd.DataFrame) -> Columns:
     widths = [block.shape[1] for block in blocks]
     source = np.repeat([str(name) for name in frame.columns], widths)
     one_hot = np.repeat([number is None for number in numbers], widths)
-    return Columns(np.hstack(blocks), tuple(source.tolist()), one_hot)
+    return NumericColumns(np.hstack(blocks), tuple(source.tolist()), one_hot)
 
 
 def _as_number(column: pd.Series) -> Floats | None:

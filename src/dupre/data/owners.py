@@ -21,7 +21,7 @@ from scipy import sparse
 
 from dupre._types import Digests, Ints, Members, Task
 from dupre.data.contents import digests_of_owners, digests_of_rows
-from dupre.data.encoding import Points, embedded, encode, standardise
+from dupre.data.encoding import Points, apply_embed, encode, standardise
 from dupre.data.rows import (
     as_targets,
     check_column_names,
@@ -219,7 +219,7 @@ def _checked(
     if sparse.issparse(X):
         X = X.tocsr()
     check_column_names(X)
-    columns = embedded(X, embed, len(targets)) if embed else encode(X)
+    columns = apply_embed(X, embed, len(targets)) if embed else encode(X)
     check_finite(columns, labels, owner)
     frame_columns = tuple(X.columns) if isinstance(X, pd.DataFrame) else None
     return Owners(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dupre._types import Ints
-from dupre.data.encoding import Columns
+from dupre.data.encoding import NumericColumns
 from dupre.errors import InputError
 
 LARGEST = 1e150
@@ -41,7 +41,7 @@ def take(X: Any, rows: Ints) -> Any:
     return X[rows]
 
 
-def check_finite(columns: Columns, names: tuple[str, ...], owner: Ints) -> None:
+def check_finite(columns: NumericColumns, names: tuple[str, ...], owner: Ints) -> None:
     """Raise InputError naming owner and column if a number is missing, infinite or too large."""
     matrix = columns.matrix
     if isinstance(matrix, sparse.csr_array):

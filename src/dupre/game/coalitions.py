@@ -15,7 +15,7 @@ import numpy as np
 
 from dupre._types import Ints, Members
 from dupre.errors import InputError
-from dupre.wording import meant, printable, quoted
+from dupre.wording import did_you_mean, printable, quote_names
 
 MAX_OWNERS_ENUMERATED = 20
 """Above this, 2^n rows no longer fit in memory with everything computed from them."""
@@ -62,7 +62,9 @@ def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
 
 def unknown_owner(name: str, names: tuple[str, ...]) -> InputError:
     """The error that says who there is."""
-    return InputError(f"unknown owner {name!r}{meant(name, names)}; the owners are {quoted(names)}")
+    return InputError(
+        f"unknown owner {name!r}{did_you_mean(name, names)}; the owners are {quote_names(names)}"
+    )
 
 
 def to_names(row: Members, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ def to_names(row: Members, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name, inside in zip(names, row, strict=True) if inside)
 
 
-def shown(members: tuple[str, ...]) -> str:
+def format_members(members: tuple[str, ...]) -> str:
     """A coalition in messages."""
     return "{" + ", ".join(map(printable, members)) + "}"
 

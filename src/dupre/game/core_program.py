@@ -35,7 +35,7 @@ def egalitarian(
     """Payments, (n,), and the subsidy; begins with `working` and what is tight at the guess."""
     n, scale = members.shape[1], scale_of(gains, total)
     floor = (gains - members.sum(axis=1) * (total / n)) / scale
-    slack = paid(members, (guess - total / n) / scale) - floor
+    slack = coalition_payments(members, (guess - total / n) / scale) - floor
     working = np.union1d(working, np.argsort(slack)[: 4 * n])
     E, f = np.ones((1, n)), np.zeros(1)
     t, _, tight = _widest(members, floor, working, E, f)
@@ -46,8 +46,8 @@ def egalitarian(
         E, f = np.vstack([E, members[tight]]), np.append(f, floor[tight])
         centre = np.asarray(lstsq(E, f, cond=TOLERANCE)[0])
         Z = null_space(E, rcond=TOLERANCE)
-        y = centre + _nearest(members, floor - paid(members, centre), Z)
-        if (short := float(np.max(floor - paid(members, y)))) <= TOLERANCE:
+        y = centre + _nearest(members, floor - coalition_payments(members, centre), Z)
+        if (short := float(np.max(floor - coalition_payments(members, y)))) <= TOLERANCE:
             return total / n + scale * y, -scale * t
         # Seldom others are always tight as well, and mislead `_nearest`. They are found by the
         # most slack that all rows not yet fixed can have at once, which is none.
@@ -66,7 +66,7 @@ def egalitarian(
     )
 
 
-def balanced(members: Members) -> Ints:
+def find_balanced_rows(members: Members) -> Ints:
     """Rows that bound the subsidy: some weights of them cover every owner equally.
 
     Raises:
@@ -94,7 +94,7 @@ def scale_of(gains: Floats, total: float) -> float:
     return max(float(np.abs(gains).max()), abs(total)) or 1.0
 
 
-def paid(members: Members, x: Floats) -> Floats:
+def coalition_payments(members: Members, x: Floats) -> Floats:
     """What each coalition is paid, (m,)."""
     return np.concatenate([rows @ x for rows in _blocks(members)])
 
@@ -135,7 +135,7 @@ def _widest(
                 f"utilities of very different magnitudes, and report this if there are none"
             )
         t = float(solved.x[n])
-        slack = paid(members, solved.x[:n]) - floor - t
+        slack = coalition_payments(members, solved.x[:n]) - floor - t
         slack[working] = 0.0  # what the solver left there
         worst = np.argsort(slack)[: 2 * n]
         worst = worst[slack[worst] < -ROUNDING]
@@ -152,7 +152,7 @@ def _nearest(members: Members, need: Floats, Z: Floats) -> Floats:
     v, working = np.zeros(len(Z)), NOTHING
     unit = np.append(np.zeros(Z.shape[1]), 1.0)
     while Z.shape[1]:
-        short = need - paid(members, v)
+        short = need - coalition_payments(members, v)
         short[working] = 0.0
         worst = np.argsort(-short)[: 2 * len(v)]
         worst = worst[short[worst] > ROUNDING]

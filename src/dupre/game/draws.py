@@ -81,7 +81,7 @@ def draw_chances(W: Floats, certain: Ints) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class SampledValues:
     """Values from certain and drawn coalitions.
 
     Attributes:
@@ -100,7 +100,7 @@ class Sampled:
     squared_error: float
 
 
-def sampled_values(
+def estimate_from_draws(
     W: Floats,
     utilities: Floats,
     guesses: Floats,
@@ -109,7 +109,7 @@ def sampled_values(
     draws: Ints,
     chances: Floats,
     failed: Ints = NOTHING,
-) -> Sampled:
+) -> SampledValues:
     """Values W @ utilities from coalitions that are certain and others drawn at random.
 
     The draws are cut into f blocks, block j with its own guess. A guess may depend on utilities
@@ -134,7 +134,7 @@ def sampled_values(
     known = W[:, certain] @ utilities[certain]
     counted = np.arange(1, blocks + 1) / (blocks * (blocks + 1) / 2)
     mean, covariance, squares = np.zeros(len(W)), np.zeros((len(W), len(W))), 0.0
-    parts = blocked(draws, blocks)
+    parts = split_into_blocks(draws, blocks)
     sizes = np.array([len(part) for part in parts])
     shares = counted**2 / sizes
     freedom = shares.sum() ** 2 / np.sum(shares**2 / (sizes - 1))  # Satterthwaite 1946
@@ -151,10 +151,10 @@ def sampled_values(
     possible = np.flatnonzero(chances)
     spread = squares * np.sum(W[np.ix_(unseen, possible)] ** 2 / chances[possible], axis=1)
     covariance[unseen, unseen] += spread / m
-    return Sampled(mean, covariance, guesses[-1], m, squares)
+    return SampledValues(mean, covariance, guesses[-1], m, squares)
 
 
-def blocked(draws: Ints, blocks: int) -> list[Ints]:
+def split_into_blocks(draws: Ints, blocks: int) -> list[Ints]:
     """The draws in blocks of about equal length, in their order."""
     return np.array_split(draws, blocks)
 

@@ -25,7 +25,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, every_of_size, random_cover, random_of_sizes
 from dupre.game.regression import regression
 from dupre.game.semivalues import Semivalue, shapley
-from dupre.game.weights import CERTAIN, Weights, at_least, coalition_weights, collected
+from dupre.game.weights import CERTAIN, Weights, at_least, coalition_weights, collect_weights
 
 __all__ = [
     "Estimator",
@@ -190,7 +190,7 @@ def group_testing(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weigh
     ends = np.outer(np.full(n, 1 / n), [1.0, -1.0])
     drawn = np.concatenate([np.ones((1, n), dtype=bool), np.zeros((1, n), dtype=bool), groups])
     unit = np.concatenate([[CERTAIN, CERTAIN], np.arange(draws)])
-    return collected(drawn, np.append(ends, weight, axis=1), unit, np.zeros_like(unit))
+    return collect_weights(drawn, np.append(ends, weight, axis=1), unit, np.zeros_like(unit))
 
 
 def maximum_sample_reuse(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
@@ -219,7 +219,9 @@ def maximum_sample_reuse(semivalue: Semivalue, n: int, samples: int, rng: Rng) -
         )
     unit = np.tile(np.arange(draws), 2)
     weight = np.append(drawn.T / inside[:, None], ~drawn.T / (inside - draws)[:, None], axis=1)
-    return collected(np.tile(drawn, (2, 1)), weight, unit, np.repeat([1, 0], draws), means=True)
+    return collect_weights(
+        np.tile(drawn, (2, 1)), weight, unit, np.repeat([1, 0], draws), means=True
+    )
 
 
 def _by_size(
@@ -254,7 +256,7 @@ def _by_size(
     unit = np.concatenate([np.full(len(outer) + 1, CERTAIN), np.tile(draw, 2)])
     stratum = np.concatenate([np.zeros(len(outer) + 1, dtype=np.int64), 2 * size, 2 * size + 1])
     drawn = np.concatenate([outer, nobody, inner, inner])
-    return collected(drawn, np.concatenate(weight, axis=1), unit, stratum, means=True)
+    return collect_weights(drawn, np.concatenate(weight, axis=1), unit, stratum, means=True)
 
 
 def _along(semivalue: Semivalue, orders: Ints, unit: Ints) -> Weights:
@@ -269,7 +271,7 @@ def _along(semivalue: Semivalue, orders: Ints, unit: Ints) -> Weights:
         weight[order, prefix, owner] = sign * each
         counts[order, prefix, owner] = True  # also where the semivalue gives it no weight
     units = np.repeat(unit, n + 1)
-    return collected(
+    return collect_weights(
         prefixes.reshape(-1, n),
         weight.reshape(-1, n).T,
         units,
@@ -298,7 +300,7 @@ def _joined(parts: list[Part], *, means: bool = False) -> Weights:
     drawn, weight, unit, stratum = (list(column) for column in zip(*parts, strict=True))
     progress = np.concatenate([np.arange(len(rows)) // 2 / len(rows) for rows in drawn])
     order = np.argsort(progress, kind="stable")
-    return collected(
+    return collect_weights(
         np.concatenate(drawn)[order],
         np.concatenate(weight, axis=1)[:, order],
         np.concatenate(unit)[order],

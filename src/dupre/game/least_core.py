@@ -18,7 +18,13 @@ import numpy as np
 from dupre._types import Floats, Ints, Members
 from dupre.checks import finite, whole
 from dupre.errors import InputError
-from dupre.game.core_program import TOLERANCE, balanced, egalitarian, paid, scale_of
+from dupre.game.core_program import (
+    TOLERANCE,
+    coalition_payments,
+    egalitarian,
+    find_balanced_rows,
+    scale_of,
+)
 from dupre.game.ties import descending, first_largest
 
 CLIMBS = 8
@@ -63,10 +69,10 @@ def least_core(members: Members, utilities: Floats, *, grand: float, empty: floa
     members, (total, empty) = _proper(members), _total(grand, empty)
     gains = _utilities(utilities, len(members)) - empty
     equal = np.full(members.shape[1], total / members.shape[1])
-    return _core(members, gains, total, balanced(members), equal)
+    return _core(members, gains, total, find_balanced_rows(members), equal)
 
 
-def drawn_cores(
+def draw_cores(
     members: Members, draws: Floats, *, grand: float | Floats, empty: float = 0.0
 ) -> tuple[Floats, Floats]:
     """Payments (d, n) and subsidies (d,), one least core for each draw of the utilities.
@@ -94,7 +100,7 @@ def drawn_cores(
     grands = np.broadcast_to(np.asarray(grand, dtype=object), len(draws))
     totals = [_total(one, empty)[0] for one in grands]
     gains = np.array([_utilities(draw, len(members)) for draw in draws]) - empty
-    working, n = balanced(members), members.shape[1]
+    working, n = find_balanced_rows(members), members.shape[1]
     payments, subsidies = np.empty((len(draws), n)), np.empty(len(draws))
     guess = np.zeros(n)
     for d, total in enumerate(totals):
@@ -104,7 +110,7 @@ def drawn_cores(
     return payments, subsidies
 
 
-def searched_core(
+def search_core(
     utility: Callable[[Members], Floats],
     n: int,
     *,
@@ -157,7 +163,7 @@ def searched_core(
     def gain(coalitions: Members) -> Floats:
         return _utilities(utility(coalitions), len(coalitions)) - empty
 
-    gains, working = gain(members), balanced(members)
+    gains, working = gain(members), find_balanced_rows(members)
     looked, payments = len(members), np.full(n, total / n)
     while True:
         core = _core(members, gains, total, working, payments)
@@ -165,7 +171,7 @@ def searched_core(
         matters = scale * max(tolerance, TOLERANCE)
         for _ in range(searches):
             seen, found = _search(gain, core, drawn, TOLERANCE * scale, rng)
-            over = found - paid(seen, payments) - core.subsidy
+            over = found - coalition_payments(seen, payments) - core.subsidy
             looked, violation = looked + len(seen), max(violation, float(over.max()))
             if violation > matters or looked >= limit:
                 break
@@ -196,7 +202,9 @@ def _search(
     def excess(coalitions: Members) -> Floats:
         seen.append(coalitions.reshape(-1, n))
         gains.append(gain(seen[-1]))
-        return np.reshape(gains[-1] - paid(seen[-1], core.payments), coalitions.shape[:-1])
+        return np.reshape(
+            gains[-1] - coalition_payments(seen[-1], core.payments), coalitions.shape[:-1]
+        )
 
     at = rng.random((drawn, n)).argsort(axis=1) < rng.integers(1, n, size=(drawn, 1))
     worst = at[descending(excess(at))[:CLIMBS]]
@@ -232,7 +240,7 @@ def _flipped(at: Members, owners: Ints) -> Members:
 
 def _core(members: Members, gains: Floats, total: float, working: Ints, guess: Floats) -> Core:
     payments, subsidy = egalitarian(members, gains, total, working, guess)
-    excess = gains - paid(members, payments) - subsidy
+    excess = gains - coalition_payments(members, payments) - subsidy
     tight = np.flatnonzero(excess >= -TOLERANCE * scale_of(gains, total))
     return Core(payments, subsidy, members[tight], len(members), max(0.0, float(excess.max())))
 

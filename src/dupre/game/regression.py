@@ -24,7 +24,7 @@ from dupre.game.weights import (
     additive_basis,
     at_least,
     coalition_weights,
-    collected,
+    collect_weights,
     distinct,
 )
 
@@ -74,7 +74,7 @@ def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Genera
     weights = np.concatenate(weight, axis=1)
     counts = np.ones_like(weights, dtype=bool)  # also where the semivalue gives no weight
     everything, weights, unit = everything[turn], weights[:, turn], unit[turn]
-    plain = collected(everything, weights, unit, np.zeros_like(unit), counts=counts)
+    plain = collect_weights(everything, weights, unit, np.zeros_like(unit), counts=counts)
     levels = np.zeros((n + 1, 0))
     if m >= LEVELS_FROM * n:
         sizes = everything[2:].sum(axis=1)

@@ -158,7 +158,7 @@ def additive_basis(members: Members) -> Floats:
     return np.asarray(np.append(rows, sizes, axis=1), dtype=np.float64)
 
 
-def collected(
+def collect_weights(
     drawn: Members,
     weight: Floats,
     unit: Ints,
@@ -226,12 +226,12 @@ def at_least(name: str, samples: int, least: int, n: int) -> int:
     return samples
 
 
-def checked_weights(weights: object, n: int) -> Weights:
+def check_weights(weights: object, n: int) -> Weights:
     """The weights that an estimator returned, if they can be used."""
     if not isinstance(weights, Weights) or weights.entries is None:
         raise InputError(
             "an estimator must return dupre.game.weights.Weights with their random entries, as "
-            f"dupre.game.weights.collected makes them, got {type(weights).__name__}"
+            f"dupre.game.weights.collect_weights makes them, got {type(weights).__name__}"
         )
     members, b = weights.members, len(weights.members)
     shapes = members.shape, weights.W.shape, np.shape(weights.empty)

@@ -19,7 +19,7 @@ from dupre._types import Floats, Ints
 from dupre.errors import InputError
 from dupre.plots.layout import in_the_plane, label_points, same_place
 from dupre.result.records import Z95
-from dupre.wording import listed, shortened
+from dupre.wording import join_list, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +85,7 @@ def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
     ax.set_yticks(at, labels=_labels(frame.index), parse_math=False)
     ax.set_ylim(at[-1] - 0.7, 0.7)
     what = "payment" if valuation.subsidy else "value"
-    ax.set_xlabel(f"{shortened(valuation.semivalue)} {what}, in units of utility", parse_math=False)
+    ax.set_xlabel(f"{shorten(valuation.semivalue)} {what}, in units of utility", parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     return ax
@@ -140,7 +140,7 @@ def owner_map(valuation: Valuation, ax: Axes | None = None) -> Axes:
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
     groups = same_place(points, labelled, 0.01 * (right - left))
-    texts = [listed(_labels([valuation.owners[i] for i in group]), most=3) for group in groups]
+    texts = [join_list(_labels([valuation.owners[i] for i in group]), most=3) for group in groups]
     label_points(ax, points, [group[0] for group in groups], texts, SMALL)
     return ax
 
@@ -200,7 +200,7 @@ def predictions(valuation: Valuation, ax: Axes | None = None) -> Axes:
 
 def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
     """The widest 95 % interval after each batch of trainings, and what more are expected to do."""
-    known, ahead = widest_known(valuation), valuation.forecast
+    known, ahead = known_widths(valuation), valuation.forecast
     if len(known) < 2 and len(ahead) < 2:
         raise InputError(
             "this valuation does not record how its uncertainty fell: it takes two batches of "
@@ -218,7 +218,7 @@ def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def widest_known(valuation: Valuation) -> pd.DataFrame:
+def known_widths(valuation: Valuation) -> pd.DataFrame:
     """Rounds after which the widest interval is known."""
     rounds = valuation.rounds
     return rounds.dropna(subset="widest") if "widest" in rounds else rounds.iloc[:0]
@@ -267,7 +267,7 @@ def _whole_numbers(ax: Axes) -> None:
 
 
 def _labels(names: pd.Index | list[str]) -> list[str]:
-    return [shortened(str(name), _LONGEST) for name in names]
+    return [shorten(str(name), _LONGEST) for name in names]
 
 
 def _evidence(valuation: Valuation) -> Evidence:

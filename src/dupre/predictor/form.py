@@ -26,7 +26,7 @@ from dupre.predictor.fitting import fit, position, sample_around
 from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
 from dupre.predictor.noise import lattice_step
-from dupre.predictor.warp import Warp, curved, robust_scale, straight
+from dupre.predictor.warp import Warp, curved_warp, robust_scale, straight_warp
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "curved": (False, True),
@@ -72,8 +72,8 @@ class Form:
 
     def warp(self, utilities: Floats, empty: float) -> Warp:
         """The warp of these utilities; straight where a curved one has no scale."""
-        bent = curved(utilities) if self.curved else None
-        return bent or straight(utilities, empty=empty)
+        bent = curved_warp(utilities) if self.curved else None
+        return bent or straight_warp(utilities, empty=empty)
 
 
 @dataclass(frozen=True, eq=False)

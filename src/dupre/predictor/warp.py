@@ -61,7 +61,7 @@ class Warp:
         return self.centre + lift * np.sinh(t), lift * np.cosh(t) * self.scale
 
 
-def straight(u: Floats, *, empty: float) -> Warp:
+def straight_warp(u: Floats, *, empty: float) -> Warp:
     """Centre and scale of utilities u, (a,), and of that of no data.
 
     Utilities that do not differ have the scale of what they gain, or a tenth of their own.
@@ -79,7 +79,7 @@ def robust_scale(u: Floats) -> float:
     return deviation if deviation > 1e-9 * float(np.abs(u).max()) else 0.0
 
 
-def curved(u: Floats) -> Warp | None:
+def curved_warp(u: Floats) -> Warp | None:
     """The curved warp of these utilities; None where most are equal, so that they have no scale."""
     centre, width = float(np.median(u)), 3 * robust_scale(u)
     if width == 0:

@@ -36,7 +36,7 @@ _STYLE = {
 }
 
 
-def drawn(valuation: Valuation, name: str, *, label: str) -> str:
+def draw_figure(valuation: Valuation, name: str, *, label: str) -> str:
     """The figure of this name in `plots` as an SVG element.
 
     Args:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from dupre.report.markup import Cell, details, owner, table, text
 from dupre.result.as_text import decimals
-from dupre.wording import listed, named, number, percent, shortened
+from dupre.wording import join_list, number, percent, shorten, spell_name
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -52,7 +52,7 @@ def comparison_table(valuations: Sequence[Valuation]) -> str:
     """Owners by semivalues."""
     main = valuations[0]
     columns = ["Owner"]
-    columns += [part for v in valuations for part in (shortened(v.semivalue), "Rank")]
+    columns += [part for v in valuations for part in (shorten(v.semivalue), "Rank")]
     frames, places = [v.to_frame() for v in valuations], [decimals(v) for v in valuations]
     rows = []
     for i in main.order:
@@ -73,7 +73,7 @@ def probability_table(v: Valuation) -> str:
     order = v.order
     probability = v.probability_greater().to_numpy()
     columns = ["Worth more than …"]
-    columns += [shortened(v.owners[i]) for i in order]
+    columns += [shorten(v.owners[i]) for i in order]
     rows = [
         [Cell(owner(v.owners[i]))]
         + [Cell("–" if i == j else f"{text(percent(probability[i, j]))} %") for j in order]
@@ -131,4 +131,4 @@ def rank(best: float, worst: float) -> str:
 
 def coalition(members: tuple[str, ...]) -> str:
     """The members of a coalition within a sentence."""
-    return listed([named(name) for name in members]) if members else "no owner"
+    return join_list([spell_name(name) for name in members]) if members else "no owner"

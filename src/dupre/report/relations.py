@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dupre._types import Floats
-from dupre.wording import named, percent
+from dupre.wording import percent, spell_name
 
 if TYPE_CHECKING:
     from dupre.result.records import Evidence
@@ -74,7 +74,7 @@ def _pairs_that_share(v: Valuation, evidence: Evidence) -> list[Relation]:
     for i, j in _pairs(len(shared)):
         same = shared[i, j] == shared[j, i] == 1 and v.rows[i] == v.rows[j]
         if same and (evidence.distances[i, j] <= 1e-9 or usual <= SHARED):
-            both = f"{named(v.owners[i])} and {named(v.owners[j])}"
+            both = f"{spell_name(v.owners[i])} and {spell_name(v.owners[j])}"
             found.append(Relation((i, j), f"{both} hold the same {v.rows[i]:,} rows."))
         elif max(shared[i, j], shared[j, i]) >= max(SHARED, 2 * usual):
             found.append(Relation((i, j), _about_shared(v, i, j, shared)))
@@ -83,8 +83,8 @@ def _pairs_that_share(v: Valuation, evidence: Evidence) -> list[Relation]:
 
 def _about_shared(v: Valuation, i: int, j: int, shared: Floats) -> str:
     parts = [
-        f"{_percent(shared[a, b])} of the rows of {named(v.owners[a])} are also held by "
-        f"{named(v.owners[b])}"
+        f"{_percent(shared[a, b])} of the rows of {spell_name(v.owners[a])} are also held by "
+        f"{spell_name(v.owners[b])}"
         for a, b in sorted([(i, j), (j, i)], key=lambda pair: -shared[pair])
     ]
     return f"{parts[0]}; {parts[1][0].lower()}{parts[1][1:]}."
@@ -104,7 +104,7 @@ def _near_pairs(v: Valuation, evidence: Evidence) -> Iterable[tuple[int, int]]:
 
 
 def _about_near(v: Valuation, pair: tuple[int, int], distance: float, typical: float) -> Relation:
-    both = " and ".join(named(v.owners[i]) for i in pair)
+    both = " and ".join(spell_name(v.owners[i]) for i in pair)
     return Relation(
         pair,
         f"{both} hold nearly the same data: their distance is {distance:.2g}, that of a typical "
@@ -122,7 +122,7 @@ def _apart(v: Valuation, evidence: Evidence) -> list[Relation]:
     return [
         Relation(
             (int(i),),
-            f"The data of {named(v.owners[i])} are unlike those of all others: their distance to "
+            f"The data of {spell_name(v.owners[i])} are unlike those of all others: their distance to "
             f"them is typically {usual[i]:.2g}, that of other owners {np.median(usual):.2g}.",
         )
         for i in np.flatnonzero(far)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dupre.plots.charts import widest_known
-from dupre.report.figures import drawn
+from dupre.plots.charts import known_widths
+from dupre.report.figures import draw_figure
 from dupre.report.listings import (
     coalition,
     comparison_table,
@@ -41,7 +41,7 @@ from dupre.result.as_text import (
     bewares,
 )
 from dupre.result.records import Z95
-from dupre.wording import listed, number
+from dupre.wording import join_list, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,7 +210,7 @@ def how_data_relate(v: Valuation, relations: Sequence[Relation]) -> str:
 
 def how_uncertainty_fell(v: Valuation) -> str:
     """The widest interval against trainings."""
-    known, ahead, words = widest_known(v), v.forecast, []
+    known, ahead, words = known_widths(v), v.forecast, []
     if len(known) > 1:
         first, last = known.iloc[0], known.iloc[-1]
         words.append(
@@ -250,7 +250,7 @@ def failures_and_warnings(v: Valuation) -> str:
                 _few(
                     [
                         f"{_brief(message)} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
-                        f"{listed([coalition(members) for members in coalitions], most=3)})"
+                        f"{join_list([coalition(members) for members in coalitions], most=3)})"
                         for message, coalitions in v.warnings.items()
                     ]
                 )
@@ -315,14 +315,14 @@ def _what_made_alike(d: Diagnostics) -> str:
         f"{100 * part:.0f} % by {SCALES.get(label, label)}" for label, part in d.scales.items()
     ]
     return (
-        f"The predictor takes coalitions to be alike {listed(parts)}. A training differs from what "
+        f"The predictor takes coalitions to be alike {join_list(parts)}. A training differs from what "
         f"can be predicted by about {d.noise:.2g} by chance."
     )
 
 
 def _drawn(v: Valuation, name: str, caption: str = "") -> str:
     caption = caption or CAPTIONS[name]
-    return figure(drawn(v, name, label=caption), caption)
+    return figure(draw_figure(v, name, label=caption), caption)
 
 
 def _brief(words: str) -> str:

@@ -16,7 +16,7 @@ from dupre._types import Floats
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
 from dupre.result.as_text import decimals
-from dupre.wording import listed, named, number
+from dupre.wording import join_list, number, spell_name
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -97,7 +97,7 @@ class _Teller:
 
     def _meaning(self, i: int) -> str:
         v, row = self.v, self.frame.iloc[i]
-        who, value = named(v.owners[i]), float(row["value"])
+        who, value = spell_name(v.owners[i]), float(row["value"])
         low, high = self._number(row["low"]), self._number(row["high"])
         sure = f" We are 95 % sure that it is between {low} and {high}." if row["std"] else ""
         if v.subsidy:
@@ -157,8 +157,10 @@ class _Teller:
                 verb = "are" if len(group) > 1 else "is"
                 sentences.append(f"{self._listed(group)} {verb} surely {what}.")
         if apart:
-            told = [f"{named(v.owners[j])} ({odds(v, i, j, P[i, j])})" for j in apart]
-            sentences.append(f"The order is not settled with {listed(told, most=MOST_COMPARED)}.")
+            told = [f"{spell_name(v.owners[j])} ({odds(v, i, j, P[i, j])})" for j in apart]
+            sentences.append(
+                f"The order is not settled with {join_list(told, most=MOST_COMPARED)}."
+            )
         return " ".join(sentences)
 
     def _alone(self, i: int) -> list[str]:
@@ -225,7 +227,7 @@ class _Teller:
         return [*caveats, *v.caveats]
 
     def _listed(self, owners: list[int]) -> str:
-        return listed([named(self.v.owners[j]) for j in owners], most=MOST_COMPARED)
+        return join_list([spell_name(self.v.owners[j]) for j in owners], most=MOST_COMPARED)
 
     def _number(self, value: float) -> str:
         return number(float(value), self.places)

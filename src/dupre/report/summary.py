@@ -13,7 +13,7 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.result.as_text import decimals, exact_for, possible
-from dupre.wording import listed, named, number, percent
+from dupre.wording import join_list, number, percent, spell_name
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -56,12 +56,14 @@ def _best(v: Valuation) -> str:
     top = first[0]
     most = "get the greatest payment" if v.subsidy else "are worth most"
     if len(first) == 1:
-        return f"The data of {named(v.owners[top])} {most}: {with_interval(v, top)}."
-    names = [named(v.owners[i]) for i in first]
+        return f"The data of {spell_name(v.owners[top])} {most}: {with_interval(v, top)}."
+    names = [spell_name(v.owners[i]) for i in first]
     if certain(v):
-        return f"The data of {listed(names)} {most}, all alike: {with_interval(v, top)}."
+        return f"The data of {join_list(names)} {most}, all alike: {with_interval(v, top)}."
     among = (
-        "between any of the owners" if len(first) == len(v.owners) else f"between {listed(names)}"
+        "between any of the owners"
+        if len(first) == len(v.owners)
+        else f"between {join_list(names)}"
     )
     whose = "who is to get the greatest payment" if v.subsidy else "whose data are worth most"
     return (
@@ -107,7 +109,7 @@ def _harm(v: Valuation) -> list[str]:
 
 
 def _names(v: Valuation, chosen: Floats) -> str:
-    return listed([named(v.owners[i]) for i in v.order[::-1] if chosen[i]])
+    return join_list([spell_name(v.owners[i]) for i in v.order[::-1] if chosen[i]])
 
 
 def _trained(v: Valuation) -> str:
@@ -147,7 +149,7 @@ def open_neighbours(v: Valuation) -> list[str]:
     """Owners next to each other in the ranking whose order is not settled, with the odds."""
     probability = v.probability_greater().to_numpy()
     return [
-        f"{named(v.owners[i])} and {named(v.owners[j])}: {odds(v, i, j, probability[i, j])}."
+        f"{spell_name(v.owners[i])} and {spell_name(v.owners[j])}: {odds(v, i, j, probability[i, j])}."
         for i, j in pairwise(v.order)
         if probability[i, j] < LEVEL
     ]
@@ -159,14 +161,14 @@ def odds(v: Valuation, i: int, j: int, probability: float) -> str:
         return "equal, or as likely one way as the other"
     more, sure = (i, probability) if probability > 0.5 else (j, 1 - probability)
     what = "is to get more" if v.subsidy else "is worth more"
-    return f"{percent(sure)} % that {named(v.owners[more])} {what}"
+    return f"{percent(sure)} % that {spell_name(v.owners[more])} {what}"
 
 
 def agreement(valuations: Sequence[Valuation]) -> str:
     """Whether several semivalues agree about the order of the owners."""
     P = [v.probability_greater().to_numpy() for v in valuations]
     pairs = list(combinations(range(len(valuations[0].owners)), 2))
-    names = listed([v.semivalue for v in valuations])
+    names = join_list([v.semivalue for v in valuations])
     differ = [(i, j) for i, j in pairs if len({np.sign(p[i, j] - 0.5) for p in P} - {0}) > 1]
     opposed = [
         (i, j)
@@ -181,5 +183,8 @@ def agreement(valuations: Sequence[Valuation]) -> str:
             "but only where at least one of them does not settle it."
         )
     owners = valuations[0].owners
-    told = listed([f"{named(owners[i])} and {named(owners[j])}" for i, j in opposed], most=5)
+    told = join_list(
+        [f"{spell_name(owners[i])} and {spell_name(owners[j])}" for i, j in opposed],
+        most=5,
+    )
     return f"{names} settle the order of some owners in opposite ways: {told}."

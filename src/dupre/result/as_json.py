@@ -41,7 +41,7 @@ _NUMBERS = frozenset({"utility", "predicted", "std", "seconds", "widest", "error
 """Columns that stay numbers even if all are missing."""
 
 
-def dumped(valuations: Sequence[Valuation]) -> str:
+def dumps(valuations: Sequence[Valuation]) -> str:
     """The JSON document of some valuations of the same trainings."""
     first = valuations[0]
     whole = {
@@ -56,7 +56,7 @@ def dumped(valuations: Sequence[Valuation]) -> str:
     return json.dumps(_plain(whole), allow_nan=False)
 
 
-def loaded(text: str) -> list[Valuation]:
+def loads(text: str) -> list[Valuation]:
     """The valuations in a JSON document.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from dupre.game.coalitions import shown
+from dupre.game.coalitions import format_members
 from dupre.wording import printable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MOST_NAMED = 8
 """Members up to which a coalition is written out."""
 
 
-def printed(v: Valuation) -> str:
+def format_valuation(v: Valuation) -> str:
     """Title, table and notes."""
     return "\n".join([*title_of(v), "", *_table(v), "", *notes(v)])
 
@@ -39,10 +39,10 @@ def possible(n: int) -> str:
     return f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
 
 
-def compared(semivalue: str, c: Comparison) -> str:
+def format_comparison(semivalue: str, c: Comparison) -> str:
     """Whether one owner is worth more than another, in a sentence."""
     if c.probability < 0.5:
-        return compared(semivalue, c.turned())
+        return format_comparison(semivalue, c.swap())
     one, other = printable(c.one), printable(c.other)
     if c.low == c.high == 0:
         return f"{semivalue}: {one} and {other} are worth the same."
@@ -54,7 +54,7 @@ def compared(semivalue: str, c: Comparison) -> str:
     )
 
 
-def predicted(frame: pd.DataFrame) -> str:
+def format_predictions(frame: pd.DataFrame) -> str:
     """Utilities of coalitions as `Valuer.predict` has them, a line each."""
     lines = []
     for row in frame.itertuples():
@@ -320,8 +320,8 @@ def _few(coalitions: Collection[tuple[str, ...]]) -> str:
 def _short(members: tuple[str, ...]) -> str:
     """A coalition, a large one by its first members and its size."""
     if len(members) <= MOST_NAMED:
-        return shown(members)
-    return shown((*members[:3], f"… {len(members)} owners"))
+        return format_members(members)
+    return format_members((*members[:3], f"… {len(members)} owners"))
 
 
 def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:

@@ -77,7 +77,7 @@ class Comparison:
     low: float
     high: float
 
-    def turned(self) -> Comparison:
+    def swap(self) -> Comparison:
         """The same question the other way round."""
         return Comparison(
             self.other, self.one, 1 - self.probability, -self.difference, -self.high, -self.low

@@ -229,9 +229,9 @@ class Valuation:
 
     def to_json(self) -> str:
         """Everything as JSON, every digit kept; the form is described in docs/result.md."""
-        from dupre.result.as_json import dumped
+        from dupre.result.as_json import dumps
 
-        return dumped([self])
+        return dumps([self])
 
     @classmethod
     def from_json(cls, text: str) -> Valuation:
@@ -240,9 +240,9 @@ class Valuation:
         Raises:
             InputError: it is no such document, is damaged, or of a version not known here.
         """
-        from dupre.result.as_json import loaded
+        from dupre.result.as_json import loads
 
-        return loaded(text)[0]
+        return loads(text)[0]
 
     def report(self, path: str | Path) -> None:
         """Write one self-contained HTML page: values, how far to trust them, statements."""
@@ -257,9 +257,9 @@ class Valuation:
         return values(self, ax)
 
     def __str__(self) -> str:
-        from dupre.result.as_text import printed  # the text is about this class
+        from dupre.result.as_text import format_valuation  # the text is about this class
 
-        return printed(self)
+        return format_valuation(self)
 
     def _repr_html_(self) -> str:
         from dupre.report.page import notebook

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_type_hints
 
 from dupre.errors import InputError
-from dupre.wording import meant
+from dupre.wording import did_you_mean
 
 VERSION = 1
 
@@ -137,7 +137,7 @@ class Config:
         return ""
 
 
-def dumped(config: Config) -> str:
+def dumps(config: Config) -> str:
     """The configuration as TOML; what is not set is left out."""
     lines = ["# Written by dupre; read by `dupre resume`.", f"version = {VERSION}"]
     for section in fields(config):
@@ -149,7 +149,7 @@ def dumped(config: Config) -> str:
     return "\n".join(lines) + "\n"
 
 
-def loaded(text: str, name: str) -> Config:
+def loads(text: str, name: str) -> Config:
     """The configuration in a TOML text.
 
     Raises:
@@ -174,7 +174,7 @@ def loaded(text: str, name: str) -> Config:
     return Config(**parts)
 
 
-def changed(part: Any, **changes: Any) -> Any:
+def with_changes(part: Any, **changes: Any) -> Any:
     """A section with those changes that are not None."""
     return replace(part, **{key: value for key, value in changes.items() if value is not None})
 
@@ -203,7 +203,7 @@ def _check_known(table: dict[str, Any], known: Any, name: str) -> None:
     for key in table:
         if key not in known:
             raise InputError(
-                f"{key} means nothing in {name}{meant(key, known)}; known are {', '.join(known)}"
+                f"{key} means nothing in {name}{did_you_mean(key, known)}; known are {', '.join(known)}"
             )
 
 

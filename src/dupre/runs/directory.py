@@ -26,7 +26,7 @@ from dupre.result import as_json
 from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
 from dupre.runs.config import Config
-from dupre.training.locks import Claims
+from dupre.training.locks import FileLocks
 from dupre.wording import printable
 
 WHOLE = 2**56
@@ -74,7 +74,7 @@ class RunDirectory:
         """Whether a run has been set up here."""
         return (self.path / "config.toml").is_file()
 
-    def continued(self, config: Config) -> Config:
+    def with_history(self, config: Config) -> Config:
         """The configuration, with the history of the run that is here already.
 
         Raises:
@@ -98,7 +98,7 @@ class RunDirectory:
 
     def make(self, config: Config) -> None:
         """Write down what is asked for, inside `locked`."""
-        replace_text(self.path / "config.toml", configuration.dumped(config))
+        replace_text(self.path / "config.toml", configuration.dumps(config))
 
     def config(self) -> Config:
         """What was asked for.
@@ -113,7 +113,7 @@ class RunDirectory:
                 f"{what} {str(self)!r}; expected the run directory that `dupre value` or "
                 "`dupre init` made"
             )
-        return configuration.loaded(file.read_text(encoding="utf-8"), str(file))
+        return configuration.loads(file.read_text(encoding="utf-8"), str(file))
 
     def results(self) -> list[Valuation]:
         """The valuations of the last time that there was a result.
@@ -126,7 +126,7 @@ class RunDirectory:
         if not file.is_file():
             raise InputError(f"{str(self)!r} has no result yet; go on with `{self._anew()}`")
         try:
-            return as_json.loaded(file.read_text(encoding="utf-8"))
+            return as_json.loads(file.read_text(encoding="utf-8"))
         except (InputError, UnicodeDecodeError) as cause:
             raise InputError(
                 f"{str(file)!r}: {cause}; `{self._anew()}` makes it anew from the store"
@@ -153,7 +153,7 @@ class RunDirectory:
 
     def write(self, valuations: Sequence[Valuation]) -> None:
         """Replace the result, the table and the page."""
-        replace_text(self.path / "result.json", as_json.dumped(valuations))
+        replace_text(self.path / "result.json", as_json.dumps(valuations))
         replace_text(self.path / "values.csv", spreadsheet(valuations))
         self.write_report(valuations)
 
@@ -164,7 +164,7 @@ class RunDirectory:
         replace_text(self.report, page(valuations))
 
     @contextmanager
-    def named(self) -> Iterator[None]:
+    def name_errors(self) -> Iterator[None]:
         """Errors from within know which run they came from."""
         try:
             yield
@@ -173,7 +173,7 @@ class RunDirectory:
             raise
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Make the directory and keep other runs out of it, until this process ends, however.
 
         Raises:
@@ -186,7 +186,7 @@ class RunDirectory:
                 f"the run directory {str(self)!r} cannot be made ({cause.strerror}); choose "
                 "another with --run"
             ) from cause
-        claims = Claims(self.store)
+        claims = FileLocks(self.store)
         try:
             if not claims.take(WHOLE):
                 raise InputError(

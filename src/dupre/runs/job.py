@@ -17,13 +17,13 @@ import pandas as pd
 from dupre._types import Names
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.game.coalitions import from_names, shown, to_names
+from dupre.game.coalitions import format_members, from_names, to_names
 from dupre.result.valuation import Valuation, half_widths
 from dupre.runs import parse, recorded
 from dupre.runs.config import Config
 from dupre.runs.recorded import Result
 from dupre.training import identity
-from dupre.training.evaluation import Evaluation, Task
+from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.store import Store, restate
 from dupre.utility.adapters import names_in
@@ -262,15 +262,15 @@ def _evaluations(row: Result, store: Store, replacing: bool) -> list[Evaluation]
     """What is to be kept of a result."""
     if not replacing and (both := store.contradiction(row.members, row.utilities)):
         raise InputError(
-            f"{both[0]!r} is given for {shown(row.members)}, but {both[1]!r} is recorded; leave it "
+            f"{both[0]!r} is given for {format_members(row.members)}, but {both[1]!r} is recorded; leave it "
             "out, or put right what was wrong with --replace"
         )
     if row.utilities:
         several = enumerate(row.utilities)
-        return [Evaluation(Task(row.members, r), u, worker="known") for r, u in several]
-    tried = [] if replacing else [e.task.attempt for e in store.failures(row.members).values()]
-    task = Task(row.members, attempt=1 + max(tried, default=0))
-    return [Evaluation(task, None, failure=row.failure, worker="known")]
+        return [Evaluation(Training(row.members, r), u, worker="known") for r, u in several]
+    tried = [] if replacing else [e.training.attempt for e in store.failures(row.members).values()]
+    training = Training(row.members, attempt=1 + max(tried, default=0))
+    return [Evaluation(training, None, failure=row.failure, worker="known")]
 
 
 def _coalitions(store: Store) -> list[Names]:

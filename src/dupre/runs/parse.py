@@ -9,7 +9,7 @@ from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_ou
 from dupre.valuation import stopping
 from dupre.valuation.core_payments import LeastCore
 from dupre.valuation.stopping import Rule
-from dupre.wording import meant
+from dupre.wording import did_you_mean
 
 SEMIVALUES: dict[str, Semivalue | LeastCore] = {
     "shapley": shapley,
@@ -34,7 +34,7 @@ def semivalue(text: str) -> Semivalue | LeastCore:
     if kind == "beta" and alpha > 0 and beta > 0:
         return beta_shapley(alpha, beta)
     raise InputError(
-        f"--semivalue {text!r} is not known{meant(name, SEMIVALUES)}; expected shapley, banzhaf, "
+        f"--semivalue {text!r} is not known{did_you_mean(name, SEMIVALUES)}; expected shapley, banzhaf, "
         "beta:A,B with two numbers above 0 such as beta:4,1, loo or least-core"
     )
 

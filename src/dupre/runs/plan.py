@@ -8,7 +8,7 @@ import numpy as np
 
 from dupre.result.as_text import possible
 from dupre.runs import parse
-from dupre.valuation.second_trainings import CHECKED, needed
+from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.wording import printable
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _second_trainings(job: Job) -> list[str]:
     """Whether a few coalitions are trained twice."""
     if job.config.values.repeats is not None or not cast("ModelUtility", job.utility).seeded:
         return []
-    count = "more" if job.budget is None else f"{needed(job.budget)}"
+    count = "more" if job.budget is None else f"{count_needed(job.budget)}"
     return [f"{CHECKED} of them twice, or {count} if the seed of the model matters (--repeats)"]
 
 

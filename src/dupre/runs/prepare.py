@@ -21,11 +21,11 @@ from dupre.runs.job import Elsewhere, Job
 from dupre.tables import holdout, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.formats import read_one
-from dupre.tables.read import matched, read
+from dupre.tables.read import match_columns, read
 from dupre.utility.model import ModelUtility
 
 
-def prepared(config: Config) -> Job:
+def prepare_job(config: Config) -> Job:
     """Read the data and build what is to be trained, checking everything on the way.
 
     Raises:
@@ -51,13 +51,13 @@ def prepared(config: Config) -> Job:
     if wanted.validation:
         rows, keeping = used, tuple[str, ...]()
         found = _validation(Path(wanted.validation), delimiter)
-        validation = matched(found, used.drop(columns=data.owner), target=data.target)
+        validation = match_columns(found, used.drop(columns=data.owner), target=data.target)
         holdout.check_validation(targets, validation[data.target].to_numpy(), task=task)
     else:
         owner, seed = frame[data.owner].to_numpy(), config.values.seed
         held = holdout.hold_out(owner, targets, wanted.holdout, task=task, seed=seed)
         rows, validation = used[~held], used[held].drop(columns=data.owner)
-        keeping = holdout.giving_none(owner, held)
+        keeping = holdout.owners_without_held_rows(owner, held)
     owners = _owners(rows, pd.concat([rows, validation]), config, columns, task)
     utility = ModelUtility(
         model.estimator,
@@ -87,7 +87,7 @@ def _alike(names: Names) -> list[str]:
 
 
 def _leaked(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
-    seen = holdout.trained_on(rows, validation)
+    seen = holdout.count_shared_rows(rows, validation)
     if not seen:
         return ()
     return (

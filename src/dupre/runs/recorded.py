@@ -14,7 +14,7 @@ import pandas as pd
 from dupre._types import Names
 from dupre.checks import finite
 from dupre.errors import InputError
-from dupre.game.coalitions import shown
+from dupre.game.coalitions import format_members
 from dupre.tables.formats import read_one
 from dupre.utility.adapters import names_in
 
@@ -55,7 +55,7 @@ def read(path: Path, *, delimiter: str | None = None) -> list[Result]:
         before = found.get(members)
         if before is not None and not _text(row.repeat):
             raise InputError(
-                f"{shown(members)} stands twice in {path}; leave one out, or number repeated "
+                f"{format_members(members)} stands twice in {path}; leave one out, or number repeated "
                 "trainings in a column repeat"
             )
         earlier = before.utilities if before is not None else ()
@@ -71,7 +71,7 @@ def sheet(coalitions: Sequence[Names]) -> str:
     return frame.to_csv(index=False, lineterminator="\n")
 
 
-def finished(given: list[Result], path: Path) -> list[Result]:
+def finished_results(given: list[Result], path: Path) -> list[Result]:
     """Those that have a utility or a failure.
 
     Raises:
@@ -93,10 +93,10 @@ def _number(cell: Any, members: Names) -> float | None:
         number = math.nan
     if math.isnan(number):
         raise InputError(
-            f"the utility of {shown(members)} is {text!r}; expected a number such as 0.91, or "
+            f"the utility of {format_members(members)} is {text!r}; expected a number such as 0.91, or "
             "nothing"
         )
-    return finite(number, f"the utility of {shown(members)}")
+    return finite(number, f"the utility of {format_members(members)}")
 
 
 def _text(cell: Any) -> str:

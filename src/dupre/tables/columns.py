@@ -20,7 +20,7 @@ from dupre._types import Members
 from dupre.data.rows import LARGEST
 from dupre.errors import InputError
 from dupre.tables.csv_json import UNNAMED
-from dupre.wording import meant, quoted
+from dupre.wording import did_you_mean, quote_names
 
 MAX_TEXTS = 50
 """Different texts from which on a column may be free text rather than categories."""
@@ -94,8 +94,8 @@ def check_drop(frame: pd.DataFrame, *, owner: str, target: str, drop: Sequence[s
             raise InputError(f"cannot drop {name!r}: it is the owner or the target column")
         if name not in names:
             raise InputError(
-                f"cannot drop {name!r}: no such column{meant(name, names)}; "
-                f"the columns are {quoted(names)}"
+                f"cannot drop {name!r}: no such column{did_you_mean(name, names)}; "
+                f"the columns are {quote_names(names)}"
             )
 
 
@@ -115,7 +115,7 @@ def kind(column: pd.Series) -> str:
     return "other" if _is_nested(column) else "text"
 
 
-def tidied(column: pd.Series) -> pd.Series:
+def tidy(column: pd.Series) -> pd.Series:
     """A column in the type of what it holds: ISO dates become points in time.
 
     Raises:

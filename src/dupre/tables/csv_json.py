@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.wording import quoted
+from dupre.wording import quote_names
 
 EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None")
 """What stands for an empty cell in text and Excel."""
@@ -62,7 +62,7 @@ def read_csv(path: Path, *, delimiter: str, as_text: Collection[str]) -> pd.Data
         if len(record) != len(header):
             raise InputError(
                 f"line {line} of {path} has {len(record)} values but its header names "
-                f"{len(header)} ({quoted(names, most=3)}); expected as many (a value that holds "
+                f"{len(header)} ({quote_names(names, most=3)}); expected as many (a value that holds "
                 f"the delimiter {separator!r} belongs in quotation marks)"
             )
         lines.append(line)

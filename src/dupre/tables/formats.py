@@ -16,7 +16,7 @@ import pandas as pd
 
 from dupre.errors import InputError
 from dupre.tables.csv_json import EMPTY, UNNAMED, distinct, in_one_line, read_csv, read_json
-from dupre.wording import meant
+from dupre.wording import did_you_mean
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
 _SHEETS = (".xls", ".xlsb", ".xlsm", ".ods", ".numbers")
@@ -186,7 +186,7 @@ def _neighbour(path: Path) -> str:
     if not parent.is_dir():
         return f", nor a directory {parent}"
     try:
-        return meant(path.name, [other.name for other in parent.iterdir()])
+        return did_you_mean(path.name, [other.name for other in parent.iterdir()])
     except OSError:
         return ""
 

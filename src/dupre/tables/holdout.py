@@ -60,7 +60,7 @@ def hold_out(
     return held
 
 
-def giving_none(owner: NDArray[Any], held: Members) -> tuple[str, ...]:
+def owners_without_held_rows(owner: NDArray[Any], held: Members) -> tuple[str, ...]:
     """Names of the owners none of whose rows is held out, in order of appearance."""
     givers = set(np.asarray(owner)[held].tolist())
     return tuple(
@@ -68,7 +68,7 @@ def giving_none(owner: NDArray[Any], held: Members) -> tuple[str, ...]:
     )
 
 
-def trained_on(rows: pd.DataFrame, validation: pd.DataFrame) -> int:
+def count_shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> int:
     """How many validation rows are also held by someone to train on, target included."""
     held, asked = (_marks(frame) for frame in (rows[list(validation.columns)], validation))
     return int(asked.isin(held).sum())

@@ -30,14 +30,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dupre._types import Task
-from dupre.data.encoding import Columns as Encoded
-from dupre.data.encoding import encode
+from dupre.data.encoding import NumericColumns, encode
 from dupre.errors import InputError
 from dupre.tables.columns import Columns
 from dupre.tables.preprocessing import as_numbers, in_words, preprocessing
 from dupre.tables.user_code import is_dotted, load
 from dupre.utility.model import REGRESSION_METRICS, Metric
-from dupre.wording import meant
+from dupre.wording import did_you_mean
 
 NAMES = ("logistic", "ridge", "forest", "boosting", "mlp", "knn")
 """Models that can be had by name."""
@@ -165,14 +164,14 @@ def metric(name: str | None, *, task: Task) -> str | Metric:
             f"the metric {name!r} is not for {task}; choose one such as {', '.join(_COMMON[task])}"
         )
     close = _ALSO_CALLED.get(name.casefold().replace("_", ""))
-    hint = f" (did you mean {close!r}?)" if close in fitting else meant(name, fitting)
+    hint = f" (did you mean {close!r}?)" if close in fitting else did_you_mean(name, fitting)
     raise InputError(
         f"unknown metric {name!r}{hint}; expected a scikit-learn scorer for {task} such as "
         f"{', '.join(_COMMON[task])}, or module:object of a callable(model, X, y)"
     )
 
 
-def embed_for(frame: pd.DataFrame, columns: Columns) -> Callable[[Any], Encoded] | None:
+def embed_for(frame: pd.DataFrame, columns: Columns) -> Callable[[Any], NumericColumns] | None:
     """What `Owners.from_frame(embed=)` needs for distances between rows of this table.
 
     Args:
@@ -189,7 +188,7 @@ def embed_for(frame: pd.DataFrame, columns: Columns) -> Callable[[Any], Encoded]
     if not ignored and not frame[measured].isna().any(axis=None):
         return None
 
-    def embed(X: Any) -> Encoded:
+    def embed(X: Any) -> NumericColumns:
         used = X[list(columns.used)].copy()
         for name in measured:
             numbers = pd.Series(as_numbers(used[[name]])[:, 0], index=used.index)
@@ -225,7 +224,7 @@ def _by_name(name: str, task: Task) -> Any:
     if name == "knn":
         return NearestClassifier() if classes else NearestRegressor()
     raise InputError(
-        f"unknown model {name!r}{meant(name, NAMES)}; expected one of {', '.join(NAMES)}, or "
+        f"unknown model {name!r}{did_you_mean(name, NAMES)}; expected one of {', '.join(NAMES)}, or "
         "module:object of your own, such as my_model:pipeline or sklearn.svm:SVC"
     )
 

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.tables.columns import kind, place, tidied, whole_as_text
+from dupre.tables.columns import kind, place, tidy, whole_as_text
 from dupre.tables.formats import READABLE, holds_data, is_readable, read_one, stem, suffix
-from dupre.tables.roles import check_complete, check_known, checked
-from dupre.wording import closest, quoted
+from dupre.tables.roles import check_complete, check_known, check_roles
+from dupre.wording import closest, quote_names
 
 _BESIDE_DATA = ("readme", "license", "licence", "changelog")
 
@@ -54,7 +54,7 @@ def read(
         frame = _read_many(_files_like(str(path)), owner, delimiter, drop)
     else:
         frame = read_one(path, delimiter=delimiter, as_text=(owner,))
-    return checked(frame, owner=owner, target=target, drop=drop).reset_index(drop=True)
+    return check_roles(frame, owner=owner, target=target, drop=drop).reset_index(drop=True)
 
 
 def name_of(data: str) -> str:
@@ -63,7 +63,7 @@ def name_of(data: str) -> str:
     return stem(Path(parts[-1])).strip("/\\:") or "data"
 
 
-def matched(frame: pd.DataFrame, training: pd.DataFrame, *, target: str) -> pd.DataFrame:
+def match_columns(frame: pd.DataFrame, training: pd.DataFrame, *, target: str) -> pd.DataFrame:
     """The validation table with the columns of the training table, of the same kinds.
 
     Args:
@@ -106,7 +106,7 @@ def _tables_among(found: Sequence[Path], where: str) -> list[Path]:
         if holds_data(path) and not path.name.lower().startswith(_BESIDE_DATA)
     ]
     if not tables:
-        others = f"; found {quoted(path.name for path in visible)}" if visible else ""
+        others = f"; found {quote_names(path.name for path in visible)}" if visible else ""
         raise InputError(
             f"{where} holds no table{others}; expected one file per owner (directories inside it "
             f"are not searched): {', '.join(READABLE)}"
@@ -201,7 +201,7 @@ def _alike(column: pd.Series, training: pd.Series) -> pd.Series:
         return column
     if expected == "text" and found != "other":
         return column if found == "text" else whole_as_text(column)
-    column = tidied(column)
+    column = tidy(column)
     found = kind(column)
     if found == expected or {found, expected} <= {"number", "truth"}:
         return column

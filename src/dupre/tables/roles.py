@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.tables.columns import MAX_TEXTS, check_drop, first, kind, place, tidied, whole_as_text
-from dupre.wording import meant, quoted
+from dupre.tables.columns import MAX_TEXTS, check_drop, first, kind, place, tidy, whole_as_text
+from dupre.wording import did_you_mean, quote_names
 
 MANY_OWNERS = 20
 """Owners from which on more than one for every two rows are taken for a mistake."""
 
 
-def checked(
+def check_roles(
     frame: pd.DataFrame, *, owner: str, target: str, drop: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The table with owner names as text and every column in the type of what it holds.
@@ -46,7 +46,7 @@ def checked(
         elif name in drop:
             result[name] = frame[name]
         else:
-            result[name] = tidied(frame[name])
+            result[name] = tidy(frame[name])
     _check_target(result[target])
     return pd.DataFrame(result, index=frame.index)
 
@@ -59,8 +59,8 @@ def check_known(frame: pd.DataFrame, role: str, name: str, where: str = "the tab
     numbers = pd.to_numeric(pd.Series(names), errors="coerce").notna()
     header = " (is there a header? the first line must name the columns)" * bool(numbers.any())
     raise InputError(
-        f"{where} has no {role} column {name!r}{meant(name, names)}; "
-        f"the columns are {quoted(names)}{header}"
+        f"{where} has no {role} column {name!r}{did_you_mean(name, names)}; "
+        f"the columns are {quote_names(names)}{header}"
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import cloudpickle
 
 from dupre.errors import InputError
-from dupre.wording import meant
+from dupre.wording import did_you_mean
 
 _LIBRARIES = {"site-packages", "dist-packages"}
 
@@ -50,7 +50,9 @@ def load(dotted: str) -> Any:
     for part in name.split("."):
         if not hasattr(found, part):
             known = [other for other in dir(found) if not other.startswith("_")]
-            raise InputError(f"{place} has no {part!r}{meant(part, known)}; give a name it defines")
+            raise InputError(
+                f"{place} has no {part!r}{did_you_mean(part, known)}; give a name it defines"
+            )
         found = getattr(found, part)
     return found
 
@@ -67,7 +69,7 @@ def _from_path(name: str) -> ModuleType:
         files = [path.stem for path in here.glob("*.py")]
         raise InputError(
             f"there is no module {name!r}, neither installed nor in the current directory"
-            f"{meant(name, files)}; write module:object or path/to/file.py:object"
+            f"{did_you_mean(name, files)}; write module:object or path/to/file.py:object"
         ) from cause
     except (Exception, SystemExit) as cause:
         raise _failed(name, cause) from cause
@@ -76,7 +78,7 @@ def _from_path(name: str) -> ModuleType:
 def _from_file(file: Path) -> ModuleType:
     """A module by the path of its file."""
     if not file.is_file():
-        near = meant(file.name, [path.name for path in file.parent.glob("*.py")])
+        near = did_you_mean(file.name, [path.name for path in file.parent.glob("*.py")])
         raise InputError(f"there is no file {file}{near}; expected path/to/file.py:object")
     name, file = file.stem, file.resolve()
     loaded = sys.modules.get(name)

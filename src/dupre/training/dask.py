@@ -1,7 +1,7 @@
 """Trainings on a Dask cluster.
 
-The utility is scattered to the workers once; a task is a few hundred bytes. Every thread of a
-worker has a `Post` of its own, so that a training that takes too long can be killed there too, and
+The utility is scattered to the workers once; a training is a few hundred bytes. Every thread of a
+worker has a `ChildProcess` of its own, so that a training that takes too long can be killed there too, and
 computes what it would compute here.
 """
 
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dupre.errors import InputError
-from dupre.training.evaluation import Evaluation, Task
-from dupre.training.process import Packed, Post, Rules, packed
+from dupre.training.evaluation import Evaluation, Training
+from dupre.training.process import ChildProcess, PackedUtility, ProcessSettings, pack
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -31,7 +31,7 @@ PATIENCE = 5
 class DaskCluster:
     """The workers of a Dask cluster: the utility is scattered to them once."""
 
-    def __init__(self, utility: Utility, rules: Rules, client: Client):
+    def __init__(self, utility: Utility, rules: ProcessSettings, client: Client):
         try:
             from distributed import Client as KnownClient
         except ImportError as cause:
@@ -51,47 +51,47 @@ class DaskCluster:
         self._client = client
         self._rules = rules
         self._token = uuid.uuid4().hex
-        self._packed = packed(utility)
-        self._running: dict[Any, Task] = {}
+        self._packed = pack(utility)
+        self._running: dict[Any, Training] = {}
         self._scatter()
 
-    def run(self, tasks: Iterator[Task]) -> Iterator[Evaluation]:
-        """Evaluate tasks on all workers at once, also on those that come later."""
+    def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
+        """Evaluate trainings on all workers at once, also on those that come later."""
         from distributed import as_completed
 
         running = self._running = {}
         finished = as_completed(loop=self._client.loop)
 
-        def submit(task: Task) -> None:
+        def submit(training: Training) -> None:
             future = self._client.submit(
-                _evaluate_on_dask, self._shared, self._token, self._rules, task, pure=False
+                _evaluate_on_dask, self._shared, self._token, self._rules, training, pure=False
             )
-            running[future] = task
+            running[future] = training
             finished.add(future)
 
         def fill() -> None:
             while len(running) < max(1, sum(self._client.nthreads().values())):
-                if (task := next(tasks, None)) is None:
+                if (training := next(trainings, None)) is None:
                     return
-                submit(task)
+                submit(training)
 
         fill()
         for future in finished:
-            task = running.pop(future)
-            evaluation = _outcome(future, task)
+            training = running.pop(future)
+            evaluation = _outcome(future, training)
             if evaluation is not None:
                 yield evaluation
-            elif task.attempt <= self._rules.retries:
+            elif training.attempt <= self._rules.retries:
                 self._scatter()  # the only worker with the rows has died
-                submit(replace(task, attempt=task.attempt + 1))
+                submit(replace(training, attempt=training.attempt + 1))
             else:
-                yield Evaluation(task, None, failure="the Dask worker died", worker="dask")
+                yield Evaluation(training, None, failure="the Dask worker died", worker="dask")
             fill()
 
-    def finished(self) -> list[Evaluation]:
+    def finished_evaluations(self) -> list[Evaluation]:
         """Evaluations finished since the last one was given back."""
-        done = {f: task for f, task in self._running.items() if f.status == "finished"}
-        outcomes = [_outcome(future, task) for future, task in done.items()]
+        done = {f: training for f, training in self._running.items() if f.status == "finished"}
+        outcomes = [_outcome(future, training) for future, training in done.items()]
         return [evaluation for evaluation in outcomes if evaluation is not None]
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class DaskCluster:
         self._shared = self._client.scatter(self._packed, broadcast=True, hash=False)
 
 
-def _outcome(future: Any, task: Task) -> Evaluation | None:
+def _outcome(future: Any, training: Training) -> Evaluation | None:
     """The evaluation of a finished Dask future, or the failure it stands for; None if it is lost.
 
     A worker may die after it has finished and before its result was fetched.
@@ -123,27 +123,29 @@ def _outcome(future: Any, task: Task) -> Evaluation | None:
     except CancelledError:
         return None
     if isinstance(error, KilledWorker):
-        return Evaluation(task, None, failure=f"the Dask worker died: {error}", worker="dask")
+        return Evaluation(training, None, failure=f"the Dask worker died: {error}", worker="dask")
     raise error
 
 
-_posts: dict[tuple[str, int], Post] = {}
+_posts: dict[tuple[str, int], ChildProcess] = {}
 _payloads: dict[str, Path] = {}
 _dismissed: set[str] = set()
 _lock = threading.Lock()
 
 
-def _evaluate_on_dask(shared: Packed, token: str, rules: Rules, task: Task) -> Evaluation:
+def _evaluate_on_dask(
+    shared: PackedUtility, token: str, rules: ProcessSettings, training: Training
+) -> Evaluation:
     """Runs in a thread of a Dask worker: evaluate in the post of this thread."""
     key = token, threading.get_ident()
     with _lock:
         if token in _dismissed:  # it was waiting for its turn when the run ended
-            return Evaluation(task, None, failure="closed")
+            return Evaluation(training, None, failure="closed")
         if token not in _payloads:
             _payloads[token] = shared.to_file()
         if key not in _posts:
-            _posts[key] = Post(_payloads[token], rules)
-    return _posts[key].evaluate(task)
+            _posts[key] = ChildProcess(_payloads[token], rules)
+    return _posts[key].evaluate(training)
 
 
 def _dismiss(token: str) -> None:
@@ -158,7 +160,7 @@ def _dismiss(token: str) -> None:
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Client | None]:
+def connect(address: str) -> Iterator[Client | None]:
     """A Dask cluster by the address of its scheduler; none for none.
 
     Raises:

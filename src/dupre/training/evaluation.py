@@ -35,7 +35,7 @@ def this_worker() -> str:
 
 
 @dataclass(frozen=True)
-class Task:
+class Training:
     """One training to be done: a coalition, and which of its repeated trainings.
 
     Attributes:
@@ -51,10 +51,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of a task.
+    """What came of a training.
 
     Attributes:
-        task: what was asked.
+        training: what was asked for.
         utility: a finite number, or None if the training failed.
         failure: the reason in one line; empty if it did not fail.
         traceback: where it failed, for those who mend it.
@@ -66,7 +66,7 @@ class Evaluation:
         cause: the exception itself if the training ran in this process.
     """
 
-    task: Task
+    training: Training
     utility: float | None
     failure: str = ""
     traceback: str = ""
@@ -78,7 +78,7 @@ class Evaluation:
     cause: BaseException | None = field(default=None, compare=False)
 
 
-def evaluate(utility: Utility, task: Task, *, inner_threads: int) -> Evaluation:
+def evaluate(utility: Utility, training: Training, *, inner_threads: int) -> Evaluation:
     """Ask the utility, and put into the record whatever happens.
 
     A utility with a method `training_seed(members, repeat) -> int` is called with `repeat` and
@@ -98,16 +98,16 @@ def evaluate(utility: Utility, task: Task, *, inner_threads: int) -> Evaluation:
         warnings.simplefilter("always")
         try:
             if seeded is None:
-                raw = utility(task.members)
+                raw = utility(training.members)
             else:
-                seed = int(seeded.training_seed(task.members, task.repeat))
-                raw = seeded(task.members, repeat=task.repeat)
+                seed = int(seeded.training_seed(training.members, training.repeat))
+                raw = seeded(training.members, repeat=training.repeat)
             number = finite(raw, "the utility")
         except (Exception, SystemExit) as error:
             cause, trace = error, traceback.format_exc()
             failure = f"{type(error).__name__}: {_first_line(error)}"
     return Evaluation(
-        task=task,
+        training=training,
         utility=number,
         failure=failure,
         traceback=trace,

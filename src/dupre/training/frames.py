@@ -16,7 +16,7 @@ import pandas as pd
 
 from dupre.errors import InputError
 from dupre.training.evaluation import Evaluation
-from dupre.training.store import stored_evaluations
+from dupre.training.store import read_stored
 from dupre.utility.adapters import as_trainings
 
 COLUMNS = (
@@ -37,11 +37,11 @@ def as_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
     """One row per evaluation, ready for `to_csv(path, index=False)` or `to_parquet(path)`."""
     rows = [
         {
-            "coalition": json.dumps(sorted(found.task.members), ensure_ascii=False),
+            "coalition": json.dumps(sorted(found.training.members), ensure_ascii=False),
             "utility": np.nan if found.utility is None else found.utility,
             "failure": found.failure,
-            "repeat": found.task.repeat,
-            "attempt": found.task.attempt,
+            "repeat": found.training.repeat,
+            "attempt": found.training.attempt,
             "seed": found.seed,
             "seconds": found.seconds,
             "warnings": json.dumps(found.warnings, ensure_ascii=False),
@@ -75,7 +75,7 @@ def read_evaluations(path: str | Path) -> pd.DataFrame:
         except ImportError as cause:
             raise InputError("Parquet needs pyarrow: pip install 'dupre[parquet]'") from cause
     else:
-        stored = stored_evaluations(path)
+        stored = read_stored(path)
         frame = as_frame([evaluation for evaluation, _ in stored])
         frame["contents"] = [contents for _, contents in stored]
     as_trainings(frame)

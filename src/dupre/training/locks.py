@@ -18,11 +18,11 @@ try:
 except ImportError:  # Windows: processes may train the same coalition, the first result counts
     fcntl = None  # type: ignore[assignment]
 
-_open: dict[Path, tuple[int, list[Claims]]] = {}
+_open: dict[Path, tuple[int, list[FileLocks]]] = {}
 """Descriptor and users of each file of claims."""
 
 
-class Claims:
+class FileLocks:
     """What one store has claimed; for one in memory (no path) every claim is granted.
 
     Raises:

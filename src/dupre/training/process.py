@@ -1,6 +1,6 @@
 """A place for one training at a time, outside this process.
 
-A `Post` has a child process that has loaded the utility once and evaluates one task after the
+A `ChildProcess` has a child process that has loaded the utility once and evaluates one training after the
 other. It is killed when a training takes too long, and when it dies that costs one training, not
 the run. Large arrays of the utility lie in one file that all children of a machine map into their
 memory: they share one copy of the rows.
@@ -33,7 +33,7 @@ import cloudpickle
 import numpy as np
 
 from dupre.errors import InputError
-from dupre.training.evaluation import Evaluation, Task, evaluate
+from dupre.training.evaluation import Evaluation, Training, evaluate
 
 if TYPE_CHECKING:
     from dupre.utility.model import Utility
@@ -47,7 +47,7 @@ _ALIGNED = 64
 
 
 @dataclass(frozen=True)
-class Rules:
+class ProcessSettings:
     """How a training is run, wherever it is.
 
     Attributes:
@@ -61,10 +61,10 @@ class Rules:
     retries: int = 2
 
 
-class Post:
+class ChildProcess:
     """A place for one training at a time: a child process, replaced when it dies."""
 
-    def __init__(self, payload: Path, rules: Rules):
+    def __init__(self, payload: Path, rules: ProcessSettings):
         self._payload = payload
         self._rules = rules
         self._child: subprocess.Popen[bytes] | None = None
@@ -75,40 +75,40 @@ class Post:
         self._asked = 0
 
     def warm_up(self) -> None:
-        """Have a child ready before the first task comes."""
+        """Have a child ready before the first training comes."""
         with self._busy:
             try:
                 self._start()
             except _DIED:
-                self._buried()
+                self._reap()
 
-    def evaluate(self, task: Task) -> Evaluation:
+    def evaluate(self, training: Training) -> Evaluation:
         """Evaluate in the child, and again in another one if it dies.
 
         Raises:
             InputError: the utility cannot be loaded in another process.
         """
         with self._busy:
-            return self._evaluate(task)
+            return self._evaluate(training)
 
-    def _evaluate(self, task: Task) -> Evaluation:
+    def _evaluate(self, training: Training) -> Evaluation:
         start = time.perf_counter()
         self._expired = False
-        for attempt in range(task.attempt, task.attempt + self._rules.retries + 1):
-            task = replace(task, attempt=attempt)
+        for attempt in range(training.attempt, training.attempt + self._rules.retries + 1):
+            training = replace(training, attempt=attempt)
             try:
                 self._start()
-                return self._ask(task)
+                return self._ask(training)
             except _DIED:
-                end = self._buried()
+                end = self._reap()
             if self._closed:
-                return Evaluation(task, None, failure="closed")
+                return Evaluation(training, None, failure="closed")
             if self._expired:
                 failure = f"timeout: not finished after {self._rules.timeout:g} seconds"
                 break
             advice = "; is memory short?" if end == "signal 9" else ""
             failure = f"the worker process died ({end}) in attempt {attempt}{advice}"
-        return Evaluation(task, None, failure=failure, seconds=time.perf_counter() - start)
+        return Evaluation(training, None, failure=failure, seconds=time.perf_counter() - start)
 
     def close(self) -> None:
         """Kill the child, also amid a training."""
@@ -116,13 +116,13 @@ class Post:
         if (child := self._child) is not None:
             _kill(child)
         with self._busy:  # whoever was waiting for the child has noticed
-            self._buried()
+            self._reap()
 
     def _start(self) -> None:
         if self._child is not None:
             if self._child.poll() is None:
                 return
-            self._buried()  # died while it had nothing to do
+            self._reap()  # died while it had nothing to do
         arguments = [json.dumps(sys.path), str(self._payload), str(self._rules.inner_threads)]
         self._child = subprocess.Popen(
             [sys.executable, "-c", _START, *arguments],
@@ -134,14 +134,14 @@ class Post:
         if self._closed:  # meanwhile
             _kill(self._child)
         if (problem := _received(self._child.stdout)) is not None:
-            self._buried()
+            self._reap()
             raise InputError(
                 "the utility cannot be loaded in a worker process; define what it needs in "
                 f"modules that workers can import, or use n_jobs=1\n{problem}"
             )
 
-    def _ask(self, task: Task) -> Evaluation:
-        """One task to the child, its evaluation back; EOFError and the like if it dies."""
+    def _ask(self, training: Training) -> Evaluation:
+        """One training to the child, its evaluation back; EOFError and the like if it dies."""
         assert self._child is not None
         timer = None
         if self._rules.timeout is not None:
@@ -149,7 +149,7 @@ class Post:
             timer.daemon = True
             timer.start()
         try:
-            _send(self._child.stdin, task)
+            _send(self._child.stdin, training)
             evaluation: Evaluation = _received(self._child.stdout)
             return evaluation
         finally:
@@ -164,7 +164,7 @@ class Post:
                 self._expired = True
                 _kill(self._child)
 
-    def _buried(self) -> str:
+    def _reap(self) -> str:
         """Make sure the child is dead, forget it, and say how it ended."""
         child, self._child = self._child, None
         if child is None:
@@ -172,7 +172,7 @@ class Post:
         _kill(child)
         code = child.wait()
         for pipe in (child.stdin, child.stdout):
-            with suppress(OSError):  # a task that never arrived is flushed in vain
+            with suppress(OSError):  # a training that never arrived is flushed in vain
                 pipe.close()  # type: ignore[union-attr]  # both were asked for
         return f"signal {-code}" if code < 0 else f"exit code {code}"
 
@@ -204,24 +204,24 @@ def serve(payload: str, inner_threads: int) -> None:
     sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # for life
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: os.close(answers.fileno()))
-    tasks: SimpleQueue[Task] = SimpleQueue()
-    threading.Thread(target=_listen, args=(questions, tasks, payload), daemon=True).start()
+    trainings: SimpleQueue[Training] = SimpleQueue()
+    threading.Thread(target=_listen, args=(questions, trainings, payload), daemon=True).start()
     try:
-        utility = Packed.from_file(Path(payload))
+        utility = PackedUtility.from_file(Path(payload))
     except Exception:
         _send(answers, traceback.format_exc())
         return
     _send(answers, None)
     while True:
-        evaluation = evaluate(utility, tasks.get(), inner_threads=inner_threads)
+        evaluation = evaluate(utility, trainings.get(), inner_threads=inner_threads)
         _send(answers, replace(evaluation, cause=None))  # an exception may not travel
 
 
-def _listen(stdin: IO[bytes], tasks: SimpleQueue[Task], payload: str) -> None:
-    """Take in tasks; when the parent is gone, however it went, leave nothing behind."""
+def _listen(stdin: IO[bytes], trainings: SimpleQueue[Training], payload: str) -> None:
+    """Take in trainings; when the parent is gone, however it went, leave nothing behind."""
     with suppress(*_DIED):
         while True:
-            tasks.put(_received(stdin))
+            trainings.put(_received(stdin))
     with suppress(OSError):
         os.unlink(payload)
     if hasattr(os, "killpg"):
@@ -241,7 +241,7 @@ def _received(stream: IO[bytes] | None) -> Any:
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedUtility:
     """A utility ready to travel: its pickle, and its large arrays apart, as bytes."""
 
     pickled: bytes
@@ -299,7 +299,7 @@ def _settings() -> Any:
     return None if sklearn is None else sklearn.get_config()
 
 
-def packed(utility: Utility) -> Packed:
+def pack(utility: Utility) -> PackedUtility:
     """Pack a utility, also one defined in a script or a notebook.
 
     Raises:
@@ -315,4 +315,4 @@ def packed(utility: Utility) -> Packed:
             "locks inside the call instead of keeping them in the model or utility, or use "
             "n_jobs=1 without timeout"
         ) from cause
-    return Packed(data, tuple(np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers))
+    return PackedUtility(data, tuple(np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers))

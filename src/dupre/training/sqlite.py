@@ -71,7 +71,7 @@ CREATE TABLE rounds (
 """
 
 
-def opened(path: Path | None, *, make: bool) -> sqlite3.Connection:
+def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
     """A connection to a store of this version, or to a new one in memory.
 
     Args:
@@ -96,7 +96,7 @@ def opened(path: Path | None, *, make: bool) -> sqlite3.Connection:
         known = (sqlite3.Error, OSError, ValueError)
         if isinstance(error, StoreError) or not isinstance(error, known):
             raise
-        raise explained(error, name, "opened") from error
+        raise explain(error, name, "opened") from error
     return db
 
 
@@ -113,7 +113,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def explained(cause: Exception, name: str, verb: str) -> StoreError:
+def explain(cause: Exception, name: str, verb: str) -> StoreError:
     """What an error of SQLite means to someone who only wants their trainings kept."""
     code = _code(cause)
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) or "full" in str(cause):

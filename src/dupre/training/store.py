@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dupre.checks import finite
 from dupre.errors import StoreError
 from dupre.game.coalitions import canonical
-from dupre.training.evaluation import Evaluation, Task, now
-from dupre.training.locks import Claims
-from dupre.training.sqlite import explained, opened, transaction
+from dupre.training.evaluation import Evaluation, Training, now
+from dupre.training.locks import FileLocks
+from dupre.training.sqlite import connect, explain, transaction
 
 if TYPE_CHECKING:
     from dupre.training.identity import Part
@@ -74,11 +74,11 @@ class Store:
         self._failures: dict[tuple[str, ...], dict[int, Evaluation]] = defaultdict(dict)
         self._key = key or canonical
         self._same: dict[Hashable, dict[tuple[str, ...], None]] = defaultdict(dict)
-        self._db = opened(self.path, make=True)
+        self._db = connect(self.path, make=True)
         self._place = None if self.path is None else self.path.stat().st_ino
-        self._claims = Claims(None)
+        self._claims = FileLocks(None)
         try:
-            self._claims = Claims(self.path)
+            self._claims = FileLocks(self.path)
             with self._writing():
                 self._check(setting)
             self.refresh()
@@ -148,11 +148,11 @@ class Store:
         for row in rows:
             with self._explained("read"):
                 evaluation, contents = _from_row(row)
-            names = evaluation.task.members
+            names = evaluation.training.members
             if all(name in self._owners for name in names):
                 if contents == self._contents(names):
                     found = self._failures if evaluation.utility is None else self._utilities
-                    found[names][evaluation.task.repeat] = evaluation
+                    found[names][evaluation.training.repeat] = evaluation
                     self._same[self._key(names)][names] = None
                     valid += 1
                 else:
@@ -161,7 +161,7 @@ class Store:
         return valid > 0
 
     def save(self, evaluation: Evaluation) -> None:
-        """Write one evaluation to the disk. A second utility of the same task is ignored."""
+        """Write one evaluation to the disk. A second utility of the same training is ignored."""
         self._check_place()
         with self._writing():
             self._db.execute(_INSERT, self._row(evaluation))
@@ -170,7 +170,7 @@ class Store:
     def record(self, evaluations: Sequence[Evaluation], *, replacing: bool = False) -> None:
         """Write several evaluations, all or none; `replacing` whatever their coalitions had."""
         rows = [self._row(evaluation) for evaluation in evaluations]
-        contents = {self._contents(canonical(e.task.members)) for e in evaluations}
+        contents = {self._contents(canonical(e.training.members)) for e in evaluations}
         self._check_place()
         with self._writing():
             if replacing:
@@ -183,13 +183,13 @@ class Store:
         self._last = self.stale = 0
         self.refresh()
 
-    def claim(self, task: Task) -> bool:
+    def lock(self, training: Training) -> bool:
         """Whether this store may have it trained; False while another one is at it."""
-        return self._claims.take(self._byte(task))
+        return self._claims.take(self._byte(training))
 
-    def release(self, task: Task) -> None:
+    def unlock(self, training: Training) -> None:
         """Give back a claim."""
-        self._claims.give_back(self._byte(task))
+        self._claims.give_back(self._byte(training))
 
     def batch(self, run: str) -> tuple[int, list[tuple[str, ...]]]:
         """Number and coalitions of the latest batch a run has decided on; 0 and none at first."""
@@ -234,13 +234,13 @@ class Store:
 
     def _row(self, evaluation: Evaluation) -> tuple[Any, ...]:
         """An evaluation as a row of its table."""
-        task, seed = evaluation.task, evaluation.seed
-        names = canonical(task.members)
+        training, seed = evaluation.training, evaluation.seed
+        names = canonical(training.members)
         return (
             _json(names),
             self._contents(names),
-            task.repeat,
-            task.attempt,
+            training.repeat,
+            training.attempt,
             evaluation.utility,
             _text(evaluation.failure) if evaluation.utility is None else None,
             _text(evaluation.traceback) or None,
@@ -298,9 +298,9 @@ class Store:
     def _contents(self, names: tuple[str, ...]) -> str:
         return contents_of(names, self._owners)
 
-    def _byte(self, task: Task) -> int:
-        """Which byte of the claims file stands for a task."""
-        text = f"{self._contents(canonical(task.members))} {task.repeat}"
+    def _byte(self, training: Training) -> int:
+        """Which byte of the claims file stands for a training."""
+        text = f"{self._contents(canonical(training.members))} {training.repeat}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
 
     @contextmanager
@@ -308,10 +308,10 @@ class Store:
         try:
             yield
         except sqlite3.Error as cause:
-            raise explained(cause, self._name, verb) from cause
+            raise explain(cause, self._name, verb) from cause
         except (TypeError, ValueError, RecursionError) as cause:  # of what was read
             damage = sqlite3.DatabaseError(str(cause))
-            raise explained(damage, self._name, verb) from cause
+            raise explain(damage, self._name, verb) from cause
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -329,7 +329,7 @@ def restate(path: Path, setting: Mapping[str, Part], parts: Collection[str]) -> 
         StoreError: another part has changed as well, it is no store, or it is damaged.
     """
     name = f"the store {str(path)!r}"
-    db = opened(path.resolve(), make=False)
+    db = connect(path.resolve(), make=False)
     try:
         with transaction(db):
             then = dict(db.execute("SELECT part, fingerprint FROM setting").fetchall())
@@ -343,12 +343,12 @@ def restate(path: Path, setting: Mapping[str, Part], parts: Collection[str]) -> 
             update = "UPDATE setting SET fingerprint = ?, description = ? WHERE part = ?"
             db.executemany(update, rows)
     except sqlite3.Error as cause:
-        raise explained(cause, name, "written") from cause
+        raise explain(cause, name, "written") from cause
     finally:
         db.close()
 
 
-def stored_evaluations(path: Path) -> list[tuple[Evaluation, str]]:
+def read_stored(path: Path) -> list[tuple[Evaluation, str]]:
     """All evaluations of coalitions in a store, each with the contents of its coalition.
 
     Of a coalition whose rows have changed in between, only those of the last rows.
@@ -359,16 +359,16 @@ def stored_evaluations(path: Path) -> list[tuple[Evaluation, str]]:
     name = f"the store {str(path)!r}"
     if not path.exists():
         raise StoreError(f"there is no store {str(path)!r}")
-    db = opened(path.resolve(), make=False)
+    db = connect(path.resolve(), make=False)
     try:
         query = f"SELECT id, {_COLUMNS} FROM evaluations WHERE coalition <> '[]' ORDER BY id"
         rows = [_from_row(row) for row in db.execute(query)]
     except sqlite3.Error as cause:
-        raise explained(cause, name, "read") from cause
+        raise explain(cause, name, "read") from cause
     finally:
         db.close()
-    latest = {evaluation.task.members: contents for evaluation, contents in rows}
-    return [(found, what) for found, what in rows if latest[found.task.members] == what]
+    latest = {evaluation.training.members: contents for evaluation, contents in rows}
+    return [(found, what) for found, what in rows if latest[found.training.members] == what]
 
 
 def contents_of(names: tuple[str, ...], owners: Contents) -> str:
@@ -392,7 +392,7 @@ def _from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
     seconds, seed, finished, worker = cost
     try:
         evaluation = Evaluation(
-            task=Task(_strings(names), _is(int, repeat), _is(int, attempt)),
+            training=Training(_strings(names), _is(int, repeat), _is(int, attempt)),
             utility=None if utility is None else finite(utility, "a stored utility"),
             failure=_is(str, failure or ""),
             traceback=_is(str, trace or ""),

@@ -1,6 +1,6 @@
 """Where trainings run: in this process, in processes of this machine, on a Dask cluster.
 
-All of them take tasks from an iterator whenever a place is free and give evaluations back as they
+All of them take trainings from an iterator whenever a place is free and give evaluations back as they
 finish. What a training computes does not depend on the place: a `ModelUtility` takes its seeds
 from the coalition, and the threads of BLAS and OpenMP are the same everywhere.
 """
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import joblib
 
 from dupre.training.dask import DaskCluster
-from dupre.training.evaluation import Evaluation, Task, evaluate
-from dupre.training.process import Post, Rules, packed
+from dupre.training.evaluation import Evaluation, Training, evaluate
+from dupre.training.process import ChildProcess, ProcessSettings, pack
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 class Workers(Protocol):
     """A place where trainings run; close it when done."""
 
-    def run(self, tasks: Iterator[Task]) -> Iterator[Evaluation]:
-        """Evaluate tasks, taking one whenever a place is free; evaluations as they finish."""
+    def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
+        """Evaluate trainings, taking one whenever a place is free; evaluations as they finish."""
         ...
 
-    def finished(self) -> list[Evaluation]:
+    def finished_evaluations(self) -> list[Evaluation]:
         """What is finished but was not given back when `run` was broken off."""
         ...
 
@@ -40,7 +40,9 @@ class Workers(Protocol):
         ...
 
 
-def hire(utility: Utility, rules: Rules, *, n_jobs: int, client: Client | None) -> Workers:
+def start_workers(
+    utility: Utility, rules: ProcessSettings, *, n_jobs: int, client: Client | None
+) -> Workers:
     """The workers asked for.
 
     Raises:
@@ -57,16 +59,16 @@ def hire(utility: Utility, rules: Rules, *, n_jobs: int, client: Client | None) 
 class ThisProcess:
     """One training after the other, here: nothing is sent anywhere, a debugger sees it all."""
 
-    def __init__(self, utility: Utility, rules: Rules):
+    def __init__(self, utility: Utility, rules: ProcessSettings):
         self._utility = utility
         self._rules = rules
 
-    def run(self, tasks: Iterator[Task]) -> Iterator[Evaluation]:
-        """Evaluate tasks one by one."""
-        for task in tasks:
-            yield evaluate(self._utility, task, inner_threads=self._rules.inner_threads)
+    def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
+        """Evaluate trainings one by one."""
+        for training in trainings:
+            yield evaluate(self._utility, training, inner_threads=self._rules.inner_threads)
 
-    def finished(self) -> list[Evaluation]:
+    def finished_evaluations(self) -> list[Evaluation]:
         """Nothing: a training that was broken off is lost."""
         return []
 
@@ -77,26 +79,26 @@ class ThisProcess:
 class LocalProcesses:
     """Child processes of this machine, each served by a thread of this one."""
 
-    def __init__(self, utility: Utility, rules: Rules, jobs: int):
-        self._payload = packed(utility).to_file()
-        self._posts = [Post(self._payload, rules) for _ in range(jobs)]
+    def __init__(self, utility: Utility, rules: ProcessSettings, jobs: int):
+        self._payload = pack(utility).to_file()
+        self._posts = [ChildProcess(self._payload, rules) for _ in range(jobs)]
         self._threads = ThreadPoolExecutor(jobs)
-        self._busy: dict[Future[Any], Post] = {
+        self._busy: dict[Future[Any], ChildProcess] = {
             self._threads.submit(post.warm_up): post for post in self._posts
         }
 
-    def run(self, tasks: Iterator[Task]) -> Iterator[Evaluation]:
-        """Evaluate tasks in all children at once."""
+    def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
+        """Evaluate trainings in all children at once."""
         starting = set(self._busy)
         idle = [post for post in self._posts if post not in self._busy.values()]
         more = True
         while True:
             while more and idle:
-                if (task := next(tasks, None)) is None:
+                if (training := next(trainings, None)) is None:
                     more = False
                 else:
                     post = idle.pop()
-                    self._busy[self._threads.submit(post.evaluate, task)] = post
+                    self._busy[self._threads.submit(post.evaluate, training)] = post
             if not more and starting.issuperset(self._busy):
                 return
             for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
@@ -104,7 +106,7 @@ class LocalProcesses:
                     yield evaluation
                 idle.append(self._busy.pop(future))  # until then `finished` has it
 
-    def finished(self) -> list[Evaluation]:
+    def finished_evaluations(self) -> list[Evaluation]:
         """Evaluations finished since the last one was given back."""
         done = [future.result() for future in self._busy if future.done()]
         return [evaluation for evaluation in done if evaluation is not None]

@@ -13,7 +13,7 @@ from dupre._types import Floats, Members, Names
 from dupre.checks import finite
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.game.coalitions import canonical, shown, to_names
+from dupre.game.coalitions import canonical, format_members, to_names
 from dupre.utility.model import Utility
 
 Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame
@@ -49,9 +49,13 @@ def as_trainings(
             raise InputError(f"a coalition is a tuple of owner names, got {members!r}")
         names = canonical(map(str, members))
         if names in trainings:
-            raise InputError(f"{shown(names)} has two entries; give repeated trainings as a list")
+            raise InputError(
+                f"{format_members(names)} has two entries; give repeated trainings as a list"
+            )
         several = found if isinstance(found, Iterable) else (found,)
-        trainings[names] = tuple(finite(u, f"the utility of {shown(names)}") for u in several)
+        trainings[names] = tuple(
+            finite(u, f"the utility of {format_members(names)}") for u in several
+        )
     return trainings
 
 
@@ -71,10 +75,10 @@ def _from_frame(frame: pd.DataFrame) -> dict[Names, tuple[float, ...]]:
         names = names_in(text)
         ours = trainings.setdefault(names, {})
         which = len(ours) if repeat is None else int(repeat)
-        number = finite(utility, f"the utility of {shown(names)}")
+        number = finite(utility, f"the utility of {format_members(names)}")
         if ours.setdefault(which, number) != number:
             raise InputError(
-                f"training {which} of {shown(names)} has two utilities, {ours[which]!r} and "
+                f"training {which} of {format_members(names)} has two utilities, {ours[which]!r} and "
                 f"{number!r}; number repeated trainings in the column repeat"
             )
     return {
@@ -109,7 +113,7 @@ def to_game(utility: Utility, owners: Owners) -> Callable[[Members], Floats]:
     def utility_of(row: Members) -> float:
         names = to_names(row, owners.names)
         if names not in known:
-            known[names] = finite(utility(names), f"the utility of {shown(names)}")
+            known[names] = finite(utility(names), f"the utility of {format_members(names)}")
         return known[names]
 
     def game(coalitions: Members) -> Floats:
@@ -133,7 +137,9 @@ def from_game(game: Any, owners: Owners) -> Utility:
 
     def utility(members: Names) -> float:
         row = np.isin(np.array(owners.names, dtype=object), np.array(members, dtype=object))
-        return finite(np.asarray(game(row[None])).squeeze(), f"the utility of {shown(members)}")
+        return finite(
+            np.asarray(game(row[None])).squeeze(), f"the utility of {format_members(members)}"
+        )
 
     return utility
 
@@ -148,7 +154,7 @@ def from_table(table: Known) -> Utility:
     def utility(members: Names) -> float:
         key = canonical(members)
         if key not in means:
-            raise InputError(f"the table has no utility of {shown(members)}")
+            raise InputError(f"the table has no utility of {format_members(members)}")
         return means[key]
 
     return utility

@@ -16,11 +16,11 @@ import numpy as np
 from dupre._types import Floats, Ints, Members
 from dupre.checks import whole
 from dupre.errors import InputError
-from dupre.game.least_core import Core, drawn_cores, least_core, searched_core
+from dupre.game.least_core import Core, draw_cores, least_core, search_core
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.game.ties import descending
 from dupre.predictor.calibration import widening
-from dupre.valuation.knowledge import Pool
+from dupre.valuation.knowledge import Knowledge
 
 MAX_DRAWN = 2_048
 """Predicted coalitions whose utilities are drawn jointly: those nearest to binding."""
@@ -67,7 +67,7 @@ class Payments:
     subsidies: Floats
 
 
-def least_core_payments(pool: Pool, draws: int, grand: float, *, listed: bool) -> Payments:
+def least_core_payments(pool: Knowledge, draws: int, grand: float, *, listed: bool) -> Payments:
     """The least core of what is recorded and predicted.
 
     Args:
@@ -81,7 +81,7 @@ def least_core_payments(pool: Pool, draws: int, grand: float, *, listed: bool) -
     if listed:
         core = least_core(members, known(members), grand=grand, empty=pool.empty)
     else:
-        core = searched_core(
+        core = search_core(
             known,
             members.shape[1],
             start=members,
@@ -93,7 +93,7 @@ def least_core_payments(pool: Pool, draws: int, grand: float, *, listed: bool) -
         members = np.append(members, core.tight, axis=0)
     # The egalitarian point is equal for equal owners; a search may have looked at one of them.
     core = replace(core, payments=known.equal(core.payments[None])[0])
-    if listed and not pool.unknown.size and not pool.measured().any():
+    if listed and not pool.unknown.size and not pool.training_variances().any():
         return Payments(core, np.zeros((members.shape[1],) * 2), np.array([core.subsidy]))
     # Each owner alone and all but each, which bound the subsidy, then those nearest to binding.
     one = np.eye(members.shape[1], dtype=bool)
@@ -101,7 +101,7 @@ def least_core_payments(pool: Pool, draws: int, grand: float, *, listed: bool) -
     slack = core.subsidy + members @ core.payments - (known(members) - pool.empty)
     slack[np.isin(members.sum(axis=1), [1, len(one) - 1])] = -np.inf
     binding, utilities, grands = known.drawn(members[descending(-slack)], draws)
-    payments, subsidies = drawn_cores(binding, utilities, grand=grands, empty=pool.empty)
+    payments, subsidies = draw_cores(binding, utilities, grand=grands, empty=pool.empty)
     off = known.equal(payments) - core.payments
     covariance = pool.identity.equal_covariance(off.T @ off / draws)
     return Payments(core, covariance, subsidies)
@@ -110,36 +110,38 @@ def least_core_payments(pool: Pool, draws: int, grand: float, *, listed: bool) -
 class _Known:
     """Utilities of any coalitions, as evaluated or as predicted, each once."""
 
-    def __init__(self, pool: Pool):
-        self._pool = pool
+    def __init__(self, pool: Knowledge):
+        self._knowledge = pool
         self._keys = pool.identity.keys
-        ledger = pool.ledger
-        recorded = np.flatnonzero(ledger.recorded)
-        found = self._keys(ledger.members[recorded])
+        observations = pool.observations
+        recorded = np.flatnonzero(observations.recorded)
+        found = self._keys(observations.members[recorded])
         self._position = dict(zip(found, recorded.tolist(), strict=True))
-        self._utility = dict(zip(found, ledger.utilities[recorded].tolist(), strict=True))
+        self._utility = dict(zip(found, observations.utilities[recorded].tolist(), strict=True))
 
     def proper(self) -> Members:
         """All coalitions at hand that are neither empty nor of all owners.
 
         Those recorded besides the pool's come in an order of their own, not that of recording.
         """
-        pool = self._pool
-        more = np.flatnonzero(pool.ledger.recorded[pool.b :]) + pool.b
-        besides = np.unique(pool.ledger.members[more], axis=0)
+        pool = self._knowledge
+        more = np.flatnonzero(pool.observations.recorded[pool.b :]) + pool.b
+        besides = np.unique(pool.observations.members[more], axis=0)
         members = np.append(pool.merged.by_name.members, besides, axis=0)
         return np.asarray(members[~members.all(axis=1)])
 
     def equal(self, payments: Floats) -> Floats:
         """Payments, (d, n), equal for owners who hold the same rows."""
-        return self._pool.identity.average(payments.T).T
+        return self._knowledge.identity.average(payments.T).T
 
     def __call__(self, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
         found = self._keys(members)
         new = {key: row for row, key in enumerate(found) if key not in self._utility}
         if new:
-            predicted = self._pool.predicted(self._pool.learned(), members[list(new.values())])
+            predicted = self._knowledge.predict(
+                self._knowledge.predictor(), members[list(new.values())]
+            )
             self._utility.update(zip(new, predicted.tolist(), strict=True))
         return np.array([self._utility[key] for key in found])
 
@@ -149,7 +151,7 @@ class _Known:
         Of the coalitions given, in order of importance: all that are evaluated, and the first
         MAX_DRAWN others. Coalitions that are one have the same utilities in every draw.
         """
-        pool, rng = self._pool, self._pool.rng(8)
+        pool, rng = self._knowledge, self._knowledge.rng(8)
         at = self._positions(members)
         unknown = np.flatnonzero(at < 0)[:MAX_DRAWN]
         unknown = unknown[np.lexsort(members[unknown].T)]  # rounding must not deal out the numbers
@@ -157,11 +159,11 @@ class _Known:
         everyone = np.ones((1, members.shape[1]), dtype=bool)
         grand = self._positions(everyone)
         rows = np.concatenate([members[unknown], everyone[grand < 0]])
-        noise = np.sqrt(pool.measured())
+        noise = np.sqrt(pool.training_variances())
         positions = np.append(evaluated, grand[grand >= 0])
         once, which = _first_of_each(positions.tolist())
         told = noise[positions[once]] * rng.standard_normal((draws, len(once)))
-        told = pool.ledger.utilities[positions] + told[:, which]
+        told = pool.observations.utilities[positions] + told[:, which]
         once, which = _first_of_each(self._keys(rows))
         guessed = np.empty((draws, 0))
         if len(rows):
@@ -186,12 +188,12 @@ def _first_of_each(things: Sequence[Hashable]) -> tuple[Ints, Ints]:
     return once, np.array(which, dtype=np.int64)
 
 
-def _joint_draws(pool: Pool, members: Members, draws: int, rng: np.random.Generator) -> Floats:
+def _joint_draws(pool: Knowledge, members: Members, draws: int, rng: np.random.Generator) -> Floats:
     """Utilities of coalitions, (c, n), drawn from their joint posterior, (d, c).
 
     As wide as intervals of values are: over-sureness, strays and noise included.
     """
-    learned = pool.learned()
+    learned = pool.predictor()
     posterior = learned.gp.posterior(pool.features_of(members), np.zeros((0, len(members))))
     every = np.arange(len(members))
     covariance = posterior.covariance(every, every)

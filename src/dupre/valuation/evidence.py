@@ -17,7 +17,7 @@ from dupre._types import Floats, Ints, Members
 from dupre.data.owners import Owners
 from dupre.game.coalitions import to_names
 from dupre.predictor.calibration import std_of_a_training
-from dupre.valuation.knowledge import Pool
+from dupre.valuation.knowledge import Knowledge
 
 MOST_PREDICTED = 256
 """Coalitions not evaluated that are shown as a sample of all."""
@@ -26,40 +26,40 @@ ETA = 0.5
 """Weight of features against targets in distances between owners: both alike."""
 
 
-def predictions(pool: Pool, members: Members) -> tuple[Floats, Floats]:
+def predictions(pool: Knowledge, members: Members) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the utilities of any coalitions, (m,) each.
 
     The deviation is that of a training: noise, over-sureness and the chance of strays included.
     """
-    learned = pool.learned()
+    learned = pool.predictor()
     posterior = learned.posterior(pool.features_of(members), np.zeros((0, len(members))))
     return posterior.mean, std_of_a_training(learned, posterior.std)
 
 
-def observed_and_predicted(pool: Pool, owners: Owners) -> pd.DataFrame:
+def observations_and_predictions(pool: Knowledge, owners: Owners) -> pd.DataFrame:
     """Every evaluated coalition and a sample of the others: see `records.Evidence`."""
-    ledger = pool.ledger
-    known = np.flatnonzero(ledger.recorded)
-    sizes = ledger.members.sum(axis=1)
+    observations = pool.observations
+    known = np.flatnonzero(observations.recorded)
+    sizes = observations.members.sum(axis=1)
     others = _some_of_each_size(pool.unknown, sizes[pool.unknown])
     index = np.append(known, others)
     predicted, std = np.full(len(index), np.nan), np.full(len(index), np.nan)
     if others.size:
-        of_known, of_others = _unseen(pool, known), predictions(pool, ledger.members[others])
+        of_known, of_others = _unseen(pool, known), predictions(pool, observations.members[others])
         predicted, std = (np.append(a, b) for a, b in zip(of_known, of_others, strict=True))
     return pd.DataFrame(
         {
-            "members": [to_names(row, owners.names) for row in ledger.members[index]],
+            "members": [to_names(row, owners.names) for row in observations.members[index]],
             "size": sizes[index],
-            "rows": ledger.members[index] @ owners.rows,
-            "utility": ledger.utilities[index],
+            "rows": observations.members[index] @ owners.rows,
+            "utility": observations.utilities[index],
             "predicted": predicted,
             "std": std,
         }
     )
 
 
-def distances(pool: Pool, n: int) -> Floats:
+def distances(pool: Knowledge, n: int) -> Floats:
     """SW_1 between the rows of any two of n owners, (n, n)."""
     vectors = pool.sketch(ETA, 1, np.eye(n, dtype=bool))
     return np.asarray(cdist(vectors, vectors, "cityblock"))
@@ -78,15 +78,15 @@ def shared_rows(owners: Owners) -> Floats:
     return np.asarray((held @ (held > 0).T).toarray() / owners.rows[:, None])
 
 
-def _unseen(pool: Pool, known: Ints) -> tuple[Floats, Floats]:
+def _unseen(pool: Knowledge, known: Ints) -> tuple[Floats, Floats]:
     """What the predictor says of evaluated coalitions when it is not shown them, (m,) each."""
-    learned = pool.learned()
+    learned = pool.predictor()
     mean, variance = learned.gp.leave_one_out()
     utility, slope = learned.gp.back(mean, variance, learned.gp.inputs)
     std = std_of_a_training(learned, np.sqrt(variance) * slope)
     fitted = np.delete(pool.shown, learned.strays)
     rest = np.setdiff1d(known, fitted)  # strays, and those held out
-    others = predictions(pool, pool.ledger.members[rest])
+    others = predictions(pool, pool.observations.members[rest])
     order = np.argsort(np.append(fitted, rest))
     return np.append(utility, others[0])[order], np.append(std, others[1])[order]
 

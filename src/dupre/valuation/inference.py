@@ -16,7 +16,7 @@ import numpy as np
 from dupre._types import Floats, Ints
 from dupre.data.owners import Owners
 from dupre.game.coalitions import to_names
-from dupre.game.draws import LEAST_DRAWS, Sampled
+from dupre.game.draws import LEAST_DRAWS, SampledValues
 from dupre.game.weights import Weights
 from dupre.predictor.calibration import diagnose, widening
 from dupre.predictor.noise import pooled_variance
@@ -26,7 +26,7 @@ from dupre.result.valuation import Valuation, bounded_sum
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.core_payments import LeastCore, least_core_payments
 from dupre.valuation.duplicates import Merged, merge
-from dupre.valuation.knowledge import BLOCKS, Pool
+from dupre.valuation.knowledge import BLOCKS, Knowledge
 
 LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
 """Random draws without which the predictor's values are not corrected."""
@@ -48,7 +48,7 @@ class Inference:
             it. None if there is none.
     """
 
-    pool: Pool
+    pool: Knowledge
     owners: Owners
     name: str
     least_core: LeastCore | None
@@ -78,7 +78,7 @@ class Inference:
         for more, covariance in enumerate(next_batch.forecast(posterior, index), start=1):
             part = np.sqrt(np.maximum(np.diag(covariance), 0.0) / np.where(now > 0, now, 1.0))
             W = np.delete(posterior.W, index[:more], axis=1)
-            wider = widening(pool.learned().gp, more)
+            wider = widening(pool.predictor().gp, more)
             widened = self._widened(own * np.outer(part, part), W, wider)
             expected.append(noise + pool.identity.equal_covariance(widened))
         return expected
@@ -86,10 +86,10 @@ class Inference:
     def _valuation(self) -> Valuation:
         pool, W = self.pool, self.pool.weights.W
         recorded, freedom = pool.recorded, pooled_variance(pool.repeated)[1]
-        measured = pool.measured()[: pool.b] * widening_by_repeats(freedom)
+        measured = pool.training_variances()[: pool.b] * widening_by_repeats(freedom)
         noise = (W[:, recorded] * measured[recorded]) @ W[:, recorded].T
         validation = pool.validation()
-        diagnostics = diagnose(pool.learned()) if pool.unknown.size else None
+        diagnostics = diagnose(pool.predictor()) if pool.unknown.size else None
         utilities = pool.utilities.copy()
         random = self._from_random(validation) if diagnostics is not None else None
         if random is not None:
@@ -144,7 +144,7 @@ class Inference:
             noise=np.zeros_like(found.covariance) if unknown else found.covariance,
             grand=grand,
             counting=pool.counting,
-            diagnostics=diagnose(pool.learned()) if unknown else None,
+            diagnostics=diagnose(pool.predictor()) if unknown else None,
             validation=pool.validation(),
             subsidy=Subsidy(
                 amount=found.core.subsidy,
@@ -164,7 +164,7 @@ class Inference:
         return {
             "owners": self.owners.names,
             "rows": self.owners.rows,
-            "grand_predicted": not pool.ledger.recorded[pool.everyone],
+            "grand_predicted": not pool.observations.recorded[pool.everyone],
             "first_left": int((~pool.recorded[pool.most_important]).sum()),
             "empty": pool.empty,
             "evaluated": pool.evaluated,
@@ -172,7 +172,7 @@ class Inference:
             "failures": pool.failures,
             "training_noise": self.training_noise(),
             "evidence": Evidence(
-                evidence.observed_and_predicted(pool, self.owners), *self._relations
+                evidence.observations_and_predictions(pool, self.owners), *self._relations
             ),
         }
 
@@ -204,13 +204,15 @@ class Inference:
         """Distances between owners, and the rows they share."""
         return evidence.distances(self.pool, self.owners.n), evidence.shared_rows(self.owners)
 
-    def _from_random(self, validation: Validation | None) -> Sampled | None:
+    def _from_random(self, validation: Validation | None) -> SampledValues | None:
         """The values from random draws, if they are asked for or the predictor has failed."""
         if self.corrected:
-            return self.pool.corrected() if len(self.pool.drawn) >= LEAST_CORRECTION else None
-        return self.pool.sampled() if failed(validation) else None
+            return (
+                self.pool.corrected_values() if len(self.pool.drawn) >= LEAST_CORRECTION else None
+            )
+        return self.pool.values_from_draws() if has_failed(validation) else None
 
-    def _sampling(self, utilities: Floats, random: Sampled | None) -> Floats | None:
+    def _sampling(self, utilities: Floats, random: SampledValues | None) -> Floats | None:
         """Covariance due to the choice of coalitions; utilities without a weight do not matter."""
         if self.listed:
             return None
@@ -223,21 +225,21 @@ class Inference:
 
     def _widened(self, covariance: Floats, W: Floats, wider: float) -> Floats:
         """Covariance of predicted values as it is reported: over-sureness and strays included."""
-        return np.asarray(covariance * wider**2 + self.pool.learned().stray_variance * W @ W.T)
+        return np.asarray(covariance * wider**2 + self.pool.predictor().stray_variance * W @ W.T)
 
-    def _grand(self, random: Sampled | None) -> float:
+    def _grand(self, random: SampledValues | None) -> float:
         """Utility of all owners, predicted or guessed if it is not recorded."""
         pool = self.pool
-        if pool.ledger.recorded[pool.everyone]:
-            return float(pool.ledger.utilities[pool.everyone])
+        if pool.observations.recorded[pool.everyone]:
+            return float(pool.observations.utilities[pool.everyone])
         if random is not None and pool.everyone < pool.b:
             return float(random.guess[pool.everyone])
-        alone = pool.ledger.members[[pool.everyone]]
+        alone = pool.observations.members[[pool.everyone]]
         if self.least_core is not None:  # by the form that predicts all others of its coalitions
-            return float(pool.predicted(pool.learned(), alone)[0])
+            return float(pool.predict(pool.predictor(), alone)[0])
         return float(evidence.predictions(pool, alone)[0][0])
 
 
-def failed(validation: Validation | None) -> bool:
+def has_failed(validation: Validation | None) -> bool:
     """Whether the predictor was found to be not clearly better than the mean of a size."""
     return validation is not None and validation.failed

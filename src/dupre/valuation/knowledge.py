@@ -18,11 +18,11 @@ from dupre.game.coalitions import keys
 from dupre.game.draws import (
     LEAST_DRAWS,
     Draws,
-    Sampled,
-    blocked,
+    SampledValues,
     error_by_size,
+    estimate_from_draws,
     guess_by_size,
-    sampled_values,
+    split_into_blocks,
 )
 from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending
@@ -36,7 +36,7 @@ from dupre.predictor.gp import Posterior
 from dupre.result.records import Validation
 from dupre.valuation import next_batch
 from dupre.valuation.duplicates import Identity, merge
-from dupre.valuation.observations import Ledger
+from dupre.valuation.observations import Observations
 
 P_CHOSEN_UP_TO = 255
 """Coalitions up to which the order p of the distance is chosen too."""
@@ -48,7 +48,7 @@ BLOCKS = 4
 """Parts of the draws, each compared with a predictor that has seen the parts before it only."""
 
 
-class Pool:
+class Knowledge:
     """What is known of the coalitions that enter the values.
 
     Args:
@@ -82,8 +82,8 @@ class Pool:
         self.seed = seed
         self.empty = 0.0
         self._rows = owners.rows
-        self.ledger = Ledger(weights.members, owners.names, self.identity)
-        self.everyone = int(self.ledger.positions(np.ones((1, owners.n), dtype=bool))[0])
+        self.observations = Observations(weights.members, owners.names, self.identity)
+        self.everyone = int(self.observations.positions(np.ones((1, owners.n), dtype=bool))[0])
         self.most_important = self._heaviest(semivalue, 2 * owners.n + 1)
         if drawn:
             self.heaviest = np.flatnonzero(self.counts)[:first]
@@ -94,7 +94,7 @@ class Pool:
         self.draws = Draws(weights.W, self.heaviest, holdout, self.rng(4))
         self.sketch = SketchCache(owners, seed=seed)
         self._memory: tuple[bytes, Predictor] | None = None
-        self._correction: tuple[bytes, Sampled] | None = None
+        self._correction: tuple[bytes, SampledValues] | None = None
 
     def rng(self, *purpose: int) -> np.random.Generator:
         """A generator for this purpose alone."""
@@ -118,28 +118,30 @@ class Pool:
     @property
     def evaluated(self) -> int:
         """Coalitions paid for: recorded or failed."""
-        return len(self.ledger.trainings) + len(self.ledger.failures)
+        return len(self.observations.trainings) + len(self.observations.failures)
 
     @property
     def failures(self) -> dict[Names, str]:
         """Every coalition that could not be evaluated, and why."""
-        ledger = self.ledger
-        return {ledger.names(i): ledger.failures[i] for i in sorted(ledger.failures)}
+        observations = self.observations
+        return {
+            observations.names(i): observations.failures[i] for i in sorted(observations.failures)
+        }
 
     @property
     def recorded(self) -> Members:
         """Which of those that count have a utility, (b,)."""
-        return self.ledger.recorded[: self.b]
+        return self.observations.recorded[: self.b]
 
     @property
     def utilities(self) -> Floats:
         """Theirs, NaN where there is none, (b,)."""
-        return self.ledger.utilities[: self.b]
+        return self.observations.utilities[: self.b]
 
     @property
     def failed(self) -> Members:
         """Which of those that count could not be evaluated, (b,)."""
-        return self.ledger.failed[: self.b]
+        return self.observations.failed[: self.b]
 
     @property
     def unknown(self) -> Ints:
@@ -159,18 +161,18 @@ class Pool:
     @property
     def shown(self) -> Ints:
         """Recorded coalitions that the predictor learns from, in an order of their own."""
-        recorded = self.ledger.recorded.copy()
+        recorded = self.observations.recorded.copy()
         recorded[self.draws.held] = False
         ours, more = np.flatnonzero(recorded[: self.b]), np.flatnonzero(recorded[self.b :]) + self.b
         if not more.size:
             return ours
-        order = sorted(range(len(more)), key=keys(self.ledger.members[more]).__getitem__)
+        order = sorted(range(len(more)), key=keys(self.observations.members[more]).__getitem__)
         return np.append(ours, more[order])
 
     @property
     def repeated(self) -> list[tuple[float, ...]]:
         """Utilities of the coalitions trained more than once."""
-        trainings = self.ledger.trainings
+        trainings = self.observations.trainings
         return [trainings[i] for i in sorted(trainings) if len(trainings[i]) > 1]
 
     @property
@@ -183,22 +185,22 @@ class Pool:
         return heavy[np.lexsort((-size, turn))]
 
     def features(self, index: Ints) -> Features:
-        """What kernels compare of some coalitions of the ledger."""
-        return Features(self.ledger.members[index], self._rows, self.sketch)
+        """What kernels compare of some coalitions of the observations."""
+        return Features(self.observations.members[index], self._rows, self.sketch)
 
     def features_of(self, members: Members) -> Features:
         """What kernels compare of any coalitions, (m, n)."""
-        return Features(self.ledger.representatives(members), self._rows, self.sketch)
+        return Features(self.observations.representatives(members), self._rows, self.sketch)
 
-    def measured(self) -> Floats:
+    def training_variances(self) -> Floats:
         """Variance of each utility that repeated trainings have shown."""
-        return self.ledger.measured(self.draws.held)
+        return self.observations.training_variances(self.draws.held)
 
-    def learned(self) -> Predictor:
+    def predictor(self) -> Predictor:
         """The predictor of what is recorded now, learned once."""
         shown = self.shown
-        utilities, measured = self.ledger.utilities[shown], self.measured()[shown]
-        members = self.ledger.members[shown]
+        utilities, measured = self.observations.utilities[shown], self.training_variances()[shown]
+        members = self.observations.members[shown]
         known = members, utilities, measured, np.float64(self.empty)
         key = b"".join(array.tobytes() for array in known)
         if self._memory is None or self._memory[0] != key:
@@ -206,7 +208,7 @@ class Pool:
         return self._memory[1]
 
     def _learn(self, index: Ints, measured: Floats, *purpose: int) -> Predictor:
-        utilities = self.ledger.utilities[index]
+        utilities = self.observations.utilities[index]
         return form.learn(
             self.features(index),
             utilities,
@@ -219,26 +221,26 @@ class Pool:
     def posterior(self, W: Floats) -> Posterior:
         """Of the unknown coalitions and of functionals W, (f, b), of them, by the best form."""
         unknown = self.unknown
-        return self.learned().gp.posterior(self.features(unknown), W[:, unknown])
+        return self.predictor().gp.posterior(self.features(unknown), W[:, unknown])
 
     def averaged_posterior(self) -> AveragedPosterior:
         """Of the unknown coalitions and of the values, by all forms."""
         unknown = self.unknown
-        return self.learned().posterior(self.features(unknown), self.weights.W[:, unknown])
+        return self.predictor().posterior(self.features(unknown), self.weights.W[:, unknown])
 
-    def predicted(self, learned: Predictor, members: Members) -> Floats:
+    def predict(self, learned: Predictor, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as a predictor has them, (m,); nothing is kept."""
-        representatives = self.ledger.representatives(members)
+        representatives = self.observations.representatives(members)
         features = Features(representatives, self._rows, self.sketch.fresh)
         return learned.gp.posterior(features, np.zeros((0, len(members)))).mean
 
     def utilities_of(self, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
-        utilities = self.ledger.known_utilities(members)
+        utilities = self.observations.utilities_at(members)
         unknown = np.flatnonzero(np.isnan(utilities))
         for index in np.array_split(unknown, 1 + len(unknown) // PREDICTED_AT_ONCE):
             nothing = np.zeros((0, len(index)))
-            posterior = self.learned().posterior(self.features_of(members[index]), nothing)
+            posterior = self.predictor().posterior(self.features_of(members[index]), nothing)
             utilities[index] = posterior.mean
         return utilities
 
@@ -248,9 +250,11 @@ class Pool:
         found = held[self.recorded[held]]
         if len(found) < LEAST_DRAWS or not np.all(self.recorded[held] | self.failed[held]):
             return None
-        utilities, measured = self.utilities[found], self.measured()[found]
+        utilities, measured = self.utilities[found], self.training_variances()[found]
         by_size, freedom = error_by_size(self._sizes, self.utilities, self._certain, found)
-        return validate(self.learned(), self.features(found), utilities, measured, by_size, freedom)
+        return validate(
+            self.predictor(), self.features(found), utilities, measured, by_size, freedom
+        )
 
     @property
     def _sizes(self) -> Ints:
@@ -267,25 +271,30 @@ class Pool:
         """Evaluated draws, repetitions included."""
         return self.draws.evaluated(self.recorded, self.failed)
 
-    def sampled(self) -> Sampled:
+    def values_from_draws(self) -> SampledValues:
         """The values from random coalitions, without the predictor."""
         return self._sampled(guess_by_size(self._sizes, self.utilities, self._certain)[None])
 
-    def corrected(self) -> Sampled:
+    def corrected_values(self) -> SampledValues:
         """The predictor's values and, from random coalitions, what they are wrong by.
 
         Each block of draws is compared with a predictor that has seen the blocks before it, and
         whatever else was recorded. Letting it see the blocks after it as well, as cross-fitting
         does, would make their errors depend on each other, and the intervals too narrow.
         """
-        known = self.ledger.utilities, self.measured(), self.ledger.failed, np.float64(self.empty)
+        known = (
+            self.observations.utilities,
+            self.training_variances(),
+            self.observations.failed,
+            np.float64(self.empty),
+        )
         key = b"".join(array.tobytes() for array in known)
         if self._correction is None or self._correction[0] != key:
             self._correction = key, self._corrected()
         return self._correction[1]
 
-    def _corrected(self) -> Sampled:
-        blocks = blocked(self.drawn, BLOCKS)
+    def _corrected(self) -> SampledValues:
+        blocks = split_into_blocks(self.drawn, BLOCKS)
         everything = self.features(np.arange(self.b))
         guesses = np.empty((BLOCKS, self.b))
         for j in range(BLOCKS):
@@ -293,16 +302,16 @@ class Pool:
                 np.concatenate(blocks[j:]), np.concatenate(blocks[:j] or [NOTHING])
             )
             seen = self.shown[~np.isin(self.shown, to_come)]
-            measured = self.ledger.measured(to_come)[seen]
+            measured = self.observations.training_variances(to_come)[seen]
             learned = self._learn(seen, measured, 5, j, len(seen))
             guesses[j] = learned.gp.posterior(everything, np.zeros((0, self.b))).mean
             ours = seen[seen < self.b]
             guesses[j, ours] = self.utilities[ours]
         return self._sampled(guesses)
 
-    def _sampled(self, guesses: Floats) -> Sampled:
+    def _sampled(self, guesses: Floats) -> SampledValues:
         recorded = self.recorded[self.heaviest]
-        return sampled_values(
+        return estimate_from_draws(
             self.weights.W,
             self.utilities,
             guesses,

@@ -18,9 +18,9 @@ import pandas as pd
 
 from dupre._types import Names
 from dupre.errors import EvaluationError, Interrupted
-from dupre.game.coalitions import canonical, shown
+from dupre.game.coalitions import canonical, format_members
 from dupre.result.valuation import Valuation, half_widths
-from dupre.training.evaluation import Evaluation, Task
+from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.store import Store
 from dupre.training.workers import Workers
@@ -153,31 +153,31 @@ class Loop:
     def _train_again(self, second: SecondTrainings) -> None:
         """Train some coalitions a second time, as many as it takes to know the noise."""
         while True:
-            chosen = second.chosen()
-            tasks = [self._task(members, 1) for members in chosen]
-            self._evaluate([task for task in tasks if not self._answered(task)])
+            chosen = second.coalitions()
+            trainings = [self._task(members, 1) for members in chosen]
+            self._evaluate([training for training in trainings if not self._answered(training)])
             if new := {self.valuer.key(members) for members in chosen} - self.twice:
                 self.twice |= new
                 self.latest = None
                 self.taken -= {same for names in chosen for same in self.store.same(names)}
                 self._take_in(chosen)
-            if not second.choose() and second.chosen() == chosen:
+            if not second.choose() and second.coalitions() == chosen:
                 return
 
-    def _evaluate(self, tasks: list[Task]) -> None:
+    def _evaluate(self, trainings: list[Training]) -> None:
         """Evaluate what no other process is evaluating, wait for what others are."""
-        waiting = tasks
+        waiting = trainings
         while waiting:
             for evaluation in self.workers.run(self._claimed(waiting)):
                 self._keep(evaluation)
-                self.store.release(evaluation.task)
+                self.store.unlock(evaluation.training)
             if self.failed is not None:
                 raise self._evaluation_error(self.failed)
-            waiting = [task for task in waiting if not self._answered(task)]
+            waiting = [training for training in waiting if not self._answered(training)]
             if waiting:
                 time.sleep(POLL_SECONDS)
                 self.store.refresh()
-                self._take_in(task.members for task in tasks)
+                self._take_in(training.members for training in trainings)
 
     def _give_up_if_all_failed(self) -> None:
         """Skipping failures makes no sense if nothing but failures is left."""
@@ -186,44 +186,48 @@ class Loop:
             first = self._failures(next(iter(failures)), range(self.repeats))[0]
             raise self._evaluation_error(first)
 
-    def _tasks(self, members: Names) -> list[Task]:
+    def _tasks(self, members: Names) -> list[Training]:
         """The trainings of a coalition still to be done."""
-        tasks = [self._task(members, repeat) for repeat in range(self.repeats)]
-        return [task for task in tasks if not self._answered(task)]
+        trainings = [self._task(members, repeat) for repeat in range(self.repeats)]
+        return [training for training in trainings if not self._answered(training)]
 
-    def _task(self, members: Names, repeat: int) -> Task:
+    def _task(self, members: Names, repeat: int) -> Training:
         """A training of a coalition, and which attempt at it."""
         tried = self.store.failures(members).get(repeat)
         names = tuple(name for name in self.valuer.owners.names if name in members)
-        return Task(names, repeat, tried.task.attempt + 1 if tried else 1)
+        return Training(names, repeat, tried.training.attempt + 1 if tried else 1)
 
-    def _claimed(self, tasks: list[Task]) -> Iterator[Task]:
+    def _claimed(self, trainings: list[Training]) -> Iterator[Training]:
         """Tasks that fall to this process, until one has failed that must not."""
-        for task in tasks:
+        for training in trainings:
             if self.failed is not None:
                 return
-            if not self._answered(task) and self.store.claim(task):
+            if not self._answered(training) and self.store.lock(training):
                 self.store.refresh()
-                if self._answered(task):  # by another process, just before
-                    self.store.release(task)
+                if self._answered(training):  # by another process, just before
+                    self.store.unlock(training)
                 else:
-                    yield task
+                    yield training
 
     def _keep(self, evaluation: Evaluation) -> None:
         """First to the disk, then to everything else."""
         self.unsaved.append(evaluation)
         self.store.save(evaluation)
-        self.trained += bool(evaluation.task.members)
-        if evaluation.utility is None and (self.on_error == "raise" or not evaluation.task.members):
+        self.trained += bool(evaluation.training.members)
+        if evaluation.utility is None and (
+            self.on_error == "raise" or not evaluation.training.members
+        ):
             self.failed = self.failed or evaluation
-        self._take_in([evaluation.task.members])
+        self._take_in([evaluation.training.members])
         self.unsaved.remove(evaluation)
         self._show()
 
     def _rescue(self, evaluations: list[Evaluation]) -> None:
         """Record what the store could not take."""
-        for members in {evaluation.task.members for evaluation in evaluations}:
-            new = {e.task.repeat: e.utility for e in evaluations if e.task.members == members}
+        for members in {evaluation.training.members for evaluation in evaluations}:
+            new = {
+                e.training.repeat: e.utility for e in evaluations if e.training.members == members
+            }
             found = {r: e.utility for r, e in self.store.utilities(members).items()} | new
             utilities = [found.get(repeat) for repeat in range(self.repeats)]
             if members and None not in utilities:
@@ -231,18 +235,18 @@ class Loop:
 
     def _not_kept(self) -> list[Evaluation]:
         """Evaluations that are finished but not in the store, each once."""
-        found = [*self.unsaved, *self.workers.finished()]
-        return list({(e.task.members, e.task.repeat): e for e in found}.values())
+        found = [*self.unsaved, *self.workers.finished_evaluations()]
+        return list({(e.training.members, e.training.repeat): e for e in found}.values())
 
-    def _answered(self, task: Task) -> bool:
+    def _answered(self, training: Training) -> bool:
         """Whether a training need not be done: it has been, or its coalition has failed."""
-        counting = range(max(self.repeats, task.repeat + 1))
-        skips = self.on_error == "skip" and bool(task.members)
-        given_up = skips and self._failures(task.members, counting)
-        return bool(given_up) or task.repeat in self._successes(task.members)
+        counting = range(max(self.repeats, training.repeat + 1))
+        skips = self.on_error == "skip" and bool(training.members)
+        given_up = skips and self._failures(training.members, counting)
+        return bool(given_up) or training.repeat in self._successes(training.members)
 
     def _done(self, members: Names) -> bool:
-        return all(self._answered(Task(members, repeat)) for repeat in range(self.repeats))
+        return all(self._answered(Training(members, repeat)) for repeat in range(self.repeats))
 
     def _take_in(self, coalitions: Iterable[Names]) -> None:
         """Record those coalitions that are done, whoever did it."""
@@ -332,7 +336,7 @@ class Loop:
         return replace(
             self._valuation() or self.valuer.values(),
             warnings=_by_message(
-                found for found in evaluations if found.task.members in self.taken
+                found for found in evaluations if found.training.members in self.taken
             ),
             found=self.found,
             stale=self.store.stale,
@@ -343,14 +347,14 @@ class Loop:
         )
 
     def _evaluation_error(self, failed: Evaluation) -> EvaluationError:
-        names = failed.task.members
+        names = failed.training.members
         if not names:
             return _no_utility_of_nothing(failed)
         tried = len(self.valuer.failures)
         every = f"; all {tried} evaluations so far failed" if tried and not self.failed else ""
         skip = "" if self.on_error == "skip" else ", or go on without it by on_error='skip'"
         error = EvaluationError(
-            f"evaluating {shown(names)} failed: {failed.failure}{every}; mend the cause{skip}; "
+            f"evaluating {format_members(names)} failed: {failed.failure}{every}; mend the cause{skip}; "
             f"{self._kept()}",
             names,
             self.valuer,
@@ -374,7 +378,7 @@ def _by_message(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Names, ...
     found: dict[str, dict[Names, None]] = defaultdict(dict)
     for evaluation in evaluations:
         for message in evaluation.warnings:
-            found[message][evaluation.task.members] = None
+            found[message][evaluation.training.members] = None
     frequent = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return {message: tuple(coalitions) for message, coalitions in frequent}
 

@@ -16,12 +16,12 @@ import numpy as np
 from dupre._types import Floats, Ints, Members, Names
 from dupre.checks import finite
 from dupre.errors import InputError
-from dupre.game.coalitions import from_names, shown, to_names
+from dupre.game.coalitions import format_members, from_names, to_names
 from dupre.predictor.noise import variance_of_means
 from dupre.valuation.duplicates import Identity
 
 
-class Ledger:
+class Observations:
     """The state of b coalitions, and of any other that is recorded.
 
     Attributes:
@@ -73,7 +73,7 @@ class Ledger:
         row = from_names(members, self._owners)
         return int(self.positions(row[None])[0]), to_names(row, self._owners)
 
-    def known(self, coalitions: Iterable[Iterable[str]]) -> Ints:
+    def find(self, coalitions: Iterable[Iterable[str]]) -> Ints:
         """Positions of those coalitions that have one."""
         rows = [from_names(members, self._owners) for members in coalitions]
         found = self._find(np.array(rows, dtype=bool).reshape(-1, len(self._owners)))
@@ -84,7 +84,7 @@ class Ledger:
         found = [self._position.get(key, -1) for key in self._identity.keys(rows)]
         return np.array(found, dtype=np.int64)
 
-    def known_utilities(self, rows: Members) -> Floats:
+    def utilities_at(self, rows: Members) -> Floats:
         """Utilities of coalitions, boolean rows (m, n), NaN where there is none, (m,)."""
         return np.append(self.utilities, np.nan)[self._find(rows)]
 
@@ -111,7 +111,7 @@ class Ledger:
                 utilities that contradict those recorded before.
         """
         position, names = self.at(members)
-        what = f"the utility of {shown(names)}"
+        what = f"the utility of {format_members(names)}"
         several: Any = [utility] if np.ndim(utility) == 0 else utility
         numbers = tuple(finite(number, what) for number in several)
         if not numbers:
@@ -121,7 +121,7 @@ class Ledger:
             return
         if numbers[: len(known)] != known:
             raise InputError(
-                f"{shown(names)} already has the utility {_listed(known)}, got {_listed(numbers)}; "
+                f"{format_members(names)} already has the utility {_listed(known)}, got {_listed(numbers)}; "
                 "record repeated trainings of a coalition together, as a list"
             )
         self.failures.pop(position, None)
@@ -137,11 +137,11 @@ class Ledger:
         """
         position, names = self.at(members)
         if names in self.by_name.get(position, {}):
-            raise InputError(f"{shown(names)} has a utility already; it did not fail")
+            raise InputError(f"{format_members(names)} has a utility already; it did not fail")
         if position not in self.trainings:  # of another coalition that holds the same rows
             self.failures[position] = str(reason)
 
-    def measured(self, held: Ints) -> Floats:
+    def training_variances(self, held: Ints) -> Floats:
         """Variance of each utility that repeated trainings have shown, (b,).
 
         Those that are held out have no say in that of the others.

@@ -22,7 +22,7 @@ PER_SECOND = 8
 """Evaluated coalitions for each that is trained a second time."""
 
 
-def needed(evaluated: int) -> int:
+def count_needed(evaluated: int) -> int:
     """Second trainings that measure the noise of so many evaluated coalitions."""
     return max(LEAST, evaluated // PER_SECOND)
 
@@ -41,7 +41,7 @@ class SecondTrainings:
         self.store = store
         self.key = f"{key} second"
 
-    def chosen(self) -> list[Names]:
+    def coalitions(self) -> list[Names]:
         """Coalitions decided on so far."""
         return self.store.batch(self.key)[1]
 
@@ -50,7 +50,7 @@ class SecondTrainings:
         number, before = self.store.batch(self.key)
         if number and self.valuer.training_noise().deterministic:
             return False
-        count = needed(self.valuer.evaluated) if number else CHECKED
+        count = count_needed(self.valuer.evaluated) if number else CHECKED
         begun = self._distinct(before or self._stored())
         every = self._distinct([*begun, *self.valuer.first_evaluated])
         chosen = every[: max(count, len(begun))]

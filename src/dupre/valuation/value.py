@@ -15,16 +15,16 @@ from dupre.checks import finite, positive, whole
 from dupre.data.digests import digest
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.game.coalitions import shown
+from dupre.game.coalitions import format_members
 from dupre.game.estimators import Estimator
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.result.records import TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training import identity
-from dupre.training.evaluation import Evaluation, Task
-from dupre.training.process import Rules
+from dupre.training.evaluation import Evaluation, Training
+from dupre.training.process import ProcessSettings
 from dupre.training.store import Store, contents_of
-from dupre.training.workers import hire
+from dupre.training.workers import start_workers
 from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.model import ModelUtility, Utility
 from dupre.valuation.core_payments import LeastCore
@@ -32,7 +32,7 @@ from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, OnError
 from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.stopping import Rule
-from dupre.valuation.valuer import Choose, Focus, Valuer, checked_owners
+from dupre.valuation.valuer import Choose, Focus, Valuer, check_owners
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -123,7 +123,7 @@ def value(
         EvaluationError: a training failed and on_error="raise".
         Interrupted: Ctrl-C.
     """
-    limit = _checked_limits(checked_owners(owners), budget, stop, holdout)
+    limit = _checked_limits(check_owners(owners), budget, stop, holdout)
     size = owners.n if batch is None else whole(batch, "batch", least=1)
     first = min(2 * owners.n + 1, limit - holdout)  # those held out follow it
     valuer = Valuer(
@@ -148,7 +148,7 @@ def value(
         repeats = whole(repeats, "repeats", least=1)
     elif not _seeded(utility):
         repeats = 1
-    rules = Rules(
+    rules = ProcessSettings(
         whole(inner_threads, "inner_threads", least=1),
         None if timeout is None else positive(timeout, "timeout"),
         whole(retries, "retries", least=0),
@@ -166,7 +166,7 @@ def value(
     setting, contents, key = _identity(owners, utility, valuer, [focus, repeats, size], store)
     with (
         Store(store, setting, contents, valuer.key) as kept,
-        closing(hire(utility, rules, n_jobs=jobs, client=client)) as workers,
+        closing(start_workers(utility, rules, n_jobs=jobs, client=client)) as workers,
         closing(display(progress)) as screen,
     ):
         _keep_known(kept, given)
@@ -285,8 +285,10 @@ def _about_older_rule(
     """What is to be said if seeds and the order of rows followed owner names in some trainings."""
     if not isinstance(utility, ModelUtility):
         return []
-    used = [e for e in evaluations if e.task.members in taken and e.utility is not None]
-    older = [e for e in used if utility.is_older_seed(e.seed, e.task.members, e.task.repeat)]
+    used = [e for e in evaluations if e.training.members in taken and e.utility is not None]
+    older = [
+        e for e in used if utility.is_older_seed(e.seed, e.training.members, e.training.repeat)
+    ]
     if not older:
         return []
     return [
@@ -312,12 +314,14 @@ def _keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
     for members, utilities in known.items():
         if both := store.contradiction(members, utilities):
             raise InputError(
-                f"{both[0]!r} is given for {shown(members)}, but the store has {both[1]!r}; leave "
+                f"{both[0]!r} is given for {format_members(members)}, but the store has {both[1]!r}; leave "
                 "it out, or take another store"
             )
         stored, several = store.utilities(members), enumerate(utilities)
         new += [
-            Evaluation(Task(members, r), u, worker="known") for r, u in several if r not in stored
+            Evaluation(Training(members, r), u, worker="known")
+            for r, u in several
+            if r not in stored
         ]
     if new:
         store.record(new)

@@ -23,14 +23,14 @@ from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import Estimator
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.game.ties import descending
-from dupre.game.weights import Weights, checked_weights
+from dupre.game.weights import Weights, check_weights
 from dupre.result.records import Z95, TrainingNoise, Validation
 from dupre.result.valuation import Valuation, bounded_sum, half_widths
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.core_payments import LeastCore
 from dupre.valuation.duplicates import Identity
-from dupre.valuation.inference import Inference, failed
-from dupre.valuation.knowledge import Pool
+from dupre.valuation.inference import Inference, has_failed
+from dupre.valuation.knowledge import Knowledge
 
 ENUMERATED_UP_TO = 16
 """Owners up to which all coalitions enter the values, unless an estimator is asked for."""
@@ -97,7 +97,7 @@ class Valuer:
         by_content: bool = False,
         seed: int = 0,
     ):
-        self.owners = checked_owners(owners)
+        self.owners = check_owners(owners)
         self.least_core = semivalue if isinstance(semivalue, LeastCore) else None
         guide = semivalue.guide if isinstance(semivalue, LeastCore) else semivalue
         self.semivalue = _checked_semivalue(guide)
@@ -124,7 +124,7 @@ class Valuer:
             raise InputError(
                 "corrected=True checks the predictor on every random draw; leave out holdout="
             )
-        self._pool = Pool(
+        self._knowledge = Knowledge(
             owners,
             self.semivalue,
             self._weights(),
@@ -136,7 +136,7 @@ class Valuer:
         )
         by_default = estimator is None and samples is None and self.estimator is not None
         self._inference = Inference(
-            self._pool,
+            self._knowledge,
             owners,
             self.semivalue.name,
             self.least_core,
@@ -144,7 +144,7 @@ class Valuer:
             not self.estimator,
             self._draw_more if by_default else None,
         )
-        self._functionals = _focused(self._pool.weights.W, owners.names, focus)
+        self._functionals = _focused(self._knowledge.weights.W, owners.names, focus)
         self.empty = empty
 
     def _weights(self) -> Weights:
@@ -152,7 +152,7 @@ class Valuer:
         if self.estimator is None:
             return estimators.exact(self.semivalue, n)
         rng = np.random.default_rng([self.seed, 6])
-        return checked_weights(self.estimator(self.semivalue, n, self.samples, rng), n)
+        return check_weights(self.estimator(self.semivalue, n, self.samples, rng), n)
 
     def _draw_more(self) -> Weights:
         rng = np.random.default_rng([self.seed, 9])
@@ -161,64 +161,67 @@ class Valuer:
     @property
     def empty(self) -> float:
         """Utility of no data."""
-        return self._pool.empty
+        return self._knowledge.empty
 
     @empty.setter
     def empty(self, utility: float) -> None:
-        self._pool.empty = finite(utility, "the utility of the empty coalition")
+        self._knowledge.empty = finite(utility, "the utility of the empty coalition")
 
     @property
     def evaluations(self) -> dict[Names, float]:
         """Every recorded coalition and its utility, the mean of its trainings."""
-        utilities, by_name = self._pool.ledger.utilities, self._pool.ledger.by_name
+        utilities, by_name = (
+            self._knowledge.observations.utilities,
+            self._knowledge.observations.by_name,
+        )
         return {names: float(utilities[i]) for i in sorted(by_name) for names in sorted(by_name[i])}
 
     @property
     def trainings(self) -> dict[Names, tuple[float, ...]]:
         """Every recorded coalition and the utilities of its trainings."""
-        by_name = self._pool.ledger.by_name
+        by_name = self._knowledge.observations.by_name
         return {names: by_name[i][names] for i in sorted(by_name) for names in sorted(by_name[i])}
 
     @property
     def failures(self) -> dict[Names, str]:
         """Every coalition that could not be evaluated, and why."""
-        return self._pool.failures
+        return self._knowledge.failures
 
     @property
     def evaluated(self) -> int:
         """Coalitions paid for: recorded or failed; those that are one by contents count once."""
-        return self._pool.evaluated
+        return self._knowledge.evaluated
 
     def key(self, members: Iterable[str]) -> bytes:
         """The same for all coalitions that one evaluation serves, and for no others."""
         names = self.owners.names
         row = from_names(members, names) if members else np.zeros(len(names), dtype=bool)
-        return self._pool.identity.keys(row[None])[0]
+        return self._knowledge.identity.keys(row[None])[0]
 
     @property
     def merges(self) -> bool:
         """Whether some coalitions that enter the values hold the same rows and are one."""
-        return self._pool.merged.changed
+        return self._knowledge.merged.changed
 
     @property
     def left(self) -> int:
         """Coalitions that have a weight and may still be evaluated."""
-        return len(self._pool.open)
+        return len(self._knowledge.open)
 
     @property
     def first_left(self) -> int:
         """How many of them are to be evaluated before any is predicted."""
-        return int(np.isin(self._pool.first, self._pool.open).sum())
+        return int(np.isin(self._knowledge.first, self._knowledge.open).sum())
 
     @property
     def designed(self) -> bool:
         """Whether the first design has been tried, and there is something to predict from."""
-        return not self.first_left and bool(self._pool.shown.size)
+        return not self.first_left and bool(self._knowledge.shown.size)
 
     @property
     def first_evaluated(self) -> list[Names]:
         """Evaluated coalitions of the first design, of each size one in turn."""
-        return [self._pool.ledger.names(i) for i in self._pool.by_size]
+        return [self._knowledge.observations.names(i) for i in self._knowledge.by_size]
 
     def training_noise(self) -> TrainingNoise:
         """What trainings that were repeated say about chance in utilities."""
@@ -227,7 +230,7 @@ class Valuer:
     @property
     def counting(self) -> int:
         """Coalitions that enter the values."""
-        return self._pool.counting
+        return self._knowledge.counting
 
     def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
         """Take in the utility of a coalition, given by owner names in any order.
@@ -239,7 +242,7 @@ class Valuer:
             InputError: an unknown owner, the empty coalition, a number that is not finite, or
                 utilities that contradict those recorded before.
         """
-        self._pool.ledger.record(members, utility)
+        self._knowledge.observations.record(members, utility)
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
         """Take in that a coalition cannot be evaluated: it is predicted, and not asked for again.
@@ -247,7 +250,7 @@ class Valuer:
         Raises:
             InputError: an unknown owner, the empty coalition, or one that has a utility.
         """
-        self._pool.ledger.record_failure(members, reason)
+        self._knowledge.observations.record_failure(members, reason)
 
     def suggest(self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()) -> list[Names]:
         """Up to k coalitions whose utilities to find next; none when nothing is left to gain.
@@ -262,17 +265,17 @@ class Valuer:
                 what they will tell is taken into account.
         """
         k = whole(k, "the number of coalitions to suggest", least=1)
-        ledger = self._pool.ledger
-        under_way = ledger.known(pending)
-        still_open = np.setdiff1d(self._pool.open, under_way)
+        observations = self._knowledge.observations
+        under_way = observations.find(pending)
+        still_open = np.setdiff1d(self._knowledge.open, under_way)
         picks = still_open
         if k < len(still_open):
-            first = self._pool.first
+            first = self._knowledge.first
             picks = first[np.isin(first, still_open)][:k]
         if not picks.size and still_open.size:
             with _one_blas_thread():
-                picks = self._next(k, still_open, np.intersect1d(under_way, self._pool.open))
-        return [ledger.names(i) for i in picks]
+                picks = self._next(k, still_open, np.intersect1d(under_way, self._knowledge.open))
+        return [observations.names(i) for i in picks]
 
     def forecast(self, k: int) -> pd.DataFrame:
         """How wide the intervals are expected to be after up to k more evaluations.
@@ -286,7 +289,7 @@ class Valuer:
             raise InputError("there is no forecast for the least core, only for semivalues")
         now = self.values()
         covariances = [now.covariance]
-        if self._pool.open.size:
+        if self._knowledge.open.size:
             with _one_blas_thread():
                 expected = self._inference.expected_covariances(self._following(k), now.noise)
             covariances += [bounded_sum(covariance, now.sampling) for covariance in expected]
@@ -307,9 +310,9 @@ class Valuer:
         owners = self.owners.names
         rows = np.array([from_names(members, owners) for members in coalitions], dtype=bool)
         with _one_blas_thread():
-            mean, std = evidence.predictions(self._pool, rows.reshape(-1, self.owners.n))
+            mean, std = evidence.predictions(self._knowledge, rows.reshape(-1, self.owners.n))
         members = [to_names(row, owners) for row in rows]
-        known = self._pool.ledger.known_utilities(rows.reshape(-1, self.owners.n))
+        known = self._knowledge.observations.utilities_at(rows.reshape(-1, self.owners.n))
         evaluated = ~np.isnan(known)
         mean[evaluated], std[evaluated] = known[evaluated], 0.0
         columns = {"members": members, "utility": mean, "std": std}
@@ -319,7 +322,7 @@ class Valuer:
     def validation(self) -> Validation | None:
         """The predictor measured on the coalitions held out; None until all are evaluated."""
         with _one_blas_thread():
-            return self._pool.validation()
+            return self._knowledge.validation()
 
     def values(self) -> Valuation:
         """What the utilities recorded so far say about every owner's value."""
@@ -328,12 +331,12 @@ class Valuer:
             return self._inference.valuation()
 
     def _check_informed(self) -> None:
-        if not self._pool.shown.size:
+        if not self._knowledge.shown.size:
             raise InputError("no utility to learn from has been recorded; evaluate suggest()")
 
     def _following(self, k: int) -> Ints:
         """The next k coalitions, whatever the first of them will tell."""
-        pool = self._pool
+        pool = self._knowledge
         picks = pool.first[np.isin(pool.first, pool.open)][:k]
         if len(picks) == min(k, len(pool.open)):
             return picks
@@ -342,10 +345,10 @@ class Valuer:
 
     def _next(self, k: int, still_open: Ints, pending: Ints) -> Ints:
         """The next k coalitions after the first design."""
-        pool = self._pool
+        pool = self._knowledge
         weight = np.linalg.norm(pool.weights.W[:, still_open], axis=0)
         heaviest = still_open[descending(weight)]
-        if self.corrected or (pool.shown.size and failed(pool.validation())):
+        if self.corrected or (pool.shown.size and has_failed(pool.validation())):
             return pool.draws.following(heaviest)[:k]
         if self.choose == "drawn":
             return still_open[:k]
@@ -361,12 +364,12 @@ class Valuer:
         weight = np.linalg.norm(self._functionals[:, still_open], axis=0)
         if np.count_nonzero(weight) <= MAX_CANDIDATES:
             return np.asarray(still_open[weight > 0])
-        rng = self._pool.rng(3, len(self._pool.ledger.trainings))
+        rng = self._knowledge.rng(3, len(self._knowledge.observations.trainings))
         chosen = rng.choice(len(weight), MAX_CANDIDATES, replace=False, p=weight / weight.sum())
         return still_open[np.sort(chosen)]
 
 
-def checked_owners(owners: Owners) -> Owners:
+def check_owners(owners: Owners) -> Owners:
     """The owners, if they are owners."""
     if not isinstance(owners, Owners):
         raise InputError(
