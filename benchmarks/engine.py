@@ -64,7 +64,11 @@ def speed_up(
     def timed(n_jobs: int, timeout: float | None) -> tuple[float, dupre.Valuation]:
         start = time.perf_counter()
         valuation = dupre.value(
-            owners, utility, budget=64, n_jobs=n_jobs, timeout=timeout, progress=False
+            owners,
+            utility,
+            budget=64,
+            progress=False,
+            engine=dupre.engines.Local(jobs=n_jobs, timeout=timeout),
         )
         return time.perf_counter() - start, valuation
 

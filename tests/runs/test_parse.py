@@ -37,14 +37,14 @@ def test_a_misspelt_semivalue_is_recognised():
 
 @pytest.mark.parametrize("text", ["±0.01", "0.01", "+-0.01", "+/-0.01", " ± 1e-2 ", "± .01"])
 def test_a_half_width_in_all_its_spellings(text):
-    assert parse.rule(text, "").text == dupre.within(0.01).text
+    assert parse.rule(text, "").text == dupre.stopping.within(0.01).text
 
 
 def test_until_the_ranking_is_settled_or_the_time_is_over():
-    assert parse.rule("ranking", "").text == dupre.ranking_settled().text
-    assert parse.rule("", "2h").text == dupre.wall_time(7200).text
+    assert parse.rule("ranking", "").text == dupre.stopping.ranking_settled().text
+    assert parse.rule("", "2h").text == dupre.stopping.wall_time(7200).text
     both = parse.rule("ranking", "90s").text
-    assert both == (dupre.ranking_settled() | dupre.wall_time(90)).text
+    assert both == (dupre.stopping.ranking_settled() | dupre.stopping.wall_time(90)).text
     assert parse.rule("", "") is None
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import threadpoolctl
+from dupre.training.engines import Dask, Local
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
@@ -345,7 +346,7 @@ def test_a_utility_that_cannot_travel_is_refused_with_a_way_out(kind):
     with Path(os.devnull).open("w") as file:
         things = {"lock": threading.Lock(), "file": file, "generator": (x for x in ())}
         utility = holding(things[kind])
-        for ways in ({"n_jobs": 2}, {"timeout": 60}):
+        for ways in ({"n_jobs": 2}, {"engine": Local(timeout=60)}):
             with pytest.raises(InputError, match="cannot be sent to worker") as refused:
                 dupre.value(owners, utility, budget=7, progress=False, **ways)
             assert "inside the call" in str(refused.value)
@@ -803,7 +804,12 @@ def test_values_are_the_same_to_the_last_digit_wherever_trainings_run(cluster):
     utility = forest()
     runs = [
         dupre.value(utility.owners, utility, budget=6, repeats=2, progress=False, **ways)
-        for ways in ({}, {"n_jobs": 2}, {"client": client}, {"timeout": 600})
+        for ways in (
+            {},
+            {"n_jobs": 2},
+            {"engine": Dask(client)},
+            {"engine": Local(timeout=600)},
+        )
     ]
     for other in runs[1:]:
         np.testing.assert_array_equal(other.mean, runs[0].mean)
@@ -957,7 +963,14 @@ def test_ctrl_c_takes_back_what_has_not_begun_on_dask(cluster, tmp_path):
     at_work = [client.submit(others, workers=[at], pure=False) for at in client.nthreads()]
     until(lambda: all(client.processing().values()))
     with meanwhile(interrupt), pytest.raises(dupre.Interrupted) as stopped:
-        dupre.value(forest().owners, utility, budget=7, empty=1.0, client=client, progress=False)
+        dupre.value(
+            forest().owners,
+            utility,
+            budget=7,
+            empty=1.0,
+            progress=False,
+            engine=Dask(client),
+        )
     go.touch()
     client.gather(at_work)
     until(lambda: not any(client.processing().values()))
@@ -986,7 +999,7 @@ def test_what_is_no_client_is_refused(cluster):
     utility = holding(None)
     for wrong in ("tcp://127.0.0.1:8786", object()):
         with pytest.raises(InputError, match=r"must be a dask\.distributed\.Client.*Client\(addr"):
-            dupre.value(forest().owners, utility, budget=7, client=wrong, progress=False)
+            dupre.value(forest().owners, utility, budget=7, progress=False, engine=Dask(wrong))
 
     async def refused():
         async with Client(client.scheduler.address, asynchronous=True) as other:
@@ -995,7 +1008,7 @@ def test_what_is_no_client_is_refused(cluster):
 
     client.sync(refused)
     with pytest.raises(InputError, match="not both"):
-        dupre.value(forest().owners, utility, budget=7, client=client, n_jobs=2, progress=False)
+        dupre.value(forest().owners, utility, budget=7, progress=False, engine=Dask(client))
     assert utility.asked == []
 
 
@@ -1039,7 +1052,13 @@ def test_a_dask_worker_killed_amid_a_run_changes_nothing(tmp_path):
     with dask_cluster(folder) as (client, workers):
         note = tmp_path / "parent"
         with meanwhile(lambda: killed_when_written(note)):
-            theirs = dupre.value(utility.owners, Slower(), budget=6, client=client, progress=False)
+            theirs = dupre.value(
+                utility.owners,
+                Slower(),
+                budget=6,
+                progress=False,
+                engine=Dask(client),
+            )
         assert int(note.read_text()) in {worker.pid for worker in workers}
         until(lambda: len(client.nthreads()) == 1)
         until(lambda: not list_of_rows(client))  # those of the dead one are in the same place

@@ -231,7 +231,7 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
     from dupre.cli.output import redirect_stdout_to_stderr
     from dupre.runs.plan import plan
     from dupre.training.dask import connect
-    from dupre.valuation.progress import Estimating, display
+    from dupre.valuation.progress import WithEstimate, display
 
     job = replace(job, config=job.config.after(command_line()))
     with directory.lock(), connect(job.config.machine.dask) as client, directory.name_errors():
@@ -241,7 +241,7 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
         directory.make(job.config)
         say(plan(job, str(directory), known))
         with redirect_stdout_to_stderr():
-            valuations = job.run(directory.store, Estimating(display(True)), client)
+            valuations = job.run(directory.store, WithEstimate(display(True)), client)
         directory.write(valuations)
     print_values(valuations, json=json)
     say(f"Report: {directory.report}")

@@ -104,3 +104,13 @@ def beta_shapley(alpha: float, beta: float) -> Semivalue:
     return Semivalue(
         f"Beta({alpha:g}, {beta:g})-Shapley", partial(_beta, alpha=float(alpha), beta=float(beta))
     )
+
+
+def parse_semivalue(text: str) -> Semivalue:
+    """x."""
+    known = {"shapley": shapley, "banzhaf": banzhaf, "loo": leave_one_out}
+    if text in known:
+        return known[text]
+    from dupre.errors import InputError
+    from dupre.wording import did_you_mean
+    raise InputError(f"unknown semivalue {text!r}{did_you_mean(text, known)}")

@@ -75,8 +75,7 @@ def diagnose(predictor: Predictor) -> Diagnostics:
         widening=widening(gp),
         scales=_scales(gp),
         noise=math.sqrt(gp.noise) * float(np.median(gp.slope)),
-        form=f"SW_{form.p}, rho {form.rho:g}, label weight {1 - form.eta:g}"
-        + (", heavy tail" if gp.warp.curved else ""),
+        form=form.text + (", heavy tail" if gp.warp.curved else ""),
         strays=len(predictor.strays),
     )
 

@@ -60,15 +60,25 @@ class Form:
     eta: float = 0.5
     rho: float = 1.0
     p: int = 2
+    given: Kernel | None = None
 
     def kernel(self) -> Kernel:
-        """Data x size + membership + linear, each with a scale of its own.
+        """The given one; or data x size + membership + linear, each with a scale of its own.
 
         The data term alone (the paper's) cannot see how many rows a coalition has; a term that
         does not help is scaled away.
         """
+        if self.given is not None:
+            return self.given
         data = SlicedWasserstein(p=self.p, rho=self.rho, eta=self.eta)
         return Scaled(data * Size()) + Scaled(Membership()) + Scaled(Linear())
+
+    @property
+    def text(self) -> str:
+        """The kernel in words."""
+        if self.given is not None:
+            return f"kernel given: {self.given.label}"
+        return f"SW_{self.p}, rho {self.rho:g}, label weight {1 - self.eta:g}"
 
     def warp(self, utilities: Floats, empty: float) -> Warp:
         """The warp of these utilities; straight where a curved one has no scale."""
@@ -127,6 +137,7 @@ def learn(
     empty: float,
     choose_p: bool,
     rng: np.random.Generator,
+    kernel: Kernel | None = None,
 ) -> Predictor:
     """The predictor of these evaluations, a function of nothing but its arguments.
 
@@ -137,6 +148,7 @@ def learn(
         empty: utility of no data.
         choose_p: consider SW_1 too, which costs far more than SW_2: it is no matrix product.
         rng: of the starts.
+        kernel: to use in the place of those that are chosen among.
     """
     # Utilities on a lattice are known to half a step at best.
     least_noise = lattice_step(utilities) ** 2 / 12
@@ -157,12 +169,14 @@ def learn(
         )
 
     everything = np.arange(len(utilities))
-    form = Form()
+    form = Form(given=kernel)
     gp = fit_form(form, everything, None)
     fits = [gp]
     for choice, options in CHOICES.items():
         near = position(gp)
-        for option in options[1:] if choice != "p" or choose_p else ():
+        if (choice == "p" and not choose_p) or (kernel is not None and choice != "curved"):
+            continue
+        for option in options[1:]:
             other = replace(form, **{choice: option})
             candidate = fit_form(other, everything, near)
             fits.append(candidate)

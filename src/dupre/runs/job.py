@@ -17,6 +17,8 @@ import pandas as pd
 from dupre._types import Names
 from dupre.data.owners import Owners
 from dupre.errors import InputError
+from dupre.game.estimators import Sample, regression
+from dupre.training.engines import Dask, Local
 from dupre.game.coalitions import format_members, from_names, to_names
 from dupre.result.valuation import Valuation, half_widths
 from dupre.runs import parse, recorded
@@ -114,21 +116,25 @@ class Job:
 
         The first semivalue decides what is trained; the others are found from the same trainings.
         """
-        limits, machine = self.config.limits, self.config.machine
+        limits = self.config.limits
         first = self._valued(
             0,
             store,
             budget=self.budget,
             stop=parse.rule(limits.until, limits.time),
-            n_jobs=machine.jobs,
-            client=client,
-            timeout=parse.seconds(machine.timeout, "--timeout") if machine.timeout else None,
+            engine=self._engine(client),
             progress=screen,
         )
         count = len(self.config.values.semivalues)
         others = [
             replace(
-                self._valued(which, store, budget=first.evaluated, progress=False),
+                self._valued(
+                    which,
+                    store,
+                    budget=first.evaluated,
+                    engine=Local(on_error=self._on_error),
+                    progress=False,
+                ),
                 stopped=first.stopped,
             )
             for which in range(1, count)
@@ -142,12 +148,22 @@ class Job:
             cast("ModelUtility", self.utility),
             semivalue=parse.semivalue(wanted.semivalues[which]),
             store=store,
-            on_error="skip" if self.config.machine.skip_failures else "raise",
-            samples=wanted.samples,
+            estimator=wanted.samples and Sample(regression, wanted.samples),
             repeats=wanted.repeats,
             seed=wanted.seed,
             **how,
         )
+
+    @property
+    def _on_error(self) -> str:
+        return "skip" if self.config.machine.skip_failures else "raise"
+
+    def _engine(self, client: Client | None) -> Dask | Local:
+        machine = self.config.machine
+        timeout = parse.seconds(machine.timeout, "--timeout") if machine.timeout else None
+        if client is not None:
+            return Dask(client, timeout=timeout, on_error=self._on_error)
+        return Local(jobs=machine.jobs, timeout=timeout, on_error=self._on_error)
 
     def valuer(self, store: Path) -> Valuer:
         """Ask / tell for the first semivalue, with all that is stored."""
@@ -160,7 +176,7 @@ class Job:
             self.owners,
             semivalue=parse.semivalue(wanted.semivalues[which]),
             empty=self.utility.empty,
-            samples=wanted.samples,
+            estimator=wanted.samples and Sample(regression, wanted.samples),
             by_content=self._by_content,
             seed=wanted.seed,
         )

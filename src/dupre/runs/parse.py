@@ -7,7 +7,7 @@ import re
 from dupre.errors import InputError
 from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
 from dupre.valuation import stopping
-from dupre.valuation.core_payments import LeastCore
+from dupre.valuation.question import LeastCore
 from dupre.valuation.stopping import Rule
 from dupre.wording import did_you_mean
 
