@@ -349,7 +349,7 @@ class Valuer:
         weight = np.linalg.norm(pool.weights.W[:, still_open], axis=0)
         heaviest = still_open[descending(weight)]
         if self.corrected or (pool.shown.size and has_failed(pool.validation())):
-            return pool.draws.following(heaviest)[:k]
+            return pool.draws.sort_by_draw(heaviest)[:k]
         if self.choose == "drawn":
             return still_open[:k]
         if not pool.shown.size:  # all that was to come first is pending, or failed
