@@ -54,13 +54,13 @@ class Draws:
         self.sequence = rng.choice(len(self.chances), count, p=self.chances) if rest else NOTHING
         self.held = distinct_draws(self.sequence)[:check]
 
-    def evaluated(self, recorded: Members, failed: Members) -> Ints:
+    def evaluated_draws(self, recorded: Members, failed: Members) -> Ints:
         """Draws of which all before are evaluated too; failed ones left out."""
         missing = ~(recorded | failed)[self.sequence]
         end = int(np.argmax(missing)) if missing.any() else len(missing)
         return self.sequence[:end][recorded[self.sequence[:end]]]
 
-    def following(self, still_open: Ints) -> Ints:
+    def sort_by_draw(self, still_open: Ints) -> Ints:
         """Open coalitions in the order of the sequence, then those it does not reach."""
         order = distinct_draws(np.concatenate([self.sequence, still_open]))
         return np.asarray(order[np.isin(order, still_open)])

@@ -258,7 +258,7 @@ class Knowledge:
     @property
     def drawn(self) -> Ints:
         """Evaluated draws, repetitions included."""
-        return self.draws.evaluated(self.recorded, self.failed)
+        return self.draws.evaluated_draws(self.recorded, self.failed)
 
     def values_from_draws(self) -> SampledValues:
         """The values from random coalitions, without the predictor."""

@@ -112,7 +112,7 @@ def choose(known: Knowledge, k: int, still_open: Ints, pending: Ints) -> Ints:
     question, W = known.question, known.weights.W
     heaviest = still_open[descending(np.linalg.norm(W[:, still_open], axis=0))]
     if question.corrected or (known.shown.size and known.check_failed()):
-        return known.draws.following(heaviest)[:k]
+        return known.draws.sort_by_draw(heaviest)[:k]
     if question.drawn:
         return still_open[:k]
     if not known.shown.size:  # all that was to come first is pending, or failed

@@ -10,7 +10,7 @@ from dupre.game.coalitions import format_members, keys, to_names
 from dupre.utility.model import Utility
 
 
-class Once:
+class CachedUtility:
     """The utility of coalitions as boolean rows, (n,), each paid for once."""
 
     def __init__(self, utility: Utility, owners: Owners):
