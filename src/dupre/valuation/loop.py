@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Names
-from dupre.errors import EvaluationError, Interrupted
+from dupre.errors import EvaluationError, Interrupted, Remedy
 from dupre.game.coalitions import canonical, format_members
 from dupre.result.valuation import Valuation, half_widths
 from dupre.training.evaluation import Evaluation, Training
@@ -109,13 +109,13 @@ class Loop:
         except KeyboardInterrupt as stop:
             for evaluation in self._not_kept():
                 self._keep(evaluation)
-            raise Interrupted(f"stopped; {self._kept()}", self.valuer) from stop
+            raise Interrupted("stopped; ", *self._kept(), valuer=self.valuer) from stop
         except EvaluationError:
             raise
         except Exception as error:  # a full disk, or anything in a callback
             self._rescue(self._not_kept())
             error.valuer = self.valuer  # type: ignore[attr-defined]
-            error.add_note(self._kept())
+            error.add_note("".join(self._kept()))
             raise
 
     def _unfinished(self, batch: Iterable[Names]) -> list[Names]:
@@ -352,25 +352,27 @@ class Loop:
             return _no_utility_of_nothing(failed)
         tried = len(self.valuer.failures)
         every = f"; all {tried} evaluations so far failed" if tried and not self.failed else ""
-        skip = "" if self.on_error == "skip" else ", or go on without it by on_error='skip'"
+        skip = () if self.on_error == "skip" else (", or go on without it by ", Remedy.SKIP)
         error = EvaluationError(
-            f"evaluating {format_members(names)} failed: {failed.failure}{every}; mend the cause{skip}; "
-            f"{self._kept()}",
-            names,
-            self.valuer,
+            f"evaluating {format_members(names)} failed: {failed.failure}{every}; mend the cause",
+            *skip,
+            "; ",
+            *self._kept(),
+            members=names,
+            valuer=self.valuer,
         )
         error.__cause__ = failed.cause
         if failed.traceback and failed.cause is None:
             error.add_note(f"Where it failed:\n{failed.traceback}")
         return error
 
-    def _kept(self) -> str:
-        """Where everything is, and how to go on."""
+    def _kept(self) -> tuple[str, ...]:
+        """Where everything is, and how to go on, as parts of a message."""
         count = len(self.valuer.trainings)
         done = f"{count} evaluation{' so far is' if count == 1 else 's so far are'} kept in"
         if self.store.path is None:
-            return f"{done} the exception's .valuer: go on with known=error.valuer.trainings"
-        return f"{done} {str(self.store.path)!r}: make the same call again to go on"
+            return (f"{done} the exception's .valuer: go on with known=error.valuer.trainings",)
+        return f"{done} {str(self.store.path)!r}: ", Remedy.GO_ON
 
 
 def _by_message(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Names, ...]]:
@@ -386,8 +388,7 @@ def _by_message(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Names, ...
 def _no_utility_of_nothing(failed: Evaluation) -> EvaluationError:
     error = EvaluationError(
         f"utility(()) must be the utility of no data, but it failed: {failed.failure}. Let it "
-        "return a constant for (), or state empty=",
-        (),
+        "return a constant for (), or state empty="
     )
     error.__cause__ = failed.cause
     return error
