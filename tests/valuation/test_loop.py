@@ -874,7 +874,7 @@ def test_errors_survive_pickling():
     failed = caught.value
     with pytest.raises(Interrupted) as interrupted:
         quietly(FIVE, failing(smooth(FIVE), 9, lambda: raise_(KeyboardInterrupt)), budget=16)
-    stored = StoreError("full", failed.valuer)
+    stored = StoreError("full", valuer=failed.valuer)
     for error in (failed, interrupted.value, stored, StoreError("full"), InputError("no")):
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error)

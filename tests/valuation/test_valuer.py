@@ -1202,7 +1202,7 @@ def test_a_valuer_and_its_errors_survive_pickling():
     run(asking, smooth(FIVE), 14)
     again = pickle.loads(pickle.dumps(asking))
     np.testing.assert_array_equal(again.values().mean, asking.values().mean)
-    error = pickle.loads(pickle.dumps(EvaluationError("why", ("a",), asking)))
+    error = pickle.loads(pickle.dumps(EvaluationError("why", members=("a",), valuer=asking)))
     assert (str(error), error.members) == ("why", ("a",))
     assert error.valuer.evaluations == asking.evaluations
     assert again.suggest(3) == asking.suggest(3)

@@ -107,10 +107,11 @@ def beta_shapley(alpha: float, beta: float) -> Semivalue:
 
 
 def parse_semivalue(text: str) -> Semivalue:
-    """x."""
+    """X."""
     known = {"shapley": shapley, "banzhaf": banzhaf, "loo": leave_one_out}
     if text in known:
         return known[text]
     from dupre.errors import InputError
     from dupre.wording import did_you_mean
+
     raise InputError(f"unknown semivalue {text!r}{did_you_mean(text, known)}")

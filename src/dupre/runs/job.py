@@ -17,14 +17,14 @@ import pandas as pd
 from dupre._types import Names
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.game.estimators import Sample, regression
-from dupre.training.engines import Dask, Local
 from dupre.game.coalitions import format_members, from_names, to_names
+from dupre.game.estimators import Sample, regression
 from dupre.result.valuation import Valuation, half_widths
 from dupre.runs import parse, recorded
 from dupre.runs.config import Config
 from dupre.runs.recorded import Result
 from dupre.training import identity
+from dupre.training.engines import Dask, Local
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.store import Store, restate

@@ -32,7 +32,7 @@ from typing import IO, TYPE_CHECKING, Any
 import cloudpickle
 import numpy as np
 
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.training.evaluation import Evaluation, Training, evaluate
 
 if TYPE_CHECKING:
@@ -137,7 +137,9 @@ class ChildProcess:
             self._reap()
             raise InputError(
                 "the utility cannot be loaded in a worker process; define what it needs in "
-                f"modules that workers can import, or use n_jobs=1\n{problem}"
+                "modules that workers can import, or use ",
+                Remedy.ONE_PROCESS,
+                f"\n{problem}",
             )
 
     def _ask(self, training: Training) -> Evaluation:
@@ -312,7 +314,9 @@ def pack(utility: Utility) -> PackedUtility:
     except Exception as cause:
         raise InputError(
             f"the utility cannot be sent to worker processes: {cause}; open files, connections and "
-            "locks inside the call instead of keeping them in the model or utility, or use "
-            "n_jobs=1 without timeout"
+            "locks inside the call instead of keeping them in the model or utility, or use ",
+            Remedy.ONE_PROCESS,
+            " without ",
+            Remedy.TIMEOUT,
         ) from cause
     return PackedUtility(data, tuple(np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers))

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dupre.checks import finite
-from dupre.errors import StoreError
+from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
 from dupre.training.evaluation import Evaluation, Training, now
 from dupre.training.locks import FileLocks
@@ -260,7 +260,8 @@ class Store:
         elif then != {name: part.digest for name, part in setting.items()}:
             told = dict(self._rows("SELECT part, description FROM setting"))
             raise StoreError(
-                f"{self._name} was made for {_differences(then, told, setting)}{_WAYS}"
+                f"{self._name} was made for {_differences(then, told, setting)}; ",
+                Remedy.TAKE_THE_SAME,
             )
         before = set(self._rows("SELECT name, fingerprint FROM owners"))
         if before and before.isdisjoint((_text(n), mark) for n, mark in self._owners.items()):
@@ -269,7 +270,8 @@ class Store:
                 f"{self._name} was made for other data: no owner's rows are the same as then, "
                 "their order and the types of columns included "
                 f"(its owners: {theirs}; now: {', '.join(list(self._owners)[:5])}); take the same "
-                "data as then, or another file for store="
+                "data as then, or ",
+                Remedy.ANOTHER_STORE,
             )
         rows = [(_text(name), mark, now()) for name, mark in self._owners.items()]
         self._db.executemany("INSERT OR IGNORE INTO owners VALUES (?, ?, ?)", rows)
@@ -283,8 +285,8 @@ class Store:
                 place = None
             if place != self._place:
                 raise StoreError(
-                    f"{self._name} has been moved or deleted during the run; put it back, or call "
-                    "again with another file for store= and known=error.valuer.trainings"
+                    f"{self._name} has been moved or deleted during the run; put it back, or ",
+                    Remedy.BEGIN_ANOTHER_STORE,
                 )
 
     @property
@@ -319,9 +321,6 @@ class Store:
             yield
 
 
-_WAYS = "; take the same things as then, or another file for store="
-
-
 def restate(path: Path, setting: Mapping[str, Part], parts: Collection[str]) -> None:
     """Declare that the evaluations in a store hold although some parts of its setting changed.
 
@@ -337,7 +336,8 @@ def restate(path: Path, setting: Mapping[str, Part], parts: Collection[str]) -> 
             if firm := [part for part in changed if part not in parts]:
                 raise StoreError(
                     f"the {firm[0]} is not the same as for the evaluations in {name}, so they "
-                    "cannot be mixed with new ones; restore it, or take another file for store="
+                    "cannot be mixed with new ones; restore it, or take ",
+                    Remedy.ANOTHER_STORE,
                 )
             rows = [(setting[p].digest, _text(setting[p].description), p) for p in changed]
             update = "UPDATE setting SET fingerprint = ?, description = ? WHERE part = ?"

@@ -33,7 +33,7 @@ from dupre.data.rows import (
     is_number,
     length,
 )
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 
 REGRESSION_METRICS = frozenset(
@@ -129,7 +129,8 @@ class ModelUtility:
         self.empty = tried if empty is None else float(empty)
         if not np.isfinite(self.empty):
             raise InputError(
-                f"the utility of the empty coalition is {self.empty}; state a finite empty="
+                f"the utility of the empty coalition is {self.empty}; state a finite ",
+                Remedy.EMPTY,
             )
 
     @property
@@ -220,8 +221,9 @@ class ModelUtility:
             raise InputError(
                 f"metric {self.metric!r} cannot score a constant {self.owners.task} model on the "
                 f"validation rows ({cause}); choose a metric that fits the task (a callable takes "
-                "model, X and y), or state the utility of no data with empty= if it needs more "
-                "than a constant model"
+                "model, X and y), or state the utility of no data with ",
+                Remedy.EMPTY,
+                " if it needs more than a constant model",
             ) from cause
 
 
@@ -292,7 +294,8 @@ def _checked_estimator(estimator: Any, owners: Owners) -> Any:
     if wrong(model):
         raise InputError(
             f"the owners' task is {owners.task} but {type(model).__name__} is made for the other "
-            "one; change the model, or state task= when building the Owners"
+            "one; change the model, or ",
+            Remedy.STATE_TASK,
         )
     return model
 
@@ -310,7 +313,8 @@ def _checked_metric(metric: str | Metric, owners: Owners) -> Metric:
     if owners.task == "classification" and metric in REGRESSION_METRICS:
         raise InputError(
             f"metric {metric!r} measures errors of numbers but the task is classification; use "
-            "'accuracy' or another classification metric, or state task='regression'"
+            "'accuracy' or another classification metric, or ",
+            Remedy.STATE_REGRESSION,
         )
     scorer: Metric = get_scorer(metric)
     return scorer

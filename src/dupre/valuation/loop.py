@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Names
-from dupre.errors import EvaluationError, Interrupted
+from dupre.errors import EvaluationError, Interrupted, Remedy
 from dupre.game.coalitions import canonical, format_members
 from dupre.result.valuation import Valuation, half_widths
 from dupre.training.evaluation import Evaluation, Training
@@ -116,11 +116,11 @@ class Loop:
         if isinstance(error, KeyboardInterrupt):
             for evaluation in self._unsaved():
                 self._keep(evaluation)
-            raise Interrupted(f"stopped; {self._how_to_resume()}", self.valuer) from error
+            raise Interrupted("stopped; ", *self._how_to_resume(), valuer=self.valuer) from error
         if isinstance(error, Exception) and not isinstance(error, EvaluationError):
             self._rescue(self._unsaved())
             error.valuer = self.valuer  # type: ignore[attr-defined]
-            error.add_note(self._how_to_resume())
+            error.add_note("".join(self._how_to_resume()))
 
     def _missing(self, batch: Iterable[Names]) -> list[Names]:
         """What is left to do of a batch, as far as the budget goes."""
@@ -308,25 +308,27 @@ class Loop:
             return _empty_error(failed)
         tried = len(self.valuer.failures)
         every = f"; all {tried} evaluations so far failed" if tried and not self.failed else ""
-        skip = "" if self.skip else ", or go on without it by on_error='skip'"
+        skip = () if self.skip else (", or go on without it by ", Remedy.SKIP)
         error = EvaluationError(
-            f"evaluating {format_members(names)} failed: {failed.failure}{every}; remove the cause{skip}; "
-            f"{self._how_to_resume()}",
-            names,
-            self.valuer,
+            f"evaluating {format_members(names)} failed: {failed.failure}{every}; remove the cause",
+            *skip,
+            "; ",
+            *self._how_to_resume(),
+            members=names,
+            valuer=self.valuer,
         )
         error.__cause__ = failed.cause
         if failed.traceback and failed.cause is None:
             error.add_note(f"Where it failed:\n{failed.traceback}")
         return error
 
-    def _how_to_resume(self) -> str:
-        """Where everything is, and how to go on."""
+    def _how_to_resume(self) -> tuple[str, ...]:
+        """Where everything is, and how to go on, as parts of a message."""
         count = len(self.valuer.trainings)
         done = f"{count} evaluation{' so far is' if count == 1 else 's so far are'} kept in"
         if self.store.path is None:
-            return f"{done} the exception's .valuer: go on with known=error.valuer.trainings"
-        return f"{done} {str(self.store.path)!r}: make the same call again to go on"
+            return (f"{done} the exception's .valuer: go on with known=error.valuer.trainings",)
+        return f"{done} {str(self.store.path)!r}: ", Remedy.GO_ON
 
 
 def _group_by_message(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Names, ...]]:
@@ -342,8 +344,7 @@ def _group_by_message(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Name
 def _empty_error(failed: Evaluation) -> EvaluationError:
     error = EvaluationError(
         f"utility(()) must be the utility of no data, but it failed: {failed.failure}. Let it "
-        "return a constant for (), or state empty=",
-        (),
+        "return a constant for (), or state empty="
     )
     error.__cause__ = failed.cause
     return error

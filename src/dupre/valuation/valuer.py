@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from dupre._types import Ints, Names
 from dupre.checks import finite, whole
 from dupre.data.owners import Owners
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
@@ -254,7 +254,7 @@ class Valuer:
 
     def _check_informed(self) -> None:
         if not self._knowledge.shown.size:
-            raise InputError("no utility to learn from has been recorded; evaluate suggest()")
+            raise InputError("no utility to learn from has been recorded; ", Remedy.EVALUATE)
 
     def _following(self, k: int) -> Ints:
         """The next k coalitions, whatever the first of them will tell."""
