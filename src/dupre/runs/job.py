@@ -148,7 +148,7 @@ class Job:
             cast("ModelUtility", self.utility),
             semivalue=parse.semivalue(wanted.semivalues[which]),
             store=store,
-            estimator=wanted.samples and Sample(regression, wanted.samples),
+            estimator=Sample(regression, wanted.samples) if wanted.samples else None,
             repeats=wanted.repeats,
             seed=wanted.seed,
             **how,
@@ -176,7 +176,7 @@ class Job:
             self.owners,
             semivalue=parse.semivalue(wanted.semivalues[which]),
             empty=self.utility.empty,
-            estimator=wanted.samples and Sample(regression, wanted.samples),
+            estimator=Sample(regression, wanted.samples) if wanted.samples else None,
             by_content=self._by_content,
             seed=wanted.seed,
         )

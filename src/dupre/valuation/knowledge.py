@@ -138,12 +138,12 @@ class Knowledge:
 
     @property
     def first(self) -> Ints:
-        """Coalitions to evaluate before anything is predicted: the heaviest, and those for the check."""
+        """Coalitions evaluated first: the heaviest, then those for the check."""
         return np.concatenate([self.heaviest, self.draws.held])
 
     @property
     def shown(self) -> Ints:
-        """Recorded coalitions that the predictor learns from; their order is not that of recording."""
+        """Recorded coalitions to learn from, in an order fixed by their members."""
         recorded = self.observations.recorded.copy()
         recorded[self.draws.held] = False
         ours, more = np.flatnonzero(recorded[: self.b]), np.flatnonzero(recorded[self.b :]) + self.b

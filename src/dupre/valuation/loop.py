@@ -8,22 +8,23 @@ finishes it first. So the same call gives the same values for any workers and an
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from dupre._types import Names
-from dupre.errors import EvaluationError, Interrupted, Remedy
-from dupre.game.coalitions import canonical, format_members
+from dupre.errors import EvaluationError, Interrupted
+from dupre.game.coalitions import canonical
 from dupre.result.valuation import Valuation, half_widths
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.store import Store
 from dupre.training.workers import Workers
+from dupre.valuation.failures import evaluation_error, group_warnings, how_to_resume
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.progress import Display, Progress
 from dupre.valuation.second_trainings import SecondTrainings
@@ -40,8 +41,27 @@ POLL_SECONDS = 0.2
 """Time between two looks at whether another process has finished its trainings."""
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How far a run goes.
+
+    Attributes:
+        stop: the rule that ends it, or None.
+        budget: coalitions to evaluate at most; None if only the rule ends the run.
+        repeats: trainings of each coalition; None for one, and a second one of some.
+        skip: whether to go on without a coalition whose training failed.
+        ask_empty: whether the utility of no data is still to be asked for.
+    """
+
+    stop: Rule | None
+    budget: int | None
+    repeats: int | None
+    skip: bool
+    ask_empty: bool
+
+
 class Loop:
-    """One call of `value`, everything checked."""
+    """One run: everything is checked."""
 
     def __init__(
         self,
@@ -50,25 +70,17 @@ class Loop:
         key: str,
         workers: Workers,
         display: Display,
-        *,
-        stop: Rule | None,
-        budget: int | None,
-        repeats: int | None,
-        skip: bool,
-        ask_empty: bool,
+        plan: Plan,
     ):
         self.valuer = valuer
         self.store = store
         self.key = key
         self.workers = workers
         self.display = display
-        self.stop = stop
-        self.budget_given = budget is not None
-        self.budget = 2**valuer.owners.n - 1 if budget is None else budget
-        self.ask_empty = ask_empty
-        self.second = SecondTrainings(valuer, store, key) if repeats is None else None
-        self.skip = skip
-        self.outcomes = Outcomes(valuer, store, repeats=repeats or 1, skip=skip)
+        self.plan = plan
+        self.budget = 2**valuer.owners.n - 1 if plan.budget is None else plan.budget
+        self.second = SecondTrainings(valuer, store, key) if plan.repeats is None else None
+        self.outcomes = Outcomes(valuer, store, repeats=plan.repeats or 1, skip=plan.skip)
         self.begun = time.monotonic()
         self.trained = 0
         self.found = 0
@@ -91,7 +103,7 @@ class Loop:
         self._record_done(self.store.coalitions())
         self.found = self.valuer.evaluated
         self._show()
-        if self.ask_empty:
+        if self.plan.ask_empty:
             self._evaluate(self.outcomes.missing(()))
             self.valuer.empty = float(np.mean(self.outcomes.utilities(())))
         while True:
@@ -116,11 +128,13 @@ class Loop:
         if isinstance(error, KeyboardInterrupt):
             for evaluation in self._unsaved():
                 self._keep(evaluation)
-            raise Interrupted("stopped; ", *self._how_to_resume(), valuer=self.valuer) from error
+            raise Interrupted(
+                "stopped; ", *how_to_resume(self.valuer, self.store), valuer=self.valuer
+            ) from error
         if isinstance(error, Exception) and not isinstance(error, EvaluationError):
             self._rescue(self._unsaved())
             error.valuer = self.valuer  # type: ignore[attr-defined]
-            error.add_note("".join(self._how_to_resume()))
+            error.add_note("".join(how_to_resume(self.valuer, self.store)))
 
     def _missing(self, batch: Iterable[Names]) -> list[Names]:
         """What is left to do of a batch, as far as the budget goes."""
@@ -136,7 +150,7 @@ class Loop:
     def _next_batch(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between."""
         left = self.budget - self.valuer.evaluated
-        no_choice = self.stop is None and left >= self.valuer.left
+        no_choice = self.plan.stop is None and left >= self.valuer.left
         batch = (
             self.valuer.left if no_choice else self.valuer.first_left or self.valuer.question.batch
         )
@@ -146,7 +160,7 @@ class Loop:
         """Why to stop, empty to go on."""
         state = State(self.valuer.evaluated, self._seconds(), self._valuation)
         anything = self.valuer.evaluated > len(self.valuer.failures)
-        if self.stop is not None and anything and (fired := self.stop.fired(state)):
+        if self.plan.stop is not None and anything and (fired := self.plan.stop.fired(state)):
             return " and ".join(fired)
         if self.valuer.evaluated >= self.budget:
             return f"the budget of {self.budget} evaluations is spent"
@@ -178,7 +192,7 @@ class Loop:
                 self._keep(evaluation)
                 self.store.unlock(evaluation.training)
             if self.failed is not None:
-                raise self._evaluation_error(self.failed)
+                raise self._error(self.failed, every=False)
             waiting = [training for training in waiting if not self.outcomes.is_answered(training)]
             if waiting:
                 time.sleep(POLL_SECONDS)
@@ -190,7 +204,7 @@ class Loop:
         failures = self.valuer.failures
         if failures and len(failures) == self.valuer.evaluated:
             first = self.outcomes.failures(next(iter(failures)))[0]
-            raise self._evaluation_error(first)
+            raise self._error(first, every=True)
 
     def _lock_each(self, trainings: list[Training]) -> Iterator[Training]:
         """Trainings that no other process is doing, until one fails that must not."""
@@ -209,7 +223,7 @@ class Loop:
         self.unsaved.append(evaluation)
         self.store.save(evaluation)
         self.trained += bool(evaluation.training.members)
-        if evaluation.utility is None and not (self.skip and evaluation.training.members):
+        if evaluation.utility is None and not (self.plan.skip and evaluation.training.members):
             self.failed = self.failed or evaluation
         self._record_done([evaluation.training.members])
         self.unsaved.remove(evaluation)
@@ -271,12 +285,12 @@ class Loop:
         seconds, evaluated = self._seconds(), self.valuer.evaluated
         left = max(0, min(self.budget - evaluated, self.valuer.left))
         per_coalition = seconds / self.trained * self.outcomes.repeats if self.trained else None
-        known = self.budget_given and per_coalition is not None
+        known = self.plan.budget is not None and per_coalition is not None
         widest = None if self.latest is None else half_widths(self.latest[1].covariance).max()
         self.display.show(
             Progress(
                 evaluated=evaluated,
-                budget=evaluated + left if self.budget_given else None,
+                budget=evaluated + left if self.plan.budget is not None else None,
                 failed=len(self.valuer.failures),
                 seconds=seconds,
                 remaining=cast("float", per_coalition) * left if known else None,
@@ -293,7 +307,7 @@ class Loop:
         rounds = [{"evaluated": n, **f} for n, f in self.store.rounds(self.key).items()]
         looks_ahead = self.valuer.left and self._is_watched()
         return self._valuation() or self.valuer.values(), {
-            "warnings": _group_by_message(used),
+            "warnings": group_warnings(used),
             "found": self.found,
             "stale": self.store.stale,
             "stopped": reason,
@@ -302,49 +316,6 @@ class Loop:
             "evaluations": as_frame(evaluations),
         }
 
-    def _evaluation_error(self, failed: Evaluation) -> EvaluationError:
-        names = failed.training.members
-        if not names:
-            return _empty_error(failed)
-        tried = len(self.valuer.failures)
-        every = f"; all {tried} evaluations so far failed" if tried and not self.failed else ""
-        skip = () if self.skip else (", or go on without it by ", Remedy.SKIP)
-        error = EvaluationError(
-            f"evaluating {format_members(names)} failed: {failed.failure}{every}; remove the cause",
-            *skip,
-            "; ",
-            *self._how_to_resume(),
-            members=names,
-            valuer=self.valuer,
-        )
-        error.__cause__ = failed.cause
-        if failed.traceback and failed.cause is None:
-            error.add_note(f"Where it failed:\n{failed.traceback}")
-        return error
-
-    def _how_to_resume(self) -> tuple[str, ...]:
-        """Where everything is, and how to go on, as parts of a message."""
-        count = len(self.valuer.trainings)
-        done = f"{count} evaluation{' so far is' if count == 1 else 's so far are'} kept in"
-        if self.store.path is None:
-            return (f"{done} the exception's .valuer: go on with known=error.valuer.trainings",)
-        return f"{done} {str(self.store.path)!r}: ", Remedy.GO_ON
-
-
-def _group_by_message(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Names, ...]]:
-    """Which coalitions raised which warning, the most frequent first."""
-    found: dict[str, dict[Names, None]] = defaultdict(dict)
-    for evaluation in evaluations:
-        for message in evaluation.warnings:
-            found[message][evaluation.training.members] = None
-    frequent = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
-    return {message: tuple(coalitions) for message, coalitions in frequent}
-
-
-def _empty_error(failed: Evaluation) -> EvaluationError:
-    error = EvaluationError(
-        f"utility(()) must be the utility of no data, but it failed: {failed.failure}. Let it "
-        "return a constant for (), or state empty="
-    )
-    error.__cause__ = failed.cause
-    return error
+    def _error(self, failed: Evaluation, *, every: bool) -> EvaluationError:
+        skip = self.plan.skip
+        return evaluation_error(failed, self.valuer, self.store, skip=skip, every=every)

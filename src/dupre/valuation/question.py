@@ -117,7 +117,7 @@ class Question:
         return check_weights(self.estimator(self.semivalue, n, self.samples, rng), n)
 
     def more_weights(self) -> Weights | None:
-        """Those of a larger sample for expected values; None if the sample was chosen, or is all."""
+        """Weights of a larger sample for expected values; None unless the sample is the default."""
         if not self.by_default or self.estimator is None:
             return None
         rng = np.random.default_rng([self.seed, 9])

@@ -46,7 +46,7 @@ class SecondTrainings:
         return self.store.batch(self.key)[1]
 
     def choose(self) -> bool:
-        """Choose more coalitions if more are needed, and say whether; all chosen so far are done."""
+        """Choose more coalitions if more are needed; return whether any were chosen."""
         number, before = self.store.batch(self.key)
         if number and self.valuer.training_noise().deterministic:
             return False

@@ -26,11 +26,11 @@ from dupre.training.store import Store, contents_of
 from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.model import ModelUtility, Utility
 from dupre.valuation.inference import LEAST_CORRECTION
-from dupre.valuation.loop import Loop
+from dupre.valuation.loop import Loop, Plan
 from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.stopping import Rule
-from dupre.valuation.strategies import Active, Strategy, check_strategy
+from dupre.valuation.strategies import Active, Corrected, Strategy, check_strategy
 from dupre.valuation.valuer import Valuer
 
 
@@ -103,8 +103,9 @@ def value(
     """
     strategy = check_strategy(strategy)
     engine = _check_engine(engine, n_jobs)
-    limit = _check_limits(check_owners(owners), budget, stop, getattr(strategy, "check", 0))
-    first = min(strategy.first or 2 * owners.n + 1, limit - getattr(strategy, "check", 0))
+    check = 0 if isinstance(strategy, Corrected) else strategy.check
+    limit = _check_limits(check_owners(owners), budget, stop, check)
+    first = min(strategy.first or 2 * owners.n + 1, limit - check)
     valuer = Valuer(
         owners,
         empty=0.0,
@@ -119,10 +120,6 @@ def value(
     _check_utility(utility, owners)
     if store is not None and not isinstance(store, (str, Path)):
         raise InputError(f"store must be the path of a file such as 'run.sqlite', got {store!r}")
-    if repeats is not None:
-        repeats = whole(repeats, "repeats", least=1)
-    elif not _has_seeds(utility):
-        repeats = 1
     if empty is None and isinstance(utility, ModelUtility):
         empty = utility.empty
     if empty is not None:
@@ -131,25 +128,34 @@ def value(
     for members, utilities in given.items():
         if members:
             valuer.record(members, utilities)
-    setting, contents, key = _identity(utility, valuer, repeats, store)
+    plan = Plan(
+        stop=stop,
+        budget=None if budget is None else limit,
+        repeats=_check_repeats(repeats, utility),
+        skip=engine.on_error == "skip",
+        ask_empty=empty is None,
+    )
+    return _run(valuer, utility, plan, engine, given, store, display(progress))
+
+
+def _run(
+    valuer: Valuer,
+    utility: Utility,
+    plan: Plan,
+    engine: Engine,
+    given: dict[Names, tuple[float, ...]],
+    store: str | Path | None,
+    shown: Display,
+) -> Valuation:
+    """Everything is checked: open the store, start workers, run the loop, tell the result."""
+    setting, contents, key = _identity(utility, valuer, plan.repeats, store)
     with (
         Store(store, setting, contents, valuer.key) as kept,
         closing(engine.start(utility)) as workers,
-        closing(display(progress)) as shown,
+        closing(shown),
     ):
         _keep_known(kept, given)
-        loop = Loop(
-            valuer,
-            kept,
-            key,
-            workers,
-            shown,
-            stop=stop,
-            budget=None if budget is None else limit,
-            repeats=repeats,
-            skip=engine.on_error == "skip",
-            ask_empty=empty is None,
-        )
+        loop = Loop(valuer, kept, key, workers, shown, plan)
         valuation, facts = loop.run()
         caveats = _older_rule_caveats(utility, loop.taken, kept.evaluations())
     valuation = replace(
@@ -163,9 +169,16 @@ def value(
         warnings.warn(
             "on the coalitions kept for the check the predictor was not clearly better than the "
             "mean of their size; the values do not rely on it",
-            stacklevel=2,
+            stacklevel=3,
         )
     return valuation
+
+
+def _check_repeats(repeats: int | None, utility: Utility) -> int | None:
+    """Trainings per coalition; None to train some twice, if the utility has seeds."""
+    if repeats is not None:
+        return whole(repeats, "repeats", least=1)
+    return None if _has_seeds(utility) else 1
 
 
 def _check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: int) -> int:
@@ -174,7 +187,8 @@ def _check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: 
         raise InputError("state budget=, the number of coalitions to evaluate, or a stop= rule")
     if stop is not None and not isinstance(stop, Rule):
         raise InputError(
-            f"stop must be a rule of dupre.stopping such as within(0.01) | wall_time(3600), got {stop!r}"
+            "stop must be a rule of dupre.stopping such as within(0.01) | wall_time(3600), got "
+            f"{stop!r}"
         )
     named = stop.owners if stop is not None else ()
     unknown = [name for name in named if name not in owners.names]
