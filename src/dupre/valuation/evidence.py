@@ -84,7 +84,7 @@ def _unseen(pool: Knowledge, known: Ints) -> tuple[Floats, Floats]:
     mean, variance = learned.gp.leave_one_out()
     utility, slope = learned.gp.back(mean, variance, learned.gp.inputs)
     std = std_of_a_training(learned, np.sqrt(variance) * slope)
-    fitted = np.delete(pool.shown, learned.strays)
+    fitted = np.delete(pool.shown, learned.outliers)
     rest = np.setdiff1d(known, fitted)  # strays, and those held out
     others = predictions(pool, pool.observations.members[rest])
     order = np.argsort(np.append(fitted, rest))
