@@ -148,7 +148,7 @@ def memory() -> tuple[float, float]:
         hired = workers.LocalProcesses(utility, process.ProcessSettings(), jobs=2)
         try:
             list(hired.run(Training(names, repeat) for repeat in range(4)))
-            children = [post._child.pid for post in hired._posts]
+            children = [child._child.pid for child in hired._children]
             return max(private_bytes(child) for child in children) / GIGABYTE
         finally:
             hired.close()

@@ -525,7 +525,10 @@ def test_ctrl_c_on_any_line_of_keeping_an_evaluation_does_not_lose_it():
 def interrupted_while_keeping(at):
     """Ctrl-C before the given line, counted from the moment the second evaluation is kept."""
     folder = Path(dupre.__file__).parent
-    ours = {str(folder / name) for name in ("loop.py", "store.py", "valuer.py")}
+    ours = {
+        str(folder / name)
+        for name in ("valuation/loop.py", "training/store.py", "valuation/valuer.py")
+    }
     keeping, lines, interruption = 0, 0, []
 
     def called(frame, event, arg):

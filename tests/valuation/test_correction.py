@@ -17,7 +17,7 @@ from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.predictor import form
 from dupre.predictor.form import Form, Predictor
 from dupre.predictor.gp import condition
-from dupre.predictor.noise import widening
+from dupre.predictor.training_noise import widening
 from dupre.predictor.warp import straight_warp
 from dupre.result.valuation import half_widths
 from dupre.training.engines import Local

@@ -21,7 +21,7 @@ import dupre
 from dupre import EvaluationError, InputError, Interrupted, StoreError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import exact
-from dupre.predictor.noise import widening
+from dupre.predictor.training_noise import widening
 from dupre.result.valuation import half_widths
 from dupre.training.engines import Local
 from dupre.training.evaluation import evaluate

@@ -320,7 +320,7 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
 def test_the_two_parts_are_those_of_the_posterior_and_of_the_weights(seeds):
     ours, valuation = seeds[1][0]
     posterior = ours._knowledge.averaged_posterior()
-    assert ours._knowledge.predictor().stray_variance == 0
+    assert ours._knowledge.predictor().outlier_variance == 0
     own = np.diag(posterior.functional_covariance()) * valuation.diagnostics.widening**2
     np.testing.assert_allclose(valuation.prediction_std**2, own, rtol=1e-9)
     utilities = ours._knowledge.utilities.copy()

@@ -15,7 +15,7 @@ from asking import FIVE, Logged, smooth, told
 from dupre import EvaluationError, InputError, Interrupted
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import exact
-from dupre.predictor.noise import variance_of_means, widening
+from dupre.predictor.training_noise import variance_of_means, widening
 from dupre.result.valuation import half_widths
 from dupre.valuation import knowledge, next_batch
 from dupre.valuation.strategies import Active

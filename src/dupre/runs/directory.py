@@ -188,7 +188,7 @@ class RunDirectory:
             ) from cause
         claims = FileLocks(self.store)
         try:
-            if not claims.take(WHOLE):
+            if not claims.acquire(WHOLE):
                 raise InputError(
                     f"{str(self)!r} is in use by another run; wait for it to end, or stop it"
                 )

@@ -87,7 +87,7 @@ def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
         if path is not None:
             _check_path(path, name)
         db = sqlite3.connect(path or ":memory:", timeout=PATIENCE, isolation_level=None)
-        _patiently(partial(_check_tables, db, name, make=make))
+        _retry_while_locked(partial(_check_tables, db, name, make=make))
         if path is not None:
             _check_length(db, path)
     except BaseException as error:
@@ -149,29 +149,29 @@ def _check_path(path: Path, name: str) -> None:
 def _check_tables(db: sqlite3.Connection, name: str, *, make: bool) -> None:
     """Make the tables of an empty file, refuse any other that is no store of this version."""
 
-    def asked(question: str) -> Any:
+    def ask(question: str) -> Any:
         return db.execute(question).fetchone()[0]
 
     # Every commit waits for the disk: a training costs more than that.
     db.execute("PRAGMA synchronous = FULL")
-    marks = [asked("PRAGMA application_id"), asked("PRAGMA user_version")]
-    if make and marks == [0, 0] and not asked("SELECT count(*) FROM sqlite_master"):
+    marks = [ask("PRAGMA application_id"), ask("PRAGMA user_version")]
+    if make and marks == [0, 0] and not ask("SELECT count(*) FROM sqlite_master"):
         db.execute("PRAGMA journal_mode = WAL")
         with transaction(db):
-            if not asked("SELECT count(*) FROM sqlite_master"):
+            if not ask("SELECT count(*) FROM sqlite_master"):
                 for statement in SCHEMA.split(";\n")[:-1]:
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
-    if asked("PRAGMA application_id") != APPLICATION_ID:
+    if ask("PRAGMA application_id") != APPLICATION_ID:
         raise StoreError(f"{name} is no store of dupre; take ", Remedy.ANOTHER_STORE)
-    if (version := asked("PRAGMA user_version")) != VERSION:
+    if (version := ask("PRAGMA user_version")) != VERSION:
         raise StoreError(
             f"{name} has version {version} of the tables, this dupre knows version {VERSION}; "
             "use the dupre that made it, or ",
             Remedy.ANOTHER_STORE,
         )
-    if (verdict := asked("PRAGMA quick_check(1)")) != "ok":
+    if (verdict := ask("PRAGMA quick_check(1)")) != "ok":
         raise sqlite3.DatabaseError(verdict)
 
 
@@ -187,7 +187,7 @@ def _check_length(db: sqlite3.Connection, path: Path) -> None:
         raise sqlite3.DatabaseError(f"its end is missing after {length} bytes")
 
 
-def _patiently(work: Callable[[], None]) -> None:
+def _retry_while_locked(work: Callable[[], None]) -> None:
     """Do it again while another process is in the way: SQLite does not always wait by itself."""
     end = time.monotonic() + PATIENCE
     while True:

@@ -17,8 +17,8 @@ from dupre.data.owners import Owners
 from dupre.game.coalitions import to_names
 from dupre.game.draws import LEAST_DRAWS, SampledValues
 from dupre.predictor.calibration import diagnose, widening
-from dupre.predictor.noise import pooled_variance
-from dupre.predictor.noise import widening as widening_by_repeats
+from dupre.predictor.training_noise import pooled_variance
+from dupre.predictor.training_noise import widening as widening_by_repeats
 from dupre.result.records import Z95, Duplicates, Evidence, Subsidy, TrainingNoise, Validation
 from dupre.result.valuation import Valuation, bounded_sum
 from dupre.valuation import evidence, next_batch
@@ -227,7 +227,7 @@ class Inference:
 
     def _widen(self, covariance: Floats, W: Floats, wider: float) -> Floats:
         """Covariance of predicted values as reported: overconfidence and outliers included."""
-        return np.asarray(covariance * wider**2 + self.known.predictor().stray_variance * W @ W.T)
+        return np.asarray(covariance * wider**2 + self.known.predictor().outlier_variance * W @ W.T)
 
     def _grand(self, random: SampledValues | None) -> float:
         """Utility of all owners, predicted or guessed if it is not recorded."""

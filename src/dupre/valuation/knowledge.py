@@ -215,7 +215,7 @@ class Knowledge:
     def predict(self, learned: Predictor, members: Members) -> Floats:
         """Predicted utilities of coalitions, (m, n), by a given predictor, (m,)."""
         representatives = self.observations.representatives(members)
-        features = Features(representatives, self._rows, self.sketch.fresh)
+        features = Features(representatives, self._rows, self.sketch.compute)
         return learned.gp.posterior(features, np.zeros((0, len(members)))).mean
 
     def utilities_of(self, members: Members) -> Floats:

@@ -17,7 +17,7 @@ from dupre._types import Floats, Ints, Members, Names
 from dupre.checks import finite
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names, to_names
-from dupre.predictor.noise import variance_of_means
+from dupre.predictor.training_noise import variance_of_means
 from dupre.valuation.duplicates import Identity
 
 
