@@ -5,8 +5,6 @@ All that can be wrong is found here, before anything is trained.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from pathlib import Path
 from typing import cast
 
 import pandas as pd
@@ -20,8 +18,7 @@ from dupre.runs.config import Config
 from dupre.runs.job import Elsewhere, Job
 from dupre.tables import holdout, models
 from dupre.tables.columns import Columns, columns_of
-from dupre.tables.formats import read_one
-from dupre.tables.read import match_columns, read
+from dupre.tables.read import read_table, read_validation
 from dupre.utility.model import ModelUtility
 
 
@@ -34,7 +31,7 @@ def prepare_job(config: Config) -> Job:
     data, wanted = config.data, config.utility
     check(config)
     delimiter = data.delimiter or None
-    frame = read(
+    frame = read_table(
         data.path, owner=data.owner, target=data.target, delimiter=delimiter, drop=data.drop
     )
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
@@ -50,9 +47,14 @@ def prepare_job(config: Config) -> Job:
     used = frame if model.raw else frame.drop(columns=left_out)
     if wanted.validation:
         rows, keeping = used, tuple[str, ...]()
-        found = _validation(Path(wanted.validation), delimiter)
-        validation = match_columns(found, used.drop(columns=data.owner), target=data.target)
-        holdout.check_validation(targets, validation[data.target].to_numpy(), task=task)
+        validation = read_validation(
+            wanted.validation,
+            used,
+            owner=data.owner,
+            target=data.target,
+            task=task,
+            delimiter=delimiter,
+        )
     else:
         owner, seed = frame[data.owner].to_numpy(), config.values.seed
         held = holdout.hold_out(owner, targets, wanted.holdout, task=task, seed=seed)
@@ -69,14 +71,6 @@ def prepare_job(config: Config) -> Job:
     )
     caveats = (*_alike(owners.names), *_leaked(rows, validation))
     return Job(config, owners, utility, model.description, keeping, caveats)
-
-
-def _validation(path: Path, delimiter: str | None) -> pd.DataFrame:
-    """The validation rows; their file need not be cut as the data are."""
-    if delimiter is not None:
-        with suppress(InputError):
-            return read_one(path, delimiter=delimiter)
-    return read_one(path)
 
 
 def _alike(names: Names) -> list[str]:
