@@ -11,7 +11,7 @@ from dupre import tables
 def test_the_public_names_are_found_and_explained():
     assert set(tables.__all__) == set(dir(tables))
     assert all(getattr(tables, name).__doc__ for name in tables.__all__)
-    with pytest.raises(AttributeError, match="'dupre.tables' has no attribute 'red_table'"):
+    with pytest.raises(AttributeError, match=r"'dupre\.tables' has no attribute 'red_table'"):
         tables.red_table  # noqa: B018  # looking it up is the test
 
 

@@ -12,10 +12,9 @@ import pandas as pd
 from dupre._types import Names, Task
 from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
-from dupre.errors import InputError
-from dupre.runs import parse
 from dupre.runs.config import Config
 from dupre.runs.job import Elsewhere, Job
+from dupre.runs.parse import parse_options
 from dupre.tables import holdout, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.read import read_table, read_validation
@@ -28,8 +27,7 @@ def prepare_job(config: Config) -> Job:
     Raises:
         InputError: anything that would make trainings fail or values meaningless.
     """
-    data, wanted = config.data, config.utility
-    check(config)
+    data, wanted, options = config.data, config.utility, parse_options(config)
     delimiter = data.delimiter or None
     frame = read_table(
         data.path, owner=data.owner, target=data.target, delimiter=delimiter, drop=data.drop
@@ -40,9 +38,8 @@ def prepare_job(config: Config) -> Job:
     left_out = [name for name, _ in columns.left_out]
     if config.elsewhere:
         used = frame.drop(columns=left_out)
-        return Job(
-            config, _owners(used, used, config, columns, task), Elsewhere(wanted.empty or 0.0)
-        )
+        owners = _owners(used, used, config, columns, task)
+        return Job(config, options, owners, Elsewhere(wanted.empty or 0.0))
     model = models.model(wanted.model or None, columns, task=task)
     used = frame if model.raw else frame.drop(columns=left_out)
     if wanted.validation:
@@ -70,7 +67,7 @@ def prepare_job(config: Config) -> Job:
         seed=config.values.seed,
     )
     caveats = (*_alike(owners.names), *_leaked(rows, validation))
-    return Job(config, owners, utility, model.description, keeping, caveats)
+    return Job(config, options, owners, utility, model.description, keeping, caveats)
 
 
 def _alike(names: Names) -> list[str]:
@@ -88,20 +85,6 @@ def _leaked(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
         f"{seen:,} of the {len(validation):,} validation rows are also among the rows to train on, "
         "so models are partly scored on what they have seen.",
     )
-
-
-def check(config: Config) -> None:
-    """Raise InputError for what can be told without the data."""
-    limits, machine = config.limits, config.machine
-    for text in config.values.semivalues:
-        parse.semivalue(text)
-    parse.rule(limits.until, limits.time)
-    if machine.timeout:
-        parse.seconds(machine.timeout, "--timeout")
-    if machine.jobs == 0 or machine.jobs < -1:
-        raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {machine.jobs}")
-    if machine.dask and machine.jobs != 1:
-        raise InputError("state --jobs for this machine or --dask for a cluster, not both")
 
 
 def _owners(
