@@ -19,6 +19,8 @@ class Remedy(StrEnum):
     ANOTHER_STORE = "another file for store="
     BEGIN_ANOTHER_STORE = "call again with another file for store= and known=error.valuer.trainings"
     CALL_AGAIN = "call again"
+    DELIMITER = "delimiter="
+    DROP = "drop="
     EMPTY = "empty="
     EVALUATE = "evaluate suggest()"
     GO_ON = "make the same call again to go on"
@@ -29,6 +31,7 @@ class Remedy(StrEnum):
     STATE_TASK = "state task= when building the Owners"
     TAKE_THE_SAME = "take the same things as then, or another file for store="
     TIMEOUT = "timeout"
+    VALIDATION = "take validation rows from elsewhere"
 
 
 class _Message(BaseException):

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dupre.training.engines import Local
 
 import dupre
 from dupre import StoreError
+from dupre.training.engines import Local
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 

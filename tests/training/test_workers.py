@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import threadpoolctl
-from dupre.training.engines import Dask, Local
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
@@ -25,6 +24,7 @@ from sklearn.neural_network import MLPClassifier
 import dupre
 from dupre import InputError
 from dupre.training.dask import DaskCluster, _outcome
+from dupre.training.engines import Dask, Local
 from dupre.training.evaluation import Training
 from dupre.training.process import ProcessSettings, pack
 from dupre.training.workers import LocalProcesses, ThisProcess, start_workers

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dupre.training.engines import Local
 from scipy.stats import binom, chi2
 
 import closed_form
@@ -14,6 +13,7 @@ from dupre.game.estimators import Sample, regression
 from dupre.predictor import form
 from dupre.predictor.calibration import widening
 from dupre.result.valuation import half_widths
+from dupre.training.engines import Local
 from dupre.valuation import core_payments
 from dupre.valuation.strategies import Active, Corrected
 

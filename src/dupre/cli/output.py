@@ -97,6 +97,8 @@ IN_FLAGS = {
     Remedy.ANOTHER_STORE: "another directory for --run",
     Remedy.BEGIN_ANOTHER_STORE: "begin again with another directory for --run",
     Remedy.CALL_AGAIN: "do it again",
+    Remedy.DELIMITER: "--delimiter ",
+    Remedy.DROP: "--drop ",
     Remedy.EMPTY: "--empty",
     Remedy.EVALUATE: "see `dupre suggest {run}`",
     Remedy.GO_ON: "`dupre resume {run}` goes on",
@@ -109,6 +111,7 @@ IN_FLAGS = {
     "cannot have changed the trainings so far, keep them by `dupre resume {run}` with "
     "--accept-changes",
     Remedy.TIMEOUT: "--timeout",
+    Remedy.VALIDATION: "state validation rows of their own with --validation FILE",
 }
 """What remedies are called on the command line."""
 

@@ -180,5 +180,5 @@ def _joint_draws(
     root = np.linalg.cholesky(covariance)
     normal = rng.standard_normal((draws, len(members)))
     wide = normal @ root.T * posterior.slope * widening(learned.gp)
-    strays = np.sqrt(learned.outlier_variance) * rng.standard_normal(wide.shape)
-    return np.asarray(posterior.mean + wide + strays)
+    outliers = np.sqrt(learned.outlier_variance) * rng.standard_normal(wide.shape)
+    return np.asarray(posterior.mean + wide + outliers)
