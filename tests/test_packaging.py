@@ -47,7 +47,7 @@ def test_the_archives_hold_what_is_used_and_nothing_else(archives):
     assert license_text == (ROOT / "LICENSE").read_bytes()
     with tarfile.open(archives / f"{NAME}.tar.gz") as source:
         parts = {name.split("/")[1] for name in source.getnames()}
-    assert {"src", "docs", "README.md", "CHANGELOG.md", "LICENSE"} <= parts
+    assert {"src", "docs", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"} <= parts
     assert not parts & {".ci", "benchmarks", "tests"}
 
 
