@@ -11,7 +11,6 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 import pytest
-from dupre.training.engines import Local
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
@@ -20,6 +19,7 @@ import closed_form
 import dupre
 from dupre import InputError, StoreError
 from dupre.game.coalitions import all_coalitions, to_names
+from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.store import Store

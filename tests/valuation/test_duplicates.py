@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dupre.training.engines import Local
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
@@ -21,6 +20,7 @@ from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, regression
 from dupre.game.weights import Weights, coalition_weights
 from dupre.training import identity
+from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.store import Store, restate
 from dupre.valuation.duplicates import Identity, merge

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dupre.training.engines import Local
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, Ridge
@@ -20,6 +19,7 @@ from dupre.errors import EvaluationError, Interrupted
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.game.estimators import exact
 from dupre.result.as_json import loads
+from dupre.training.engines import Local
 from dupre.valuation.second_trainings import CHECKED, LEAST, count_needed
 
 SIX = make_owners(6)

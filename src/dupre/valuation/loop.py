@@ -68,6 +68,7 @@ class Loop:
         valuer: Valuer,
         store: Store,
         key: str,
+        *,
         workers: Workers,
         display: Display,
         plan: Plan,

@@ -135,12 +135,14 @@ def value(
         skip=engine.on_error == "skip",
         ask_empty=empty is None,
     )
-    return _run(valuer, utility, plan, engine, given, store, display(progress))
+    shown = display(progress)
+    return _run(valuer, utility, plan=plan, engine=engine, given=given, store=store, shown=shown)
 
 
 def _run(
     valuer: Valuer,
     utility: Utility,
+    *,
     plan: Plan,
     engine: Engine,
     given: dict[Names, tuple[float, ...]],
@@ -155,7 +157,7 @@ def _run(
         closing(shown),
     ):
         _keep_known(kept, given)
-        loop = Loop(valuer, kept, key, workers, shown, plan)
+        loop = Loop(valuer, kept, key, workers=workers, display=shown, plan=plan)
         valuation, facts = loop.run()
         caveats = _older_rule_caveats(utility, loop.taken, kept.evaluations())
     valuation = replace(
