@@ -22,8 +22,8 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     """
     folded: dict[str, str] = {}
     for other in known:
-        folded.setdefault(_folded(other), other)
-    found = get_close_matches(_folded(name), folded, n=1, cutoff=0.6)
+        folded.setdefault(_fold(other), other)
+    found = get_close_matches(_fold(name), folded, n=1, cutoff=0.6)
     return folded[found[0]] if found else None
 
 
@@ -40,7 +40,7 @@ def quote_names(names: Iterable[str], *, most: int = MOST_LISTED) -> str:
     return f"{text}, … and {len(every) - most} more" if len(every) > most else text
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     return " ".join(name.replace("_", " ").replace("-", " ").split()).casefold()
 
 

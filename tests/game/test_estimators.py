@@ -56,10 +56,10 @@ def values(semivalue, table):
 
 
 @contextmanager
-def no_lack():
+def no_hidden_variance():
     """Variances as the draws show them, without what is added where they are silent."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weights, "_lacking", lambda variance, count: np.zeros(len(variance)))
+        patch.setattr(weights, "_hidden_variance", lambda variance, count: np.zeros(len(variance)))
         yield
 
 
@@ -391,7 +391,7 @@ def test_sampled_shapley_values_add_up(estimator, n, extra, seed):
     np.testing.assert_allclose(found.W.sum(axis=0), everyone, atol=1e-9)
     assert found.empty.sum() == pytest.approx(-1)
     table = np.random.default_rng(seed).normal(size=2**n)
-    with no_lack():
+    with no_hidden_variance():
         covariance = covariance_of(found, table)
     np.testing.assert_allclose(covariance.sum(axis=0), 0, atol=1e-9 * (1 + np.trace(covariance)))
 
@@ -412,7 +412,7 @@ def test_an_owner_who_adds_nothing_has_no_sampled_value_either(pair, table, null
     table = table[np.arange(2**N) & ~(1 << null)]
     assert (by_code(found) @ table)[null] == pytest.approx(0, abs=1e-9)
     if found.W[null].any():  # otherwise nothing was drawn of it
-        with no_lack():
+        with no_hidden_variance():
             assert covariance_of(found, table)[null, null] == pytest.approx(0, abs=1e-15)
 
 
@@ -533,7 +533,9 @@ def test_owners_alike_are_valued_alike_on_average(estimator, semivalue):
 @of(CHANCY)
 def test_the_mean_covariance_is_that_of_the_values(estimator, semivalue, monkeypatch):
     monkeypatch.setattr(weights, "student", Normal)
-    monkeypatch.setattr(weights, "_lacking", lambda variance, count: np.zeros(len(variance)))
+    monkeypatch.setattr(
+        weights, "_hidden_variance", lambda variance, count: np.zeros(len(variance))
+    )
     dense, found = repeated(estimator, semivalue)
     for name in ("random", "unanimity_sum"):
         error = dense @ GAMES[name] - values(semivalue, GAMES[name])

@@ -583,7 +583,7 @@ def test_a_linear_program_that_is_not_solved_is_an_error(monkeypatch):
 
 
 def test_payments_that_do_not_meet_the_constraints_are_an_error(monkeypatch):
-    monkeypatch.setattr(dupre.game.core_program, "_nearest", lambda *_: np.zeros(4))
+    monkeypatch.setattr(dupre.game.core_program, "_shortest_vector", lambda *_: np.zeros(4))
     members = proper(4)
     utilities = np.maximum(members[:, :2].all(axis=1), np.where(members[:, 0], 0.9, 0.0))
     with pytest.raises(DupreError, match="not found to more than"):

@@ -18,11 +18,11 @@ from dupre.game.weights import (
     Entries,
     Weights,
     additive_basis,
-    at_least,
+    check_samples,
     check_weights,
     coalition_weights,
     collect_weights,
-    distinct,
+    distinct_coalitions,
 )
 
 quick = settings(deadline=None, max_examples=40)
@@ -41,7 +41,7 @@ def wider(degrees):
 @quick
 @given(drawn_rows)
 def test_distinct_coalitions_come_in_order_of_appearance_and_never_empty(drawn):
-    members, which = distinct(drawn)
+    members, which = distinct_coalitions(drawn)
     seen = list(dict.fromkeys(tuple(row) for row in drawn.tolist() if any(row)))
     assert [tuple(row) for row in members.tolist()] == seen
     with_nobody = np.append(members, np.zeros((1, drawn.shape[1]), dtype=bool), axis=0)
@@ -51,7 +51,7 @@ def test_distinct_coalitions_come_in_order_of_appearance_and_never_empty(drawn):
 def test_rows_that_differ_in_the_last_of_many_owners_are_distinct():
     drawn = np.zeros((3, 300), dtype=bool)
     drawn[:, 0], drawn[1, 299] = True, True
-    members, which = distinct(drawn)
+    members, which = distinct_coalitions(drawn)
     assert len(members) == 2
     assert which.tolist() == [0, 1, 0]
 
@@ -209,7 +209,7 @@ def test_the_covariance_equals_a_literal_one(seed, n, units, strata):
     u = rng.normal(size=b + 1)
     expected = literal_covariance(entries, u, n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dupre.game.weights, "_lacking", no_lack)
+        patch.setattr(dupre.game.weights, "_hidden_variance", no_hidden_variance)
         found = weights.sampling_covariance(u[:b], u[b])
     seen = np.isin(np.arange(n), entries.owner)
     np.testing.assert_allclose(
@@ -217,7 +217,7 @@ def test_the_covariance_equals_a_literal_one(seed, n, units, strata):
     )
 
 
-def no_lack(variance, count):
+def no_hidden_variance(variance, count):
     return np.zeros(len(variance))
 
 
@@ -230,7 +230,7 @@ def test_terms_that_happen_to_be_alike_are_as_uncertain_as_those_of_others():
     weights = Weights(np.eye(12, dtype=bool), np.zeros((3, 12)), np.zeros(3), entries)
     found = weights.sampling_covariance(u, 0.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dupre.game.weights, "_lacking", no_lack)
+        patch.setattr(dupre.game.weights, "_hidden_variance", no_hidden_variance)
         plain = weights.sampling_covariance(u, 0.0)
     usual = (0 + 3.0**2 + 1.0**2) / 3  # m s² of each owner in stratum 0, m = 2
     freedom = (1.0**2 + 0) ** 2 / 1.0**4
@@ -260,7 +260,7 @@ def iid(m, n=3, seed=0):
     weight = np.repeat(rng.normal(size=(n, 1)), m, axis=1) / m
     unit = np.arange(m)
     table = rng.normal(size=64)
-    members, column = distinct(drawn)
+    members, column = distinct_coalitions(drawn)
     entries = Entries(
         np.repeat(np.arange(n), m),
         np.tile(column, n),
@@ -405,20 +405,20 @@ def test_what_the_control_leaves_over_spreads_with_fewer_degrees_of_freedom():
 
 
 def test_samples_that_are_enough_are_handed_back():
-    assert at_least("svarm", 40, 40, 10) == 40
-    assert at_least("svarm", 41, 40, 10) == 41
+    assert check_samples("svarm", 40, 40, 10) == 40
+    assert check_samples("svarm", 41, 40, 10) == 41
 
 
 def test_too_few_samples_are_refused_with_the_number_needed():
     with pytest.raises(InputError, match="svarm needs at least 4,000 samples for 1000 owners") as e:
-        at_least("svarm", 3_999, 4_000, 1000)
+        check_samples("svarm", 3_999, 4_000, 1000)
     assert "got 3,999" in str(e.value)
     assert "regression" in str(e.value)
 
 
 def test_nobody_is_advised_to_take_what_was_refused():
     with pytest.raises(InputError) as error:
-        at_least("regression", 3, 62, 10)
+        check_samples("regression", 3, 62, 10)
     assert "regression" not in str(error.value).removeprefix("regression needs")
 
 
@@ -452,5 +452,5 @@ def test_weights_that_cannot_be_used_are_refused(change, message):
 
 @pytest.mark.parametrize("returned", [None, np.eye(3)])
 def test_what_is_no_weights_is_refused(returned):
-    with pytest.raises(InputError, match=r"must return dupre\.weights\.Weights"):
+    with pytest.raises(InputError, match=r"must return dupre\.game\.weights\.Weights"):
         check_weights(returned, 3)

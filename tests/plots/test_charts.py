@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dupre import InputError, plots
-from dupre.plots.layout import in_the_plane
+from dupre.plots.layout import place_in_plane
 from dupre.result.records import Evidence
 from reporting import HOSTILE, bare, exact, least_core, valuation
 
@@ -134,9 +134,9 @@ def test_equal_owners_share_a_label_on_the_map():
 def test_the_map_keeps_distances_of_points_in_the_plane():
     points = np.random.default_rng(0).normal(size=(9, 2))
     distances = np.linalg.norm(points[:, None] - points, axis=-1)
-    found = in_the_plane(distances)
+    found = place_in_plane(distances)
     assert np.allclose(np.linalg.norm(found[:, None] - found, axis=-1), distances)
-    assert np.array_equal(found, in_the_plane(distances))
+    assert np.array_equal(found, place_in_plane(distances))
 
 
 @pytest.mark.parametrize("n", [2, 3])

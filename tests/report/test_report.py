@@ -13,7 +13,7 @@ import pytest
 
 from dupre import InputError
 from dupre.report.markup import text
-from dupre.report.page import NAVIGATION, notebook, page, write
+from dupre.report.page import NAVIGATION, notebook_table, page, write
 from dupre.wording import join_list, number, percent, shorten, spell_name
 from reporting import HOSTILE, VARIANTS, bare, exact, least_core, sampled, trainings, valuation
 
@@ -254,7 +254,7 @@ def test_a_directory_that_is_not_there_is_named(tmp_path):
 @pytest.mark.parametrize("kind", VARIANTS)
 def test_notebooks_show_a_table_with_bars_inside_their_cells(kind):
     v = VARIANTS[kind]()[0]
-    parsed = Page(notebook(v))
+    parsed = Page(notebook_table(v))
     assert len(parsed.all("tr")) == len(v.owners) + 1
     assert not {"script", "b", "img"} & {tag for tag, _ in parsed.elements}
     places = [

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dupre.training.engines import Local
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, Ridge
@@ -252,7 +253,7 @@ def test_a_second_training_that_fails_stops_the_run():
 
 def test_a_second_training_that_fails_may_be_skipped_and_leaves_the_first_one():
     utility = Failing(SIX)
-    valuation = value(utility, on_error="skip")
+    valuation = value(utility, engine=Local(on_error="skip"))
     assert not valuation.failures
     assert valuation.evaluated == 20
     assert not valuation.grand_predicted

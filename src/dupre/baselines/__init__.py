@@ -11,7 +11,7 @@ from dupre.baselines.influences import influence
 from dupre.baselines.knn import knn_shapley
 from dupre.baselines.loo import leave_one_out
 from dupre.baselines.result import Baseline
-from dupre.baselines.truncated import tmc_shapley
+from dupre.baselines.tmc import tmc_shapley
 
 __all__ = [
     "Baseline",

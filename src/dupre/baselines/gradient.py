@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer
 
 from dupre._types import Floats, Ints
-from dupre.baselines.once import finite_score
-from dupre.baselines.result import Baseline, of_permutations
+from dupre.baselines.cache import finite_score
+from dupre.baselines.result import Baseline, from_permutations
 from dupre.checks import whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError
@@ -56,9 +56,9 @@ def gradient_shapley(
             f"MLPClassifier, got {type(model).__name__}; pipelines have none: scale X beforehand"
         )
     rng = np.random.default_rng(whole(seed, "seed", least=0))
-    start = _with_random_state(clone(model), int(rng.integers(2**31)))
+    start = _set_random_state(clone(model), int(rng.integers(2**31)))
     marginals = [_marginals(start, utility, rng.permutation(owners.n)) for _ in range(count)]
-    return of_permutations(owners, np.array(marginals), trained=count)
+    return from_permutations(owners, np.array(marginals), trained=count)
 
 
 def _marginals(start: Any, utility: ModelUtility, order: Ints) -> Floats:
@@ -84,6 +84,6 @@ def _classes(utility: ModelUtility) -> NDArray[Any]:
     return np.unique(np.concatenate([utility.owners.y, utility.y_val]))
 
 
-def _with_random_state(model: Any, seed: int) -> Any:
+def _set_random_state(model: Any, seed: int) -> Any:
     states = [p for p in model.get_params() if p.split("__")[-1] == "random_state"]
     return model.set_params(**dict.fromkeys(states, seed))

@@ -22,8 +22,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import log_softmax, softmax
 
 from dupre._types import Floats, Names
-from dupre.baselines.result import Baseline, of_values
-from dupre.baselines.together import encode_together
+from dupre.baselines.joint_encoding import encode_together
+from dupre.baselines.result import Baseline, from_values
 from dupre.checks import positive
 from dupre.data.owners import Embed, Owners
 from dupre.errors import EvaluationError
@@ -63,15 +63,15 @@ def influence(
         Y, Y_val = (_one_hot(y, every) for y in (owners.y, together.targets))
     else:
         Y, Y_val = (y[:, None] - owners.y.mean() for y in (owners.y, together.targets))
-    V = _trained(X, Y, classes, penalty, owners.names)
+    V = _train(X, Y, classes, penalty, owners.names)
     R, R_val = _residuals(X, V, Y, classes), _residuals(X_val, V, Y_val, classes)
     slope = X_val.T @ R_val * ((1.0 if classes else 2.0) / len(X_val))
     moved = _solve(_hessian(X, V, classes, penalty), slope)
     rise = np.bincount(owners.owner, np.sum((X @ moved) * R, axis=1), minlength=owners.n)
-    return of_values(owners, np.asarray(rise, dtype=np.float64), trained=1)
+    return from_values(owners, np.asarray(rise, dtype=np.float64), trained=1)
 
 
-def _trained(X: Floats, Y: Floats, classes: bool, penalty: float, names: Names) -> Floats:
+def _train(X: Floats, Y: Floats, classes: bool, penalty: float, names: Names) -> Floats:
     """Weights, (d, C), at the minimum of J, by Newton's method with halved steps."""
     V = np.zeros((X.shape[1], Y.shape[1]))
     height = _objective(X, V, Y, classes, penalty)
@@ -88,7 +88,8 @@ def _trained(X: Floats, Y: Floats, classes: bool, penalty: float, names: Names) 
             length /= 2
         V, height = V - length * step, lower
     raise EvaluationError(
-        f"the linear model did not converge in {STEPS} Newton steps; raise regularisation=", names
+        f"the linear model did not converge in {STEPS} Newton steps; raise regularisation=",
+        members=names,
     )
 
 

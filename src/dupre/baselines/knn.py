@@ -21,8 +21,8 @@ import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
 from dupre._types import Floats
-from dupre.baselines.result import Baseline, of_values
-from dupre.baselines.together import encode_together
+from dupre.baselines.joint_encoding import encode_together
+from dupre.baselines.result import Baseline, from_values
 from dupre.checks import whole
 from dupre.data.owners import Embed, Owners
 
@@ -68,7 +68,7 @@ def knn_shapley(
             else regression_shares(y[order], t - middle, k)
         )
         totals += np.bincount(holder[order].ravel(), shares.ravel(), minlength=owners.n)
-    return of_values(owners, totals / m, trained=0)
+    return from_values(owners, totals / m, trained=0)
 
 
 def match_shares(match: Floats, k: int) -> Floats:
@@ -77,8 +77,8 @@ def match_shares(match: Floats, k: int) -> Floats:
     Jia et al. 2019, Theorem 1; their min(K, N) / N is kept for the last row, so that N may be
     smaller than K.
     """
-    step = (match - _next(match)) * _chance_to_count(match.shape[1], k) / k
-    return _summed_from_the_end(step)
+    step = (match - _next_row(match)) * _chance_to_count(match.shape[1], k) / k
+    return _sum_from_end(step)
 
 
 def regression_shares(y: Floats, t: Floats, k: int) -> Floats:
@@ -99,10 +99,10 @@ def regression_shares(y: Floats, t: Floats, k: int) -> Floats:
     nearer = first * (first - 1) / (2 * i * np.maximum(i - 1, 1))  # P(i counts, a nearer one is in)
     last = np.clip(i - 2, 0, k - 1)
     farther = last * (last + 1) / (2 * np.maximum((i - 1) * (i - 2), 1))  # P(a farther one counts)
-    others = (np.cumsum(y, axis=1) - y) * nearer + _next(_next(_summed_from_the_end(y * farther)))
-    after = _next(y)
+    others = (np.cumsum(y, axis=1) - y) * nearer + _next_row(_next_row(_sum_from_end(y * farther)))
+    after = _next_row(y)
     step = (y - after) * (2 * t * chance / k - ((y + after) * chance + 2 * others) / k**2)
-    return _summed_from_the_end(step)
+    return _sum_from_end(step)
 
 
 def _chance_to_count(size: int, k: int) -> Floats:
@@ -111,10 +111,10 @@ def _chance_to_count(size: int, k: int) -> Floats:
     return np.asarray(np.minimum(k, i) / i)
 
 
-def _next(array: Floats) -> Floats:
+def _next_row(array: Floats) -> Floats:
     """Each row's follower, (m, N), 0 for the last."""
     return np.hstack([array[:, 1:], np.zeros((len(array), 1))])
 
 
-def _summed_from_the_end(array: Floats) -> Floats:
+def _sum_from_end(array: Floats) -> Floats:
     return np.asarray(np.cumsum(array[:, ::-1], axis=1)[:, ::-1])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dupre.baselines.once import Once
-from dupre.baselines.result import Baseline, of_values
+from dupre.baselines.cache import CachedUtility
+from dupre.baselines.result import Baseline, from_values
 from dupre.data.owners import Owners
 from dupre.utility.model import Utility
 
@@ -20,8 +20,8 @@ def leave_one_out(utility: Utility, owners: Owners) -> Baseline:
         utility: a ModelUtility or any callable(tuple of owner names) -> float.
         owners: to be valued.
     """
-    once = Once(utility, owners)
+    cached = CachedUtility(utility, owners)
     everyone = np.ones(owners.n, dtype=bool)
     without = ~np.eye(owners.n, dtype=bool)
-    values = np.array([once(everyone) - once(row) for row in without])
-    return of_values(owners, values, trained=once.trained)
+    values = np.array([cached(everyone) - cached(row) for row in without])
+    return from_values(owners, values, trained=cached.trained)

@@ -27,18 +27,18 @@ class Baseline:
     trained: int
 
 
-def of_values(owners: Owners, values: Floats, *, trained: int) -> Baseline:
+def from_values(owners: Owners, values: Floats, *, trained: int) -> Baseline:
     """Values, (n,), of a method that does not sample."""
-    return _named(owners, values, np.zeros(owners.n), trained)
+    return _to_baseline(owners, values, np.zeros(owners.n), trained)
 
 
-def of_permutations(owners: Owners, marginals: Floats, *, trained: int) -> Baseline:
+def from_permutations(owners: Owners, marginals: Floats, *, trained: int) -> Baseline:
     """Means of marginal contributions, (m, n), one row per independent permutation."""
     error = marginals.std(axis=0, ddof=1) / np.sqrt(len(marginals))
-    return _named(owners, marginals.mean(axis=0), error, trained)
+    return _to_baseline(owners, marginals.mean(axis=0), error, trained)
 
 
-def _named(owners: Owners, values: Floats, std: Floats, trained: int) -> Baseline:
+def _to_baseline(owners: Owners, values: Floats, std: Floats, trained: int) -> Baseline:
     index = pd.Index(owners.names, name="owner")
     return Baseline(
         pd.Series(values, index=index, name="value"),

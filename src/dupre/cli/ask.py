@@ -66,9 +66,10 @@ def predict(
 ) -> None:
     """Tell the utility of a coalition without training it."""
     from dupre.result.as_text import format_predictions
+    from dupre.runs.parse import parse_members
 
     directory, job = open_run(run, data)
-    coalitions = [job.members(text) for text in members]
+    coalitions = [parse_members(text, job.owners.names) for text in members]
     found = job.valuer(directory.store).predict(coalitions)
     if json:
         print_json(found.to_dict("records"))

@@ -11,7 +11,7 @@ from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.wording import printable
 
 if TYPE_CHECKING:
@@ -93,32 +93,36 @@ def redirect_stdout_to_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-FLAGS = {
-    "on_error='skip'": "--skip-failures",
-    "make the same call again to go on": "`dupre resume DIR` goes on",
-    "take the same things as then, or another file for store=": "take the same things as then, or "
-    "another directory for --run; or, if it cannot have changed the trainings so far, keep them by "
-    "`dupre resume DIR` with --accept-changes",
-    "another file for store=": "another directory for --run",
-    "call again: everything": "do it again: everything",
-    "state its utility with empty=": "its utility is stated by --empty when the run is set up",
-    "state task= when building the Owners": "state --task",
-    "or state task='regression'": "or state --task regression",
-    "state a finite empty=": "state a finite --empty",
-    "utility of no data with empty= if": "utility of no data with --empty if",
-    "or state empty=": "or state --empty",
-    "n_jobs=1 without timeout": "--jobs 1 without --timeout",
-    "recorded; evaluate suggest()": "recorded; see `dupre suggest DIR`",
+IN_FLAGS = {
+    Remedy.ANOTHER_STORE: "another directory for --run",
+    Remedy.BEGIN_ANOTHER_STORE: "begin again with another directory for --run",
+    Remedy.CALL_AGAIN: "do it again",
+    Remedy.DELIMITER: "--delimiter ",
+    Remedy.DROP: "--drop ",
+    Remedy.EMPTY: "--empty",
+    Remedy.EVALUATE: "see `dupre suggest {run}`",
+    Remedy.GO_ON: "`dupre resume {run}` goes on",
+    Remedy.ONE_PROCESS: "--jobs 1",
+    Remedy.SKIP: "--skip-failures",
+    Remedy.STATE_EMPTY: "its utility is stated by --empty when the run is set up",
+    Remedy.STATE_REGRESSION: "state --task regression",
+    Remedy.STATE_TASK: "state --task",
+    Remedy.TAKE_THE_SAME: "take the same things as then, or another directory for --run; or, if it "
+    "cannot have changed the trainings so far, keep them by `dupre resume {run}` with "
+    "--accept-changes",
+    Remedy.TIMEOUT: "--timeout",
+    Remedy.VALIDATION: "state validation rows of their own with --validation FILE",
 }
-"""What messages of the library mean on the command line."""
+"""What remedies are called on the command line."""
 
 
 def in_flags(error: BaseException) -> str:
-    """A message of the library in the words of the command, about the run it came from."""
-    message = str(error)
-    for words, flags in FLAGS.items():
-        message = message.replace(words, flags)
-    return message.replace(" DIR`", f" {getattr(error, 'run', 'DIR')}`")
+    """The message of an error in the words of the command, about the run that it came from."""
+    run = shlex.quote(getattr(error, "run", "") or "DIR")
+    parts = getattr(error, "parts", (str(error),))
+    return "".join(
+        IN_FLAGS[part].format(run=run) if isinstance(part, Remedy) else part for part in parts
+    )
 
 
 def say(text: str) -> None:

@@ -157,8 +157,7 @@ def resume(
     from dataclasses import replace
 
     from dupre.runs import config as c
-    from dupre.runs import parse
-    from dupre.runs.prepare import check
+    from dupre.runs.parse import parse_budget
 
     directory, job = open_run(run, data, validation)
     if job.config.elsewhere:
@@ -170,7 +169,7 @@ def resume(
         if accept_changes:
             job.accept(directory.store)
         known = job.evaluated(directory.store)
-    more = None if budget is None else parse.budget(budget, known)
+    more = None if budget is None else parse_budget(budget, known)
     limits = c.with_changes(c.Limits(), budget=more, until=until, time=time)
     wanted = replace(
         job.config,
@@ -179,8 +178,7 @@ def resume(
             job.config.machine, jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
         ),
     )
-    check(wanted)
-    _run(directory, replace(job, config=wanted), json=json, accept=accept_changes)
+    _run(directory, job.with_config(wanted), json=json, accept=accept_changes)
 
 
 def demo(
@@ -231,7 +229,7 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
     from dupre.cli.output import redirect_stdout_to_stderr
     from dupre.runs.plan import plan
     from dupre.training.dask import connect
-    from dupre.valuation.progress import Estimating, display
+    from dupre.valuation.progress import WithEstimate, display
 
     job = replace(job, config=job.config.after(command_line()))
     with directory.lock(), connect(job.config.machine.dask) as client, directory.name_errors():
@@ -241,7 +239,7 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
         directory.make(job.config)
         say(plan(job, str(directory), known))
         with redirect_stdout_to_stderr():
-            valuations = job.run(directory.store, Estimating(display(True)), client)
+            valuations = job.run(directory.store, WithEstimate(display(True)), client)
         directory.write(valuations)
     print_values(valuations, json=json)
     say(f"Report: {directory.report}")

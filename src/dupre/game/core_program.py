@@ -29,7 +29,7 @@ BLOCK = 1 << 16
 """Coalitions multiplied at once: as floats they take eight times their memory."""
 
 
-def egalitarian(
+def egalitarian_point(
     members: Members, gains: Floats, total: float, working: Ints, guess: Floats
 ) -> tuple[Floats, float]:
     """Payments, (n,), and the subsidy; begins with `working` and what is tight at the guess."""
@@ -38,7 +38,7 @@ def egalitarian(
     slack = coalition_payments(members, (guess - total / n) / scale) - floor
     working = np.union1d(working, np.argsort(slack)[: 4 * n])
     E, f = np.ones((1, n)), np.zeros(1)
-    t, _, tight = _widest(members, floor, working, E, f)
+    t, _, tight = _largest_slack(members, floor, working, E, f)
     floor += t
     for _ in range(n):
         # A positive multiplier at one optimum means tight at every one (complementary slackness).
@@ -46,17 +46,17 @@ def egalitarian(
         E, f = np.vstack([E, members[tight]]), np.append(f, floor[tight])
         centre = np.asarray(lstsq(E, f, cond=TOLERANCE)[0])
         Z = null_space(E, rcond=TOLERANCE)
-        y = centre + _nearest(members, floor - coalition_payments(members, centre), Z)
+        y = centre + _shortest_vector(members, floor - coalition_payments(members, centre), Z)
         if (short := float(np.max(floor - coalition_payments(members, y)))) <= TOLERANCE:
             return total / n + scale * y, -scale * t
-        # Seldom others are always tight as well, and mislead `_nearest`. They are found by the
-        # most slack that all rows not yet fixed can have at once, which is none.
+        # Rarely, further rows are tight at every optimum and mislead `_shortest_vector`. The
+        # largest slack that all rows not yet fixed can have at once is then 0, and finds them.
         free = np.flatnonzero(_lengths(members, Z) > TOLERANCE)
         if not len(free):
             break
         Q = orth(E.T, rcond=TOLERANCE).T  # independent, so never at odds by rounding
         rows = members[free]
-        wide, _, tight = _widest(rows, floor[free], free[:0], Q, Q @ centre, most=1.0)
+        wide, _, tight = _largest_slack(rows, floor[free], free[:0], Q, Q @ centre, most=1.0)
         if wide > TOLERANCE:
             break
         tight = free[tight]
@@ -75,7 +75,7 @@ def find_balanced_rows(members: Members) -> Ints:
     n, sizes = members.shape[1], members.sum(axis=1)
     start = np.flatnonzero((sizes == 1) | (sizes == n - 1))
     floor, E, f = np.zeros(len(members)), np.ones((1, n)), np.zeros(1)
-    t, working, _ = _widest(members, floor, start, E, f, most=1.0, box=1.0)
+    t, working, _ = _largest_slack(members, floor, start, E, f, most=1.0, box=1.0)
     if t <= TOLERANCE:
         return working
     why = "no weights of them cover every owner equally"
@@ -99,7 +99,7 @@ def coalition_payments(members: Members, x: Floats) -> Floats:
     return np.concatenate([rows @ x for rows in _blocks(members)])
 
 
-def _widest(
+def _largest_slack(
     members: Members,
     floor: Floats,
     working: Ints,
@@ -144,7 +144,7 @@ def _widest(
         working = np.concatenate([working, worst])
 
 
-def _nearest(members: Members, need: Floats, Z: Floats) -> Floats:
+def _shortest_vector(members: Members, need: Floats, Z: Floats) -> Floats:
     """The shortest v, (n,), in the space of Z, (n, r), with v(S) >= need(S) for every S.
 
     Least distance programming, Lawson & Hanson 1974, ch. 23, algorithm LDP.

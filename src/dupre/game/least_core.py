@@ -21,7 +21,7 @@ from dupre.errors import InputError
 from dupre.game.core_program import (
     TOLERANCE,
     coalition_payments,
-    egalitarian,
+    egalitarian_point,
     find_balanced_rows,
     scale_of,
 )
@@ -66,8 +66,8 @@ def least_core(members: Members, utilities: Floats, *, grand: float, empty: floa
     Raises:
         InputError: an argument cannot be used, or the coalitions do not bound the subsidy.
     """
-    members, (total, empty) = _proper(members), _total(grand, empty)
-    gains = _utilities(utilities, len(members)) - empty
+    members, (total, empty) = _check_members(members), _total(grand, empty)
+    gains = _check_utilities(utilities, len(members)) - empty
     equal = np.full(members.shape[1], total / members.shape[1])
     return _core(members, gains, total, find_balanced_rows(members), equal)
 
@@ -86,7 +86,7 @@ def draw_cores(
     Raises:
         InputError: as `least_core`.
     """
-    members = _proper(members)
+    members = _check_members(members)
     if np.ndim(draws) != 2 or not len(draws):
         raise InputError(
             f"draws must have one row for each draw and one column for each of the {len(members)} "
@@ -99,13 +99,13 @@ def draw_cores(
         )
     grands = np.broadcast_to(np.asarray(grand, dtype=object), len(draws))
     totals = [_total(one, empty)[0] for one in grands]
-    gains = np.array([_utilities(draw, len(members)) for draw in draws]) - empty
+    gains = np.array([_check_utilities(draw, len(members)) for draw in draws]) - empty
     working, n = find_balanced_rows(members), members.shape[1]
     payments, subsidies = np.empty((len(draws), n)), np.empty(len(draws))
     guess = np.zeros(n)
     for d, total in enumerate(totals):
         guess = guess + (total - guess.sum()) / n  # the draw before tells what may be tight
-        guess, subsidies[d] = egalitarian(members, gains[d], total, working, guess)
+        guess, subsidies[d] = egalitarian_point(members, gains[d], total, working, guess)
         payments[d] = guess
     return payments, subsidies
 
@@ -158,10 +158,10 @@ def search_core(
             f"start must have one column for each of the {n} owners, got an array of shape "
             f"{np.shape(start)}"
         )
-    members = np.concatenate([one, ~one, _proper(start) if len(start) else one[:0]])
+    members = np.concatenate([one, ~one, _check_members(start) if len(start) else one[:0]])
 
     def gain(coalitions: Members) -> Floats:
-        return _utilities(utility(coalitions), len(coalitions)) - empty
+        return _check_utilities(utility(coalitions), len(coalitions)) - empty
 
     gains, working = gain(members), find_balanced_rows(members)
     looked, payments = len(members), np.full(n, total / n)
@@ -212,13 +212,13 @@ def _search(
     height = excess(at)
     few = int(np.ceil(np.sqrt(n)))
     while len(at):
-        one = _flipped(at, np.broadcast_to(np.arange(n)[:, None], (len(at), n, 1)))
+        one = _flip(at, np.broadcast_to(np.arange(n)[:, None], (len(at), n, 1)))
         after_one = excess(one)
         # The best exchange is nearly always among the owners that are best to leave and to enter.
         out = np.array([descending(row)[:few] for row in np.where(at, after_one, -np.inf)])
         into = np.array([descending(row)[:few] for row in np.where(at, -np.inf, after_one)])
         pairs = np.stack([np.repeat(out, few, axis=1), np.tile(into, few)], axis=2)
-        two = _flipped(at, pairs)
+        two = _flip(at, pairs)
         ways, heights = np.hstack([one, two]), np.hstack([after_one, excess(two)])
         best = np.array([first_largest(row) for row in heights])
         rows = np.flatnonzero(heights.max(axis=1) > height + step)
@@ -226,7 +226,7 @@ def _search(
     return np.concatenate(seen), np.concatenate(gains)
 
 
-def _flipped(at: Members, owners: Ints) -> Members:
+def _flip(at: Members, owners: Ints) -> Members:
     """Each coalition, (b, n), with k choices of j owners, (b, k, j), entered or left, (b, k, n).
 
     Unchanged where none or all would be left.
@@ -239,13 +239,13 @@ def _flipped(at: Members, owners: Ints) -> Members:
 
 
 def _core(members: Members, gains: Floats, total: float, working: Ints, guess: Floats) -> Core:
-    payments, subsidy = egalitarian(members, gains, total, working, guess)
+    payments, subsidy = egalitarian_point(members, gains, total, working, guess)
     excess = gains - coalition_payments(members, payments) - subsidy
     tight = np.flatnonzero(excess >= -TOLERANCE * scale_of(gains, total))
     return Core(payments, subsidy, members[tight], len(members), max(0.0, float(excess.max())))
 
 
-def _proper(members: Members) -> Members:
+def _check_members(members: Members) -> Members:
     rows = np.asarray(members)
     if rows.ndim != 2 or rows.dtype != np.bool_ or not len(rows):
         raise InputError(
@@ -268,7 +268,7 @@ def _proper(members: Members) -> Members:
     return rows
 
 
-def _utilities(utilities: Floats, count: int) -> Floats:
+def _check_utilities(utilities: Floats, count: int) -> Floats:
     try:
         numbers = np.asarray(utilities, dtype=np.float64)
     except (TypeError, ValueError) as error:

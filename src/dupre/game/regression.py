@@ -22,10 +22,10 @@ from dupre.game.weights import (
     CERTAIN,
     Weights,
     additive_basis,
-    at_least,
+    check_samples,
     coalition_weights,
     collect_weights,
-    distinct,
+    distinct_coalitions,
 )
 
 LEVELS_FROM = 4
@@ -45,11 +45,11 @@ def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Genera
     added: the difference estimator of survey sampling (Särndal, Swensson & Wretman 1992, ch. 6).
     With many draws the fitted game has levels of sizes too, which KernelSHAP has not.
     """
-    at_least("regression", samples, min(6 * n + 2, 2**n - 1), n)
+    check_samples("regression", samples, min(6 * n + 2, 2**n - 1), n)
     s, p = np.arange(1, n), semivalue.chances(n)
     inside, outside = p[:-1] * n / s, p[1:] * n / (n - s)  # C(n, s) times both omegas
     mass = inside + outside
-    listed, left = _outermost(mass, samples - 1)
+    listed, left = _outermost_sizes(mass, samples - 1)
     ends = np.array([[True] * n, [False] * n])
     whole = np.concatenate([every_of_size(n, int(size)) for size in s[listed]] or [ends[:0]])
     rows, m = [ends, whole], 0
@@ -79,10 +79,10 @@ def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Genera
     if m >= LEVELS_FROM * n:
         sizes = everything[2:].sum(axis=1)
         levels = _levels(np.bincount(sizes, minlength=n + 1), whole=s[listed])
-    return _fitted(plain, p, everything, np.concatenate(fit)[turn], levels)
+    return _fit(plain, p, everything, np.concatenate(fit)[turn], levels)
 
 
-def _outermost(mass: Floats, samples: int) -> tuple[Members, int]:
+def _outermost_sizes(mass: Floats, samples: int) -> tuple[Members, int]:
     """Sizes, from outside in, of which all coalitions fit into their share; samples left."""
     n = len(mass) + 1
     listed = mass == 0  # nothing to be listed: not to be drawn either
@@ -126,7 +126,7 @@ def _levels(drawn: Ints, whole: Ints) -> Floats:
     return levels
 
 
-def _fitted(plain: Weights, p: Floats, drawn: Members, fit: Floats, levels: Floats) -> Weights:
+def _fit(plain: Weights, p: Floats, drawn: Members, fit: Floats, levels: Floats) -> Weights:
     """Weights W (u - f) + values of f, with f the game that fits u best.
 
     f goes through the utilities of all owners, the first row drawn, and of none; `fit`, (d,),
@@ -134,7 +134,7 @@ def _fitted(plain: Weights, p: Floats, drawn: Members, fit: Floats, levels: Floa
     the `levels` of sizes, (n + 1, k), which adds sum_c p_c (h(c + 1) - h(c)) to every value.
     """
     n, b = plain.W.shape
-    _, column = distinct(drawn)
+    _, column = distinct_coalitions(drawn)
     weight = np.bincount(column, fit, minlength=b + 1)[:b, None]
     share = plain.members.mean(axis=1)
     centred = plain.members - share[:, None]

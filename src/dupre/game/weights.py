@@ -124,7 +124,7 @@ def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Flo
     influence = np.bincount(unit * n + cell // strata, deviation, minlength=len(units) * n)
     influence = influence.reshape(len(units), n)
     covariance: Floats = np.asarray(influence.T @ influence, dtype=np.float64)
-    covariance[np.diag_indices(n)] += _lacking(variance, count.reshape(n, strata))
+    covariance[np.diag_indices(n)] += _hidden_variance(variance, count.reshape(n, strata))
     square_over_freedom = (variance**2 / freedom.reshape(n, strata)).sum(axis=1)
     degrees = variance.sum(axis=1) ** 2 / np.where(square_over_freedom > 0, square_over_freedom, 1)
     wider = student.ppf(0.975, np.maximum(degrees, 1.0)) / student.ppf(0.975, np.inf)
@@ -135,7 +135,7 @@ def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Flo
     return np.asarray(covariance)
 
 
-def _lacking(variance: Floats, count: Ints) -> Floats:
+def _hidden_variance(variance: Floats, count: Ints) -> Floats:
     """Variance of each owner, (n,), that cells, (n, strata), do not show.
 
     That a few terms are alike, or one is all there is, does not tell that all are: the mean
@@ -177,7 +177,7 @@ def collect_weights(
         counts: which weights are entries of W, (n, d); by default those that are not zero.
         means: whether the entries of a stratum are parts of means.
     """
-    members, column = distinct(drawn)
+    members, column = distinct_coalitions(drawn)
     n, b = drawn.shape[1], len(members)
     owner, row = np.nonzero(weight if counts is None else counts)
     flat = owner * (b + 1) + column[row]
@@ -189,7 +189,7 @@ def collect_weights(
     return Weights(members, W[:, :b], W[:, b], entries)
 
 
-def distinct(drawn: Members) -> tuple[Members, Ints]:
+def distinct_coalitions(drawn: Members) -> tuple[Members, Ints]:
     """Distinct non-empty coalitions in order of appearance, (b, n), and which each drawn one is.
 
     Empty ones are number b.
@@ -215,7 +215,7 @@ def coalition_weights(semivalue: Semivalue, members: Members) -> Floats:
     return np.asarray(np.where(members.T, joining, -staying_out))
 
 
-def at_least(name: str, samples: int, least: int, n: int) -> int:
+def check_samples(name: str, samples: int, least: int, n: int) -> int:
     """The number of samples, if the estimator can tell a value and its error from them."""
     if samples < least:
         other = ", or take regression, which does with fewer"
@@ -240,6 +240,6 @@ def check_weights(weights: object, n: int) -> Weights:
             f"an estimator must return boolean members (b, {n}), W ({n}, b) and empty ({n},), got "
             f"{members.dtype} {shapes[0]}, {shapes[1]} and {shapes[2]}"
         )
-    if len(distinct(members)[0]) < b or not np.isfinite(weights.W).all():
+    if len(distinct_coalitions(members)[0]) < b or not np.isfinite(weights.W).all():
         raise InputError("an estimator must return distinct, non-empty members and finite weights")
     return weights

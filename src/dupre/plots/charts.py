@@ -17,7 +17,7 @@ import numpy as np
 
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
-from dupre.plots.layout import in_the_plane, label_points, same_place
+from dupre.plots.layout import group_by_place, label_points, place_in_plane
 from dupre.result.records import Z95
 from dupre.wording import join_list, shorten
 
@@ -100,9 +100,9 @@ def ranking(valuation: Valuation, ax: Axes | None = None) -> Axes:
     if len(order) <= MOST_IN_WORDS:
         # Where anything is uncertain nothing is quite certain, whatever rounding says.
         shown = np.clip(probability, 0.01, 0.99) if valuation.std.any() else probability
-        _in_words(ax, shown, lambda part: f"{100 * part:.0f}")
+        _write_numbers(ax, shown, lambda part: f"{100 * part:.0f}")
     if not ax.get_title():
-        _title(ax, "Is the row worth more than the column? Sure in %")
+        _set_title(ax, "Is the row worth more than the column? Sure in %")
     return ax
 
 
@@ -112,16 +112,16 @@ def distances(valuation: Valuation, ax: Axes | None = None) -> Axes:
     typical = float(np.median(matrix[~np.eye(len(matrix), dtype=bool)]) or matrix.max() or 1.0)
     ax = _matrix(valuation, ax, np.arange(len(matrix)), matrix / max(matrix.max(), typical))
     if len(matrix) <= MOST_IN_WORDS:
-        _in_words(ax, matrix / typical, lambda part: f"{100 * part:.0f}")
+        _write_numbers(ax, matrix / typical, lambda part: f"{100 * part:.0f}")
     if not ax.get_title():
-        _title(ax, "Distance between the data; a typical pair is 100")
+        _set_title(ax, "Distance between the data; a typical pair is 100")
     return ax
 
 
 def owner_map(valuation: Valuation, ax: Axes | None = None) -> Axes:
     """Owners as points; the nearer two are, the more alike their data (classical scaling)."""
     matrix = _evidence(valuation).distances
-    points = in_the_plane(matrix)
+    points = place_in_plane(matrix)
     n = len(points)
     labelled = np.arange(n)
     title = ""
@@ -139,7 +139,7 @@ def owner_map(valuation: Valuation, ax: Axes | None = None) -> Axes:
     ax.set(xlim=(left, right), ylim=(bottom, top), xticks=[], yticks=[])
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
-    groups = same_place(points, labelled, 0.01 * (right - left))
+    groups = group_by_place(points, labelled, 0.01 * (right - left))
     texts = [join_list(_labels([valuation.owners[i] for i in group]), most=3) for group in groups]
     label_points(ax, points, [group[0] for group in groups], texts, SMALL)
     return ax
@@ -152,7 +152,7 @@ def utilities(valuation: Valuation, ax: Axes | None = None) -> Axes:
     guessed = every[every["utility"].isna() & every["predicted"].notna()]
     if seen.empty:
         raise InputError("no utility was observed, so there is none to draw; evaluate some first")
-    some, other = _some(seen, "utility"), _some(guessed, "predicted")
+    some, other = _thin_out(seen, "utility"), _thin_out(guessed, "predicted")
     left_out = len(seen) + len(guessed) - len(some) - len(other)
     title = f"{len(some) + len(other)} of {len(seen) + len(guessed)} points" if left_out else ""
     ax = _axes(ax, height("utilities", len(valuation.owners)), title)
@@ -163,8 +163,8 @@ def utilities(valuation: Valuation, ax: Axes | None = None) -> Axes:
     ax.plot(some["size"] - room, some["utility"], "o", color=DATA, ms=4.5, label="trained")
     ax.axhline(valuation.empty, color=_ink(), linestyle=":", linewidth=1, label="no data")
     ax.set(xlabel="owners in the coalition", ylabel="utility")
-    _whole_numbers(ax)
-    _legend(ax)
+    _tick_whole_numbers(ax)
+    _add_legend(ax)
     return ax
 
 
@@ -174,7 +174,7 @@ def predictions(valuation: Valuation, ax: Axes | None = None) -> Axes:
     both = every[every["utility"].notna() & every["predicted"].notna()]
     if both.empty:
         raise InputError("nothing was predicted, so there is nothing to compare with trainings")
-    some = _some(both, "utility")
+    some = _thin_out(both, "utility")
     title = f"{len(some)} of {len(both)} trained coalitions" if len(some) < len(both) else ""
     ax = _axes(ax, height("predictions", len(valuation.owners)), title)
     actual, predicted, half = some["utility"], some["predicted"], Z95 * some["std"]
@@ -194,7 +194,7 @@ def predictions(valuation: Valuation, ax: Axes | None = None) -> Axes:
     room = 0.05 * max(float(np.ptp(points)), 1e-9)
     ax.set(xlim=(points.min() - room, points.max() + room))
     ax.set(xlabel="predicted utility", ylabel="utility as trained")
-    _legend(ax)
+    _add_legend(ax)
     return ax
 
 
@@ -213,8 +213,8 @@ def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
         ax.plot(ahead.index, ahead["widest"], "--", color=ODD, label="expected after more")
     ax.set(xlabel="coalitions trained", ylabel="widest interval, ±")
     ax.set_ylim(bottom=0)
-    _whole_numbers(ax)
-    _legend(ax)
+    _tick_whole_numbers(ax)
+    _add_legend(ax)
     return ax
 
 
@@ -239,11 +239,11 @@ def _axes(ax: Axes | None, tall: float, title: str) -> Axes:
         ax = pyplot.subplots(figsize=(WIDTH, tall), layout="constrained")[1]
     ax.spines[["top", "right"]].set_visible(False)
     if title:
-        _title(ax, title)
+        _set_title(ax, title)
     return ax
 
 
-def _title(ax: Axes, text: str) -> None:
+def _set_title(ax: Axes, text: str) -> None:
     ax.set_title(text, fontsize="medium", pad=20 if ax.get_legend() else None, parse_math=False)
 
 
@@ -254,13 +254,13 @@ def _ink() -> str:
     return str(rcParams["axes.edgecolor"])
 
 
-def _legend(ax: Axes) -> None:
+def _add_legend(ax: Axes) -> None:
     """Above the axes, where it covers nothing."""
     ax.legend(frameon=False, fontsize=SMALL, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1),
               borderpad=0, columnspacing=1.2, handletextpad=0.4)  # fmt: skip
 
 
-def _whole_numbers(ax: Axes) -> None:
+def _tick_whole_numbers(ax: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -279,7 +279,7 @@ def _evidence(valuation: Valuation) -> Evidence:
     return valuation.evidence
 
 
-def _some(frame: pd.DataFrame, by: str) -> pd.DataFrame:
+def _thin_out(frame: pd.DataFrame, by: str) -> pd.DataFrame:
     """At most MOST_POINTS rows, spread evenly over what they show."""
     if len(frame) <= MOST_POINTS:
         return frame
@@ -308,7 +308,7 @@ def _matrix(valuation: Valuation, ax: Axes | None, order: Ints, shade: Floats) -
     return ax
 
 
-def _in_words(ax: Axes, matrix: Floats, form: Callable[[float], str]) -> None:
+def _write_numbers(ax: Axes, matrix: Floats, form: Callable[[float], str]) -> None:
     """Numbers in the cells off the diagonal."""
     for (i, j), number in np.ndenumerate(matrix):
         if i != j:

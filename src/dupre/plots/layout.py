@@ -22,7 +22,7 @@ DOT, GAP = 4.0, 6.0
 """Half the size of a point, and how far from its middle a label begins."""
 
 
-def in_the_plane(distances: Floats) -> Floats:
+def place_in_plane(distances: Floats) -> Floats:
     """Points whose distances come as near as they can to those given (Torgerson 1952)."""
     n = len(distances)
     centring = np.eye(n) - 1 / n
@@ -33,7 +33,7 @@ def in_the_plane(distances: Floats) -> Floats:
     return np.asarray(points * np.where(farthest < 0, -1, 1))
 
 
-def same_place(points: Floats, chosen: Ints, near: float) -> list[list[int]]:
+def group_by_place(points: Floats, chosen: Ints, near: float) -> list[list[int]]:
     """Chosen points in groups, each of those no farther than `near` from its first."""
     groups: list[list[int]] = []
     for i in chosen:
@@ -54,13 +54,13 @@ def label_points(
     width = ax.get_window_extent().width * 72 / ax.figure.dpi
     shown = (points - [(left + right) / 2, 0.0]) * width / (right - left)
     wide = [0.56 * size * len(text) for text in texts]
-    spots = _places(shown, labelled, wide, 1.3 * size, half=width / 2)
+    spots = _label_places(shown, labelled, wide, 1.3 * size, half=width / 2)
     for text, i, (ha, offset) in zip(texts, labelled, spots, strict=True):
         ax.annotate(text, points[i], offset, textcoords="offset points", ha=ha, va="center",
                     fontsize=size, parse_math=False)  # fmt: skip
 
 
-def _places(
+def _label_places(
     points: Floats, labelled: Sequence[int], wide: Sequence[float], tall: float, *, half: float
 ) -> list[tuple[str, tuple[float, float]]]:
     """For each label where it covers the least: its alignment and its offset from the point.
@@ -77,7 +77,7 @@ def _places(
     taken: list[Box] = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
     found = []
     for i, width in zip(labelled, wide, strict=True):
-        spots = _around(width, tall)
+        spots = _spots_around(width, tall)
         boxes = [_box(points[i], at, width, tall) for _, at in spots]
         cost = [
             sum(_overlap(box, other) for other in taken)
@@ -92,7 +92,7 @@ def _places(
     return found
 
 
-def _around(width: float, tall: float) -> list[tuple[str, tuple[float, float]]]:
+def _spots_around(width: float, tall: float) -> list[tuple[str, tuple[float, float]]]:
     """Eight spots around a point: alignment, and the label's lower left corner."""
     near = GAP - 2
     return [

@@ -56,24 +56,24 @@ def draw_figure(valuation: Valuation, name: str, *, label: str) -> str:
         getattr(plots, name)(valuation, ax=figure.add_subplot())
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return _inlined(text.getvalue(), name, label)
+    return _inline(text.getvalue(), name, label)
 
 
-def _inlined(svg: str, prefix: str, label: str) -> str:
+def _inline(svg: str, prefix: str, label: str) -> str:
     """The SVG element alone, without what would reach beyond it; texts in it are not touched."""
     root = ElementTree.fromstring(svg[svg.index("<svg") :])
     for parent in list(root.iter()):
         for child in [*parent]:
             # A style sheet would style the whole page.
-            if _local(child.tag) in ("metadata", "style"):
+            if _local_name(child.tag) in ("metadata", "style"):
                 parent.remove(child)
     used = {name for element in root.iter() for name in _references(element)}
     for element in root.iter():
-        element.tag = _local(element.tag)
-        kept = {_local(key): value for key, value in element.attrib.items()}
+        element.tag = _local_name(element.tag)
+        kept = {_local_name(key): value for key, value in element.attrib.items()}
         if kept.get("id") not in used:
             kept.pop("id", None)
-        element.attrib = {key: _ours(key, value, prefix) for key, value in kept.items()}
+        element.attrib = {key: _page_attribute(key, value, prefix) for key, value in kept.items()}
         if _NO_TURN.match(element.get("transform", "")):
             del element.attrib["transform"]
         if element.tag != "text":  # white space counts in a text
@@ -87,7 +87,7 @@ _NO_TURN = re.compile(r"rotate\(-?0 ")
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     """A name without its namespace: within a page it goes without saying."""
     return name.rpartition("}")[2]
 
@@ -95,11 +95,11 @@ def _local(name: str) -> str:
 def _references(element: ElementTree.Element) -> list[str]:
     """Ids that an element points to."""
     values = element.attrib.items()
-    linked = [value[1:] for key, value in values if _local(key) == "href" and value[0] == "#"]
+    linked = [value[1:] for key, value in values if _local_name(key) == "href" and value[0] == "#"]
     return linked + [name for _, value in values for name in _REFERENCE.findall(value)]
 
 
-def _ours(key: str, value: str, prefix: str) -> str:
+def _page_attribute(key: str, value: str, prefix: str) -> str:
     """An attribute with the page's ids, colours and fonts, and no more digits than are seen."""
     if key == "id" or (key == "href" and value.startswith("#")):
         return f"{'#' * value.startswith('#')}{prefix}-{value.lstrip('#')}"

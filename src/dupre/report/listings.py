@@ -83,7 +83,7 @@ def probability_table(v: Valuation) -> str:
                  sortable=False)  # fmt: skip
 
 
-def trainings(v: Valuation) -> str:
+def trainings_table(v: Valuation) -> str:
     """Every training, to be opened; nothing where they are not recorded."""
     if v.evaluations.empty:
         return ""
@@ -94,10 +94,10 @@ def trainings(v: Valuation) -> str:
         utility = "failed" if failed else f"{done['utility']:.6g}".replace("-", "−")
         members = tuple(map(str, json.loads(done["coalition"])))
         rows.append([
-            Cell(text(coalition(members))),
+            Cell(text(member_list(members))),
             Cell(str(len(members)), len(members)),
             Cell(utility, None if failed else done["utility"]),
-            _seconds(float(done["seconds"])),
+            _seconds_cell(float(done["seconds"])),
         ])  # fmt: skip
     columns = ["Coalition", "Owners", "Utility", "Seconds"]
     more = f"; the first {len(shown)} are listed, {total - len(shown):,} more are not"
@@ -109,7 +109,7 @@ def trainings(v: Valuation) -> str:
     return details(summary, table(caption, columns, rows, sortable=True))
 
 
-def _seconds(seconds: float) -> Cell:
+def _seconds_cell(seconds: float) -> Cell:
     """How long a training took; nobody knows of those done elsewhere."""
     return Cell(f"{seconds:.3g}", seconds) if seconds > 0 else Cell("–")
 
@@ -129,6 +129,6 @@ def rank(best: float, worst: float) -> str:
     return f"{best:.0f}" if best == worst else f"{best:.0f}–{worst:.0f}"
 
 
-def coalition(members: tuple[str, ...]) -> str:
+def member_list(members: tuple[str, ...]) -> str:
     """The members of a coalition within a sentence."""
     return join_list([spell_name(name) for name in members]) if members else "no owner"

@@ -29,7 +29,7 @@ class Cell:
 
 
 def text(words: str) -> str:
-    """Any text as markup; what `phrases.named` isolates is isolated by an element."""
+    """Any text as markup; what `wording.spell_name` isolates is isolated by an element."""
     parts = _ISOLATED.split(words)  # names are at the odd places
     for i, part in enumerate(parts):
         safe = html.escape("\n".join(map(printable, part.split("\n"))))

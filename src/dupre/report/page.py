@@ -68,20 +68,21 @@ def page(valuations: Sequence[Valuation]) -> str:
     Args:
         valuations: one, or several semivalues of the same owners; the first is the main one.
     """
-    _check(valuations)
+    _check_owners(valuations)
     v = valuations[0]
     found = relations(v)
-    body = [
-        sections.the_answer(valuations),
-        sections.is_it_settled(v),
-        sections.what_was_trained(v),
-        sections.can_it_be_trusted(v),
-        sections.how_data_relate(v, found),
-        sections.how_uncertainty_fell(v),
-        sections.failures_and_warnings(v),
-        sections.how_to_reproduce(v),
-        _statements(v, statements(v, found)),
+    parts = [
+        sections.answer_section(valuations),
+        sections.ranking_section(v),
+        sections.trainings_section(v),
+        sections.predictor_section(v),
+        sections.data_section(v, found),
+        sections.uncertainty_section(v),
+        sections.failures_section(v),
+        sections.reproduction_section(v),
+        _statements_section(v, statements(v, found)),
     ]
+    main = "\n".join(parts)
     style, script = _resource("page.css"), _resource("page.js")
     links = "\n".join(
         f'<li><a href="#{name}">{short}</a></li>' for name, short in NAVIGATION.items()
@@ -108,7 +109,7 @@ def page(valuations: Sequence[Valuation]) -> str:
 </ul>
 </nav>
 <main id="main">
-{_joined(body)}
+{main}
 </main>
 <script>{script}</script>
 </body>
@@ -116,7 +117,7 @@ def page(valuations: Sequence[Valuation]) -> str:
 """
 
 
-def notebook(v: Valuation) -> str:
+def notebook_table(v: Valuation) -> str:
     """The values as HTML for a notebook: each interval a small bar, the notes below."""
     frame, places = v.to_frame(), decimals(v)
     first = float(min(frame["low"].min(), 0.0))
@@ -136,6 +137,7 @@ def notebook(v: Valuation) -> str:
         name = f'<th scope="row" style="text-align:left">{owner(v.owners[i])}</th>'
         shown = "".join(f'<td style="{_PADDED}">{cell}</td>' for cell in cells)
         rows.append(f"<tr>{name}{shown}</tr>")
+    body = "\n".join(rows)
     what = "payment" if v.subsidy else "value"
     head = ("owner", "rows", what, "95 % interval", "", "share", "rank (95 %)")
     columns = "".join(f'<th scope="col" style="{_PADDED}">{text(column)}</th>' for column in head)
@@ -143,7 +145,7 @@ def notebook(v: Valuation) -> str:
     return (
         f'<div class="dupre"><p>{lines}</p>\n'
         '<div style="max-height:36em;overflow:auto"><table>\n'
-        f"<thead><tr>{columns}</tr></thead>\n<tbody>\n{_joined(rows)}\n</tbody></table></div>\n"
+        f"<thead><tr>{columns}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n"
         f"{items(notes(v))}</div>"
     )
 
@@ -175,7 +177,7 @@ def _subtitle(v: Valuation) -> list[str]:
     ]
 
 
-def _statements(v: Valuation, told: list[Statement]) -> str:
+def _statements_section(v: Valuation, told: list[Statement]) -> str:
     words = [f"One for each owner, to be printed on a page of its own. {SURELY}"]
     return section(
         "statements", "Statements", paragraphs(words), *(_statement(v, one) for one in told)
@@ -195,7 +197,7 @@ def _statement(v: Valuation, told: Statement) -> str:
     )
 
 
-def _check(valuations: Sequence[Valuation]) -> None:
+def _check_owners(valuations: Sequence[Valuation]) -> None:
     if not valuations:
         raise InputError("a report needs at least one valuation, got none")
     for v in valuations[1:]:
@@ -216,7 +218,3 @@ def _policy(script: str) -> str:
 
 def _resource(name: str) -> str:
     return files("dupre.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _joined(parts: list[str]) -> str:
-    return "\n".join(parts)

@@ -56,32 +56,32 @@ def relations(v: Valuation) -> list[Relation]:
     """Pairs that share rows or hold nearly the same data, then owners unlike all others."""
     if v.evidence is None:
         return []
-    shared = _pairs_that_share(v, v.evidence)
+    shared = _sharing_pairs(v, v.evidence)
     told = {relation.owners for relation in shared}
     near = [pair for pair in _near_pairs(v, v.evidence) if pair not in told]
-    typical = _typical(v.evidence.distances)
+    typical = _median_of_pairs(v.evidence.distances)
     return [
         *shared,
-        *(_about_near(v, pair, v.evidence.distances[pair], typical) for pair in near),
-        *_apart(v, v.evidence),
+        *(_near_relation(v, pair, v.evidence.distances[pair], typical) for pair in near),
+        *_distant_owners(v, v.evidence),
     ]
 
 
-def _pairs_that_share(v: Valuation, evidence: Evidence) -> list[Relation]:
+def _sharing_pairs(v: Valuation, evidence: Evidence) -> list[Relation]:
     """Where rows take few values, most are shared by chance: that is what is typical then."""
     shared, found = evidence.shared, []
-    usual = _typical(shared) if len(shared) > 2 else 0.0
+    usual = _median_of_pairs(shared) if len(shared) > 2 else 0.0
     for i, j in _pairs(len(shared)):
         same = shared[i, j] == shared[j, i] == 1 and v.rows[i] == v.rows[j]
         if same and (evidence.distances[i, j] <= 1e-9 or usual <= SHARED):
             both = f"{spell_name(v.owners[i])} and {spell_name(v.owners[j])}"
             found.append(Relation((i, j), f"{both} hold the same {v.rows[i]:,} rows."))
         elif max(shared[i, j], shared[j, i]) >= max(SHARED, 2 * usual):
-            found.append(Relation((i, j), _about_shared(v, i, j, shared)))
+            found.append(Relation((i, j), _shared_text(v, i, j, shared)))
     return found
 
 
-def _about_shared(v: Valuation, i: int, j: int, shared: Floats) -> str:
+def _shared_text(v: Valuation, i: int, j: int, shared: Floats) -> str:
     parts = [
         f"{_percent(shared[a, b])} of the rows of {spell_name(v.owners[a])} are also held by "
         f"{spell_name(v.owners[b])}"
@@ -98,12 +98,16 @@ def _percent(part: float) -> str:
 
 def _near_pairs(v: Valuation, evidence: Evidence) -> Iterable[tuple[int, int]]:
     distances = evidence.distances
-    per_size = distances / _by_size_alone(v)
-    near = (distances < NEAR * _typical(distances)) & (per_size < NEAR * _typical(per_size))
+    per_size = distances / _size_factor(v)
+    near = (distances < NEAR * _median_of_pairs(distances)) & (
+        per_size < NEAR * _median_of_pairs(per_size)
+    )
     return ((i, j) for i, j in _pairs(len(distances)) if near[i, j] or distances[i, j] == 0)
 
 
-def _about_near(v: Valuation, pair: tuple[int, int], distance: float, typical: float) -> Relation:
+def _near_relation(
+    v: Valuation, pair: tuple[int, int], distance: float, typical: float
+) -> Relation:
     both = " and ".join(spell_name(v.owners[i]) for i in pair)
     return Relation(
         pair,
@@ -112,37 +116,37 @@ def _about_near(v: Valuation, pair: tuple[int, int], distance: float, typical: f
     )
 
 
-def _apart(v: Valuation, evidence: Evidence) -> list[Relation]:
+def _distant_owners(v: Valuation, evidence: Evidence) -> list[Relation]:
     """Owners at a large distance from most others; it takes three to tell who is apart."""
     if len(v.owners) < 3:
         return []
-    usual = _to_others(evidence.distances)
-    per_size = _to_others(evidence.distances / _by_size_alone(v))
+    usual = _distance_to_others(evidence.distances)
+    per_size = _distance_to_others(evidence.distances / _size_factor(v))
     far = (usual > FAR * np.median(usual)) & (per_size > FAR * np.median(per_size))
     return [
         Relation(
             (int(i),),
-            f"The data of {spell_name(v.owners[i])} are unlike those of all others: their distance to "
-            f"them is typically {usual[i]:.2g}, that of other owners {np.median(usual):.2g}.",
+            f"The data of {spell_name(v.owners[i])} are unlike those of all others: their distance "
+            f"to them is typically {usual[i]:.2g}, that of other owners {np.median(usual):.2g}.",
         )
         for i in np.flatnonzero(far)
     ]
 
 
-def _by_size_alone(v: Valuation) -> Floats:
+def _size_factor(v: Valuation) -> Floats:
     """What the distance of two samples of the same source is proportional to, (n, n)."""
     inverse = 1 / np.maximum(v.rows, 1)
     return np.asarray(np.sqrt(inverse[:, None] + inverse))
 
 
-def _to_others(distances: Floats) -> Floats:
+def _distance_to_others(distances: Floats) -> Floats:
     """Median distance of each owner to the others, (n,); the smaller one of two."""
     n = len(distances)
     others = distances[~np.eye(n, dtype=bool)].reshape(n, n - 1)
     return np.asarray(np.quantile(others, 0.5, axis=1, method="lower"))
 
 
-def _typical(matrix: Floats) -> float:
+def _median_of_pairs(matrix: Floats) -> float:
     """Median of all pairs."""
     return float(np.median(matrix[~np.eye(len(matrix), dtype=bool)]))
 

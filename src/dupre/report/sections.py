@@ -13,10 +13,10 @@ import numpy as np
 from dupre.plots.charts import known_widths
 from dupre.report.figures import draw_figure
 from dupre.report.listings import (
-    coalition,
     comparison_table,
+    member_list,
     probability_table,
-    trainings,
+    trainings_table,
     values_table,
 )
 from dupre.report.markup import (
@@ -32,13 +32,13 @@ from dupre.report.markup import (
 from dupre.report.relations import Relation
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from dupre.result.as_text import (
-    about_duplicates,
-    about_fit,
-    about_forecast,
-    about_sampling,
-    about_subsidy,
-    about_validation,
-    bewares,
+    beware_notes,
+    duplicates_note,
+    fit_notes,
+    forecast_notes,
+    sampling_note,
+    subsidy_notes,
+    validation_notes,
 )
 from dupre.result.records import Z95
 from dupre.wording import join_list, number
@@ -80,35 +80,35 @@ CAPTIONS = {
 """What figures show, in words."""
 
 
-def the_answer(valuations: Sequence[Valuation]) -> str:
+def answer_section(valuations: Sequence[Valuation]) -> str:
     """Who is worth how much."""
     v = valuations[0]
     first, *others = answer(v)
-    beware = bewares(v)
+    beware = beware_notes(v)
     parts = [paragraph(first, "lead"), paragraph(" ".join(others)), items(beware, "beware")]
     if v.subsidy is not None:
-        parts.append(paragraphs(n for n in about_subsidy(v.subsidy) if n not in beware))
+        parts.append(paragraphs(n for n in subsidy_notes(v.subsidy) if n not in beware))
     caption = (
         f"Each owner's {'payment' if v.subsidy else 'value'} with its 95 % interval. The upright "
         "line is zero; what is surely left of it is marked by a diamond."
     )
-    parts += [_drawn(v, "values", caption), values_table(v)]
+    parts += [_figure(v, "values", caption), values_table(v)]
     if len(valuations) > 1:
         parts += [paragraph(agreement(valuations)), comparison_table(valuations)]
-        parts.append(items(_about_others(valuations[1:], beware)))
+        parts.append(items(_further_notes(valuations[1:], beware)))
     return section("answer", "The answer", *parts)
 
 
-def _about_others(valuations: Sequence[Valuation], told: Sequence[str]) -> list[str]:
+def _further_notes(valuations: Sequence[Valuation], told: Sequence[str]) -> list[str]:
     """What is to be said of further semivalues that was not said of the first."""
     found = []
     for v in valuations:
-        notes = bewares(v) + (about_subsidy(v.subsidy) if v.subsidy else [])
+        notes = beware_notes(v) + (subsidy_notes(v.subsidy) if v.subsidy else [])
         found += [f"{v.semivalue}: {n}" for n in dict.fromkeys(notes) if n not in told]
     return found
 
 
-def is_it_settled(v: Valuation) -> str:
+def ranking_section(v: Valuation) -> str:
     """Which owners are in an order that is settled."""
     neighbours, (settled, pairs) = open_neighbours(v), settled_pairs(v)
     if neighbours:
@@ -126,30 +126,30 @@ def is_it_settled(v: Valuation) -> str:
         "ranking",
         "Is the ranking settled?",
         paragraph(first),
-        items(_few(neighbours)),
-        _drawn(v, "ranking"),
+        items(_first_lines(neighbours)),
+        _figure(v, "ranking"),
         matrix,
     )
 
 
-def what_was_trained(v: Valuation) -> str:
+def trainings_section(v: Valuation) -> str:
     """Utilities observed and predicted, and the trainings themselves."""
     failed = f", {len(v.failures):,} of them in vain" if v.failures else ""
     words = [
         "A coalition is a group of owners whose data are pooled to train one model; its utility "
         "says how good that model is. "
-        f"{v.evaluated:,} coalitions were trained{failed}; {_counting(v)}",
+        f"{v.evaluated:,} coalitions were trained{failed}; {_counting_sentence(v)}",
     ]
     if v.duplicates is not None:
-        words.append(about_duplicates(v.duplicates))
+        words.append(duplicates_note(v.duplicates))
     if v.sampling is not None:
-        words.append(about_sampling(v))
+        words.append(sampling_note(v))
     if v.stopped:
         words.append(f"Training ended because {v.stopped}.")
     shown = ""
     if v.evidence is not None and v.evidence.coalitions["utility"].notna().any():
         predicted = (v.evidence.coalitions["utility"].isna()).sum()
-        shown = _drawn(
+        shown = _figure(
             v,
             "utilities",
             "Each point is a coalition: how many owners it has and its "
@@ -165,11 +165,11 @@ def what_was_trained(v: Valuation) -> str:
         "What was trained and what was predicted",
         paragraphs(words),
         shown,
-        trainings(v),
+        trainings_table(v),
     )
 
 
-def can_it_be_trusted(v: Valuation) -> str:
+def predictor_section(v: Valuation) -> str:
     """The predictor on utilities it was not shown."""
     title = "Can the predictor be trusted?"
     if v.diagnostics is None:
@@ -179,36 +179,36 @@ def can_it_be_trusted(v: Valuation) -> str:
     if v.evidence is not None:
         both = v.evidence.coalitions[["utility", "predicted"]].notna().all(axis=1)
         if both.any():
-            shown = _drawn(v, "predictions")
-    used = [] if v.sampled else [_what_made_alike(d), *about_fit(v, d)]
+            shown = _figure(v, "predictions")
+    used = [] if v.sampled else [_similarity_sentence(d), *fit_notes(v, d)]
     return section(
         "trust",
         title,
-        paragraph(_left_out(v, d)),
+        paragraph(_left_out_sentences(v, d)),
         shown,
-        paragraphs(about_validation(v)),
+        paragraphs(validation_notes(v)),
         paragraphs(used),
     )
 
 
-def how_data_relate(v: Valuation, relations: Sequence[Relation]) -> str:
+def data_section(v: Valuation, relations: Sequence[Relation]) -> str:
     """Distances between the owners' data."""
     title = "How the owners' data relate"
     if v.evidence is None:
         return section("data", title, paragraph("Distances between the data were not recorded."))
     words = "No two owners hold the same or nearly the same data, and nobody's are unlike all "
     words += "others'."
-    told = _few([relation.text for relation in relations])
+    told = _first_lines([relation.text for relation in relations])
     return section(
         "data",
         title,
         items(told) if told else paragraph(words),
-        _drawn(v, "owner_map"),
-        _drawn(v, "distances"),
+        _figure(v, "owner_map"),
+        _figure(v, "distances"),
     )
 
 
-def how_uncertainty_fell(v: Valuation) -> str:
+def uncertainty_section(v: Valuation) -> str:
     """The widest interval against trainings."""
     known, ahead, words = known_widths(v), v.forecast, []
     if len(known) > 1:
@@ -218,19 +218,19 @@ def how_uncertainty_fell(v: Valuation) -> str:
             f"± {first['widest']:.2g}, after {last['evaluated']:,.0f} it was "
             f"± {last['widest']:.2g}."
         )
-    words += about_forecast(v)
+    words += forecast_notes(v)
     if not words and v.complete:
         words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:
         words.append("There is nothing to tell: the steps on the way were not recorded.")
     shown = ""
     if len(known) > 1 or len(ahead) > 1:
-        shown = _drawn(v, "uncertainty")
+        shown = _figure(v, "uncertainty")
     title = "How uncertainty fell, and what more would bring"
     return section("uncertainty", title, paragraphs(words), shown)
 
 
-def failures_and_warnings(v: Valuation) -> str:
+def failures_section(v: Valuation) -> str:
     """What went wrong, with the coalitions it concerns."""
     parts = []
     if v.failures:
@@ -241,16 +241,18 @@ def failures_and_warnings(v: Valuation) -> str:
                 "predicted, never made up."
             )
         )
-        told = [f"{coalition(members)}: {_brief(why)}" for members, why in v.failures.items()]
-        parts.append(items(_few(told)))
+        told = [
+            f"{member_list(members)}: {_shorten_text(why)}" for members, why in v.failures.items()
+        ]
+        parts.append(items(_first_lines(told)))
     if v.warnings:
         parts.append(paragraph("Warnings that trainings raised:"))
         parts.append(
             items(
-                _few(
+                _first_lines(
                     [
-                        f"{_brief(message)} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
-                        f"{join_list([coalition(members) for members in coalitions], most=3)})"
+                        f"{_shorten_text(message)} (in {len(coalitions):,} of {v.evaluated:,} "
+                        f"trainings: {join_list(list(map(member_list, coalitions)), most=3)})"
                         for message, coalitions in v.warnings.items()
                     ]
                 )
@@ -264,7 +266,7 @@ def failures_and_warnings(v: Valuation) -> str:
     return section("failures", "Failures and warnings", *parts)
 
 
-def how_to_reproduce(v: Valuation) -> str:
+def reproduction_section(v: Valuation) -> str:
     """Versions, settings, the command."""
     title = "How to reproduce"
     if not v.provenance:
@@ -273,11 +275,13 @@ def how_to_reproduce(v: Valuation) -> str:
     parts = []
     for name, texts in v.provenance.items():
         parts.append(f"<h3>{text(name[:1].upper() + name[1:])}</h3>")
-        parts.append(definitions([(_brief(k), _brief(t)) for k, t in texts.items()], "record"))
+        parts.append(
+            definitions([(_shorten_text(k), _shorten_text(t)) for k, t in texts.items()], "record")
+        )
     return section("reproduce", title, *parts)
 
 
-def _counting(v: Valuation) -> str:
+def _counting_sentence(v: Valuation) -> str:
     if v.complete:
         return "that is all that count in the values, so nothing had to be predicted."
     if v.diagnostics is None:
@@ -285,7 +289,7 @@ def _counting(v: Valuation) -> str:
     return f"{v.counting:,} count in the values, and those not trained were predicted."
 
 
-def _left_out(v: Valuation, d: Diagnostics) -> str:
+def _left_out_sentences(v: Valuation, d: Diagnostics) -> str:
     if np.isnan(d.r2):
         return "That could not be checked: the trained utilities are all equal."
     words = (
@@ -298,10 +302,10 @@ def _left_out(v: Valuation, d: Diagnostics) -> str:
     )
     if v.evidence is None:
         return words
-    return f"{words} {_widened(v.evidence.coalitions, d)}"
+    return f"{words} {_widening_sentence(v.evidence.coalitions, d)}"
 
 
-def _widened(coalitions: pd.DataFrame, d: Diagnostics) -> str:
+def _widening_sentence(coalitions: pd.DataFrame, d: Diagnostics) -> str:
     both = coalitions.dropna(subset=["utility", "predicted"])
     inside = (both["utility"] - both["predicted"]).abs() <= Z95 * both["std"]
     return (
@@ -310,26 +314,26 @@ def _widened(coalitions: pd.DataFrame, d: Diagnostics) -> str:
     )
 
 
-def _what_made_alike(d: Diagnostics) -> str:
+def _similarity_sentence(d: Diagnostics) -> str:
     parts = [
         f"{100 * part:.0f} % by {SCALES.get(label, label)}" for label, part in d.scales.items()
     ]
     return (
-        f"The predictor takes coalitions to be alike {join_list(parts)}. A training differs from what "
-        f"can be predicted by about {d.noise:.2g} by chance."
+        f"The predictor takes coalitions to be alike {join_list(parts)}. A training differs from "
+        f"what can be predicted by about {d.noise:.2g} by chance."
     )
 
 
-def _drawn(v: Valuation, name: str, caption: str = "") -> str:
+def _figure(v: Valuation, name: str, caption: str = "") -> str:
     caption = caption or CAPTIONS[name]
     return figure(draw_figure(v, name, label=caption), caption)
 
 
-def _brief(words: str) -> str:
+def _shorten_text(words: str) -> str:
     """A text of someone else, who may have much to say."""
     return words if len(words) <= LONGEST else f"{words[:LONGEST]} …"
 
 
-def _few(lines: list[str]) -> list[str]:
+def _first_lines(lines: list[str]) -> list[str]:
     more = len(lines) - MOST_LISTED
     return [*lines[:MOST_LISTED], f"… and {more:,} more."] if more > 0 else lines

@@ -1,7 +1,7 @@
 """What is told to each owner: what its data are worth, how sure that is, and what it means.
 
-Sentences are plain text; names in them come from `phrases.named`. The unit of every value is that
-of the utility; nothing here speaks of money.
+Sentences are plain text; names in them come from `wording.spell_name`. The unit of every value is
+that of the utility; nothing here speaks of money.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Statement:
 
 def statements(v: Valuation, relations: list[Relation]) -> list[Statement]:
     """One for each owner, from the greatest value to the smallest."""
-    teller = _Teller(v, relations)
-    return [teller.statement(int(i)) for i in v.order]
+    writer = _StatementWriter(v, relations)
+    return [writer.write(int(i)) for i in v.order]
 
 
-class _Teller:
+class _StatementWriter:
     """All that is looked up for every owner, once."""
 
     def __init__(self, v: Valuation, relations: list[Relation]):
@@ -64,9 +64,9 @@ class _Teller:
         self.frame = v.to_frame()
         self.places = decimals(v)
         self.probability = v.probability_greater().to_numpy()
-        self.trained = _trained(v)
+        self.trained = _trained_utilities(v)
 
-    def statement(self, i: int) -> Statement:
+    def write(self, i: int) -> Statement:
         return Statement(
             owner=i,
             facts=self._facts(i),
@@ -74,7 +74,7 @@ class _Teller:
                 self._meaning(i),
                 *self._share(i),
                 self._comparison(i),
-                *self._alone(i),
+                *self._trained_alone(i),
                 *self._data(i),
             ],
             caveats=self._caveats(i),
@@ -155,7 +155,7 @@ class _Teller:
                 sentences.append(f"All other owners are surely {what}.")
             elif group:
                 verb = "are" if len(group) > 1 else "is"
-                sentences.append(f"{self._listed(group)} {verb} surely {what}.")
+                sentences.append(f"{self._name_list(group)} {verb} surely {what}.")
         if apart:
             told = [f"{spell_name(v.owners[j])} ({odds(v, i, j, P[i, j])})" for j in apart]
             sentences.append(
@@ -163,7 +163,7 @@ class _Teller:
             )
         return " ".join(sentences)
 
-    def _alone(self, i: int) -> list[str]:
+    def _trained_alone(self, i: int) -> list[str]:
         """What was trained on this owner's data alone, and on all but them."""
         v, who = self.v, self.v.owners[i]
         alone, rest = self.trained.get(frozenset([who])), frozenset(v.owners) - {who}
@@ -226,14 +226,14 @@ class _Teller:
             )
         return [*caveats, *v.caveats]
 
-    def _listed(self, owners: list[int]) -> str:
+    def _name_list(self, owners: list[int]) -> str:
         return join_list([spell_name(self.v.owners[j]) for j in owners], most=MOST_COMPARED)
 
     def _number(self, value: float) -> str:
         return number(float(value), self.places)
 
 
-def _trained(v: Valuation) -> Mapping[frozenset[str], float]:
+def _trained_utilities(v: Valuation) -> Mapping[frozenset[str], float]:
     """Utilities of the trained coalitions of one owner and of all but one."""
     if v.evidence is None:
         return {}

@@ -1,6 +1,6 @@
 """A valuation in a few plain sentences: who is worth most, who harms, how sure that is.
 
-Sentences are plain text; names in them come from `phrases.named`.
+Sentences are plain text; names in them come from `wording.spell_name`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dupre._types import Floats
-from dupre.result.as_text import decimals, exact_for, possible
+from dupre.result.as_text import decimals, exactness_condition, possible
 from dupre.wording import join_list, number, percent, spell_name
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ LEVEL = 0.95
 """Probability from which on something is called settled."""
 
 
-def certain(v: Valuation) -> bool:
+def is_certain(v: Valuation) -> bool:
     """Whether the values have no uncertainty at all."""
     return not v.std.any()
 
 
-def with_interval(v: Valuation, i: int) -> str:
+def value_with_interval(v: Valuation, i: int) -> str:
     """An owner's value and how sure it is: `0.18 (95 %: 0.17 to 0.19)`."""
     places = decimals(v)
     if not v.std.iloc[i]:
@@ -47,19 +47,19 @@ def meaning(v: Valuation) -> list[str]:
 
 def answer(v: Valuation) -> list[str]:
     """The answer: who is worth most, who is harmful or worth nothing, how much was trained."""
-    return [_best(v), *_harm(v), _trained(v), _sure(v)]
+    return [_best_sentence(v), *_harm_sentences(v), _trained_sentence(v), _certainty_sentence(v)]
 
 
-def _best(v: Valuation) -> str:
+def _best_sentence(v: Valuation) -> str:
     best = v.rank_range()["best"].to_numpy()
     first = [i for i in v.order if best[i] == 1]
     top = first[0]
     most = "get the greatest payment" if v.subsidy else "are worth most"
     if len(first) == 1:
-        return f"The data of {spell_name(v.owners[top])} {most}: {with_interval(v, top)}."
+        return f"The data of {spell_name(v.owners[top])} {most}: {value_with_interval(v, top)}."
     names = [spell_name(v.owners[i]) for i in first]
-    if certain(v):
-        return f"The data of {join_list(names)} {most}, all alike: {with_interval(v, top)}."
+    if is_certain(v):
+        return f"The data of {join_list(names)} {most}, all alike: {value_with_interval(v, top)}."
     among = (
         "between any of the owners"
         if len(first) == len(v.owners)
@@ -68,11 +68,12 @@ def _best(v: Valuation) -> str:
     whose = "who is to get the greatest payment" if v.subsidy else "whose data are worth most"
     return (
         f"It is not settled {whose}: {among} the order is open. The greatest expected "
-        f"{'payment' if v.subsidy else 'value'} is that of {names[0]}: {with_interval(v, top)}."
+        f"{'payment' if v.subsidy else 'value'} is that of {names[0]}: "
+        f"{value_with_interval(v, top)}."
     )
 
 
-def _harm(v: Valuation) -> list[str]:
+def _harm_sentences(v: Valuation) -> list[str]:
     """Who is surely below zero, who may be, who is at zero."""
     bounds = v.interval()
     low, high = bounds["low"].to_numpy(), bounds["high"].to_numpy()
@@ -86,7 +87,7 @@ def _harm(v: Valuation) -> list[str]:
         if v.subsidy:
             found.append(f"The payment of {who} is below zero.")
         elif harmful.sum() == 1:
-            value = with_interval(v, int(np.flatnonzero(harmful)[0]))
+            value = value_with_interval(v, int(np.flatnonzero(harmful)[0]))
             found.append(f"The data of {who} harm the model: {value}, surely below zero.")
         else:
             found.append(f"The data of {who} harm the model: their values are surely below zero.")
@@ -112,7 +113,7 @@ def _names(v: Valuation, chosen: Floats) -> str:
     return join_list([spell_name(v.owners[i]) for i in v.order[::-1] if chosen[i]])
 
 
-def _trained(v: Valuation) -> str:
+def _trained_sentence(v: Valuation) -> str:
     done = f"{v.evaluated:,} of {possible(len(v.owners))} possible coalitions were trained"
     if v.complete:
         return f"{done}, all that count in the values; nothing was predicted."
@@ -123,10 +124,10 @@ def _trained(v: Valuation) -> str:
     return f"{done}; the utilities of the others were predicted."
 
 
-def _sure(v: Valuation) -> str:
+def _certainty_sentence(v: Valuation) -> str:
     what = "payments" if v.subsidy else "values"
-    if certain(v):
-        return f"The {what} are exact{exact_for(v)}."
+    if is_certain(v):
+        return f"The {what} are exact{exactness_condition(v)}."
     low, high = v.interval().to_numpy().T
     widest = float(np.max(high - low)) / 2
     settled, pairs = settled_pairs(v)
@@ -149,7 +150,8 @@ def open_neighbours(v: Valuation) -> list[str]:
     """Owners next to each other in the ranking whose order is not settled, with the odds."""
     probability = v.probability_greater().to_numpy()
     return [
-        f"{spell_name(v.owners[i])} and {spell_name(v.owners[j])}: {odds(v, i, j, probability[i, j])}."
+        f"{spell_name(v.owners[i])} and {spell_name(v.owners[j])}: "
+        f"{odds(v, i, j, probability[i, j])}."
         for i, j in pairwise(v.order)
         if probability[i, j] < LEVEL
     ]

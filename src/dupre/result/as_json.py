@@ -53,7 +53,7 @@ def dumps(valuations: Sequence[Valuation]) -> str:
         "shared": first.evidence and first.evidence.shared,
         "provenance": first.provenance,
     }
-    return json.dumps(_plain(whole), allow_nan=False)
+    return json.dumps(_to_plain(whole), allow_nan=False)
 
 
 def loads(text: str) -> list[Valuation]:
@@ -110,35 +110,39 @@ def _document(v: Valuation) -> dict[str, Any]:
 def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuation:
     d, owners = document, document["owners"]
     n, predictor, forecast = len(owners), d["predictor"], _frame(d["forecast"])
-    parts: dict[str, Any] = {name: _is(int, d["trainings"][name]) for name in _COUNTS}
+    parts: dict[str, Any] = {name: _check_type(int, d["trainings"][name]) for name in _COUNTS}
     parts |= {name: _matrix(d[name], n) for name in _MATRICES}
-    parts |= {name: _is(bool, predictor[name]) for name in _FLAGS}
+    parts |= {name: _check_type(bool, predictor[name]) for name in _FLAGS}
     if parts["covariance"] is None or parts["noise"] is None:
         raise ValueError("values without a covariance")
     return Valuation(
         owners=_names(owner["name"] for owner in owners),
-        rows=np.array([_is(int, owner["rows"]) for owner in owners], dtype=np.int64),
+        rows=np.array([_check_type(int, owner["rows"]) for owner in owners], dtype=np.int64),
         mean=np.array([owner["value"] for owner in owners], dtype=np.float64),
-        semivalue=_is(str, d["semivalue"]),
+        semivalue=_check_type(str, d["semivalue"]),
         grand=float(d["utility"]["all"]),
-        grand_predicted=_is(bool, d["utility"]["all_predicted"]),
+        grand_predicted=_check_type(bool, d["utility"]["all_predicted"]),
         empty=float(d["utility"]["empty"]),
         **parts,
-        stopped=_is(str, d["trainings"]["stopped"]),
+        stopped=_check_type(str, d["trainings"]["stopped"]),
         duplicates=_record(Duplicates, d.get("duplicates")),  # older documents have none
         caveats=_names(d["caveats"]),
         subsidy=_record(Subsidy, d["subsidy"]),
         training_noise=_record(TrainingNoise, d.get("training_noise")),  # likewise
         diagnostics=_record(Diagnostics, predictor["diagnostics"]),
-        validation=_record(Validation, _with_limit(predictor["validation"])),
-        failures={_names(f["members"]): _is(str, f["reason"]) for f in d["failures"]},
-        warnings={_is(str, w["message"]): _coalitions(w["coalitions"]) for w in d["warnings"]},
+        validation=_record(Validation, _add_limit(predictor["validation"])),
+        failures={_names(f["members"]): _check_type(str, f["reason"]) for f in d["failures"]},
+        warnings={
+            _check_type(str, w["message"]): _coalitions(w["coalitions"]) for w in d["warnings"]
+        },
         rounds=_frame(d["rounds"]),
         forecast=forecast.set_index("evaluated") if len(forecast) else forecast,
         evaluations=_frame(whole["evaluations"]),
         evidence=_evidence(d["coalitions"], whole, n),
         provenance={
-            _is(str, section): {_is(str, name): _is(str, text) for name, text in texts.items()}
+            _check_type(str, section): {
+                _check_type(str, name): _check_type(str, text) for name, text in texts.items()
+            }
             for section, texts in whole["provenance"].items()
         },
     )
@@ -163,17 +167,17 @@ def _record(kind: type[Kind], document: Mapping[str, Any] | None) -> Kind | None
     parts: dict[str, Any] = {}
     for name, part in document.items():
         if hints[name] is float:
-            parts[name] = np.nan if part is None else float(_is((int, float), part))
+            parts[name] = np.nan if part is None else float(_check_type((int, float), part))
         elif hints[name] == Mapping[str, float]:
             parts[name] = {label: float(share) for label, share in part.items()}
         elif hints[name] in (int, bool, str):
-            parts[name] = _is(hints[name], part)
+            parts[name] = _check_type(hints[name], part)
         else:
             parts[name] = _coalitions(part)
     return kind(**parts)
 
 
-def _with_limit(validation: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _add_limit(validation: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Older documents compare with the best constant in hindsight, which was the limit too."""
     if validation is None or "constant" not in validation:
         return validation
@@ -182,18 +186,18 @@ def _with_limit(validation: Mapping[str, Any] | None) -> Mapping[str, Any] | Non
     return {**rest, "by_size": constant, "limit": constant}
 
 
-def _is(kind: Any, thing: Any) -> Any:
+def _check_type(kind: Any, thing: Any) -> Any:
     if not isinstance(thing, kind) or (isinstance(thing, bool) and kind is not bool):
         raise TypeError(f"expected {kind}, got {thing!r:.50}")
     return thing
 
 
 def _names(members: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(_is(str, name) for name in members)
+    return tuple(_check_type(str, name) for name in members)
 
 
 def _coalitions(several: Iterable[Any]) -> tuple[tuple[str, ...], ...]:
-    return tuple(_names(_is((list, tuple), members)) for members in several)
+    return tuple(_names(_check_type((list, tuple), members)) for members in several)
 
 
 def _matrix(rows: Any, n: int) -> Floats | None:
@@ -207,17 +211,17 @@ def _frame(table: Mapping[str, Any]) -> pd.DataFrame:
     return frame.astype({**numbers, **whole})
 
 
-def _plain(thing: Any) -> Any:
+def _to_plain(thing: Any) -> Any:
     """What JSON knows: lists, texts, numbers, null."""
     if isinstance(thing, pd.DataFrame):
         rows = thing.astype(object).to_numpy().tolist()
-        return {"columns": list(thing.columns), "rows": _plain(rows)}
+        return {"columns": list(thing.columns), "rows": _to_plain(rows)}
     if isinstance(thing, Mapping):
-        return {str(key): _plain(value) for key, value in thing.items()}
+        return {str(key): _to_plain(value) for key, value in thing.items()}
     if isinstance(thing, (list, tuple)):
-        return [_plain(part) for part in thing]
+        return [_to_plain(part) for part in thing]
     if isinstance(thing, np.ndarray):
-        return _plain(thing.tolist())
+        return _to_plain(thing.tolist())
     if thing is pd.NA or (isinstance(thing, (float, np.floating)) and not np.isfinite(thing)):
         return None
     return thing.item() if isinstance(thing, np.generic) else thing

@@ -62,7 +62,7 @@ def format_predictions(frame: pd.DataFrame) -> str:
             told = f"{row.utility:.4g}, as evaluated"
         else:
             told = f"{row.utility:.4g} (95 %: {row.low:.4g} … {row.high:.4g}), predicted"
-        lines.append(f"{_short(cast('tuple[str, ...]', row.members))}: {told}")
+        lines.append(f"{_short_members(cast('tuple[str, ...]', row.members))}: {told}")
     return "\n".join(lines)
 
 
@@ -101,26 +101,26 @@ def _table(v: Valuation) -> list[str]:
         for name, row in frame.iterrows()
     ]
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    return [_aligned(line, widths) for line in (header, *cells)]
+    return [_align(line, widths) for line in (header, *cells)]
 
 
 def notes(v: Valuation) -> list[str]:
     """How far to trust the values, a sentence or two each."""
-    notes = _about_predictor(v, v.diagnostics) if v.diagnostics else []
+    notes = _predictor_notes(v, v.diagnostics) if v.diagnostics else []
     if v.complete:
-        notes.append(f"Exact{exact_for(v)}: every coalition that counts was evaluated.")
+        notes.append(f"Exact{exactness_condition(v)}: every coalition that counts was evaluated.")
     if v.duplicates is not None:
-        notes.append(about_duplicates(v.duplicates))
+        notes.append(duplicates_note(v.duplicates))
     if v.sampling is not None:
-        notes.append(about_sampling(v))
+        notes.append(sampling_note(v))
     if v.subsidy is not None:
-        notes += about_subsidy(v.subsidy)
+        notes += subsidy_notes(v.subsidy)
     if v.first_left and v.diagnostics is not None:
         notes.append(
             f"Beware: {v.first_left} of the {min(2 * len(v.owners) + 1, v.counting)} most "
             "important coalitions are not evaluated; these values are a first guess."
         )
-    notes += about_training_noise(v)
+    notes += training_noise_notes(v)
     if v.noise.any():
         part = np.trace(v.noise) / np.trace(v.covariance)
         notes.append(
@@ -128,7 +128,7 @@ def notes(v: Valuation) -> list[str]:
             f"repeats reduce; {100 * (1 - part):.0f} % is coalitions not evaluated"
             f"{'' if v.sampling is None else ' or not drawn'}."
         )
-    notes += about_forecast(v)
+    notes += forecast_notes(v)
     if abs(v.efficiency_gap) > 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
         notes.append(
             f"The values add up to {v.mean.sum():.4g}, "
@@ -140,22 +140,23 @@ def notes(v: Valuation) -> list[str]:
     if v.failures:
         members, reason = next(iter(v.failures.items()))
         notes.append(
-            f"Failed: {len(v.failures)} of {v.evaluated:,} evaluations, predicted "
-            f"instead: {_few(v.failures)}. The first, {_short(members)}: {printable(reason)}"
+            f"Failed: {len(v.failures)} of {v.evaluated:,} evaluations, predicted instead: "
+            f"{_coalition_list(v.failures)}. The first, {_short_members(members)}: "
+            f"{printable(reason)}"
         )
     if v.stale:
         notes.append(f"Not used: {v.stale:,} stored evaluations, of rows changed since then.")
     for message, coalitions in list(v.warnings.items())[:3]:
         notes.append(
             f"Warning in {len(coalitions):,} of {v.evaluated:,} evaluations "
-            f"({_few(coalitions)}): {printable(message)}"
+            f"({_coalition_list(coalitions)}): {printable(message)}"
         )
     if len(v.warnings) > 3:
         notes.append(f"{len(v.warnings) - 3} more kinds of warning.")
     return notes
 
 
-def exact_for(v: Valuation) -> str:
+def exactness_condition(v: Valuation) -> str:
     """Behind the word exact: for what, unless chance is known to play no part in utilities."""
     known = v.training_noise
     if known is not None and known.deterministic:
@@ -163,7 +164,7 @@ def exact_for(v: Valuation) -> str:
     return " for these seeds" if known is not None and known.seeded else " for these utilities"
 
 
-def about_training_noise(v: Valuation) -> list[str]:
+def training_noise_notes(v: Valuation) -> list[str]:
     """What repeated trainings showed, or that nobody has looked."""
     known = v.training_noise
     if known is None or not known.further:
@@ -176,14 +177,14 @@ def about_training_noise(v: Valuation) -> list[str]:
     return [f"{trainings} gave the same utilities as before."]
 
 
-def bewares(v: Valuation) -> list[str]:
+def beware_notes(v: Valuation) -> list[str]:
     """Those notes that nobody should miss."""
     return [note for note in notes(v) if note.startswith("Beware")]
 
 
-def about_duplicates(d: Duplicates) -> str:
+def duplicates_note(d: Duplicates) -> str:
     """Who holds the same rows, and how many trainings that saved."""
-    groups = [" and ".join(map(printable, _first_few(group))) for group in d.owners[:2]]
+    groups = [" and ".join(map(printable, _first_names(group))) for group in d.owners[:2]]
     if len(d.owners) > 2:
         groups.append(f"{len(d.owners) - 2} more groups of owners")
     who = "; so do ".join(groups).replace("; ", " hold the same rows; ", 1)
@@ -194,11 +195,11 @@ def about_duplicates(d: Duplicates) -> str:
     )
 
 
-def _first_few(names: tuple[str, ...]) -> tuple[str, ...]:
+def _first_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return names if len(names) <= 3 else (*names[:2], f"{len(names) - 2} others")
 
 
-def about_forecast(v: Valuation) -> list[str]:
+def forecast_notes(v: Valuation) -> list[str]:
     """What more evaluations would bring."""
     if len(v.forecast) <= 1:
         return []
@@ -212,13 +213,13 @@ def about_forecast(v: Valuation) -> list[str]:
     ]
 
 
-def about_subsidy(s: Subsidy) -> list[str]:
+def subsidy_notes(s: Subsidy) -> list[str]:
     """What keeps coalitions from leaving, and how far that was looked into."""
     bounds = f" (95 %: {s.low:.3g} … {s.high:.3g})" if s.low < s.high else ""
     leaving = "gains" if not bounds else "is expected to gain"
     least = (
         f"Subsidy e = {s.amount:.3g}{bounds}: no coalition {leaving} more than that by leaving. "
-        f"Tightest: {_few(s.tight)}."
+        f"Tightest: {_coalition_list(s.tight)}."
     )
     if s.proven:
         return [least]
@@ -235,7 +236,7 @@ def about_subsidy(s: Subsidy) -> list[str]:
     ]
 
 
-def about_sampling(v: Valuation) -> str:
+def sampling_note(v: Valuation) -> str:
     """What the choice of coalitions and the predictions add to the uncertainty."""
     drawn = f"The values are sums over {v.counting:,} sampled coalitions"
     if v.diagnostics is None:
@@ -250,7 +251,7 @@ def about_sampling(v: Valuation) -> str:
     )
 
 
-def _about_predictor(v: Valuation, d: Diagnostics) -> list[str]:
+def _predictor_notes(v: Valuation, d: Diagnostics) -> list[str]:
     if np.isnan(d.r2):
         first = "Predictor not checked: the evaluated utilities are all equal."
     else:
@@ -260,11 +261,11 @@ def _about_predictor(v: Valuation, d: Diagnostics) -> list[str]:
         )
     scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
     alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}."
-    learned = [] if v.sampled else [alike, *about_fit(v, d)]
-    return [first, *about_validation(v), *learned]
+    learned = [] if v.sampled else [alike, *fit_notes(v, d)]
+    return [first, *validation_notes(v), *learned]
 
 
-def about_validation(v: Valuation) -> list[str]:
+def validation_notes(v: Valuation) -> list[str]:
     """What coalitions held out say of the predictor, and what was done about it."""
     notes, held = [], v.validation
     if held is not None:
@@ -295,7 +296,7 @@ def about_validation(v: Valuation) -> list[str]:
     return notes
 
 
-def about_fit(v: Valuation, d: Diagnostics) -> list[str]:
+def fit_notes(v: Valuation, d: Diagnostics) -> list[str]:
     """Reservations about a predictor that the values rely on."""
     notes = []
     if d.widening > 1.5:
@@ -310,21 +311,21 @@ def about_fit(v: Valuation, d: Diagnostics) -> list[str]:
     return notes
 
 
-def _few(coalitions: Collection[tuple[str, ...]]) -> str:
+def _coalition_list(coalitions: Collection[tuple[str, ...]]) -> str:
     """The smallest coalitions by name, the others by number."""
-    first = [_short(members) for members in sorted(coalitions, key=len)[:3]]
+    first = [_short_members(members) for members in sorted(coalitions, key=len)[:3]]
     more = len(coalitions) - len(first)
     return ", ".join(first) + (f" and {more:,} more" if more else "")
 
 
-def _short(members: tuple[str, ...]) -> str:
+def _short_members(members: tuple[str, ...]) -> str:
     """A coalition, a large one by its first members and its size."""
     if len(members) <= MOST_NAMED:
         return format_members(members)
     return format_members((*members[:3], f"… {len(members)} owners"))
 
 
-def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
+def _align(cells: tuple[str, ...], widths: list[int]) -> str:
     """Text left, numbers right."""
     first, *others = (
         cell.ljust(width) if column == 0 else cell.rjust(width)

@@ -262,9 +262,9 @@ class Valuation:
         return format_valuation(self)
 
     def _repr_html_(self) -> str:
-        from dupre.report.page import notebook
+        from dupre.report.page import notebook_table
 
-        return notebook(self)
+        return notebook_table(self)
 
     __repr__ = __str__
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dupre.errors import InputError
+from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text
 from dupre.result import as_json
 from dupre.result.valuation import Valuation
@@ -165,11 +165,11 @@ class RunDirectory:
 
     @contextmanager
     def name_errors(self) -> Iterator[None]:
-        """Errors from within know which run they came from."""
+        """Errors of the library from within know which run they came from."""
         try:
             yield
-        except BaseException as error:
-            error.run = shlex.quote(str(self))  # type: ignore[attr-defined]
+        except (DupreError, Interrupted) as error:
+            error.run = str(self)
             raise
 
     @contextmanager
@@ -188,7 +188,7 @@ class RunDirectory:
             ) from cause
         claims = FileLocks(self.store)
         try:
-            if not claims.take(WHOLE):
+            if not claims.acquire(WHOLE):
                 raise InputError(
                     f"{str(self)!r} is in use by another run; wait for it to end, or stop it"
                 )

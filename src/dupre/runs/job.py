@@ -17,16 +17,18 @@ import pandas as pd
 from dupre._types import Names
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.game.coalitions import format_members, from_names, to_names
+from dupre.game.coalitions import format_members, from_names
+from dupre.game.estimators import Sample, regression
 from dupre.result.valuation import Valuation, half_widths
-from dupre.runs import parse, recorded
+from dupre.runs import recorded
 from dupre.runs.config import Config
+from dupre.runs.parse import Options, parse_options
 from dupre.runs.recorded import Result
 from dupre.training import identity
+from dupre.training.engines import Dask, Local
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.store import Store, restate
-from dupre.utility.adapters import names_in
 from dupre.utility.model import ModelUtility
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
@@ -54,6 +56,7 @@ class Job:
 
     Attributes:
         config: what is asked for.
+        options: the same as objects.
         owners: whose rows, those held out left out.
         utility: what is trained.
         model: the preprocessing and the model in words, a line each.
@@ -62,6 +65,7 @@ class Job:
     """
 
     config: Config
+    options: Options
     owners: Owners
     utility: ModelUtility | Elsewhere
     model: tuple[str, ...] = ()
@@ -74,19 +78,11 @@ class Job:
         limits, every = self.config.limits, 2**self.owners.n - 1
         if limits.budget is not None:
             return int(min(limits.budget, every))
-        return None if limits.until or limits.time else int(min(PER_OWNER * self.owners.n, every))
+        return None if self.options.stop is not None else int(min(PER_OWNER * self.owners.n, every))
 
-    def members(self, text: str) -> Names:
-        """The owners in a text such as "A,C", or in a JSON list if their names hold commas."""
-        if text in self.owners.names:
-            return (text,)
-        if text.startswith("["):
-            names = names_in(text)
-        else:
-            names = tuple(filter(None, map(str.strip, text.split(","))))
-        if not names:
-            raise InputError(f"--members {text!r} names no owner; expected such as A,C")
-        return to_names(from_names(names, self.owners.names), self.owners.names)
+    def with_config(self, config: Config) -> Job:
+        """The same data, with other limits, another machine or a longer history."""
+        return replace(self, config=config, options=parse_options(config))
 
     def trained(self, store: Path) -> int:
         """Coalitions that have a utility already, each by its members."""
@@ -114,24 +110,26 @@ class Job:
 
         The first semivalue decides what is trained; the others are found from the same trainings.
         """
-        limits, machine = self.config.limits, self.config.machine
         first = self._valued(
             0,
             store,
             budget=self.budget,
-            stop=parse.rule(limits.until, limits.time),
-            n_jobs=machine.jobs,
-            client=client,
-            timeout=parse.seconds(machine.timeout, "--timeout") if machine.timeout else None,
+            stop=self.options.stop,
+            engine=self._engine(client),
             progress=screen,
         )
-        count = len(self.config.values.semivalues)
         others = [
             replace(
-                self._valued(which, store, budget=first.evaluated, progress=False),
+                self._valued(
+                    which,
+                    store,
+                    budget=first.evaluated,
+                    engine=Local(on_error=self._on_error),
+                    progress=False,
+                ),
                 stopped=first.stopped,
             )
-            for which in range(1, count)
+            for which in range(1, len(self.options.semivalues))
         ]
         return [self._told(v) for v in (first, *others)]
 
@@ -140,14 +138,24 @@ class Job:
         return value(
             self.owners,
             cast("ModelUtility", self.utility),
-            semivalue=parse.semivalue(wanted.semivalues[which]),
+            semivalue=self.options.semivalues[which],
             store=store,
-            on_error="skip" if self.config.machine.skip_failures else "raise",
-            samples=wanted.samples,
+            estimator=Sample(regression, wanted.samples) if wanted.samples else None,
             repeats=wanted.repeats,
             seed=wanted.seed,
             **how,
         )
+
+    @property
+    def _on_error(self) -> str:
+        return "skip" if self.config.machine.skip_failures else "raise"
+
+    def _engine(self, client: Client | None) -> Dask | Local:
+        machine = self.config.machine
+        timeout = self.options.timeout
+        if client is not None:
+            return Dask(client, timeout=timeout, on_error=self._on_error)
+        return Local(jobs=machine.jobs, timeout=timeout, on_error=self._on_error)
 
     def valuer(self, store: Path) -> Valuer:
         """Ask / tell for the first semivalue, with all that is stored."""
@@ -158,9 +166,9 @@ class Job:
         wanted = self.config.values
         valuer = Valuer(
             self.owners,
-            semivalue=parse.semivalue(wanted.semivalues[which]),
+            semivalue=self.options.semivalues[which],
             empty=self.utility.empty,
-            samples=wanted.samples,
+            estimator=Sample(regression, wanted.samples) if wanted.samples else None,
             by_content=self._by_content,
             seed=wanted.seed,
         )
@@ -207,7 +215,7 @@ class Job:
                 "provenance": identity.provenance(self.config.values.seed, *self._identity),
             }
             found = []
-            for which in range(len(self.config.values.semivalues)):
+            for which in range(len(self.options.semivalues)):
                 valuer = self._informed(kept, which)
                 valuation = valuer.values()
                 if valuer.designed:

@@ -5,8 +5,6 @@ All that can be wrong is found here, before anything is trained.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from pathlib import Path
 from typing import cast
 
 import pandas as pd
@@ -14,14 +12,12 @@ import pandas as pd
 from dupre._types import Names, Task
 from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
-from dupre.errors import InputError
-from dupre.runs import parse
 from dupre.runs.config import Config
 from dupre.runs.job import Elsewhere, Job
+from dupre.runs.parse import parse_options
 from dupre.tables import holdout, models
 from dupre.tables.columns import Columns, columns_of
-from dupre.tables.formats import read_one
-from dupre.tables.read import match_columns, read
+from dupre.tables.read import read_table, read_validation
 from dupre.utility.model import ModelUtility
 
 
@@ -31,10 +27,9 @@ def prepare_job(config: Config) -> Job:
     Raises:
         InputError: anything that would make trainings fail or values meaningless.
     """
-    data, wanted = config.data, config.utility
-    check(config)
+    data, wanted, options = config.data, config.utility, parse_options(config)
     delimiter = data.delimiter or None
-    frame = read(
+    frame = read_table(
         data.path, owner=data.owner, target=data.target, delimiter=delimiter, drop=data.drop
     )
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
@@ -43,16 +38,20 @@ def prepare_job(config: Config) -> Job:
     left_out = [name for name, _ in columns.left_out]
     if config.elsewhere:
         used = frame.drop(columns=left_out)
-        return Job(
-            config, _owners(used, used, config, columns, task), Elsewhere(wanted.empty or 0.0)
-        )
+        owners = _owners(used, used, config, columns, task)
+        return Job(config, options, owners, Elsewhere(wanted.empty or 0.0))
     model = models.model(wanted.model or None, columns, task=task)
     used = frame if model.raw else frame.drop(columns=left_out)
     if wanted.validation:
         rows, keeping = used, tuple[str, ...]()
-        found = _validation(Path(wanted.validation), delimiter)
-        validation = match_columns(found, used.drop(columns=data.owner), target=data.target)
-        holdout.check_validation(targets, validation[data.target].to_numpy(), task=task)
+        validation = read_validation(
+            wanted.validation,
+            used,
+            owner=data.owner,
+            target=data.target,
+            task=task,
+            delimiter=delimiter,
+        )
     else:
         owner, seed = frame[data.owner].to_numpy(), config.values.seed
         held = holdout.hold_out(owner, targets, wanted.holdout, task=task, seed=seed)
@@ -68,15 +67,7 @@ def prepare_job(config: Config) -> Job:
         seed=config.values.seed,
     )
     caveats = (*_alike(owners.names), *_leaked(rows, validation))
-    return Job(config, owners, utility, model.description, keeping, caveats)
-
-
-def _validation(path: Path, delimiter: str | None) -> pd.DataFrame:
-    """The validation rows; their file need not be cut as the data are."""
-    if delimiter is not None:
-        with suppress(InputError):
-            return read_one(path, delimiter=delimiter)
-    return read_one(path)
+    return Job(config, options, owners, utility, model.description, keeping, caveats)
 
 
 def _alike(names: Names) -> list[str]:
@@ -94,20 +85,6 @@ def _leaked(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
         f"{seen:,} of the {len(validation):,} validation rows are also among the rows to train on, "
         "so models are partly scored on what they have seen.",
     )
-
-
-def check(config: Config) -> None:
-    """Raise InputError for what can be told without the data."""
-    limits, machine = config.limits, config.machine
-    for text in config.values.semivalues:
-        parse.semivalue(text)
-    parse.rule(limits.until, limits.time)
-    if machine.timeout:
-        parse.seconds(machine.timeout, "--timeout")
-    if machine.jobs == 0 or machine.jobs < -1:
-        raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {machine.jobs}")
-    if machine.dask and machine.jobs != 1:
-        raise InputError("state --jobs for this machine or --dask for a cluster, not both")
 
 
 def _owners(

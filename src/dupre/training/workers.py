@@ -1,8 +1,8 @@
 """Where trainings run: in this process, in processes of this machine, on a Dask cluster.
 
-All of them take trainings from an iterator whenever a place is free and give evaluations back as they
-finish. What a training computes does not depend on the place: a `ModelUtility` takes its seeds
-from the coalition, and the threads of BLAS and OpenMP are the same everywhere.
+All of them take trainings from an iterator whenever a process is free, and yield evaluations as
+they finish. What a training computes does not depend on where it runs: a `ModelUtility` takes its
+seeds from the coalition, and the number of threads of BLAS and OpenMP is the same everywhere.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Workers(Protocol):
 
 
 def start_workers(
-    utility: Utility, rules: ProcessSettings, *, n_jobs: int, client: Client | None
+    utility: Utility, settings: ProcessSettings, *, n_jobs: int, client: Client | None
 ) -> Workers:
     """The workers asked for.
 
@@ -49,24 +49,24 @@ def start_workers(
         InputError: the utility cannot be sent to them.
     """
     if client is not None:
-        return DaskCluster(utility, rules, client)
+        return DaskCluster(utility, settings, client)
     jobs = joblib.effective_n_jobs(n_jobs)
-    if jobs == 1 and rules.timeout is None:
-        return ThisProcess(utility, rules)
-    return LocalProcesses(utility, rules, jobs)
+    if jobs == 1 and settings.timeout is None:
+        return ThisProcess(utility, settings)
+    return LocalProcesses(utility, settings, jobs)
 
 
 class ThisProcess:
     """One training after the other, here: nothing is sent anywhere, a debugger sees it all."""
 
-    def __init__(self, utility: Utility, rules: ProcessSettings):
+    def __init__(self, utility: Utility, settings: ProcessSettings):
         self._utility = utility
-        self._rules = rules
+        self._settings = settings
 
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
         """Evaluate trainings one by one."""
         for training in trainings:
-            yield evaluate(self._utility, training, inner_threads=self._rules.inner_threads)
+            yield evaluate(self._utility, training, inner_threads=self._settings.inner_threads)
 
     def finished_evaluations(self) -> list[Evaluation]:
         """Nothing: a training that was broken off is lost."""
@@ -79,26 +79,26 @@ class ThisProcess:
 class LocalProcesses:
     """Child processes of this machine, each served by a thread of this one."""
 
-    def __init__(self, utility: Utility, rules: ProcessSettings, jobs: int):
+    def __init__(self, utility: Utility, settings: ProcessSettings, jobs: int):
         self._payload = pack(utility).to_file()
-        self._posts = [ChildProcess(self._payload, rules) for _ in range(jobs)]
+        self._children = [ChildProcess(self._payload, settings) for _ in range(jobs)]
         self._threads = ThreadPoolExecutor(jobs)
         self._busy: dict[Future[Any], ChildProcess] = {
-            self._threads.submit(post.warm_up): post for post in self._posts
+            self._threads.submit(child.warm_up): child for child in self._children
         }
 
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
         """Evaluate trainings in all children at once."""
         starting = set(self._busy)
-        idle = [post for post in self._posts if post not in self._busy.values()]
+        idle = [child for child in self._children if child not in self._busy.values()]
         more = True
         while True:
             while more and idle:
                 if (training := next(trainings, None)) is None:
                     more = False
                 else:
-                    post = idle.pop()
-                    self._busy[self._threads.submit(post.evaluate, training)] = post
+                    child = idle.pop()
+                    self._busy[self._threads.submit(child.evaluate, training)] = child
             if not more and starting.issuperset(self._busy):
                 return
             for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
@@ -115,8 +115,8 @@ class LocalProcesses:
         """Kill the children and forget the rows."""
         with suppress(OSError):  # whoever kills us now finds nothing left to clean up
             self._payload.unlink()
-        for post in self._posts:
-            post.close()
+        for child in self._children:
+            child.close()
         self._threads.shutdown()
         with suppress(OSError):  # Windows keeps a file that is in use
             self._payload.unlink()

@@ -10,7 +10,7 @@ from dupre.game.coalitions import format_members, keys, to_names
 from dupre.utility.model import Utility
 
 
-class Once:
+class CachedUtility:
     """The utility of coalitions as boolean rows, (n,), each paid for once."""
 
     def __init__(self, utility: Utility, owners: Owners):
@@ -43,4 +43,4 @@ def finite_score(score: object, members: Names) -> float:
     try:
         return finite(score, f"the utility of {format_members(members)}")
     except InputError as cause:
-        raise EvaluationError(str(cause), members) from cause
+        raise EvaluationError(str(cause), members=members) from cause

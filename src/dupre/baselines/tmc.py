@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dupre._types import Floats, Ints
-from dupre.baselines.once import Once
-from dupre.baselines.result import Baseline, of_permutations
+from dupre.baselines.cache import CachedUtility
+from dupre.baselines.result import Baseline, from_permutations
 from dupre.checks import finite, whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError
@@ -34,23 +34,23 @@ def tmc_shapley(
     count = whole(permutations, "permutations", least=2)
     if (close := finite(tolerance, "tolerance")) < 0:
         raise InputError(f"tolerance must be at least 0, in units of utility, got {tolerance!r}")
-    once = Once(utility, owners)
+    cached = CachedUtility(utility, owners)
     rng = np.random.default_rng(whole(seed, "seed", least=0))
-    marginals = [_marginals(once, rng.permutation(owners.n), close) for _ in range(count)]
-    return of_permutations(owners, np.array(marginals), trained=once.trained)
+    marginals = [_marginals(cached, rng.permutation(owners.n), close) for _ in range(count)]
+    return from_permutations(owners, np.array(marginals), trained=cached.trained)
 
 
-def _marginals(once: Once, order: Ints, tolerance: float) -> Floats:
+def _marginals(cached: CachedUtility, order: Ints, tolerance: float) -> Floats:
     """Marginal contributions of all owners, (n,), along one permutation."""
     marginals = np.zeros(len(order))
-    all_in = once(np.ones(len(order), dtype=bool))
+    all_in = cached(np.ones(len(order), dtype=bool))
     joined = np.zeros(len(order), dtype=bool)
-    before = once(joined)
+    before = cached(joined)
     for owner in order:
         if abs(all_in - before) < tolerance:
             break
         joined[owner] = True
-        after = once(joined)
+        after = cached(joined)
         marginals[owner] = after - before
         before = after
     return marginals

@@ -45,7 +45,7 @@ def encode_together(owners: Owners, validation: Any, embed: Embed | None) -> Joi
         raise InputError(
             "the owners' rows were embedded; pass the same embed= here for the validation rows"
         )
-    X, y = _checked(owners, validation)
+    X, y = _check_validation(owners, validation)
     names = ("the owners", "the validation rows")
     rows = [len(owners.y), len(y)]
     both = stack(names, [owners.X, X])
@@ -56,7 +56,7 @@ def encode_together(owners: Owners, validation: Any, embed: Embed | None) -> Joi
     return JointEncoding(points.values, held, asked, y)
 
 
-def _checked(owners: Owners, validation: Any) -> tuple[Any, NDArray[Any]]:
+def _check_validation(owners: Owners, validation: Any) -> tuple[Any, NDArray[Any]]:
     """Validation (X, y) as a ModelUtility takes them."""
     if owners.task == "classification":
         model, metric = DummyClassifier(), "accuracy"
