@@ -73,6 +73,11 @@ def join_list(texts: Sequence[str], most: int = MOST_NAMED) -> str:
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
+def list_names(names: Iterable[str], most: int = MOST_NAMED) -> str:
+    """Names within a sentence; those after about `most` by number."""
+    return join_list(list(map(spell_name, names)), most)
+
+
 def percent(part: float) -> str:
     """A probability as per cents; what is not certain is never shown as such."""
     if 0.995 <= part < 1:
@@ -80,8 +85,20 @@ def percent(part: float) -> str:
     return "<1" if 0 < part < 0.005 else f"{100 * part:.0f}"
 
 
+def exact_percent(probability: float) -> str:
+    """A probability to three digits; what is not certain is never shown as such."""
+    if probability == 1:
+        return "100 %"
+    return "more than 99.9 %" if probability > 0.999 else f"{100 * probability:.3g} %"
+
+
+def plain_number(value: float, places: int) -> str:
+    """A number with so many decimals, as programs read it."""
+    return f"{value:.{places}f}"
+
+
 def number(value: float, places: int) -> str:
-    """A number with so many decimals, its minus a minus; a dash where there is none."""
+    """A number with so many decimals, as it is printed; a dash where there is none."""
     if value != value:
         return "–"
     shown = f"{value:,.{places}f}"

@@ -213,7 +213,7 @@ def test_str_says_whether_values_are_exact_and_what_went_wrong(uncertain):
     doubtful = replace(uncertain, diagnostics=replace(uncertain.diagnostics, widening=1.7))
     assert "widened 1.7 x" in str(doubtful)
     warned = valuation([1.0, 2.0], warnings={"ConvergenceWarning: slow": (("a", "b"), ("a",))})
-    assert "Warning in 2 of 5 evaluations ({a}, {a, b}): ConvergenceWarning: slow" in str(warned)
+    assert "Warning in 2 of 5 evaluations ({a} and {a, b}): ConvergenceWarning: slow" in str(warned)
 
 
 # What else a result tells. A line that has nothing to say is left out.
@@ -268,7 +268,7 @@ def test_str_counts_warnings_by_coalition_and_shows_the_three_most_common():
     assert len(lines) == 3
     few = "{o0}, {o0, o1}, {o0, o1, o2}"
     assert lines[0] == f"Warning in 6 of 1,234 evaluations ({few} and 3 more): UserWarning: 0"
-    assert lines[2] == f"Warning in 4 of 1,234 evaluations ({few} and 1 more): UserWarning: 2"
+    assert lines[2].endswith(f"evaluations ({few} and {{o0, o1, o2, o3}}): UserWarning: 2")
 
 
 @pytest.mark.parametrize("part", [0.02, 0.25, 1.0])

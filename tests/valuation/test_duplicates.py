@@ -593,8 +593,8 @@ def test_the_text_says_who_holds_the_same_rows_and_what_it_saved():
     [
         ((), "Some coalitions hold the same rows: "),
         ((("a", "b"),), "a and b hold the same rows: "),
-        ((("a", "b", "c"),), "a and b and c hold the same rows: "),
-        ((tuple("abcde"),), "a and b and 3 others hold the same rows: "),
+        ((("a", "b", "c"),), "a, b and c hold the same rows: "),
+        ((tuple("abcde"),), "a, b and 3 more hold the same rows: "),
         ((("a", "b"), ("c", "d")), "a and b hold the same rows; so do c and d: "),
         (
             (("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")),
@@ -604,7 +604,7 @@ def test_the_text_says_who_holds_the_same_rows_and_what_it_saved():
 )
 def test_few_groups_are_named(groups, who):
     duplicates = dupre.result.records.Duplicates(groups, 1_023, 767, 5)
-    assert dupre.result.as_text.about_duplicates(duplicates) == (
+    assert dupre.result.as_text.duplicates_note(duplicates) == (
         f"{who}the 1,023 coalitions that count are 767 different ones; 5 needed no training of "
         "their own."
     )

@@ -21,10 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
 
 from dupre._types import NOTHING, Floats, Ints, Members
 from dupre.errors import InputError
+from dupre.game.weights import student_factor
 
 LEAST_DRAWS = 4
 """Below this the spread of the draws says next to nothing about their error."""
@@ -144,7 +144,7 @@ def estimate_from_draws(
         mean += counted[j] * (known + W[:, others] @ guess[others] + terms.mean(axis=1))
         covariance += counted[j] ** 2 * np.cov(terms) / len(part)
         squares += counted[j] * float(np.mean(errors**2))
-    wider = student.ppf(0.975, freedom) / student.ppf(0.975, np.inf)
+    wider = student_factor(freedom)
     covariance = covariance * wider**2 + squares * W[:, failed] @ W[:, failed].T
     # An owner on whom no draw weighs is not known for sure: errors as elsewhere would spread so.
     unseen = np.flatnonzero(~W[:, draws].any(axis=1))

@@ -127,12 +127,17 @@ def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Flo
     covariance[np.diag_indices(n)] += _hidden_variance(variance, count.reshape(n, strata))
     square_over_freedom = (variance**2 / freedom.reshape(n, strata)).sum(axis=1)
     degrees = variance.sum(axis=1) ** 2 / np.where(square_over_freedom > 0, square_over_freedom, 1)
-    wider = student.ppf(0.975, np.maximum(degrees, 1.0)) / student.ppf(0.975, np.inf)
+    wider = student_factor(np.maximum(degrees, 1.0))
     covariance *= np.outer(wider, wider)
     # An owner to whom no draw gave a weight is as uncertain as any other.
     unseen = np.bincount(entries.owner, np.abs(entries.weight), minlength=n) == 0
     covariance[unseen, unseen] = np.diag(covariance).max()
     return np.asarray(covariance)
+
+
+def student_factor(freedom: Floats | float) -> Floats:
+    """How much wider a 95 % interval of Student's t is than that of the normal distribution."""
+    return np.asarray(student.ppf(0.975, freedom) / student.ppf(0.975, np.inf))
 
 
 def _hidden_variance(variance: Floats, count: Ints) -> Floats:

@@ -10,7 +10,6 @@ title says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,8 +83,8 @@ def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
     ax.axvline(0, color=_ink(), linewidth=0.8)
     ax.set_yticks(at, labels=_labels(frame.index), parse_math=False)
     ax.set_ylim(at[-1] - 0.7, 0.7)
-    what = "payment" if valuation.subsidy else "value"
-    ax.set_xlabel(f"{shorten(valuation.semivalue)} {what}, in units of utility", parse_math=False)
+    label = f"{shorten(valuation.semivalue)} {valuation.words.noun}, in units of utility"
+    ax.set_xlabel(label, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     return ax
@@ -100,7 +99,7 @@ def ranking(valuation: Valuation, ax: Axes | None = None) -> Axes:
     if len(order) <= MOST_IN_WORDS:
         # Where anything is uncertain nothing is quite certain, whatever rounding says.
         shown = np.clip(probability, 0.01, 0.99) if valuation.std.any() else probability
-        _write_numbers(ax, shown, lambda part: f"{100 * part:.0f}")
+        _write_per_cent(ax, shown)
     if not ax.get_title():
         _set_title(ax, "Is the row worth more than the column? Sure in %")
     return ax
@@ -112,7 +111,7 @@ def distances(valuation: Valuation, ax: Axes | None = None) -> Axes:
     typical = float(np.median(matrix[~np.eye(len(matrix), dtype=bool)]) or matrix.max() or 1.0)
     ax = _matrix(valuation, ax, np.arange(len(matrix)), matrix / max(matrix.max(), typical))
     if len(matrix) <= MOST_IN_WORDS:
-        _write_numbers(ax, matrix / typical, lambda part: f"{100 * part:.0f}")
+        _write_per_cent(ax, matrix / typical)
     if not ax.get_title():
         _set_title(ax, "Distance between the data; a typical pair is 100")
     return ax
@@ -308,8 +307,8 @@ def _matrix(valuation: Valuation, ax: Axes | None, order: Ints, shade: Floats) -
     return ax
 
 
-def _write_numbers(ax: Axes, matrix: Floats, form: Callable[[float], str]) -> None:
+def _write_per_cent(ax: Axes, matrix: Floats) -> None:
     """Numbers in the cells off the diagonal."""
-    for (i, j), number in np.ndenumerate(matrix):
+    for (i, j), part in np.ndenumerate(matrix):
         if i != j:
-            ax.text(j, i, form(number), ha="center", va="center", fontsize=SMALL)
+            ax.text(j, i, f"{100 * part:.0f}", ha="center", va="center", fontsize=SMALL)

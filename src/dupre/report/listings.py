@@ -6,12 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from dupre.report.markup import Cell, details, owner, table, text
-from dupre.result.as_text import decimals
-from dupre.wording import join_list, number, percent, shorten, spell_name
+from dupre.result.table import table_headings, table_lines
+from dupre.wording import list_names, percent, shorten
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -22,30 +21,17 @@ MOST_ROWS = 200
 
 def values_table(v: Valuation) -> str:
     """Rows, value, interval, share and rank of each owner; sums over samples with two errors."""
-    frame, places = v.to_frame(), decimals(v)
-    what = "Payment" if v.subsidy else "Value"
-    columns = ["Owner", "Rows", what, "95 % interval"]
-    columns += ["Share", "Rank (95 %)"]
-    parts = v.sampling is not None
-    if parts:
+    columns = [heading.capitalize() for heading in table_headings(v)]
+    deviations = [] if v.sampling is None else [v.prediction_std, v.sampling_std]
+    if deviations:
         columns += ["Std, predictions", "Std, choice"]
     rows = []
-    for i in v.order:
-        row = frame.iloc[i]
-        link = f'<a href="#owner-{i}">{owner(v.owners[i])}</a>'
-        cells = [
-            Cell(link),
-            Cell(f"{row['rows']:,.0f}", row["rows"]),
-            Cell(number(row["value"], places), row["value"]),
-            Cell(between(row["low"], row["high"], places), row["low"]),
-            Cell(share_of(row["share"]), row["share"] if np.isfinite(row["share"]) else None),
-            Cell(rank(row["best"], row["worst"]), row["best"] + row["worst"] / 1e4),
-        ]
-        if parts:
-            cells += [Cell(f"{row[part]:.2g}", row[part])
-                      for part in ("prediction_std", "sampling_std")]  # fmt: skip
-        rows.append(cells)
-    return table(f"{what}s of all owners", columns, rows, sortable=True)
+    for i, *entries in table_lines(v):
+        link = Cell(f'<a href="#owner-{i}">{owner(v.owners[i])}</a>')
+        stds = [Cell(f"{std.iloc[i]:.2g}", std.iloc[i]) for std in deviations]
+        rows.append([link, *(Cell(*entry) for entry in entries), *stds])
+    caption = f"{v.words.nouns.capitalize()} of all owners"
+    return table(caption, columns, rows, sortable=True)
 
 
 def comparison_table(valuations: Sequence[Valuation]) -> str:
@@ -53,17 +39,13 @@ def comparison_table(valuations: Sequence[Valuation]) -> str:
     main = valuations[0]
     columns = ["Owner"]
     columns += [part for v in valuations for part in (shorten(v.semivalue), "Rank")]
-    frames, places = [v.to_frame() for v in valuations], [decimals(v) for v in valuations]
+    tables = [{line.owner: line for line in table_lines(v)} for v in valuations]
     rows = []
     for i in main.order:
         cells = [Cell(owner(main.owners[i]))]
-        for frame, digits in zip(frames, places, strict=True):
-            row = frame.iloc[i]
-            bounds = between(row["low"], row["high"], digits)
-            value = f"{number(row['value'], digits)} <small>{bounds}</small>"
-            cells.append(Cell(value, row["value"]))
-            ranks = rank(row["best"], row["worst"])
-            cells.append(Cell(ranks, row["best"] + row["worst"] / 1e4))
+        for line in (lines[i] for lines in tables):
+            value = f"{line.value.text} <small>{line.interval.text}</small>"
+            cells += [Cell(value, line.value.sort), Cell(*line.rank)]
         rows.append(cells)
     return table("The same trainings, valued in several ways", columns, rows, sortable=True)
 
@@ -114,21 +96,6 @@ def _seconds_cell(seconds: float) -> Cell:
     return Cell(f"{seconds:.3g}", seconds) if seconds > 0 else Cell("–")
 
 
-def between(low: float, high: float, places: int) -> str:
-    """An interval."""
-    return f"{number(low, places)} … {number(high, places)}"
-
-
-def share_of(share: float) -> str:
-    """A share in per cent."""
-    return f"{number(100 * share, 1)} %" if np.isfinite(share) else "–"
-
-
-def rank(best: float, worst: float) -> str:
-    """A rank or a range of ranks."""
-    return f"{best:.0f}" if best == worst else f"{best:.0f}–{worst:.0f}"
-
-
 def member_list(members: tuple[str, ...]) -> str:
     """The members of a coalition within a sentence."""
-    return join_list([spell_name(name) for name in members]) if members else "no owner"
+    return list_names(members) if members else "no owner"

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.report import sections
-from dupre.report.listings import between, rank, share_of
 from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
 from dupre.report.relations import relations
 from dupre.report.statements import Statement, statements
 from dupre.report.summary import meaning
-from dupre.result.as_text import decimals, notes, possible, title_of
-from dupre.wording import number
+from dupre.result.as_text import notes, possible, title_of
+from dupre.result.table import table_headings, table_lines
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -119,27 +118,21 @@ def page(valuations: Sequence[Valuation]) -> str:
 
 def notebook_table(v: Valuation) -> str:
     """The values as HTML for a notebook: each interval a small bar, the notes below."""
-    frame, places = v.to_frame(), decimals(v)
+    frame = v.to_frame()
     first = float(min(frame["low"].min(), 0.0))
     span = max(float(max(frame["high"].max(), 0.0)) - first, 1e-300)
     zero, rows = -100 * first / span, []
-    for i in v.order:
+    for i, *entries in table_lines(v):
         row = frame.iloc[i]
         low, value, high = (100 * (row[k] - first) / span for k in ("low", "value", "high"))
-        cells = [
-            f"{row['rows']:,.0f}",
-            number(row["value"], places),
-            between(row["low"], row["high"], places),
-            _bar(low, value, high, zero),
-            share_of(row["share"]),
-            rank(row["best"], row["worst"]),
-        ]
+        cells = [entry.text for entry in entries]
+        cells.insert(_BAR - 1, _bar(low, value, high, zero))
         name = f'<th scope="row" style="text-align:left">{owner(v.owners[i])}</th>'
         shown = "".join(f'<td style="{_PADDED}">{cell}</td>' for cell in cells)
         rows.append(f"<tr>{name}{shown}</tr>")
     body = "\n".join(rows)
-    what = "payment" if v.subsidy else "value"
-    head = ("owner", "rows", what, "95 % interval", "", "share", "rank (95 %)")
+    head = [*table_headings(v)]
+    head.insert(_BAR, "")
     columns = "".join(f'<th scope="col" style="{_PADDED}">{text(column)}</th>' for column in head)
     lines = "<br>".join(map(text, title_of(v)))
     return (
@@ -165,12 +158,14 @@ def _bar(low: float, value: float, high: float, zero: float) -> str:
 
 _PADDED = "text-align:right;padding:.15em .6em;white-space:nowrap"
 
+_BAR = 4
+"""Column of the bars, after that of the intervals."""
+
 
 def _subtitle(v: Valuation) -> list[str]:
-    what = "payments" if v.subsidy else "values"
     about, n = "predicted to be " if v.grand_predicted else "", len(v.owners)
     return [
-        f"{v.semivalue} {what} of {n:,} owners; {v.evaluated:,} of {possible(n)} possible "
+        f"{v.semivalue} {v.words.nouns} of {n:,} owners; {v.evaluated:,} of {possible(n)} possible "
         "coalitions trained",
         f"Utility of all data together {about}{v.grand:.4g}, of no data {v.empty:.4g}",
         *meaning(v),
@@ -186,7 +181,7 @@ def _statements_section(v: Valuation, told: list[Statement]) -> str:
 
 def _statement(v: Valuation, told: Statement) -> str:
     name = f"owner-{told.owner}"
-    context = f"Statement on the {v.semivalue} {'payments' if v.subsidy else 'values'} of "
+    context = f"Statement on the {v.semivalue} {v.words.nouns} of "
     context += " ".join([f"{len(v.owners):,} owners.", *meaning(v), SURELY])
     return (
         f'<article id="{name}" aria-labelledby="{name}-title">\n'

@@ -83,14 +83,14 @@ def _sharing_pairs(v: Valuation, evidence: Evidence) -> list[Relation]:
 
 def _shared_text(v: Valuation, i: int, j: int, shared: Floats) -> str:
     parts = [
-        f"{_percent(shared[a, b])} of the rows of {spell_name(v.owners[a])} are also held by "
+        f"{_part_in_words(shared[a, b])} of the rows of {spell_name(v.owners[a])} are also held by "
         f"{spell_name(v.owners[b])}"
         for a, b in sorted([(i, j), (j, i)], key=lambda pair: -shared[pair])
     ]
     return f"{parts[0]}; {parts[1][0].lower()}{parts[1][1:]}."
 
 
-def _percent(part: float) -> str:
+def _part_in_words(part: float) -> str:
     if part == 1:
         return "All"
     return f"{percent(part)} %" if part > 0 else "None"

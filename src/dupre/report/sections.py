@@ -89,8 +89,8 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
     if v.subsidy is not None:
         parts.append(paragraphs(n for n in subsidy_notes(v.subsidy) if n not in beware))
     caption = (
-        f"Each owner's {'payment' if v.subsidy else 'value'} with its 95 % interval. The upright "
-        "line is zero; what is surely left of it is marked by a diamond."
+        f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
+        "surely left of it is marked by a diamond."
     )
     parts += [_figure(v, "values", caption), values_table(v)]
     if len(valuations) > 1:

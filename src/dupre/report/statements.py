@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,8 @@ import numpy as np
 from dupre._types import Floats
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
-from dupre.result.as_text import decimals
-from dupre.wording import join_list, number, spell_name
+from dupre.result.table import decimals
+from dupre.wording import join_list, list_names, number, spell_name
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -63,6 +64,7 @@ class _StatementWriter:
         self.v, self.relations = v, relations
         self.frame = v.to_frame()
         self.places = decimals(v)
+        self.number = partial(number, places=self.places)
         self.probability = v.probability_greater().to_numpy()
         self.trained = _trained_utilities(v)
 
@@ -85,10 +87,10 @@ class _StatementWriter:
         best, worst = int(row["best"]), int(row["worst"])
         facts = [
             ("Rows", f"{row['rows']:,.0f}"),
-            ("Payment" if self.v.subsidy else "Value", self._number(row["value"])),
+            (self.v.words.noun.capitalize(), self.number(row["value"])),
         ]
         if row["std"]:
-            interval = f"{self._number(row['low'])} to {self._number(row['high'])}"
+            interval = f"{self.number(row['low'])} to {self.number(row['high'])}"
             facts.append(("95 % interval", interval))
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
@@ -98,11 +100,11 @@ class _StatementWriter:
     def _meaning(self, i: int) -> str:
         v, row = self.v, self.frame.iloc[i]
         who, value = spell_name(v.owners[i]), float(row["value"])
-        low, high = self._number(row["low"]), self._number(row["high"])
+        low, high = self.number(row["low"]), self.number(row["high"])
         sure = f" We are 95 % sure that it is between {low} and {high}." if row["std"] else ""
         if v.subsidy:
             return (
-                f"{who} is to be paid {self._number(value)} units of utility.{sure} The payments "
+                f"{who} is to be paid {self.number(value)} units of utility.{sure} The payments "
                 "share out what all owners reach together in such a way that no group of owners "
                 "has much reason to leave and train without the others."
             )
@@ -110,7 +112,7 @@ class _StatementWriter:
             size = "changes the utility of the model by next to nothing"
         else:
             turn = "raises" if value > 0 else "lowers"
-            size = f"{turn} the utility of the model by {self._number(abs(value))}"
+            size = f"{turn} the utility of the model by {self.number(abs(value))}"
         if v.semivalue == "leave-one-out":
             first = f"Adding the data of {who} to those of all other owners {size}."
         else:
@@ -147,15 +149,14 @@ class _StatementWriter:
         below = [j for j in others if P[i, j] >= LEVEL]
         apart = [j for j in others if P[i, j] < LEVEL and P[j, i] < LEVEL]
         apart.sort(key=lambda j: abs(P[i, j] - 0.5))
-        more = "to get more" if v.subsidy else "worth more"
-        less = "to get less" if v.subsidy else "worth less"
         sentences = []
-        for group, what in ((above, more), (below, less)):
+        for group, what in ((above, v.words.more), (below, v.words.less)):
             if len(group) == len(others) and len(others) > 1:
                 sentences.append(f"All other owners are surely {what}.")
             elif group:
                 verb = "are" if len(group) > 1 else "is"
-                sentences.append(f"{self._name_list(group)} {verb} surely {what}.")
+                names = list_names((v.owners[j] for j in group), most=MOST_COMPARED)
+                sentences.append(f"{names} {verb} surely {what}.")
         if apart:
             told = [f"{spell_name(v.owners[j])} ({odds(v, i, j, P[i, j])})" for j in apart]
             sentences.append(
@@ -225,12 +226,6 @@ class _StatementWriter:
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
             )
         return [*caveats, *v.caveats]
-
-    def _name_list(self, owners: list[int]) -> str:
-        return join_list([spell_name(self.v.owners[j]) for j in owners], most=MOST_COMPARED)
-
-    def _number(self, value: float) -> str:
-        return number(float(value), self.places)
 
 
 def _trained_utilities(v: Valuation) -> Mapping[frozenset[str], float]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dupre._types import Floats
-from dupre.result.as_text import decimals, exactness_condition, possible
-from dupre.wording import join_list, number, percent, spell_name
+from dupre.result.as_text import exactness_condition, possible
+from dupre.result.table import decimals
+from dupre.wording import join_list, list_names, number, percent, spell_name
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -54,22 +55,15 @@ def _best_sentence(v: Valuation) -> str:
     best = v.rank_range()["best"].to_numpy()
     first = [i for i in v.order if best[i] == 1]
     top = first[0]
-    most = "get the greatest payment" if v.subsidy else "are worth most"
+    value, names = value_with_interval(v, top), list_names(v.owners[i] for i in first)
     if len(first) == 1:
-        return f"The data of {spell_name(v.owners[top])} {most}: {value_with_interval(v, top)}."
-    names = [spell_name(v.owners[i]) for i in first]
+        return f"The data of {names} {v.words.most}: {value}."
     if is_certain(v):
-        return f"The data of {join_list(names)} {most}, all alike: {value_with_interval(v, top)}."
-    among = (
-        "between any of the owners"
-        if len(first) == len(v.owners)
-        else f"between {join_list(names)}"
-    )
-    whose = "who is to get the greatest payment" if v.subsidy else "whose data are worth most"
+        return f"The data of {names} {v.words.most}, all alike: {value}."
+    among = "any of the owners" if len(first) == len(v.owners) else names
     return (
-        f"It is not settled {whose}: {among} the order is open. The greatest expected "
-        f"{'payment' if v.subsidy else 'value'} is that of {names[0]}: "
-        f"{value_with_interval(v, top)}."
+        f"It is not settled {v.words.whose}: between {among} the order is open. The greatest "
+        f"expected {v.words.noun} is that of {spell_name(v.owners[top])}: {value}."
     )
 
 
@@ -92,17 +86,9 @@ def _harm_sentences(v: Valuation) -> list[str]:
         else:
             found.append(f"The data of {who} harm the model: their values are surely below zero.")
     if nothing.any():
-        who = _names(v, nothing)
-        found.append(
-            f"The payment of {who} is zero."
-            if v.subsidy
-            else f"The data of {who} make no difference."
-        )
+        found.append(v.words.nothing.format(who=_names(v, nothing)))
     if either.any():
-        who = _names(v, either)
-        what = f"the payment of {who} is above zero" if v.subsidy else (
-            f"the data of {who} help or harm"
-        )  # fmt: skip
+        what = v.words.undecided.format(who=_names(v, either))
         found.append(f"Whether {what} is not settled: zero lies inside the interval.")
     if not found and not v.subsidy:
         found.append(f"Everybody's data help: all {v.semivalue} values are surely above zero.")
@@ -110,7 +96,7 @@ def _harm_sentences(v: Valuation) -> list[str]:
 
 
 def _names(v: Valuation, chosen: Floats) -> str:
-    return join_list([spell_name(v.owners[i]) for i in v.order[::-1] if chosen[i]])
+    return list_names(v.owners[i] for i in v.order[::-1] if chosen[i])
 
 
 def _trained_sentence(v: Valuation) -> str:
@@ -125,9 +111,8 @@ def _trained_sentence(v: Valuation) -> str:
 
 
 def _certainty_sentence(v: Valuation) -> str:
-    what = "payments" if v.subsidy else "values"
     if is_certain(v):
-        return f"The {what} are exact{exactness_condition(v)}."
+        return f"The {v.words.nouns} are exact{exactness_condition(v)}."
     low, high = v.interval().to_numpy().T
     widest = float(np.max(high - low)) / 2
     settled, pairs = settled_pairs(v)
@@ -136,7 +121,7 @@ def _certainty_sentence(v: Valuation) -> str:
         order = "the order of all owners is settled"
     elif not settled:
         order = "the order of no two owners is settled"
-    return f"With 95 % certainty each of the {what} is within ± {widest:.2g}, and {order}."
+    return f"With 95 % certainty each of the {v.words.nouns} is within ± {widest:.2g}, and {order}."
 
 
 def settled_pairs(v: Valuation) -> tuple[int, int]:
@@ -162,8 +147,7 @@ def odds(v: Valuation, i: int, j: int, probability: float) -> str:
     if probability == 0.5:
         return "equal, or as likely one way as the other"
     more, sure = (i, probability) if probability > 0.5 else (j, 1 - probability)
-    what = "is to get more" if v.subsidy else "is worth more"
-    return f"{percent(sure)} % that {spell_name(v.owners[more])} {what}"
+    return f"{percent(sure)} % that {spell_name(v.owners[more])} is {v.words.more}"
 
 
 def agreement(valuations: Sequence[Valuation]) -> str:

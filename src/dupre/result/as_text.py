@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dupre.game.coalitions import format_members
-from dupre.wording import printable
+from dupre.result.table import table_headings, table_lines
+from dupre.wording import MOST_NAMED, exact_percent, join_list, plain_number, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,19 +20,10 @@ if TYPE_CHECKING:
     from dupre.result.records import Comparison, Diagnostics, Duplicates, Subsidy
     from dupre.result.valuation import Valuation
 
-MOST_NAMED = 8
-"""Members up to which a coalition is written out."""
-
 
 def format_valuation(v: Valuation) -> str:
     """Title, table and notes."""
     return "\n".join([*title_of(v), "", *_table(v), "", *notes(v)])
-
-
-def decimals(v: Valuation) -> int:
-    """As many decimals of a value as the intervals deserve."""
-    size = max(float(v.std.median()), 3e-3 * float(np.abs(v.mean).max()), 1e-12)
-    return int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
 
 
 def possible(n: int) -> str:
@@ -50,7 +42,7 @@ def format_comparison(semivalue: str, c: Comparison) -> str:
     bounds = "nothing predicted" if c.low == c.high else f"95 %: {c.low:.3g} … {c.high:.3g}"
     return (
         f"{semivalue}: {one} is worth more than {other} with a probability of "
-        f"{_percent(c.probability)}; difference {c.difference:.3g} ({bounds}).{verdict}"
+        f"{exact_percent(c.probability)}; difference {c.difference:.3g} ({bounds}).{verdict}"
     )
 
 
@@ -66,42 +58,28 @@ def format_predictions(frame: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _percent(probability: float) -> str:
-    """A probability; never rounded to certainty."""
-    if probability == 1:
-        return "100 %"
-    return "more than 99.9 %" if probability > 0.999 else f"{100 * probability:.3g} %"
-
-
 def title_of(v: Valuation) -> list[str]:
     """What was valued, how much of it was evaluated, and why no more."""
     n = len(v.owners)
     trained = f"{v.evaluated:,} of {possible(n)} possible coalitions evaluated"
     grand = f"≈ {v.grand:.4g} (predicted)" if v.grand_predicted else f"= {v.grand:.4g}"
     ends = f"u(all owners) {grand}, u(no data) = {v.empty:.4g}"
-    what = "payments" if v.subsidy else "values"
-    lines = [f"{v.semivalue} {what} of {n} owners; {trained}", ends]
+    lines = [f"{v.semivalue} {v.words.nouns} of {n} owners; {trained}", ends]
     return [*lines, f"Stopped: {v.stopped}."] if v.stopped else lines
 
 
 def _table(v: Valuation) -> list[str]:
-    """Owners from most to least valuable."""
-    frame = v.to_frame().iloc[v.order]
-    places = decimals(v)
-    header = ("owner", "rows", "value", "95 % interval", "share", "rank (95 %)")
-    cells = [
-        (
-            printable(str(name)),
-            f"{row.rows:,.0f}",
-            f"{row.value:.{places}f}",
-            f"{row.low:.{places}f} … {row.high:.{places}f}",
-            "–" if np.isnan(row.share) else f"{100 * row.share:.1f} %",
-            f"{row.best:.0f}" if row.best == row.worst else f"{row.best:.0f}–{row.worst:.0f}",
-        )
-        for name, row in frame.iterrows()
+    """Owners from most to least valuable: names to the left, numbers to the right."""
+    table = [table_headings(v)]
+    for owner, *entries in table_lines(v, plain_number):
+        table.append((printable(v.owners[owner]), *(entry.text for entry in entries)))
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(
+            [name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])],
+        ).rstrip()
+        for name, *cells in table
     ]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    return [_align(line, widths) for line in (header, *cells)]
 
 
 def notes(v: Valuation) -> list[str]:
@@ -184,19 +162,15 @@ def beware_notes(v: Valuation) -> list[str]:
 
 def duplicates_note(d: Duplicates) -> str:
     """Who holds the same rows, and how many trainings that saved."""
-    groups = [" and ".join(map(printable, _first_names(group))) for group in d.owners[:2]]
+    groups = [join_list(list(map(printable, group)), most=2) for group in d.owners[:2]]
     if len(d.owners) > 2:
         groups.append(f"{len(d.owners) - 2} more groups of owners")
-    who = "; so do ".join(groups).replace("; ", " hold the same rows; ", 1)
-    who = who if len(groups) > 1 else "".join(f"{group} hold the same rows" for group in groups)
+    first, *others = groups or ["Some coalitions"]
+    who = f"{first} hold the same rows{''.join(f'; so do {group}' for group in others)}"
     return (
-        f"{who or 'Some coalitions hold the same rows'}: the {d.coalitions:,} coalitions that "
-        f"count are {d.different:,} different ones; {d.saved:,} needed no training of their own."
+        f"{who}: the {d.coalitions:,} coalitions that count are {d.different:,} different ones; "
+        f"{d.saved:,} needed no training of their own."
     )
-
-
-def _first_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return names if len(names) <= 3 else (*names[:2], f"{len(names) - 2} others")
 
 
 def forecast_notes(v: Valuation) -> list[str]:
@@ -313,9 +287,7 @@ def fit_notes(v: Valuation, d: Diagnostics) -> list[str]:
 
 def _coalition_list(coalitions: Collection[tuple[str, ...]]) -> str:
     """The smallest coalitions by name, the others by number."""
-    first = [_short_members(members) for members in sorted(coalitions, key=len)[:3]]
-    more = len(coalitions) - len(first)
-    return ", ".join(first) + (f" and {more:,} more" if more else "")
+    return join_list([_short_members(members) for members in sorted(coalitions, key=len)], most=3)
 
 
 def _short_members(members: tuple[str, ...]) -> str:
@@ -323,12 +295,3 @@ def _short_members(members: tuple[str, ...]) -> str:
     if len(members) <= MOST_NAMED:
         return format_members(members)
     return format_members((*members[:3], f"… {len(members)} owners"))
-
-
-def _align(cells: tuple[str, ...], widths: list[int]) -> str:
-    """Text left, numbers right."""
-    first, *others = (
-        cell.ljust(width) if column == 0 else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    )
-    return "  ".join([first, *others]).rstrip()

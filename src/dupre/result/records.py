@@ -18,6 +18,52 @@ Z95 = 1.96
 
 
 @dataclass(frozen=True)
+class Words:
+    """What the numbers of a valuation are called in sentences; `{who}` stands for owners.
+
+    Attributes:
+        noun, nouns: one of the numbers, and several.
+        more, less: what follows "is" where one owner has a greater or smaller number.
+        most: what the data of the first owner do.
+        whose: the question who is first.
+        nothing: a sentence about owners at zero.
+        undecided: the question on which side of zero owners are.
+    """
+
+    noun: str
+    nouns: str
+    more: str
+    less: str
+    most: str
+    whose: str
+    nothing: str
+    undecided: str
+
+
+VALUES = Words(
+    noun="value",
+    nouns="values",
+    more="worth more",
+    less="worth less",
+    most="are worth most",
+    whose="whose data are worth most",
+    nothing="The data of {who} make no difference.",
+    undecided="the data of {who} help or harm",
+)
+
+PAYMENTS = Words(
+    noun="payment",
+    nouns="payments",
+    more="to get more",
+    less="to get less",
+    most="get the greatest payment",
+    whose="who is to get the greatest payment",
+    nothing="The payment of {who} is zero.",
+    undecided="the payment of {who} is above zero",
+)
+
+
+@dataclass(frozen=True)
 class Subsidy:
     """What keeps coalitions from leaving a least core.
 

@@ -19,6 +19,8 @@ from dupre.errors import InputError
 from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending
 from dupre.result.records import (
+    PAYMENTS,
+    VALUES,
     Comparison,
     Diagnostics,
     Duplicates,
@@ -26,6 +28,7 @@ from dupre.result.records import (
     Subsidy,
     TrainingNoise,
     Validation,
+    Words,
 )
 
 if TYPE_CHECKING:
@@ -122,6 +125,11 @@ class Valuation:
     def values(self) -> pd.Series:
         """Expected value of each owner."""
         return self._series(self.mean, "value")
+
+    @property
+    def words(self) -> Words:
+        """What the values are called in sentences: payments, if they are those of a least core."""
+        return VALUES if self.subsidy is None else PAYMENTS
 
     @property
     def order(self) -> Ints:

@@ -1,0 +1,70 @@
+"""The table of values, as headings and formatted cells: a text, a page and a notebook show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dupre.wording import number
+
+if TYPE_CHECKING:
+    from dupre.result.valuation import Valuation
+
+
+class Entry(NamedTuple):
+    """A formatted cell, and the number by which its column is sorted."""
+
+    text: str
+    sort: float | None
+
+
+class Line(NamedTuple):
+    """The position of one owner among the owners, and its cells."""
+
+    owner: int
+    rows: Entry
+    value: Entry
+    interval: Entry
+    share: Entry
+    rank: Entry
+
+
+def table_headings(v: Valuation) -> tuple[str, ...]:
+    """One for each part of a `Line`."""
+    return "owner", "rows", v.words.noun, "95 % interval", "share", "rank (95 %)"
+
+
+def table_lines(v: Valuation, form: Callable[[float, int], str] = number) -> list[Line]:
+    """One for each owner, from the greatest value to the smallest.
+
+    Args:
+        v: the valuation to show.
+        form: callable(number, decimals) -> text.
+    """
+    frame, places = v.to_frame(), decimals(v)
+    found = []
+    for i in map(int, v.order):
+        row = frame.iloc[i]
+        best, worst, share = int(row["best"]), int(row["worst"]), row["share"]
+        low, high = form(row["low"], places), form(row["high"], places)
+        found.append(
+            Line(
+                i,
+                Entry(f"{row['rows']:,.0f}", row["rows"]),
+                Entry(form(row["value"], places), row["value"]),
+                Entry(f"{low} … {high}", row["low"]),
+                Entry(f"{form(100 * share, 1)} %", share)
+                if np.isfinite(share)
+                else Entry("–", None),
+                Entry(f"{best}" if best == worst else f"{best}–{worst}", best + worst / 1e4),
+            )
+        )
+    return found
+
+
+def decimals(v: Valuation) -> int:
+    """As many decimals of a value as the intervals deserve."""
+    size = max(float(v.std.median()), 3e-3 * float(np.abs(v.mean).max()), 1e-12)
+    return int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
