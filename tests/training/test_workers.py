@@ -27,7 +27,7 @@ from dupre.training.dask import DaskCluster, _outcome
 from dupre.training.engines import Dask, Local
 from dupre.training.evaluation import Training
 from dupre.training.process import ProcessSettings, pack
-from dupre.training.workers import LocalProcesses, ThisProcess, start_workers
+from dupre.training.workers import LocalProcesses, ThisProcess
 
 linux = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="reads /proc")
 ONCE = ProcessSettings(retries=0)
@@ -205,20 +205,6 @@ def test_warnings_and_failures_come_back_from_another_process():
     assert here[0].worker != there[0].worker
 
 
-def test_one_job_runs_here_unless_trainings_have_a_time_limit():
-    def utility(members):
-        return float(os.getpid())
-
-    for settings, jobs, here in [
-        (ProcessSettings(), 1, True),
-        (ProcessSettings(timeout=60), 1, False),
-        (ProcessSettings(), 2, False),
-    ]:
-        with closing(start_workers(utility, settings, n_jobs=jobs, client=None)) as workers:
-            (found,) = workers.run(iter([A]))
-        assert (found.utility == os.getpid()) is here
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_blas_has_as_many_threads_everywhere(threads):
     def utility(members):
@@ -227,7 +213,7 @@ def test_blas_has_as_many_threads_everywhere(threads):
         found = {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
         return float(max(found) if len(found) == 1 else -1)
 
-    settings = ProcessSettings(inner_threads=threads, retries=0)
+    settings = ProcessSettings(threads=threads, retries=0)
     (child,) = evaluated(utility, [A], settings)
     (here,) = ThisProcess(utility, settings).run(iter([A]))
     assert child.utility == here.utility == threads
@@ -992,41 +978,21 @@ def test_a_utility_that_cannot_be_loaded_on_dask_is_refused(cluster, monkeypatch
         on_dask(client, holding(threading.Lock()), [A])
 
 
-def test_what_is_no_client_is_refused(cluster):
+def test_an_asynchronous_client_is_refused(cluster):
     from distributed import Client
 
     client, _ = cluster
     utility = holding(None)
-    for wrong in ("tcp://127.0.0.1:8786", object()):
-        with pytest.raises(InputError, match=r"must be a dask\.distributed\.Client.*Client\(addr"):
-            dupre.value(forest().owners, utility, budget=7, progress=False, engine=Dask(wrong))
 
     async def refused():
         async with Client(client.scheduler.address, asynchronous=True) as other:
             with pytest.raises(InputError, match="not asynchronous"):
-                DaskCluster(utility, ProcessSettings(), other)
+                Dask(other)
 
     client.sync(refused)
     with pytest.raises(InputError, match="not both"):
         dupre.value(forest().owners, utility, budget=7, progress=False, engine=Dask(client))
     assert utility.asked == []
-
-
-def test_without_dask_the_error_names_the_extra():
-    script = """
-import sys
-sys.modules["distributed"] = None
-import numpy as np, dupre
-X = np.random.default_rng(0).normal(size=(8, 2))
-owners = dupre.Owners.from_arrays(X, X[:, 0], np.repeat(["a", "b"], 4))
-try:
-    dupre.value(owners, lambda members: print("trained"), budget=3, client=object())
-except dupre.InputError as error:
-    print(error)
-"""
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert "pip install 'dupre[dask]'" in found.stdout, found.stderr
-    assert "trained" not in found.stdout
 
 
 @linux

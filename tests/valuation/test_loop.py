@@ -897,7 +897,7 @@ class Shuffled:
     def run(self, tasks):
         tasks = list(tasks)
         for index in self.rng.permutation(len(tasks)):
-            yield evaluate(self.utility, tasks[index], inner_threads=1)
+            yield evaluate(self.utility, tasks[index], threads=1)
 
     def finished_evaluations(self):
         return []
@@ -963,7 +963,7 @@ def test_trainings_that_finish_while_a_run_is_interrupted_are_kept(monkeypatch, 
     class Interrupting(Shuffled):
         def run(self, tasks):
             tasks = [task for _, task in zip(range(4), tasks, strict=False)]
-            self.done = [evaluate(self.utility, task, inner_threads=1) for task in tasks]
+            self.done = [evaluate(self.utility, task, threads=1) for task in tasks]
             yield self.done.pop()
             raise KeyboardInterrupt
 

@@ -28,21 +28,23 @@ PATIENCE = 5
 """Seconds to wait for a scheduler to answer."""
 
 
+def check_client(client: Client) -> None:
+    """Raise InputError if Dask is not installed, or if this is no client of it that can be used."""
+    try:
+        from distributed import Client as KnownClient
+    except ImportError as cause:
+        raise InputError("client= needs Dask; install it with pip install 'dupre[dask]'") from cause
+    if not isinstance(client, KnownClient) or client.asynchronous:
+        raise InputError(
+            "client must be a dask.distributed.Client that is not asynchronous, got "
+            f"{type(client).__name__}; make one with Client(address) or Client(n_workers=2)"
+        )
+
+
 class DaskCluster:
     """The workers of a Dask cluster: the utility is scattered to them once."""
 
     def __init__(self, utility: Utility, settings: ProcessSettings, client: Client):
-        try:
-            from distributed import Client as KnownClient
-        except ImportError as cause:
-            raise InputError(
-                "client= needs Dask; install it with pip install 'dupre[dask]'"
-            ) from cause
-        if not isinstance(client, KnownClient) or client.asynchronous:
-            raise InputError(
-                "client must be a dask.distributed.Client that is not asynchronous, got "
-                f"{type(client).__name__}; make one with Client(address) or Client(n_workers=2)"
-            )
         if not client.nthreads():
             raise InputError(
                 "the Dask cluster has no workers; start some, or wait for them with "

@@ -51,12 +51,12 @@ class ProcessSettings:
     """How a training is run, wherever it is.
 
     Attributes:
-        inner_threads: of BLAS and OpenMP in each training.
+        threads: of BLAS and OpenMP in each training.
         timeout: seconds after which a training is given up; None for never.
         retries: further attempts when the process of a training dies.
     """
 
-    inner_threads: int = 1
+    threads: int = 1
     timeout: float | None = None
     retries: int = 2
 
@@ -123,12 +123,12 @@ class ChildProcess:
             if self._child.poll() is None:
                 return
             self._reap()  # died while it had nothing to do
-        arguments = [json.dumps(sys.path), str(self._payload), str(self._settings.inner_threads)]
+        arguments = [json.dumps(sys.path), str(self._payload), str(self._settings.threads)]
         self._child = subprocess.Popen(
             [sys.executable, "-c", _START, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **dict.fromkeys(_THREADS, str(self._settings.inner_threads))},
+            env={**os.environ, **dict.fromkeys(_THREADS, str(self._settings.threads))},
             start_new_session=True,  # Ctrl-C is for the parent; and see _kill
         )
         if self._closed:  # meanwhile
@@ -194,7 +194,7 @@ _DIED = (EOFError, OSError, pickle.UnpicklingError)
 """What reading from or writing to a child raises when it is dead."""
 
 
-def serve(payload: str, inner_threads: int) -> None:
+def serve(payload: str, threads: int) -> None:
     """The life of a child: load the utility, say so, then evaluate what comes on stdin.
 
     Answers go to the original stdout. What trainings print goes to stderr; what they read from
@@ -215,7 +215,7 @@ def serve(payload: str, inner_threads: int) -> None:
         return
     _send(answers, None)
     while True:
-        evaluation = evaluate(utility, trainings.get(), inner_threads=inner_threads)
+        evaluation = evaluate(utility, trainings.get(), threads=threads)
         _send(answers, replace(evaluation, cause=None))  # an exception may not travel
 
 

@@ -10,54 +10,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import joblib
-
-from dupre.training.dask import DaskCluster
 from dupre.training.evaluation import Evaluation, Training, evaluate
 from dupre.training.process import ChildProcess, ProcessSettings, pack
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from dupre.utility.model import Utility
 
 
+@runtime_checkable
 class Workers(Protocol):
-    """A place where trainings run; close it when done."""
+    """Processes or machines that train. The caller closes them."""
 
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
-        """Evaluate trainings, taking one whenever a place is free; evaluations as they finish."""
+        """Take a training from the iterator whenever one can be started; yield evaluations.
+
+        They are yielded as they finish, in any order. A training that is taken is locked for other
+        processes that share the store, so take no more than can run at the same time.
+        """
         ...
 
     def finished_evaluations(self) -> list[Evaluation]:
-        """What is finished but was not given back when `run` was broken off."""
+        """Evaluations that were finished but not yet consumed when the caller left `run`."""
         ...
 
     def close(self) -> None:
-        """Stop everything at once."""
+        """Stop all trainings at once."""
         ...
 
 
-def start_workers(
-    utility: Utility, settings: ProcessSettings, *, n_jobs: int, client: Client | None
-) -> Workers:
-    """The workers asked for.
-
-    Raises:
-        InputError: the utility cannot be sent to them.
-    """
-    if client is not None:
-        return DaskCluster(utility, settings, client)
-    jobs = joblib.effective_n_jobs(n_jobs)
-    if jobs == 1 and settings.timeout is None:
-        return ThisProcess(utility, settings)
-    return LocalProcesses(utility, settings, jobs)
-
-
 class ThisProcess:
-    """One training after the other, here: nothing is sent anywhere, a debugger sees it all."""
+    """One training after the other in this process: a debugger can follow it."""
 
     def __init__(self, utility: Utility, settings: ProcessSettings):
         self._utility = utility
@@ -66,10 +50,10 @@ class ThisProcess:
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
         """Evaluate trainings one by one."""
         for training in trainings:
-            yield evaluate(self._utility, training, inner_threads=self._settings.inner_threads)
+            yield evaluate(self._utility, training, threads=self._settings.threads)
 
     def finished_evaluations(self) -> list[Evaluation]:
-        """Nothing: a training that was broken off is lost."""
+        """None: a training that was interrupted is lost."""
         return []
 
     def close(self) -> None:
@@ -77,7 +61,7 @@ class ThisProcess:
 
 
 class LocalProcesses:
-    """Child processes of this machine, each served by a thread of this one."""
+    """Child processes on this machine, each with a thread of this process that waits for it."""
 
     def __init__(self, utility: Utility, settings: ProcessSettings, jobs: int):
         self._payload = pack(utility).to_file()
@@ -88,7 +72,7 @@ class LocalProcesses:
         }
 
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
-        """Evaluate trainings in all children at once."""
+        """Evaluate trainings in all children at the same time."""
         starting = set(self._busy)
         idle = [child for child in self._children if child not in self._busy.values()]
         more = True
@@ -104,16 +88,16 @@ class LocalProcesses:
             for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
                 if (evaluation := future.result()) is not None:
                     yield evaluation
-                idle.append(self._busy.pop(future))  # until then `finished` has it
+                idle.append(self._busy.pop(future))  # until then `finished_evaluations` has it
 
     def finished_evaluations(self) -> list[Evaluation]:
-        """Evaluations finished since the last one was given back."""
+        """Evaluations that are finished but not yet yielded."""
         done = [future.result() for future in self._busy if future.done()]
         return [evaluation for evaluation in done if evaluation is not None]
 
     def close(self) -> None:
-        """Kill the children and forget the rows."""
-        with suppress(OSError):  # whoever kills us now finds nothing left to clean up
+        """Kill the children and delete the file of rows."""
+        with suppress(OSError):  # first: if this process is killed now, no file is left
             self._payload.unlink()
         for child in self._children:
             child.close()
