@@ -3,18 +3,25 @@ from __future__ import annotations
 import pytest
 
 import dupre
-from dupre.runs.config import Config, Data, Limits, Machine, Utility, Values
+from dupre.runs.config import (
+    Config,
+    DataSection,
+    LimitsSection,
+    MachineSection,
+    UtilitySection,
+    ValuesSection,
+)
 from dupre.runs.parse import parse_budget, parse_members, parse_options
 
 
 def options(semivalue="shapley", until="", time="", **machine):
     return parse_options(
         Config(
-            Data("/d.csv", "owner", "y"),
-            Utility(),
-            Values((semivalue,)),
-            Limits(until=until, time=time),
-            Machine(**machine),
+            DataSection("/d.csv", "owner", "y"),
+            UtilitySection(),
+            ValuesSection((semivalue,)),
+            LimitsSection(until=until, time=time),
+            MachineSection(**machine),
         )
     )
 

@@ -1,4 +1,4 @@
-"""What verbs have in common: finding and opening a run directory, printing an answer."""
+"""What verbs share: opening a run directory, printing an answer, errors in words of the command."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 def open_run(
     run: Path, data: str | None = None, validation: str | None = None
 ) -> tuple[RunDirectory, Job]:
-    """A run directory that is there already, with its data."""
-    from dataclasses import replace
-
+    """An existing run directory, and its job with the data."""
     from dupre.runs.directory import RunDirectory
     from dupre.runs.prepare import prepare_job
 
@@ -35,8 +34,8 @@ def open_run(
         config = replace(config, data=replace(config.data, path=absolute(data)))
     if not has_magic(config.data.path) and not os.path.exists(config.data.path):
         raise InputError(
-            f"the data of {str(run)!r} were in {config.data.path!r}, where nothing is now; say "
-            "where they are with --data"
+            f"the data of {str(run)!r} are no longer in {config.data.path!r}; say where they are "
+            "with --data"
         )
     if validation is not None:
         moved = replace(config.utility, validation=absolute(validation), holdout=0.0)
@@ -45,7 +44,7 @@ def open_run(
 
 
 def print_values(valuations: list[Valuation], *, json: bool) -> None:
-    """The tables of a result, or all of it as JSON."""
+    """Print the tables of a result, or all of it as JSON."""
     if json:
         from dupre.result.as_json import dumps
 
@@ -55,14 +54,14 @@ def print_values(valuations: list[Valuation], *, json: bool) -> None:
 
 
 def print_json(found: object) -> None:
-    """Anything as JSON."""
+    """Print anything as JSON."""
     import json
 
     print(json.dumps(found, ensure_ascii=False))
 
 
 def absolute(path: str) -> str:
-    """A path as the user typed it, from whatever directory it is used later."""
+    """A path that stays valid in another directory."""
     return os.path.abspath(os.path.expanduser(path))
 
 
@@ -81,7 +80,7 @@ def command_line() -> str:
 
 @contextmanager
 def redirect_stdout_to_stderr() -> Iterator[None]:
-    """What models print, in this process or another, goes to stderr: stdout is for the answer."""
+    """Send to stderr what models print in this or another process: stdout is for the answer."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -126,6 +125,6 @@ def in_flags(error: BaseException) -> str:
 
 
 def say(text: str) -> None:
-    """Print a line that is no answer."""
+    """Print to stderr what is not an answer."""
     lines = [printable(line) for line in text.split("\n")]  # names may hold anything
     print("\n".join(lines), file=sys.stderr, flush=True)

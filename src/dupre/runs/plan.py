@@ -19,7 +19,7 @@ MOST_LISTED = 12
 
 
 def plan(job: Job, directory: str, known: int) -> str:
-    """Owners, model, metric, trainings; `known` of them are stored already."""
+    """Owners, model, metric and trainings, `known` of which are stored already."""
     utility = cast("ModelUtility", job.utility)
     found = {
         "data": _data(job),
@@ -66,8 +66,8 @@ def _validation(job: Job, rows: int) -> list[str]:
         return [f"{rows:,} rows of {wanted.validation}"]
     part = f"{100 * wanted.holdout:g} % of each owner's rows, stratified"
     lines = [f"{rows:,} rows held out: {part} (seed {job.config.values.seed})"]
-    if job.keeping:
-        names = ", ".join(map(printable, job.keeping[:5])) + (" …" if len(job.keeping) > 5 else "")
+    if none := job.without_held_rows:
+        names = ", ".join(map(printable, none[:5])) + (" …" if len(none) > 5 else "")
         lines.append(f"none from {names}: too few rows")
     return lines
 

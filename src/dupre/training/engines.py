@@ -36,6 +36,7 @@ __all__ = [
     "Engine",
     "Evaluation",
     "Local",
+    "OnError",
     "Training",
     "Workers",
     "evaluate",
