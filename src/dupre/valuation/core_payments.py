@@ -83,7 +83,6 @@ def least_core_payments(pool: Knowledge, draws: int, grand: float, *, listed: bo
     else:
         core = search_core(
             known,
-            members.shape[1],
             start=members,
             grand=grand,
             empty=pool.empty,
