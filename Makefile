@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint bench figures clean
+.PHONY: demo test check lint docs bench figures clean
 
 demo: .venv/ready
 	$(BIN)/dupre demo
@@ -10,12 +10,15 @@ demo: .venv/ready
 test: .venv/ready
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-check: lint test
+check: lint docs test
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir site
 
 bench: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/accuracy.py > benchmarks/RESULTS.md
@@ -36,4 +39,4 @@ figures: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv
+	rm -rf .venv site

@@ -64,7 +64,11 @@ def speed_up(
     def timed(n_jobs: int, timeout: float | None) -> tuple[float, dupre.Valuation]:
         start = time.perf_counter()
         valuation = dupre.value(
-            owners, utility, budget=64, n_jobs=n_jobs, timeout=timeout, progress=False
+            owners,
+            utility,
+            budget=64,
+            progress=False,
+            engine=dupre.engines.Local(jobs=n_jobs, timeout=timeout),
         )
         return time.perf_counter() - start, valuation
 
@@ -144,7 +148,7 @@ def memory() -> tuple[float, float]:
         hired = workers.LocalProcesses(utility, process.ProcessSettings(), jobs=2)
         try:
             list(hired.run(Training(names, repeat) for repeat in range(4)))
-            children = [post._child.pid for post in hired._posts]
+            children = [child._child.pid for child in hired._children]
             return max(private_bytes(child) for child in children) / GIGABYTE
         finally:
             hired.close()

@@ -125,11 +125,10 @@ def complemented(game: Game, truth: np.ndarray, name: str, m: int, seed: int) ->
         members = np.random.default_rng(seed).permutation(large.members)[:m]
     valuer = dupre.Valuer(
         game.owners,
-        estimator=estimator,
-        samples=LARGE[n],
         semivalue=semivalue,
         empty=game.empty,
         seed=seed,
+        estimator=dupre.estimators.Sample(estimator, LARGE[n]),
     )
     for row, utility in zip(members, utilities_of(game, members), strict=True):
         valuer.record(to_names(row, game.owners.names), float(utility))
@@ -149,9 +148,9 @@ def by_dupre(game: Game, truth: np.ndarray, m: int, seed: int) -> list[float]:
         utility,
         budget=m,
         empty=game.empty,
-        batch=max(game.owners.n, m // 10),
         progress=False,
         seed=seed,
+        strategy=dupre.strategies.Active(batch=max(game.owners.n, m // 10)),
     )
     mse, covered = _scores(valuation, truth)
     return [np.nan, mse, np.nan, covered]

@@ -83,7 +83,11 @@ def main() -> None:
     spent = watched()
     start, worked = time.perf_counter(), time.process_time()
     valuer = dupre.Valuer(
-        owners, empty=0.5, samples=SAMPLES, choose="drawn", first=EVALUATED, seed=0
+        owners,
+        empty=0.5,
+        seed=0,
+        estimator=dupre.estimators.Sample(dupre.estimators.regression, SAMPLES),
+        strategy=dupre.strategies.Drawn(first=EVALUATED),
     )
     asked = valuer.suggest(EVALUATED)
     position = {name: i for i, name in enumerate(owners.names)}

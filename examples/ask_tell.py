@@ -21,7 +21,7 @@ def train_somewhere(members: tuple[str, ...]) -> float:
 
 
 # Which of two clinics is worth more? Spend the trainings on that question.
-valuer = dupre.Valuer(owners, empty=0.0, focus=("A", "B"))
+valuer = dupre.Valuer(owners, empty=0.0, strategy=dupre.strategies.Active(focus=("A", "B")))
 while len(valuer.evaluations) < 24 and (batch := valuer.suggest(6)):
     for members in batch:
         valuer.record(members, train_somewhere(members))

@@ -27,7 +27,7 @@ def main() -> None:
     )
     here = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with Client(sys.argv[1]) if len(sys.argv) > 1 else Client(**here) as client:
-        valuation = dupre.value(owners, utility, budget=30, client=client)
+        valuation = dupre.value(owners, utility, budget=30, engine=dupre.engines.Dask(client))
     print(valuation)
     print(f"\nTrained by {valuation.evaluations['worker'].nunique()} workers.")
 

@@ -8,8 +8,9 @@ import dupre
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import exact
 from dupre.game.least_core import least_core
+from dupre.result.records import Diagnostics
 
-DIAGNOSTICS = dupre.Diagnostics(
+DIAGNOSTICS = Diagnostics(
     error=0.01,
     r2=0.9,
     coverage=0.95,
@@ -84,7 +85,7 @@ def smooth(owners, seed=0):
 
 def told(utilities, **options):
     """A valuer that was told these utilities."""
-    ours = dupre.Valuer(FIVE, **options)
+    ours = dupre.Valuer(FIVE, **{"empty": 0.0, **options})
     for members, number in utilities.items():
         ours.record(members, number)
     return ours

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pandas as pd
 
-from dupre import Diagnostics, Subsidy, Validation, Valuation
-from dupre.result.records import Evidence
+from dupre import Valuation
+from dupre.result.records import Diagnostics, Evidence, Subsidy, Validation
 
 HOSTILE = (
     "<script>window.hacked = 1</script>",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -12,8 +13,13 @@ from pathlib import Path
 
 import pytest
 
+import dupre
+from test_architecture import MAY_IMPORT
+
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+SOURCE = ROOT / "src/dupre"
+DOCS = ROOT / "docs"
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
@@ -42,7 +48,11 @@ def snippets(page: Path) -> list[tuple[str, str | None]]:
     return [(code, output or None) for code, output in blocks]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)], ids=name)
 def test_snippets_print_what_the_page_shows(page, tmp_path):
     blocks = snippets(page)  # they follow one another, as on the page
     script = tmp_path / "snippets.py"
@@ -87,7 +97,7 @@ def test_only_owners_of_equal_value_may_change_places():
         assert_like("\n".join([head, *rows, low]), "\n".join([head, low, *rows]))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_to_files_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert target.startswith("https://") or (page.parent / target).exists(), target
@@ -138,7 +148,7 @@ def sessions(page: Path) -> list[tuple[str, str]]:
     return [(command, output) for command, output in found]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if sessions(page)], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if sessions(page)], ids=name)
 def test_commands_print_what_the_page_shows(page, tmp_path, demonstrated):
     shutil.copytree(demonstrated[0], tmp_path, dirs_exist_ok=True)
     for command, expected in sessions(page):
@@ -157,3 +167,48 @@ def test_demo_finds_the_mislabelled_owner_and_is_close_to_exact(demonstrated):
     assert float(largest[1]) < 0.02
     assert (place / "dupre-demo/run/report.html").is_file()
     assert {path.name for path in place.iterdir()} == {"dupre-demo"}
+
+
+def messages() -> set[str]:
+    """Every text of the source, with … in the place of what is put into it."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                parts = [getattr(part, "value", "") for part in node.values]
+                found.add("".join(part if isinstance(part, str) else "…" for part in parts))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    return found
+
+
+def test_messages_of_the_troubleshooting_page_are_those_of_the_source():
+    known = messages()
+    quoted = re.findall(r"^### `(.*)`$", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
+    assert quoted
+    assert [text for text in quoted if not any(text in message for message in known)] == []
+
+
+def test_modules_named_on_the_method_page_exist():
+    named = re.findall(r"`(\w+\.\w+)`", "".join(headings(DOCS / "method.md")))
+    assert named
+    assert [it for it in named if not (SOURCE / f"{it.replace('.', '/')}.py").is_file()] == []
+
+
+def headings(page: Path) -> list[str]:
+    """Headings of a page, and the words in bold that begin its paragraphs."""
+    return re.findall(r"^(?:## |\*\*).*$", page.read_text(), flags=re.MULTILINE)
+
+
+def test_the_packages_of_the_contributing_page_are_those_of_the_source():
+    table = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    assert [row[0] for row in table] == list(MAY_IMPORT)
+    for package, modules in table:
+        for module in re.findall(r"`(\w+)`", modules):
+            assert (SOURCE / package / f"{module}.py").is_file(), (package, module)
+
+
+def test_every_public_name_is_in_the_reference():
+    pages = [page.read_text() for page in (DOCS / "reference").glob("*.md")]
+    shown = re.findall(r"^::: dupre\.(\w+)$", "\n".join(pages), flags=re.MULTILINE)
+    assert sorted(shown) == sorted(dupre.__all__)

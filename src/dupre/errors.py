@@ -1,17 +1,55 @@
 """Every exception dupre raises on purpose, under one root.
 
-A message states what was expected, what came, and what to do next.
+A message states what was expected, what came, and what to do next. What to do next is called
+differently in Python and in the command: such words are a `Remedy`, not a plain text.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dupre.valuation.valuer import Valuer
 
 
-class DupreError(Exception):
+class Remedy(StrEnum):
+    """What to do next, in the words of Python; the command has its own words for each."""
+
+    ANOTHER_STORE = "another file for store="
+    BEGIN_ANOTHER_STORE = "call again with another file for store= and known=error.valuer.trainings"
+    CALL_AGAIN = "call again"
+    DELIMITER = "delimiter="
+    DROP = "drop="
+    EMPTY = "empty="
+    EVALUATE = "evaluate suggest()"
+    GO_ON = "make the same call again to go on"
+    ONE_PROCESS = "n_jobs=1"
+    SKIP = "on_error='skip' of the engine"
+    STATE_EMPTY = "state its utility with empty="
+    STATE_REGRESSION = "state task='regression'"
+    STATE_TASK = "state task= when building the Owners"
+    TAKE_THE_SAME = "take the same things as then, or another file for store="
+    TIMEOUT = "timeout"
+    VALIDATION = "take validation rows from elsewhere"
+
+
+class _Message(BaseException):
+    """An exception whose message may hold remedies.
+
+    Attributes:
+        parts: of the message, in order: plain texts and remedies.
+        run: the run directory that the command was working on; empty in Python.
+    """
+
+    run = ""
+
+    def __init__(self, *parts: str):
+        super().__init__("".join(parts))
+        self.parts = parts
+
+
+class DupreError(_Message, Exception):
     """Root of all errors raised by dupre."""
 
 
@@ -24,31 +62,25 @@ class EvaluationError(DupreError, RuntimeError):
 
     Attributes:
         members: owner names of the coalition that failed.
-        valuer: the valuer with every evaluation recorded so far; once the cause is mended, go on
+        valuer: the valuer with every evaluation recorded so far. When the cause is removed, go on
             with the same store, or with `known=error.valuer.trainings`.
     """
 
-    def __init__(self, message: str, members: tuple[str, ...], valuer: Valuer | None = None):
-        super().__init__(message)
+    def __init__(self, *parts: str, members: tuple[str, ...] = (), valuer: Valuer | None = None):
+        super().__init__(*parts)
         self.members = members
         self.valuer = valuer
 
-    def __reduce__(self) -> tuple[Any, ...]:  # survives the way back from another process
-        return type(self), (str(self), self.members, self.valuer)
 
-
-class Interrupted(KeyboardInterrupt):
+class Interrupted(_Message, KeyboardInterrupt):
     """The run was stopped from the keyboard; `valuer` holds all that was evaluated.
 
     Not a DupreError: `except Exception` must not swallow Ctrl-C.
     """
 
-    def __init__(self, message: str, valuer: Valuer):
-        super().__init__(message)
+    def __init__(self, *parts: str, valuer: Valuer | None = None):
+        super().__init__(*parts)
         self.valuer = valuer
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.valuer)
 
 
 class StoreError(DupreError, OSError):
@@ -58,9 +90,6 @@ class StoreError(DupreError, OSError):
         valuer: the valuer with every evaluation recorded so far, if a run was under way.
     """
 
-    def __init__(self, message: str, valuer: Valuer | None = None):
-        super().__init__(message)
+    def __init__(self, *parts: str, valuer: Valuer | None = None):
+        super().__init__(*parts)
         self.valuer = valuer
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.valuer)

@@ -1,24 +1,25 @@
-"""What people bring by mistake, and what the command says to it before anything is trained."""
+"""What people bring by mistake, and what the command answers before anything is trained."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dupre.cli import app
+from commands import refuse, run
 from dupre.tables.read import name_of
 from dupre.training import dask
 
+ROLES = ("--owner", "who", "--target", "y")
 
-@pytest.fixture
+
+@pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
+    """The current directory, with a good table."""
     monkeypatch.chdir(tmp_path)
     good().to_csv("good.csv", index=False)
     return tmp_path
@@ -37,32 +38,18 @@ def good(rows=60):
     )
 
 
-@pytest.fixture
-def dupre(place, monkeypatch, capsys):
-    """Runs the command in this process; its exit code, stdout and stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["dupre", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            app.main()
-        found = capsys.readouterr()
-        return end.value.code or 0, found.out, found.err
-
-    return run
-
-
 def written(frame, name="data.csv", **how):
     frame.to_csv(name, index=False, **how)
     return name
 
 
+def value(*options, data="good.csv", budget=4):
+    """Run `dupre value` in the directory `run`."""
+    return run("value", data, *ROLES, "--budget", budget, "--run", "run", *options)
+
+
 def nothing():
     open("data.csv", "w").close()
-    return "data.csv"
-
-
-def latin():
-    good().assign(city="Zürich").to_csv("data.csv", index=False, encoding="latin-1")
     return "data.csv"
 
 
@@ -75,11 +62,16 @@ def holed():
 REFUSED = {
     "missing file": (lambda: "god.csv", [], "god.csv.*did you mean 'good.csv'"),
     "0 bytes": (nothing, [], "data.csv.* is empty"),
-    "encoding": (latin, [], "(?s)UTF-8"),
-    "delimiter": (lambda: written(good(), sep=";"), [], "--delimiter ';'"),
+    "encoding": (lambda: written(good().assign(c="ü"), encoding="latin-1"), [], "(?s)UTF-8"),
+    "delimiter": (lambda: written(good(), sep=";"), [], "state --delimiter ';'"),
     "owner column": (lambda: "good.csv", ["--owner", "Who "], "did you mean 'who'"),
     "target column": (lambda: "good.csv", ["--target", "yy"], "did you mean 'y'"),
     "target with gaps": (holed, [], "1 of 60 rows.*line 6"),
+    "text among numbers": (
+        lambda: written(good().replace({"x": {good()["x"][3]: "?"}})),
+        [],
+        r"'\?' in line 5 .* leave the column out with --drop 'x'",
+    ),
     "one owner": (lambda: written(good().assign(who="me")), [], "one owner|at least two owners"),
     "numbers as owners": (lambda: "good.csv", ["--owner", "x"], "is it the owner column"),
     "a row, an owner": (
@@ -105,8 +97,10 @@ REFUSED = {
     "time": (lambda: "good.csv", ["--time", "2"], "90s, 30m, 2h"),
     "timeout": (lambda: "good.csv", ["--timeout", "soon"], "--timeout 'soon' is no duration"),
     "holdout": (lambda: "good.csv", ["--holdout", "1.5"], "between 0 and 1"),
+    "small holdout": (lambda: "good.csv", ["--holdout", "0.01"], "with --validation FILE"),
     "both": (lambda: "good.csv", ["--validation", "good.csv", "--holdout", "0.2"], "not both"),
     "task": (lambda: "good.csv", ["--task", "regresion"], "'classification' or 'regression'"),
+    "empty": (lambda: "good.csv", ["--empty", "nan"], "state a finite --empty"),
     "jobs": (lambda: "good.csv", ["--jobs", "0"], "--jobs must be 1 or more"),
     "drop": (lambda: "good.csv", ["--drop", "zz"], "cannot drop 'zz'"),
     "run": (lambda: "good.csv", ["--run", "good.csv"], "run directory 'good.csv' cannot be made"),
@@ -114,128 +108,100 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_it_is_refused_in_a_line_with_the_way_out(kind, dupre, place):
+def test_it_is_refused_in_a_line_with_the_way_out(kind, place):
     make, options, words = REFUSED[kind]
-    roles = [] if "--owner" in options else ["--owner", "who"]
-    roles += [] if "--target" in options else ["--target", "y"]
     data = make()
     before = sorted(path.name for path in place.iterdir())
-    code, out, err = dupre("value", data, *roles, *options)
-    assert (code, out) == (2, "")
-    assert re.fullmatch(r"Error: [^\n]+\n", err), err
-    assert re.search(words, err), err
+    message = refuse("value", data, *ROLES, *options)
+    assert re.fullmatch(r"[^\n]+\n", message)
+    assert re.search(words, message), message
     assert sorted(path.name for path in place.iterdir()) == before
 
 
-def test_classes_that_nobody_can_learn_are_named(dupre):
-    other = good().assign(y="maybe")
-    other.to_csv("validation.csv", index=False)
-    roles = ("--owner", "who", "--target", "y", "--validation", "validation.csv")
-    code, _, err = dupre("value", "good.csv", *roles)
-    assert code == 2
-    assert "'maybe' (60 rows)" in err
+def test_classes_that_nobody_can_learn_are_named():
+    written(good().assign(y="maybe"), "validation.csv")
+    message = refuse("value", "good.csv", *ROLES, "--validation", "validation.csv")
+    assert "'maybe' (60 rows)" in message
 
 
-def test_an_owner_with_one_row_keeps_it_and_the_plan_says_so(dupre):
+def test_an_owner_with_one_row_keeps_it_and_the_plan_says_so():
     frame = good()
     frame.loc[0, "who"] = "single"
-    written(frame)
-    code, out, err = dupre("value", "data.csv", "--owner", "who", "--target", "y", "--budget", 4)
-    assert code == 0
-    assert "none from single: too few rows" in err
-    assert re.search(r"^single +1 ", out, flags=re.MULTILINE)
+    done = value(data=written(frame))
+    assert "none from single: too few rows" in done.stderr
+    assert re.search(r"^single +1 ", done.stdout, flags=re.MULTILINE)
 
 
-def test_dates_texts_and_constants_are_used_or_named(dupre):
+def test_dates_texts_and_constants_are_used_or_named():
     frame = good().assign(
         day=pd.date_range("2024-01-01", periods=60).astype(str),
         remark=[f"remark {i}" for i in range(60)],
         same=1,
     )
-    written(frame)
-    code, _, err = dupre("value", "data.csv", "--owner", "who", "--target", "y", "--budget", 4)
-    assert code == 0
-    assert "dates (1)" in err
-    assert "left out: remark (60 different texts in 60 rows)" in err
-    assert "left out: same (the same in every row)" in err
+    plan = value(data=written(frame)).stderr
+    assert "dates (1)" in plan
+    assert "left out: remark (60 different texts in 60 rows)" in plan
+    assert "left out: same (the same in every row)" in plan
 
 
-def test_a_run_directory_of_another_version_is_named(dupre, place):
-    roles = ("--owner", "who", "--target", "y", "--budget", 4, "--run", "run")
-    assert dupre("value", "good.csv", *roles)[0] == 0
+def test_a_run_directory_of_another_version_is_named(place):
+    value()
     config = place / "run/config.toml"
     config.write_text(config.read_text().replace("version = 1", "version = 99"))
-    for verb in (("show", "run"), ("resume", "run"), ("value", "good.csv", *roles)):
-        code, out, err = dupre(*verb)
-        assert (code, out) == (2, "")
-        assert "has version 99, this dupre knows version 1" in err
+    for verb in (("show", "run"), ("resume", "run"), ("value", "good.csv", *ROLES, "--run", "run")):
+        assert "has version 99, this dupre knows version 1" in refuse(*verb)
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "parquet", "feather", "xlsx", "csv.gz", "directory"])
-def test_every_kind_of_table_gives_the_same_values(kind, dupre, place):
-    frame = good(30)
-    names = {"directory": "parts", "csv.gz": "data.csv.gz"}
-    data = names.get(kind, f"data.{kind}")
-    if kind == "directory":
-        (place / "parts").mkdir()
-        for who, part in frame.groupby("who"):
-            part.drop(columns="who").to_csv(f"parts/{who}.csv", index=False)
-        frame = frame.sort_values("who", kind="stable")
-    elif kind == "jsonl":
-        frame.to_json(data, orient="records", lines=True)
-    elif kind == "xlsx":
-        frame.to_excel(data, index=False)
-    elif kind == "csv.gz":
-        frame.to_csv(data, index=False)
-    else:
-        getattr(frame, f"to_{kind}")(data)
-    frame.to_csv("same.csv", index=False)
-    roles = ("--owner", "who", "--target", "y", "--budget", 3)
-    found = dupre("value", data, *roles, "--run", "one")
-    expected = dupre("value", "same.csv", *roles, "--run", "two")
-    assert found[:2] == expected[:2]
-    assert found[0] == 0
+def test_every_kind_of_table_gives_the_same_values(place):
+    frame = good(30).sort_values("who", kind="stable")
+    expected = value(data=written(frame)).stdout
+    frame.to_json("data.jsonl", orient="records", lines=True)
+    frame.to_excel("data.xlsx", index=False)
+    frame.to_csv("data.csv.gz", index=False)
+    frame.to_parquet("data.parquet")
+    frame.to_feather("data.feather")
+    (place / "parts").mkdir()
+    for who, part in frame.groupby("who"):
+        part.drop(columns="who").to_csv(f"parts/{who}.csv", index=False)
+    for number, data in enumerate([*place.glob("data.*"), place / "parts"]):
+        found = run("value", data, *ROLES, "--budget", 4, "--run", f"run {number}")
+        assert found.stdout == expected, data
 
 
-def test_a_question_asked_on_resume_replaces_the_one_before(dupre):
+def test_limits_asked_for_on_resume_replace_those_before():
     four = [f"owner {i % 4}" for i in range(60)]  # the first design of three is everything
-    good().assign(who=four).to_csv("four.csv", index=False)
-    roles = ("--owner", "who", "--target", "y", "--run", "run")
-    assert dupre("value", "four.csv", *roles, "--until", "5")[0] == 0
-    _, _, err = dupre("resume", "run", "--budget", "15")
-    assert "15 of 15 possible; known already: 9\n" in err
-    assert "until" not in err
-    _, out, err = dupre("resume", "run", "--until", "ranking")
-    assert "as many of 15 as it takes, until the ranking is settled" in err
-    assert "15 of 15 possible coalitions evaluated" in out
-    assert "Go on with" not in err  # nothing is left
-    _, _, err = dupre("resume", "run")
-    assert "until the ranking is settled" in err
+    data = written(good().assign(who=four))
+    run("value", data, *ROLES, "--until", "5", "--run", "run")
+    plan = run("resume", "run", "--budget", "15").stderr
+    assert "15 of 15 possible; known already: 9\n" in plan
+    assert "until" not in plan
+    done = run("resume", "run", "--until", "ranking")
+    assert "as many of 15 as it takes, until the ranking is settled" in done.stderr
+    assert "15 of 15 possible coalitions evaluated" in done.stdout
+    assert "Go on with" not in done.stderr  # nothing is left
+    assert "until the ranking is settled" in run("resume", "run").stderr
 
 
-def test_data_and_validation_may_move(dupre, place):
+def test_data_and_validation_may_move(place):
     good().iloc[:20].to_csv("validation.csv", index=False)
-    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "4")
-    assert dupre("value", "good.csv", *roles, "--validation", "validation.csv")[0] == 0
+    value("--validation", "validation.csv")
     (place / "moved").mkdir()
     for name in ("good.csv", "validation.csv"):
         (place / name).rename(place / "moved" / name)
-    code, _, err = dupre("resume", "run", "--budget", "5")
-    assert code == 2
-    assert "good.csv" in err
+    message = refuse("resume", "run", "--budget", "5")
+    assert "good.csv'; say where they are with --data" in message
     moved = ("--data", "moved/good.csv", "--validation", "moved/validation.csv")
-    assert dupre("resume", "run", "--budget", "5", *moved)[0] == 0
-    assert dupre("predict", "run", "--members", "owner 0")[0] == 0
+    run("resume", "run", "--budget", "5", *moved)
+    run("predict", "run", "--members", "owner 0")
 
 
-def test_validation_rows_that_are_trained_on_are_named_wherever_values_are(dupre, place):
-    good().assign(z=lambda frame: frame["z"] * 1.0).to_csv("validation.csv", index=False)
-    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "4")
-    _, out, err = dupre("value", "good.csv", *roles, "--validation", "validation.csv")
+def test_validation_rows_that_are_trained_on_are_named_wherever_values_are(place):
+    good().to_csv("validation.csv", index=False)
+    done = value("--validation", "validation.csv")
     told = "60 of the 60 validation rows are also among the rows to train on"
-    for text in (out, err, (place / "run/report.html").read_text()):
+    page = (place / "run/report.html").read_text()
+    for text in (done.stdout, done.stderr, page, run("show", "run", "--json").stdout):
         assert told in text
-    assert told in dupre("show", "run", "--json")[1]
 
 
 @pytest.mark.parametrize(
@@ -255,65 +221,40 @@ def test_a_run_is_named_after_its_data(data, name, tmp_path, monkeypatch):
     assert name_of(data) == name
 
 
-def test_what_the_user_typed_is_not_translated(dupre):
-    _, _, err = dupre("value", "metric=auc.csv", "--owner", "who", "--target", "y")
-    assert "metric=auc.csv" in err
+def test_nothing_that_moves_a_terminal_is_printed():
+    data = written(good().rename(columns={"y": "y\x1b[2J"}))
+    done = run("value", data, "--owner", "who", "--target", "y\x1b[2J", "--budget", 4)
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "y\\x1b[2J" in done.stderr
 
 
-def test_nothing_that_moves_a_terminal_is_printed(dupre):
-    written(good().rename(columns={"y": "y\x1b[2J"}))
-    _, out, err = dupre(
-        "value", "data.csv", "--owner", "who", "--target", "y\x1b[2J", "--budget", 4
-    )
-    assert "\x1b" not in out + err
-    assert "y\\x1b[2J" in err
-
-
-def test_the_demonstration_overwrites_nothing(dupre, place):
+def test_the_demonstration_overwrites_nothing(place):
     (place / "mine").mkdir()
     (place / "mine/validation.csv").write_text("precious")
-    code, _, err = dupre("demo", "--run", "mine")
-    assert code == 2
-    assert "'mine' exists and is no demonstration" in err
+    assert "'mine' exists and is no demonstration" in refuse("demo", "--run", "mine")
     assert (place / "mine/validation.csv").read_text() == "precious"
-
-
-def test_names_with_commas_can_be_asked_for(dupre):
-    written(good().replace({"who": {"owner 0": "Smith, J"}}))
-    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "4")
-    assert dupre("value", "data.csv", *roles)[0] == 0
-    for text in ("Smith, J", '["Smith, J", "owner 1"]'):
-        code, out, _ = dupre("predict", "run", "--members", text)
-        assert code == 0
-        assert out.startswith("{Smith, J")
-    code, _, err = dupre("predict", "run", "--members", " ,")
-    assert code == 2
-    assert "names no owner" in err
 
 
 COALITIONS = ('["owner 0", "owner 1", "owner 2"]', '["owner 0"]', '["owner 1"]')
 
 
 @pytest.fixture
-def asked(dupre, place):
-    """A run of trainings done elsewhere with two recorded."""
-    roles = ("--owner", "who", "--target", "y", "--empty", "0.5", "--run", "ask")
-    assert dupre("init", "good.csv", *roles)[0] == 0
-    sheet(place / "first.csv", [(COALITIONS[0], 0.9), (COALITIONS[1], 0.7)])
-    assert dupre("record", "ask", "first.csv")[0] == 0
-    return dupre
+def recorded(place):
+    """A run of trainings done elsewhere, with two recorded."""
+    run("init", "good.csv", *ROLES, "--empty", "0.5", "--run", "ask")
+    run("record", "ask", sheet("first.csv", [(COALITIONS[0], 0.9), (COALITIONS[1], 0.7)]))
 
 
-def sheet(path, rows, columns=("coalition", "utility")):
+def sheet(name, rows, columns=("coalition", "utility")):
     frame = pd.DataFrame(rows, columns=list(columns))
-    kind = path.suffix
-    if kind == ".xlsx":
-        frame.to_excel(path, index=False)
-    elif kind == ".jsonl":
-        frame.to_json(path, orient="records", lines=True, double_precision=15)
+    kind = name.rpartition(".")[2]
+    if kind == "xlsx":
+        frame.to_excel(name, index=False)
+    elif kind == "jsonl":
+        frame.to_json(name, orient="records", lines=True, double_precision=15)
     else:
-        frame.to_csv(path, index=False, sep={".tsv": "\t"}.get(kind, ","))
-    return path.name
+        frame.to_csv(name, index=False, sep={"tsv": "\t"}.get(kind, ","))
+    return name
 
 
 @pytest.mark.parametrize(
@@ -322,73 +263,59 @@ def sheet(path, rows, columns=("coalition", "utility")):
         ([(COALITIONS[0], 7.0)], "7.0 is given for .*, but 0.9 is recorded; .* with --replace"),
         ([('["Zoe"]', 1.0)], "unknown owner 'Zoe'"),
         ([(COALITIONS[2], None)], "has no utility yet; fill in that column"),
-        ([(COALITIONS[2], 0.6), (COALITIONS[2], 0.7)], "stands twice in results.csv"),
+        ([(COALITIONS[2], 0.6), (COALITIONS[2], 0.7)], "is in results.csv twice"),
         ([(COALITIONS[2], "0,6")], "is '0,6'; expected a number such as 0.91"),
         ([(COALITIONS[2], "inf")], "finite"),
         ([("owner 1", 0.6)], "a coalition is a JSON list"),
         ([("[]", 0.6)], "never recorded: its utility is stated by --empty"),
     ],
 )
-def test_results_that_cannot_be_meant_are_refused_and_nothing_is_taken(asked, place, rows, words):
-    before = asked("show", "ask")[1]
-    sheet(place / "results.csv", [*rows, ('["owner 2"]', 0.8)][: 1 if rows[0][1] is None else 9])
-    code, out, err = asked("record", "ask", "results.csv")
-    assert (code, out) == (2, "")
-    assert re.search(words, err), err
-    assert asked("show", "ask")[1] == before
+def test_results_that_cannot_be_meant_are_refused_and_nothing_is_taken(recorded, rows, words):
+    before = run("show", "ask").stdout
+    sheet("results.csv", [*rows, ('["owner 2"]', 0.8)][: 1 if rows[0][1] is None else 9])
+    message = refuse("record", "ask", "results.csv")
+    assert re.search(words, message), message
+    assert run("show", "ask").stdout == before
 
 
-def test_a_wrong_utility_can_be_put_right(asked, place):
-    sheet(place / "right.csv", [(COALITIONS[0], 0.8)])
-    code, out, err = asked("record", "ask", "right.csv", "--replace")
-    assert code == 0
-    assert "New: 0. Replaced: 1. In all: 2." in err
-    assert "u(all owners) = 0.8" in out
-    sheet(place / "lost.csv", [(COALITIONS[0], None, "lost")], ("coalition", "utility", "failure"))
-    _, out, _ = asked("record", "ask", "lost.csv", "--replace")
-    assert "Failed: 1 of 2 evaluations" in out
+def test_a_wrong_utility_can_be_corrected(recorded):
+    done = run("record", "ask", sheet("right.csv", [(COALITIONS[0], 0.8)]), "--replace")
+    assert "New: 0. Replaced: 1. In all: 2." in done.stderr
+    assert "u(all owners) = 0.8" in done.stdout
+    sheet("lost.csv", [(COALITIONS[0], None, "lost")], ("coalition", "utility", "failure"))
+    assert "Failed: 1 of 2 evaluations" in run("record", "ask", "lost.csv", "--replace").stdout
 
 
 @pytest.mark.parametrize("name", ["results.xlsx", "results.tsv", "results.jsonl"])
-def test_results_may_come_from_a_spreadsheet(asked, place, name):
-    sheet(place / name, [(COALITIONS[2], 0.123456789012345)])
-    code, _, err = asked("record", "ask", name)
-    assert (code, err) == (
-        0,
-        "Read: 1 coalitions, 0 of them failed. New: 1. Known before: 0. In all: 3.\n",
-    )
-    told = json.loads(asked("predict", "ask", "--members", "owner 1", "--json")[1])
+def test_results_may_come_from_a_spreadsheet(recorded, name):
+    done = run("record", "ask", sheet(name, [(COALITIONS[2], 0.123456789012345)]))
+    taken = "Read: 1 coalitions, 0 of them failed. New: 1. Known before: 0. In all: 3.\n"
+    assert done.stderr == taken
+    told = json.loads(run("predict", "ask", "--members", "owner 1", "--json").stdout)
     assert told[0]["utility"] == 0.123456789012345
 
 
-def test_repeated_trainings_are_numbered(asked, place):
+def test_repeated_trainings_are_numbered(recorded):
     columns = ("coalition", "utility", "repeat")
-    sheet(place / "results.csv", [(COALITIONS[2], 0.6, 0), (COALITIONS[2], 0.8, 1)], columns)
-    assert asked("record", "ask", "results.csv")[0] == 0
-    assert "0.7, as evaluated" in asked("predict", "ask", "--members", "owner 1")[1]
+    rows = [(COALITIONS[2], 0.6, 0), (COALITIONS[2], 0.8, 1)]
+    run("record", "ask", sheet("results.csv", rows, columns))
+    assert "0.7, as evaluated" in run("predict", "ask", "--members", "owner 1").stdout
 
 
-def test_the_delimiter_of_results_is_suggested(asked, place):
+def test_the_delimiter_of_results_is_suggested(recorded, place):
     (place / "results.csv").write_text("coalition;utility\n[];1\n")
-    assert "--delimiter ';'" in asked("record", "ask", "results.csv")[2]
+    assert "--delimiter ';'" in refuse("record", "ask", "results.csv")
 
 
-@pytest.fixture
-def valued(dupre, place):
-    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "5")
-    assert dupre("value", "good.csv", *roles)[0] == 0
-    return dupre
-
-
-def test_a_lost_store_does_not_replace_a_good_result(valued, place):
-    before = valued("show", "run")[1]
+def test_a_lost_store_does_not_replace_a_good_result(place):
+    value(budget=5)
+    before = run("show", "run").stdout
     (place / "run/store.sqlite").unlink()
-    code, _, err = valued("resume", "run", "--budget", "+1")
-    assert code == 2
-    assert "is of 5 trainings, of which 0 are valid now" in err
-    assert valued("show", "run")[1] == before
-    assert valued("resume", "run", "--budget", "+1", "--accept-changes")[0] == 0
-    assert "1 of 7 possible coalitions" in valued("show", "run")[1]
+    message = refuse("resume", "run", "--budget", "+1")
+    assert "is of 5 trainings, of which 0 are valid now" in message
+    assert run("show", "run").stdout == before
+    run("resume", "run", "--budget", "+1", "--accept-changes")
+    assert "1 of 7 possible coalitions" in run("show", "run").stdout
 
 
 def change_owner_1():
@@ -397,36 +324,33 @@ def change_owner_1():
     frame.to_csv("good.csv", index=False)
 
 
-def test_changed_rows_do_not_replace_a_good_result_unasked(dupre, place):
+def test_changed_rows_do_not_replace_a_good_result_unasked():
     good(20).to_csv("validation.csv", index=False)
-    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "5")
-    assert dupre("value", "good.csv", *roles, "--validation", "validation.csv")[0] == 0
+    value("--validation", "validation.csv", budget=5)
     change_owner_1()
-    code, _, err = dupre("resume", "run")
-    assert code == 2
-    assert "--accept-changes" in err
-    code, out, _ = dupre("resume", "run", "--accept-changes")
-    assert code == 0
-    assert "stored evaluations, of rows changed since then" in out
+    assert "--accept-changes" in refuse("resume", "run")
+    done = run("resume", "run", "--accept-changes")
+    assert "stored evaluations, of rows changed since then" in done.stdout
 
 
-def test_trainings_scored_on_other_rows_are_never_mixed(valued, place):
+def test_trainings_scored_on_other_rows_are_never_mixed():
+    value()
     change_owner_1()  # some of the rows held out are among them
-    for options in ([], ["--accept-changes"]):
-        code, _, err = valued("resume", "run", *options)
-        assert code == 2
-        assert "validation data" in err
-    assert "cannot be mixed with new ones" in err
+    assert "validation data" in refuse("resume", "run")
+    message = refuse("resume", "run", "--accept-changes")
+    assert "validation data" in message
+    assert "cannot be mixed with new ones; " in message
+    assert message.endswith("take another directory for --run\n")
 
 
-def test_a_damaged_result_is_made_anew(valued, place):
-    before = valued("show", "run")[1]
+def test_a_damaged_result_is_made_again(place):
+    before = value().stdout
     (place / "run/result.json").write_text("{}")
-    assert "`dupre resume run` makes it anew" in valued("show", "run")[2]
-    assert valued("resume", "run")[1] == before
+    assert "`dupre resume run` makes it again" in refuse("show", "run")
+    assert run("resume", "run").stdout == before
 
 
-def test_failures_that_were_skipped_can_be_tried_again(dupre, place):
+def test_failures_that_were_skipped_can_be_tried_again(place):
     (place / "moody_model.py").write_text(
         "from pathlib import Path\n"
         "from sklearn.linear_model import LogisticRegression\n"
@@ -436,60 +360,54 @@ def test_failures_that_were_skipped_can_be_tried_again(dupre, place):
         "        return super().fit(X, y)\n"
     )
     (place / "bad day").touch()
-    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "7")
-    model = ("--model", "moody_model:Moody", "--skip-failures")
-    assert "Failed: 3 of 7" in dupre("value", "good.csv", *roles, *model)[1]
+    done = value("--model", "moody_model:Moody", "--skip-failures", budget=7)
+    assert "Failed: 3 of 7" in done.stdout
     (place / "bad day").unlink()
-    assert "Failed: 3 of 7" in dupre("resume", "run")[1]
-    _, out, err = dupre("resume", "run", "--retry-failures")
-    assert "known already: 4" in err
-    assert "Exact: every coalition that counts was evaluated." in out
+    assert "Failed: 3 of 7" in run("resume", "run").stdout
+    done = run("resume", "run", "--retry-failures")
+    assert "known already: 4" in done.stderr
+    assert "Exact: every coalition that counts was evaluated." in done.stdout
 
 
-def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(asked, place):
+def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place):
     (place / "good.csv").rename(place / "moved.csv")
-    assert "say where they are with --data" in asked("suggest", "ask")[2]
-    assert asked("suggest", "ask", "--data", "moved.csv")[0] == 0
-    sheet(place / "more.csv", [(COALITIONS[2], 0.6)])
-    assert asked("record", "ask", "more.csv", "--data", "moved.csv")[0] == 0
-    assert asked("suggest", "ask")[0] == 0
+    assert "say where they are with --data" in refuse("suggest", "ask")
+    run("suggest", "ask", "--data", "moved.csv")
+    run("record", "ask", sheet("more.csv", [(COALITIONS[2], 0.6)]), "--data", "moved.csv")
+    run("suggest", "ask")
     (place / "moved.csv").rename(place / "good.csv")
     change_owner_1()
-    sheet(place / "last.csv", [('["owner 2"]', 0.6)])
-    code, _, err = asked("record", "ask", "last.csv", "--data", "good.csv")
-    assert code == 2
-    assert "is of 3 trainings, of which 1 are valid now" in err
-    _, out, _ = asked("record", "ask", "last.csv", "--data", "good.csv", "--accept-changes")
-    assert "Not used: 2 stored evaluations, of rows changed since then." in out
+    last = ("record", "ask", sheet("last.csv", [('["owner 2"]', 0.6)]), "--data", "good.csv")
+    assert "is of 3 trainings, of which 1 are valid now" in refuse(*last)
+    told = run(*last, "--accept-changes").stdout
+    assert "Not used: 2 stored evaluations, of rows changed since then." in told
     page = (place / "ask/report.html").read_text()
     assert "dupre init good.csv" in page
     assert "dupre record ask more.csv --data moved.csv" in page
 
 
-def test_a_mended_model_can_keep_its_trainings(dupre, place):
+def test_a_corrected_model_can_keep_its_trainings(place):
     code = "from sklearn.tree import DecisionTreeClassifier\nclass Tree(DecisionTreeClassifier):\n"
     (place / "tree_model.py").write_text(f"{code}    depth = 1\n")
-    roles = ("--owner", "who", "--target", "y", "--run", "run", "--budget", "4")
-    how = [sys.executable, "-m", "dupre.cli.app"]
-    run = partial(subprocess.run, cwd=place, capture_output=True, text=True, check=False)
-    model = ("--model", "tree_model:Tree")
-    assert run([*how, "value", "good.csv", *roles, *model]).returncode == 0
-    (place / "tree_model.py").write_text(f"{code}    depth = 2\n")
-    refused = run([*how, "resume", "run", "--budget", "+1"])
-    assert refused.returncode == 2
-    assert "`dupre resume run` with --accept-changes" in refused.stderr
-    kept = run([*how, "resume", "run", "--budget", "+1", "--accept-changes"])
+    value("--model", "tree_model.py:Tree")
+    (place / "tree_model.py").write_text(f"{code}    depth = 2222\n")
+    del sys.modules["tree_model"]
+    message = refuse("resume", "run", "--budget", "+1")
+    assert "`dupre resume run` with --accept-changes" in message
+    kept = run("resume", "run", "--budget", "+1", "--accept-changes")
     assert "5 of 7 possible; known already: 4" in kept.stderr
 
 
-def test_a_cluster_that_did_not_answer_is_not_remembered(valued, place, monkeypatch):
+def test_a_cluster_that_did_not_answer_is_not_remembered(place, monkeypatch):
+    value()
     monkeypatch.setattr(dask, "PATIENCE", 0.5)
     before = (place / "run/config.toml").read_text()
-    assert "no Dask scheduler answers" in valued("resume", "run", "--dask", "tcp://127.0.0.1:9")[2]
+    message = refuse("resume", "run", "--dask", "tcp://127.0.0.1:9")
+    assert "no Dask scheduler answers" in message
     assert (place / "run/config.toml").read_text() == before
 
 
-def test_what_models_print_is_no_part_of_the_answer(dupre, place):
+def test_what_models_print_is_no_part_of_the_answer(place):
     (place / "loud_model.py").write_text(
         "from sklearn.linear_model import LogisticRegression\n"
         "class Loud(LogisticRegression):\n"
@@ -497,65 +415,55 @@ def test_what_models_print_is_no_part_of_the_answer(dupre, place):
         "        print('fitting', flush=True)\n"
         "        return super().fit(X, y)\n"
     )
-    roles = ("--owner", "who", "--target", "y", "--budget", "4", "--model", "loud_model:Loud")
-    _, out, err = dupre("value", "good.csv", *roles, "--json")
-    assert json.loads(out)["format"] == "dupre result"
-    assert "fitting" in err
+    done = value("--model", "loud_model:Loud", "--json")
+    assert json.loads(done.stdout)["format"] == "dupre result"
+    assert "fitting" in done.stderr
 
 
-def test_the_page_tells_every_command_and_what_utility_is(valued, place):
-    assert valued("resume", "run", "--budget", "+1")[0] == 0
+def test_the_page_shows_every_command_and_what_utility_is(place):
+    value()
+    run("resume", "run", "--budget", "+1")
     page = (place / "run/report.html").read_text()
     for words in (
-        "dupre value good.csv --owner who --target y --run run --budget 5",
+        "dupre value good.csv --owner who --target y --budget 4 --run run",
         "dupre resume run --budget +1",
         "Utility is the score (accuracy) on 15 validation rows of a model that predicts y.",
     ):
         assert words in page
 
 
-def test_commands_that_are_printed_can_be_typed(dupre):
-    roles = ("--owner", "who", "--target", "y", "--budget", "3", "--run", "my run")
-    assert (
-        "Go on with: dupre resume 'my run' --budget +3\n" in dupre("value", "good.csv", *roles)[2]
-    )
+def test_commands_that_are_printed_can_be_typed():
+    done = run("value", "good.csv", *ROLES, "--budget", 3, "--run", "my run")
+    assert "Go on with: dupre resume 'my run' --budget +3\n" in done.stderr
 
 
-def test_each_file_may_have_its_own_delimiter(dupre):
-    written(good(), sep=";")
+def test_each_file_may_have_its_own_delimiter():
     good(20).to_csv("validation.csv", index=False)
-    roles = ("--owner", "who", "--target", "y", "--budget", "3", "--delimiter", ";")
-    assert dupre("value", "data.csv", *roles, "--validation", "validation.csv")[0] == 0
+    options = ("--delimiter", ";", "--validation", "validation.csv")
+    value(*options, data=written(good(), sep=";"))
 
 
-def test_owners_that_may_be_one_are_named(dupre):
-    written(good().replace({"who": {"owner 1": "Owner 0"}}))
-    roles = ("--owner", "who", "--target", "y", "--budget", "3")
-    _, out, err = dupre("value", "data.csv", *roles)
-    assert "  beware      Owner 0 and owner 0 are taken for two owners.\n" in err
-    assert "Beware: Owner 0 and owner 0 are taken for two owners.\n" in out
+def test_owners_that_may_be_one_are_named():
+    done = value(data=written(good().replace({"who": {"owner 1": "Owner 0"}})))
+    assert "  beware      Owner 0 and owner 0 are taken for two owners.\n" in done.stderr
+    assert "Beware: Owner 0 and owner 0 are taken for two owners.\n" in done.stdout
 
 
-def test_a_run_with_a_model_of_ones_own_goes_on_from_anywhere(dupre, place, monkeypatch):
+def test_a_run_with_a_model_of_ones_own_goes_on_from_anywhere(place):
     (place / "my_tree.py").write_text("from sklearn.tree import DecisionTreeClassifier as Tree\n")
-    roles = ("--owner", "who", "--target", "y", "--budget", "3", "--model", "my_tree.py:Tree")
-    assert dupre("value", "good.csv", *roles, "--run", "run")[0] == 0
+    value("--model", "my_tree.py:Tree")
     (place / "elsewhere").mkdir()
-    monkeypatch.chdir(place / "elsewhere")
-    assert dupre("resume", place / "run", "--budget", "+1")[0] == 0
+    run("resume", place / "run", "--budget", "+1", cwd="elsewhere")
 
 
-def test_asking_again_gives_the_same_answer_and_other_verbs_send_on(asked):
-    first = asked("suggest", "ask", "-n", "2")[1]
-    assert asked("suggest", "ask", "-n", "2")[1] == first
-    code, _, err = asked("resume", "ask")
-    assert code == 2
-    assert "use `dupre suggest ask` and `dupre record ask FILE`" in err
+def test_asking_again_gives_the_same_answer_and_other_verbs_send_on(recorded):
+    first, again = (run("suggest", "ask", "-n", "2").stdout for _ in range(2))
+    assert first == again
+    message = refuse("resume", "ask")
+    assert "use `dupre suggest ask` and `dupre record ask FILE`" in message
 
 
-def test_nothing_is_predicted_from_nothing(dupre):
-    roles = ("--owner", "who", "--target", "y", "--empty", "0.5", "--run", "ask")
-    assert dupre("init", "good.csv", *roles)[0] == 0
-    code, _, err = dupre("predict", "ask", "--members", "owner 1")
-    assert code == 2
-    assert "no utility to learn from has been recorded; see `dupre suggest" in err
+def test_nothing_is_predicted_from_nothing():
+    run("init", "good.csv", *ROLES, "--empty", "0.5", "--run", "my run")
+    message = refuse("predict", "my run", "--members", "owner 1")
+    assert "no utility to learn from has been recorded; see `dupre suggest 'my run'`\n" in message

@@ -9,7 +9,7 @@ from scipy.stats import betabinom
 from scipy.stats import binom as binomial_distribution
 
 from dupre import InputError, Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
-from dupre.game.semivalues import log_binomial
+from dupre.game.semivalues import log_binomial, parse_semivalue
 
 BUILT_IN = [
     shapley,
@@ -144,3 +144,27 @@ def test_chances_of_no_semivalue_are_refused():
 def test_a_semivalue_is_a_name_and_a_callable(name, log_weight):
     with pytest.raises(InputError, match="a name and a callable"):
         Semivalue(name, log_weight)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("shapley", "Shapley"),
+        (" Banzhaf ", "Banzhaf"),
+        ("loo", "leave-one-out"),
+        ("beta: 16 , 1.5", "Beta(16, 1.5)-Shapley"),
+    ],
+)
+def test_semivalues_by_name(text, name):
+    assert parse_semivalue(text).name == name
+
+
+@pytest.mark.parametrize("text", ["", "beta", "beta:1", "beta:0,1", "beta:1,2,3", "beta:a,b", "co"])
+def test_unknown_names_are_refused_with_those_there_are(text):
+    with pytest.raises(InputError, match="expected shapley, banzhaf, beta:A,B"):
+        parse_semivalue(text)
+
+
+def test_a_misspelt_name_is_recognised():
+    with pytest.raises(InputError, match=r"is not known \(did you mean 'shapley'\?\)"):
+        parse_semivalue("shaply")

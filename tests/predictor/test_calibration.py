@@ -7,6 +7,7 @@ import dupre
 from asking import FIVE, smooth, told
 from dupre.predictor.calibration import TOLERATED, validate
 from dupre.result.records import Validation
+from dupre.valuation.strategies import Active
 
 
 def validation(held_out, by_size=1.0, freedom=20):
@@ -53,7 +54,13 @@ def test_eight_coalitions_held_out_catch_most_games_without_structure():
     for seed in range(12):
         owners, utility = unlearnable(seed)
         valuation = dupre.value(
-            owners, utility, budget=24, holdout=8, empty=0.0, seed=seed, progress=False
+            owners,
+            utility,
+            budget=24,
+            empty=0.0,
+            seed=seed,
+            progress=False,
+            strategy=Active(check=8),
         )
         caught.append(valuation.sampled)
     assert np.mean(caught) >= 0.5

@@ -49,7 +49,7 @@ def test_fit_conditions_all_on_the_noise_that_was_measured(rng, monkeypatch, lea
     )
     if learn_on > len(u):
         expected = reference.log_marginal_likelihood_value_ + log_prior(kernel, position(process))
-        assert process.evidence == pytest.approx(expected, abs=1e-8)
+        assert process.log_likelihood == pytest.approx(expected, abs=1e-8)
 
 
 def test_noise_that_was_measured_is_not_learned_a_second_time():
@@ -107,8 +107,8 @@ def test_objective_is_the_negative_log_posterior_of_the_conditioned_process(rng,
         amplitude=Amplitude(x[-1], REFERENCE),
     )
     np.testing.assert_allclose(position(process), x, atol=1e-9)
-    # The objective is a density of the warped utilities; the evidence one of the utilities.
-    expected = -(process.evidence - warp.log_slope(u)) - log_prior(DATA_KERNEL, x)
+    # The objective is a density of the warped utilities; the likelihood one of the utilities.
+    expected = -(process.log_likelihood - warp.log_slope(u)) - log_prior(DATA_KERNEL, x)
     assert objective(x)[0] == pytest.approx(expected, abs=1e-9)
 
 
@@ -133,7 +133,7 @@ def test_more_starts_never_fit_worse_than_one(seed):
         fit(DATA_KERNEL, a, u, warp=Warp(), starts=s, rng=np.random.default_rng(seed))
         for s in (1, 5)
     )
-    assert several.evidence >= one.evidence - 1e-9
+    assert several.log_likelihood >= one.log_likelihood - 1e-9
 
 
 @pytest.mark.parametrize("decays", [False, True])
@@ -161,7 +161,7 @@ def test_fitting_from_the_hyper_parameters_of_a_fit_is_no_worse_than_it(rng):
     first = fit(DATA_KERNEL, a, u, warp=Warp(), starts=4, rng=rng)
     near = position(first)
     again = fit(DATA_KERNEL, a, u, warp=Warp(), starts=1, rng=rng, near=near)
-    assert again.evidence >= first.evidence - 1e-8
+    assert again.log_likelihood >= first.log_likelihood - 1e-8
 
 
 def test_hyper_parameters_learned_on_a_subset_are_conditioned_on_all(rng, monkeypatch):

@@ -44,11 +44,11 @@ def test_the_search_starts_at_the_default_form():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_chosen_form_has_no_less_evidence_than_the_default(coalitions, seed):
+def test_the_chosen_form_is_no_less_likely_than_the_default(coalitions, seed):
     rng = np.random.default_rng(seed)
     inputs, utilities = coalitions[:25], smooth(coalitions[:25]) + rng.normal(0, 0.02, 25)
     chosen = learned(inputs, utilities)
-    assert chosen.gp.evidence >= fitted(Form(), inputs, utilities).evidence - 1e-9
+    assert chosen.gp.log_likelihood >= fitted(Form(), inputs, utilities).log_likelihood - 1e-9
 
 
 @pytest.mark.parametrize("form", [Form(), Form(p=1), Form(rho=0.5), Form(eta=0.2)], ids=str)
@@ -58,8 +58,8 @@ def test_utilities_drawn_from_a_form_are_explained_by_it_or_better(coalitions, f
     K = kernel.at_median(kernel.distances(coalitions, coalitions))(coalitions, coalitions)
     utilities = np.linalg.cholesky(K + 1e-4 * np.eye(len(K))) @ rng.normal(size=len(K))
     chosen = learned(coalitions, utilities)
-    # A start near another form's optimum may find a slightly worse one: half a unit of evidence.
-    assert chosen.gp.evidence >= fitted(form, coalitions, utilities).evidence - 0.5
+    # A start near another form's optimum may find a slightly worse one: half a unit.
+    assert chosen.gp.log_likelihood >= fitted(form, coalitions, utilities).log_likelihood - 0.5
 
 
 def test_heavy_tails_are_bent_and_ordinary_utilities_without_a_scale_are_not(coalitions):
@@ -68,7 +68,7 @@ def test_heavy_tails_are_bent_and_ordinary_utilities_without_a_scale_are_not(coa
     chosen = learned(coalitions, utilities)
     assert chosen.form.curved
     assert chosen.gp.warp.curved
-    assert not chosen.strays.size
+    assert not chosen.outliers.size
     assert not Form(curved=True).warp(np.ones(5), empty=-1.0).curved
     assert Form(curved=True).warp(np.ones(5), empty=-1.0).width == 2.0
 
@@ -97,27 +97,27 @@ def test_one_far_evaluation_is_set_aside_and_widens_what_is_predicted(coalitions
     utilities = smooth(coalitions)
     utilities[7] = -10.0
     chosen = learned(coalitions, utilities)
-    assert chosen.strays.tolist() == [7]
+    assert chosen.outliers.tolist() == [7]
     assert len(chosen.gp.utilities) == len(utilities) - 1
     # One evaluation in forty was off by about 10.5.
-    assert chosen.stray_variance == pytest.approx(10.5**2 / 40, rel=0.1)
+    assert chosen.outlier_variance == pytest.approx(10.5**2 / 40, rel=0.1)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_evaluation_of_an_ordinary_noisy_game_is_set_aside(coalitions, seed):
     noise = np.random.default_rng(seed).normal(0, 0.02, len(coalitions))
     chosen = learned(coalitions, smooth(coalitions) + noise)
-    assert not chosen.strays.size
-    assert chosen.stray_variance == 0
+    assert not chosen.outliers.size
+    assert chosen.outlier_variance == 0
 
 
 @pytest.mark.parametrize("evaluated", [12, 16, 25])
-def test_a_stray_among_few_evaluations_does_not_hide_behind_the_noise_it_makes(
+def test_an_outlier_among_few_evaluations_does_not_hide_behind_the_noise_it_makes(
     coalitions, evaluated
 ):
     utilities = smooth(coalitions[:evaluated])
     utilities[5] = -10.0
-    assert learned(coalitions[:evaluated], utilities).strays.tolist() == [5]
+    assert learned(coalitions[:evaluated], utilities).outliers.tolist() == [5]
 
 
 def test_what_was_measured_stays_with_its_evaluation_when_another_is_set_aside(coalitions):
@@ -127,7 +127,7 @@ def test_what_was_measured_stays_with_its_evaluation_when_another_is_set_aside(c
     np.testing.assert_allclose(whole.gp.measured, measured / slope**2, rtol=1e-12)
     utilities[7] = -10.0
     chosen = learned(coalitions, utilities, measured=measured)
-    assert chosen.strays.tolist() == [7]
+    assert chosen.outliers.tolist() == [7]
     slope = chosen.gp.slope
     np.testing.assert_allclose(chosen.gp.measured, np.delete(measured, 7) / slope**2, rtol=1e-12)
 
@@ -135,7 +135,7 @@ def test_what_was_measured_stays_with_its_evaluation_when_another_is_set_aside(c
 def test_at_most_a_tenth_is_set_aside(coalitions):
     utilities = smooth(coalitions)
     utilities[::4] = -np.geomspace(10, 1e6, 10)
-    assert len(learned(coalitions, utilities).strays) <= 4
+    assert len(learned(coalitions, utilities).outliers) <= 4
 
 
 def test_the_kernel_has_a_term_for_data_and_size_membership_and_worth():
@@ -149,17 +149,17 @@ def test_all_forms_that_were_tried_are_kept_and_the_best_decides(coalitions):
     chosen = learned(coalitions[:20], smooth(coalitions[:20]))
     assert len(chosen.fits) == 1 + sum(len(options) - 1 for options in CHOICES.values())
     assert chosen.gp in chosen.fits
-    assert chosen.gp.evidence >= max(gp.evidence for gp in chosen.fits) - 0.01
+    assert chosen.gp.log_likelihood >= max(gp.log_likelihood for gp in chosen.fits) - 0.01
 
 
-def test_forms_count_by_their_evidence_and_weights_sum_to_one(coalitions):
+def test_forms_count_by_their_likelihood_and_weights_sum_to_one(coalitions):
     utilities = smooth(coalitions[:20]) + np.random.default_rng(0).normal(0, 0.02, 20)
     chosen = learned(coalitions[:20], utilities)
     weights = np.array([weight for weight, _ in chosen.processes])
     assert weights.sum() == pytest.approx(1)
     assert np.all(weights >= 0)
-    evidence = np.array([gp.evidence for gp in chosen.fits])
-    shares = np.exp(evidence - evidence.max())
+    likelihood = np.array([gp.log_likelihood for gp in chosen.fits])
+    shares = np.exp(likelihood - likelihood.max())
     shares[shares < LEAST_WEIGHT * shares.sum()] = 0
     shares /= shares.sum()
     counts = [2 * max(1, round(4 * share)) if share else 0 for share in shares]
@@ -179,7 +179,7 @@ def test_predictions_are_averaged_over_the_processes(coalitions):
     np.testing.assert_array_equal(posterior.best.mean, best.mean)
 
 
-def test_a_stray_leaves_one_form_fitted_without_it(coalitions):
+def test_an_outlier_leaves_one_form_fitted_without_it(coalitions):
     utilities = smooth(coalitions)
     utilities[7] = -10.0
     chosen = learned(coalitions, utilities)

@@ -50,7 +50,9 @@ def test_condition_agrees_with_scikit_learn(rng, name, noise):
     posterior = without_functionals(process, b)
     index = np.arange(len(b))
 
-    assert process.evidence == pytest.approx(reference.log_marginal_likelihood_value_, abs=1e-8)
+    assert process.log_likelihood == pytest.approx(
+        reference.log_marginal_likelihood_value_, abs=1e-8
+    )
     np.testing.assert_allclose(posterior.mean, mean, atol=1e-8)
     np.testing.assert_allclose(posterior.variance, np.diag(covariance), atol=1e-8)
     np.testing.assert_allclose(posterior.covariance(index, index), covariance, atol=1e-8)
@@ -73,10 +75,10 @@ def test_measured_noise_agrees_with_scikit_learn(rng, name, warp):
     process = gp.condition(kernel, a, u, noise=noise, measured=measured, warp=warp)
     posterior = without_functionals(process, b)
     index = np.arange(len(b))
-    evidence = reference.log_marginal_likelihood_value_ - np.log(slope).sum()
+    likelihood = reference.log_marginal_likelihood_value_ - np.log(slope).sum()
     expected, _ = warp.back(mean, np.diag(covariance) + noise)
 
-    assert process.evidence == pytest.approx(evidence, abs=1e-6)
+    assert process.log_likelihood == pytest.approx(likelihood, abs=1e-6)
     np.testing.assert_allclose(posterior.mean, expected, atol=1e-6)
     np.testing.assert_allclose(posterior.covariance(index, index), covariance, atol=1e-6)
     np.testing.assert_allclose(process.measured, measured / slope**2, atol=1e-6)
@@ -88,7 +90,7 @@ def test_nothing_measured_is_a_measured_noise_of_zero(rng):
     without = gp.condition(DATA_KERNEL, a, u, noise=0.1, warp=CURVED)
     zero = gp.condition(DATA_KERNEL, a, u, noise=0.1, measured=np.zeros(len(u)), warp=CURVED)
     np.testing.assert_array_equal(without.L, zero.L)
-    assert without.evidence == zero.evidence
+    assert without.log_likelihood == zero.log_likelihood
     assert without.noise_of_next == 0.1
     np.testing.assert_array_equal(without.measured, 0.0)
 
@@ -99,11 +101,11 @@ def test_condition_refuses_a_singular_kernel_matrix():
         gp.condition(Membership(), twice, np.zeros(2), noise=0.0)
 
 
-def test_evidence_of_a_warp_is_the_density_of_the_utilities_themselves(rng):
+def test_the_likelihood_of_a_warp_is_the_density_of_the_utilities_themselves(rng):
     a, _, u = split(rng)
     plain = gp.condition(4.0 * Membership(0.3), a, u, noise=0.4)
     scaled = gp.condition(Membership(0.3), a, u, noise=0.1, warp=Warp(width=2.0))
-    assert scaled.evidence == pytest.approx(plain.evidence, abs=1e-9)
+    assert scaled.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-9)
 
 
 def test_the_amplitude_is_a_power_of_the_rows_and_one_at_the_reference(rng):
@@ -129,7 +131,7 @@ def test_an_amplitude_is_a_kernel_and_noise_multiplied_by_it_on_both_sides(rng):
     posterior = without_functionals(process, b)
 
     density = multivariate_normal(np.zeros(len(v)), K).logpdf(v)
-    assert process.evidence == pytest.approx(density - len(u) * np.log(2), abs=1e-8)
+    assert process.log_likelihood == pytest.approx(density - len(u) * np.log(2), abs=1e-8)
     np.testing.assert_allclose(posterior.mean, 0.3 + 2 * K_AB.T @ inverse @ v, atol=1e-8)
     prior = of_b**2 * (DATA_KERNEL.diagonal(b) + noise)
     variance = prior - np.einsum("ab,ab->b", K_AB, inverse @ K_AB)

@@ -53,7 +53,7 @@ def test_warped_utilities_have_mean_zero_and_variance_one(u):
         z = warp.forward(u)
         assert np.mean(z) == pytest.approx(0, abs=1e-6)
         # The straight warp has the scale of what is gained too: no data count as one utility more.
-        scaled = z if warp.curved_warp else warp.forward(np.append(u, EMPTY))
+        scaled = z if warp.curved else warp.forward(np.append(u, EMPTY))
         assert np.std(scaled) == pytest.approx(1, abs=1e-6)
 
 

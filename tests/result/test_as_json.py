@@ -9,8 +9,10 @@ import pytest
 
 import dupre
 from asking import Asked, make_owners
+from dupre.game.estimators import Sample, regression
 from dupre.result.as_json import dumps, loads
 from dupre.result.records import Validation
+from dupre.valuation.strategies import Active
 
 
 def sizes(members):
@@ -24,7 +26,7 @@ def valued(n=5, budget=12, **how):
 
 def told():
     owners = make_owners(4)
-    valuer = dupre.Valuer(owners)
+    valuer = dupre.Valuer(owners, empty=0.0)
     for members in valuer.suggest(7):
         valuer.record(members, len(members))
     valuer.record_failure(owners.names[1:3], "out of memory")
@@ -49,8 +51,8 @@ KINDS = {
     "plain": valued,
     "exact": lambda: valued(n=3, budget=7),
     "least core": lambda: valued(semivalue=dupre.LeastCore(draws=4)),
-    "sampled": lambda: valued(n=17, budget=20, samples=400),
-    "held out": lambda: valued(budget=16, holdout=4),
+    "sampled": lambda: valued(n=17, budget=20, estimator=Sample(regression, 400)),
+    "held out": lambda: valued(budget=16, strategy=Active(check=4)),
     "repeated": lambda: valued(repeats=2),
     "ask / tell": told,
     "strange": strange,

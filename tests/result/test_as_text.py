@@ -8,12 +8,12 @@ import pytest
 import closed_form
 import dupre
 from asking import DIAGNOSTICS, notes, only_line
-from dupre import Subsidy, Validation, Valuation
+from dupre import Valuation
 from dupre.game.coalitions import from_names
-from dupre.game.estimators import permutation
+from dupre.game.estimators import Sample, permutation
 from dupre.predictor import form
 from dupre.result.as_text import format_comparison, format_valuation
-from dupre.result.records import TrainingNoise
+from dupre.result.records import Comparison, Subsidy, TrainingNoise, Validation
 from dupre.valuation import core_payments
 
 VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
@@ -415,11 +415,10 @@ def test_a_searched_least_core_is_printed_with_its_search(owners):
         owners,
         majority(owners),
         budget=12,
-        samples=20,
-        estimator=permutation,
         semivalue=core,
         empty=0.0,
         progress=False,
+        estimator=Sample(permutation, 20),
     )
     assert f"{v.subsidy.looked:,}" in format_valuation(v)
     assert only_line(v, "Predictor, each")
@@ -432,10 +431,9 @@ def test_a_sampled_valuation_is_printed_with_its_sample(owners):
         owners,
         lambda members: float(game(from_names(members, owners.names)[None])[0]),
         budget=12,
-        samples=20,
-        estimator=permutation,
         empty=0.0,
         progress=False,
+        estimator=Sample(permutation, 20),
     )
     line = only_line(v, f"The values are sums over {v.counting} sampled coalitions")
     assert f"up to {v.sampling_std.max():.2g} is due to their choice" in line
@@ -469,4 +467,4 @@ def test_a_sampled_valuation_is_printed_with_its_sample(owners):
     ],
 )
 def test_a_comparison_in_words(comparison, sentence):
-    assert format_comparison("S", dupre.Comparison(*comparison)) == sentence
+    assert format_comparison("S", Comparison(*comparison)) == sentence

@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import norm
 
 from asking import DIAGNOSTICS, notes, only_line
-from dupre import InputError, Validation, Valuation
+from dupre import InputError, Valuation
+from dupre.result.records import Validation
 from dupre.result.valuation import half_widths
 
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from dupre import InputError
 from dupre.runs.config import (
     Config,
-    Data,
-    History,
-    Limits,
-    Machine,
-    Utility,
-    Values,
+    DataSection,
+    HistorySection,
+    LimitsSection,
+    MachineSection,
+    UtilitySection,
+    ValuesSection,
     dumps,
     loads,
     with_changes,
@@ -23,9 +23,11 @@ from dupre.runs.config import (
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 configs = st.builds(
     Config,
-    data=st.builds(Data, texts, texts, texts, texts, texts, st.lists(texts, max_size=3).map(tuple)),
+    data=st.builds(
+        DataSection, texts, texts, texts, texts, texts, st.lists(texts, max_size=3).map(tuple)
+    ),
     utility=st.builds(
-        Utility,
+        UtilitySection,
         texts,
         texts,
         texts,
@@ -33,17 +35,17 @@ configs = st.builds(
         st.none() | st.floats(allow_nan=False, allow_infinity=False),
     ),
     values=st.builds(
-        Values,
+        ValuesSection,
         st.lists(texts, min_size=1, max_size=3).map(tuple),
         st.none() | st.integers(1, 99),
         st.integers(1, 9),
         st.integers(0),
     ),
-    limits=st.builds(Limits, st.none() | st.integers(1, 99), texts, texts),
-    history=st.builds(History, st.lists(texts, max_size=2).map(tuple)),
-    machine=st.builds(Machine, st.integers(-1, 4), texts, texts, st.booleans()),
+    limits=st.builds(LimitsSection, st.none() | st.integers(1, 99), texts, texts),
+    history=st.builds(HistorySection, st.lists(texts, max_size=2).map(tuple)),
+    machine=st.builds(MachineSection, st.integers(-1, 4), texts, texts, st.booleans()),
 )
-PLAIN = Config(Data("/d.csv", "owner", "y"), Utility(holdout=0.25))
+PLAIN = Config(DataSection("/d.csv", "owner", "y"), UtilitySection(holdout=0.25))
 
 
 @given(configs)
@@ -66,13 +68,13 @@ def test_a_whole_number_may_stand_for_a_float():
     [
         ("version = 1", "version = 2", "it has version 2, this dupre knows version 1"),
         ("version = 1", "", "it has version None"),
-        ("version = 1", "version =", "it is no TOML"),
-        ("seed = 0", 'seed = "0"', r"seed in \[values\] of it is '0', which is of the wrong kind"),
-        ("seed = 0", "seed = true", "seed in .* is True, which is of the wrong kind"),
-        ("seed = 0", "sed = 0", "sed means nothing in .* .did you mean 'seed'"),
-        ("[limits]", "[limit]", "limit means nothing in it .did you mean 'limits'"),
+        ("version = 1", "version =", "it is not TOML"),
+        ("seed = 0", 'seed = "0"', r"seed in \[values\] of it is '0', which is of the wrong type"),
+        ("seed = 0", "seed = true", "seed in .* is True, which is of the wrong type"),
+        ("seed = 0", "sed = 0", "sed is not known in .* .did you mean 'seed'"),
+        ("[limits]", "[limit]", "limit is not known in it .did you mean 'limits'"),
         ('owner = "owner"', "", r"\[data\] of it is not complete: .*'owner'"),
-        ('["shapley"]', "[1]", "semivalues in .* of the wrong kind"),
+        ('["shapley"]', "[1]", "semivalues in .* of the wrong type"),
     ],
 )
 def test_a_file_that_was_edited_badly_is_named(old, new, complaint):
@@ -83,19 +85,21 @@ def test_a_file_that_was_edited_badly_is_named(old, new, complaint):
 
 
 def test_a_conflict_says_what_differs():
-    other = Config(Data("/d.csv", "owner", "z"), Utility(holdout=0.25))
+    other = Config(DataSection("/d.csv", "owner", "z"), UtilitySection(holdout=0.25))
     assert PLAIN.conflict(other) == "target 'y', not 'z'"
-    model = Config(PLAIN.data, Utility(model="forest", holdout=0.25))
+    model = Config(PLAIN.data, UtilitySection(model="forest", holdout=0.25))
     assert PLAIN.conflict(model) == "model (not set), not 'forest'"
 
 
 def test_limits_and_machine_may_change():
-    other = Config(PLAIN.data, PLAIN.utility, limits=Limits(9), machine=Machine(2))
+    other = Config(PLAIN.data, PLAIN.utility, limits=LimitsSection(9), machine=MachineSection(2))
     assert PLAIN.conflict(other) == ""
 
 
 def test_changes_that_are_none_are_none():
-    assert with_changes(Limits(9, "ranking"), budget=None, time="2h") == Limits(9, "ranking", "2h")
+    assert with_changes(LimitsSection(9, "ranking"), budget=None, time="2h") == LimitsSection(
+        9, "ranking", "2h"
+    )
 
 
 def test_the_history_grows_by_what_is_new():

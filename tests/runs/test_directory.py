@@ -14,10 +14,10 @@ import pytest
 import dupre
 from asking import RUN_FILES, Asked, make_owners
 from dupre.files import replace_text
-from dupre.runs.config import Config, Data, Limits, Utility
+from dupre.runs.config import Config, DataSection, LimitsSection, UtilitySection
 from dupre.runs.directory import RunDirectory, spreadsheet
 
-CONFIG = Config(Data("/d.csv", "owner", "y"), Utility(holdout=0.25))
+CONFIG = Config(DataSection("/d.csv", "owner", "y"), UtilitySection(holdout=0.25))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def valuation():
 def directory(tmp_path):
     made = RunDirectory(tmp_path / "run")
     with made.lock():
-        made.make(CONFIG)
+        made.write_config(CONFIG)
     return made
 
 
@@ -40,14 +40,14 @@ def test_what_was_asked_for_is_kept(directory):
 
 
 def test_results_come_back(directory, valuation):
-    directory.write([valuation, replace(valuation, semivalue="other")])
+    directory.write_results([valuation, replace(valuation, semivalue="other")])
     assert [str(v) for v in directory.results()] == [
         str(v) for v in (valuation, replace(valuation, semivalue="other"))
     ]
 
 
 def test_everything_is_written_inside_and_nothing_else(directory, valuation, tmp_path):
-    directory.write([valuation])
+    directory.write_results([valuation])
     directory.write_report([valuation])
     inside = {file.name for file in directory.path.iterdir()}
     assert inside == {
@@ -77,7 +77,7 @@ def test_a_link_made_later_is_replaced_not_followed(directory, valuation, tmp_pa
     precious = tmp_path / "precious"
     precious.write_text("mine")
     directory.report.symlink_to(precious)
-    directory.write([valuation])
+    directory.write_results([valuation])
     assert precious.read_text() == "mine"
     assert not directory.report.is_symlink()
 
@@ -95,12 +95,12 @@ def test_what_a_killed_set_up_left_is_no_obstacle(tmp_path):
 
 
 def test_another_run_is_named_and_the_same_goes_on(directory):
-    more = replace(CONFIG, limits=Limits(99))
+    more = replace(CONFIG, limits=LimitsSection(99))
     assert directory.with_history(more) == more
     with directory.lock():
-        directory.make(CONFIG.after("dupre value"))
+        directory.write_config(CONFIG.after("dupre value"))
     assert directory.with_history(more).history.commands == ("dupre value",)
-    other = replace(CONFIG, data=Data("/d.csv", "owner", "z"))
+    other = replace(CONFIG, data=DataSection("/d.csv", "owner", "z"))
     with pytest.raises(dupre.InputError, match="holds another run \\(target 'y', not 'z'\\)"):
         directory.with_history(other)
 
@@ -121,11 +121,11 @@ def test_a_directory_that_is_not_there_and_one_that_is_none(tmp_path):
 def test_a_damaged_result_says_how_to_make_it_anew(directory, valuation):
     with pytest.raises(dupre.InputError, match="has no result yet"):
         directory.results()
-    directory.write([valuation])
+    directory.write_results([valuation])
     file = directory.path / "result.json"
     for damaged in (file.read_bytes()[:100], b"\xff\xfe", b""):
         file.write_bytes(damaged)
-        with pytest.raises(dupre.InputError, match=r"`dupre resume .*` makes it anew"):
+        with pytest.raises(dupre.InputError, match=r"`dupre resume .*` makes it again"):
             directory.results()
 
 

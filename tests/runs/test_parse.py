@@ -3,55 +3,59 @@ from __future__ import annotations
 import pytest
 
 import dupre
-from dupre.runs import parse
+from dupre.runs.config import (
+    Config,
+    DataSection,
+    LimitsSection,
+    MachineSection,
+    UtilitySection,
+    ValuesSection,
+)
+from dupre.runs.parse import parse_budget, parse_members, parse_options
+
+
+def options(semivalue="shapley", until="", time="", **machine):
+    return parse_options(
+        Config(
+            DataSection("/d.csv", "owner", "y"),
+            UtilitySection(),
+            ValuesSection((semivalue,)),
+            LimitsSection(until=until, time=time),
+            MachineSection(**machine),
+        )
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("shapley", "Shapley"),
         ("Banzhaf", "Banzhaf"),
-        ("loo", "leave-one-out"),
         ("least-core", "Least core"),
         ("least_core", "Least core"),
         ("beta:4,1", "Beta(4, 1)-Shapley"),
-        ("beta: 16 , 1.5", "Beta(16, 1.5)-Shapley"),
     ],
 )
 def test_semivalues_by_name(text, name):
-    assert parse.semivalue(text).name == name
-
-
-@pytest.mark.parametrize(
-    "text", ["", "beta", "beta:1", "beta:0,1", "beta:1,2,3", "beta:a,b", "core"]
-)
-def test_unknown_semivalues_are_refused_with_what_there_is(text):
-    with pytest.raises(dupre.InputError, match="expected shapley, banzhaf, beta:A,B"):
-        parse.semivalue(text)
-
-
-def test_a_misspelt_semivalue_is_recognised():
-    with pytest.raises(dupre.InputError, match=r"is not known \(did you mean 'shapley'\?\)"):
-        parse.semivalue("shaply")
+    assert options(text).semivalues[0].name == name
 
 
 @pytest.mark.parametrize("text", ["±0.01", "0.01", "+-0.01", "+/-0.01", " ± 1e-2 ", "± .01"])
 def test_a_half_width_in_all_its_spellings(text):
-    assert parse.rule(text, "").text == dupre.within(0.01).text
+    assert options(until=text).stop.text == dupre.stopping.within(0.01).text
 
 
 def test_until_the_ranking_is_settled_or_the_time_is_over():
-    assert parse.rule("ranking", "").text == dupre.ranking_settled().text
-    assert parse.rule("", "2h").text == dupre.wall_time(7200).text
-    both = parse.rule("ranking", "90s").text
-    assert both == (dupre.ranking_settled() | dupre.wall_time(90)).text
-    assert parse.rule("", "") is None
+    assert options(until="ranking").stop.text == dupre.stopping.ranking_settled().text
+    assert options(time="2h").stop.text == dupre.stopping.wall_time(7200).text
+    both = options(until="ranking", time="90s").stop.text
+    assert both == (dupre.stopping.ranking_settled() | dupre.stopping.wall_time(90)).text
+    assert options().stop is None
 
 
 @pytest.mark.parametrize("text", ["soon", "-0.1", "0", "±", "1..2", "nan"])
 def test_other_ends_are_refused(text):
     with pytest.raises(dupre.InputError, match="or ranking"):
-        parse.rule(text, "")
+        options(until=text)
 
 
 @pytest.mark.parametrize(
@@ -59,18 +63,37 @@ def test_other_ends_are_refused(text):
     [("90s", 90), ("30m", 1800), ("1h30m", 5400), ("1.5 h", 5400), ("2D", 172_800)],
 )
 def test_durations(text, seconds):
-    assert parse.seconds(text) == seconds
+    assert options(timeout=text).timeout == seconds
 
 
-@pytest.mark.parametrize("text", ["", "2", "2 hours", "h", "-3m", "1h 30"])
+@pytest.mark.parametrize("text", ["2", "2 hours", "h", "-3m", "1h 30"])
 def test_what_is_no_duration_is_refused(text):
-    with pytest.raises(dupre.InputError, match="expected such as 90s, 30m, 2h or 1h30m"):
-        parse.seconds(text)
+    expected = "is no duration; expected such as 90s, 30m, 2h or 1h30m"
+    for flag in ("time", "timeout"):
+        with pytest.raises(dupre.InputError, match=f"--{flag} {text!r} {expected}"):
+            options(**{flag: text})
+
+
+def test_processes_are_of_this_machine_or_of_a_cluster():
+    assert options().timeout is None
+    with pytest.raises(dupre.InputError, match="--jobs must be 1 or more, or -1"):
+        options(jobs=-2)
+    with pytest.raises(dupre.InputError, match="not both"):
+        options(jobs=2, dask="tcp://127.0.0.1:8786")
 
 
 def test_a_budget_in_all_or_in_addition():
-    assert parse.budget("60", 12) == 60
-    assert parse.budget("+40", 12) == 52
+    assert parse_budget("60", 12) == 60
+    assert parse_budget("+40", 12) == 52
     for text in ("", "+", "-3", "0", "+0", "4.5", "many"):
         with pytest.raises(dupre.InputError, match=r"or \+40 for 40 more"):
-            parse.budget(text, 12)
+            parse_budget(text, 12)
+
+
+def test_members_are_separated_by_commas_or_a_json_list():
+    owners = ("A", "B", "Smith, J")
+    assert parse_members("B, A", owners) == ("A", "B")
+    assert parse_members("Smith, J", owners) == ("Smith, J",)
+    assert parse_members('["Smith, J", "A"]', owners) == ("A", "Smith, J")
+    with pytest.raises(dupre.InputError, match="--members ' ,' names no owner"):
+        parse_members(" ,", owners)

@@ -79,7 +79,7 @@ def test_a_delimiter_is_one_character(written, delimiter):
 
 
 @pytest.mark.parametrize(
-    ("between", "advice"), [(";", "--delimiter ';'"), ("\t", r"--delimiter '\\t'"), ("|", r"'\|'")]
+    ("between", "advice"), [(";", "delimiter=';'"), ("\t", r"delimiter='\\t'"), ("|", r"'\|'")]
 )
 def test_another_delimiter_is_suggested_not_guessed(written, between, advice):
     decimals = ROWS.replace(",", between).replace("1", "1,5")

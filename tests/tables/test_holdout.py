@@ -70,6 +70,7 @@ def test_targets_are_held_out_from_low_to_high():
 def test_the_seed_decides():
     owner, y = np.repeat(["a", "b"], 50), np.tile([0, 1], 50)
     first = hold_out(owner, y, 0.2, **CLASSES, seed=1)
+    assert np.array_equal(first, hold_out(pd.Series(owner), pd.Series(y), 0.2, seed=1))
     assert np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=1))
     assert not np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=2))
     assert not np.array_equal(first[:50], first[50:])  # owners draw apart
@@ -110,7 +111,9 @@ def test_a_fraction_is_between_0_and_1(fraction):
 
 
 def test_too_few_rows_are_said_with_the_way_out():
-    with pytest.raises(InputError, match=r"too few rows \(at most 2\).*--validation FILE"):
+    with pytest.raises(
+        InputError, match=r"too few rows \(at most 2\).*or take validation rows from elsewhere"
+    ):
         hold_out(np.array(["a", "b", "b"]), np.array([0, 1, 1]), 0.2, **CLASSES, seed=0)
 
 

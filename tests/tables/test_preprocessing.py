@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from dupre.tables.columns import Columns
-from dupre.tables.preprocessing import as_levels, as_numbers, in_words, preprocessing
+from dupre.tables.preprocessing import as_levels, as_numbers, in_words, preprocessor
 
 COLUMNS = Columns(("x", "flag"), ("c", "mix"), ("d",), (("notes", "99 different texts"),))
 
@@ -46,7 +46,7 @@ def test_levels_are_texts_and_a_gap_is_one():
 def test_the_result_is_dense_scaled_and_complete():
     frame = table()
     frame.loc[2, ["x", "d"]] = None
-    found = preprocessing(COLUMNS).fit_transform(frame)
+    found = preprocessor(COLUMNS).fit_transform(frame)
     assert isinstance(found, np.ndarray)
     assert found.shape == (12, 2 + 1 + 3 + 5)
     assert np.isfinite(found).all()
@@ -58,36 +58,36 @@ def test_the_result_is_dense_scaled_and_complete():
 def test_columns_left_out_change_nothing():
     frame = table()
     other = frame.assign(notes="else")
-    prepare = preprocessing(COLUMNS)
+    prepare = preprocessor(COLUMNS)
     assert np.array_equal(prepare.fit_transform(frame), clone(prepare).fit_transform(other))
 
 
 @pytest.mark.parametrize("rows", [[0], [3, 4]])
 def test_a_small_coalition_is_enough(rows):
     frame = table()
-    prepare = preprocessing(COLUMNS).fit(frame.iloc[rows])
+    prepare = preprocessor(COLUMNS).fit(frame.iloc[rows])
     assert np.isfinite(prepare.transform(frame)).all()
 
 
 def test_a_column_without_values_becomes_zero():
     frame = table()
     empty = frame.iloc[:4].assign(x=np.nan, d=pd.NaT, c=None, mix=None)
-    found = preprocessing(COLUMNS).fit(empty).transform(frame)
+    found = preprocessor(COLUMNS).fit(empty).transform(frame)
     assert np.isfinite(found).all()
-    assert preprocessing(COLUMNS).fit(empty).transform(empty)[:, 0].tolist() == [0] * 4
+    assert preprocessor(COLUMNS).fit(empty).transform(empty)[:, 0].tolist() == [0] * 4
 
 
 def test_an_unknown_level_is_no_level():
     frame = table()[["c"]]
     only = Columns((), ("c",), ())
-    prepare = preprocessing(only).fit(frame)
+    prepare = preprocessor(only).fit(frame)
     assert not prepare.transform(pd.DataFrame({"c": ["blue"]})).any()
 
 
 def test_the_rarest_of_very_many_levels_share_a_column():
     levels = [f"l{i}" for i in range(80) for _ in range(1 + (i < 50))]
     only = Columns((), ("c",), ())
-    found = preprocessing(only).fit_transform(pd.DataFrame({"c": levels}))
+    found = preprocessor(only).fit_transform(pd.DataFrame({"c": levels}))
     assert found.shape == (130, 51)
     assert np.array_equal(found.sum(axis=1), np.ones(130))
 

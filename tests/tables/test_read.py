@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from dupre.errors import InputError
-from dupre.tables.formats import read_one
-from dupre.tables.read import match_columns, read
+from dupre.tables.read import match_columns, read_table, read_validation
 
 A, B = "x,c,y\n1,r,u\n2,g,v\n", "x,c,y\n3,r,u\n4,b,v\n5,b,v\n"
 
@@ -29,7 +28,7 @@ def directory(tmp_path, monkeypatch):
 
 
 def table(data, **options):
-    return read(str(data), owner="o", target="y", **options)
+    return read_table(data, owner="o", target="y", **options)
 
 
 def refused(data, match, **options):
@@ -160,14 +159,14 @@ def test_a_place_without_data_says_so(directory, data, match):
 
 def test_owner_and_target_differ(directory):
     with pytest.raises(InputError, match="the same column 'o'"):
-        read("nothing.csv", owner="o", target="o")
+        read_table("nothing.csv", owner="o", target="o")
 
 
 def test_delimiter_and_drop_are_passed_on(directory):
     directory(a__csv="x;k;y\n1;?;u\n2;1;v\n", b__csv="x;k;y\n1;3;u\n2;4;v\n")
-    refused("data", "--delimiter ';'")
-    refused("data", "column 'k' holds numbers in data/b.csv", delimiter=";")
-    assert table("data", delimiter=";", drop=["k"]).shape == (4, 4)
+    refused("data", "state delimiter=';'")
+    refused("data", "column 'k' holds numbers in data/b.csv.*drop='k'", delimiter=";")
+    assert table(Path("data"), delimiter=";", drop="k").shape == (4, 4)
 
 
 # --- validation rows
@@ -177,13 +176,19 @@ def test_validation_rows_get_the_columns_and_kinds_of_training(directory):
     rows = "o,x,k,d,y\na,1.5,1,2024-05-31,1\nb,2,B,2024-06-01,2\n"
     other = "d,y,more,k,x\n2024-07-01,2,z,1,3\n,1,z,2,4\n"
     directory(all__csv=rows, val__csv=other)
-    training = table("data/all.csv").drop(columns="o")
-    found = match_columns(read_one("data/val.csv"), training, target="y")
-    assert list(found.columns) == list(training.columns)
+    training = table("data/all.csv")
+    found = read_validation("data/val.csv", training, owner="o", target="y", delimiter=";")
+    assert list(found.columns) == list(training.columns.drop("o"))
     assert found["k"].tolist() == ["1", "2"]
     assert found["d"].dtype.kind == "M"
     assert found["x"].tolist() == [3, 4]
     assert found.index.equals(pd.RangeIndex(2))
+
+
+def test_validation_classes_are_those_of_training(directory):
+    directory(all__csv="o,x,y\na,1,u\nb,2,v\n", val__csv="x,y\n1,u\n2,w\n")
+    with pytest.raises(InputError, match=r"classes that no training row has: 'w' \(1 row\)"):
+        read_validation("data/val.csv", table("data/all.csv"), owner="o", target="y")
 
 
 @pytest.mark.parametrize("kind", [1.5, "text", pd.Timestamp("2024-05-31"), True])

@@ -21,8 +21,8 @@ from dupre.training.evaluation import Evaluation, Training, evaluate, now, this_
 AB = Training(("a", "b"))
 
 
-def evaluated(utility, task=AB, inner_threads=1):
-    return evaluate(utility, task, inner_threads=inner_threads)
+def evaluated(utility, training=AB, threads=1):
+    return evaluate(utility, training, threads=threads)
 
 
 def model_utility(estimator, seed=0):
@@ -61,7 +61,7 @@ class Seeded:
 def test_success_is_the_number_and_nothing_else():
     earliest = datetime.now(UTC) - timedelta(milliseconds=1)  # `finished` is cut to milliseconds
     found = evaluated(lambda members: 0.1 * len(members))
-    assert found.task is AB
+    assert found.training is AB
     assert found.utility == 0.1 * 2
     assert (found.failure, found.traceback, found.warnings, found.cause) == ("", "", (), None)
     assert found.seed is None
@@ -71,7 +71,7 @@ def test_success_is_the_number_and_nothing_else():
     assert found.worker.endswith(f":{os.getpid()}")
 
 
-def test_the_utility_gets_the_members_as_they_stand_in_the_task():
+def test_the_utility_gets_the_members_as_they_stand_in_the_training():
     asked = []
     evaluated(lambda members: asked.append(members) or 0.0, Training(("b", "a")))
     evaluated(lambda members: asked.append(members) or 0.0, Training(()))
@@ -199,7 +199,7 @@ def test_keyboard_interrupt_passes_through_and_leaves_nothing_changed():
 
     filters, threads = list(warnings.filters), blas_threads()
     with pytest.raises(KeyboardInterrupt):
-        evaluated(utility, inner_threads=2)
+        evaluated(utility, threads=2)
     assert warnings.filters == filters
     assert blas_threads() == threads
 
@@ -347,7 +347,7 @@ def test_blas_has_its_threads_inside_and_the_old_ones_after(threads, fails):
         inside.extend(blas_threads())
         return None if fails else 0.5
 
-    found = evaluated(utility, inner_threads=threads)
+    found = evaluated(utility, threads=threads)
     assert (found.utility is None) == fails
     assert inside == [threads] * len(before)
     assert blas_threads() == before

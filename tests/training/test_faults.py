@@ -18,6 +18,7 @@ import pytest
 
 import dupre
 from dupre import StoreError
+from dupre.training.engines import Local
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
@@ -402,7 +403,11 @@ def test_a_local_worker_killed_amid_a_run_changes_nothing(runner, undisturbed):
 
 @pytest.mark.parametrize("line", [0, -1])
 def test_no_rows_are_left_when_a_run_is_killed_while_it_ends(runner, line):
-    run = runner(f"ending {line}", killed_in_close=line, options={"timeout": 60, "budget": 2})
+    run = runner(
+        f"ending {line}",
+        killed_in_close=line,
+        options={"budget": 2, "engine": Local(timeout=60)},
+    )
     until(lambda: run.ended)
     assert not Path(run.plan["out"]).exists()
     assert len(run.coalitions()) == len(stored(run.plan["store"])) == 2
@@ -520,7 +525,10 @@ def test_ctrl_c_on_any_line_of_keeping_an_evaluation_does_not_lose_it():
 def interrupted_while_keeping(at):
     """Ctrl-C before the given line, counted from the moment the second evaluation is kept."""
     folder = Path(dupre.__file__).parent
-    ours = {str(folder / name) for name in ("loop.py", "store.py", "valuer.py")}
+    ours = {
+        str(folder / name)
+        for name in ("valuation/loop.py", "training/store.py", "valuation/valuer.py")
+    }
     keeping, lines, interruption = 0, 0, []
 
     def called(frame, event, arg):
@@ -706,7 +714,7 @@ def test_a_failed_training_is_tried_again_by_every_call(runner):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_skipped_failure_is_predicted_counted_and_shown(runner, undisturbed, n_jobs):
     bad = ["owner2", "owner0+owner1+owner2+owner3"]
-    options = {"on_error": "skip", "n_jobs": n_jobs}
+    options = {"engine": Local(jobs=n_jobs, on_error="skip")}
     run = runner(f"skip {n_jobs}", failing=bad, options=options)
     found = run.result()
     assert "error" not in found, found["message"]
@@ -727,7 +735,11 @@ def test_a_skipped_failure_is_predicted_counted_and_shown(runner, undisturbed, n
 def test_skipped_failures_do_not_depend_on_who_runs_them(runner):
     bad = ["owner2", "owner0+owner1+owner2+owner3"]
     runs = [
-        runner(f"skips {jobs}", failing=bad, options={"on_error": "skip", "n_jobs": jobs})
+        runner(
+            f"skips {jobs}",
+            failing=bad,
+            options={"engine": Local(jobs=jobs, on_error="skip")},
+        )
         for jobs in (1, 2)
     ]
     first, second = (run.result() for run in runs)
@@ -737,7 +749,7 @@ def test_skipped_failures_do_not_depend_on_who_runs_them(runner):
 
 
 def test_a_skipped_failure_is_tried_again_when_asked_to(runner, undisturbed):
-    skipped = runner("mended", failing=["owner2"], options={"on_error": "skip"})
+    skipped = runner("mended", failing=["owner2"], options={"engine": Local(on_error="skip")})
     assert set(skipped.result()["failures"]) == {"owner2"}
     again = runner("mended", options={"budget": 31})
     found = again.result()
@@ -747,7 +759,7 @@ def test_a_skipped_failure_is_tried_again_when_asked_to(runner, undisturbed):
 
 
 def test_a_training_that_takes_too_long_is_skipped(runner, undisturbed):
-    options = {"on_error": "skip", "timeout": 2, "n_jobs": 2}
+    options = {"engine": Local(jobs=2, timeout=2, on_error="skip")}
     run = runner("slow", hanging=["owner2"], options=options)
     found = run.result()
     assert found["failures"] == {"owner2": "timeout: not finished after 2 seconds"}
@@ -756,20 +768,20 @@ def test_a_training_that_takes_too_long_is_skipped(runner, undisturbed):
 
 
 def test_everything_failing_stops_the_run(runner):
-    run = runner("hopeless", all_failing=True, options={"on_error": "skip"})
+    run = runner("hopeless", all_failing=True, options={"engine": Local(on_error="skip")})
     found = run.result()
     assert found["error"] == "EvaluationError"
     assert "no luck" in found["message"]
     first = len(run.coalitions())
     assert first < BUDGET
-    again = runner("hopeless", all_failing=True, options={"on_error": "skip"})
+    again = runner("hopeless", all_failing=True, options={"engine": Local(on_error="skip")})
     found = again.result()
     assert found["error"] == "EvaluationError", found
     assert len(again.coalitions()) == 0  # what failed is not asked for again, nor is more spent
 
 
 def test_a_hopeless_store_can_be_used_once_the_cause_is_mended(runner, undisturbed):
-    run = runner("mended later", all_failing=True, options={"on_error": "skip"})
+    run = runner("mended later", all_failing=True, options={"engine": Local(on_error="skip")})
     assert run.result()["error"] == "EvaluationError"
     again = runner("mended later")
     assert_same(again.result(), undisturbed)

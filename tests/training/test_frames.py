@@ -19,6 +19,7 @@ import closed_form
 import dupre
 from dupre import InputError, StoreError
 from dupre.game.coalitions import all_coalitions, to_names
+from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.store import Store
@@ -176,7 +177,7 @@ def test_a_frame_says_all_that_was_kept(tmp_path):
         warnings.warn("slow", UserWarning, stacklevel=1)
         return float(len(members))
 
-    frame = dupre.value(FOUR, utility, budget=15, on_error="skip").evaluations
+    frame = dupre.value(FOUR, utility, budget=15, engine=Local(on_error="skip")).evaluations
     assert len(frame) == 15
     assert sorted(map(len, map(json.loads, frame["coalition"]))) == sorted(
         all_coalitions(4).sum(axis=1)
@@ -522,7 +523,7 @@ def test_a_missing_coalition_in_a_run_is_a_failed_evaluation():
     del table[missing]
     with pytest.raises(dupre.EvaluationError, match=r"no utility of \{owner00\}"):
         dupre.value(FOUR, dupre.from_table(table), budget=15)
-    valuation = dupre.value(FOUR, dupre.from_table(table), budget=15, on_error="skip")
+    valuation = dupre.value(FOUR, dupre.from_table(table), budget=15, engine=Local(on_error="skip"))
     assert list(valuation.failures) == [missing]
 
 

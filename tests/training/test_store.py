@@ -69,7 +69,7 @@ def everything(path, owners=OWNERS, run="run"):
 
 
 def beside(path):
-    """What else is in the directory of a store, its claims aside."""
+    """What else is in the directory of a store, its lock file aside."""
     known = {path.name, f"{path.name}-claims"}
     return sorted(file.name for file in path.parent.iterdir() if file.name not in known)
 
@@ -139,7 +139,7 @@ def test_negative_zero_is_zero_from_the_start(path):
 def test_records_come_back_as_they_were(evaluation, reason, trace):
     failed = replace(
         evaluation,
-        task=replace(evaluation.training, repeat=evaluation.training.repeat + 1),
+        training=replace(evaluation.training, repeat=evaluation.training.repeat + 1),
         utility=None,
         failure=reason,
         traceback=trace,
@@ -257,10 +257,10 @@ def test_a_store_in_memory_keeps_everything_and_writes_nothing(tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-# --- one utility per task, failures
+# --- one utility per training, failures
 
 
-def test_the_first_utility_of_a_task_stays(path):
+def test_the_first_utility_of_a_training_stays(path):
     with opened(path) as store, opened(path) as other:
         store.save(success(utility=0.5))
         other.save(success(utility=0.75))
@@ -1078,65 +1078,65 @@ class Other:
         return self.ask(f"store.lock(Training({tuple(members)!r}, {repeat}))")
 
 
-def test_what_one_process_claims_no_other_can(path):
+def test_what_one_process_locks_no_other_can(path):
     with opened(path) as store, Other(path) as other:
         assert store.lock(Training(("a", "b")))
         assert store.lock(Training(("a", "b"))), "it has it already"
-        assert not other.claim("ab")
-        assert not other.claim("ba"), "the order of members does not matter"
-        assert other.claim("ab", repeat=1)
-        assert other.claim("a")
+        assert not other.lock("ab")
+        assert not other.lock("ba"), "the order of members does not matter"
+        assert other.lock("ab", repeat=1)
+        assert other.lock("a")
         assert not store.lock(Training(("a",)))
         assert not store.lock(Training(("b", "a"), 1))
         store.unlock(Training(("b", "a")))
-        assert other.claim("ab")
+        assert other.lock("ab")
         assert not store.lock(Training(("a", "b")))
 
 
-def test_claims_on_changed_data_are_other_claims(path):
+def test_locks_on_changed_data_are_other_locks(path):
     with opened(path, {**OWNERS, "a": "changed"}) as store, Other(path) as other:
         assert store.lock(Training(("a", "b")))
         assert store.lock(Training(("b", "c")))
-        assert other.claim("ab")
-        assert not other.claim("bc")
+        assert other.lock("ab")
+        assert not other.lock("bc")
 
 
-def test_claims_end_with_the_store_and_with_the_process_however_it_ends(path):
+def test_locks_end_with_the_store_and_with_the_process_however_it_ends(path):
     with opened(path) as store:
         with Other(path) as other:
-            assert other.claim("a")
+            assert other.lock("a")
             assert not store.lock(Training(("a",)))
             other.ask("store.close()")
             assert store.lock(Training(("a",)))
         with Other(path) as other:
-            assert other.claim("b")
-            assert other.claim("abc")
-            assert not other.claim("a")
+            assert other.lock("b")
+            assert other.lock("abc")
+            assert not other.lock("a")
             assert not store.lock(Training(("b",)))
             other.kill()
             assert store.lock(Training(("b",)))
             assert store.lock(Training(("c", "b", "a")))
 
 
-def test_a_failed_claim_takes_nothing(path):
+def test_a_failed_lock_takes_nothing(path):
     with opened(path) as store, Other(path) as first, Other(path) as second:
-        assert first.claim("a")
-        assert not second.claim("a")
+        assert first.lock("a")
+        assert not second.lock("a")
         first.ask("store.unlock(Training(('a',)))")
         assert store.lock(Training(("a",)))
 
 
-def test_two_stores_of_one_process_claim_from_each_other_too(path):
+def test_two_stores_of_one_process_lock_against_each_other_too(path):
     with opened(path) as first, opened(path) as second:
-        assert first.claim(Training(("a",)))
-        assert not second.claim(Training(("a",)))
-        second.release(Training(("a",)))
-        assert not second.claim(Training(("a",))), "what is another's cannot be given back"
-        first.release(Training(("a",)))
-        assert second.claim(Training(("a",)))
+        assert first.lock(Training(("a",)))
+        assert not second.lock(Training(("a",)))
+        second.unlock(Training(("a",)))
+        assert not second.lock(Training(("a",))), "what is another's cannot be given back"
+        first.unlock(Training(("a",)))
+        assert second.lock(Training(("a",)))
 
 
-def test_a_lock_that_cannot_be_had_at_all_is_an_error_and_no_claim_of_another(path):
+def test_a_lock_that_cannot_be_had_at_all_is_an_error_and_no_lock_of_another(path):
     with opened(path) as store:
         (descriptor,) = (
             int(entry.name)
@@ -1150,26 +1150,26 @@ def test_a_lock_that_cannot_be_had_at_all_is_an_error_and_no_claim_of_another(pa
             store.lock(Training(("a",)))
 
 
-def test_closing_one_store_of_a_process_keeps_the_claims_of_another(path):
+def test_closing_one_store_of_a_process_keeps_the_locks_of_another(path):
     with opened(path) as store, Other(path) as other:
         assert store.lock(Training(("a",)))
         with opened(path) as second:
-            second.claim(Training(("b",)))
-        assert not other.claim("a")
+            second.lock(Training(("b",)))
+        assert not other.lock("a")
 
 
-def test_a_claim_holds_however_the_store_is_named(path):
+def test_a_lock_holds_however_the_store_is_named(path):
     opened(path).close()
     link = path.with_name("link.sqlite")
     link.symlink_to(path)
     with opened(link) as store, Other(path) as other:
         assert store.lock(Training(("a",)))
-        assert not other.claim("a")
+        assert not other.lock("a")
 
 
-def test_claims_that_cannot_be_written_are_a_store_error(path):
+def test_a_lock_file_that_cannot_be_written_is_a_store_error(path):
     path.with_name(path.name + "-claims").mkdir()
-    with pytest.raises(StoreError, match=r"claims of the store cannot be opened.*may this user"):
+    with pytest.raises(StoreError, match=r"lock file of the store cannot be opened.*may this user"):
         opened(path)
 
 
@@ -1180,10 +1180,10 @@ def test_processes_that_save_at_the_same_time_lose_nothing(path):
         second.tell(job.format("b", 2.0))
         assert first.answer() == second.answer() == [None] * 20
         store.refresh()
-        told = "sorted((e.training.members, e.training.repeat, e.utility) for e in store.evaluations())"
+        read = "sorted((*vars(e.training).values(), e.utility) for e in store.evaluations())"
         for other in (first, second):
             other.ask("store.refresh()")
-        assert first.ask(told) == second.ask(told) == eval(told, {"store": store})
+        assert first.ask(read) == second.ask(read) == eval(read, {"store": store})
         for members in ("a", "b"):
             found = store.utilities((members,))
             assert {r: f.utility for r, f in found.items()} == {r: r / 7 for r in range(200)}

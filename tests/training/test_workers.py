@@ -24,9 +24,10 @@ from sklearn.neural_network import MLPClassifier
 import dupre
 from dupre import InputError
 from dupre.training.dask import DaskCluster, _outcome
+from dupre.training.engines import Dask, Local
 from dupre.training.evaluation import Training
 from dupre.training.process import ProcessSettings, pack
-from dupre.training.workers import LocalProcesses, ThisProcess, start_workers
+from dupre.training.workers import LocalProcesses, ThisProcess
 
 linux = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="reads /proc")
 ONCE = ProcessSettings(retries=0)
@@ -71,10 +72,10 @@ def network():
     return dupre.ModelUtility(model, utility.owners, validation=rows, metric="neg_log_loss")
 
 
-def evaluated(utility, tasks, rules=ONCE, jobs=1):
+def evaluated(utility, trainings, settings=ONCE, jobs=1):
     """Evaluations in the order in which they finished."""
-    with closing(LocalProcesses(utility, rules, jobs)) as workers:
-        return list(workers.run(iter(tasks)))
+    with closing(LocalProcesses(utility, settings, jobs)) as workers:
+        return list(workers.run(iter(trainings)))
 
 
 def until(condition, seconds=60.0):
@@ -165,7 +166,7 @@ def same(found, expected):
     return sorted(map(key, found)) == sorted(map(key, expected))
 
 
-def all_tasks(utility):
+def all_trainings(utility):
     names = utility.owners.names
     rows = dupre.game.coalitions.all_coalitions(len(names))
     several = [dupre.game.coalitions.to_names(row, names) for row in rows]
@@ -175,11 +176,11 @@ def all_tasks(utility):
 @pytest.mark.parametrize("make", [forest, network])
 def test_local_processes_give_what_this_process_gives(make):
     utility = make()
-    here = list(ThisProcess(utility, ProcessSettings()).run(iter(all_tasks(utility))))
+    here = list(ThisProcess(utility, ProcessSettings()).run(iter(all_trainings(utility))))
     assert len({found.utility for found in here}) > 5
     assert all(found.seed is not None for found in here)
-    assert same(evaluated(utility, all_tasks(utility), jobs=1), here)
-    assert same(evaluated(utility, reversed(all_tasks(utility)), jobs=2), here)
+    assert same(evaluated(utility, all_trainings(utility), jobs=1), here)
+    assert same(evaluated(utility, reversed(all_trainings(utility)), jobs=2), here)
 
 
 def test_warnings_and_failures_come_back_from_another_process():
@@ -204,20 +205,6 @@ def test_warnings_and_failures_come_back_from_another_process():
     assert here[0].worker != there[0].worker
 
 
-def test_one_job_runs_here_unless_trainings_have_a_time_limit():
-    def utility(members):
-        return float(os.getpid())
-
-    for rules, jobs, here in [
-        (ProcessSettings(), 1, True),
-        (ProcessSettings(timeout=60), 1, False),
-        (ProcessSettings(), 2, False),
-    ]:
-        with closing(start_workers(utility, rules, n_jobs=jobs, client=None)) as workers:
-            (found,) = workers.run(iter([A]))
-        assert (found.utility == os.getpid()) is here
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_blas_has_as_many_threads_everywhere(threads):
     def utility(members):
@@ -226,9 +213,9 @@ def test_blas_has_as_many_threads_everywhere(threads):
         found = {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
         return float(max(found) if len(found) == 1 else -1)
 
-    rules = ProcessSettings(inner_threads=threads, retries=0)
-    (child,) = evaluated(utility, [A], rules)
-    (here,) = ThisProcess(utility, rules).run(iter([A]))
+    settings = ProcessSettings(threads=threads, retries=0)
+    (child,) = evaluated(utility, [A], settings)
+    (here,) = ThisProcess(utility, settings).run(iter([A]))
     assert child.utility == here.utility == threads
 
 
@@ -253,7 +240,7 @@ def test_a_slow_training_does_not_hold_up_a_fast_one(tmp_path):
             heard.touch()
             assert not found.failure
     assert order.index(A) > 0
-    assert sorted(order, key=lambda task: task.members) == [A, B, C]
+    assert sorted(order, key=lambda training: training.members) == [A, B, C]
 
 
 def test_trainings_run_at_the_same_time(tmp_path):
@@ -262,23 +249,23 @@ def test_trainings_run_at_the_same_time(tmp_path):
     assert len({one.utility for one in found}) == 2  # two processes
 
 
-def test_no_more_tasks_are_taken_than_there_are_places():
+def test_no_more_trainings_are_taken_than_there_are_places():
     received, most = 0, 0
 
-    def tasks():
+    def trainings():
         nonlocal most
         for number in range(1, 13):
             most = max(most, number - received)
             yield Training((f"owner{number}",))
 
     with closing(LocalProcesses(lambda members: 1.0, ONCE, 2)) as workers:
-        for _ in workers.run(tasks()):
+        for _ in workers.run(trainings()):
             received += 1
     assert received == 12
     assert most <= 2
 
 
-def test_workers_can_be_run_again_and_without_any_task():
+def test_workers_can_be_run_again_and_without_any_training():
     with closing(LocalProcesses(lambda members: float(os.getpid()), ONCE, 1)) as workers:
         assert list(workers.run(iter([]))) == []
         (first,) = workers.run(iter([A]))
@@ -301,14 +288,14 @@ def test_what_is_finished_when_a_run_is_broken_off_is_not_lost(tmp_path):
 
     with closing(LocalProcesses(utility, ONCE, 2)) as workers:
         for found in workers.run(iter([A, B])):
-            assert found.task == A
+            assert found.training == A
             break
-        assert [one.task for one in workers.finished_evaluations()] == [
+        assert [one.training for one in workers.finished_evaluations()] == [
             A
         ]  # in case it was not kept
         go.touch()
         until(lambda: len(workers.finished_evaluations()) == 2)
-        assert {one.task for one in workers.finished_evaluations()} == {A, B}
+        assert {one.training for one in workers.finished_evaluations()} == {A, B}
 
 
 # What travels
@@ -345,7 +332,7 @@ def test_a_utility_that_cannot_travel_is_refused_with_a_way_out(kind):
     with Path(os.devnull).open("w") as file:
         things = {"lock": threading.Lock(), "file": file, "generator": (x for x in ())}
         utility = holding(things[kind])
-        for ways in ({"n_jobs": 2}, {"timeout": 60}):
+        for ways in ({"n_jobs": 2}, {"engine": Local(timeout=60)}):
             with pytest.raises(InputError, match="cannot be sent to worker") as refused:
                 dupre.value(owners, utility, budget=7, progress=False, **ways)
             assert "inside the call" in str(refused.value)
@@ -377,7 +364,7 @@ def test_a_utility_that_cannot_be_loaded_in_a_child_is_refused(jobs, monkeypatch
 
 
 @linux
-def test_a_task_costs_few_bytes_however_many_rows_there_are():
+def test_a_training_costs_few_bytes_however_many_rows_there_are():
     rows = np.ones(1_000_000)
 
     def written():
@@ -430,13 +417,13 @@ def test_children_can_write_to_arrays_without_others_seeing_it(tmp_path):
             meet(members)
         return float(seen)
 
-    tasks = [A, B, C, Training(("d",))]
+    trainings = [A, B, C, Training(("d",))]
     with closing(LocalProcesses(utility, ONCE, 2)) as workers:
-        first = list(workers.run(iter(tasks[:2])))
+        first = list(workers.run(iter(trainings[:2])))
         assert [found.utility for found in first] == [0.0, 0.0]  # two children at once
         dead = list(workers.run(iter([C, C])))
         assert all(found.failure for found in dead)
-        (fresh,) = workers.run(iter(tasks[3:]))
+        (fresh,) = workers.run(iter(trainings[3:]))
         assert fresh.utility == 0.0  # another child, the same file
     assert rows.sum() == 0
 
@@ -536,7 +523,7 @@ def test_a_training_that_takes_too_long_is_killed_and_the_next_one_runs(tmp_path
         return 1.0
 
     slow, fast = evaluated(utility, [A, B], ProcessSettings(timeout=2))
-    assert slow.task == A  # not tried again: it would take as long
+    assert slow.training == A  # not tried again: it would take as long
     assert slow.failure == "timeout: not finished after 2 seconds"
     assert slow.seconds >= 2
     assert fast.utility == 1.0
@@ -657,10 +644,10 @@ def test_a_child_killed_while_idle_costs_no_attempt():
     with closing(LocalProcesses(lambda members: float(os.getpid()), ONCE, 1)) as workers:
         (first,) = workers.run(iter([A]))
         os.kill(int(first.utility), signal.SIGKILL)
-        until(lambda: workers._posts[0]._child.poll() is not None)
+        until(lambda: workers._children[0]._child.poll() is not None)
         (second,) = workers.run(iter([B]))
     assert second.failure == ""
-    assert second.task == B
+    assert second.training == B
     assert second.utility != first.utility
 
 
@@ -786,16 +773,16 @@ def cluster(tmp_path_factory):
         yield client, workers
 
 
-def on_dask(client, utility, tasks, rules=ONCE):
-    with closing(DaskCluster(utility, rules, client)) as workers:
-        return list(workers.run(iter(tasks)))
+def on_dask(client, utility, trainings, settings=ONCE):
+    with closing(DaskCluster(utility, settings, client)) as workers:
+        return list(workers.run(iter(trainings)))
 
 
 def test_dask_gives_what_this_process_gives(cluster):
     client, _ = cluster
     utility = network()
-    here = list(ThisProcess(utility, ProcessSettings()).run(iter(all_tasks(utility))))
-    assert same(on_dask(client, utility, all_tasks(utility)), here)
+    here = list(ThisProcess(utility, ProcessSettings()).run(iter(all_trainings(utility))))
+    assert same(on_dask(client, utility, all_trainings(utility)), here)
 
 
 def test_values_are_the_same_to_the_last_digit_wherever_trainings_run(cluster):
@@ -803,7 +790,12 @@ def test_values_are_the_same_to_the_last_digit_wherever_trainings_run(cluster):
     utility = forest()
     runs = [
         dupre.value(utility.owners, utility, budget=6, repeats=2, progress=False, **ways)
-        for ways in ({}, {"n_jobs": 2}, {"client": client}, {"timeout": 600})
+        for ways in (
+            {},
+            {"n_jobs": 2},
+            {"engine": Dask(client)},
+            {"engine": Local(timeout=600)},
+        )
     ]
     for other in runs[1:]:
         np.testing.assert_array_equal(other.mean, runs[0].mean)
@@ -841,18 +833,18 @@ def test_dask_runs_trainings_at_the_same_time_in_children_of_both_workers(cluste
     assert not {one.utility for one in found} & {float(worker.pid) for worker in workers}
 
 
-def test_dask_takes_no_more_tasks_than_it_has_threads(cluster):
+def test_dask_takes_no_more_trainings_than_it_has_threads(cluster):
     client, _ = cluster
     received, most = 0, 0
 
-    def tasks():
+    def trainings():
         nonlocal most
         for number in range(1, 13):
             most = max(most, number - received)
             yield Training((f"owner{number}",))
 
     with closing(DaskCluster(lambda members: 1.0, ONCE, client)) as workers:
-        for _ in workers.run(tasks()):
+        for _ in workers.run(trainings()):
             received += 1
     assert received == 12
     assert most <= 2
@@ -929,7 +921,7 @@ def test_nothing_goes_on_running_on_dask_when_a_run_is_broken_off(cluster, tmp_p
         return 1.0
 
     with closing(DaskCluster(utility, ONCE, client)) as ours:
-        assert next(ours.run(iter([A, B]))).task == B
+        assert next(ours.run(iter([A, B]))).training == B
     until(lambda: gone(int(pid.read_text())))
     until(lambda: not any(client.processing().values()))
     assert not list_of_rows(client)
@@ -957,7 +949,14 @@ def test_ctrl_c_takes_back_what_has_not_begun_on_dask(cluster, tmp_path):
     at_work = [client.submit(others, workers=[at], pure=False) for at in client.nthreads()]
     until(lambda: all(client.processing().values()))
     with meanwhile(interrupt), pytest.raises(dupre.Interrupted) as stopped:
-        dupre.value(forest().owners, utility, budget=7, empty=1.0, client=client, progress=False)
+        dupre.value(
+            forest().owners,
+            utility,
+            budget=7,
+            empty=1.0,
+            progress=False,
+            engine=Dask(client),
+        )
     go.touch()
     client.gather(at_work)
     until(lambda: not any(client.processing().values()))
@@ -979,41 +978,21 @@ def test_a_utility_that_cannot_be_loaded_on_dask_is_refused(cluster, monkeypatch
         on_dask(client, holding(threading.Lock()), [A])
 
 
-def test_what_is_no_client_is_refused(cluster):
+def test_an_asynchronous_client_is_refused(cluster):
     from distributed import Client
 
     client, _ = cluster
     utility = holding(None)
-    for wrong in ("tcp://127.0.0.1:8786", object()):
-        with pytest.raises(InputError, match=r"must be a dask\.distributed\.Client.*Client\(addr"):
-            dupre.value(forest().owners, utility, budget=7, client=wrong, progress=False)
 
     async def refused():
         async with Client(client.scheduler.address, asynchronous=True) as other:
             with pytest.raises(InputError, match="not asynchronous"):
-                DaskCluster(utility, ProcessSettings(), other)
+                Dask(other)
 
     client.sync(refused)
     with pytest.raises(InputError, match="not both"):
-        dupre.value(forest().owners, utility, budget=7, client=client, n_jobs=2, progress=False)
+        dupre.value(forest().owners, utility, budget=7, progress=False, engine=Dask(client))
     assert utility.asked == []
-
-
-def test_without_dask_the_error_names_the_extra():
-    script = """
-import sys
-sys.modules["distributed"] = None
-import numpy as np, dupre
-X = np.random.default_rng(0).normal(size=(8, 2))
-owners = dupre.Owners.from_arrays(X, X[:, 0], np.repeat(["a", "b"], 4))
-try:
-    dupre.value(owners, lambda members: print("trained"), budget=3, client=object())
-except dupre.InputError as error:
-    print(error)
-"""
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert "pip install 'dupre[dask]'" in found.stdout, found.stderr
-    assert "trained" not in found.stdout
 
 
 @linux
@@ -1039,7 +1018,13 @@ def test_a_dask_worker_killed_amid_a_run_changes_nothing(tmp_path):
     with dask_cluster(folder) as (client, workers):
         note = tmp_path / "parent"
         with meanwhile(lambda: killed_when_written(note)):
-            theirs = dupre.value(utility.owners, Slower(), budget=6, client=client, progress=False)
+            theirs = dupre.value(
+                utility.owners,
+                Slower(),
+                budget=6,
+                progress=False,
+                engine=Dask(client),
+            )
         assert int(note.read_text()) in {worker.pid for worker in workers}
         until(lambda: len(client.nthreads()) == 1)
         until(lambda: not list_of_rows(client))  # those of the dead one are in the same place

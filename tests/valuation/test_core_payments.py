@@ -9,10 +9,13 @@ import dupre
 from asking import Asked, make_owners
 from dupre import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
+from dupre.game.estimators import Sample, regression
 from dupre.predictor import form
 from dupre.predictor.calibration import widening
 from dupre.result.valuation import half_widths
+from dupre.training.engines import Local
 from dupre.valuation import core_payments
+from dupre.valuation.strategies import Active, Corrected
 
 TWO, FOUR, FIVE, MANY = map(make_owners, (2, 4, 5, 17))
 
@@ -277,7 +280,7 @@ def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted():
     everyone = pool.features_of(np.ones((1, 2), dtype=bool))
     posterior = learned.gp.posterior(everyone, np.zeros((0, 1)))
     std = float(posterior.std[0]) * widening(learned.gp)
-    variance = std**2 + learned.stray_variance
+    variance = std**2 + learned.outlier_variance
     np.testing.assert_allclose(valuation.mean, [(grand - 0.5) / 2, (grand + 0.5) / 2], atol=1e-9)
     assert valuation.subsidy.amount == pytest.approx((1 - grand) / 2, abs=1e-9)
     low, high = draws_off(draws)
@@ -295,7 +298,11 @@ def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted():
 def test_payments_add_up_to_a_predicted_utility_of_all(n):
     owners = make_owners(n)
     utility = diminishing(owners)
-    ours = valuer(owners, utility, **({} if n == 4 else {"samples": 110}))
+    ours = valuer(
+        owners,
+        utility,
+        **({} if n == 4 else {"estimator": Sample(regression, 110)}),
+    )
     for members in ours.suggest(2 * n + 1):
         if len(members) < n:
             ours.record(members, utility(members))
@@ -434,7 +441,7 @@ def test_failed_coalitions_are_predicted():
             raise ValueError("no")
         return utility(members)
 
-    valuation = value(FOUR, failing, 15, on_error="skip")
+    valuation = value(FOUR, failing, 15, engine=Local(on_error="skip"))
     assert list(valuation.failures) == [lost]
     assert valuation.diagnostics is not None
     assert valuation.std.max() > 0
@@ -454,7 +461,7 @@ def test_failed_coalitions_are_predicted():
 def searched():
     """17 owners: the valuer and its valuation when 40 of 110 sampled coalitions are evaluated."""
     utility = diminishing(MANY)
-    ours = valuer(MANY, utility, samples=110)
+    ours = valuer(MANY, utility, estimator=Sample(regression, 110))
     return utility, ours, run(ours, utility, 40)
 
 
@@ -490,7 +497,12 @@ def test_17_owners_are_searched_and_nothing_is_proven(searched):
 def test_more_owners_are_searched_too(n, samples):
     owners = make_owners(n, rows=1)
     utility = diminishing(owners)
-    ours = valuer(owners, utility, draws=2, samples=samples)
+    ours = valuer(
+        owners,
+        utility,
+        draws=2,
+        estimator=Sample(regression, samples),
+    )
     for members in ours.suggest(n):
         ours.record(members, utility(members))
     assert_searched(ours.values(), ours, n)
@@ -498,7 +510,13 @@ def test_more_owners_are_searched_too(n, samples):
 
 @pytest.fixture(scope="module")
 def of_sizes():
-    return value(MANY, convex(MANY), 80, draws=5, samples=110)
+    return value(
+        MANY,
+        convex(MANY),
+        80,
+        draws=5,
+        estimator=Sample(regression, 110),
+    )
 
 
 def test_17_owners_are_paid_what_is_known_of_a_convex_game(of_sizes):
@@ -520,7 +538,13 @@ def test_known_coalitions_outside_the_sample_are_kept_from_leaving(searched):
         members for size in range(5, 12) if (members := MANY.names[2 : 2 + size]) not in sampled
     )
     known = ours.evaluations | {rich: 5.0}
-    valuation = value(MANY, utility, 35, known=known, samples=110)
+    valuation = value(
+        MANY,
+        utility,
+        35,
+        known=known,
+        estimator=Sample(regression, 110),
+    )
     assert excess(valuation, MANY, rich, 5.0) == pytest.approx(0, abs=1e-7)
     assert rich in valuation.subsidy.tight
     assert valuation.subsidy.amount > before.subsidy.amount
@@ -529,13 +553,13 @@ def test_known_coalitions_outside_the_sample_are_kept_from_leaving(searched):
 
 def test_a_sample_of_few_owners_is_searched():
     utility = random_sum(FIVE)
-    ours = valuer(FIVE, utility, samples=20, estimator=dupre.estimators.permutation)
+    ours = valuer(FIVE, utility, estimator=Sample(dupre.estimators.permutation, 20))
     assert_searched(run(ours, utility, 12), ours, 5)
 
 
 def test_payments_from_all_that_was_sampled_are_those_of_all_if_that_is_all():
     utility = random_sum(FOUR)
-    valuation = value(FOUR, utility, 15, samples=15)
+    valuation = value(FOUR, utility, 15, estimator=Sample(regression, 15))
     core = utility.core()
     np.testing.assert_allclose(valuation.mean, core.payments, atol=1e-9)
     assert valuation.subsidy.amount == pytest.approx(core.subsidy, abs=1e-9)
@@ -547,7 +571,7 @@ def test_payments_from_all_that_was_sampled_are_those_of_all_if_that_is_all():
 
 def told(ours, utility):
     """Another valuer of 17 owners that was told the same."""
-    again = valuer(MANY, utility, samples=110)
+    again = valuer(MANY, utility, estimator=Sample(regression, 110))
     for members, number in ours.evaluations.items():
         again.record(members, number)
     return again
@@ -573,7 +597,10 @@ def test_another_seed_draws_other_utilities():
 
 def test_ask_and_tell_equals_the_one_call():
     utility = random_sum(FIVE)
-    assert_same(value(FIVE, utility, 20), run(valuer(FIVE, utility, first=10), utility, 20))
+    assert_same(
+        value(FIVE, utility, 20),
+        run(valuer(FIVE, utility, strategy=Active(first=10)), utility, 20),
+    )
 
 
 def test_the_order_in_which_coalitions_are_recorded_does_not_matter():
@@ -600,7 +627,7 @@ def test_the_order_of_coalitions_outside_the_sample_does_not_matter(searched):
     known = ours.evaluations | {members: utility.of(members) for members in outside(MANY, 30)}
     found = []
     for step in (1, -1):
-        again = valuer(MANY, utility, samples=110)
+        again = valuer(MANY, utility, estimator=Sample(regression, 110))
         for members, number in list(known.items())[::step]:
             again.record(members, number)
         found.append(again.values())
@@ -623,7 +650,14 @@ def test_what_is_evaluated_is_what_its_guide_would_evaluate(guide, focus):
     asked = []
     for semivalue in (guide, dupre.LeastCore(draws=2, guide=guide)):
         utility = random_sum(FIVE)
-        dupre.value(FIVE, utility, budget=21, semivalue=semivalue, focus=focus, progress=False)
+        dupre.value(
+            FIVE,
+            utility,
+            budget=21,
+            semivalue=semivalue,
+            progress=False,
+            strategy=Active(focus=focus),
+        )
         asked.append(utility.asked)
     assert asked[0] == asked[1]
 
@@ -632,14 +666,14 @@ def test_focus_changes_what_is_evaluated():
     asked = []
     for focus in (None, "owner001"):
         utility = random_sum(FIVE)
-        value(FIVE, utility, 21, focus=focus)
+        value(FIVE, utility, 21, strategy=Active(focus=focus))
         asked.append(set(utility.asked))
     assert asked[0] != asked[1]
 
 
 def test_a_run_stops_once_all_payments_are_known_well_enough():
     utility = Asked(FIVE, closed_form.additive([0.1, 0.2, 0.3, 0.4, 0.5]).utility)
-    valuation = value(FIVE, utility, None, stop=dupre.within(0.05))
+    valuation = value(FIVE, utility, None, stop=dupre.stopping.within(0.05))
     assert valuation.stopped == "every value is within ± 0.05 with 95 %"
     assert half_widths(valuation.covariance).max() <= 0.05
     assert valuation.evaluated < 31
@@ -649,7 +683,7 @@ def test_a_run_stops_once_all_payments_are_known_well_enough():
 
 def test_a_rule_that_is_met_only_in_the_end_evaluates_everything():
     utility = random_sum(FOUR, seed=1)  # the last coalitions could bind
-    valuation = value(FOUR, utility, None, stop=dupre.within(1e-9))
+    valuation = value(FOUR, utility, None, stop=dupre.stopping.within(1e-9))
     assert valuation.exact
     assert valuation.evaluated == 15
 
@@ -669,15 +703,15 @@ def test_there_is_no_forecast():
 def test_a_correction_is_refused(core):
     utility = random_sum(FIVE)
     with pytest.raises(InputError, match="the least core is no sum to correct"):
-        dupre.Valuer(FIVE, semivalue=core, corrected=True)
+        dupre.Valuer(FIVE, empty=0.0, semivalue=core, strategy=Corrected())
     with pytest.raises(InputError, match="the least core is no sum to correct"):
-        dupre.value(FIVE, utility, budget=31, semivalue=core, corrected=True)
+        dupre.value(FIVE, utility, budget=31, semivalue=core, strategy=Corrected())
     assert not utility.asked
 
 
 def test_a_holdout_checks_the_predictor_and_counts_in_the_payments():
     utility = diminishing(FIVE)
-    ours = valuer(FIVE, utility, holdout=4)
+    ours = valuer(FIVE, utility, strategy=Active(check=4))
     valuation = run(ours, utility, 18)
     assert valuation.validation.held_out == 4
     assert not valuation.sampled
@@ -685,8 +719,8 @@ def test_a_holdout_checks_the_predictor_and_counts_in_the_payments():
     assert set(held) <= set(ours.evaluations)
     for members in held:
         assert excess(valuation, FIVE, members, utility.of(members)) < 1e-8
-    assert_same(valuation, value(FIVE, utility, 18, holdout=4))
-    full = value(FIVE, utility, 31, holdout=4)
+    assert_same(valuation, value(FIVE, utility, 18, strategy=Active(check=4)))
+    full = value(FIVE, utility, 31, strategy=Active(check=4))
     np.testing.assert_allclose(full.mean, utility.core().payments, atol=1e-9)
     assert full.exact
 
@@ -695,7 +729,7 @@ def test_a_predictor_that_failed_is_told_and_still_relied_on():
     table = np.random.default_rng(3).normal(size=32)
     utility = Asked(FIVE, lambda C: table[C @ (1 << np.arange(5))])
     for seed in range(20):
-        valuation = value(FIVE, utility, 18, draws=2, holdout=4, seed=seed)
+        valuation = value(FIVE, utility, 18, draws=2, seed=seed, strategy=Active(check=4))
         if valuation.validation.failed:
             break
     assert valuation.validation.failed
@@ -720,14 +754,14 @@ def test_guides_that_are_no_semivalue_are_refused(guide):
 def test_a_guide_that_leaves_coalitions_out_is_refused(n):
     core = dupre.LeastCore(guide=dupre.leave_one_out)
     with pytest.raises(InputError, match="every coalition counts in the least core"):
-        dupre.Valuer(make_owners(n), semivalue=core)
+        dupre.Valuer(make_owners(n), empty=0.0, semivalue=core)
     with pytest.raises(InputError, match="leave-one-out leaves some out"):
         dupre.value(make_owners(n), len, budget=5, semivalue=core)
 
 
 def test_the_class_instead_of_an_instance_is_refused():
     with pytest.raises(InputError, match=r"unknown semivalue .* or dupre\.LeastCore\(\)"):
-        dupre.Valuer(FOUR, semivalue=dupre.LeastCore)
+        dupre.Valuer(FOUR, empty=0.0, semivalue=dupre.LeastCore)
 
 
 def test_nothing_is_paid_before_anything_is_known():

@@ -13,16 +13,18 @@ from asking import Asked, make_owners
 from dupre import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.draws import Draws, distinct_draws
-from dupre.game.estimators import exact, permutation
+from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.predictor import form
 from dupre.predictor.form import Form, Predictor
 from dupre.predictor.gp import condition
-from dupre.predictor.noise import widening
+from dupre.predictor.training_noise import widening
 from dupre.predictor.warp import straight_warp
 from dupre.result.valuation import half_widths
+from dupre.training.engines import Local
 from dupre.valuation import knowledge
 from dupre.valuation.inference import LEAST_CORRECTION
-from dupre.valuation.knowledge import BLOCKS, Knowledge
+from dupre.valuation.knowledge import BLOCKS
+from dupre.valuation.strategies import Active, Corrected
 
 FIVE, EIGHT, TEN, MANY = map(make_owners, (5, 8, 10, 21))
 
@@ -54,14 +56,16 @@ def deceptive(owners):
 def run(ours, utility, budget):
     """The first design, then all the rest at once, or in batches if they are active."""
     while (left := budget - ours.evaluated) > 0 and ours.left:
-        for members in ours.suggest(left if ours.corrected else min(left, ours.owners.n)):
+        for members in ours.suggest(left if ours.question.corrected else min(left, ours.owners.n)):
             ours.record(members, utility(members))
     return ours.values()
 
 
 def corrected(owners, utility, budget, **options):
     return run(
-        dupre.Valuer(owners, corrected=True, empty=utility.empty, **options), utility, budget
+        dupre.Valuer(owners, empty=utility.empty, strategy=Corrected(), **options),
+        utility,
+        budget,
     )
 
 
@@ -111,9 +115,7 @@ def runs(owners, utility, draws, seeds, semivalue=dupre.shapley):
     """Errors and standard deviations, (seeds, n) each, after as many distinct draws."""
     weights = exact(semivalue, owners.n)
     u = utility.game(weights.members)
-    ours = Knowledge(
-        owners, semivalue, weights, first=2 * owners.n + 1, drawn=False, holdout=0, seed=0
-    )
+    ours = dupre.Valuer(owners, empty=0.0, semivalue=semivalue)._knowledge
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(knowledge.form, "learn", Additive)
@@ -122,7 +124,7 @@ def runs(owners, utility, draws, seeds, semivalue=dupre.shapley):
             evaluated = np.append(ours.heaviest, distinct_draws(ours.draws.sequence)[:draws])
             ours.observations.utilities[:] = np.nan
             ours.observations.utilities[evaluated] = u[evaluated]
-            found.append(ours.corrected())
+            found.append(ours.corrected_values())
     errors = np.array([one.mean for one in found]) - weights.W @ u
     return errors, np.array([np.sqrt(np.diag(one.covariance)) for one in found])
 
@@ -184,19 +186,18 @@ def test_intervals_hold_the_truth_where_most_of_the_coalitions_are_drawn(draws):
 def test_a_game_that_deceives_the_predictor_does_not_deceive_corrected_values():
     utility = deceptive(TEN)
     covered = {}
-    for correct in (False, True):
-        found = [
-            run(dupre.Valuer(TEN, corrected=correct, seed=seed), utility, 41) for seed in range(4)
-        ]
+    for strategy in (Active(), Corrected()):
+        valuers = [dupre.Valuer(TEN, empty=0.0, seed=s, strategy=strategy) for s in range(4)]
+        found = [run(valuer, utility, 41) for valuer in valuers]
         score = np.array([np.abs(one.mean - utility.values()) / one.std for one in found])
-        covered[correct] = np.mean(score[:, :2] <= 1.96)  # the owners it deceives about
-    assert covered[True] > 0.75 > 0.5 > covered[False]
+        covered[strategy] = np.mean(score[:, :2] <= 1.96)  # the owners it deceives about
+    assert covered[Corrected()] > 0.75 > 0.5 > covered[Active()]
 
 
 @pytest.mark.usefixtures("one_form")
 def test_no_number_of_seeds_takes_the_error_out_of_uncorrected_values():
     utility = deceptive(TEN)
-    found = [run(dupre.Valuer(TEN, seed=seed), utility, 37).mean for seed in range(4)]
+    found = [run(dupre.Valuer(TEN, empty=0.0, seed=seed), utility, 37).mean for seed in range(4)]
     errors = np.array(found) - utility.values()
     standard_error = errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
     assert np.max(np.abs(errors.mean(axis=0)) / standard_error) > 10
@@ -205,9 +206,9 @@ def test_no_number_of_seeds_takes_the_error_out_of_uncorrected_values():
 @pytest.mark.usefixtures("one_form")
 def test_on_a_smooth_game_the_correction_costs_little():
     utility = smooth(EIGHT)
-    ours = dupre.Valuer(EIGHT, corrected=True)
+    ours = dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected())
     valuation = run(ours, utility, 60)
-    without = run(dupre.Valuer(EIGHT), utility, 60)
+    without = run(dupre.Valuer(EIGHT, empty=0.0), utility, 60)
     draws_alone = np.sqrt(np.diag(ours._knowledge.sampled().covariance))
     assert valuation.std.mean() < 4 * without.std.mean()
     assert valuation.std.mean() < draws_alone.mean() / 3
@@ -226,7 +227,7 @@ def test_corrected_shapley_values_add_up():
 def test_corrected_values_are_exact_once_everything_is_evaluated(n):
     owners = make_owners(n)
     utility = white(owners)
-    valuation = dupre.value(owners, utility, budget=2**n - 1, corrected=True, progress=False)
+    valuation = dupre.value(owners, utility, budget=2**n - 1, progress=False, strategy=Corrected())
     np.testing.assert_allclose(valuation.mean, utility.values(), atol=1e-12)
     assert valuation.exact
     assert not valuation.corrected
@@ -238,8 +239,8 @@ def test_corrected_values_are_exact_once_everything_is_evaluated(n):
 
 @pytest.mark.usefixtures("unlearned")
 def test_after_the_first_design_coalitions_are_drawn_by_their_weight():
-    ours = dupre.Valuer(EIGHT, corrected=True)
-    plain = dupre.Valuer(EIGHT)
+    ours = dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected())
+    plain = dupre.Valuer(EIGHT, empty=0.0)
     first = ours.suggest(17)
     assert first == plain.suggest(17)
     for members in first:
@@ -251,7 +252,7 @@ def test_after_the_first_design_coalitions_are_drawn_by_their_weight():
 
 
 def test_random_coalitions_follow_a_first_design_that_is_under_way():
-    ours = dupre.Valuer(EIGHT, corrected=True)
+    ours = dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected())
     first = ours.suggest(17)
     sequence = [
         to_names(row, EIGHT.names) for row in all_coalitions(8)[ours._knowledge.draws.sequence]
@@ -263,7 +264,7 @@ def test_random_coalitions_follow_a_first_design_that_is_under_way():
 def test_the_order_in_which_draws_are_recorded_does_not_matter():
     utility, found = white(EIGHT), []
     for step in (1, -1):
-        ours = dupre.Valuer(EIGHT, corrected=True)
+        ours = dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected())
         for k in (17, 30):
             for members in ours.suggest(k)[::step]:
                 ours.record(members, utility(members))
@@ -275,7 +276,7 @@ def test_the_order_in_which_draws_are_recorded_does_not_matter():
 @pytest.mark.usefixtures("unlearned")
 def test_values_are_corrected_from_the_first_16_draws_on():
     utility = white(EIGHT)
-    ours = dupre.Valuer(EIGHT, corrected=True)
+    ours = dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected())
     assert LEAST_CORRECTION == 4 * BLOCKS == 16
     assert not run(ours, utility, 17).corrected
     before = len(ours._knowledge.drawn)
@@ -290,7 +291,7 @@ def test_values_are_corrected_from_the_first_16_draws_on():
 @pytest.mark.usefixtures("unlearned")
 def test_an_unevaluated_coalition_of_the_first_design_widens_the_intervals():
     utility = Asked(EIGHT, lambda C: C.mean(axis=1) + 100.0 * C.all(axis=1))
-    ours = dupre.Valuer(EIGHT, corrected=True)
+    ours = dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected())
     first = ours.suggest(17)
     for members in first[1:]:
         ours.record(members, utility(members))
@@ -299,7 +300,7 @@ def test_an_unevaluated_coalition_of_the_first_design_widens_the_intervals():
     valuation = ours.values()
     assert valuation.corrected
     assert valuation.first_left == 1  # all owners: 1/8 of its utility is in every value
-    failed = dupre.Valuer(EIGHT, corrected=True)
+    failed = dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected())
     for members, number in ours.evaluations.items():
         failed.record(members, number)
     failed.record_failure(first[0], "no")
@@ -319,7 +320,13 @@ def test_corrected_values_of_many_owners_hold_what_the_sample_would_have_given()
 
     utility, inside = Asked(MANY, game), []
     for seed in range(12):
-        ours = dupre.Valuer(MANY, corrected=True, samples=400, seed=seed)
+        ours = dupre.Valuer(
+            MANY,
+            empty=0.0,
+            seed=seed,
+            estimator=Sample(regression, 400),
+            strategy=Corrected(),
+        )
         valuation = run(ours, utility, 90)
         assert valuation.corrected
         assert valuation.sampling_std.min() > 0
@@ -335,7 +342,12 @@ def test_corrected_values_of_many_owners_hold_what_the_sample_would_have_given()
 @pytest.mark.usefixtures("unlearned")
 def test_no_owner_is_known_for_sure_because_none_of_its_coalitions_was_drawn():
     utility = Asked(MANY, lambda C: (C.sum(axis=1) % 2).astype(float))
-    ours = dupre.Valuer(MANY, corrected=True, estimator=permutation, samples=420)
+    ours = dupre.Valuer(
+        MANY,
+        empty=0.0,
+        estimator=Sample(permutation, 420),
+        strategy=Corrected(),
+    )
     valuation = run(ours, utility, 43 + LEAST_CORRECTION)
     assert valuation.corrected
     assert valuation.prediction_std.min() > 1e-6
@@ -355,7 +367,7 @@ def test_a_resumed_run_gives_the_same_corrected_values(tmp_path):
             strict=True,
         )
     )
-    call = {"budget": 34, "corrected": True, "empty": 0.0}
+    call = {"budget": 34, "empty": 0.0, "strategy": Corrected()}
     at_once = dupre.value(owners, table.__getitem__, progress=False, **call)
     assert at_once.corrected
 
@@ -378,7 +390,7 @@ def test_a_resumed_run_gives_the_same_corrected_values(tmp_path):
 @pytest.mark.usefixtures("unlearned")
 def test_ask_and_tell_equals_the_one_call():
     utility = white(EIGHT)
-    valuation = dupre.value(EIGHT, utility, budget=45, corrected=True, progress=False)
+    valuation = dupre.value(EIGHT, utility, budget=45, progress=False, strategy=Corrected())
     assert valuation.corrected
     assert_same(valuation, corrected(EIGHT, utility, 45))
     assert len(set(utility.asked)) == 45
@@ -387,36 +399,38 @@ def test_ask_and_tell_equals_the_one_call():
 @pytest.mark.parametrize("budget", [1, 17, 30])
 def test_a_budget_too_small_for_a_correction_is_refused(budget):
     utility = white(EIGHT)
-    with pytest.raises(InputError, match=r"corrected=True needs 16 random coalitions"):
-        dupre.value(EIGHT, utility, budget=budget, corrected=True)
+    with pytest.raises(InputError, match=r"Corrected\(\) needs 16 random coalitions"):
+        dupre.value(EIGHT, utility, budget=budget, strategy=Corrected())
     assert not utility.asked
 
 
 @pytest.mark.usefixtures("unlearned")
 def test_the_least_budget_that_is_named_is_enough():
     with pytest.raises(InputError, match="a budget of at least") as refused:
-        dupre.value(EIGHT, white(EIGHT), budget=17, corrected=True)
+        dupre.value(EIGHT, white(EIGHT), budget=17, strategy=Corrected())
     least = int(re.search(r"at least (\d+)", str(refused.value)).group(1))
     assert least == 17 + LEAST_CORRECTION
-    assert dupre.value(EIGHT, white(EIGHT), budget=least, corrected=True, progress=False).corrected
+    assert dupre.value(
+        EIGHT, white(EIGHT), budget=least, progress=False, strategy=Corrected()
+    ).corrected
 
 
 def test_a_budget_for_everything_is_enough_however_few_coalitions_there_are():
     owners = make_owners(4)
     utility = white(owners)
-    with pytest.raises(InputError, match="corrected=True needs"):
-        dupre.value(owners, utility, budget=14, corrected=True)
+    with pytest.raises(InputError, match=r"Corrected\(\) needs"):
+        dupre.value(owners, utility, budget=14, strategy=Corrected())
     assert not utility.asked
-    assert dupre.value(owners, utility, budget=15, corrected=True, progress=False).exact
+    assert dupre.value(owners, utility, budget=15, progress=False, strategy=Corrected()).exact
 
 
 @pytest.mark.parametrize("holdout", [4, 8])
 def test_a_correction_and_a_holdout_are_refused_together(holdout):
     utility = white(EIGHT)
     with pytest.raises(InputError, match="leave out holdout="):
-        dupre.value(EIGHT, utility, budget=60, corrected=True, holdout=holdout)
+        dupre.value(EIGHT, utility, budget=60, strategy=Corrected(check=holdout))
     with pytest.raises(InputError, match="leave out holdout="):
-        dupre.Valuer(EIGHT, corrected=True, holdout=holdout)
+        dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected(check=holdout))
     assert not utility.asked
 
 
@@ -433,16 +447,21 @@ def test_a_correction_that_was_asked_for_and_not_made_is_mentioned(why):
         return utility(members)
 
     known = {members: utility(members) for members in some} if why == "known" else None
-    call = {"budget": 33, "corrected": True, "known": known, "on_error": "skip"}
+    call = {
+        "budget": 33,
+        "known": known,
+        "strategy": Corrected(),
+        "engine": Local(on_error="skip"),
+    }
     valuation = dupre.value(EIGHT, failing, empty=0.0, progress=False, **call)
     assert valuation.corrected or "correct" in str(valuation)
 
 
 @pytest.mark.usefixtures("unlearned")
 def test_failed_draws_are_left_out_and_widen_the_intervals():
-    utility, plain = white(EIGHT), dupre.Valuer(EIGHT, corrected=True)
+    utility, plain = white(EIGHT), dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected())
     run(plain, utility, 80)
-    failing = dupre.Valuer(EIGHT, corrected=True)
+    failing = dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected())
     lost = list(plain.evaluations)[40:46]
     for members, number in plain.evaluations.items():
         if members in lost:
@@ -459,13 +478,15 @@ def test_failed_draws_are_left_out_and_widen_the_intervals():
 @pytest.mark.usefixtures("unlearned")
 def test_noise_of_repeated_trainings_is_part_of_the_intervals_of_corrected_values():
     utility, rng = smooth(EIGHT), np.random.default_rng(0)
-    ours = dupre.Valuer(EIGHT, corrected=True)
+    ours = dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected())
     for k in (17, 30):
         for members in ours.suggest(k):
             ours.record(members, utility(members) + 0.2 * rng.normal(size=2))
     valuation = ours.values()
     assert valuation.corrected
-    first = [from_names(members, EIGHT.names) for members in dupre.Valuer(EIGHT).suggest(17)]
+    first = [
+        from_names(members, EIGHT.names) for members in dupre.Valuer(EIGHT, empty=0.0).suggest(17)
+    ]
     place = [int(row @ (1 << np.arange(8))) - 1 for row in first]
     measured = ours._knowledge.training_variances()[place]
     W = exact(dupre.shapley, 8).W[:, place]
@@ -478,7 +499,7 @@ def test_noise_of_repeated_trainings_is_part_of_the_intervals_of_corrected_value
 @pytest.mark.usefixtures("unlearned")
 def test_a_forecast_of_corrected_values_begins_with_the_present_and_narrows_as_draws_do():
     utility = white(EIGHT)
-    ours = dupre.Valuer(EIGHT, corrected=True)
+    ours = dupre.Valuer(EIGHT, empty=0.0, strategy=Corrected())
     valuation = run(ours, utility, 60)
     frame, m = ours.forecast(30), len(ours._knowledge.drawn)
     np.testing.assert_allclose(frame.iloc[0, 1:], half_widths(valuation.covariance))

@@ -17,12 +17,15 @@ import dupre
 from dupre import estimators
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
+from dupre.game.estimators import Sample, regression
 from dupre.game.weights import Weights, coalition_weights
 from dupre.training import identity
+from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.store import Store, restate
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
+from dupre.valuation.strategies import Active, Corrected, Drawn
 from older_store import BUDGET, PATH, older_owners, older_utility
 
 RNG = np.random.default_rng(0)
@@ -184,12 +187,16 @@ def test_equal_owners_are_equal_at_every_budget(model, budget):
         {"semivalue": dupre.LeastCore(draws=8), "budget": 63},
         {"semivalue": dupre.LeastCore(draws=8), "budget": 63, "repeats": 2},
         {"budget": 20, "repeats": 3},
-        {"budget": 20, "holdout": 5},
-        {"budget": 36, "corrected": True},
-        {"budget": 20, "focus": "Eve's copy"},
-        {"budget": 20, "estimator": estimators.permutation, "samples": 60},
-        {"budget": 20, "estimator": estimators.regression, "samples": 60},
-        {"budget": 20, "estimator": estimators.permutation, "samples": 60, "choose": "drawn"},
+        {"budget": 20, "strategy": Active(check=5)},
+        {"budget": 36, "strategy": Corrected()},
+        {"budget": 20, "strategy": Active(focus="Eve's copy")},
+        {"budget": 20, "estimator": Sample(estimators.permutation, 60)},
+        {"budget": 20, "estimator": Sample(estimators.regression, 60)},
+        {
+            "budget": 20,
+            "estimator": Sample(estimators.permutation, 60),
+            "strategy": Drawn(),
+        },
     ],
 )
 @pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
@@ -207,7 +214,11 @@ def test_equal_owners_are_equal_where_coalitions_are_sampled(semivalue):
     names = [f"owner {i}" for i in range(17)]
     data = {name: part(i, 8) for i, name in enumerate(names)} | {"copy": part(3, 8)}
     owners = dupre.Owners.from_mapping(data)
-    options = {"budget": 45, "samples": 300, "semivalue": semivalue}
+    options = {
+        "budget": 45,
+        "semivalue": semivalue,
+        "estimator": Sample(regression, 300),
+    }
     valuation = quietly(owners, utility_of(owners), **options)
     assert_equal_owners(valuation, "owner 3", "copy")
     assert valuation.duplicates.different < valuation.duplicates.coalitions
@@ -216,10 +227,18 @@ def test_equal_owners_are_equal_where_coalitions_are_sampled(semivalue):
 def test_a_question_about_two_equal_owners_is_settled_at_once():
     owners = with_copy(5)
     utility = utility_of(owners)
-    rule = dupre.settled("Eve", "Eve's copy")
+    rule = dupre.stopping.settled("Eve", "Eve's copy")
     assert quietly(owners, utility, stop=rule).evaluated < 23
-    assert quietly(owners, utility, budget=15, focus=("Eve", "Eve's copy")).evaluated <= 15
-    everything = quietly(owners, utility, stop=dupre.ranking_settled())
+    assert (
+        quietly(
+            owners,
+            utility,
+            budget=15,
+            strategy=Active(focus=("Eve", "Eve's copy")),
+        ).evaluated
+        <= 15
+    )
+    everything = quietly(owners, utility, stop=dupre.stopping.ranking_settled())
     assert everything.stopped == "the ranking is settled with 95 %"
 
 
@@ -265,10 +284,10 @@ def test_a_utility_that_may_look_at_names_is_asked_by_names():
 
 def test_a_valuer_goes_by_names_unless_it_is_told_otherwise():
     owners = with_copy(4)
-    assert dupre.Valuer(owners).counting == 15
-    assert dupre.Valuer(owners, by_content=True).counting == 11
+    assert dupre.Valuer(owners, empty=0.0).counting == 15
+    assert dupre.Valuer(owners, empty=0.0, by_content=True).counting == 11
     with pytest.raises(InputError, match="by_content must be True or False"):
-        dupre.Valuer(owners, by_content=1)
+        dupre.Valuer(owners, empty=0.0, by_content=1)
 
 
 # --- ask / tell
@@ -326,7 +345,7 @@ def test_predictions_are_the_same_for_the_same_rows():
 
 def test_different_utilities_of_the_same_rows_are_several_trainings():
     owners = with_copy(3)
-    valuer = dupre.Valuer(owners, by_content=True)
+    valuer = dupre.Valuer(owners, empty=0.0, by_content=True)
     for members, utility in {
         ("Eve's copy",): [0.6],
         ("Eve",): [0.4, 0.5],
@@ -350,7 +369,7 @@ def test_the_order_of_recording_changes_nothing():
     numbers = {("Eve",): 0.4, ("Eve's copy",): 0.5, ("owner 1",): 0.3, owners.names: 0.9}
     found = []
     for order in (list(numbers), list(numbers)[::-1]):
-        valuer = dupre.Valuer(owners, by_content=True)
+        valuer = dupre.Valuer(owners, empty=0.0, by_content=True)
         for members in order:
             valuer.record(members, numbers[members])
         found.append(valuer.values())
@@ -373,7 +392,7 @@ def test_the_same_utility_told_twice_is_one_training():
 
 def test_a_coalition_has_not_failed_if_another_with_its_rows_has_not():
     owners = with_copy(3)
-    valuer = dupre.Valuer(owners, by_content=True)
+    valuer = dupre.Valuer(owners, empty=0.0, by_content=True)
     valuer.record_failure(("Eve's copy",), "no memory")
     assert valuer.failures == {("Eve",): "no memory"}
     valuer.record(("Eve",), 0.5)
@@ -465,7 +484,11 @@ class Fragile(DecisionTreeClassifier):
 def test_a_failure_is_tried_once_for_all_coalitions_that_hold_its_rows(tmp_path):
     owners = with_copy(3)
     utility = utility_of(owners, Fragile(max_features=1))
-    options = {"budget": 7, "on_error": "skip", "store": tmp_path / "run.sqlite"}
+    options = {
+        "budget": 7,
+        "store": tmp_path / "run.sqlite",
+        "engine": Local(on_error="skip"),
+    }
     for _ in range(2):
         valuation = quietly(owners, utility, **options)
         assert valuation.evaluated == len(valuation.evaluations) == 5

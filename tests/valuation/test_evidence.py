@@ -12,6 +12,7 @@ import dupre
 from asking import Asked, make_owners
 from dupre.game.coalitions import all_coalitions, from_names
 from dupre.valuation.evidence import MOST_PREDICTED, shared_rows
+from dupre.valuation.strategies import Active
 
 
 def saturating(members):
@@ -40,7 +41,7 @@ def test_predictions_of_evaluated_ones_are_those_the_diagnostics_speak_of():
 
 
 def test_those_held_out_are_predicted_by_the_predictor_that_was_not_shown_them():
-    _, _, v = valued(budget=30, holdout=6)
+    _, _, v = valued(budget=30, strategy=Active(check=6))
     observed = v.evidence.coalitions.dropna(subset="utility")
     squares = (observed["utility"] - observed["predicted"]) ** 2
     shown = len(observed) - v.validation.held_out
@@ -107,7 +108,7 @@ def test_shared_rows_are_counted_with_their_targets():
 
 def test_predict_tells_what_was_observed_and_what_is_expected():
     owners, game, _ = valued()
-    valuer = dupre.Valuer(owners)
+    valuer = dupre.Valuer(owners, empty=0.0)
     for members in valuer.suggest(13):
         valuer.record(members, game.of(members))
     known, new = owners.names[:1], owners.names[1:4]
@@ -121,7 +122,7 @@ def test_predict_tells_what_was_observed_and_what_is_expected():
 def test_predictions_cover_what_trainings_would_show():
     owners = make_owners(7)
     game = Asked(owners, saturating)
-    valuer = dupre.Valuer(owners)
+    valuer = dupre.Valuer(owners, empty=0.0)
     for members in valuer.suggest(15):
         valuer.record(members, game.of(members))
     every = [tuple(np.array(owners.names)[row]) for row in all_coalitions(7)]
@@ -132,12 +133,12 @@ def test_predictions_cover_what_trainings_would_show():
 
 def test_predict_before_anything_is_recorded_is_refused():
     with pytest.raises(dupre.InputError, match="no utility to learn from"):
-        dupre.Valuer(make_owners(3)).predict([("owner000",)])
+        dupre.Valuer(make_owners(3), empty=0.0).predict([("owner000",)])
 
 
 def test_predict_names_an_unknown_owner():
     owners, game, _ = valued()
-    valuer = dupre.Valuer(owners)
+    valuer = dupre.Valuer(owners, empty=0.0)
     valuer.record(owners.names, game.of(owners.names))
     with pytest.raises(dupre.InputError, match="unknown owner 'nobody'"):
         valuer.predict([("nobody",)])

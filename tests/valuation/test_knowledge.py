@@ -8,24 +8,32 @@ from asking import make_owners
 from dupre import InputError, estimators
 from dupre.game.coalitions import from_names, keys, to_names
 from dupre.game.draws import estimate_from_draws, guess_by_size, split_into_blocks
+from dupre.game.estimators import Sample
 from dupre.valuation import knowledge
+from dupre.valuation.duplicates import Identity
 from dupre.valuation.knowledge import BLOCKS, Knowledge
 from dupre.valuation.next_batch import first_design
+from dupre.valuation.question import ask
+from dupre.valuation.strategies import Active, Drawn
 
 SIX = make_owners(6)
 MANY = make_owners(24)
 
 
-def make_pool(owners=SIX, semivalue=dupre.shapley, weights=None, **options):
-    if weights is None:
-        weights = estimators.exact(semivalue, owners.n)
-    defaults = {"first": 2 * owners.n + 1, "drawn": False, "holdout": 0, "seed": 0}
-    return Knowledge(owners, semivalue, weights, **(defaults | options))
+def make_knowledge(owners=SIX, semivalue=dupre.shapley, estimator=None, strategy=None, seed=0):
+    asked = ask(
+        owners,
+        semivalue=semivalue,
+        estimator=estimator,
+        strategy=strategy,
+        kernel=None,
+        seed=seed,
+    )
+    return Knowledge(asked, Identity(owners.n))
 
 
-def sampled_pool(owners=MANY, samples=300, estimator=estimators.permutation, **options):
-    rng = np.random.default_rng(0)
-    return make_pool(owners, weights=estimator(dupre.shapley, owners.n, samples, rng), **options)
+def sampled(strategy=None, owners=MANY, samples=300, estimator=estimators.permutation, seed=0):
+    return make_knowledge(owners, dupre.shapley, Sample(estimator, samples), strategy, seed)
 
 
 def utility(row):
@@ -53,13 +61,13 @@ def outside(ours, count, seed=0):
 
 @pytest.mark.parametrize("first", [1, 7, 13, 30])
 def test_all_coalitions_begin_with_the_first_design_itself(first):
-    ours = make_pool(first=first)
+    ours = make_knowledge(strategy=Active(first=first))
     designed = first_design(dupre.shapley, SIX.rows, first, ours.rng(1))
     assert keys(ours.weights.members[ours.heaviest]) == keys(designed)
 
 
 def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_heaviest():
-    ours = sampled_pool(first=60)
+    ours = sampled(Active(first=60))
     designed = keys(first_design(dupre.shapley, MANY.rows, 60, ours.rng(1)))
     chosen = keys(ours.weights.members[ours.heaviest])
     assert len(chosen) == len(set(chosen)) == 60
@@ -74,15 +82,15 @@ def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_hea
 
 
 def test_drawn_coalitions_come_in_their_order():
-    ours = sampled_pool(first=30, drawn=True)
+    ours = sampled(Drawn(first=30))
     np.testing.assert_array_equal(ours.heaviest, np.arange(30))
 
 
-@pytest.mark.parametrize("drawn", [False, True])
-def test_what_has_no_weight_is_neither_first_nor_open_nor_predicted(drawn):
-    rng = np.random.default_rng(0)
-    weights = estimators.permutation(dupre.leave_one_out, 24, 400, rng)
-    ours = make_pool(MANY, dupre.leave_one_out, weights, drawn=drawn)
+@pytest.mark.parametrize("strategy", [Active(), Drawn()])
+def test_what_has_no_weight_is_neither_first_nor_open_nor_predicted(strategy):
+    sample = Sample(estimators.permutation, 400)
+    ours = make_knowledge(MANY, dupre.leave_one_out, sample, strategy)
+    weights = ours.weights
     weightless = np.flatnonzero(~weights.W.any(axis=0))
     assert weightless.size > 300
     for some in (ours.first, ours.open, ours.unknown, ours.most_important):
@@ -91,30 +99,30 @@ def test_what_has_no_weight_is_neither_first_nor_open_nor_predicted(drawn):
     assert not ours.draws.chances[weightless].any()
 
 
-def test_a_pool_smaller_than_the_first_design_is_all_first():
-    ours = make_pool(make_owners(3), first=50)
+def test_a_game_smaller_than_the_first_design_is_all_first():
+    ours = make_knowledge(make_owners(3), strategy=Active(first=50))
     np.testing.assert_array_equal(np.sort(ours.first), np.arange(7))
     assert not ours.draws.sequence.size
     assert not ours.drawn.size
 
 
-@pytest.mark.parametrize("drawn", [False, True])
-def test_those_held_out_follow_the_first_ones_and_are_others(drawn):
-    ours = sampled_pool(first=20, drawn=drawn, holdout=9)
+@pytest.mark.parametrize("strategy", [Active, Drawn])
+def test_check_coalitions_follow_the_first_ones_and_are_others(strategy):
+    ours = sampled(strategy(first=20, check=9))
     assert len(ours.first) == len(set(ours.first)) == 29
     np.testing.assert_array_equal(ours.first[20:], ours.draws.held)
 
 
 def test_more_held_out_than_half_of_what_is_not_first_is_refused():
-    with pytest.raises(InputError, match="holdout must be 0 or a number from 4 to 25"):
-        make_pool(holdout=26)
+    with pytest.raises(InputError, match="check must be 0 or a number from 4 to 25"):
+        make_knowledge(strategy=Active(check=26))
 
 
 # What is known.
 
 
 def test_every_coalition_that_counts_is_recorded_failed_or_open():
-    ours = sampled_pool()
+    ours = sampled()
     record(ours, [3, 50, 7])
     ours.observations.record_failure(ours.observations.names(9), "no")
     np.testing.assert_array_equal(np.flatnonzero(ours.recorded), [3, 7, 50])
@@ -125,7 +133,7 @@ def test_every_coalition_that_counts_is_recorded_failed_or_open():
 
 
 def test_coalitions_recorded_besides_are_shown_and_change_nothing_that_counts():
-    ours = sampled_pool()
+    ours = sampled()
     record(ours, range(5))
     before = ours.unknown, ours.open, ours.utilities.copy()
     for members in outside(ours, 4):
@@ -138,7 +146,7 @@ def test_coalitions_recorded_besides_are_shown_and_change_nothing_that_counts():
 
 
 def test_a_failure_besides_those_that_count_is_not_taken_for_one_of_them():
-    ours = sampled_pool()
+    ours = sampled()
     ours.observations.record_failure(outside(ours, 1)[0], "no")
     assert not ours.failed.any()
     assert len(ours.open) == ours.b
@@ -148,7 +156,7 @@ def test_a_failure_besides_those_that_count_is_not_taken_for_one_of_them():
 def test_what_is_shown_comes_in_an_order_that_does_not_depend_on_the_recording():
     found = []
     for step in (1, -1):
-        ours = sampled_pool()
+        ours = sampled()
         for members in outside(ours, 8)[::step]:
             ours.observations.record(members, 0.5)
         record(ours, [4, 2, 11][::step])
@@ -158,23 +166,19 @@ def test_what_is_shown_comes_in_an_order_that_does_not_depend_on_the_recording()
 
 
 def test_what_is_held_out_is_not_shown():
-    ours = sampled_pool(first=20, holdout=9)
+    ours = sampled(Active(first=20, check=9))
     record(ours, ours.first)
     assert not np.isin(ours.draws.held, ours.shown).any()
     np.testing.assert_array_equal(ours.shown, np.sort(ours.heaviest))
 
 
-@pytest.mark.parametrize("in_pool", [True, False])
-def test_the_grand_coalition_has_a_place_whether_it_counts_or_not(in_pool):
-    weights = estimators.permutation(dupre.shapley, 24, 300, np.random.default_rng(0))
-    if not in_pool:
-        everyone = weights.members.all(axis=1)
-        weights = dupre.game.weights.Weights(
-            weights.members[~everyone], weights.W[:, ~everyone], weights.empty
-        )
-    ours = make_pool(MANY, weights=weights)
+@pytest.mark.parametrize("semivalue", [dupre.shapley, dupre.banzhaf])
+def test_the_grand_coalition_has_a_place_whether_it_counts_or_not(semivalue):
+    counts = semivalue is dupre.shapley  # 300 coalitions drawn evenly of 2^24 do not hold it
+    estimator = estimators.permutation if counts else estimators.maximum_sample_reuse
+    ours = make_knowledge(MANY, semivalue, Sample(estimator, 300))
     assert ours.observations.members[ours.everyone].all()
-    assert (ours.everyone < ours.b) == in_pool
+    assert (ours.everyone < ours.b) == counts
     assert len(ours.unknown) == ours.b
 
 
@@ -195,7 +199,7 @@ def lessons(monkeypatch):
 
 
 def test_a_predictor_is_learned_once_per_state(lessons):
-    ours = sampled_pool(first=20)
+    ours = sampled(Active(first=20))
     record(ours, ours.first)
     first = ours.predictor()
     ours.posterior(ours.weights.W)
@@ -207,7 +211,7 @@ def test_a_predictor_is_learned_once_per_state(lessons):
 
 
 def test_another_training_of_the_same_coalition_is_learned_from(lessons):
-    ours = make_pool(first=5)
+    ours = make_knowledge(strategy=Active(first=5))
     record(ours, ours.first)
     ours.predictor()
     again = ours.observations.names(ours.first[0])
@@ -218,7 +222,7 @@ def test_another_training_of_the_same_coalition_is_learned_from(lessons):
 
 
 def test_the_predictor_sees_what_was_recorded_and_nothing_else(lessons):
-    ours = sampled_pool(first=20, holdout=6)
+    ours = sampled(Active(first=20, check=6))
     record(ours, ours.first)
     others = outside(ours, 3)
     for members in others:
@@ -233,7 +237,7 @@ def test_the_predictor_sees_what_was_recorded_and_nothing_else(lessons):
 
 
 def test_predictions_are_those_of_the_posterior():
-    ours = sampled_pool(first=20)
+    ours = sampled(Active(first=20))
     record(ours, ours.first)
     posterior = ours.posterior(ours.weights.W)
     found = ours.predict(ours.predictor(), ours.weights.members[ours.unknown])
@@ -245,7 +249,7 @@ def test_predictions_are_those_of_the_posterior():
 
 
 def test_sampled_values_use_the_first_coalitions_and_the_draws_in_turn():
-    ours = make_pool(first=7)
+    ours = make_knowledge(strategy=Active(first=7))
     order = list(dict.fromkeys(ours.draws.sequence.tolist()))
     record(ours, [*ours.heaviest, *order[:6], *order[7:9]])
     end = ours.draws.sequence.tolist().index(order[6])
@@ -259,13 +263,13 @@ def test_sampled_values_use_the_first_coalitions_and_the_draws_in_turn():
         draws=ours.draws.sequence[:end],
         chances=ours.draws.chances,
     )
-    np.testing.assert_array_equal(ours.sampled().mean, expected.mean)
-    np.testing.assert_array_equal(ours.sampled().covariance, expected.covariance)
+    np.testing.assert_array_equal(ours.values_from_draws().mean, expected.mean)
+    np.testing.assert_array_equal(ours.values_from_draws().covariance, expected.covariance)
 
 
-def drawn_pool(distinct, repeats=1, change=(), **options):
-    """A pool with its first design and as many distinct draws evaluated."""
-    ours = make_pool(**options)
+def after_draws(distinct, repeats=1, change=()):
+    """Knowledge with its first design and as many distinct draws evaluated."""
+    ours = make_knowledge()
     order = list(dict.fromkeys(ours.draws.sequence.tolist()))[:distinct]
     for i in [*ours.heaviest, *order]:
         number = utility(ours.observations.members[i]) + (5.0 if i in change else 0.0)
@@ -292,13 +296,13 @@ def guesses(monkeypatch):
         kept.append(guess.copy())
         return estimate_from_draws(W, utilities, guess, **options)
 
-    monkeypatch.setattr(knowledge, "sampled_values", keep)
+    monkeypatch.setattr(knowledge, "estimate_from_draws", keep)
     return kept
 
 
 def test_each_block_is_predicted_by_what_was_drawn_before(lessons):
-    ours = drawn_pool(24)
-    ours.corrected()
+    ours = after_draws(24)
+    ours.corrected_values()
     assert len(lessons) == BLOCKS
     everything = set(keys(ours.weights.members[ours.shown]))
     for j, (seen, _, _) in enumerate(lessons):
@@ -308,10 +312,10 @@ def test_each_block_is_predicted_by_what_was_drawn_before(lessons):
 
 
 def test_what_is_recorded_besides_the_draws_is_shown_to_every_block(lessons):
-    ours = drawn_pool(24)
+    ours = after_draws(24)
     later = list(dict.fromkeys(ours.draws.sequence.tolist()))[26:28]  # 24 is not evaluated
     record(ours, later)
-    ours.corrected()
+    ours.corrected_values()
     assert not np.isin(later, ours.drawn).any()
     for seen, _, _ in lessons:
         assert set(keys(ours.weights.members[later])) <= set(seen)
@@ -319,26 +323,26 @@ def test_what_is_recorded_besides_the_draws_is_shown_to_every_block(lessons):
 
 @pytest.mark.parametrize("j", [0, BLOCKS - 1])
 def test_no_guess_depends_on_what_it_is_compared_with(guesses, j):
-    plain = drawn_pool(24)
-    moved = drawn_pool(24, change=to_come(plain, j))
-    plain.corrected()
-    moved.corrected()
+    plain = after_draws(24)
+    moved = after_draws(24, change=to_come(plain, j))
+    plain.corrected_values()
+    moved.corrected_values()
     np.testing.assert_array_equal(guesses[0][: j + 1], guesses[1][: j + 1])
     for later in range(j + 1, BLOCKS):
         assert np.abs(guesses[0][later] - guesses[1][later]).max() > 1
 
 
 def test_no_guess_depends_on_the_spread_of_trainings_it_is_compared_with(guesses):
-    plain = drawn_pool(24, repeats=3)
-    moved = drawn_pool(24, repeats=3, change=to_come(plain, 0))
-    plain.corrected()
-    moved.corrected()
+    plain = after_draws(24, repeats=3)
+    moved = after_draws(24, repeats=3, change=to_come(plain, 0))
+    plain.corrected_values()
+    moved.corrected_values()
     np.testing.assert_array_equal(guesses[0][0], guesses[1][0])
 
 
 def test_what_a_block_has_seen_it_knows_exactly(guesses):
-    ours = drawn_pool(24)
-    ours.corrected()
+    ours = after_draws(24)
+    ours.corrected_values()
     for j, guess in enumerate(guesses[0]):
         known = np.setdiff1d(np.flatnonzero(ours.recorded), to_come(ours, j))
         np.testing.assert_array_equal(guess[known], ours.utilities[known])
@@ -346,7 +350,7 @@ def test_what_a_block_has_seen_it_knows_exactly(guesses):
 
 
 def test_corrected_values_are_the_same_however_often_they_are_asked_for():
-    ours = drawn_pool(20)
-    first, second = ours.corrected(), ours.corrected()
+    ours = after_draws(20)
+    first, second = ours.corrected_values(), ours.corrected_values()
     np.testing.assert_array_equal(first.mean, second.mean)
     np.testing.assert_array_equal(first.covariance, second.covariance)

@@ -21,9 +21,11 @@ import dupre
 from dupre import EvaluationError, InputError, Interrupted, StoreError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import exact
-from dupre.predictor.noise import widening
+from dupre.predictor.training_noise import widening
 from dupre.result.valuation import half_widths
+from dupre.training.engines import Local
 from dupre.training.evaluation import evaluate
+from dupre.valuation.strategies import Active
 
 pytestmark = pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
 
@@ -159,16 +161,18 @@ def assert_same(first, second, *, but=()):
         ({"budget": 1.5}, "budget must be a whole number"),
         ({"budget": "9"}, "budget must be a whole number"),
         ({"budget": True}, "budget must be a whole number"),
-        ({"stop": "soon"}, r"rule such as dupre\.within"),
-        ({"stop": lambda state: True}, r"rule such as dupre\.within"),
-        ({"stop": dupre.settled("owner00", "nobody")}, "'nobody'; the owners are owner00"),
+        ({"stop": "soon"}, "rule of dupre.stopping such as within"),
+        ({"stop": lambda state: True}, "rule of dupre.stopping such as within"),
+        ({"stop": dupre.stopping.settled("owner00", "nobody")}, "'nobody'; the owners are owner00"),
         (
-            {"stop": dupre.evaluated(3) | (dupre.settled("nobody", "owner00") & dupre.within(1))},
+            {
+                "stop": dupre.stopping.evaluated(3)
+                | (dupre.stopping.settled("nobody", "owner00") & dupre.stopping.within(1))
+            },
             "'nobody'; the owners are owner00",
         ),
-        ({"semivalue": "shapley"}, "unknown semivalue"),
-        ({"focus": "nobody"}, "focus must be one owner"),
-        ({"focus": ("owner00", "owner00")}, "focus must be one owner"),
+        ({"semivalue": "shaply"}, "did you mean 'shapley'"),
+        ({"strategy": Active(focus="nobody")}, "focus names 'nobody'"),
         ({"empty": float("nan")}, "empty must be a finite number"),
         ({"empty": "0"}, "empty must be a finite number"),
         ({"known": [("owner00", 0.5)]}, "known must be a mapping"),
@@ -186,19 +190,22 @@ def assert_same(first, second, *, but=()):
         ({"n_jobs": 0}, "n_jobs must be a number of processes"),
         ({"n_jobs": 1.5}, "n_jobs must be a number of processes"),
         ({"n_jobs": None}, "n_jobs must be a number of processes"),
-        ({"n_jobs": 2, "client": object()}, "not both"),
-        ({"inner_threads": 0}, "inner_threads must be a whole number"),
-        ({"timeout": 0}, "timeout must be positive"),
-        ({"timeout": float("nan")}, "timeout must be a finite number"),
-        ({"timeout": "1"}, "timeout must be a finite number"),
-        ({"retries": -1}, "retries must be a whole number"),
-        ({"on_error": "ignore"}, "on_error must be 'raise' or 'skip'"),
+        ({"n_jobs": 2, "engine": Local()}, "not both"),
+        ({"engine": "local"}, "engine must be Local"),
         ({"repeats": 0}, "repeats must be a whole number"),
         ({"repeats": 2.0}, "repeats must be a whole number"),
-        ({"holdout": -1}, "holdout must be a whole number"),
-        ({"holdout": 3, "budget": 20}, "holdout must be 0 or a number from 4"),
-        ({"holdout": 6, "budget": 11}, "at most half of the budget of 11"),
-        ({"holdout": 11, "budget": 31}, "half of the 20 coalitions outside the first design"),
+        (
+            {"budget": 20, "strategy": Active(check=3)},
+            "check must be 0 or a number from 4",
+        ),
+        (
+            {"budget": 11, "strategy": Active(check=6)},
+            "at most half of the budget of 11",
+        ),
+        (
+            {"budget": 31, "strategy": Active(check=11)},
+            "half of the 20 coalitions outside the first design",
+        ),
         ({"progress": "yes"}, "True, False or a callable"),
         ({"progress": 1}, "True, False or a callable"),
         ({"seed": None}, "seed must be a whole number"),
@@ -393,7 +400,12 @@ def test_a_smaller_budget_uses_all_there_is(tmp_path):
 
 @pytest.mark.parametrize(
     "other",
-    [{"semivalue": dupre.banzhaf}, {"focus": "owner02"}, {"seed": 5}, {"holdout": 5}],
+    [
+        {"semivalue": dupre.banzhaf},
+        {"strategy": Active(focus="owner02")},
+        {"seed": 5},
+        {"strategy": Active(check=5)},
+    ],
     ids=lambda value: str(value).partition(" at 0x")[0],
 )
 def test_the_store_of_another_run_is_knowledge(tmp_path, other):
@@ -684,7 +696,7 @@ def test_a_skipped_coalition_is_predicted_counted_and_shown(tmp_path):
 
     asked.fingerprint = "skipped"
     store = tmp_path / "run.sqlite"
-    valuation = quietly(FIVE, asked, budget=30, on_error="skip", store=store)
+    valuation = quietly(FIVE, asked, budget=30, store=store, engine=Local(on_error="skip"))
     assert valuation.evaluated == 30
     assert len(utility.asked) == 28
     assert set(valuation.failures) == set(broken)
@@ -692,7 +704,10 @@ def test_a_skipped_coalition_is_predicted_counted_and_shown(tmp_path):
     assert "Failed: 2 of 30 evaluations, predicted instead: {owner00}" in str(valuation)
     assert not valuation.exact
     # The failures are remembered, until they are asked for again.
-    assert_same(valuation, quietly(FIVE, asked, budget=30, on_error="skip", store=store))
+    assert_same(
+        valuation,
+        quietly(FIVE, asked, budget=30, store=store, engine=Local(on_error="skip")),
+    )
     assert len(utility.asked) == 28
     with pytest.raises(EvaluationError, match="bad luck"):
         quietly(FIVE, asked, budget=30, store=store)
@@ -705,7 +720,7 @@ def test_with_everything_else_known_a_skipped_coalition_ends_the_run():
     def asked(members):
         return float("nan") if members == broken else utility(members)
 
-    valuation = quietly(FOUR, asked, budget=100, on_error="skip")
+    valuation = quietly(FOUR, asked, budget=100, engine=Local(on_error="skip"))
     assert valuation.stopped == "nothing is left to evaluate"
     assert (valuation.evaluated, list(valuation.failures)) == (15, [broken])
     assert np.all(valuation.std > 0)
@@ -722,7 +737,9 @@ def test_one_failed_repeat_fails_its_coalition():
                 raise ValueError("diverged")
             return utility(members, repeat=repeat)
 
-    valuation = quietly(FOUR, Broken(FOUR, 0.1), budget=15, repeats=3, on_error="skip")
+    valuation = quietly(
+        FOUR, Broken(FOUR, 0.1), budget=15, repeats=3, engine=Local(on_error="skip")
+    )
     assert valuation.failures == {FOUR.names[:2]: "ValueError: diverged"}
     assert valuation.evaluated == 15
     with pytest.raises(EvaluationError, match=r"\{owner00, owner01\} failed: .*diverged") as caught:
@@ -735,7 +752,7 @@ def test_when_everything_fails_there_is_an_error_even_if_failures_are_skipped(tm
         return raise_(ValueError("no model")) if members else 0.0
 
     with pytest.raises(EvaluationError, match=r"no model; all \d+ evaluations so far failed"):
-        quietly(FIVE, hopeless, budget=16, on_error="skip")
+        quietly(FIVE, hopeless, budget=16, engine=Local(on_error="skip"))
 
 
 def test_when_everything_has_failed_the_same_call_again_says_so_again(tmp_path):
@@ -744,7 +761,13 @@ def test_when_everything_has_failed_the_same_call_again_says_so_again(tmp_path):
 
     for _ in range(4):
         with pytest.raises(EvaluationError, match="no model"):
-            quietly(THREE, hopeless, budget=5, on_error="skip", store=tmp_path / "run.sqlite")
+            quietly(
+                THREE,
+                hopeless,
+                budget=5,
+                store=tmp_path / "run.sqlite",
+                engine=Local(on_error="skip"),
+            )
 
 
 @pytest.mark.parametrize("name", FAILURES)
@@ -851,7 +874,7 @@ def test_errors_survive_pickling():
     failed = caught.value
     with pytest.raises(Interrupted) as interrupted:
         quietly(FIVE, failing(smooth(FIVE), 9, lambda: raise_(KeyboardInterrupt)), budget=16)
-    stored = StoreError("full", failed.valuer)
+    stored = StoreError("full", valuer=failed.valuer)
     for error in (failed, interrupted.value, stored, StoreError("full"), InputError("no")):
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error)
@@ -874,7 +897,7 @@ class Shuffled:
     def run(self, tasks):
         tasks = list(tasks)
         for index in self.rng.permutation(len(tasks)):
-            yield evaluate(self.utility, tasks[index], inner_threads=1)
+            yield evaluate(self.utility, tasks[index], threads=1)
 
     def finished_evaluations(self):
         return []
@@ -916,10 +939,10 @@ def test_failures_finish_in_any_order_too(monkeypatch):
     def utility(members):
         return float("nan") if len(members) == 2 else len(members) ** 0.5
 
-    in_order = quietly(FOUR, utility, budget=13, on_error="skip")
+    in_order = quietly(FOUR, utility, budget=13, engine=Local(on_error="skip"))
     for seed in range(3):
         shuffle(monkeypatch, seed)
-        assert_same(in_order, quietly(FOUR, utility, budget=13, on_error="skip"))
+        assert_same(in_order, quietly(FOUR, utility, budget=13, engine=Local(on_error="skip")))
 
 
 def test_what_is_reported_of_trainings_does_not_depend_on_their_order(monkeypatch):
@@ -940,7 +963,7 @@ def test_trainings_that_finish_while_a_run_is_interrupted_are_kept(monkeypatch, 
     class Interrupting(Shuffled):
         def run(self, tasks):
             tasks = [task for _, task in zip(range(4), tasks, strict=False)]
-            self.done = [evaluate(self.utility, task, inner_threads=1) for task in tasks]
+            self.done = [evaluate(self.utility, task, threads=1) for task in tasks]
             yield self.done.pop()
             raise KeyboardInterrupt
 
@@ -1000,7 +1023,7 @@ def test_warnings_of_failed_trainings_count():
         warnings.warn("overflow", RuntimeWarning, stacklevel=1)
         return float("nan") if len(members) == 1 else float(len(members))
 
-    valuation = quietly(FOUR, utility, budget=15, on_error="skip")
+    valuation = quietly(FOUR, utility, budget=15, engine=Local(on_error="skip"))
     assert len(valuation.failures) == 4
     assert len(valuation.warnings["RuntimeWarning: overflow"]) == 15
 
@@ -1030,14 +1053,14 @@ def test_without_a_rule_the_budget_is_the_reason():
 
 
 RULES = {
-    "within": (dupre.within(0.08), lambda v: np.all(half_widths(v.covariance) <= 0.08)),
-    "loosely within": (dupre.within(0.1, level=0.6), lambda v: True),
+    "within": (dupre.stopping.within(0.08), lambda v: np.all(half_widths(v.covariance) <= 0.08)),
+    "loosely within": (dupre.stopping.within(0.1, level=0.6), lambda v: True),
     "settled": (
-        dupre.settled("owner00", "owner04"),
+        dupre.stopping.settled("owner00", "owner04"),
         lambda v: abs(v.probability_greater().loc["owner00", "owner04"] - 0.5) >= 0.45,
     ),
-    "ranking": (dupre.ranking_settled(level=0.6), lambda v: True),
-    "evaluated": (dupre.evaluated(13), lambda v: v.evaluated >= 13),
+    "ranking": (dupre.stopping.ranking_settled(level=0.6), lambda v: True),
+    "evaluated": (dupre.stopping.evaluated(13), lambda v: v.evaluated >= 13),
 }
 
 
@@ -1053,20 +1076,26 @@ def test_a_rule_stops_the_run_and_the_result_says_which(name):
 
 
 def test_rules_about_values_wait_for_the_first_design():
-    valuation = quietly(FIVE, smooth(FIVE), budget=30, stop=dupre.within(1e6))
+    valuation = quietly(FIVE, smooth(FIVE), budget=30, stop=dupre.stopping.within(1e6))
     assert valuation.evaluated == 11
-    holding = quietly(FIVE, smooth(FIVE), budget=30, holdout=5, stop=dupre.within(1e6))
+    holding = quietly(
+        FIVE,
+        smooth(FIVE),
+        budget=30,
+        stop=dupre.stopping.within(1e6),
+        strategy=Active(check=5),
+    )
     assert holding.evaluated == 16
 
 
 def test_a_rule_that_never_holds_leaves_it_to_the_budget():
-    never = dupre.within(1e-12) | dupre.wall_time(1e6)
+    never = dupre.stopping.within(1e-12) | dupre.stopping.wall_time(1e6)
     assert quietly(FIVE, smooth(FIVE), budget=14, stop=never).stopped.startswith("the budget of 14")
 
 
 def test_rules_are_combined():
-    loose, never = dupre.within(10), dupre.within(1e-12)
-    many = dupre.evaluated(18)
+    loose, never = dupre.stopping.within(10), dupre.stopping.within(1e-12)
+    many = dupre.stopping.evaluated(18)
     assert quietly(FIVE, smooth(FIVE), budget=30, stop=never | loose).stopped == loose.text
     both = quietly(FIVE, smooth(FIVE), budget=30, stop=loose & many)
     assert both.stopped == f"{loose.text} and {many.text}"
@@ -1079,13 +1108,19 @@ def test_rules_are_combined():
 def test_a_rule_that_holds_for_what_is_stored_stops_at_once(tmp_path):
     store = tmp_path / "run.sqlite"
     quietly(FIVE, smooth(FIVE), budget=16, store=store)
-    for rule in (dupre.wall_time(1e-9), dupre.evaluated(16), dupre.within(10)):
+    for rule in (
+        dupre.stopping.wall_time(1e-9),
+        dupre.stopping.evaluated(16),
+        dupre.stopping.within(10),
+    ):
         valuation = quietly(FIVE, untouchable, empty=0.1, budget=30, stop=rule, store=store)
         assert (valuation.stopped, valuation.evaluated) == (rule.text, 16)
 
 
 @pytest.mark.parametrize("budget", [None, 31, 40])
-@pytest.mark.parametrize("rule", [dupre.evaluated(12), dupre.within(10.0)], ids=repr)
+@pytest.mark.parametrize(
+    "rule", [dupre.stopping.evaluated(12), dupre.stopping.within(10.0)], ids=repr
+)
 def test_a_rule_stops_early_however_large_the_budget(rule, budget):
     valuation = quietly(FIVE, smooth(FIVE), budget=budget, stop=rule)
     assert valuation.stopped == rule.text
@@ -1093,7 +1128,7 @@ def test_a_rule_stops_early_however_large_the_budget(rule, budget):
 
 
 def test_no_time_at_all_is_enough_for_the_first_batch():
-    valuation = quietly(FIVE, smooth(FIVE), budget=30, stop=dupre.wall_time(1e-9))
+    valuation = quietly(FIVE, smooth(FIVE), budget=30, stop=dupre.stopping.wall_time(1e-9))
     assert valuation.stopped == "1e-09 seconds have passed"
     assert 1 <= valuation.evaluated <= 11
 
@@ -1112,13 +1147,13 @@ def test_rounds_say_what_was_known_after_each_batch():
     assert np.all(rounds["widest"] > 0)
     assert rounds["widest"].iloc[-1] == half_widths(valuation.covariance).max()
     for count, widest in rounds[1:-1].itertuples(index=False):
-        stopped = quietly(FIVE, smooth(FIVE), budget=24, stop=dupre.evaluated(count))
+        stopped = quietly(FIVE, smooth(FIVE), budget=24, stop=dupre.stopping.evaluated(count))
         assert half_widths(stopped.covariance).max() == widest
 
 
 def test_rounds_with_coalitions_held_out_say_how_well_they_were_predicted(tmp_path):
     store = tmp_path / "run.sqlite"
-    valuation = quietly(FIVE, smooth(FIVE), budget=26, holdout=5, store=store)
+    valuation = quietly(FIVE, smooth(FIVE), budget=26, store=store, strategy=Active(check=5))
     assert list(valuation.rounds.columns) == [
         "evaluated",
         "widest",
@@ -1131,7 +1166,14 @@ def test_rounds_with_coalitions_held_out_say_how_well_they_were_predicted(tmp_pa
     assert (last["error"], last["by_size"], last["coverage"]) == known
     assert check.held_out == 5
     assert valuation.rounds["coverage"].between(0, 1).all()
-    again = quietly(FIVE, untouchable, empty=0.1, budget=26, holdout=5, store=store)
+    again = quietly(
+        FIVE,
+        untouchable,
+        empty=0.1,
+        budget=26,
+        store=store,
+        strategy=Active(check=5),
+    )
     pd.testing.assert_frame_equal(valuation.rounds, again.rounds, check_exact=True)
 
 
@@ -1180,7 +1222,7 @@ def test_the_forecast_is_about_what_then_happens(game):
 
 def test_a_predictable_game_passes_its_validation():
     for seed in range(2):
-        valuation = quietly(SIX, additive(SIX, seed), budget=36, holdout=8)
+        valuation = quietly(SIX, additive(SIX, seed), budget=36, strategy=Active(check=8))
         assert valuation.validation.held_out == 8
         assert valuation.validation.r2 > 0.9
         assert not valuation.validation.failed
@@ -1196,7 +1238,12 @@ def unpredictable():
     for seed in range(6):
         utility = white(SIX, seed)
         truth = exact(dupre.shapley, 6).W @ list(utility.table.values())
-        found.append((quietly(SIX, utility, budget=33, holdout=12, seed=seed), truth))
+        found.append(
+            (
+                quietly(SIX, utility, budget=33, seed=seed, strategy=Active(check=12)),
+                truth,
+            )
+        )
     return found
 
 
@@ -1221,10 +1268,10 @@ def test_values_without_the_predictor_add_up_and_hold_the_truth(unpredictable):
 
 def test_what_is_held_out_is_evaluated_counts_and_stays_within_the_budget():
     utility = smooth(FIVE)
-    valuation = quietly(FIVE, utility, budget=20, holdout=6)
+    valuation = quietly(FIVE, utility, budget=20, strategy=Active(check=6))
     assert len(utility.asked) == valuation.evaluated == 20
     whole = smooth(FIVE)
-    everything = quietly(FIVE, whole, budget=31, holdout=6)
+    everything = quietly(FIVE, whole, budget=31, strategy=Active(check=6))
     np.testing.assert_array_equal(everything.mean, quietly(FIVE, smooth(FIVE), budget=31).mean)
     assert everything.exact
 
@@ -1232,7 +1279,14 @@ def test_what_is_held_out_is_evaluated_counts_and_stays_within_the_budget():
 def some_sampled(budget, **options):
     """The first result of a game without structure that does not rely on the predictor."""
     for seed in range(20):
-        valuation = quietly(SIX, white(SIX, seed), budget=budget, holdout=12, seed=seed, **options)
+        valuation = quietly(
+            SIX,
+            white(SIX, seed),
+            budget=budget,
+            seed=seed,
+            strategy=Active(check=12),
+            **options,
+        )
         if valuation.sampled:
             return valuation
     return pytest.fail("the predictor never failed on white noise")
@@ -1246,7 +1300,14 @@ def test_the_forecast_without_the_predictor_ends_where_everything_is_evaluated()
 def test_without_the_predictor_noise_of_trainings_is_a_part_of_the_covariance():
     for seed in range(20):
         utility = Noisy(SIX, sigma=30.0, noise_seed=seed)
-        valuation = quietly(SIX, utility, budget=40, holdout=12, repeats=2, seed=seed)
+        valuation = quietly(
+            SIX,
+            utility,
+            budget=40,
+            repeats=2,
+            seed=seed,
+            strategy=Active(check=12),
+        )
         if valuation.sampled:
             rest = valuation.covariance - valuation.noise
             assert np.linalg.eigvalsh(rest).min() > -1e-6 * np.trace(valuation.covariance)
@@ -1260,7 +1321,7 @@ def test_without_the_predictor_noise_of_trainings_is_a_part_of_the_covariance():
 def test_the_run_ends_where_nothing_is_left_to_gain_for_the_focus():
     pair = "owner01", "owner03"
     utility = white(FIVE)
-    valuation = quietly(FIVE, utility, budget=30, focus=pair)
+    valuation = quietly(FIVE, utility, budget=30, strategy=Active(focus=pair))
     assert valuation.stopped == "nothing is left to gain"
     skipped = set(utility.table) - set(utility.asked)
     assert skipped
@@ -1315,10 +1376,10 @@ def test_a_callback_is_told_of_what_was_stored_and_of_failures(tmp_path):
         return float("nan") if len(members) == 1 else float(len(members))
 
     store = tmp_path / "run.sqlite"
-    _, seen = watched(FIVE, utility, budget=12, on_error="skip", store=store)
+    _, seen = watched(FIVE, utility, budget=12, store=store, engine=Local(on_error="skip"))
     assert [p.failed for p in seen] == sorted(p.failed for p in seen)
     assert seen[-1].failed == 5
-    _, again = watched(FIVE, utility, budget=15, on_error="skip", store=store)
+    _, again = watched(FIVE, utility, budget=15, store=store, engine=Local(on_error="skip"))
     assert again[0].evaluated == 12
     assert again[0].remaining is None
     assert again[-1].evaluated == 15
@@ -1437,7 +1498,7 @@ def test_a_larger_batch_keeps_more_workers_busy(monkeypatch):
         "dupre.valuation.value.hire",
         lambda utility, *_, **__: Counting(utility, np.random.default_rng(0)),
     )
-    quietly(FIVE, smooth(FIVE), budget=27, batch=8)
+    quietly(FIVE, smooth(FIVE), budget=27, strategy=Active(batch=8))
     assert sizes == [1, 11, 8, 8]
 
 
@@ -1457,7 +1518,7 @@ def test_a_predicted_utility_of_all_owners_is_marked():
     def failing(members):
         return raise_(ValueError("too large")) if len(members) == 5 else utility(members)
 
-    valuation = quietly(FIVE, failing, budget=20, on_error="skip")
+    valuation = quietly(FIVE, failing, budget=20, engine=Local(on_error="skip"))
     assert valuation.grand_predicted
     assert valuation.mean.sum() == pytest.approx(valuation.grand - valuation.empty, abs=1e-9)
     assert "u(all owners) ≈" in str(valuation)
@@ -1471,5 +1532,5 @@ def test_failing_validation_is_a_warning():
     for seed in range(6):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            valuation = quietly(FIVE, utility, budget=24, holdout=6, seed=seed)
+            valuation = quietly(FIVE, utility, budget=24, seed=seed, strategy=Active(check=6))
         assert bool(caught) == valuation.sampled

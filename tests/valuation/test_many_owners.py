@@ -10,10 +10,12 @@ from asking import Asked, make_owners
 from dupre import InputError, estimators
 from dupre.game import coalitions
 from dupre.game.coalitions import to_names
-from dupre.game.estimators import permutation, regression, stratified_svarm, svarm
+from dupre.game.estimators import Sample, permutation, regression, stratified_svarm, svarm
 from dupre.predictor import form
-from dupre.result.records import Z95
+from dupre.result.records import Z95, Validation
 from dupre.result.valuation import half_widths
+from dupre.training.engines import Local
+from dupre.valuation.strategies import Active, Drawn
 
 SIX = make_owners(6)
 MANY = make_owners(21)
@@ -99,9 +101,20 @@ def least_covered(trials):
 @pytest.mark.parametrize("budget", [9, 43, 60])
 def test_drawn_coalitions_are_evaluated_in_the_order_of_the_estimator(estimator, budget):
     utility = Groups(MANY)
-    ours = dupre.Valuer(MANY, estimator=estimator, samples=200, choose="drawn", seed=3)
+    ours = dupre.Valuer(
+        MANY,
+        empty=0.0,
+        seed=3,
+        estimator=Sample(estimator, 200),
+        strategy=Drawn(),
+    )
     valuation = dupre.value(
-        MANY, utility, budget=budget, estimator=estimator, samples=200, choose="drawn", seed=3
+        MANY,
+        utility,
+        budget=budget,
+        seed=3,
+        estimator=Sample(estimator, 200),
+        strategy=Drawn(),
     )
     expected = [to_names(row, MANY.names) for row in weights_of(ours).members[:budget]]
     assert utility.asked == expected
@@ -110,7 +123,7 @@ def test_drawn_coalitions_are_evaluated_in_the_order_of_the_estimator(estimator,
     assert valuation.diagnostics is not None
 
 
-@pytest.mark.parametrize("choose", ["drawn", "active"])
+@pytest.mark.parametrize("choose", [Drawn, Active])
 @pytest.mark.parametrize(
     "estimator",
     [permutation, regression, stratified_svarm, svarm, None],
@@ -119,9 +132,12 @@ def test_drawn_coalitions_are_evaluated_in_the_order_of_the_estimator(estimator,
 def test_nothing_is_predicted_once_all_sampled_coalitions_are_evaluated(estimator, choose):
     owners = make_owners(6)
     utility = Asked(owners, closed_form.unanimity_sum(6, 9, np.random.default_rng(1)).utility, 0.5)
-    options = {"estimator": estimator, "samples": 57, "choose": choose}
+    options = {
+        "estimator": Sample(estimator, 57),
+        "strategy": choose(),
+    }
     valuation = dupre.value(owners, utility, budget=57, **options)
-    ours = dupre.Valuer(owners, **options)
+    ours = dupre.Valuer(owners, empty=0.0, **options)
     np.testing.assert_allclose(valuation.mean, by_hand(ours, utility), atol=1e-12)
     assert valuation.diagnostics is None
     assert not valuation.prediction_std.any()
@@ -140,7 +156,7 @@ def test_a_coalition_drawn_again_is_evaluated_once_and_counts_as_often(monkeypat
     orders = np.array([[0, 1, 2, 3], [0, 1, 3, 2], [0, 1, 2, 3], [2, 0, 1, 3], [3, 2, 1, 0]])
     monkeypatch.setattr(estimators, "_orders", lambda *_: orders)
     utility = Asked(owners, closed_form.airport([3.0, 1.0, 4.0, 2.0]).utility, empty=0.125)
-    valuation = dupre.value(owners, utility, budget=50, estimator=permutation, samples=20)
+    valuation = dupre.value(owners, utility, budget=50, estimator=Sample(permutation, 20))
     expected = np.zeros(4)
     for order in orders:
         before = utility.empty
@@ -154,7 +170,13 @@ def test_a_coalition_drawn_again_is_evaluated_once_and_counts_as_often(monkeypat
 
 def test_a_larger_sample_begins_with_the_smaller_one():
     small, large = (
-        dupre.Valuer(MANY, estimator=permutation, samples=k * 21, choose="drawn", seed=5)
+        dupre.Valuer(
+            MANY,
+            empty=0.0,
+            seed=5,
+            estimator=Sample(permutation, k * 21),
+            strategy=Drawn(),
+        )
         for k in (4, 12)
     )
     np.testing.assert_array_equal(
@@ -163,12 +185,30 @@ def test_a_larger_sample_begins_with_the_smaller_one():
 
 
 def test_evaluating_a_sample_and_predicting_more_is_evaluating_a_part_of_more():
-    utility, options = Groups(MANY), {"estimator": permutation, "choose": "drawn", "seed": 5}
-    small = dupre.Valuer(MANY, samples=4 * 21, empty=utility.empty, **options)
+    utility, options = (
+        Groups(MANY),
+        {"estimator": permutation, "seed": 5, "strategy": Drawn()},
+    )
+    small = dupre.Valuer(
+        MANY,
+        empty=utility.empty,
+        estimator=Sample(regression, 4 * 21),
+        **options,
+    )
     run(small, utility, 10**6)
     assert small.left == 0
-    more = dupre.Valuer(MANY, samples=12 * 21, empty=utility.empty, **options)
-    part = dupre.Valuer(MANY, samples=12 * 21, empty=utility.empty, **options)
+    more = dupre.Valuer(
+        MANY,
+        empty=utility.empty,
+        estimator=Sample(regression, 12 * 21),
+        **options,
+    )
+    part = dupre.Valuer(
+        MANY,
+        empty=utility.empty,
+        estimator=Sample(regression, 12 * 21),
+        **options,
+    )
     for members, number in small.evaluations.items():
         more.record(members, number)
     run(part, utility, small.counting)
@@ -182,7 +222,11 @@ def test_evaluating_a_sample_and_predicting_more_is_evaluating_a_part_of_more():
 
 def test_active_batches_evaluate_a_part_of_what_was_sampled():
     utility = Groups(MANY)
-    ours = dupre.Valuer(MANY, samples=300, empty=utility.empty)
+    ours = dupre.Valuer(
+        MANY,
+        empty=utility.empty,
+        estimator=Sample(regression, 300),
+    )
     run(ours, utility, 90)
     sampled = {to_names(row, MANY.names) for row in weights_of(ours).members}
     assert set(utility.asked) < sampled
@@ -192,10 +236,15 @@ def test_active_batches_evaluate_a_part_of_what_was_sampled():
 
 def test_active_batches_of_a_sample_are_expected_to_tell_more_than_its_own_order():
     utility, expected = Groups(MANY), {}
-    ours = dupre.Valuer(MANY, estimator=permutation, samples=300)
+    ours = dupre.Valuer(MANY, empty=0.0, estimator=Sample(permutation, 300))
     run(ours, utility, 43)
-    for choose in ("active", "drawn"):
-        same = dupre.Valuer(MANY, estimator=permutation, samples=300, choose=choose)
+    for choose in (Active, Drawn):
+        same = dupre.Valuer(
+            MANY,
+            empty=0.0,
+            estimator=Sample(permutation, 300),
+            strategy=choose(),
+        )
         for members, number in ours.evaluations.items():
             same.record(members, number)
         # Choosing well reduces the error of predictions; that of sampling is there for both.
@@ -205,12 +254,16 @@ def test_active_batches_of_a_sample_are_expected_to_tell_more_than_its_own_order
 
 
 @pytest.mark.parametrize("n", [2, 3, 6])
-@pytest.mark.parametrize("choose", ["active", "drawn"])
+@pytest.mark.parametrize("choose", [Active, Drawn])
 def test_a_sample_with_room_for_everything_is_exact(n, choose):
     owners = make_owners(n)
     game = closed_form.unanimity_sum(n, 6, np.random.default_rng(n))
     valuation = dupre.value(
-        owners, Asked(owners, game.utility), budget=200, samples=200, choose=choose
+        owners,
+        Asked(owners, game.utility),
+        budget=200,
+        estimator=Sample(regression, 200),
+        strategy=choose(),
     )
     np.testing.assert_allclose(valuation.values, game.shapley, atol=1e-12)
     assert valuation.exact
@@ -230,8 +283,8 @@ def test_any_function_that_draws_weights_is_an_estimator():
         return permutation(semivalue, n, 2 * samples, rng)
 
     utility = Groups(SIX)
-    valuation = dupre.value(SIX, utility, budget=63, estimator=twice, samples=12)
-    same = dupre.value(SIX, utility, budget=63, estimator=permutation, samples=24)
+    valuation = dupre.value(SIX, utility, budget=63, estimator=Sample(twice, 12))
+    same = dupre.value(SIX, utility, budget=63, estimator=Sample(permutation, 24))
     assert_same(valuation, same)
 
 
@@ -243,7 +296,12 @@ def seeds():
     """Valuations of one game, each by its own sample of coalitions, partly evaluated."""
     utility, found = Groups(MANY, seed=1), []
     for seed in range(10):
-        ours = dupre.Valuer(MANY, samples=300, empty=utility.empty, seed=seed)
+        ours = dupre.Valuer(
+            MANY,
+            empty=utility.empty,
+            seed=seed,
+            estimator=Sample(regression, 300),
+        )
         found.append((ours, run(ours, utility, 43)))
     return utility, found
 
@@ -262,7 +320,7 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
 def test_the_two_parts_are_those_of_the_posterior_and_of_the_weights(seeds):
     ours, valuation = seeds[1][0]
     posterior = ours._knowledge.averaged_posterior()
-    assert ours._knowledge.predictor().stray_variance == 0
+    assert ours._knowledge.predictor().outlier_variance == 0
     own = np.diag(posterior.functional_covariance()) * valuation.diagnostics.widening**2
     np.testing.assert_allclose(valuation.prediction_std**2, own, rtol=1e-9)
     utilities = ours._knowledge.utilities.copy()
@@ -308,7 +366,7 @@ def test_intervals_hold_the_truth_where_all_that_was_sampled_is_evaluated(estima
     }[name]
     inside = []
     for seed in range(40):
-        ours = dupre.Valuer(MANY, estimator=estimator, samples=240, seed=seed)
+        ours = dupre.Valuer(MANY, empty=0.0, seed=seed, estimator=Sample(estimator, 240))
         members = weights_of(ours).members
         for row, number in zip(members, game.utility(members), strict=True):
             ours.record(to_names(row, MANY.names), float(number))
@@ -328,7 +386,12 @@ def test_sampling_adds_nothing_where_all_coalitions_count():
 def test_additive_games_are_valued_without_an_error_of_sampling():
     worth = np.random.default_rng(0).normal(size=21)
     utility = Asked(MANY, closed_form.additive(worth).utility)
-    valuation = dupre.value(MANY, utility, budget=400, samples=200)
+    valuation = dupre.value(
+        MANY,
+        utility,
+        budget=400,
+        estimator=Sample(regression, 200),
+    )
     np.testing.assert_allclose(valuation.values, worth, atol=1e-9)
     assert valuation.std.max() < 1e-9
 
@@ -352,7 +415,12 @@ def test_the_same_call_values_any_number_of_owners(n):
     owners = make_owners(n)
     utility = Groups(owners)
     budget = 2 * n + 5  # four more than the first design, without which values are a first guess
-    valuation = dupre.value(owners, utility, budget=budget, samples=None if n < 9 else 650)
+    valuation = dupre.value(
+        owners,
+        utility,
+        budget=budget,
+        estimator=Sample(regression, None if n < 9 else 650),
+    )
     assert len(utility.asked) == len(set(utility.asked)) == min(budget, 2**n - 1)
     assert np.all(np.abs(valuation.mean - utility.values()) <= 5 * valuation.std + 1e-12)
     assert valuation.exact == (n < 4)
@@ -362,11 +430,11 @@ def test_the_same_call_values_any_number_of_owners(n):
 
 
 def test_all_coalitions_count_up_to_16_owners_and_a_sample_above():
-    assert dupre.Valuer(make_owners(12)).counting == 4095
-    at_most = dupre.Valuer(make_owners(16))
+    assert dupre.Valuer(make_owners(12), empty=0.0).counting == 4095
+    at_most = dupre.Valuer(make_owners(16), empty=0.0)
     assert at_most.counting == 2**16 - 1
     assert at_most.estimator is None
-    above = dupre.Valuer(make_owners(17))
+    above = dupre.Valuer(make_owners(17), empty=0.0)
     assert above.estimator is regression
     assert 3500 < above.counting <= 4096
 
@@ -382,19 +450,24 @@ def test_coalitions_of_many_owners_are_never_all_listed(monkeypatch, n):
     owners = make_owners(n)
     monkeypatch.setattr(coalitions, "all_coalitions", refuse)
     monkeypatch.setattr(estimators, "all_coalitions", refuse)
-    ours = dupre.Valuer(owners, samples=300)
+    ours = dupre.Valuer(owners, empty=0.0, estimator=Sample(regression, 300))
     assert run(ours, Groups(owners), 2 * n + 3).evaluated == 2 * n + 3
 
 
 def test_owners_beyond_the_63rd_are_told_apart():
     owners = make_owners(70)
-    ours = dupre.Valuer(owners, samples=500)
+    ours = dupre.Valuer(owners, empty=0.0, estimator=Sample(regression, 500))
     for i in range(62, 70):
         ours.record([owners.names[i]], float(i))
     assert [ours.evaluations[owners.names[i],] for i in range(62, 70)] == list(range(62, 70))
     worth = np.where(np.arange(70) == 69, 5.0, 0.0)
     utility = Asked(owners, closed_form.additive(worth).utility)
-    valuation = dupre.value(owners, utility, budget=143, samples=500)
+    valuation = dupre.value(
+        owners,
+        utility,
+        budget=143,
+        estimator=Sample(regression, 500),
+    )
     assert np.all(np.abs(valuation.mean - worth) <= 5 * valuation.std)
     assert valuation.rank_range().loc[owners.names[69], "worst"] == 1
 
@@ -408,7 +481,12 @@ def test_owners_beyond_the_63rd_are_told_apart():
 def test_other_semivalues_of_many_owners(n, semivalue):
     owners = make_owners(n)
     utility = Groups(owners)
-    ours = dupre.Valuer(owners, semivalue=semivalue, samples=600, empty=utility.empty)
+    ours = dupre.Valuer(
+        owners,
+        semivalue=semivalue,
+        empty=utility.empty,
+        estimator=Sample(regression, 600),
+    )
     valuation = run(ours, utility, 2 * n + 1)
     truth = utility.values(semivalue)
     assert np.all(np.abs(valuation.mean - truth) <= 5 * valuation.std + 1e-9)
@@ -419,13 +497,17 @@ def test_other_semivalues_of_many_owners(n, semivalue):
 
 
 def test_only_coalitions_with_a_weight_are_said_to_count():
-    ours = dupre.Valuer(MANY, semivalue=dupre.leave_one_out, estimator=permutation, samples=600)
+    ours = dupre.Valuer(
+        MANY, empty=0.0, semivalue=dupre.leave_one_out, estimator=Sample(permutation, 600)
+    )
     assert ours.counting == ours.left
 
 
 def test_no_owner_of_a_sample_is_known_for_sure_because_it_was_never_drawn():
     utility = Groups(MANY)
-    ours = dupre.Valuer(MANY, semivalue=dupre.leave_one_out, estimator=permutation, samples=480)
+    ours = dupre.Valuer(
+        MANY, empty=0.0, semivalue=dupre.leave_one_out, estimator=Sample(permutation, 480)
+    )
     valuation = run(ours, utility, 480)
     assert valuation.std.min() > 0
 
@@ -444,7 +526,11 @@ def others(ours, count):
 
 def test_coalitions_that_were_not_sampled_are_learned_from_and_listed():
     utility = Groups(MANY)
-    ours = dupre.Valuer(MANY, samples=300, empty=utility.empty)
+    ours = dupre.Valuer(
+        MANY,
+        empty=utility.empty,
+        estimator=Sample(regression, 300),
+    )
     without = run(ours, utility, 43)
     besides = others(ours, 30)
     for members in besides:
@@ -461,7 +547,11 @@ def test_coalitions_that_were_not_sampled_are_learned_from_and_listed():
 def test_the_order_in_which_they_are_recorded_does_not_matter(repeats):
     utility, found = Groups(MANY), []
     for step in (1, -1):
-        ours = dupre.Valuer(MANY, samples=300, empty=utility.empty)
+        ours = dupre.Valuer(
+            MANY,
+            empty=utility.empty,
+            estimator=Sample(regression, 300),
+        )
         besides = others(ours, 12)[::step]
         first = ours.suggest(43)[::step]
         for members in [*besides, *first] if step == 1 else [*first, *besides]:
@@ -479,7 +569,7 @@ def test_the_order_in_which_they_are_recorded_does_not_matter(repeats):
 
 
 def test_one_coalition_that_was_not_sampled_is_enough_for_a_first_guess():
-    ours = dupre.Valuer(MANY, samples=300)
+    ours = dupre.Valuer(MANY, empty=0.0, estimator=Sample(regression, 300))
     ours.record(others(ours, 1)[0], 0.5)
     valuation = ours.values()
     assert np.isfinite(valuation.mean).all()
@@ -490,7 +580,11 @@ def test_one_coalition_that_was_not_sampled_is_enough_for_a_first_guess():
 
 def test_a_failure_of_a_coalition_that_was_not_sampled_is_listed_and_changes_no_value():
     utility = Groups(MANY)
-    ours = dupre.Valuer(MANY, samples=300, empty=utility.empty)
+    ours = dupre.Valuer(
+        MANY,
+        empty=utility.empty,
+        estimator=Sample(regression, 300),
+    )
     before = run(ours, utility, 43)
     members = others(ours, 1)[0]
     ours.record_failure(members, "no")
@@ -502,7 +596,7 @@ def test_a_failure_of_a_coalition_that_was_not_sampled_is_listed_and_changes_no_
 @pytest.mark.parametrize("evaluated", [0, 10, 60])
 def test_suggestions_are_a_function_of_what_is_recorded(evaluated):
     utility = Groups(MANY)
-    ours = dupre.Valuer(MANY, samples=300)
+    ours = dupre.Valuer(MANY, empty=0.0, estimator=Sample(regression, 300))
     if evaluated:
         run(ours, utility, evaluated)
     suggested = ours.suggest(7)
@@ -512,14 +606,14 @@ def test_suggestions_are_a_function_of_what_is_recorded(evaluated):
         ours.values()
     assert ours.suggest(7) == suggested
     assert ours.suggest(4) == suggested[:4]
-    told = dupre.Valuer(MANY, samples=300)
+    told = dupre.Valuer(MANY, empty=0.0, estimator=Sample(regression, 300))
     for members, number in reversed(ours.evaluations.items()):
         told.record(members, number)
     assert told.suggest(7) == suggested
 
 
 def test_pending_coalitions_are_followed_by_what_would_have_followed_them():
-    ours = dupre.Valuer(MANY, samples=300)
+    ours = dupre.Valuer(MANY, empty=0.0, estimator=Sample(regression, 300))
     run(ours, Groups(MANY), 60)
     batch = ours.suggest(6)
     assert ours.suggest(4, pending=batch[:2]) == batch[2:]
@@ -532,7 +626,11 @@ def test_pending_coalitions_are_followed_by_what_would_have_followed_them():
 def test_a_run_of_20_owners_is_resumed_where_it_stopped(tmp_path):
     owners = make_owners(20)
     utility = Groups(owners)
-    call = {"samples": 130, "empty": utility.empty, "progress": False}
+    call = {
+        "empty": utility.empty,
+        "progress": False,
+        "estimator": Sample(regression, 130),
+    }
     at_once = dupre.value(owners, utility, budget=47, **call)
     asked = utility.asked
 
@@ -555,20 +653,38 @@ def test_another_sample_learns_from_what_the_store_holds(tmp_path):
     store = tmp_path / "run.sqlite"
     utility = Groups(owners)
     call = {"empty": utility.empty, "store": store}
-    dupre.value(owners, utility.of, budget=43, samples=300, **call)
-    valuation = dupre.value(owners, utility.of, budget=50, samples=400, seed=1, **call)
+    dupre.value(
+        owners,
+        utility.of,
+        budget=43,
+        estimator=Sample(regression, 300),
+        **call,
+    )
+    valuation = dupre.value(
+        owners,
+        utility.of,
+        budget=50,
+        seed=1,
+        estimator=Sample(regression, 400),
+        **call,
+    )
     assert valuation.found == 43
     assert valuation.evaluated == 50
     assert len(valuation.evaluations) == 50
 
 
-@pytest.mark.parametrize("choose", ["active", "drawn"])
+@pytest.mark.parametrize("choose", [Active, Drawn])
 def test_a_stop_rule_looks_at_both_parts_of_the_uncertainty(choose):
     utility = Groups(MANY)
-    call = {"samples": 150, "choose": choose, "empty": utility.empty, "progress": False}
+    call = {
+        "empty": utility.empty,
+        "progress": False,
+        "estimator": Sample(regression, 150),
+        "strategy": choose(),
+    }
     everything = dupre.value(MANY, utility, budget=150, **call)
     limit = 3 * half_widths(everything.sampling).max()
-    valuation = dupre.value(MANY, utility, stop=dupre.within(limit), **call)
+    valuation = dupre.value(MANY, utility, stop=dupre.stopping.within(limit), **call)
     assert half_widths(valuation.covariance).max() <= limit
     assert 43 <= valuation.evaluated < valuation.counting
     assert "within" in valuation.stopped
@@ -576,25 +692,40 @@ def test_a_stop_rule_looks_at_both_parts_of_the_uncertainty(choose):
 
 def test_a_rule_that_sampling_forbids_is_never_met():
     utility = Groups(MANY)
-    call = {"samples": 150, "empty": utility.empty, "progress": False, "batch": 150}
+    call = {
+        "empty": utility.empty,
+        "progress": False,
+        "estimator": Sample(regression, 150),
+        "strategy": Active(batch=150),
+    }
     everything = dupre.value(MANY, utility, budget=150, **call)
     limit = half_widths(everything.sampling).max() / 2
-    valuation = dupre.value(MANY, utility, stop=dupre.within(limit), **call)
+    valuation = dupre.value(MANY, utility, stop=dupre.stopping.within(limit), **call)
     assert valuation.evaluated == valuation.counting
     assert valuation.stopped == "all sampled coalitions are evaluated"
 
 
 def test_a_budget_beyond_the_sample_ends_where_the_sample_ends():
     utility = Groups(MANY)
-    valuation = dupre.value(MANY, utility, budget=10**9, samples=200)
+    valuation = dupre.value(
+        MANY,
+        utility,
+        budget=10**9,
+        estimator=Sample(regression, 200),
+    )
     assert valuation.evaluated == valuation.counting == len(utility.asked) <= 200
 
 
-@pytest.mark.parametrize("choose", ["active", "drawn"])
+@pytest.mark.parametrize("choose", [Active, Drawn])
 def test_a_holdout_of_sampled_coalitions_checks_the_predictor(choose):
     utility = Groups(MANY)
     valuation = dupre.value(
-        MANY, utility, budget=70, samples=300, choose=choose, holdout=8, empty=utility.empty
+        MANY,
+        utility,
+        budget=70,
+        empty=utility.empty,
+        estimator=Sample(regression, 300),
+        strategy=choose(check=8),
     )
     assert valuation.validation.held_out == 8
     assert valuation.validation.error < valuation.validation.by_size
@@ -613,8 +744,13 @@ def white(owners, seed):
 
 def after_failed_validation(monkeypatch, choose, budgets):
     """Values after some budgets, with a predictor that fails on what is held out."""
-    monkeypatch.setattr(dupre.Validation, "failed", True)
-    ours = dupre.Valuer(MANY, samples=210, choose=choose, holdout=10)
+    monkeypatch.setattr(Validation, "failed", True)
+    ours = dupre.Valuer(
+        MANY,
+        empty=0.0,
+        estimator=Sample(regression, 210),
+        strategy=choose(check=10),
+    )
     utility = white(MANY, 0)
     return [run(ours, utility, budget) for budget in budgets], by_hand(ours, utility)
 
@@ -641,7 +777,12 @@ def test_focus_on_an_owner_of_many_narrows_what_it_serves(focus):
     combination[11] = -1 if isinstance(focus, tuple) else 0
     variance = {}
     for served in (None, focus):
-        ours = dupre.Valuer(MANY, samples=300, focus=served)
+        ours = dupre.Valuer(
+            MANY,
+            empty=0.0,
+            estimator=Sample(regression, 300),
+            strategy=Active(focus=served),
+        )
         own = run(ours, utility, 64)
         weights = weights_of(ours).W
         covariance = ours._knowledge.posterior(weights).functional_covariance()
@@ -656,7 +797,13 @@ def test_repeats_of_sampled_coalitions_show_the_noise_of_trainings():
     def noisy(members):
         return utility(members) + (0.05 * rng.normal() if members else 0.0)
 
-    valuation = dupre.value(MANY, noisy, budget=400, samples=130, repeats=2)
+    valuation = dupre.value(
+        MANY,
+        noisy,
+        budget=400,
+        repeats=2,
+        estimator=Sample(regression, 130),
+    )
     assert valuation.diagnostics is None
     assert valuation.noise.any()
     np.testing.assert_allclose(
@@ -667,9 +814,15 @@ def test_repeats_of_sampled_coalitions_show_the_noise_of_trainings():
 
 def test_what_is_known_counts_in_the_budget_whether_it_was_sampled_or_not():
     utility = Groups(MANY)
-    ours = dupre.Valuer(MANY, samples=300)
+    ours = dupre.Valuer(MANY, empty=0.0, estimator=Sample(regression, 300))
     known = {members: utility.of(members) for members in [*ours.suggest(20), *others(ours, 10)]}
-    valuation = dupre.value(MANY, utility, budget=60, samples=300, known=known)
+    valuation = dupre.value(
+        MANY,
+        utility,
+        budget=60,
+        known=known,
+        estimator=Sample(regression, 300),
+    )
     assert valuation.evaluated == 60
     assert len(utility.asked) == 30
     assert not set(utility.asked) & set(known)
@@ -684,7 +837,13 @@ def test_a_failed_coalition_of_a_sample_is_predicted():
         return utility(members)
 
     failing.empty = 0.0
-    valuation = dupre.value(MANY, failing, budget=400, samples=200, on_error="skip")
+    valuation = dupre.value(
+        MANY,
+        failing,
+        budget=400,
+        estimator=Sample(regression, 200),
+        engine=Local(on_error="skip"),
+    )
     assert valuation.failures
     assert all(len(members) == 20 for members in valuation.failures)
     assert valuation.evaluated == valuation.counting
@@ -692,11 +851,16 @@ def test_a_failed_coalition_of_a_sample_is_predicted():
     assert np.all(np.abs(valuation.mean - utility.values()) <= 5 * valuation.std)
 
 
-@pytest.mark.parametrize("choose", ["active", "drawn"])
+@pytest.mark.parametrize("choose", [Active, Drawn])
 @pytest.mark.parametrize("evaluated", [30, 60])
 def test_a_forecast_of_sampled_values_never_falls_below_the_error_of_sampling(choose, evaluated):
     utility = Groups(MANY)
-    ours = dupre.Valuer(MANY, samples=300, choose=choose, empty=utility.empty)
+    ours = dupre.Valuer(
+        MANY,
+        empty=utility.empty,
+        estimator=Sample(regression, 300),
+        strategy=choose(),
+    )
     valuation = run(ours, utility, evaluated)
     frame = ours.forecast(25)
     assert list(frame.index) == list(range(evaluated, evaluated + 26))
@@ -707,7 +871,11 @@ def test_a_forecast_of_sampled_values_never_falls_below_the_error_of_sampling(ch
 
 def test_a_forecast_to_the_end_is_what_sampling_leaves():
     utility = Groups(MANY)
-    ours = dupre.Valuer(MANY, samples=130, empty=utility.empty)
+    ours = dupre.Valuer(
+        MANY,
+        empty=utility.empty,
+        estimator=Sample(regression, 130),
+    )
     valuation = run(ours, utility, 100)
     frame = ours.forecast(10**4)
     assert len(frame) == ours.left + 1
@@ -718,7 +886,11 @@ def test_a_forecast_to_the_end_is_what_sampling_leaves():
 
 def test_the_utility_of_all_owners_is_predicted_until_it_is_evaluated():
     utility = Groups(MANY)
-    ours = dupre.Valuer(MANY, samples=300, empty=utility.empty)
+    ours = dupre.Valuer(
+        MANY,
+        empty=utility.empty,
+        estimator=Sample(regression, 300),
+    )
     for members in ours.suggest(80)[1:]:
         ours.record(members, utility(members))
     assert MANY.names not in ours.evaluations
@@ -737,16 +909,17 @@ def test_the_utility_of_all_owners_is_predicted_until_it_is_evaluated():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"choose": "random"}, "choose must be 'active' or 'drawn', got 'random'"),
-        ({"choose": None}, "choose must be"),
-        ({"choose": "drawn"}, "give estimator= or samples="),
-        ({"choose": "drawn", "estimator": estimators.exact}, "give estimator= or samples="),
-        ({"choose": "drawn", "samples": 50, "corrected": True}, "not corrected=True"),
-        ({"samples": 0}, "samples"),
-        ({"samples": 2.5}, "samples"),
-        ({"samples": "many"}, "samples"),
-        ({"samples": 37}, "regression needs at least 38 samples for 6 owners, got 37"),
-        ({"estimator": permutation, "samples": 11}, "permutation needs at least 12 samples"),
+        ({"strategy": "active"}, "strategy must be Active"),
+        ({"strategy": Drawn()}, "give estimator="),
+        ({"estimator": estimators.exact, "strategy": Drawn()}, "give estimator="),
+        (
+            {"estimator": Sample(regression, 37)},
+            "regression needs at least 38 samples for 6 owners, got 37",
+        ),
+        (
+            {"estimator": Sample(permutation, 11)},
+            "permutation needs at least 12 samples",
+        ),
         ({"estimator": "permutation"}, "estimator must be a function"),
         ({"estimator": 3}, "estimator must be a function"),
         (
@@ -754,7 +927,10 @@ def test_the_utility_of_all_owners_is_predicted_until_it_is_evaluated():
             "known for Shapley only",
         ),
         ({"estimator": estimators.maximum_sample_reuse}, "join independently"),
-        ({"samples": 40, "holdout": 30}, "holdout"),
+        (
+            {"estimator": Sample(regression, 40), "strategy": Active(check=30)},
+            "check must be 0 or a number",
+        ),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_is_evaluated(options, message):
@@ -763,7 +939,7 @@ def test_bad_arguments_are_refused_before_anything_is_evaluated(options, message
         dupre.value(SIX, utility, budget=70, **options)
     assert not utility.asked
     with pytest.raises(InputError, match=message):
-        dupre.Valuer(SIX, **options)
+        dupre.Valuer(SIX, empty=0.0, **options)
 
 
 def test_all_coalitions_of_many_owners_are_refused():
@@ -778,7 +954,10 @@ def test_expected_values_are_summed_over_more_samples_than_variances():
     utility = Asked(owners, lambda members: np.sqrt(members @ np.arange(1.0, 19.0)))
     found, fewer = (
         dupre.value(owners, utility, budget=60, progress=False, **options)
-        for options in ({}, {"samples": 4_096})
+        for options in (
+            {},
+            {"estimator": Sample(regression, 4_096)},
+        )
     )
     assert found.counting > 3 * fewer.counting
     # Four times the samples halve the error of sampling; predictions stay what they are.

@@ -15,7 +15,7 @@ import pytest
 import dupre
 from dupre import InputError
 from dupre.valuation import progress
-from dupre.valuation.progress import Estimating, Lines, Progress, display
+from dupre.valuation.progress import Lines, Progress, WithEstimate, display
 
 DEADLINE = 120.0
 
@@ -288,7 +288,7 @@ def told_by(screen, capsys, counts, remaining=60.0):
 
 def test_the_time_is_estimated_once_from_the_first_few(capsys):
     shown = []
-    screen = Estimating(display(shown.append))
+    screen = WithEstimate(display(shown.append))
     assert told_by(screen, capsys, [0, 1, 2]) == ""
     told = told_by(screen, capsys, [3])
     assert told == "The first 3 trainings took 2 s each, about 1:00 for the rest.\n"
@@ -298,7 +298,7 @@ def test_the_time_is_estimated_once_from_the_first_few(capsys):
 
 
 def test_trainings_found_in_the_store_tell_nothing_of_the_time(capsys):
-    screen = Estimating(display(lambda progress: None))
+    screen = WithEstimate(display(lambda progress: None))
     assert told_by(screen, capsys, [10, 11, 12]) == ""
     assert "trainings took" in told_by(screen, capsys, [13], remaining=None)
 

@@ -19,6 +19,7 @@ from dupre.errors import EvaluationError, Interrupted
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.game.estimators import exact
 from dupre.result.as_json import loads
+from dupre.training.engines import Local
 from dupre.valuation.second_trainings import CHECKED, LEAST, count_needed
 
 SIX = make_owners(6)
@@ -252,7 +253,7 @@ def test_a_second_training_that_fails_stops_the_run():
 
 def test_a_second_training_that_fails_may_be_skipped_and_leaves_the_first_one():
     utility = Failing(SIX)
-    valuation = value(utility, on_error="skip")
+    valuation = value(utility, engine=Local(on_error="skip"))
     assert not valuation.failures
     assert valuation.evaluated == 20
     assert not valuation.grand_predicted

@@ -10,7 +10,15 @@ from scipy.stats import norm
 
 import dupre
 from dupre import InputError
-from dupre.valuation.stopping import Rule, State
+from dupre.valuation.stopping import (
+    Rule,
+    State,
+    evaluated,
+    ranking_settled,
+    settled,
+    wall_time,
+    within,
+)
 
 
 def valuation(mean, covariance, owners="ABCDEF"):
@@ -37,12 +45,12 @@ def fires(rule, *args, **kwargs):
 
 
 def test_a_number_of_evaluations_is_reached_and_not_before():
-    rule = dupre.evaluated(10)
+    rule = evaluated(10)
     assert [fires(rule, evaluated=count) for count in (9, 10, 11)] == [False, True, True]
 
 
 def test_time_is_up_and_not_before():
-    rule = dupre.wall_time(60)
+    rule = wall_time(60)
     assert [fires(rule, seconds=s) for s in (59.9, 60.0, 1e9)] == [False, True, True]
 
 
@@ -50,14 +58,14 @@ def test_time_is_up_and_not_before():
 def test_within_holds_when_the_widest_normal_interval_is_that_narrow(level):
     known = valuation([1.0, 2.0, 0.0], np.diag([0.01, 0.09, 0.04]))
     half = norm.ppf((1 + level) / 2) * 0.3  # of the least certain owner
-    assert not fires(dupre.within(half * 0.9999, level=level), known=known)
-    assert fires(dupre.within(half * 1.0001, level=level), known=known)
+    assert not fires(within(half * 0.9999, level=level), known=known)
+    assert fires(within(half * 1.0001, level=level), known=known)
 
 
 def test_within_is_about_95_percent_unless_stated():
     known = valuation([1.0, 2.0], np.eye(2))
-    assert fires(dupre.within(1.96), known=known)
-    assert not fires(dupre.within(1.95), known=known)
+    assert fires(within(1.96), known=known)
+    assert not fires(within(1.95), known=known)
 
 
 @pytest.mark.parametrize("correlation", [-0.9, 0.0, 0.5, 0.99])
@@ -71,16 +79,14 @@ def test_a_pair_is_settled_when_the_normal_probability_says_so(correlation, diff
     spread = np.sqrt(one**2 + other**2 - 2 * off)
     probability = norm.cdf(abs(difference) / spread)
     for names in (("A", "C"), ("C", "A")):
-        assert fires(dupre.settled(*names, level=probability - 1e-6), known=known)
-        assert not fires(
-            dupre.settled(*names, level=min(probability + 1e-6, 1 - 1e-9)), known=known
-        )
+        assert fires(settled(*names, level=probability - 1e-6), known=known)
+        assert not fires(settled(*names, level=min(probability + 1e-6, 1 - 1e-9)), known=known)
 
 
 def test_a_pair_of_known_values_is_settled_and_a_tie_never_is():
     known = valuation([1.0, 2.0, 2.0], np.zeros((3, 3)))
-    assert fires(dupre.settled("A", "B", level=0.9999), known=known)
-    assert not fires(dupre.settled("B", "C", level=0.51), known=known)
+    assert fires(settled("A", "B", level=0.9999), known=known)
+    assert not fires(settled("B", "C", level=0.51), known=known)
 
 
 def test_the_ranking_is_settled_by_the_sum_over_neighbours():
@@ -88,8 +94,8 @@ def test_the_ranking_is_settled_by_the_sum_over_neighbours():
     known = valuation(mean, sd**2 * np.eye(4))
     ordered = np.sort(mean)[::-1]
     wrong = norm.sf(-np.diff(ordered) / (sd * np.sqrt(2))).sum()
-    assert fires(dupre.ranking_settled(level=1 - wrong - 1e-6), known=known)
-    assert not fires(dupre.ranking_settled(level=1 - wrong + 1e-6), known=known)
+    assert fires(ranking_settled(level=1 - wrong - 1e-6), known=known)
+    assert not fires(ranking_settled(level=1 - wrong + 1e-6), known=known)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -100,21 +106,25 @@ def test_a_settled_ranking_is_right_at_least_as_often_as_it_says(seed):
     drawn = rng.multivariate_normal(known.mean, known.covariance, size=20_000)
     right = np.mean(np.all(np.diff(drawn[:, np.argsort(known.mean)], axis=1) > 0, axis=1))
     for level in (0.6, 0.8, 0.9, 0.95, 0.99):
-        if fires(dupre.ranking_settled(level=level), known=known):
+        if fires(ranking_settled(level=level), known=known):
             assert right >= level - 0.01
-    assert fires(dupre.ranking_settled(level=0.51), known=known) <= (right > 0.5)
+    assert fires(ranking_settled(level=0.51), known=known) <= (right > 0.5)
 
 
 def test_a_ranking_with_a_tie_is_never_settled():
     known = valuation([1.0, 2.0, 2.0], np.zeros((3, 3)))
-    assert not fires(dupre.ranking_settled(level=0.51), known=known)
+    assert not fires(ranking_settled(level=0.51), known=known)
     apart = valuation([1.0, 2.0, 3.0], np.zeros((3, 3)))
-    assert fires(dupre.ranking_settled(level=0.9999), known=apart)
+    assert fires(ranking_settled(level=0.9999), known=apart)
 
 
 @pytest.mark.parametrize(
     "rule",
-    [dupre.within(1e9), dupre.ranking_settled(level=0.51), dupre.settled("A", "B", level=0.51)],
+    [
+        within(1e9),
+        ranking_settled(level=0.51),
+        settled("A", "B", level=0.51),
+    ],
     ids=repr,
 )
 def test_before_values_can_be_told_no_rule_about_them_fires(rule):
@@ -126,11 +136,11 @@ def test_before_values_can_be_told_no_rule_about_them_fires(rule):
 def test_the_reason_is_the_rule_in_words():
     known = valuation([1.0, 2.0], np.zeros((2, 2)))
     said = {
-        dupre.evaluated(7): "7 coalitions are evaluated",
-        dupre.wall_time(0.5): "0.5 seconds have passed",
-        dupre.within(0.01): "every value is within ± 0.01 with 95 %",
-        dupre.ranking_settled(level=0.9): "the ranking is settled with 90 %",
-        dupre.settled("A", "B", level=0.99): "A against B is settled with 99 %",
+        evaluated(7): "7 coalitions are evaluated",
+        wall_time(0.5): "0.5 seconds have passed",
+        within(0.01): "every value is within ± 0.01 with 95 %",
+        ranking_settled(level=0.9): "the ranking is settled with 90 %",
+        settled("A", "B", level=0.99): "A against B is settled with 99 %",
     }
     for rule, text in said.items():
         assert rule.fired(state(known=known)) == (text,)
@@ -181,30 +191,34 @@ def test_the_reasons_given_suffice_to_stop(expression, truth):
 
 
 def test_combinations_are_shown_as_they_are_grouped():
-    one, two, three = dupre.evaluated(3), dupre.wall_time(9), dupre.within(0.1)
+    one, two, three = (
+        evaluated(3),
+        wall_time(9),
+        within(0.1),
+    )
     shown = repr((one | two) & three)
     assert shown == f"<stop when (({one.text} or {two.text}) and {three.text})>"
     assert repr(one | two & three) == f"<stop when ({one.text} or ({two.text} and {three.text}))>"
 
 
 def test_a_combination_speaks_of_the_owners_of_its_parts():
-    rule = dupre.settled("A", "B") & (dupre.evaluated(3) | dupre.settled("C", "B"))
+    rule = settled("A", "B") & (evaluated(3) | settled("C", "B"))
     assert set(rule.owners) == {"A", "B", "C"}
 
 
 def test_all_rules_in_all_pairs():
     known = valuation([1.0, 2.0], np.eye(2))
     rules = [
-        dupre.evaluated(9),
-        dupre.evaluated(10),
-        dupre.wall_time(1),
-        dupre.wall_time(2),
-        dupre.within(2),
-        dupre.within(1),
-        dupre.settled("A", "B", level=0.7),
-        dupre.settled("A", "B", level=0.9),
-        dupre.ranking_settled(level=0.7),
-        dupre.ranking_settled(level=0.9),
+        evaluated(9),
+        evaluated(10),
+        wall_time(1),
+        wall_time(2),
+        within(2),
+        within(1),
+        settled("A", "B", level=0.7),
+        settled("A", "B", level=0.9),
+        ranking_settled(level=0.7),
+        ranking_settled(level=0.9),
     ]
     alone = [fires(rule, known=known) for rule in rules]
     assert alone == [True, False] * 5
@@ -227,9 +241,9 @@ def test_what_is_no_positive_number_is_refused(make, number):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda level: dupre.within(0.1, level=level),
-        lambda level: dupre.ranking_settled(level=level),
-        lambda level: dupre.settled("A", "B", level=level),
+        lambda level: within(0.1, level=level),
+        lambda level: ranking_settled(level=level),
+        lambda level: settled("A", "B", level=level),
     ],
     ids=["within", "ranking_settled", "settled"],
 )
@@ -241,16 +255,16 @@ def test_a_level_that_is_no_probability_above_a_half_is_refused(make, level):
 @pytest.mark.parametrize("count", [2.5, True])
 def test_a_number_of_evaluations_is_whole(count):
     with pytest.raises(InputError, match="whole"):
-        dupre.evaluated(count)
+        evaluated(count)
 
 
 def test_an_owner_is_not_settled_against_itself():
     with pytest.raises(InputError, match="different"):
-        dupre.settled("A", "A")
+        settled("A", "A")
 
 
 def test_owners_may_be_named_by_their_labels():
-    rule = dupre.settled(1, 2)
+    rule = settled(1, 2)
     assert rule.owners == ("1", "2")
     assert fires(rule, known=valuation([1.0, 2.0], np.zeros((2, 2)), owners="12"))
 
@@ -258,12 +272,15 @@ def test_owners_may_be_named_by_their_labels():
 @pytest.mark.parametrize("combine", [lambda r, x: r | x, lambda r, x: r & x], ids=["or", "and"])
 def test_combining_with_what_is_no_rule_is_a_type_error(combine):
     with pytest.raises(TypeError):
-        combine(dupre.evaluated(3), 60)
+        combine(evaluated(3), 60)
 
 
 @pytest.mark.parametrize(
     "combine",
-    [lambda: dupre.within(0.1) or dupre.wall_time(9), lambda: dupre.within(0.1) and 3],
+    [
+        lambda: within(0.1) or wall_time(9),
+        lambda: within(0.1) and 3,
+    ],
     ids=["or", "and"],
 )
 def test_the_words_or_and_and_which_would_drop_a_rule_are_refused(combine):

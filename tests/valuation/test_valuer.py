@@ -15,9 +15,10 @@ from asking import FIVE, Logged, smooth, told
 from dupre import EvaluationError, InputError, Interrupted
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import exact
-from dupre.predictor.noise import variance_of_means, widening
+from dupre.predictor.training_noise import variance_of_means, widening
 from dupre.result.valuation import half_widths
-from dupre.valuation import knowledge, valuer
+from dupre.valuation import knowledge, next_batch
+from dupre.valuation.strategies import Active
 
 
 def make_owners(n, rows=8):
@@ -138,7 +139,7 @@ def test_observed_utilities_enter_as_they_are():
 def test_the_grand_coalition_is_predicted_even_where_it_has_no_weight(singles):
     owners = make_owners(3)
     alone = dupre.Semivalue("alone", lambda c, n: np.where(c == 0, 0.0, -np.inf))
-    ours = dupre.Valuer(owners, semivalue=alone)
+    ours = dupre.Valuer(owners, empty=0.0, semivalue=alone)
     for name in owners.names[:singles]:
         ours.record((name,), 0.2)
     ours.record(owners.names[:2], 0.8)
@@ -245,13 +246,13 @@ def test_nothing_is_suggested_after_a_first_design_of_everything():
 @pytest.mark.parametrize("budget", [None, 63, 1000])
 def test_a_stop_rule_is_heeded_though_the_budget_would_do_for_everything(budget):
     utility = smooth(SIX)
-    valuation = dupre.value(SIX, utility, budget=budget, stop=dupre.evaluated(20))
+    valuation = dupre.value(SIX, utility, budget=budget, stop=dupre.stopping.evaluated(20))
     assert valuation.evaluated == len(utility.asked) < 30
 
 
 @pytest.mark.parametrize("holdout", [0, 5])
 def test_the_first_design_is_complete_when_its_last_coalition_is_tried(holdout):
-    ours = dupre.Valuer(FIVE, holdout=holdout)
+    ours = dupre.Valuer(FIVE, empty=0.0, strategy=Active(check=holdout))
     assert ours.left == 31
     assert ours.evaluated == 0
     design = ours.suggest(11 + holdout)
@@ -267,7 +268,7 @@ def test_the_first_design_is_complete_when_its_last_coalition_is_tried(holdout):
 
 
 def test_only_coalitions_with_a_weight_are_left():
-    ours = dupre.Valuer(FIVE, semivalue=dupre.leave_one_out, first=3)
+    ours = dupre.Valuer(FIVE, empty=0.0, semivalue=dupre.leave_one_out, strategy=Active(first=3))
     assert ours.left == 6
     ours.record(FIVE.names[:1], 0.5)
     assert ours.left == 6
@@ -313,11 +314,11 @@ def test_pending_coalitions_that_have_been_recorded_or_failed_meanwhile_change_n
 @pytest.mark.parametrize("pending", [[("nobody",)], [()], ["owner00"]])
 def test_a_pending_coalition_that_names_no_owners_is_refused(pending):
     with pytest.raises(InputError, match=r"unknown owner|empty coalition|tuple of owner names"):
-        dupre.Valuer(FIVE).suggest(2, pending=pending)
+        dupre.Valuer(FIVE, empty=0.0).suggest(2, pending=pending)
 
 
 def test_more_workers_than_the_first_design_can_be_kept_busy():
-    ours = dupre.Valuer(FIVE)
+    ours = dupre.Valuer(FIVE, empty=0.0)
     first = ours.suggest(11)
     further = ours.suggest(3, pending=first)
     assert len(set(further)) == 3
@@ -325,7 +326,7 @@ def test_more_workers_than_the_first_design_can_be_kept_busy():
 
 
 def test_a_first_design_that_failed_as_a_whole_does_not_stop_suggestions():
-    ours = dupre.Valuer(FIVE)
+    ours = dupre.Valuer(FIVE, empty=0.0)
     first = ours.suggest(11)
     for members in first:
         ours.record_failure(members, "no")
@@ -410,12 +411,12 @@ def test_a_forecast_is_about_what_then_happens():
 @pytest.mark.parametrize("k", [0, -1, 2.5])
 def test_a_forecast_of_no_evaluations_is_refused(k):
     with pytest.raises(InputError, match="further evaluations must be a whole number"):
-        dupre.Valuer(FIVE).forecast(k)
+        dupre.Valuer(FIVE, empty=0.0).forecast(k)
 
 
 def test_a_forecast_needs_at_least_one_utility():
     with pytest.raises(InputError, match="suggest"):
-        dupre.Valuer(FIVE).forecast(3)
+        dupre.Valuer(FIVE, empty=0.0).forecast(3)
 
 
 # Repeated trainings.
@@ -429,7 +430,7 @@ def repeated(utility, repeats, spread, seed=0):
 
 @pytest.mark.parametrize("make", [list, tuple, np.array])
 def test_the_mean_of_repeated_trainings_counts(make):
-    ours = dupre.Valuer(FIVE)
+    ours = dupre.Valuer(FIVE, empty=0.0)
     ours.record(("owner01", "owner00"), make([0.5, 1, 0.75]))
     ours.record(("owner02",), 0.5)
     assert ours.evaluations == {("owner00", "owner01"): 0.75, ("owner02",): 0.5}
@@ -438,7 +439,7 @@ def test_the_mean_of_repeated_trainings_counts(make):
 
 
 def test_further_repeats_extend_those_recorded_and_contradictions_are_refused():
-    ours = dupre.Valuer(FIVE)
+    ours = dupre.Valuer(FIVE, empty=0.0)
     for utilities in (0.5, [0.5], [0.5, 0.7], [0.5, 0.7, 0.6]):
         ours.record(("owner00",), utilities)
         ours.record(("owner00",), utilities)
@@ -454,7 +455,7 @@ def test_further_repeats_extend_those_recorded_and_contradictions_are_refused():
 
 
 def test_a_number_that_is_an_array_of_no_dimension_can_be_recorded():
-    ours = dupre.Valuer(FIVE)
+    ours = dupre.Valuer(FIVE, empty=0.0)
     ours.record(("owner00",), np.array(0.5))
     assert ours.evaluations == {("owner00",): 0.5}
 
@@ -576,7 +577,7 @@ def test_a_failed_coalition_that_is_evaluated_after_all_counts_like_any_other():
     ],
 )
 def test_a_failure_that_cannot_be_is_refused_and_changes_nothing(members, message):
-    ours = dupre.Valuer(FIVE)
+    ours = dupre.Valuer(FIVE, empty=0.0)
     ours.record(FIVE.names, 0.9)
     with pytest.raises(InputError, match=message):
         ours.record_failure(members, "no")
@@ -585,7 +586,7 @@ def test_a_failure_that_cannot_be_is_refused_and_changes_nothing(members, messag
 
 
 def test_values_need_a_utility_and_not_only_failures():
-    ours = dupre.Valuer(FIVE)
+    ours = dupre.Valuer(FIVE, empty=0.0)
     ours.record_failure(FIVE.names, "no")
     with pytest.raises(InputError, match="suggest"):
         ours.values()
@@ -596,7 +597,8 @@ def test_values_need_a_utility_and_not_only_failures():
 
 def held_by(ours):
     """The coalitions held out follow the first design; asked before anything is recorded."""
-    return ours.suggest(ours.first + ours.holdout)[ours.first :]
+    asked = ours.question
+    return ours.suggest(asked.first + asked.check)[asked.first :]
 
 
 def weight_of(members):
@@ -607,14 +609,17 @@ def weight_of(members):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_coalitions_held_out_are_drawn_by_the_seed_outside_the_first_design(seed):
-    held, again, other = (held_by(dupre.Valuer(FIVE, holdout=6, seed=s)) for s in (seed, seed, 9))
+    held, again, other = (
+        held_by(dupre.Valuer(FIVE, empty=0.0, seed=s, strategy=Active(check=6)))
+        for s in (seed, seed, 9)
+    )
     assert held == again != other
     assert len(set(held)) == 6
-    assert not set(held) & set(dupre.Valuer(FIVE, seed=seed).suggest(11))
+    assert not set(held) & set(dupre.Valuer(FIVE, empty=0.0, seed=seed).suggest(11))
 
 
 def test_held_out_utilities_count_in_the_values_and_are_never_shown_to_the_predictor():
-    utility, options = smooth(FIVE), {"empty": 0.1, "holdout": 5}
+    utility, options = smooth(FIVE), {"empty": 0.1, "strategy": Active(check=5)}
     ours = dupre.Valuer(FIVE, **options)
     held = held_by(ours)
     before = run(ours, utility, 18)
@@ -631,7 +636,7 @@ def test_held_out_utilities_count_in_the_values_and_are_never_shown_to_the_predi
 
 
 def test_the_spread_of_held_out_trainings_is_not_shown_to_the_predictor_either():
-    utility, options = smooth(FIVE), {"empty": 0.1, "holdout": 5}
+    utility, options = smooth(FIVE), {"empty": 0.1, "strategy": Active(check=5)}
     held = held_by(dupre.Valuer(FIVE, **options))[0]
     asked = dupre.Valuer(FIVE, **options).suggest(16)
     means = []
@@ -643,7 +648,7 @@ def test_the_spread_of_held_out_trainings_is_not_shown_to_the_predictor_either()
 
 
 def test_validation_is_the_error_of_what_the_values_were_made_of():
-    utility, options = smooth(FIVE), {"empty": 0.1, "holdout": 5}
+    utility, options = smooth(FIVE), {"empty": 0.1, "strategy": Active(check=5)}
     held = held_by(dupre.Valuer(FIVE, **options))
     shown = {m: u for i, (m, u) in enumerate(utility.table.items()) if i % 2 and m not in held}
     before = told(shown, **options).values().mean
@@ -666,7 +671,7 @@ def test_the_predictor_is_checked_once_all_that_is_held_out_has_been_tried(
     holdout, failed, checked
 ):
     utility = smooth(FIVE)
-    ours = dupre.Valuer(FIVE, empty=0.1, holdout=holdout)
+    ours = dupre.Valuer(FIVE, empty=0.1, strategy=Active(check=holdout))
     held = held_by(ours)
     for members in [*ours.suggest(11), *held]:
         assert ours.validation() is None
@@ -688,7 +693,7 @@ def test_nothing_is_validated_without_a_holdout():
 
 @pytest.mark.parametrize("holdout", [4, 10])
 def test_as_many_as_asked_are_held_out(holdout):
-    ours = dupre.Valuer(FIVE, empty=0.1, holdout=holdout)
+    ours = dupre.Valuer(FIVE, empty=0.1, strategy=Active(check=holdout))
     valuation = run(ours, smooth(FIVE), 11 + holdout)
     assert valuation.validation.held_out == holdout
     assert not valuation.sampled
@@ -698,14 +703,14 @@ def test_as_many_as_asked_are_held_out(holdout):
 @pytest.mark.parametrize("holdout", [1, 3, 11, 31, -1, 4.0, None, "4"])
 def test_a_holdout_that_is_too_small_too_large_or_no_number_is_refused(holdout):
     expected = "from 4 to 10, half of the 20 coalitions outside the first design; got|whole number"
-    with pytest.raises(InputError, match=f"holdout must be .*({expected})"):
-        dupre.Valuer(FIVE, holdout=holdout)
+    with pytest.raises(InputError, match=f"check must be .*({expected})"):
+        dupre.Valuer(FIVE, empty=0.0, strategy=Active(check=holdout))
 
 
 def test_ask_and_tell_with_a_holdout_equals_the_one_call():
     utility = smooth(FIVE)
-    at_once = dupre.value(FIVE, utility, budget=22, holdout=6, seed=2)
-    ours = dupre.Valuer(FIVE, empty=utility.empty, holdout=6, seed=2)
+    at_once = dupre.value(FIVE, utility, budget=22, seed=2, strategy=Active(check=6))
+    ours = dupre.Valuer(FIVE, empty=utility.empty, seed=2, strategy=Active(check=6))
     assert_same(run(ours, utility, 22), at_once)
     assert at_once.validation == ours.validation()
     assert at_once.rounds["evaluated"].tolist() == [17, 22]
@@ -727,7 +732,7 @@ def test_values_do_not_rely_on_a_predictor_that_fails_on_what_was_held_out():
     covered = []
     for seed in (0, 1, 4, 5, 6, 11):
         utility = white(FIVE, seed)
-        ours = dupre.Valuer(FIVE, empty=utility.empty, holdout=6, seed=seed)
+        ours = dupre.Valuer(FIVE, empty=utility.empty, seed=seed, strategy=Active(check=6))
         valuation = run(ours, utility, 20)
         assert valuation.validation.failed
         assert valuation.sampled
@@ -747,7 +752,7 @@ def test_values_do_not_rely_on_a_predictor_that_fails_on_what_was_held_out():
 def test_after_the_predictor_failed_coalitions_are_drawn_at_random():
     def followed(game, seed):
         utility = white(FIVE, game)
-        ours = dupre.Valuer(FIVE, empty=utility.empty, holdout=6, seed=seed)
+        ours = dupre.Valuer(FIVE, empty=utility.empty, seed=seed, strategy=Active(check=6))
         run(ours, utility, 17)
         assert ours.values().sampled
         first = ours.suggest(4)
@@ -763,7 +768,7 @@ def test_after_the_predictor_failed_coalitions_are_drawn_at_random():
 
 def test_the_lightest_coalitions_are_suggested_at_last_though_the_predictor_failed():
     utility, semivalue = white(SIX, 1), dupre.beta_shapley(16, 1)
-    ours = dupre.Valuer(SIX, semivalue=semivalue, empty=utility.empty, holdout=6)
+    ours = dupre.Valuer(SIX, semivalue=semivalue, empty=utility.empty, strategy=Active(check=6))
     pool = ours._knowledge
     members = all_coalitions(6)[np.unique(np.append(pool.draws.sequence, pool.heaviest))]
     for names in (to_names(row, SIX.names) for row in members):
@@ -776,7 +781,14 @@ def test_the_lightest_coalitions_are_suggested_at_last_though_the_predictor_fail
 @pytest.mark.parametrize("budget", [8, 11, 15])
 def test_a_small_budget_leaves_room_for_the_coalitions_held_out(budget):
     utility = smooth(FIVE)
-    valuation = dupre.value(FIVE, utility, budget=budget, holdout=4, empty=0.1, progress=False)
+    valuation = dupre.value(
+        FIVE,
+        utility,
+        budget=budget,
+        empty=0.1,
+        progress=False,
+        strategy=Active(check=4),
+    )
     assert valuation.evaluated == budget
     assert valuation.validation.held_out == 4
 
@@ -784,7 +796,12 @@ def test_a_small_budget_leaves_room_for_the_coalitions_held_out(budget):
 def test_a_holdout_of_no_help_to_a_good_predictor_is_no_harm_to_its_values():
     utility = smooth(FIVE)
     values = [
-        run(dupre.Valuer(FIVE, empty=0.1, holdout=holdout), utility, 20).mean for holdout in (0, 5)
+        run(
+            dupre.Valuer(FIVE, empty=0.1, strategy=Active(check=holdout)),
+            utility,
+            20,
+        ).mean
+        for holdout in (0, 5)
     ]
     truth = run(dupre.Valuer(FIVE, empty=0.1), utility, 31).mean
     for mean in values:
@@ -794,7 +811,7 @@ def test_a_holdout_of_no_help_to_a_good_predictor_is_no_harm_to_its_values():
 def sampled_with(failed=(), shift=0.0, repeats=1, seed=1):
     """A valuer whose predictor failed, on utilities of which some failed and all are shifted."""
     utility = white(FIVE, seed)
-    ours = dupre.Valuer(FIVE, empty=utility.empty + shift, holdout=6, seed=seed)
+    ours = dupre.Valuer(FIVE, empty=utility.empty + shift, seed=seed, strategy=Active(check=6))
     for members in failed:
         ours.record_failure(members, "no")
     noisy = repeated(utility, repeats, spread=5.0 if repeats > 1 else 0.0, seed=seed)
@@ -824,7 +841,7 @@ def test_intervals_of_sampled_values_are_wide_enough_for_a_failed_coalition():
     covered = []
     for seed in range(12):
         utility, failed = white(FIVE, seed), FIVE.names[:1]
-        ours = dupre.Valuer(FIVE, empty=utility.empty, holdout=6, seed=seed)
+        ours = dupre.Valuer(FIVE, empty=utility.empty, seed=seed, strategy=Active(check=6))
         ours.record_failure(failed, "no")
         valuation = run(ours, utility, 31)
         truth = told(ours.evaluations | {failed: utility(failed)}, empty=utility.empty).values()
@@ -868,15 +885,15 @@ def test_a_forecast_without_the_predictor_begins_with_the_present_and_narrows():
     ids=["all", "one", "tuple of one", "pair"],
 )
 def test_active_batches_reduce_the_variance_of_what_is_in_focus(monkeypatch, focus, combination):
-    ours, _ = started(budget=11, focus=focus)
+    ours, _ = started(budget=11, strategy=Active(focus=focus))
     served = []
 
     def spy(posterior, *others):
         served.append(posterior)
         return original(posterior, *others)
 
-    original = valuer.design.active_batch
-    monkeypatch.setattr(valuer.design, "active_batch", spy)
+    original = next_batch.active_batch
+    monkeypatch.setattr(next_batch, "active_batch", spy)
     pick = from_names(ours.suggest(1)[0], FIVE.names)
 
     weights, (posterior,) = exact(dupre.shapley, 5), served
@@ -895,7 +912,7 @@ def test_focus_serves_its_owner_or_pair_better_than_no_focus():
         covariance = 0
         for game_seed in range(2):
             utility = smooth(FIVE, game_seed)
-            ours = dupre.Valuer(FIVE, empty=utility.empty, focus=focus)
+            ours = dupre.Valuer(FIVE, empty=utility.empty, strategy=Active(focus=focus))
             covariance = covariance + run(ours, utility, 18).covariance
         pair = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
         return covariance[i, i], pair
@@ -919,7 +936,7 @@ def test_focus_serves_its_owner_or_pair_better_than_no_focus():
 )
 def test_focus_on_anything_but_one_or_two_owners_is_refused(focus):
     with pytest.raises(InputError, match="focus must be one owner or a pair"):
-        dupre.Valuer(FIVE, focus=focus)
+        dupre.Valuer(FIVE, empty=0.0, strategy=Active(focus=focus))
 
 
 # Arguments.
@@ -947,7 +964,7 @@ def test_focus_on_anything_but_one_or_two_owners_is_refused(focus):
     ids=lambda x: repr(x)[:20],
 )
 def test_what_cannot_be_recorded_is_refused_and_changes_nothing(members, utility, message):
-    ours = dupre.Valuer(FIVE)
+    ours = dupre.Valuer(FIVE, empty=0.0)
     ours.record(FIVE.names, 0.9)
     with pytest.raises(InputError, match=message):
         ours.record(members, utility)
@@ -955,7 +972,7 @@ def test_what_cannot_be_recorded_is_refused_and_changes_nothing(members, utility
 
 
 def test_a_coalition_has_one_utility():
-    ours = dupre.Valuer(FIVE)
+    ours = dupre.Valuer(FIVE, empty=0.0)
     ours.record(("owner01", "owner00"), 0.5)
     ours.record(("owner00", "owner01"), np.float64(0.5))
     with pytest.raises(InputError, match=r"already has the utility .*0\.5.*0\.6"):
@@ -964,7 +981,7 @@ def test_a_coalition_has_one_utility():
 
 
 def test_a_second_utility_is_refused_with_the_first_as_a_plain_number():
-    ours = dupre.Valuer(FIVE)
+    ours = dupre.Valuer(FIVE, empty=0.0)
     ours.record(("owner00",), 0.5)
     with pytest.raises(InputError) as caught:
         ours.record(("owner00",), 0.6)
@@ -972,9 +989,9 @@ def test_a_second_utility_is_refused_with_the_first_as_a_plain_number():
 
 
 def test_the_first_design_is_as_long_as_asked(monkeypatch):
-    monkeypatch.setattr(valuer.design, "active_batch", lambda *_: pytest.fail("too early"))
+    monkeypatch.setattr(next_batch, "active_batch", lambda *_: pytest.fail("too early"))
     for first, length in ((3, 3), (7, 7), (None, 11)):
-        ours = dupre.Valuer(FIVE, first=first)
+        ours = dupre.Valuer(FIVE, empty=0.0, strategy=Active(first=first))
         for k in range(length):
             (members,) = ours.suggest(1)
             ours.record(members, float(k))
@@ -982,21 +999,15 @@ def test_the_first_design_is_as_long_as_asked(monkeypatch):
             ours.suggest(1)
 
 
-@pytest.mark.parametrize("first", [0, -1, 2.5])
-def test_a_first_design_that_is_no_positive_whole_number_is_refused(first):
-    with pytest.raises(InputError, match="first"):
-        dupre.Valuer(FIVE, first=first).suggest(1)
-
-
 def test_values_need_at_least_one_utility():
     with pytest.raises(InputError, match="suggest"):
-        dupre.Valuer(FIVE).values()
+        dupre.Valuer(FIVE, empty=0.0).values()
 
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_suggest_refuses_to_suggest_nothing(k):
     with pytest.raises(InputError, match="at least 1"):
-        dupre.Valuer(FIVE).suggest(k)
+        dupre.Valuer(FIVE, empty=0.0).suggest(k)
 
 
 @pytest.mark.parametrize(
@@ -1007,15 +1018,16 @@ def test_suggest_refuses_to_suggest_nothing(k):
         ({"budget": 1.5}, "budget must be a whole number"),
         ({"budget": "9"}, "budget must be a whole number"),
         ({"budget": None}, r"state budget=, .* or a stop= rule"),
-        ({"semivalue": "shapley"}, "unknown semivalue 'shapley'"),
+        ({"semivalue": "shaply"}, "did you mean 'shapley'"),
         ({"semivalue": dupre.beta_shapley}, "unknown semivalue"),
         ({"semivalue": dupre.Semivalue("mine", lambda c, n: 0 * c)}, "'mine'.*sum to"),
-        ({"focus": "nobody"}, "focus must be one owner"),
+        ({"strategy": Active(focus="nobody")}, "focus names 'nobody'"),
         ({"seed": None}, "seed"),
-        ({"holdout": 3}, "holdout must be 0 or a number from 4"),
-        ({"holdout": -1}, "holdout must be a whole number"),
-        ({"holdout": 4.0}, "holdout must be a whole number"),
-        ({"holdout": 6, "budget": 11}, "holdout is 6: at most half of the budget of 11"),
+        ({"strategy": Active(check=3)}, "check must be 0 or a number from 4"),
+        (
+            {"budget": 11, "strategy": Active(check=6)},
+            "check is 6: at most half of the budget of 11",
+        ),
     ],
     ids=lambda value: str(value).partition(" at 0x")[0],
 )
@@ -1186,11 +1198,11 @@ def test_the_wrongly_labelled_owner_of_a_real_game_comes_last(digits):
 
 
 def test_a_valuer_and_its_errors_survive_pickling():
-    asking = dupre.Valuer(FIVE)
+    asking = dupre.Valuer(FIVE, empty=0.0)
     run(asking, smooth(FIVE), 14)
     again = pickle.loads(pickle.dumps(asking))
     np.testing.assert_array_equal(again.values().mean, asking.values().mean)
-    error = pickle.loads(pickle.dumps(EvaluationError("why", ("a",), asking)))
+    error = pickle.loads(pickle.dumps(EvaluationError("why", members=("a",), valuer=asking)))
     assert (str(error), error.members) == ("why", ("a",))
     assert error.valuer.evaluations == asking.evaluations
     assert again.suggest(3) == asking.suggest(3)
@@ -1212,7 +1224,7 @@ def test_recording_what_another_valuer_knows_gives_the_same_values():
 
 def test_integer_owner_labels_may_be_used_where_names_are():
     owners = dupre.Owners.from_arrays(np.eye(8), [0, 1] * 4, np.repeat([10, 20, 30, 40], 2))
-    asking = dupre.Valuer(owners, focus=(10, 20))
+    asking = dupre.Valuer(owners, empty=0.0, strategy=Active(focus=(10, 20)))
     asking.record((20, 10), 0.5)
     asking.record_failure((30,), "no")
     assert asking.evaluations == {("10", "20"): 0.5}

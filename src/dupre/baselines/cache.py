@@ -43,4 +43,4 @@ def finite_score(score: object, members: Names) -> float:
     try:
         return finite(score, f"the utility of {format_members(members)}")
     except InputError as cause:
-        raise EvaluationError(str(cause), members) from cause
+        raise EvaluationError(str(cause), members=members) from cause

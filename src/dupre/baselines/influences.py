@@ -88,7 +88,8 @@ def _train(X: Floats, Y: Floats, classes: bool, penalty: float, names: Names) ->
             length /= 2
         V, height = V - length * step, lower
     raise EvaluationError(
-        f"the linear model did not converge in {STEPS} Newton steps; raise regularisation=", names
+        f"the linear model did not converge in {STEPS} Newton steps; raise regularisation=",
+        members=names,
     )
 
 

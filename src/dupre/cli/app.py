@@ -1,7 +1,7 @@
-"""The command `dupre`: its verbs, how it ends, and where a traceback may be seen.
+"""The command `dupre`: its verbs, its exit codes, and when a traceback is shown.
 
-Answers go to stdout, all else to stderr. Heavy modules are imported by the verbs that need them, so
-that `dupre --help` is quick.
+Answers go to stdout, everything else to stderr. Heavy modules are imported by the verbs that need
+them, so that `dupre --help` is quick.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dupre.errors import DupreError
 
 
 class Verbs(TyperGroup):
-    """Verbs that say where everything is when they are interrupted."""
+    """Verbs that say where everything is kept when they are interrupted."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a verb; Ctrl-C is no accident to be reported by the framework."""
+        """Run a verb; after Ctrl-C say how to go on, and end with exit code 130."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
@@ -45,7 +45,7 @@ for verbs in (train.VERBS, ask.VERBS, external.VERBS):
         app.command(epilog=f"Example: dupre {example}")(verb)
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from dupre import __version__
 
@@ -56,9 +56,12 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _about(
     version: Annotated[  # answered before anything else
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
-    debug: Annotated[  # taken by `main`, wherever it stands
+    debug: Annotated[  # `main` reads it, wherever it stands
         bool, typer.Option("--debug", help="Show where an error comes from; also after a verb.")
     ] = False,
 ) -> None:
@@ -72,7 +75,7 @@ def main() -> None:
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         app([argument for argument in sys.argv[1:] if argument != "--debug"], prog_name="dupre")
-    except Exception as error:
+    except Exception as error:  # also of models and metrics: the user sees a line, not a traceback
         if debug:
             raise
         if isinstance(error, DupreError):

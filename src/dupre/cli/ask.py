@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from dupre.cli.options import (
-    DirArgument,
-    JsonOption,
-    MovedOption,
-)
+from dupre.cli.options import DirArgument, JsonOption, MovedOption
 from dupre.cli.output import open_run, print_json, print_values
 
 
@@ -23,7 +20,7 @@ def show(run: DirArgument, json: JsonOption = False) -> None:
 
 
 def report(run: DirArgument) -> None:
-    """Write the page of a run again, and tell where it is."""
+    """Write the page of a run again, and print where it is."""
     from dupre.runs.directory import RunDirectory
 
     directory = RunDirectory(run)
@@ -38,8 +35,6 @@ def compare(
     json: JsonOption = False,
 ) -> None:
     """Is A worth more than B, and with what probability?"""
-    from dataclasses import asdict
-
     from dupre.result.as_text import format_comparison
     from dupre.runs.directory import RunDirectory
 
@@ -57,19 +52,20 @@ def predict(
         list[str],
         typer.Option(
             metavar="A,B",
-            help="Owners of a coalition, as a JSON list if names hold commas; repeat it for "
-            "further ones.",
+            help="Owners of a coalition, as a JSON list if names hold commas; repeatable.",
         ),
     ],
     data: MovedOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Tell the utility of a coalition without training it."""
+    """Predict the utility of a coalition without training it."""
     from dupre.result.as_text import format_predictions
+    from dupre.runs.parse import parse_members
 
     directory, job = open_run(run, data)
-    coalitions = [job.members(text) for text in members]
-    found = job.valuer(directory.store).predict(coalitions)
+    coalitions = [parse_members(text, job.owners.names) for text in members]
+    with directory.name_errors():
+        found = job.valuer(directory.store).predict(coalitions)
     if json:
         print_json(found.to_dict("records"))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from dupre.cli.options import (
     SamplesOption,
     SeedOption,
     SemivalueOption,
+    StatedEmptyOption,
     TargetOption,
     TaskOption,
 )
@@ -39,9 +41,7 @@ def init(
     data: DataArgument,
     owner: OwnerOption,
     target: TargetOption,
-    empty: Annotated[
-        float, typer.Option(metavar="U", help="Utility of no data, such as a blind guess's.")
-    ],
+    empty: StatedEmptyOption,
     semivalue: SemivalueOption = None,
     samples: SamplesOption = None,
     task: TaskOption = "",
@@ -52,20 +52,20 @@ def init(
 ) -> None:
     """Set up a run of trainings done elsewhere.
 
-    Then `dupre suggest` says what to train, and `dupre record` takes the utilities in.
+    Then `dupre suggest` says what to train, and `dupre record` reads the utilities.
     """
     from dupre.runs import config as c
     from dupre.runs.prepare import prepare_job
 
     wanted = c.Config(
-        data=c.Data(absolute(data), owner, target, task, delimiter, tuple(drop or ())),
-        utility=c.Utility(model=c.ELSEWHERE, empty=empty),
-        values=c.Values(tuple(dict.fromkeys(semivalue or ("shapley",))), samples, seed=seed),
+        data=c.DataSection(absolute(data), owner, target, task, delimiter, tuple(drop or ())),
+        utility=c.UtilitySection(model=c.EXTERNAL, empty=empty),
+        values=c.ValuesSection(tuple(dict.fromkeys(semivalue or ("shapley",))), samples, seed=seed),
     )
     job, directory = prepare_job(wanted), directory_for(run, data)
     wanted = directory.with_history(wanted)
     with directory.lock():
-        directory.make(wanted.after(command_line()))
+        directory.write_config(wanted.after(command_line()))
     rows = f"{job.owners.n} owners, {len(job.owners.y):,} rows"
     say(f"{rows}. Next: {directory.command('suggest')}")
     print(directory)
@@ -78,24 +78,25 @@ def suggest(
     ] = 8,
     pending: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Suggestions given out before and not yet recorded."),
+        typer.Option(metavar="FILE", help="Suggestions of before that are not yet recorded."),
     ] = None,
     data: MovedOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print which coalitions to train next elsewhere.
 
-    As CSV with a column to fill in and give to `dupre record`, or as JSON. Asking again before
-    anything is recorded gives the same answer, unless --pending says what is under way.
+    As CSV with a column to fill in and give to `dupre record`, or as JSON. The answer stays the
+    same until something is recorded, or --pending says what is being trained.
     """
-    from dupre.runs.recorded import sheet
+    from dupre.runs.recorded import format_sheet
 
     directory, job = open_run(run, data)
-    found = job.suggestions(directory.store, count, pending)
+    with directory.name_errors():
+        found = job.suggestions(directory.store, count, pending)
     if json:
         print_json(found)
     else:
-        print(sheet(found), end="")
+        print(format_sheet(found), end="")
     if not found:
         say("Nothing is left to gain from a training.")
 
@@ -109,7 +110,7 @@ def record(
     replace_recorded: Annotated[
         bool,
         typer.Option(
-            "--replace", help="Put right: forget what was recorded of these coalitions before."
+            "--replace", help="Correct: forget what was recorded of these coalitions before."
         ),
     ] = False,
     delimiter: DelimiterOption = "",
@@ -117,21 +118,19 @@ def record(
     accept_changes: AcceptOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Take in trainings done elsewhere, and tell the values."""
-    from dataclasses import replace
-
-    from dupre.runs.recorded import finished_results, read
+    """Record trainings done elsewhere, and print the values."""
+    from dupre.runs.recorded import finished_results, read_results
 
     directory, job = open_run(run, data)
-    given = finished_results(read(results, delimiter=delimiter or None), results)
+    given = finished_results(read_results(results, delimiter=delimiter or None), results)
     job = replace(job, config=job.config.after(command_line()))
-    with directory.lock(), directory.name_errors():
+    with directory.lock():
         if not accept_changes:
-            directory.check_nothing_lost(job.trained(directory.store))
+            directory.check_nothing_lost(job.count_trained(directory.store))
         say(job.record(directory.store, given, replacing=replace_recorded))
         valuations = job.values(directory.store)
-        directory.make(job.config)
-        directory.write(valuations)
+        directory.write_config(job.config)
+        directory.write_results(valuations)
     print_values(valuations, json=json)
 
 

@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs share."""
+"""Arguments and options of the verbs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,46 @@ TargetOption = Annotated[
 TaskOption = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="classification or regression; told by the target if left out."
+        metavar="NAME", help="classification or regression; by default the target decides."
     ),
 ]
 DelimiterOption = Annotated[str, typer.Option(metavar="C", help="Between the cells of a CSV file.")]
 DropOption = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
+]
+ValidationOption = Annotated[
+    str, typer.Option(metavar="FILE", help="Rows to score models on; no owner trains on them.")
+]
+HoldoutOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="PART",
+        help="Score models on this part of each owner's rows instead; by default 0.25.",
+    ),
+]
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="logistic, ridge, forest, boosting, mlp, knn, or module:object for any "
+        "scikit-learn estimator, such as one in a file of this directory.",
+    ),
+]
+MetricOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="scikit-learn scorer or module:object; by default accuracy or r2."
+    ),
+]
+EmptyOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="U", help="Utility of no data; by default that of the best constant prediction."
+    ),
+]
+StatedEmptyOption = Annotated[
+    float,
+    typer.Option("--empty", metavar="U", help="Utility of no data, such as that of a blind guess."),
 ]
 SemivalueOption = Annotated[
     list[str] | None,
@@ -45,12 +79,21 @@ SamplesOption = Annotated[
     typer.Option(
         metavar="N",
         min=1,
-        help="Coalitions that enter the values; else all, or 16,384 above 16 owners.",
+        help="Coalitions that enter the values; by default all, or 16,384 above 16 owners.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option(metavar="N", min=0, help="Of everything random.")]
-RunOption = Annotated[
-    Path | None, typer.Option("--run", metavar="DIR", help="Run directory; else dupre-DATA.")
+BudgetOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Coalitions to train at most; by default 6 per owner, or no limit with --until or "
+        "--time.",
+    ),
+]
+MoreBudgetOption = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="N", help="Coalitions in all; +N for N more than so far."),
 ]
 UntilOption = Annotated[
     str | None,
@@ -62,6 +105,20 @@ UntilOption = Annotated[
 TimeOption = Annotated[
     str | None, typer.Option(metavar="T", help="Stop after 90s, 30m, 2h or 1h30m.")
 ]
+RepeatsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Trainings of each coalition; by default 1, and a few second ones that measure what "
+        "the seed of a random model changes. 1 switches these off.",
+    ),
+]
+SeedOption = Annotated[int, typer.Option(metavar="N", min=0, help="Of everything random.")]
+RunOption = Annotated[
+    Path | None,
+    typer.Option("--run", metavar="DIR", help="Run directory; by default dupre-DATA."),
+]
 JobsOption = Annotated[
     int | None, typer.Option(metavar="N", help="Processes to train in; -1 for one per core.")
 ]
@@ -72,23 +129,27 @@ SkipOption = Annotated[
     bool | None,
     typer.Option(
         "--skip-failures/--retry-failures",
-        help="Go on if a training fails, its coalition is predicted; or stop at it, and try it "
-        "again when the run goes on (the default).",
+        help="If a training fails, go on and predict its coalition; or stop, and train it again "
+        "when the run goes on (the default).",
     ),
 ]
 TimeoutOption = Annotated[
-    str | None, typer.Option(metavar="T", help="Give a training up as failed after so long.")
+    str | None, typer.Option(metavar="T", help="A training that takes longer has failed.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 MovedOption = Annotated[
     str | None,
     typer.Option("--data", metavar="DATA", help="Where the data are now, if they moved."),
 ]
+MovedValidationOption = Annotated[
+    str | None,
+    typer.Option("--validation", metavar="FILE", help="Where the validation rows are now."),
+]
 AcceptOption = Annotated[
     bool,
     typer.Option(
         "--accept-changes",
-        help="Go on without trainings of rows that have changed; and keep all others though the "
-        "code of the model has.",
+        help="Go on without trainings of rows that have changed; keep all others, even if the "
+        "code of the model has changed.",
     ),
 ]

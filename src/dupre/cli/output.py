@@ -1,4 +1,4 @@
-"""What verbs have in common: finding and opening a run directory, printing an answer."""
+"""What verbs share: opening a run directory, printing an answer, errors in words of the command."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.wording import printable
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 def open_run(
     run: Path, data: str | None = None, validation: str | None = None
 ) -> tuple[RunDirectory, Job]:
-    """A run directory that is there already, with its data."""
-    from dataclasses import replace
-
+    """An existing run directory, and its job with the data."""
     from dupre.runs.directory import RunDirectory
     from dupre.runs.prepare import prepare_job
 
@@ -35,8 +34,8 @@ def open_run(
         config = replace(config, data=replace(config.data, path=absolute(data)))
     if not has_magic(config.data.path) and not os.path.exists(config.data.path):
         raise InputError(
-            f"the data of {str(run)!r} were in {config.data.path!r}, where nothing is now; say "
-            "where they are with --data"
+            f"the data of {str(run)!r} are no longer in {config.data.path!r}; say where they are "
+            "with --data"
         )
     if validation is not None:
         moved = replace(config.utility, validation=absolute(validation), holdout=0.0)
@@ -45,7 +44,7 @@ def open_run(
 
 
 def print_values(valuations: list[Valuation], *, json: bool) -> None:
-    """The tables of a result, or all of it as JSON."""
+    """Print the tables of a result, or all of it as JSON."""
     if json:
         from dupre.result.as_json import dumps
 
@@ -55,14 +54,14 @@ def print_values(valuations: list[Valuation], *, json: bool) -> None:
 
 
 def print_json(found: object) -> None:
-    """Anything as JSON."""
+    """Print anything as JSON."""
     import json
 
     print(json.dumps(found, ensure_ascii=False))
 
 
 def absolute(path: str) -> str:
-    """A path as the user typed it, from whatever directory it is used later."""
+    """A path that stays valid in another directory."""
     return os.path.abspath(os.path.expanduser(path))
 
 
@@ -81,7 +80,7 @@ def command_line() -> str:
 
 @contextmanager
 def redirect_stdout_to_stderr() -> Iterator[None]:
-    """What models print, in this process or another, goes to stderr: stdout is for the answer."""
+    """Send to stderr what models print in this or another process: stdout is for the answer."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -93,35 +92,39 @@ def redirect_stdout_to_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-FLAGS = {
-    "on_error='skip'": "--skip-failures",
-    "make the same call again to go on": "`dupre resume DIR` goes on",
-    "take the same things as then, or another file for store=": "take the same things as then, or "
-    "another directory for --run; or, if it cannot have changed the trainings so far, keep them by "
-    "`dupre resume DIR` with --accept-changes",
-    "another file for store=": "another directory for --run",
-    "call again: everything": "do it again: everything",
-    "state its utility with empty=": "its utility is stated by --empty when the run is set up",
-    "state task= when building the Owners": "state --task",
-    "or state task='regression'": "or state --task regression",
-    "state a finite empty=": "state a finite --empty",
-    "utility of no data with empty= if": "utility of no data with --empty if",
-    "or state empty=": "or state --empty",
-    "n_jobs=1 without timeout": "--jobs 1 without --timeout",
-    "recorded; evaluate suggest()": "recorded; see `dupre suggest DIR`",
+IN_FLAGS = {
+    Remedy.ANOTHER_STORE: "another directory for --run",
+    Remedy.BEGIN_ANOTHER_STORE: "begin again with another directory for --run",
+    Remedy.CALL_AGAIN: "do it again",
+    Remedy.DELIMITER: "--delimiter ",
+    Remedy.DROP: "--drop ",
+    Remedy.EMPTY: "--empty",
+    Remedy.EVALUATE: "see `dupre suggest {run}`",
+    Remedy.GO_ON: "`dupre resume {run}` goes on",
+    Remedy.ONE_PROCESS: "--jobs 1",
+    Remedy.SKIP: "--skip-failures",
+    Remedy.STATE_EMPTY: "its utility is stated by --empty when the run is set up",
+    Remedy.STATE_REGRESSION: "state --task regression",
+    Remedy.STATE_TASK: "state --task",
+    Remedy.TAKE_THE_SAME: "take the same things as then, or another directory for --run; or, if it "
+    "cannot have changed the trainings so far, keep them by `dupre resume {run}` with "
+    "--accept-changes",
+    Remedy.TIMEOUT: "--timeout",
+    Remedy.VALIDATION: "state validation rows of their own with --validation FILE",
 }
-"""What messages of the library mean on the command line."""
+"""What remedies are called on the command line."""
 
 
 def in_flags(error: BaseException) -> str:
-    """A message of the library in the words of the command, about the run it came from."""
-    message = str(error)
-    for words, flags in FLAGS.items():
-        message = message.replace(words, flags)
-    return message.replace(" DIR`", f" {getattr(error, 'run', 'DIR')}`")
+    """The message of an error in the words of the command, about the run that it came from."""
+    run = shlex.quote(getattr(error, "run", "") or "DIR")
+    parts = getattr(error, "parts", (str(error),))
+    return "".join(
+        IN_FLAGS[part].format(run=run) if isinstance(part, Remedy) else part for part in parts
+    )
 
 
 def say(text: str) -> None:
-    """Print a line that is no answer."""
+    """Print to stderr what is not an answer."""
     lines = [printable(line) for line in text.split("\n")]  # names may hold anything
     print("\n".join(lines), file=sys.stderr, flush=True)

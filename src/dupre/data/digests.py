@@ -114,7 +114,7 @@ def digest(thing: Any) -> str:
     try:
         return _Digests().of(thing)
     except RecursionError as cause:
-        raise _cannot_tell(thing, "too much depends on each other") from cause
+        raise _unknown_contents(thing, "too much depends on each other") from cause
 
 
 class _Digests:
@@ -128,7 +128,7 @@ class _Digests:
     def of(self, thing: Any) -> str:
         """The digest of a thing; of one that is inside itself, how far up it is."""
         if isinstance(thing, _PLAIN):
-            return _hashed(f"{type(thing).__name__} {thing!r}".encode(errors="surrogatepass"))
+            return _hash_parts(f"{type(thing).__name__} {thing!r}".encode(errors="surrogatepass"))
         key = id(thing)
         if key in self._known:
             return self._known[key][0]
@@ -140,7 +140,7 @@ class _Digests:
         outer, self._reach = self._reach, depth
         self._under_way.append(key)
         try:
-            result = _hashed(*self._contents(thing))
+            result = _hash_parts(*self._contents(thing))
         finally:
             self._under_way.pop()
         if self._reach >= depth:  # it holds everything it refers to: the same wherever it is
@@ -234,16 +234,18 @@ class _Digests:
         yield from self._parts("class", [_stable_module(cls), cls.__qualname__])
         if not _is_installed(cls.__module__, cls):
             members = [
-                [name, member] for name, member in vars(cls).items() if _counts(name, member)
+                [name, member]
+                for name, member in vars(cls).items()
+                if _is_user_member(name, member)
             ]
             yield from self._parts("members", [list(cls.__bases__), dict(members)])
 
     def _function(self, function: types.FunctionType) -> Iterator[bytes]:
         yield from self._parts("function", [_stable_module(function), function.__qualname__])
         # The inner functions of a library hold what they were made with.
-        yield from self._parts("closure", map(_cell, function.__closure__ or ()))
+        yield from self._parts("closure", map(_cell_contents, function.__closure__ or ()))
         if not _is_installed(function.__module__, function):
-            used = sorted(_names_in(function.__code__) & set(function.__globals__))
+            used = sorted(_global_names(function.__code__) & set(function.__globals__))
             data = {name: function.__globals__[name] for name in used}
             defaults = [function.__defaults__, function.__kwdefaults__]
             yield from self._parts("body", [function.__code__, *defaults, data])
@@ -266,7 +268,7 @@ class _Digests:
             reducer = copyreg.dispatch_table.get(type(thing))
             reduced = reducer(thing) if reducer else thing.__reduce_ex__(4)
         except Exception as cause:
-            raise _cannot_tell(thing, cause) from cause
+            raise _unknown_contents(thing, cause) from cause
         if isinstance(reduced, str):
             return self._parts("global", [getattr(thing, "__module__", ""), reduced])
         create, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
@@ -275,7 +277,7 @@ class _Digests:
         return self._parts("object", [create, arguments, state, [*(items or ())], [*(pairs or ())]])
 
 
-def _cannot_tell(thing: Any, cause: object) -> InputError:
+def _unknown_contents(thing: Any, cause: object) -> InputError:
     return InputError(
         f"cannot tell whether this {type(thing).__name__} will be the same next time ({cause}), so "
         "a store cannot rely on it; give the utility an attribute `fingerprint`, any text that "
@@ -283,7 +285,7 @@ def _cannot_tell(thing: Any, cause: object) -> InputError:
     )
 
 
-def _hashed(*parts: Any) -> str:
+def _hash_parts(*parts: Any) -> str:
     """Digest of some bytes, each with its length: no two sequences run together."""
     hasher = hashlib.sha256()
     for part in parts:
@@ -292,10 +294,11 @@ def _hashed(*parts: Any) -> str:
     return hasher.hexdigest()[:32]
 
 
-def _stable_module(thing: type | types.FunctionType) -> str:
-    """The module that a digest states for a class or a function."""
-    if thing.__module__.partition(".")[0] != "dupre":
-        return thing.__module__
+def _stable_module(thing: type | types.FunctionType) -> str | None:
+    """The module that a digest states for a class or a function; None if it has none."""
+    module: str | None = thing.__module__
+    if module is None or module.partition(".")[0] != "dupre":
+        return module
     return _STABLE_MODULE_OF.get(thing.__qualname__.partition(".")[0], "dupre")
 
 
@@ -305,7 +308,7 @@ def stated_fingerprint(thing: Any) -> Any:
     return stated() if callable(stated) else stated
 
 
-def _counts(name: str, member: Any) -> bool:
+def _is_user_member(name: str, member: Any) -> bool:
     """Whether a member of a class is the user's, not Python's."""
     if isinstance(member, (types.GetSetDescriptorType, types.MemberDescriptorType)):
         return False
@@ -318,16 +321,16 @@ def _is_cached(cls: type, name: object) -> bool:
     return isinstance(found, functools.cached_property)
 
 
-def _cell(cell: types.CellType) -> Any:
+def _cell_contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # not assigned yet
         return None
 
 
-def _names_in(code: types.CodeType) -> set[str]:
+def _global_names(code: types.CodeType) -> set[str]:
     """Every global name a function refers to, also inside the functions it defines."""
-    inner = [_names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    inner = [_global_names(const) for const in code.co_consts if isinstance(const, types.CodeType)]
     loads = (step for step in dis.get_instructions(code) if step.opname in _OF_GLOBALS)
     return {str(step.argval) for step in loads}.union(*inner)
 

@@ -64,7 +64,7 @@ def encode(X: Any) -> NumericColumns:
     if sparse.issparse(X):
         matrix = sparse.csr_array(X, dtype=np.float64)
         matrix.sum_duplicates()
-        return _numeric(matrix)
+        return _numeric_columns(matrix)
     if isinstance(X, pd.DataFrame):
         return _encode_frame(X)
     array = np.asarray(X)
@@ -78,7 +78,7 @@ def encode(X: Any) -> NumericColumns:
     if not array.shape[1]:
         raise InputError("X has no columns; expected at least one")
     if array.dtype.kind in "biuf":
-        return _numeric(array.astype(np.float64))
+        return _numeric_columns(array.astype(np.float64))
     return _encode_frame(pd.DataFrame(array).infer_objects())
 
 
@@ -99,7 +99,7 @@ def apply_embed(X: Any, embed: Callable[[Any], Any], rows: int) -> NumericColumn
             f"embed= must return one numeric row for each of the {rows} rows, "
             f"got shape {array.shape}"
         )
-    return _numeric(array)
+    return _numeric_columns(array)
 
 
 def standardise(columns: NumericColumns) -> Points:
@@ -123,7 +123,7 @@ def standardise(columns: NumericColumns) -> Points:
     return Points(centred * factor, index, float(np.sum((scale * factor) ** 2)))
 
 
-def _numeric(matrix: Floats | sparse.csr_array) -> NumericColumns:
+def _numeric_columns(matrix: Floats | sparse.csr_array) -> NumericColumns:
     width = matrix.shape[1]
     return NumericColumns(matrix, tuple(str(j) for j in range(width)), np.zeros(width, dtype=bool))
 

@@ -89,7 +89,7 @@ class Owners:
         check_same_index(X, y, "y")
         check_same_index(X, owner, "owner")
         names, codes = _owner_codes(owner)
-        return _checked(X, y, names, codes, task=task, embed=embed)
+        return _build_owners(X, y, names, codes, task=task, embed=embed)
 
     @classmethod
     def from_frame(
@@ -114,7 +114,7 @@ class Owners:
             raise InputError(f"owner and target are the same column {owner!r}")
         names, codes = _owner_codes(frame[owner])
         X = frame.drop(columns=[owner, target])
-        return _checked(X, frame[target], names, codes, task=task, embed=embed, target=target)
+        return _build_owners(X, frame[target], names, codes, task=task, embed=embed, target=target)
 
     @classmethod
     def from_mapping(
@@ -142,7 +142,7 @@ class Owners:
         y = pd.concat([pd.Series(as_targets(y)) for _, y in parts], ignore_index=True)
         codes = np.repeat(np.arange(len(names)), [len(y) for _, y in parts])
         task = task or _task_of_dtype(parts[0][1])
-        return _checked(X, y, names, codes, task=task, embed=embed, target=target)
+        return _build_owners(X, y, names, codes, task=task, embed=embed, target=target)
 
     @property
     def n(self) -> int:
@@ -195,7 +195,7 @@ class Owners:
         return f"Owners({self.n} owners, {len(self.y)} rows, {self.task}; {rows})"
 
 
-def _checked(
+def _build_owners(
     X: Any,
     y: Any,
     names: tuple[str, ...],

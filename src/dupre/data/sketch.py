@@ -109,7 +109,7 @@ class SketchCache:
         self._owners, self._seed = owners, seed
         self._features, self._labels = project(owners, seed=seed, resolution=self.resolution)
         self._sketches: dict[float, Sketch] = {}
-        self._known: dict[tuple[float, int], _Known] = {}
+        self._known: dict[tuple[float, int], _VectorCache] = {}
 
     def __call__(self, eta: float, p: int, members: Members) -> Floats:
         """Vectors of m coalitions, (m, r), whose distance in the p-norm is SW_p, p in {1, 2}.
@@ -119,18 +119,18 @@ class SketchCache:
             p: order of the distance.
             members: the coalitions, (m, n).
         """
-        return self._of(eta, p)(members)
+        return self._cache(eta, p)(members)
 
-    def fresh(self, eta: float, p: int, members: Members) -> Floats:
+    def compute(self, eta: float, p: int, members: Members) -> Floats:
         """The same for coalitions that will not be asked for again: nothing is kept."""
-        return self._of(eta, p).compute(members)
+        return self._cache(eta, p).compute(members)
 
-    def _of(self, eta: float, p: int) -> _Known:
+    def _cache(self, eta: float, p: int) -> _VectorCache:
         if (eta, p) not in self._known:
-            self._known[eta, p] = _Known(self._vectors_of(eta, p))
+            self._known[eta, p] = _VectorCache(self._make_vectors(eta, p))
         return self._known[eta, p]
 
-    def _vectors_of(self, eta: float, p: int) -> Callable[[Members], Floats]:
+    def _make_vectors(self, eta: float, p: int) -> Callable[[Members], Floats]:
         if eta not in self._sketches:
             projected = eta * self._features + (1 - eta) * self._labels
             self._sketches[eta] = count(projected, self._owners.owner, resolution=self.resolution)
@@ -140,7 +140,7 @@ class SketchCache:
         return principal_axes(self._sketches[eta], self._owners.n, rng)
 
 
-class _Known:
+class _VectorCache:
     """A map from coalitions to vectors that computes each of them once."""
 
     def __init__(self, compute: Callable[[Members], Floats]):
@@ -152,8 +152,8 @@ class _Known:
         wanted = keys(members)
         new = {key: row for row, key in enumerate(wanted) if key not in self._position}
         if new or self._vectors is None:
-            fresh = self.compute(members[list(new.values())])
-            known = [fresh] if self._vectors is None else [self._vectors, fresh]
+            computed = self.compute(members[list(new.values())])
+            known = [computed] if self._vectors is None else [self._vectors, computed]
             self._position.update({key: len(self._position) + i for i, key in enumerate(new)})
             self._vectors = np.concatenate(known)
         return np.asarray(self._vectors[[self._position[key] for key in wanted]])

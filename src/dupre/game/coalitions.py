@@ -14,7 +14,7 @@ from math import ceil, comb
 import numpy as np
 
 from dupre._types import Ints, Members
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.wording import did_you_mean, printable, quote_names
 
 MAX_OWNERS_ENUMERATED = 20
@@ -51,7 +51,7 @@ def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
         )
     given = tuple(str(name) for name in coalition)
     if not given:
-        raise InputError("the empty coalition is never recorded: state its utility with empty=")
+        raise InputError("the empty coalition is never recorded: ", Remedy.STATE_EMPTY)
     unknown = [name for name in given if name not in names]
     if unknown:
         raise unknown_owner(unknown[0], names)

@@ -42,17 +42,17 @@ class Draws:
         InputError: there are too few coalitions to hold out that many.
     """
 
-    def __init__(self, W: Floats, certain: Ints, holdout: int, rng: np.random.Generator):
+    def __init__(self, W: Floats, certain: Ints, check: int, rng: np.random.Generator):
         self.chances = draw_chances(W, certain)
         rest = np.count_nonzero(self.chances)
-        if holdout and not LEAST_DRAWS <= holdout <= rest // 2:
+        if check and not LEAST_DRAWS <= check <= rest // 2:
             raise InputError(
-                f"holdout must be 0 or a number from {LEAST_DRAWS} to {rest // 2}, half of the "
-                f"{rest} coalitions outside the first design; got {holdout}"
+                f"check must be 0 or a number from {LEAST_DRAWS} to {rest // 2}, half of the "
+                f"{rest} coalitions outside the first design; got {check}"
             )
         count = 1_024 + 8 * len(self.chances)
         self.sequence = rng.choice(len(self.chances), count, p=self.chances) if rest else NOTHING
-        self.held = distinct_draws(self.sequence)[:holdout]
+        self.held = distinct_draws(self.sequence)[:check]
 
     def evaluated_draws(self, recorded: Members, failed: Members) -> Ints:
         """Draws of which all before are evaluated too; failed ones left out."""

@@ -19,6 +19,7 @@ from scipy.special import betaln, gammaln, logsumexp
 
 from dupre._types import Floats
 from dupre.errors import InputError
+from dupre.wording import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -103,4 +104,31 @@ def beta_shapley(alpha: float, beta: float) -> Semivalue:
         raise InputError(f"Beta-Shapley needs numbers above 0, got {alpha!r} and {beta!r}")
     return Semivalue(
         f"Beta({alpha:g}, {beta:g})-Shapley", partial(_beta, alpha=float(alpha), beta=float(beta))
+    )
+
+
+_BY_NAME = {"shapley": shapley, "banzhaf": banzhaf, "loo": leave_one_out}
+
+
+def parse_semivalue(text: str) -> Semivalue:
+    """The semivalue of a name: "shapley", "banzhaf", "beta:4,1" or "loo".
+
+    Raises:
+        InputError: there is none of this name.
+    """
+    name = text.strip().lower()
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    kind, _, numbers = name.partition(":")
+    try:
+        alpha, beta = map(float, numbers.split(","))
+    except ValueError:
+        alpha = beta = -1.0
+    if kind == "beta" and alpha > 0 and beta > 0:
+        return beta_shapley(alpha, beta)
+    # The least core is no semivalue, but is asked for in the same place.
+    near = did_you_mean(name, (*_BY_NAME, "least-core"))
+    raise InputError(
+        f"the semivalue {text!r} is not known{near}; expected shapley, banzhaf, beta:A,B with two "
+        "numbers above 0 such as beta:4,1, loo or least-core"
     )

@@ -1,4 +1,4 @@
-"""Predictions averaged over several Gaussian processes, each counted by its evidence.
+"""Predictions averaged over several Gaussian processes, weighted by their marginal likelihood.
 
 No single form of kernel and no single set of hyper-parameters is known to be right. Predictions of
 all that explain the evaluations about as well are averaged (Bayesian model averaging, Hoeting et

@@ -65,19 +65,18 @@ def diagnose(predictor: Predictor) -> Diagnostics:
     mean, variance = gp.leave_one_out()
     score = gp.leave_one_out_score()
     predicted, _ = gp.back(mean, variance, gp.inputs)
-    errors = np.append(gp.utilities - predicted, predictor.stray_errors)
+    errors = np.append(gp.utilities - predicted, predictor.outlier_errors)
     error = float(np.mean(errors**2))
     spread = float(np.var(predictor.utilities))
     return Diagnostics(
         error=math.sqrt(error),
         r2=1 - error / spread if spread > 0 else math.nan,
-        coverage=int(np.sum(np.abs(score) < Z95)) / len(errors),  # strays count as missed
+        coverage=int(np.sum(np.abs(score) < Z95)) / len(errors),  # outliers count as missed
         widening=widening(gp),
         scales=_scales(gp),
         noise=math.sqrt(gp.noise) * float(np.median(gp.slope)),
-        form=f"SW_{form.p}, rho {form.rho:g}, label weight {1 - form.eta:g}"
-        + (", heavy tail" if gp.warp.curved else ""),
-        strays=len(predictor.strays),
+        form=form.text + (", heavy tail" if gp.warp.curved else ""),
+        strays=len(predictor.outliers),
     )
 
 
@@ -94,8 +93,8 @@ def widening(gp: GaussianProcess, more: int = 0) -> float:
 
 
 def std_of_a_training(predictor: Predictor, std: Floats) -> Floats:
-    """Standard deviations of utilities as they are reported: over-sureness and strays included."""
-    return np.asarray(np.hypot(std * widening(predictor.gp), np.sqrt(predictor.stray_variance)))
+    """Standard deviations as reported: overconfidence and the chance of outliers included."""
+    return np.asarray(np.hypot(std * widening(predictor.gp), np.sqrt(predictor.outlier_variance)))
 
 
 def _scales(gp: GaussianProcess) -> dict[str, float]:

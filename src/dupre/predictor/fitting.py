@@ -116,7 +116,7 @@ def fit(
     best = results[int(np.argmax(height <= height.min() + 1e-4))].x
     gp = _condition_at_least(problem.form, best, inputs, utilities, known, warp, reference)
     log_prior = -float(np.sum(((best - mean) / std) ** 2)) / 2
-    return replace(gp, evidence=gp.evidence + log_prior)
+    return replace(gp, log_likelihood=gp.log_likelihood + log_prior)
 
 
 def position(gp: GaussianProcess) -> Floats:

@@ -1,12 +1,14 @@
 """The predictor of utilities: which form of Gaussian process, fitted to which evaluations.
 
-The form is the warp of the utilities and the kernel's eta, rho and p. The best is searched for by
-evidence (DUPRE Sec. 3) one after the other: a full grid would cost more than it finds. Predictions
-are averaged over all forms tried on the way and over hyper-parameters around the learned ones.
+The form is the warp of the utilities and the kernel's eta, rho and p. The form of the highest
+marginal likelihood is searched for (DUPRE Sec. 3), one part after the other: a full grid would cost
+more than it finds. Predictions are averaged over all forms tried and over hyper-parameters around
+the learned ones.
 
-An evaluation far from what all others make of it is real, counts in the values as it is, and says
-that more of its kind may come, but must not bend the predictions: it is set aside as a stray when
-the evidence without it, plus what a broad distribution gives to a stray, is higher than with it.
+An outlier is an evaluation far from its prediction by all others. It is real: it counts in the
+values as it is, and more of its kind may come. But it must not bend the predictions. It is set
+aside when the marginal likelihood of the others, times the density of the outlier under a broad
+distribution, is higher than the marginal likelihood of all.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit, position, sample_around
 from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
-from dupre.predictor.noise import lattice_step
+from dupre.predictor.training_noise import lattice_step
 from dupre.predictor.warp import Warp, curved_warp, robust_scale, straight_warp
 
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -37,19 +39,19 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 """What is chosen, in this order; the first of each is where the search starts."""
 
 BETTER_BY = 1e-3
-"""Log evidence by which one form must surpass another: less is rounding, or no reason."""
+"""Log likelihood by which one form must surpass another; less can be rounding."""
 
 LEAST_WEIGHT = 0.05
 """Forms of less weight than this are left out of the average."""
 
-STRAY_SCORE = 4.0
-"""Robust leave-one-out score beyond which an evaluation may be a stray."""
+OUTLIER_SCORE = 4.0
+"""Robust leave-one-out score beyond which an evaluation may be an outlier."""
 
 ROUNDING = 1e-6
 """Error of a standardised utility below which it is nothing but rounding."""
 
-STRAY_CHANCE = 0.01
-"""Belief that an evaluation is a stray, before seeing it."""
+OUTLIER_CHANCE = 0.01
+"""Belief that an evaluation is an outlier, before seeing it."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,25 @@ class Form:
     eta: float = 0.5
     rho: float = 1.0
     p: int = 2
+    given: Kernel | None = None
 
     def kernel(self) -> Kernel:
-        """Data x size + membership + linear, each with a scale of its own.
+        """The given one; or data x size + membership + linear, each with a scale of its own.
 
         The data term alone (the paper's) cannot see how many rows a coalition has; a term that
         does not help is scaled away.
         """
+        if self.given is not None:
+            return self.given
         data = SlicedWasserstein(p=self.p, rho=self.rho, eta=self.eta)
         return Scaled(data * Size()) + Scaled(Membership()) + Scaled(Linear())
+
+    @property
+    def text(self) -> str:
+        """The kernel in words."""
+        if self.given is not None:
+            return f"kernel given: {self.given.label}"
+        return f"SW_{self.p}, rho {self.rho:g}, label weight {1 - self.eta:g}"
 
     def warp(self, utilities: Floats, empty: float) -> Warp:
         """The warp of these utilities; straight where a curved one has no scale."""
@@ -81,20 +93,20 @@ class Predictor:
     """Fitted forms: the best one decides what to evaluate, all of them what to predict.
 
     Attributes:
-        form: the form of the highest evidence.
-        gp: it, fitted to all evaluations but the strays.
+        form: the form of the highest marginal likelihood.
+        gp: it, fitted to all evaluations but the outliers.
         fits: of all forms that were tried, fitted to the same evaluations, `gp` among them.
         utilities: of all evaluations, (a,).
-        strays: indices of the evaluations set aside, (s,).
-        stray_errors: their utilities minus what is predicted for them, (s,).
+        outliers: indices of the evaluations set aside, (s,).
+        outlier_errors: their utilities minus what is predicted for them, (s,).
     """
 
     form: Form
     gp: GaussianProcess
     fits: tuple[GaussianProcess, ...]
     utilities: Floats
-    strays: Ints
-    stray_errors: Floats
+    outliers: Ints
+    outlier_errors: Floats
 
     def posterior(self, inputs: Features, W: Floats) -> AveragedPosterior:
         """Prediction of b coalitions and of functionals W, (f, b), averaged over all processes."""
@@ -103,8 +115,8 @@ class Predictor:
     @cached_property
     def processes(self) -> tuple[tuple[float, GaussianProcess], ...]:
         """Forms that count, with hyper-parameters around the learned ones; weights sum to 1."""
-        evidence = np.array([gp.evidence for gp in self.fits])
-        weights = np.exp(evidence - evidence.max())
+        likelihood = np.array([gp.log_likelihood for gp in self.fits])
+        weights = np.exp(likelihood - likelihood.max())
         weights[weights < LEAST_WEIGHT * weights.sum()] = 0.0
         weights /= weights.sum()
         return tuple(
@@ -114,9 +126,9 @@ class Predictor:
         )
 
     @property
-    def stray_variance(self) -> float:
-        """What the chance of further strays adds to the variance of a predicted utility."""
-        return float(np.sum(self.stray_errors**2)) / len(self.utilities)
+    def outlier_variance(self) -> float:
+        """What the chance of further outliers adds to the variance of a predicted utility."""
+        return float(np.sum(self.outlier_errors**2)) / len(self.utilities)
 
 
 def learn(
@@ -127,6 +139,7 @@ def learn(
     empty: float,
     choose_p: bool,
     rng: np.random.Generator,
+    kernel: Kernel | None = None,
 ) -> Predictor:
     """The predictor of these evaluations, a function of nothing but its arguments.
 
@@ -137,6 +150,7 @@ def learn(
         empty: utility of no data.
         choose_p: consider SW_1 too, which costs far more than SW_2: it is no matrix product.
         rng: of the starts.
+        kernel: to use in the place of those that are chosen among.
     """
     # Utilities on a lattice are known to half a step at best.
     least_noise = lattice_step(utilities) ** 2 / 12
@@ -157,31 +171,34 @@ def learn(
         )
 
     everything = np.arange(len(utilities))
-    form = Form()
+    form = Form(given=kernel)
     gp = fit_form(form, everything, None)
     fits = [gp]
     for choice, options in CHOICES.items():
         near = position(gp)
-        for option in options[1:] if choice != "p" or choose_p else ():
+        if (choice == "p" and not choose_p) or (kernel is not None and choice != "curved"):
+            continue
+        for option in options[1:]:
             other = replace(form, **{choice: option})
             candidate = fit_form(other, everything, near)
             fits.append(candidate)
-            if candidate.evidence > gp.evidence + BETTER_BY:
+            if candidate.log_likelihood > gp.log_likelihood + BETTER_BY:
                 form, gp = other, candidate
-    strays = _suspects(gp, utilities)
-    if strays.size:
-        without = fit_form(form, np.delete(everything, strays), position(gp))
-        if without.evidence + _evidence_of_strays(utilities, strays) > gp.evidence + BETTER_BY:
-            predicted = without.posterior(inputs[strays], np.zeros((0, len(strays)))).mean
-            errors = utilities[strays] - predicted
-            return Predictor(form, without, (without,), utilities, strays, errors)
-    return Predictor(form, gp, tuple(fits), utilities, strays[:0], np.empty(0))
+    outliers = _suspected_outliers(gp, utilities)
+    if outliers.size:
+        without = fit_form(form, np.delete(everything, outliers), position(gp))
+        likelihood = without.log_likelihood + _log_density_of_outliers(utilities, outliers)
+        if likelihood > gp.log_likelihood + BETTER_BY:
+            predicted = without.posterior(inputs[outliers], np.zeros((0, len(outliers)))).mean
+            errors = utilities[outliers] - predicted
+            return Predictor(form, without, (without,), utilities, outliers, errors)
+    return Predictor(form, gp, tuple(fits), utilities, outliers[:0], np.empty(0))
 
 
-def _suspects(gp: GaussianProcess, utilities: Floats) -> Ints:
+def _suspected_outliers(gp: GaussianProcess, utilities: Floats) -> Ints:
     """Evaluations far from their prediction by all others, at most a tenth (but one may be).
 
-    Far by the scores of the other evaluations: a stray inflates the noise, and with it hides
+    Far by the scores of the other evaluations: an outlier inflates the noise, and with it hides
     behind its own standard deviation.
     """
     if robust_scale(utilities) == 0:
@@ -189,14 +206,14 @@ def _suspects(gp: GaussianProcess, utilities: Floats) -> Ints:
     mean, variance = gp.leave_one_out()
     error = np.abs(gp.z - mean)
     score = error / np.sqrt(variance)
-    beyond = (score > STRAY_SCORE * 1.4826 * np.median(score)) & (error > ROUNDING)
+    beyond = (score > OUTLIER_SCORE * 1.4826 * np.median(score)) & (error > ROUNDING)
     far = np.flatnonzero(beyond)
     worst_first = far[descending(score[far])]
     return np.sort(worst_first[: max(1, len(score) // 10)])
 
 
-def _evidence_of_strays(utilities: Floats, strays: Ints) -> float:
-    """Log density of strays under a Cauchy distribution around the utilities, chance included."""
+def _log_density_of_outliers(utilities: Floats, outliers: Ints) -> float:
+    """Log density of outliers under a Cauchy distribution around the utilities, chance included."""
     width = robust_scale(utilities)
-    distance = (utilities[strays] - np.median(utilities)) / width
-    return float(np.sum(np.log(STRAY_CHANCE / (math.pi * width * (1 + distance**2)))))
+    distance = (utilities[outliers] - np.median(utilities)) / width
+    return float(np.sum(np.log(OUTLIER_CHANCE / (math.pi * width * (1 + distance**2)))))

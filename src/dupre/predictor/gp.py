@@ -66,7 +66,8 @@ class GaussianProcess:
         warp: how u becomes z.
         L: lower Cholesky factor of K + noise I + diag(measured), (a, a).
         alpha: (K + noise I + diag(measured))^-1 z, (a,).
-        evidence: log density of the utilities and hyper-parameters; compares forms of kernel.
+        log_likelihood: the log marginal likelihood of the utilities, plus the log prior of learned
+            hyper-parameters; compares forms of kernel.
         amplitude: how far coalitions of each size spread.
     """
 
@@ -78,7 +79,7 @@ class GaussianProcess:
     warp: Warp
     L: Floats
     alpha: Floats
-    evidence: float
+    log_likelihood: float
     amplitude: Amplitude
 
     @property
@@ -104,10 +105,10 @@ class GaussianProcess:
 
     def leave_one_out(self) -> tuple[Floats, Floats]:
         """Mean and variance of each z given all others, (a,) each (RW06 Eq. 5.12)."""
-        return self._left_out
+        return self._leave_one_out
 
     @cached_property
-    def _left_out(self) -> tuple[Floats, Floats]:
+    def _leave_one_out(self) -> tuple[Floats, Floats]:
         inverse_L = solve_triangular(self.L, np.eye(len(self.L)), lower=True, check_finite=False)
         precision = np.einsum("ij,ij->j", inverse_L, inverse_L)
         return self.z - self.alpha / precision, 1 / precision
@@ -223,9 +224,9 @@ def condition(
             f"{noise:g}; raise the noise"
         )
     alpha = cho_solve((L, True), z, check_finite=False)
-    evidence = log_likelihood(L, alpha, z) + warp.log_slope(utilities) - float(np.log(size).sum())
+    density = log_likelihood(L, alpha, z) + warp.log_slope(utilities) - float(np.log(size).sum())
     return GaussianProcess(
-        kernel, noise, measured_z, inputs, utilities, warp, L, alpha, evidence, amplitude
+        kernel, noise, measured_z, inputs, utilities, warp, L, alpha, density, amplitude
     )
 
 

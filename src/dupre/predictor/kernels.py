@@ -265,7 +265,7 @@ class _Composed(Kernel):
         pairs = zip(self.kernels, distances, strict=True)
         return replace(self, kernels=tuple(kernel.at_median(d) for kernel, d in pairs))
 
-    def _evaluated(self, distances: tuple[Any, ...]) -> list[Floats]:
+    def _evaluate_each(self, distances: tuple[Any, ...]) -> list[Floats]:
         return [k.evaluate(d) for k, d in zip(self.kernels, distances, strict=True)]
 
     def _gradients(self, distances: tuple[Any, ...]) -> list[tuple[Floats, list[Floats]]]:
@@ -281,7 +281,7 @@ class Sum(_Composed):
         return " + ".join(kernel.label for kernel in self.kernels)
 
     def evaluate(self, distances: tuple[Any, ...]) -> Floats:
-        return reduce(add, self._evaluated(distances))
+        return reduce(add, self._evaluate_each(distances))
 
     def gradient(self, distances: tuple[Any, ...]) -> tuple[Floats, list[Floats]]:
         parts = self._gradients(distances)
@@ -300,7 +300,7 @@ class Product(_Composed):
         return " × ".join(kernel.label for kernel in self.kernels)
 
     def evaluate(self, distances: tuple[Any, ...]) -> Floats:
-        return reduce(mul, self._evaluated(distances))
+        return reduce(mul, self._evaluate_each(distances))
 
     def gradient(self, distances: tuple[Any, ...]) -> tuple[Floats, list[Floats]]:
         parts = self._gradients(distances)

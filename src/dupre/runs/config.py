@@ -1,7 +1,7 @@
 """What a run was asked to do, as a TOML file that people can read.
 
-A configuration is written once, when a run directory is made, and rewritten only when its limits
-or its machine change: everything else decides what the stored trainings mean.
+A configuration is written when a run directory is made. Later only its limits, its machine and its
+history change: everything else decides what the stored trainings mean.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from dupre.wording import did_you_mean
 VERSION = 1
 
 HOLDOUT = 0.25
-"""Part of each owner's rows that is held out if nothing else is asked for."""
+"""Part of each owner's rows that is held out by default."""
 
-ELSEWHERE = "elsewhere"
-"""In the place of a model whose trainings are done elsewhere."""
+EXTERNAL = "elsewhere"
+"""Instead of a model, if trainings are done elsewhere."""
 
 
 @dataclass(frozen=True)
-class Data:
+class DataSection:
     """Whose rows, and how to read them.
 
     Attributes:
         path: of a table, a directory, or a pattern; absolute.
         owner: column that names the owner of a row.
-        target: column to be predicted.
-        task: "classification" or "regression"; "" to tell by the target.
+        target: column to predict.
+        task: "classification" or "regression"; "" if the target decides.
         delimiter: of a CSV file; "" for the usual one.
         drop: columns to leave out.
     """
@@ -45,12 +45,12 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Utility:
+class UtilitySection:
     """What the data are used for.
 
     Attributes:
-        model: name or module:object; "" for the usual one, "elsewhere" if dupre trains nothing.
-        metric: name or module:object; "" for the usual one.
+        model: name or module:object; "" for the default, "elsewhere" if dupre trains nothing.
+        metric: name or module:object; "" for the default.
         validation: file with rows for validation, absolute; "" to hold rows out.
         holdout: part of each owner's rows to hold out; 0 with a validation file.
         empty: utility of no data; None for that of the best constant prediction.
@@ -64,11 +64,15 @@ class Utility:
 
 
 @dataclass(frozen=True)
-class Values:
-    """What is wanted: semivalues, the first of which decides what is trained.
+class ValuesSection:
+    """What is computed.
 
-    `samples` are the coalitions that enter the values; None for all, or 16,384 above 16 owners.
-    `repeats` are the trainings of each; None for 1 and a few second ones if the model has seeds.
+    Attributes:
+        semivalues: their names; the first decides what is trained.
+        samples: coalitions that enter the values; None for all, or 16,384 above 16 owners.
+        repeats: trainings of each coalition; None for 1 and a few second ones if the model has
+            seeds.
+        seed: of everything random.
     """
 
     semivalues: tuple[str, ...] = ("shapley",)
@@ -78,8 +82,8 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """When to stop: trainings, a state of knowledge, a time; whichever comes first."""
+class LimitsSection:
+    """When to stop: number of trainings, precision, time; whichever comes first."""
 
     budget: int | None = None
     until: str = ""
@@ -87,7 +91,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineSection:
     """Where trainings run."""
 
     jobs: int = 1
@@ -97,48 +101,48 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class History:
-    """The commands that made the result what it is, the first one first."""
+class HistorySection:
+    """The commands of the run, in order."""
 
     commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Config:
-    """All of it."""
+    """All sections."""
 
-    data: Data
-    utility: Utility
-    values: Values = field(default_factory=Values)
-    limits: Limits = field(default_factory=Limits)
-    machine: Machine = field(default_factory=Machine)
-    history: History = field(default_factory=History)
+    data: DataSection
+    utility: UtilitySection
+    values: ValuesSection = field(default_factory=ValuesSection)
+    limits: LimitsSection = field(default_factory=LimitsSection)
+    machine: MachineSection = field(default_factory=MachineSection)
+    history: HistorySection = field(default_factory=HistorySection)
 
     @property
-    def elsewhere(self) -> bool:
+    def is_external(self) -> bool:
         """Whether trainings are done elsewhere and only recorded here."""
-        return self.utility.model == ELSEWHERE
+        return self.utility.model == EXTERNAL
 
     def after(self, command: str) -> Config:
-        """With one more command in its history, unless it was the last one."""
+        """With one more command in its history, unless it is the last one again."""
         commands = self.history.commands
         if commands[-1:] == (command,):
             return self
-        return replace(self, history=History((*commands, command)))
+        return replace(self, history=HistorySection((*commands, command)))
 
     def conflict(self, other: Config) -> str:
-        """In what another configuration means other trainings; empty if it goes on with these."""
+        """The first difference by which another configuration needs other trainings, or ""."""
         for section in ("data", "utility", "values"):
             ours, theirs = getattr(self, section), getattr(other, section)
             for one in fields(ours):
                 mine, new = getattr(ours, one.name), getattr(theirs, one.name)
                 if mine != new:
-                    return f"{one.name} {_shown(mine)}, not {_shown(new)}"
+                    return f"{one.name} {_show(mine)}, not {_show(new)}"
         return ""
 
 
 def dumps(config: Config) -> str:
-    """The configuration as TOML; what is not set is left out."""
+    """The configuration as TOML; values that are None are left out."""
     lines = ["# Written by dupre; read by `dupre resume`.", f"version = {VERSION}"]
     for section in fields(config):
         part = getattr(config, section.name)
@@ -153,12 +157,12 @@ def loads(text: str, name: str) -> Config:
     """The configuration in a TOML text.
 
     Raises:
-        InputError: it is none, or of another version; `name` says where it came from.
+        InputError: it is no configuration, or of another version; `name` is that of its file.
     """
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as cause:
-        raise InputError(f"{name} is no TOML: {cause}") from cause
+        raise InputError(f"{name} is not TOML: {cause}") from cause
     version = found.pop("version", None)
     if version != VERSION:
         raise InputError(
@@ -168,7 +172,7 @@ def loads(text: str, name: str) -> Config:
     kinds = get_type_hints(Config)
     _check_known(found, kinds, name)
     parts = {
-        section: _section(kinds[section], found.get(section, {}), f"[{section}] of {name}")
+        section: _parse_section(kinds[section], found.get(section, {}), f"[{section}] of {name}")
         for section in kinds
     }
     return Config(**parts)
@@ -179,7 +183,7 @@ def with_changes(part: Any, **changes: Any) -> Any:
     return replace(part, **{key: value for key, value in changes.items() if value is not None})
 
 
-def _section(kind: Any, table: Any, name: str) -> Any:
+def _parse_section(kind: Any, table: Any, name: str) -> Any:
     if not isinstance(table, dict):
         raise InputError(f"{name} must be a table, got {table!r}")
     hints = get_type_hints(kind)
@@ -190,8 +194,8 @@ def _section(kind: Any, table: Any, name: str) -> Any:
             value = tuple(value)
         elif hints[key] in (float, float | None) and type(value) is int:
             value = float(value)
-        if not _fits(value, hints[key]):
-            raise InputError(f"{key} in {name} is {value!r}, which is of the wrong kind")
+        if not _is_of_type(value, hints[key]):
+            raise InputError(f"{key} in {name} is {value!r}, which is of the wrong type")
         values[key] = value
     try:
         return kind(**values)
@@ -203,11 +207,12 @@ def _check_known(table: dict[str, Any], known: Any, name: str) -> None:
     for key in table:
         if key not in known:
             raise InputError(
-                f"{key} means nothing in {name}{did_you_mean(key, known)}; known are {', '.join(known)}"
+                f"{key} is not known in {name}{did_you_mean(key, known)}; expected one of "
+                f"{', '.join(known)}"
             )
 
 
-def _fits(value: Any, kind: Any) -> bool:
+def _is_of_type(value: Any, kind: Any) -> bool:
     if kind == tuple[str, ...]:
         return isinstance(value, tuple) and all(isinstance(part, str) for part in value)
     return isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
@@ -221,7 +226,7 @@ def _toml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(value) or "(none)"
     return repr(value) if value not in ("", None) else "(not set)"

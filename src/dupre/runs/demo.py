@@ -1,7 +1,7 @@
 """The demonstration: eight hospitals share handwritten digits, and two of them are odd.
 
-One has shuffled its labels, one holds a copy of another's rows. After the command has valued them
-from a few trainings, all are trained, only to show how far off it was.
+One has shuffled its labels, one holds a copy of another's rows. The command values them from a few
+trainings. Then all coalitions are trained, only to show the error.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def hospitals(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.concat(everyone, ignore_index=True), validation
 
 
-def write(directory: Path) -> None:
-    """Both tables as CSV files.
+def write_tables(directory: Path) -> None:
+    """Write both tables as CSV files.
 
     Raises:
         InputError: the directory holds something else than an earlier demonstration.
@@ -65,20 +65,19 @@ def write(directory: Path) -> None:
         replace_text(directory / name, frame.to_csv(index=False, lineterminator="\n"))
 
 
-def exact(job: Job, valuation: Valuation) -> Valuation:
-    """The values after training every coalition; those trained already are not trained again."""
-    known = valuation.evaluations
+def exact_values(job: Job, valuation: Valuation) -> Valuation:
+    """The values after training every coalition; none is trained twice."""
     return value(
         job.owners,
         cast("ModelUtility", job.utility),
         budget=2**job.owners.n - 1,
-        known=known,
+        known=valuation.evaluations,
         progress=False,
     )
 
 
-def how_far_off(valuation: Valuation, truth: Valuation) -> str:
-    """Values from a few trainings against those from all, in words."""
+def describe_error(valuation: Valuation, truth: Valuation) -> str:
+    """The error of the values from a few trainings, in words."""
     error = (valuation.values - truth.values).abs()
     bounds = valuation.interval()
     inside = bounds["low"].le(truth.values) & bounds["high"].ge(truth.values)

@@ -6,21 +6,21 @@
     values.csv     the values for a spreadsheet
     report.html    a page to hand on
 
-Results are replaced as a whole: a reader never sees half of one, and a full disk leaves the one
-before. Nothing here is a pickle.
+Results are replaced as a whole: a reader never sees half of one, and when the disk is full the old
+one stays. Nothing here is a pickle.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from dupre.errors import InputError
+from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text
 from dupre.result import as_json
 from dupre.result.valuation import Valuation
@@ -30,17 +30,17 @@ from dupre.training.locks import FileLocks
 from dupre.wording import printable
 
 WHOLE = 2**56
-"""Byte of the store's claims that stands for the directory; no training's is as large."""
+"""Byte of the store's lock file that stands for the directory; those of trainings are smaller."""
 
 FORMULA = ("=", "+", "-", "@")
-"""What makes spreadsheets take a text for a formula."""
+"""How a text begins that spreadsheets take for a formula."""
 
 
 class RunDirectory:
     """The directory of one run.
 
     Raises:
-        InputError: one of its files is a link, which may lead elsewhere.
+        InputError: one of its files is a link, which may point elsewhere.
     """
 
     def __init__(self, path: Path):
@@ -56,7 +56,7 @@ class RunDirectory:
         return str(self.path)
 
     def command(self, verb: str, *options: str) -> str:
-        """A command about this directory, to be typed as it is."""
+        """A command about this directory, quoted for a shell."""
         return shlex.join(["dupre", verb, str(self), *options])
 
     @property
@@ -70,7 +70,7 @@ class RunDirectory:
         return self.path / "report.html"
 
     @property
-    def made(self) -> bool:
+    def has_run(self) -> bool:
         """Whether a run has been set up here."""
         return (self.path / "config.toml").is_file()
 
@@ -78,26 +78,26 @@ class RunDirectory:
         """The configuration, with the history of the run that is here already.
 
         Raises:
-            InputError: this is no place for such a run.
+            InputError: there is another run, or there are other files.
         """
-        if self.made:
+        if self.has_run:
             before = self.config()
             if conflict := before.conflict(config):
-                verb = "suggest" if before.elsewhere else "resume"
+                verb = "suggest" if before.is_external else "resume"
                 raise InputError(
                     f"{str(self)!r} holds another run ({conflict}); go on with "
                     f"`{self.command(verb)}`, or choose another directory with --run"
                 )
             return replace(config, history=before.history)
-        if self.path.is_dir() and any(not _ours(file) for file in self.path.iterdir()):
+        if self.path.is_dir() and any(not _is_ours(file) for file in self.path.iterdir()):
             raise InputError(
                 f"{str(self)!r} holds other files and no run of dupre; choose another directory "
                 "with --run"
             )
         return config
 
-    def make(self, config: Config) -> None:
-        """Write down what is asked for, inside `locked`."""
+    def write_config(self, config: Config) -> None:
+        """Write down what is asked for, inside `lock`."""
         replace_text(self.path / "config.toml", configuration.dumps(config))
 
     def config(self) -> Config:
@@ -116,42 +116,42 @@ class RunDirectory:
         return configuration.loads(file.read_text(encoding="utf-8"), str(file))
 
     def results(self) -> list[Valuation]:
-        """The valuations of the last time that there was a result.
+        """The valuations of the last result.
 
         Raises:
-            InputError: there is none yet, or it is damaged.
+            InputError: there is no result yet, or it is damaged.
         """
         self.config()
         file = self.path / "result.json"
         if not file.is_file():
-            raise InputError(f"{str(self)!r} has no result yet; go on with `{self._anew()}`")
+            raise InputError(f"{str(self)!r} has no result yet; go on with `{self._renewal()}`")
         try:
             return as_json.loads(file.read_text(encoding="utf-8"))
         except (InputError, UnicodeDecodeError) as cause:
             raise InputError(
-                f"{str(file)!r}: {cause}; `{self._anew()}` makes it anew from the store"
+                f"{str(file)!r}: {cause}; `{self._renewal()}` makes it again from the store"
             ) from cause
 
-    def _anew(self) -> str:
-        """The command that makes a result of what is stored."""
-        elsewhere = self.config().elsewhere
-        return self.command("record", "FILE") if elsewhere else self.command("resume")
+    def _renewal(self) -> str:
+        """The command that makes the result from the store."""
+        external = self.config().is_external
+        return self.command("record", "FILE") if external else self.command("resume")
 
     def check_nothing_lost(self, known: int) -> None:
         """Raise InputError if the result is of more trainings than are known now."""
         try:
             last = self.results()[0]
-        except InputError:  # there is none that could be lost
+        except InputError:  # there is no result to lose
             return
-        told = last.evaluated - len(last.failures)
-        if known < told:
+        trained = last.evaluated - len(last.failures)
+        if known < trained:
             raise InputError(
-                f"the result in {str(self)!r} is of {told:,} trainings, of which {known:,} are "
+                f"the result in {str(self)!r} is of {trained:,} trainings, of which {known:,} are "
                 "valid now: rows have changed, or the store has. To replace it all the same add "
                 "--accept-changes; to keep it, choose another directory with --run"
             )
 
-    def write(self, valuations: Sequence[Valuation]) -> None:
+    def write_results(self, valuations: Sequence[Valuation]) -> None:
         """Replace the result, the table and the page."""
         replace_text(self.path / "result.json", as_json.dumps(valuations))
         replace_text(self.path / "values.csv", spreadsheet(valuations))
@@ -165,16 +165,18 @@ class RunDirectory:
 
     @contextmanager
     def name_errors(self) -> Iterator[None]:
-        """Errors from within know which run they came from."""
+        """Let errors of the library say which run they come from."""
         try:
             yield
-        except BaseException as error:
-            error.run = shlex.quote(str(self))  # type: ignore[attr-defined]
+        except (DupreError, Interrupted) as error:
+            error.run = str(self)
             raise
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Make the directory and keep other runs out of it, until this process ends, however.
+        """Make the directory and keep other runs out of it; errors say which run they come from.
+
+        The lock ends with the process, however that ends.
 
         Raises:
             InputError: another process is using the directory.
@@ -186,37 +188,34 @@ class RunDirectory:
                 f"the run directory {str(self)!r} cannot be made ({cause.strerror}); choose "
                 "another with --run"
             ) from cause
-        claims = FileLocks(self.store)
-        try:
-            if not claims.take(WHOLE):
+        with closing(FileLocks(self.store)) as locks, self.name_errors():
+            if not locks.acquire(WHOLE):
                 raise InputError(
                     f"{str(self)!r} is in use by another run; wait for it to end, or stop it"
                 )
             yield
-        finally:
-            claims.close()
 
 
-def _ours(file: Path) -> bool:
-    """Whether a file may be left of a run that was killed while it was being set up."""
+def _is_ours(file: Path) -> bool:
+    """Whether a file may be left from a run that was killed while it was set up."""
     return file.name.startswith(("store.sqlite", ".config.toml"))
 
 
 def spreadsheet(valuations: Sequence[Valuation]) -> str:
     """The values as CSV that is safe to open in a spreadsheet.
 
-    A name that a spreadsheet would take for a formula gets an apostrophe in front, and control
-    characters, which some take for the end of a cell, are spelled out.
+    A name that a spreadsheet would take for a formula gets an apostrophe in front. Control
+    characters, which can end a cell, are spelled out.
     """
     frames = []
     for valuation in valuations:
         frame = valuation.to_frame().reset_index()
         frame.insert(0, "semivalue", valuation.semivalue)
-        frame["owner"] = [_only_text(name) for name in valuation.owners]
+        frame["owner"] = [_escape(name) for name in valuation.owners]
         frames.append(frame)
     return pd.concat(frames).to_csv(index=False, lineterminator="\n")
 
 
-def _only_text(name: str) -> str:
+def _escape(name: str) -> str:
     text = printable(name)
     return f"'{text}" if text.startswith(FORMULA) else text

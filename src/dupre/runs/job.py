@@ -1,6 +1,6 @@
-"""The job of a run: train through `dupre.value`, take in trainings done elsewhere, tell values.
+"""The job of a run: train through `dupre.value`, record trainings done elsewhere, return values.
 
-`prepare` makes one from a configuration; verbs only call it and print.
+`prepare` makes one from a configuration; the verbs of the command call it and print.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import pandas as pd
 from dupre._types import Names
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.game.coalitions import format_members, from_names, to_names
+from dupre.game.coalitions import format_members, from_names
+from dupre.game.estimators import Sample, regression
 from dupre.result.valuation import Valuation, half_widths
-from dupre.runs import parse, recorded
 from dupre.runs.config import Config
-from dupre.runs.recorded import Result
+from dupre.runs.parse import Options, parse_options
+from dupre.runs.recorded import ExternalResult, read_results
 from dupre.training import identity
+from dupre.training.engines import Dask, Local, OnError
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.store import Store, restate
-from dupre.utility.adapters import names_in
 from dupre.utility.model import ModelUtility
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
@@ -41,8 +42,8 @@ PER_OWNER = 6
 
 
 @dataclass(frozen=True)
-class Elsewhere:
-    """In the place of a utility whose trainings are done elsewhere: that of no data is known."""
+class ExternalUtility:
+    """A utility whose trainings are done elsewhere; only that of no data is known."""
 
     empty: float
     fingerprint = "trained elsewhere"
@@ -54,113 +55,119 @@ class Job:
 
     Attributes:
         config: what is asked for.
-        owners: whose rows, those held out left out.
+        options: the same as objects.
+        owners: with the rows to train on.
         utility: what is trained.
         model: the preprocessing and the model in words, a line each.
-        keeping: owners with too few rows to hold any out.
-        caveats: what makes the values less than they seem.
+        without_held_rows: owners with too few rows to hold any out.
+        caveats: why the values may be worth less than they seem.
     """
 
     config: Config
+    options: Options
     owners: Owners
-    utility: ModelUtility | Elsewhere
+    utility: ModelUtility | ExternalUtility
     model: tuple[str, ...] = ()
-    keeping: tuple[str, ...] = ()
+    without_held_rows: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
 
     @property
     def budget(self) -> int | None:
-        """Coalitions to train at most; None if only rules end the run."""
+        """Coalitions to train at most; None if only stop rules end the run."""
         limits, every = self.config.limits, 2**self.owners.n - 1
         if limits.budget is not None:
             return int(min(limits.budget, every))
-        return None if limits.until or limits.time else int(min(PER_OWNER * self.owners.n, every))
+        return None if self.options.stop is not None else int(min(PER_OWNER * self.owners.n, every))
 
-    def members(self, text: str) -> Names:
-        """The owners in a text such as "A,C", or in a JSON list if their names hold commas."""
-        if text in self.owners.names:
-            return (text,)
-        if text.startswith("["):
-            names = names_in(text)
-        else:
-            names = tuple(filter(None, map(str.strip, text.split(","))))
-        if not names:
-            raise InputError(f"--members {text!r} names no owner; expected such as A,C")
-        return to_names(from_names(names, self.owners.names), self.owners.names)
+    def with_config(self, config: Config) -> Job:
+        """The same data, with other limits or another machine."""
+        return replace(self, config=config, options=parse_options(config))
 
-    def trained(self, store: Path) -> int:
-        """Coalitions that have a utility already, each by its members."""
+    def count_trained(self, store: Path) -> int:
+        """How many coalitions have a utility in the store, each counted by its members."""
         if not store.exists():
             return 0
-        with self._opened(store) as kept:
+        with self._open(store) as kept:
             return sum(bool(kept.utilities(members)) for members in _coalitions(kept))
 
-    def evaluated(self, store: Path) -> int:
-        """Coalitions that need no training: they have a utility, or failed and are skipped.
+    def count_known(self, store: Path) -> int:
+        """How many coalitions need no training: they have a utility, or failed and are skipped.
 
-        Those that one training serves count once, as they do in the budget.
+        Coalitions that share one training count once, as they do in the budget.
         """
         if not store.exists():
             return 0
         skips = self.config.machine.skip_failures
         identity = Identity(self.owners.n, self.owners.contents if self._by_content else None)
-        with self._opened(store) as kept:
+        with self._open(store) as kept:
             done = [names for names in _coalitions(kept) if skips or kept.utilities(names)]
         rows = [from_names(names, self.owners.names) for names in done]
         return len(set(identity.keys(np.array(rows)))) if rows else 0
 
     def run(self, store: Path, screen: Display, client: Client | None) -> list[Valuation]:
-        """Train until a limit is reached; values of all semivalues asked for.
+        """Train until a limit is reached; return the values of all semivalues asked for.
 
-        The first semivalue decides what is trained; the others are found from the same trainings.
+        The first semivalue decides what is trained; the others use the same trainings.
         """
-        limits, machine = self.config.limits, self.config.machine
-        first = self._valued(
+        first = self._value(
             0,
             store,
             budget=self.budget,
-            stop=parse.rule(limits.until, limits.time),
-            n_jobs=machine.jobs,
-            client=client,
-            timeout=parse.seconds(machine.timeout, "--timeout") if machine.timeout else None,
+            stop=self.options.stop,
+            engine=self._engine(client),
             progress=screen,
         )
-        count = len(self.config.values.semivalues)
         others = [
             replace(
-                self._valued(which, store, budget=first.evaluated, progress=False),
+                self._value(
+                    which,
+                    store,
+                    budget=first.evaluated,
+                    engine=Local(on_error=self._on_error),
+                    progress=False,
+                ),
                 stopped=first.stopped,
             )
-            for which in range(1, count)
+            for which in range(1, len(self.options.semivalues))
         ]
-        return [self._told(v) for v in (first, *others)]
+        return [self._explain(v) for v in (first, *others)]
 
-    def _valued(self, which: int, store: Path, **how: Any) -> Valuation:
+    def _value(self, which: int, store: Path, **how: Any) -> Valuation:
         wanted = self.config.values
         return value(
             self.owners,
             cast("ModelUtility", self.utility),
-            semivalue=parse.semivalue(wanted.semivalues[which]),
+            semivalue=self.options.semivalues[which],
             store=store,
-            on_error="skip" if self.config.machine.skip_failures else "raise",
-            samples=wanted.samples,
+            estimator=Sample(regression, wanted.samples) if wanted.samples else None,
             repeats=wanted.repeats,
             seed=wanted.seed,
             **how,
         )
 
-    def valuer(self, store: Path) -> Valuer:
-        """Ask / tell for the first semivalue, with all that is stored."""
-        with self._opened(store) as kept:
-            return self._informed(kept, 0)
+    @property
+    def _on_error(self) -> OnError:
+        return "skip" if self.config.machine.skip_failures else "raise"
 
-    def _informed(self, kept: Store, which: int) -> Valuer:
+    def _engine(self, client: Client | None) -> Dask | Local:
+        machine = self.config.machine
+        timeout = self.options.timeout
+        if client is not None:
+            return Dask(client, timeout=timeout, on_error=self._on_error)
+        return Local(jobs=machine.jobs, timeout=timeout, on_error=self._on_error)
+
+    def valuer(self, store: Path) -> Valuer:
+        """A valuer of the first semivalue that knows all that is stored."""
+        with self._open(store) as kept:
+            return self._valuer(kept, 0)
+
+    def _valuer(self, kept: Store, which: int) -> Valuer:
         wanted = self.config.values
         valuer = Valuer(
             self.owners,
-            semivalue=parse.semivalue(wanted.semivalues[which]),
+            semivalue=self.options.semivalues[which],
             empty=self.utility.empty,
-            samples=wanted.samples,
+            estimator=Sample(regression, wanted.samples) if wanted.samples else None,
             by_content=self._by_content,
             seed=wanted.seed,
         )
@@ -173,20 +180,20 @@ class Job:
         return valuer
 
     def suggestions(self, store: Path, count: int, pending: Path | None) -> list[Names]:
-        """Coalitions to train elsewhere, but for those `pending` in a table made before."""
-        given = [] if pending is None else recorded.read(pending)
+        """Coalitions to train elsewhere next, without those in the table `pending`."""
+        given = [] if pending is None else read_results(pending)
         return self.valuer(store).suggest(count, pending=[row.members for row in given])
 
-    def record(self, store: Path, given: Sequence[Result], *, replacing: bool) -> str:
-        """Take in trainings done elsewhere, all or none; what was taken, in words.
+    def record(self, store: Path, given: Sequence[ExternalResult], *, replacing: bool) -> str:
+        """Record trainings done elsewhere, all or none, and say in words what was recorded.
 
         Raises:
             InputError: an unknown owner, or a utility that contradicts a stored one.
         """
         for row in given:
-            from_names(row.members, self.owners.names)  # refuses what is no coalition of ours
+            from_names(row.members, self.owners.names)  # refuses unknown owners
         failed = [row for row in given if not row.utilities]
-        with self._opened(store) as kept:
+        with self._open(store) as kept:
             before = set(_coalitions(kept))
             new = [e for row in given for e in _evaluations(row, kept, replacing)]
             kept.record(new, replacing=replacing)
@@ -199,71 +206,73 @@ class Job:
         )
 
     def values(self, store: Path) -> list[Valuation]:
-        """Values from what is recorded, without a training."""
-        with self._opened(store) as kept:
+        """The values from what is recorded, without a training."""
+        with self._open(store) as kept:
             known: dict[str, Any] = {
                 "evaluations": as_frame(kept.evaluations()),
                 "stale": kept.stale,
                 "provenance": identity.provenance(self.config.values.seed, *self._identity),
             }
-            found = []
-            for which in range(len(self.config.values.semivalues)):
-                valuer = self._informed(kept, which)
+            valuations = []
+            for which in range(len(self.options.semivalues)):
+                valuer = self._valuer(kept, which)
                 valuation = valuer.values()
                 if valuer.designed:
                     widest = float(half_widths(valuation.covariance).max())
                     kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
                 rounds = kept.rounds(valuation.semivalue).items()
-                steps = pd.DataFrame([{"evaluated": n, **told} for n, told in rounds])
-                found.append(self._told(replace(valuation, rounds=steps, **known)))
-        return found
+                steps = pd.DataFrame([{"evaluated": n, **found} for n, found in rounds])
+                valuations.append(self._explain(replace(valuation, rounds=steps, **known)))
+        return valuations
 
-    def accept(self, store: Path) -> None:
+    def accept_changes(self, store: Path) -> None:
         """Keep the stored trainings although the code of the model or the metric has changed."""
         if store.exists():
             restate(store, self._identity[0], ("utility", "model", "metric"))
 
-    def _told(self, valuation: Valuation) -> Valuation:
-        """With the commands, and what utility means in the words of the mediator."""
+    def _explain(self, valuation: Valuation) -> Valuation:
+        """Add the commands, what utility means, the model in words and the caveats."""
+        before = valuation.provenance
         commands = {"commands": "\n".join(self.config.history.commands)}
-        told = {"history": commands, "utility": {"meaning": self.meaning}, **valuation.provenance}
+        provenance = {"history": commands, "utility": {"meaning": self.meaning}, **before}
         if self.model:
-            told["settings"] = {**valuation.provenance["settings"], "model": "; ".join(self.model)}
-        return replace(valuation, provenance=told, caveats=(*valuation.caveats, *self.caveats))
+            provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
+        caveats = (*valuation.caveats, *self.caveats)
+        return replace(valuation, provenance=provenance, caveats=caveats)
 
     @property
     def meaning(self) -> str:
         """What a utility is."""
         target = self.config.data.target
-        if isinstance(self.utility, Elsewhere):
+        if isinstance(self.utility, ExternalUtility):
             return f"the score of a model for {target}, as recorded from trainings done elsewhere"
         rows = f"{len(self.utility.y_val):,} validation rows"
         return f"the score ({self.metric}) on {rows} of a model that predicts {target}"
 
     @property
     def metric(self) -> str:
-        """What models are scored by, as it was asked for or by default."""
+        """The metric by the name that was asked for, or the default."""
         return self.config.utility.metric or str(cast("ModelUtility", self.utility).metric)
 
     @property
     def _by_content(self) -> bool:
-        """Whether coalitions that hold the same rows are one; those trained elsewhere are not."""
+        """Whether coalitions that hold the same rows share a training; none does elsewhere."""
         return isinstance(self.utility, ModelUtility) and self.utility.by_content
 
     @cached_property
     def _identity(self) -> tuple[dict[str, identity.Part], dict[str, str]]:
         return identity.of_utility(self.utility), identity.of_owners(self.owners)
 
-    def _opened(self, store: Path) -> Store:
+    def _open(self, store: Path) -> Store:
         return Store(store, *self._identity)
 
 
-def _evaluations(row: Result, store: Store, replacing: bool) -> list[Evaluation]:
-    """What is to be kept of a result."""
+def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Evaluation]:
+    """What to store of a result."""
     if not replacing and (both := store.contradiction(row.members, row.utilities)):
         raise InputError(
-            f"{both[0]!r} is given for {format_members(row.members)}, but {both[1]!r} is recorded; leave it "
-            "out, or put right what was wrong with --replace"
+            f"{both[0]!r} is given for {format_members(row.members)}, but {both[1]!r} is recorded; "
+            "leave it out, or correct what is recorded with --replace"
         )
     if row.utilities:
         several = enumerate(row.utilities)

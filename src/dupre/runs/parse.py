@@ -1,53 +1,95 @@
-"""What can be written on the command line, and what it means: values, limits, durations."""
+"""Options as objects: texts of the command and of config.toml are parsed here and nowhere else."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
+from dupre._types import Names
 from dupre.errors import InputError
-from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
+from dupre.game.coalitions import from_names, to_names
+from dupre.game.semivalues import Semivalue, parse_semivalue
+from dupre.runs.config import Config
+from dupre.utility.adapters import names_in
 from dupre.valuation import stopping
-from dupre.valuation.core_payments import LeastCore
+from dupre.valuation.question import LeastCore
 from dupre.valuation.stopping import Rule
-from dupre.wording import did_you_mean
 
-SEMIVALUES: dict[str, Semivalue | LeastCore] = {
-    "shapley": shapley,
-    "banzhaf": banzhaf,
-    "loo": leave_one_out,
-    "least-core": LeastCore(),
-}
 _PART = r"(\d+(?:\.\d+)?)\s*([smhd])"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def semivalue(text: str) -> Semivalue | LeastCore:
-    """What `--semivalue` names: shapley, banzhaf, beta:a,b, loo, least-core."""
-    name = text.strip().lower().replace("_", "-")
-    if name in SEMIVALUES:
-        return SEMIVALUES[name]
-    kind, _, numbers = name.partition(":")
-    try:
-        alpha, beta = map(float, numbers.split(","))
-    except ValueError:
-        alpha = beta = -1.0
-    if kind == "beta" and alpha > 0 and beta > 0:
-        return beta_shapley(alpha, beta)
-    raise InputError(
-        f"--semivalue {text!r} is not known{did_you_mean(name, SEMIVALUES)}; expected shapley, banzhaf, "
-        "beta:A,B with two numbers above 0 such as beta:4,1, loo or least-core"
+@dataclass(frozen=True)
+class Options:
+    """What the texts of a configuration ask for.
+
+    Attributes:
+        semivalues: what is to be valued by; the first decides what is trained.
+        stop: when to stop besides the budget; None if nothing is asked for.
+        timeout: seconds after which a training has failed; None for no limit.
+    """
+
+    semivalues: tuple[Semivalue | LeastCore, ...]
+    stop: Rule | None
+    timeout: float | None
+
+
+def parse_options(config: Config) -> Options:
+    """The options of a configuration.
+
+    Raises:
+        InputError: one of them cannot be meant, as far as that can be said without the data.
+    """
+    machine = config.machine
+    if machine.jobs == 0 or machine.jobs < -1:
+        raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {machine.jobs}")
+    if machine.dask and machine.jobs != 1:
+        raise InputError("state --jobs for this machine or --dask for a cluster, not both")
+    return Options(
+        semivalues=tuple(map(_parse_semivalue, config.values.semivalues)),
+        stop=_parse_stop(config.limits.until, config.limits.time),
+        timeout=_parse_duration(machine.timeout, "--timeout") if machine.timeout else None,
     )
 
 
-def rule(until: str, time: str) -> Rule | None:
-    """What `--until` and `--time` ask for; the first that holds ends the run."""
-    rules = [_until(until)] if until else []
+def parse_budget(text: str, known: int) -> int:
+    """A number of trainings; with a + in front, so many more than are known."""
+    number = text.strip()
+    if not re.fullmatch(r"\+?\d+", number) or int(number) == 0:
+        raise InputError(
+            f"--budget {text!r} is no number of trainings; expected such as 60, or +40 for 40 more"
+        )
+    return int(number) + (known if number.startswith("+") else 0)
+
+
+def parse_members(text: str, owners: Names) -> Names:
+    """The owners in a text such as "A,C", or in a JSON list if their names hold commas."""
+    if text in owners:
+        return (text,)
+    if text.startswith("["):
+        names = names_in(text)
+    else:
+        names = tuple(filter(None, map(str.strip, text.split(","))))
+    if not names:
+        raise InputError(f"--members {text!r} names no owner; expected such as A,C")
+    return to_names(from_names(names, owners), owners)
+
+
+def _parse_semivalue(text: str) -> Semivalue | LeastCore:
+    if text.strip().lower().replace("_", "-") == "least-core":
+        return LeastCore()
+    return parse_semivalue(text)
+
+
+def _parse_stop(until: str, time: str) -> Rule | None:
+    """The first of the two that holds ends the run."""
+    rules = [_parse_until(until)] if until else []
     if time:
-        rules.append(stopping.wall_time(seconds(time)))
+        rules.append(stopping.wall_time(_parse_duration(time, "--time")))
     return (rules[0] | rules[1]) if len(rules) == 2 else next(iter(rules), None)
 
 
-def _until(text: str) -> Rule:
+def _parse_until(text: str) -> Rule:
     if text.strip().lower() == "ranking":
         return stopping.ranking_settled()
     found = re.fullmatch(r"\s*(?:±|\+/?-)?\s*([0-9.eE+-]+)\s*", text)
@@ -62,20 +104,10 @@ def _until(text: str) -> Rule:
     return stopping.within(distance)
 
 
-def seconds(text: str, flag: str = "--time") -> float:
-    """A duration such as 90s, 30m, 2h or 1h30m."""
+def _parse_duration(text: str, flag: str) -> float:
+    """Seconds of a duration such as 90s, 30m, 2h or 1h30m."""
     wanted = text.strip().lower()
     parts = re.findall(_PART, wanted)
     if not parts or re.sub(rf"{_PART}|\s", "", wanted):
         raise InputError(f"{flag} {text!r} is no duration; expected such as 90s, 30m, 2h or 1h30m")
     return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
-
-
-def budget(text: str, evaluated: int) -> int:
-    """A number of trainings; with a + in front, so many more than there are."""
-    number = text.strip()
-    if not re.fullmatch(r"\+?\d+", number) or int(number) == 0:
-        raise InputError(
-            f"--budget {text!r} is no number of trainings; expected such as 60, or +40 for 40 more"
-        )
-    return int(number) + (evaluated if number.startswith("+") else 0)

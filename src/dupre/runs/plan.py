@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dupre.result.as_text import possible
-from dupre.runs import parse
 from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.wording import printable
 
@@ -20,7 +19,7 @@ MOST_LISTED = 12
 
 
 def plan(job: Job, directory: str, known: int) -> str:
-    """Owners, model, metric, trainings; `known` of them are stored already."""
+    """Owners, model, metric and trainings, `known` of which are stored already."""
     utility = cast("ModelUtility", job.utility)
     found = {
         "data": _data(job),
@@ -67,28 +66,28 @@ def _validation(job: Job, rows: int) -> list[str]:
         return [f"{rows:,} rows of {wanted.validation}"]
     part = f"{100 * wanted.holdout:g} % of each owner's rows, stratified"
     lines = [f"{rows:,} rows held out: {part} (seed {job.config.values.seed})"]
-    if job.keeping:
-        names = ", ".join(map(printable, job.keeping[:5])) + (" …" if len(job.keeping) > 5 else "")
+    if none := job.without_held_rows:
+        names = ", ".join(map(printable, none[:5])) + (" …" if len(none) > 5 else "")
         lines.append(f"none from {names}: too few rows")
     return lines
 
 
 def _values(job: Job) -> str:
-    names = [parse.semivalue(text).name for text in job.config.values.semivalues]
+    names = [semivalue.name for semivalue in job.options.semivalues]
     if len(names) == 1:
         return names[0]
     return f"{', '.join(names)}: all from the same trainings, chosen for {names[0]}"
 
 
 def _trainings(job: Job, known: int) -> str:
-    n, limits, budget = job.owners.n, job.config.limits, job.budget
+    n, budget, stop = job.owners.n, job.budget, job.options.stop
     if budget is None:
         text = f"as many of {possible(n)} as it takes"
     else:
         text = f"{budget:,} of {possible(n)} possible"
-    if (wanted := parse.rule(limits.until, limits.time)) is not None:
-        text += f", until {wanted.text}"
-    elif limits.budget is None:
+    if stop is not None:
+        text += f", until {stop.text}"
+    elif job.config.limits.budget is None:
         text += " (--budget changes it)"
     if (repeats := job.config.values.repeats) is not None and repeats > 1:
         text += f", {repeats} times each"

@@ -1,12 +1,10 @@
 """From a configuration to a job: the data are read, split and checked, the model is built.
 
-All that can be wrong is found here, before anything is trained.
+Whatever can be wrong is found here, before anything is trained.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from pathlib import Path
 from typing import cast
 
 import pandas as pd
@@ -14,50 +12,51 @@ import pandas as pd
 from dupre._types import Names, Task
 from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
-from dupre.errors import InputError
-from dupre.runs import parse
 from dupre.runs.config import Config
-from dupre.runs.job import Elsewhere, Job
+from dupre.runs.job import ExternalUtility, Job
+from dupre.runs.parse import parse_options
 from dupre.tables import holdout, models
 from dupre.tables.columns import Columns, columns_of
-from dupre.tables.formats import read_one
-from dupre.tables.read import match_columns, read
+from dupre.tables.read import read_table, read_validation
 from dupre.utility.model import ModelUtility
 
 
 def prepare_job(config: Config) -> Job:
-    """Read the data and build what is to be trained, checking everything on the way.
+    """Read the data, build what is to be trained, and check both.
 
     Raises:
         InputError: anything that would make trainings fail or values meaningless.
     """
-    data, wanted = config.data, config.utility
-    check(config)
+    data, wanted, options = config.data, config.utility, parse_options(config)
     delimiter = data.delimiter or None
-    frame = read(
+    frame = read_table(
         data.path, owner=data.owner, target=data.target, delimiter=delimiter, drop=data.drop
     )
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
     targets = frame[data.target].to_numpy()
     task = task_of(as_targets(targets), cast("Task | None", data.task or None))
     left_out = [name for name, _ in columns.left_out]
-    if config.elsewhere:
+    if config.is_external:
         used = frame.drop(columns=left_out)
-        return Job(
-            config, _owners(used, used, config, columns, task), Elsewhere(wanted.empty or 0.0)
-        )
+        owners = _owners(used, used, config, columns, task)
+        return Job(config, options, owners, ExternalUtility(wanted.empty or 0.0))
     model = models.model(wanted.model or None, columns, task=task)
     used = frame if model.raw else frame.drop(columns=left_out)
     if wanted.validation:
-        rows, keeping = used, tuple[str, ...]()
-        found = _validation(Path(wanted.validation), delimiter)
-        validation = match_columns(found, used.drop(columns=data.owner), target=data.target)
-        holdout.check_validation(targets, validation[data.target].to_numpy(), task=task)
+        rows, without_held = used, tuple[str, ...]()
+        validation = read_validation(
+            wanted.validation,
+            used,
+            owner=data.owner,
+            target=data.target,
+            task=task,
+            delimiter=delimiter,
+        )
     else:
         owner, seed = frame[data.owner].to_numpy(), config.values.seed
         held = holdout.hold_out(owner, targets, wanted.holdout, task=task, seed=seed)
         rows, validation = used[~held], used[held].drop(columns=data.owner)
-        keeping = holdout.owners_without_held_rows(owner, held)
+        without_held = holdout.owners_without_held_rows(owner, held)
     owners = _owners(rows, pd.concat([rows, validation]), config, columns, task)
     utility = ModelUtility(
         model.estimator,
@@ -67,26 +66,19 @@ def prepare_job(config: Config) -> Job:
         empty=wanted.empty,
         seed=config.values.seed,
     )
-    caveats = (*_alike(owners.names), *_leaked(rows, validation))
-    return Job(config, owners, utility, model.description, keeping, caveats)
+    caveats = (*_similar_names(owners.names), *_shared_rows(rows, validation))
+    return Job(config, options, owners, utility, model.description, without_held, caveats)
 
 
-def _validation(path: Path, delimiter: str | None) -> pd.DataFrame:
-    """The validation rows; their file need not be cut as the data are."""
-    if delimiter is not None:
-        with suppress(InputError):
-            return read_one(path, delimiter=delimiter)
-    return read_one(path)
-
-
-def _alike(names: Names) -> list[str]:
-    """Owners that someone may have meant to be one."""
+def _similar_names(names: Names) -> list[str]:
+    """Caveats about owners that may be meant to be one."""
     known: dict[str, str] = {}
     found = [(known.setdefault(name.casefold(), name), name) for name in names]
     return [f"{one} and {other} are taken for two owners." for one, other in found if one != other]
 
 
-def _leaked(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
+def _shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
+    """A caveat about validation rows that are trained on too."""
     seen = holdout.count_shared_rows(rows, validation)
     if not seen:
         return ()
@@ -96,24 +88,10 @@ def _leaked(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
     )
 
 
-def check(config: Config) -> None:
-    """Raise InputError for what can be told without the data."""
-    limits, machine = config.limits, config.machine
-    for text in config.values.semivalues:
-        parse.semivalue(text)
-    parse.rule(limits.until, limits.time)
-    if machine.timeout:
-        parse.seconds(machine.timeout, "--timeout")
-    if machine.jobs == 0 or machine.jobs < -1:
-        raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {machine.jobs}")
-    if machine.dask and machine.jobs != 1:
-        raise InputError("state --jobs for this machine or --dask for a cluster, not both")
-
-
 def _owners(
     rows: pd.DataFrame, every: pd.DataFrame, config: Config, columns: Columns, task: Task
 ) -> Owners:
-    """The owners of some rows; `every` row, those for validation too, decides how to compare."""
+    """The owners of some rows; `every` row, also for validation, decides how rows are compared."""
     return Owners.from_frame(
         rows,
         owner=config.data.owner,

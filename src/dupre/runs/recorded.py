@@ -1,4 +1,4 @@
-"""Tables of trainings done elsewhere: what `dupre suggest` prints and `dupre record` takes in."""
+"""Tables of trainings done elsewhere: what `dupre suggest` prints and `dupre record` reads."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dupre.utility.adapters import names_in
 
 
 @dataclass(frozen=True)
-class Result:
-    """What came of a coalition elsewhere.
+class ExternalResult:
+    """What came of a coalition that was trained elsewhere.
 
     Attributes:
         members: its owners.
@@ -34,11 +34,11 @@ class Result:
     failure: str = ""
 
 
-def read(path: Path, *, delimiter: str | None = None) -> list[Result]:
-    """Every coalition of a table with the columns coalition, utility and maybe failure, repeat.
+def read_results(path: Path, *, delimiter: str | None = None) -> list[ExternalResult]:
+    """The coalitions of a table with the columns coalition, utility and maybe failure, repeat.
 
     Raises:
-        InputError: it cannot be read, or a row is no result.
+        InputError: it cannot be read, or a row is not a result.
     """
     columns = ("coalition", "utility", "failure", "repeat")
     frame = read_one(path, delimiter=delimiter, as_text=columns)
@@ -48,30 +48,30 @@ def read(path: Path, *, delimiter: str | None = None) -> list[Result]:
             f"{path} lacks the column {' and '.join(sorted(missing))}; expected those that `dupre "
             "suggest` prints: coalition, utility"
         )
-    found: dict[Names, Result] = {}
+    found: dict[Names, ExternalResult] = {}
     for row in frame.reindex(columns=list(columns)).itertuples(index=False):
         members = names_in(row.coalition)
         utility, reason = _number(row.utility, members), _text(row.failure)
         before = found.get(members)
         if before is not None and not _text(row.repeat):
             raise InputError(
-                f"{format_members(members)} stands twice in {path}; leave one out, or number repeated "
+                f"{format_members(members)} is in {path} twice; leave one out, or number repeated "
                 "trainings in a column repeat"
             )
         earlier = before.utilities if before is not None else ()
         own = () if utility is None else (utility,)
-        found[members] = Result(members, earlier + own, reason if utility is None else "")
+        found[members] = ExternalResult(members, earlier + own, reason if utility is None else "")
     return list(found.values())
 
 
-def sheet(coalitions: Sequence[Names]) -> str:
+def format_sheet(coalitions: Sequence[Names]) -> str:
     """Coalitions as CSV with a column for their utilities to fill in."""
     texts = [json.dumps(names, ensure_ascii=False) for names in coalitions]
     frame = pd.DataFrame({"coalition": texts, "utility": [None] * len(texts)})
     return frame.to_csv(index=False, lineterminator="\n")
 
 
-def finished_results(given: list[Result], path: Path) -> list[Result]:
+def finished_results(given: list[ExternalResult], path: Path) -> list[ExternalResult]:
     """Those that have a utility or a failure.
 
     Raises:
@@ -93,8 +93,8 @@ def _number(cell: Any, members: Names) -> float | None:
         number = math.nan
     if math.isnan(number):
         raise InputError(
-            f"the utility of {format_members(members)} is {text!r}; expected a number such as 0.91, or "
-            "nothing"
+            f"the utility of {format_members(members)} is {text!r}; expected a number such as "
+            "0.91, or nothing"
         )
     return finite(number, f"the utility of {format_members(members)}")
 

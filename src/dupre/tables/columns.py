@@ -18,7 +18,7 @@ import pandas as pd
 
 from dupre._types import Members
 from dupre.data.rows import LARGEST
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.tables.csv_json import UNNAMED
 from dupre.wording import did_you_mean, quote_names
 
@@ -56,19 +56,20 @@ class Columns:
 
 
 def columns_of(
-    frame: pd.DataFrame, *, owner: str, target: str, drop: Sequence[str] = ()
+    frame: pd.DataFrame, *, owner: str, target: str, drop: str | Sequence[str] = ()
 ) -> Columns:
     """The columns of X, which is the table without owner and target, by what they hold.
 
     Args:
-        frame: the table, as `tables.checked` returns it.
+        frame: the table, as `read_table` returns it.
         owner: name of the column that is no part of X.
         target: name of the other one.
-        drop: names of columns to leave out.
+        drop: name or names of columns to leave out.
 
     Raises:
         InputError: a column to drop is unknown or needed, or no column is left.
     """
+    drop = as_tuple(drop)
     check_drop(frame, owner=owner, target=target, drop=drop)
     names = [str(name) for name in frame.columns if name not in (owner, target)]
     reasons = {name: "asked for" if name in drop else _no_use(name, frame[name]) for name in names}
@@ -84,6 +85,11 @@ def columns_of(
         dates=tuple(name for name in kinds if kinds[name] == "date"),
         left_out=tuple((name, reason) for name, reason in reasons.items() if reason),
     )
+
+
+def as_tuple(names: str | Sequence[str]) -> tuple[str, ...]:
+    """A name or several, as several."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def check_drop(frame: pd.DataFrame, *, owner: str, target: str, drop: Sequence[str]) -> None:
@@ -221,7 +227,8 @@ def _tidied_text(column: pd.Series) -> pd.Series:
         raise InputError(
             f"column {column.name!r} holds numbers with a comma such as "
             f"{text.iloc[first(comma)]!r} ({place(held, first(comma))}); write a point before the "
-            f"decimals and nothing between thousands{_or_drop(column)}"
+            "decimals and nothing between thousands",
+            *or_drop(column.name),
         )
     _check_few(held, ~number, "numbers")
     return column
@@ -238,8 +245,8 @@ def _check_few(held: pd.Series, wrong: Members, what: str) -> None:
         value = held.iloc[first(wrong)]
         raise InputError(
             f"column {held.name!r} holds {what}, but {value!r} in {place(held, first(wrong))} and "
-            f"the like in {int(wrong.sum())} of {len(held)} cells; leave those cells "
-            f"empty{_or_drop(held)}"
+            f"the like in {int(wrong.sum())} of {len(held)} cells; leave those cells empty",
+            *or_drop(held.name),
         )
 
 
@@ -254,12 +261,14 @@ def _check_finite(column: pd.Series) -> None:
         raise InputError(
             f"column {column.name!r} holds {values[first(wrong)]} in {place(column, first(wrong))} "
             f"and the like in {int(wrong.sum())} of {len(column)} cells; expected finite numbers "
-            f"below {LARGEST:g}: leave those cells empty{_or_drop(column)}"
+            f"below {LARGEST:g}: leave those cells empty",
+            *or_drop(column.name),
         )
 
 
-def _or_drop(column: pd.Series) -> str:
-    return f", or leave the column out with --drop {str(column.name)!r}"
+def or_drop(name: object) -> tuple[str, ...]:
+    """The end of a message about a column that can also be left out."""
+    return ", or leave the column out with ", Remedy.DROP, repr(str(name))
 
 
 def _no_use(name: str, column: pd.Series) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.wording import quote_names
 
 EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None")
@@ -119,7 +119,9 @@ def _check_delimiter_of(path: Path, header: str, separator: str) -> None:
         shown = "'\\t'" if likely == "\t" else repr(likely)
         raise InputError(
             f"{path} has a single column when cut at each {separator!r}, but its header holds a "
-            f"{_DELIMITERS[likely]}; if that is what separates the columns, add --delimiter {shown}"
+            f"{_DELIMITERS[likely]}; if that is what separates the columns, state ",
+            Remedy.DELIMITER,
+            shown,
         )
 
 

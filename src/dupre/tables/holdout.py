@@ -16,11 +16,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dupre._types import Ints, Members, Task
-from dupre.errors import InputError
+from dupre.data.owners import task_of
+from dupre.data.rows import as_targets
+from dupre.errors import InputError, Remedy
 
 
 def hold_out(
-    owner: NDArray[Any], y: NDArray[Any], fraction: float, *, task: Task, seed: int
+    owner: Any, y: Any, fraction: float, *, task: Task | None = None, seed: int = 0
 ) -> Members:
     """Which rows are held out, (N,).
 
@@ -33,12 +35,13 @@ def hold_out(
         owner: name of each row's owner, (N,).
         y: targets, (N,).
         fraction: of each owner's rows, between 0 and 1.
-        task: decides how rows are sorted.
+        task: decides how rows are sorted; by default what the targets look like.
         seed: the same rows for the same seed.
 
     Raises:
         InputError: the fraction is not between 0 and 1, or no owner has rows enough.
     """
+    task = task_of(as_targets(y), task)
     if isinstance(fraction, bool) or not 0 < fraction < 1:
         raise InputError(
             f"the fraction of rows held out must be between 0 and 1, such as 0.2, got {fraction!r}"
@@ -54,8 +57,8 @@ def hold_out(
         most = max(Counter(owner.tolist()).values())
         raise InputError(
             f"nothing would be held out: the owners have too few rows (at most {most}) to give "
-            f"{fraction:g} of them; state a larger fraction, or validation rows of their own with "
-            "--validation FILE"
+            f"{fraction:g} of them; state a larger fraction, or ",
+            Remedy.VALIDATION,
         )
     return held
 
@@ -81,9 +84,11 @@ def _marks(frame: pd.DataFrame) -> pd.Series:
     return pd.util.hash_pandas_object(frame.astype(kinds), index=False)
 
 
-def check_validation(y_train: NDArray[Any], y_val: NDArray[Any], *, task: Task) -> None:
+def check_validation(
+    y_train: NDArray[Any], y_val: NDArray[Any], *, task: Task | None = None
+) -> None:
     """Raise InputError if validation rows are of classes that no training row is of."""
-    if task != "classification":
+    if task_of(as_targets(y_train), task) != "classification":
         return
     unknown = Counter(np.asarray(y_val).tolist())
     for label in set(np.asarray(y_train).tolist()):

@@ -33,7 +33,7 @@ from dupre._types import Task
 from dupre.data.encoding import NumericColumns, encode
 from dupre.errors import InputError
 from dupre.tables.columns import Columns
-from dupre.tables.preprocessing import as_numbers, in_words, preprocessing
+from dupre.tables.preprocessing import as_numbers, in_words, preprocessor
 from dupre.tables.user_code import is_dotted, load
 from dupre.utility.model import REGRESSION_METRICS, Metric
 from dupre.wording import did_you_mean
@@ -199,7 +199,7 @@ def embed_for(frame: pd.DataFrame, columns: Columns) -> Callable[[Any], NumericC
 
 
 def _preprocessed(estimator: Any, columns: Columns) -> Model:
-    steps = [("prepare", preprocessing(columns)), ("model", estimator)]
+    steps = [("prepare", preprocessor(columns)), ("model", estimator)]
     return Model(Pipeline(steps), (*in_words(columns), f"then {_shown(estimator)}"))
 
 

@@ -21,7 +21,7 @@ from dupre.data.encoding import MAX_LEVELS
 from dupre.tables.columns import Columns
 
 
-def preprocessing(columns: Columns) -> ColumnTransformer:
+def preprocessor(columns: Columns) -> ColumnTransformer:
     """A transformer of frames to dense arrays; columns left out are dropped."""
     blocks = [
         ("numbers", _as_measured(), list(columns.numbers)),

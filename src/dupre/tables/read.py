@@ -7,25 +7,33 @@ place where it stands.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from glob import glob, has_magic
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from dupre._types import Task
 from dupre.errors import InputError
-from dupre.tables.columns import kind, place, tidy, whole_as_text
+from dupre.tables.columns import as_tuple, kind, or_drop, place, tidy, whole_as_text
 from dupre.tables.formats import READABLE, holds_data, is_readable, read_one, stem, suffix
+from dupre.tables.holdout import check_validation
 from dupre.tables.roles import check_complete, check_known, check_roles
 from dupre.wording import closest, quote_names
 
 _BESIDE_DATA = ("readme", "license", "licence", "changelog")
 
 
-def read(
-    data: str, *, owner: str, target: str, delimiter: str | None = None, drop: Sequence[str] = ()
+def read_table(
+    data: str | Path,
+    *,
+    owner: str,
+    target: str,
+    delimiter: str | None = None,
+    drop: str | Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The checked table with owner and target columns.
+    """The rows of all owners, checked; its columns are of the types of what they hold.
 
     Args:
         data: a file; or a directory or a pattern such as "data/*.csv" with one file per owner.
@@ -34,13 +42,14 @@ def read(
         owner: name of the owner column; it is added if the files' names say who owns them.
         target: name of the column to predict.
         delimiter: between the values of a line of CSV; a comma if not stated, a tab for .tsv.
-        drop: columns that will not be used, so whose contents are not checked.
+        drop: name or names of columns that will not be used; what they hold is not checked.
 
     Raises:
         InputError: anything that keeps the table from being used; says what and where.
     """
     if owner == target:
         raise InputError(f"owner and target are the same column {owner!r}; expected two")
+    data, drop = str(data), as_tuple(drop)
     path = Path(data).expanduser()
     if not data.strip() or "://" in data:
         raise InputError(f"expected a file, a directory or a pattern on this machine, got {data!r}")
@@ -61,6 +70,42 @@ def name_of(data: str) -> str:
     """What to call the data: the file without its suffix, or the directory of a pattern."""
     parts = [part for part in Path(data).expanduser().absolute().parts if not has_magic(part)]
     return stem(Path(parts[-1])).strip("/\\:") or "data"
+
+
+def read_validation(
+    path: str | Path,
+    frame: pd.DataFrame,
+    *,
+    owner: str,
+    target: str,
+    task: Task | None = None,
+    delimiter: str | None = None,
+) -> pd.DataFrame:
+    """The rows of a file on which models are scored, with the columns of the owners' table.
+
+    Args:
+        path: of one file; it needs no owner column.
+        frame: the owners' table, as `read_table` returns it.
+        owner: name of its owner column.
+        target: name of its target column.
+        task: by default what the targets look like.
+        delimiter: of the owners' table; the file may have the usual one instead.
+
+    Raises:
+        InputError: it cannot be read, a column is missing or holds something else than in the
+            owners' table, or there are classes that no owner has.
+    """
+    found = _read_with_or_without(path, delimiter)
+    result = match_columns(found, frame.drop(columns=owner), target=target)
+    check_validation(frame[target].to_numpy(), result[target].to_numpy(), task=task)
+    return result
+
+
+def _read_with_or_without(path: str | Path, delimiter: str | None) -> pd.DataFrame:
+    if delimiter is not None:
+        with suppress(InputError):
+            return read_one(path, delimiter=delimiter)
+    return read_one(path)
 
 
 def match_columns(frame: pd.DataFrame, training: pd.DataFrame, *, target: str) -> pd.DataFrame:
@@ -186,7 +231,8 @@ def _check_same_kinds(parts: dict[str, pd.DataFrame], *, skip: Sequence[str]) ->
             raise InputError(
                 f"column {name!r} holds numbers in {seen['number']}, but {odd.iloc[0]!r} in "
                 f"{place(odd, 0)} of {seen[other]}; expected one kind in all files: leave such "
-                f"cells empty, or leave the column out with --drop {name!r}"
+                "cells empty",
+                *or_drop(name),
             )
 
 

@@ -1,8 +1,8 @@
 """Trainings on a Dask cluster.
 
 The utility is scattered to the workers once; a training is a few hundred bytes. Every thread of a
-worker has a `ChildProcess` of its own, so that a training that takes too long can be killed there too, and
-computes what it would compute here.
+worker has a `ChildProcess` of its own: there too a training that takes too long can be killed, and
+it computes what it would compute on this machine.
 """
 
 from __future__ import annotations
@@ -28,28 +28,30 @@ PATIENCE = 5
 """Seconds to wait for a scheduler to answer."""
 
 
+def check_client(client: Client) -> None:
+    """Raise InputError if Dask is not installed, or if this is no client of it that can be used."""
+    try:
+        from distributed import Client as KnownClient
+    except ImportError as cause:
+        raise InputError("client= needs Dask; install it with pip install 'dupre[dask]'") from cause
+    if not isinstance(client, KnownClient) or client.asynchronous:
+        raise InputError(
+            "client must be a dask.distributed.Client that is not asynchronous, got "
+            f"{type(client).__name__}; make one with Client(address) or Client(n_workers=2)"
+        )
+
+
 class DaskCluster:
     """The workers of a Dask cluster: the utility is scattered to them once."""
 
-    def __init__(self, utility: Utility, rules: ProcessSettings, client: Client):
-        try:
-            from distributed import Client as KnownClient
-        except ImportError as cause:
-            raise InputError(
-                "client= needs Dask; install it with pip install 'dupre[dask]'"
-            ) from cause
-        if not isinstance(client, KnownClient) or client.asynchronous:
-            raise InputError(
-                "client must be a dask.distributed.Client that is not asynchronous, got "
-                f"{type(client).__name__}; make one with Client(address) or Client(n_workers=2)"
-            )
+    def __init__(self, utility: Utility, settings: ProcessSettings, client: Client):
         if not client.nthreads():
             raise InputError(
                 "the Dask cluster has no workers; start some, or wait for them with "
                 "client.wait_for_workers(1)"
             )
         self._client = client
-        self._rules = rules
+        self._settings = settings
         self._token = uuid.uuid4().hex
         self._packed = pack(utility)
         self._running: dict[Any, Training] = {}
@@ -64,7 +66,7 @@ class DaskCluster:
 
         def submit(training: Training) -> None:
             future = self._client.submit(
-                _evaluate_on_dask, self._shared, self._token, self._rules, training, pure=False
+                _evaluate_on_dask, self._shared, self._token, self._settings, training, pure=False
             )
             running[future] = training
             finished.add(future)
@@ -81,7 +83,7 @@ class DaskCluster:
             evaluation = _outcome(future, training)
             if evaluation is not None:
                 yield evaluation
-            elif training.attempt <= self._rules.retries:
+            elif training.attempt <= self._settings.retries:
                 self._scatter()  # the only worker with the rows has died
                 submit(replace(training, attempt=training.attempt + 1))
             else:
@@ -98,7 +100,7 @@ class DaskCluster:
         """Kill the children of all workers and forget the rows."""
         with suppress(Exception):  # a worker that is gone has no children left
             self._client.cancel(list(self._running))
-            self._client.run(_dismiss, self._token)
+            self._client.run(_close_children, self._token)
         self._shared.release()
 
     def _scatter(self) -> None:
@@ -127,33 +129,33 @@ def _outcome(future: Any, training: Training) -> Evaluation | None:
     raise error
 
 
-_posts: dict[tuple[str, int], ChildProcess] = {}
+_children: dict[tuple[str, int], ChildProcess] = {}
 _payloads: dict[str, Path] = {}
-_dismissed: set[str] = set()
+_closed_runs: set[str] = set()
 _lock = threading.Lock()
 
 
 def _evaluate_on_dask(
-    shared: PackedUtility, token: str, rules: ProcessSettings, training: Training
+    shared: PackedUtility, token: str, settings: ProcessSettings, training: Training
 ) -> Evaluation:
-    """Runs in a thread of a Dask worker: evaluate in the post of this thread."""
+    """Runs in a thread of a Dask worker: evaluate in the child process of this thread."""
     key = token, threading.get_ident()
     with _lock:
-        if token in _dismissed:  # it was waiting for its turn when the run ended
+        if token in _closed_runs:  # it was waiting for its turn when the run ended
             return Evaluation(training, None, failure="closed")
         if token not in _payloads:
             _payloads[token] = shared.to_file()
-        if key not in _posts:
-            _posts[key] = ChildProcess(_payloads[token], rules)
-    return _posts[key].evaluate(training)
+        if key not in _children:
+            _children[key] = ChildProcess(_payloads[token], settings)
+    return _children[key].evaluate(training)
 
 
-def _dismiss(token: str) -> None:
-    """Runs on a Dask worker: close the posts of a run."""
+def _close_children(token: str) -> None:
+    """Runs on a Dask worker: close the child processes of a run."""
     with _lock:
-        _dismissed.add(token)
-        for key in [key for key in _posts if key[0] == token]:
-            _posts.pop(key).close()
+        _closed_runs.add(token)
+        for key in [key for key in _children if key[0] == token]:
+            _children.pop(key).close()
         if token in _payloads:
             with suppress(OSError):
                 _payloads.pop(token).unlink()

@@ -1,7 +1,7 @@
-"""One evaluation of a utility: what was asked, what came of it, what it cost.
+"""One training of a coalition, and its evaluation: the result and what it cost.
 
-An `Evaluation` is what workers return and the store keeps. A training that went wrong is an
-evaluation too: it has a failure in place of a utility, never a number made up for it.
+An `Evaluation` is what workers return and the store keeps. A failed training is an evaluation too:
+it has a failure in place of a utility, never a number that replaces it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def now() -> str:
-    """This moment, UTC, as ISO 8601."""
+    """The time now, UTC, as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def this_worker() -> str:
-    """Host and process."""
+    """The host and the process id."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -51,19 +51,19 @@ class Training:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of a training.
+    """The result of a training.
 
     Attributes:
-        training: what was asked for.
+        training: which one.
         utility: a finite number, or None if the training failed.
         failure: the reason in one line; empty if it did not fail.
-        traceback: where it failed, for those who mend it.
-        warnings: distinct warnings raised on the way.
-        seconds: it took.
+        traceback: where it failed.
+        warnings: the distinct warnings of the training.
+        seconds: how long it took.
         seed: of the training, if the utility has one.
-        finished: when, UTC.
-        worker: host and process that did it.
-        cause: the exception itself if the training ran in this process.
+        finished: when it finished, UTC.
+        worker: host and process where it ran.
+        cause: the exception itself, if the training ran in this process.
     """
 
     training: Training
@@ -78,14 +78,18 @@ class Evaluation:
     cause: BaseException | None = field(default=None, compare=False)
 
 
-def evaluate(utility: Utility, training: Training, *, inner_threads: int) -> Evaluation:
-    """Ask the utility, and put into the record whatever happens.
+def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evaluation:
+    """Do one training. An exception becomes the failure of the record; only Ctrl-C is raised.
 
-    A utility with a method `training_seed(members, repeat) -> int` is called with `repeat` and
-    answers for its own randomness; any other is simply called again.
+    A utility with a method `training_seed(members, repeat) -> int` is called with `repeat`, and
+    derives its random numbers from that seed. Any other utility is just called again. Do not call
+    it in several threads at once: Python catches warnings for the whole process.
 
-    The threads of BLAS and OpenMP are the same wherever a training runs: their number decides in
-    which order numbers are added, and with it the last digit.
+    Args:
+        utility: what to call.
+        training: which coalition, and which of its repeated trainings.
+        threads: threads of BLAS and OpenMP. Their number decides in which order numbers are added,
+            and so the last digit.
     """
     seeded: Any = utility if hasattr(utility, "training_seed") else None
     number, seed, failure, trace = None, None, "", ""
@@ -93,7 +97,7 @@ def evaluate(utility: Utility, training: Training, *, inner_threads: int) -> Eva
     start = time.perf_counter()
     with (
         warnings.catch_warnings(record=True) as caught,
-        threadpool_limits(limits=inner_threads),
+        threadpool_limits(limits=threads),
     ):
         warnings.simplefilter("always")
         try:

@@ -68,7 +68,7 @@ def read_evaluations(path: str | Path) -> pd.DataFrame:
         except ValueError as cause:  # pandas' own are of that kind
             raise InputError(f"{str(path)!r} is no table of evaluations: {cause}") from cause
         if "utility" in frame:  # older pandas lose the last digit when they read numbers
-            frame["utility"] = [_parsed(text) for text in frame["utility"]]
+            frame["utility"] = [_parse_utility(text) for text in frame["utility"]]
     elif kind in (".parquet", ".pq"):
         try:
             frame = pd.read_parquet(path)
@@ -82,7 +82,7 @@ def read_evaluations(path: str | Path) -> pd.DataFrame:
     return frame
 
 
-def _parsed(text: Any) -> float:
+def _parse_utility(text: Any) -> float:
     try:
         return float(text)
     except ValueError as cause:

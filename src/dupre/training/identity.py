@@ -48,7 +48,7 @@ def of_utility(utility: Any) -> dict[str, Part]:
     parts = {"utility": whole}
     if isinstance(stated, Mapping):  # a subclass may compute something else from the same parts
         parts = {"utility": type(utility), **stated}
-    return {str(name): Part(_described(part), digest(part)) for name, part in parts.items()}
+    return {str(name): Part(_describe(part), digest(part)) for name, part in parts.items()}
 
 
 def provenance(
@@ -77,7 +77,7 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _described(part: Any) -> str:
+def _describe(part: Any) -> str:
     """A part in words, for the message that says what differs."""
     if isinstance(part, str):
         text = part

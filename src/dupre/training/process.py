@@ -1,9 +1,9 @@
 """A place for one training at a time, outside this process.
 
-A `ChildProcess` has a child process that has loaded the utility once and evaluates one training after the
-other. It is killed when a training takes too long, and when it dies that costs one training, not
-the run. Large arrays of the utility lie in one file that all children of a machine map into their
-memory: they share one copy of the rows.
+A `ChildProcess` loads the utility once and evaluates one training after the other. It is killed
+when a training takes too long. When it dies, one training is lost, not the run. Large arrays of the
+utility lie in one file that all children of a machine map into their memory: they share one copy
+of the rows.
 
 The child is a plain Python process, not one of multiprocessing's: scripts need no main guard, its
 threads are limited before anything is imported, and it notices when its parent is gone.
@@ -32,7 +32,7 @@ from typing import IO, TYPE_CHECKING, Any
 import cloudpickle
 import numpy as np
 
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.training.evaluation import Evaluation, Training, evaluate
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ class ProcessSettings:
     """How a training is run, wherever it is.
 
     Attributes:
-        inner_threads: of BLAS and OpenMP in each training.
+        threads: of BLAS and OpenMP in each training.
         timeout: seconds after which a training is given up; None for never.
         retries: further attempts when the process of a training dies.
     """
 
-    inner_threads: int = 1
+    threads: int = 1
     timeout: float | None = None
     retries: int = 2
 
@@ -64,9 +64,9 @@ class ProcessSettings:
 class ChildProcess:
     """A place for one training at a time: a child process, replaced when it dies."""
 
-    def __init__(self, payload: Path, rules: ProcessSettings):
+    def __init__(self, payload: Path, settings: ProcessSettings):
         self._payload = payload
-        self._rules = rules
+        self._settings = settings
         self._child: subprocess.Popen[bytes] | None = None
         self._expired = False
         self._closed = False
@@ -94,7 +94,7 @@ class ChildProcess:
     def _evaluate(self, training: Training) -> Evaluation:
         start = time.perf_counter()
         self._expired = False
-        for attempt in range(training.attempt, training.attempt + self._rules.retries + 1):
+        for attempt in range(training.attempt, training.attempt + self._settings.retries + 1):
             training = replace(training, attempt=attempt)
             try:
                 self._start()
@@ -104,7 +104,7 @@ class ChildProcess:
             if self._closed:
                 return Evaluation(training, None, failure="closed")
             if self._expired:
-                failure = f"timeout: not finished after {self._rules.timeout:g} seconds"
+                failure = f"timeout: not finished after {self._settings.timeout:g} seconds"
                 break
             advice = "; is memory short?" if end == "signal 9" else ""
             failure = f"the worker process died ({end}) in attempt {attempt}{advice}"
@@ -123,34 +123,36 @@ class ChildProcess:
             if self._child.poll() is None:
                 return
             self._reap()  # died while it had nothing to do
-        arguments = [json.dumps(sys.path), str(self._payload), str(self._rules.inner_threads)]
+        arguments = [json.dumps(sys.path), str(self._payload), str(self._settings.threads)]
         self._child = subprocess.Popen(
             [sys.executable, "-c", _START, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **dict.fromkeys(_THREADS, str(self._rules.inner_threads))},
+            env={**os.environ, **dict.fromkeys(_THREADS, str(self._settings.threads))},
             start_new_session=True,  # Ctrl-C is for the parent; and see _kill
         )
         if self._closed:  # meanwhile
             _kill(self._child)
-        if (problem := _received(self._child.stdout)) is not None:
+        if (problem := _receive(self._child.stdout)) is not None:
             self._reap()
             raise InputError(
                 "the utility cannot be loaded in a worker process; define what it needs in "
-                f"modules that workers can import, or use n_jobs=1\n{problem}"
+                "modules that workers can import, or use ",
+                Remedy.ONE_PROCESS,
+                f"\n{problem}",
             )
 
     def _ask(self, training: Training) -> Evaluation:
         """One training to the child, its evaluation back; EOFError and the like if it dies."""
         assert self._child is not None
         timer = None
-        if self._rules.timeout is not None:
-            timer = threading.Timer(self._rules.timeout, self._expire, [self._asked])
+        if self._settings.timeout is not None:
+            timer = threading.Timer(self._settings.timeout, self._expire, [self._asked])
             timer.daemon = True
             timer.start()
         try:
             _send(self._child.stdin, training)
-            evaluation: Evaluation = _received(self._child.stdout)
+            evaluation: Evaluation = _receive(self._child.stdout)
             return evaluation
         finally:
             if timer is not None:
@@ -192,7 +194,7 @@ _DIED = (EOFError, OSError, pickle.UnpicklingError)
 """What reading from or writing to a child raises when it is dead."""
 
 
-def serve(payload: str, inner_threads: int) -> None:
+def serve(payload: str, threads: int) -> None:
     """The life of a child: load the utility, say so, then evaluate what comes on stdin.
 
     Answers go to the original stdout. What trainings print goes to stderr; what they read from
@@ -213,7 +215,7 @@ def serve(payload: str, inner_threads: int) -> None:
         return
     _send(answers, None)
     while True:
-        evaluation = evaluate(utility, trainings.get(), inner_threads=inner_threads)
+        evaluation = evaluate(utility, trainings.get(), threads=threads)
         _send(answers, replace(evaluation, cause=None))  # an exception may not travel
 
 
@@ -221,7 +223,7 @@ def _listen(stdin: IO[bytes], trainings: SimpleQueue[Training], payload: str) ->
     """Take in trainings; when the parent is gone, however it went, leave nothing behind."""
     with suppress(*_DIED):
         while True:
-            trainings.put(_received(stdin))
+            trainings.put(_receive(stdin))
     with suppress(OSError):
         os.unlink(payload)
     if hasattr(os, "killpg"):
@@ -235,7 +237,7 @@ def _send(stream: IO[bytes] | None, thing: Any) -> None:
     stream.flush()
 
 
-def _received(stream: IO[bytes] | None) -> Any:
+def _receive(stream: IO[bytes] | None) -> Any:
     assert stream is not None
     return pickle.load(stream)  # from our own child or parent
 
@@ -286,15 +288,15 @@ class PackedUtility:
             start += -start % _ALIGNED
             buffers.append(whole[start : start + size])
             start += size
-        settings, utility = pickle.loads(pickled, buffers=buffers)
-        if settings is not None:
-            importlib.import_module("sklearn").set_config(**settings)
+        config, utility = pickle.loads(pickled, buffers=buffers)
+        if config is not None:
+            importlib.import_module("sklearn").set_config(**config)
         loaded: Utility = utility
         return loaded
 
 
-def _settings() -> Any:
-    """The settings of scikit-learn, which trainings elsewhere must have too."""
+def _sklearn_config() -> Any:
+    """The configuration of scikit-learn; trainings in other processes must have it too."""
     sklearn = sys.modules.get("sklearn")
     return None if sklearn is None else sklearn.get_config()
 
@@ -308,11 +310,15 @@ def pack(utility: Utility) -> PackedUtility:
     buffers: list[pickle.PickleBuffer] = []
     slim = utility.to_send() if hasattr(utility, "to_send") else utility
     try:
-        data = cloudpickle.dumps((_settings(), slim), protocol=5, buffer_callback=buffers.append)
+        data = cloudpickle.dumps(
+            (_sklearn_config(), slim), protocol=5, buffer_callback=buffers.append
+        )
     except Exception as cause:
         raise InputError(
             f"the utility cannot be sent to worker processes: {cause}; open files, connections and "
-            "locks inside the call instead of keeping them in the model or utility, or use "
-            "n_jobs=1 without timeout"
+            "locks inside the call instead of keeping them in the model or utility, or use ",
+            Remedy.ONE_PROCESS,
+            " without ",
+            Remedy.TIMEOUT,
         ) from cause
     return PackedUtility(data, tuple(np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers))

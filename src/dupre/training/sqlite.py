@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dupre.errors import StoreError
+from dupre.errors import Remedy, StoreError
 
 PATIENCE = 60.0
 """Seconds to wait for another process that is writing."""
@@ -87,7 +87,7 @@ def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
         if path is not None:
             _check_path(path, name)
         db = sqlite3.connect(path or ":memory:", timeout=PATIENCE, isolation_level=None)
-        _patiently(partial(_check_tables, db, name, make=make))
+        _retry_while_locked(partial(_check_tables, db, name, make=make))
         if path is not None:
             _check_length(db, path)
     except BaseException as error:
@@ -116,22 +116,25 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 def explain(cause: Exception, name: str, verb: str) -> StoreError:
     """What an error of SQLite means to someone who only wants their trainings kept."""
     code = _code(cause)
+    help_: tuple[str, ...]
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) or "full" in str(cause):
-        help_ = "make room on the disk, then call again: everything stored before is kept"
+        kept = ": everything stored before is kept"
+        help_ = ("make room on the disk, then ", Remedy.CALL_AGAIN, kept)
     elif code == sqlite3.SQLITE_NOTADB:
-        help_ = "it is no SQLite file; take another file for store="
+        help_ = ("it is no SQLite file; take ", Remedy.ANOTHER_STORE)
     elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR) or not code:
         help_ = (
             "it is damaged; take a copy of it from before, save what is left with "
-            "`sqlite3 FILE .recover`, or take another file for store="
+            "`sqlite3 FILE .recover`, or take ",
+            Remedy.ANOTHER_STORE,
         )
     elif code == sqlite3.SQLITE_BUSY:
-        help_ = "another program has kept it locked for a minute; let that finish first"
+        help_ = ("another program has kept it locked for a minute; let that finish first",)
     elif code == sqlite3.SQLITE_CONSTRAINT:
-        help_ = "this is no evaluation; please report it"
+        help_ = ("this is no evaluation; please report it",)
     else:
-        help_ = "may this user read and write the file and its directory?"
-    return StoreError(f"{name} cannot be {verb} ({cause}): {help_}")
+        help_ = ("may this user read and write the file and its directory?",)
+    return StoreError(f"{name} cannot be {verb} ({cause}): ", *help_)
 
 
 def _check_path(path: Path, name: str) -> None:
@@ -140,34 +143,35 @@ def _check_path(path: Path, name: str) -> None:
     if not path.parent.is_dir():
         raise StoreError(f"{name} cannot be made: there is no directory {str(path.parent)!r}")
     if path.exists() and 0 < path.stat().st_size < HEADER:  # SQLite would overwrite it
-        raise StoreError(f"{name} is no SQLite file; take another file for store=")
+        raise StoreError(f"{name} is no SQLite file; take ", Remedy.ANOTHER_STORE)
 
 
 def _check_tables(db: sqlite3.Connection, name: str, *, make: bool) -> None:
     """Make the tables of an empty file, refuse any other that is no store of this version."""
 
-    def asked(question: str) -> Any:
+    def ask(question: str) -> Any:
         return db.execute(question).fetchone()[0]
 
     # Every commit waits for the disk: a training costs more than that.
     db.execute("PRAGMA synchronous = FULL")
-    marks = [asked("PRAGMA application_id"), asked("PRAGMA user_version")]
-    if make and marks == [0, 0] and not asked("SELECT count(*) FROM sqlite_master"):
+    marks = [ask("PRAGMA application_id"), ask("PRAGMA user_version")]
+    if make and marks == [0, 0] and not ask("SELECT count(*) FROM sqlite_master"):
         db.execute("PRAGMA journal_mode = WAL")
         with transaction(db):
-            if not asked("SELECT count(*) FROM sqlite_master"):
+            if not ask("SELECT count(*) FROM sqlite_master"):
                 for statement in SCHEMA.split(";\n")[:-1]:
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
-    if asked("PRAGMA application_id") != APPLICATION_ID:
-        raise StoreError(f"{name} is no store of dupre; take another file for store=")
-    if (version := asked("PRAGMA user_version")) != VERSION:
+    if ask("PRAGMA application_id") != APPLICATION_ID:
+        raise StoreError(f"{name} is no store of dupre; take ", Remedy.ANOTHER_STORE)
+    if (version := ask("PRAGMA user_version")) != VERSION:
         raise StoreError(
             f"{name} has version {version} of the tables, this dupre knows version {VERSION}; "
-            "use the dupre that made it, or another file for store="
+            "use the dupre that made it, or ",
+            Remedy.ANOTHER_STORE,
         )
-    if (verdict := asked("PRAGMA quick_check(1)")) != "ok":
+    if (verdict := ask("PRAGMA quick_check(1)")) != "ok":
         raise sqlite3.DatabaseError(verdict)
 
 
@@ -183,7 +187,7 @@ def _check_length(db: sqlite3.Connection, path: Path) -> None:
         raise sqlite3.DatabaseError(f"its end is missing after {length} bytes")
 
 
-def _patiently(work: Callable[[], None]) -> None:
+def _retry_while_locked(work: Callable[[], None]) -> None:
     """Do it again while another process is in the way: SQLite does not always wait by itself."""
     end = time.monotonic() + PATIENCE
     while True:

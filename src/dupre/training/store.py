@@ -5,7 +5,7 @@ on any set of owners. Each owner's rows have a fingerprint of their own, and an 
 wherever all its members' rows are the same as when it was made. The tables are described in
 docs/running.md; any SQLite client can read them. Nothing is ever unpickled from a store.
 
-Processes that share a store claim a training before they start it (module `claims`).
+Processes that share a store lock a training before they start it (module `locks`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dupre.checks import finite
-from dupre.errors import StoreError
+from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
 from dupre.training.evaluation import Evaluation, Training, now
 from dupre.training.locks import FileLocks
@@ -76,10 +76,10 @@ class Store:
         self._same: dict[Hashable, dict[tuple[str, ...], None]] = defaultdict(dict)
         self._db = connect(self.path, make=True)
         self._place = None if self.path is None else self.path.stat().st_ino
-        self._claims = FileLocks(None)
+        self._locks = FileLocks(None)
         try:
-            self._claims = FileLocks(self.path)
-            with self._writing():
+            self._locks = FileLocks(self.path)
+            with self._transaction():
                 self._check(setting)
             self.refresh()
         except BaseException:
@@ -98,8 +98,8 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Give back all claims and close the file."""
-        self._claims.close()
+        """Release all locks and close the file."""
+        self._locks.close()
         self._db.close()
 
     def utilities(self, members: tuple[str, ...]) -> dict[int, Evaluation]:
@@ -142,11 +142,11 @@ class Store:
     def refresh(self) -> bool:
         """Read what has been added, also by other processes; whether there was anything."""
         columns = f"SELECT id, {_COLUMNS} FROM evaluations WHERE id > ? ORDER BY id"
-        with self._explained("read"):
+        with self._explain_errors("read"):
             rows = self._db.execute(columns, (self._last,)).fetchall()
         valid = 0
         for row in rows:
-            with self._explained("read"):
+            with self._explain_errors("read"):
                 evaluation, contents = _from_row(row)
             names = evaluation.training.members
             if all(name in self._owners for name in names):
@@ -163,7 +163,7 @@ class Store:
     def save(self, evaluation: Evaluation) -> None:
         """Write one evaluation to the disk. A second utility of the same training is ignored."""
         self._check_place()
-        with self._writing():
+        with self._transaction():
             self._db.execute(_INSERT, self._row(evaluation))
         self.refresh()
 
@@ -172,7 +172,7 @@ class Store:
         rows = [self._row(evaluation) for evaluation in evaluations]
         contents = {self._contents(canonical(e.training.members)) for e in evaluations}
         self._check_place()
-        with self._writing():
+        with self._transaction():
             if replacing:
                 where = "DELETE FROM evaluations WHERE contents = ?"
                 self._db.executemany(where, [(mark,) for mark in contents])
@@ -184,18 +184,18 @@ class Store:
         self.refresh()
 
     def lock(self, training: Training) -> bool:
-        """Whether this store may have it trained; False while another one is at it."""
-        return self._claims.take(self._byte(training))
+        """Lock a training for this store; False while another store or process has it."""
+        return self._locks.acquire(self._byte(training))
 
     def unlock(self, training: Training) -> None:
-        """Give back a claim."""
-        self._claims.give_back(self._byte(training))
+        """Release the lock of a training."""
+        self._locks.release(self._byte(training))
 
     def batch(self, run: str) -> tuple[int, list[tuple[str, ...]]]:
         """Number and coalitions of the latest batch a run has decided on; 0 and none at first."""
         latest = "SELECT coalesce(max(number), 0) FROM batches WHERE run = ?"
         members = "SELECT coalition FROM batches WHERE run = ? AND number = ? ORDER BY position"
-        with self._explained("read"):
+        with self._explain_errors("read"):
             (number,) = self._db.execute(latest, (run,)).fetchone()
             rows = self._db.execute(members, (run, number)).fetchall()
             return number, [_strings(text) for (text,) in rows]
@@ -213,7 +213,7 @@ class Store:
             (run, number, position, _json(canonical(names)))
             for position, names in enumerate(coalitions)
         ]
-        with self._writing():
+        with self._transaction():
             if self.batch(run)[0] >= number:
                 return False
             self._db.executemany("INSERT INTO batches VALUES (?, ?, ?, ?)", rows)
@@ -221,16 +221,16 @@ class Store:
 
     def save_round(self, run: str, evaluated: int, found: Mapping[str, float]) -> None:
         """Keep what a run knew after this many evaluations."""
-        with self._writing():
+        with self._transaction():
             row = (run, evaluated, json.dumps(dict(found)))
             self._db.execute("INSERT OR IGNORE INTO rounds VALUES (?, ?, ?)", row)
 
     def rounds(self, run: str) -> dict[int, dict[str, float]]:
         """What a run knew after how many evaluations."""
         query = "SELECT evaluated, found FROM rounds WHERE run = ? ORDER BY evaluated"
-        with self._explained("read"):
+        with self._explain_errors("read"):
             rows = self._db.execute(query, (run,)).fetchall()
-            return {_is(int, n): _is(dict, json.loads(text)) for n, text in rows}
+            return {_expect(int, n): _expect(dict, json.loads(text)) for n, text in rows}
 
     def _row(self, evaluation: Evaluation) -> tuple[Any, ...]:
         """An evaluation as a row of its table."""
@@ -260,7 +260,8 @@ class Store:
         elif then != {name: part.digest for name, part in setting.items()}:
             told = dict(self._rows("SELECT part, description FROM setting"))
             raise StoreError(
-                f"{self._name} was made for {_differences(then, told, setting)}{_WAYS}"
+                f"{self._name} was made for {_differences(then, told, setting)}; ",
+                Remedy.TAKE_THE_SAME,
             )
         before = set(self._rows("SELECT name, fingerprint FROM owners"))
         if before and before.isdisjoint((_text(n), mark) for n, mark in self._owners.items()):
@@ -269,7 +270,8 @@ class Store:
                 f"{self._name} was made for other data: no owner's rows are the same as then, "
                 "their order and the types of columns included "
                 f"(its owners: {theirs}; now: {', '.join(list(self._owners)[:5])}); take the same "
-                "data as then, or another file for store="
+                "data as then, or ",
+                Remedy.ANOTHER_STORE,
             )
         rows = [(_text(name), mark, now()) for name, mark in self._owners.items()]
         self._db.executemany("INSERT OR IGNORE INTO owners VALUES (?, ?, ?)", rows)
@@ -283,8 +285,8 @@ class Store:
                 place = None
             if place != self._place:
                 raise StoreError(
-                    f"{self._name} has been moved or deleted during the run; put it back, or call "
-                    "again with another file for store= and known=error.valuer.trainings"
+                    f"{self._name} has been moved or deleted during the run; put it back, or ",
+                    Remedy.BEGIN_ANOTHER_STORE,
                 )
 
     @property
@@ -292,19 +294,19 @@ class Store:
         return f"the store {str(self.path)!r}"
 
     def _rows(self, query: str) -> list[Any]:
-        with self._explained("read"):
+        with self._explain_errors("read"):
             return self._db.execute(query).fetchall()
 
     def _contents(self, names: tuple[str, ...]) -> str:
         return contents_of(names, self._owners)
 
     def _byte(self, training: Training) -> int:
-        """Which byte of the claims file stands for a training."""
+        """Which byte of the lock file stands for a training."""
         text = f"{self._contents(canonical(training.members))} {training.repeat}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
 
     @contextmanager
-    def _explained(self, verb: str) -> Iterator[None]:
+    def _explain_errors(self, verb: str) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as cause:
@@ -314,12 +316,9 @@ class Store:
             raise explain(damage, self._name, verb) from cause
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        with self._explained("written"), transaction(self._db):
+    def _transaction(self) -> Iterator[None]:
+        with self._explain_errors("written"), transaction(self._db):
             yield
-
-
-_WAYS = "; take the same things as then, or another file for store="
 
 
 def restate(path: Path, setting: Mapping[str, Part], parts: Collection[str]) -> None:
@@ -337,7 +336,8 @@ def restate(path: Path, setting: Mapping[str, Part], parts: Collection[str]) -> 
             if firm := [part for part in changed if part not in parts]:
                 raise StoreError(
                     f"the {firm[0]} is not the same as for the evaluations in {name}, so they "
-                    "cannot be mixed with new ones; restore it, or take another file for store="
+                    "cannot be mixed with new ones; restore it, or take ",
+                    Remedy.ANOTHER_STORE,
                 )
             rows = [(setting[p].digest, _text(setting[p].description), p) for p in changed]
             update = "UPDATE setting SET fingerprint = ?, description = ? WHERE part = ?"
@@ -392,26 +392,26 @@ def _from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
     seconds, seed, finished, worker = cost
     try:
         evaluation = Evaluation(
-            training=Training(_strings(names), _is(int, repeat), _is(int, attempt)),
+            training=Training(_strings(names), _expect(int, repeat), _expect(int, attempt)),
             utility=None if utility is None else finite(utility, "a stored utility"),
-            failure=_is(str, failure or ""),
-            traceback=_is(str, trace or ""),
+            failure=_expect(str, failure or ""),
+            traceback=_expect(str, trace or ""),
             warnings=_strings(caught),
             seconds=finite(seconds, "stored seconds"),
             seed=None if seed is None else int(seed),
-            finished=_is(str, finished),
-            worker=_is(str, worker),
+            finished=_expect(str, finished),
+            worker=_expect(str, worker),
         )
-        return evaluation, _is(str, contents)
+        return evaluation, _expect(str, contents)
     except (TypeError, ValueError, RecursionError) as cause:
         raise sqlite3.DatabaseError(f"evaluation {key} is not readable: {cause}") from cause
 
 
 def _strings(text: Any) -> tuple[str, ...]:
-    return tuple(_is(str, part) for part in _is(list, json.loads(text)))
+    return tuple(_expect(str, part) for part in _expect(list, json.loads(text)))
 
 
-def _is(kind: type[Kind], thing: Any) -> Kind:
+def _expect(kind: type[Kind], thing: Any) -> Kind:
     if not isinstance(thing, kind):
         raise TypeError(f"expected {kind.__name__}, got {thing!r}")
     return thing

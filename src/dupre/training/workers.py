@@ -1,8 +1,8 @@
 """Where trainings run: in this process, in processes of this machine, on a Dask cluster.
 
-All of them take trainings from an iterator whenever a place is free and give evaluations back as they
-finish. What a training computes does not depend on the place: a `ModelUtility` takes its seeds
-from the coalition, and the threads of BLAS and OpenMP are the same everywhere.
+All of them take trainings from an iterator whenever a process is free, and yield evaluations as
+they finish. What a training computes does not depend on where it runs: a `ModelUtility` takes its
+seeds from the coalition, and the number of threads of BLAS and OpenMP is the same everywhere.
 """
 
 from __future__ import annotations
@@ -10,66 +10,50 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import joblib
-
-from dupre.training.dask import DaskCluster
 from dupre.training.evaluation import Evaluation, Training, evaluate
 from dupre.training.process import ChildProcess, ProcessSettings, pack
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from dupre.utility.model import Utility
 
 
+@runtime_checkable
 class Workers(Protocol):
-    """A place where trainings run; close it when done."""
+    """Processes or machines that train. The caller closes them."""
 
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
-        """Evaluate trainings, taking one whenever a place is free; evaluations as they finish."""
+        """Take a training from the iterator whenever one can be started; yield evaluations.
+
+        They are yielded as they finish, in any order. A training that is taken is locked for other
+        processes that share the store, so take no more than can run at the same time.
+        """
         ...
 
     def finished_evaluations(self) -> list[Evaluation]:
-        """What is finished but was not given back when `run` was broken off."""
+        """Evaluations that were finished but not yet consumed when the caller left `run`."""
         ...
 
     def close(self) -> None:
-        """Stop everything at once."""
+        """Stop all trainings at once."""
         ...
 
 
-def start_workers(
-    utility: Utility, rules: ProcessSettings, *, n_jobs: int, client: Client | None
-) -> Workers:
-    """The workers asked for.
-
-    Raises:
-        InputError: the utility cannot be sent to them.
-    """
-    if client is not None:
-        return DaskCluster(utility, rules, client)
-    jobs = joblib.effective_n_jobs(n_jobs)
-    if jobs == 1 and rules.timeout is None:
-        return ThisProcess(utility, rules)
-    return LocalProcesses(utility, rules, jobs)
-
-
 class ThisProcess:
-    """One training after the other, here: nothing is sent anywhere, a debugger sees it all."""
+    """One training after the other in this process: a debugger can follow it."""
 
-    def __init__(self, utility: Utility, rules: ProcessSettings):
+    def __init__(self, utility: Utility, settings: ProcessSettings):
         self._utility = utility
-        self._rules = rules
+        self._settings = settings
 
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
         """Evaluate trainings one by one."""
         for training in trainings:
-            yield evaluate(self._utility, training, inner_threads=self._rules.inner_threads)
+            yield evaluate(self._utility, training, threads=self._settings.threads)
 
     def finished_evaluations(self) -> list[Evaluation]:
-        """Nothing: a training that was broken off is lost."""
+        """None: a training that was interrupted is lost."""
         return []
 
     def close(self) -> None:
@@ -77,46 +61,46 @@ class ThisProcess:
 
 
 class LocalProcesses:
-    """Child processes of this machine, each served by a thread of this one."""
+    """Child processes on this machine, each with a thread of this process that waits for it."""
 
-    def __init__(self, utility: Utility, rules: ProcessSettings, jobs: int):
+    def __init__(self, utility: Utility, settings: ProcessSettings, jobs: int):
         self._payload = pack(utility).to_file()
-        self._posts = [ChildProcess(self._payload, rules) for _ in range(jobs)]
+        self._children = [ChildProcess(self._payload, settings) for _ in range(jobs)]
         self._threads = ThreadPoolExecutor(jobs)
         self._busy: dict[Future[Any], ChildProcess] = {
-            self._threads.submit(post.warm_up): post for post in self._posts
+            self._threads.submit(child.warm_up): child for child in self._children
         }
 
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
-        """Evaluate trainings in all children at once."""
+        """Evaluate trainings in all children at the same time."""
         starting = set(self._busy)
-        idle = [post for post in self._posts if post not in self._busy.values()]
+        idle = [child for child in self._children if child not in self._busy.values()]
         more = True
         while True:
             while more and idle:
                 if (training := next(trainings, None)) is None:
                     more = False
                 else:
-                    post = idle.pop()
-                    self._busy[self._threads.submit(post.evaluate, training)] = post
+                    child = idle.pop()
+                    self._busy[self._threads.submit(child.evaluate, training)] = child
             if not more and starting.issuperset(self._busy):
                 return
             for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
                 if (evaluation := future.result()) is not None:
                     yield evaluation
-                idle.append(self._busy.pop(future))  # until then `finished` has it
+                idle.append(self._busy.pop(future))  # until then `finished_evaluations` has it
 
     def finished_evaluations(self) -> list[Evaluation]:
-        """Evaluations finished since the last one was given back."""
+        """Evaluations that are finished but not yet yielded."""
         done = [future.result() for future in self._busy if future.done()]
         return [evaluation for evaluation in done if evaluation is not None]
 
     def close(self) -> None:
-        """Kill the children and forget the rows."""
-        with suppress(OSError):  # whoever kills us now finds nothing left to clean up
+        """Kill the children and delete the file of rows."""
+        with suppress(OSError):  # first: if this process is killed now, no file is left
             self._payload.unlink()
-        for post in self._posts:
-            post.close()
+        for child in self._children:
+            child.close()
         self._threads.shutdown()
         with suppress(OSError):  # Windows keeps a file that is in use
             self._payload.unlink()

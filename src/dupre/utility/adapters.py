@@ -78,8 +78,8 @@ def _from_frame(frame: pd.DataFrame) -> dict[Names, tuple[float, ...]]:
         number = finite(utility, f"the utility of {format_members(names)}")
         if ours.setdefault(which, number) != number:
             raise InputError(
-                f"training {which} of {format_members(names)} has two utilities, {ours[which]!r} and "
-                f"{number!r}; number repeated trainings in the column repeat"
+                f"training {which} of {format_members(names)} has two utilities, {ours[which]!r} "
+                f"and {number!r}; number repeated trainings in the column repeat"
             )
     return {
         names: tuple(ours[which] for which in sorted(ours)) for names, ours in trainings.items()

@@ -33,7 +33,7 @@ from dupre.data.rows import (
     is_number,
     length,
 )
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 
 REGRESSION_METRICS = frozenset(
@@ -109,14 +109,14 @@ class ModelUtility:
         empty: float | None = None,
         seed: int = 0,
     ):
-        self.estimator = _checked_estimator(estimator, owners)
+        self.estimator = _check_estimator(estimator, owners)
         self.owners = owners
         if not isinstance(seed, (int, np.integer)):
             raise InputError(f"seed must be a whole number, got {seed!r}")
         self.seed = int(seed)
         self.metric = metric or ("accuracy" if owners.task == "classification" else "r2")
-        self._score = _checked_metric(self.metric, owners)
-        self.X_val, self.y_val = _checked_validation(validation, owners)
+        self._scorer = _check_metric(self.metric, owners)
+        self.X_val, self.y_val = _check_validation(validation, owners)
         self._classes = (
             np.unique(np.concatenate([owners.y, self.y_val]))
             if owners.task == "classification"
@@ -129,7 +129,8 @@ class ModelUtility:
         self.empty = tried if empty is None else float(empty)
         if not np.isfinite(self.empty):
             raise InputError(
-                f"the utility of the empty coalition is {self.empty}; state a finite empty="
+                f"the utility of the empty coalition is {self.empty}; state a finite ",
+                Remedy.EMPTY,
             )
 
     @property
@@ -197,12 +198,12 @@ class ModelUtility:
             model = clone(self.estimator)
             names = to_names(row, self.owners.names)
             _set_random_states(model, self.training_seed(names, repeat))
-        return self._scored(model.fit(X, y))
+        return self._score(model.fit(X, y))
 
-    def _scored(self, model: Any) -> float:
+    def _score(self, model: Any) -> float:
         if self._classes is not None and isinstance(self.metric, str):
-            model = _with_all_classes(model, self._classes)
-        return float(self._score(model, self.X_val, self.y_val))
+            model = _add_missing_classes(model, self._classes)
+        return float(self._scorer(model, self.X_val, self.y_val))
 
     def _constant_score(self) -> float:
         """Score of the best model that ignores X; a trial run of metric and validation too."""
@@ -215,13 +216,14 @@ class ModelUtility:
                 for label in np.unique(self.y_val)
             ]
         try:
-            return max(self._scored(model.fit(self.X_val, self.y_val)) for model in constants)
+            return max(self._score(model.fit(self.X_val, self.y_val)) for model in constants)
         except Exception as cause:
             raise InputError(
                 f"metric {self.metric!r} cannot score a constant {self.owners.task} model on the "
                 f"validation rows ({cause}); choose a metric that fits the task (a callable takes "
-                "model, X and y), or state the utility of no data with empty= if it needs more "
-                "than a constant model"
+                "model, X and y), or state the utility of no data with ",
+                Remedy.EMPTY,
+                " if it needs more than a constant model",
             ) from cause
 
 
@@ -261,7 +263,7 @@ class _AllClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skle
         return full
 
 
-def _with_all_classes(model: Any, classes: NDArray[Any]) -> Any:
+def _add_missing_classes(model: Any, classes: NDArray[Any]) -> Any:
     if not hasattr(model, "predict_proba") or len(model.classes_) == len(classes):
         return model
     return _AllClasses(model, classes)
@@ -278,7 +280,7 @@ def _random_states(model: Any) -> list[str]:
     return sorted(p for p in params if p == "random_state" or p.endswith("__random_state"))
 
 
-def _checked_estimator(estimator: Any, owners: Owners) -> Any:
+def _check_estimator(estimator: Any, owners: Owners) -> Any:
     if isinstance(estimator, type):
         raise InputError(f"expected an estimator, got the class; write {estimator.__name__}()")
     if not all(hasattr(estimator, method) for method in ("get_params", "fit", "predict")):
@@ -292,12 +294,13 @@ def _checked_estimator(estimator: Any, owners: Owners) -> Any:
     if wrong(model):
         raise InputError(
             f"the owners' task is {owners.task} but {type(model).__name__} is made for the other "
-            "one; change the model, or state task= when building the Owners"
+            "one; change the model, or ",
+            Remedy.STATE_TASK,
         )
     return model
 
 
-def _checked_metric(metric: str | Metric, owners: Owners) -> Metric:
+def _check_metric(metric: str | Metric, owners: Owners) -> Metric:
     if not isinstance(metric, str):
         if not callable(metric):
             raise InputError(f"metric must be a scorer name or a callable, got {metric!r}")
@@ -310,13 +313,14 @@ def _checked_metric(metric: str | Metric, owners: Owners) -> Metric:
     if owners.task == "classification" and metric in REGRESSION_METRICS:
         raise InputError(
             f"metric {metric!r} measures errors of numbers but the task is classification; use "
-            "'accuracy' or another classification metric, or state task='regression'"
+            "'accuracy' or another classification metric, or ",
+            Remedy.STATE_REGRESSION,
         )
     scorer: Metric = get_scorer(metric)
     return scorer
 
 
-def _checked_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]]:
+def _check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]]:
     if isinstance(validation, pd.DataFrame) and owners.target is not None:
         if owners.target not in validation.columns:
             raise InputError(f"the validation frame has no target column {owners.target!r}")
@@ -329,7 +333,7 @@ def _checked_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[A
             "validation must be (X, y), or a frame with the target column if the owners came from "
             f"frames; got {type(validation).__name__}"
         )
-    targets, X = as_targets(y), _matching(X, owners)
+    targets, X = as_targets(y), _match_columns(X, owners)
     if length(X) != len(targets):
         raise InputError(
             f"validation X has {length(X)} rows and y has {len(targets)}; expected equal"
@@ -353,7 +357,7 @@ def _checked_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[A
     return X, targets
 
 
-def _matching(X: Any, owners: Owners) -> Any:
+def _match_columns(X: Any, owners: Owners) -> Any:
     """Validation X with the owners' columns in the owners' order, or an error."""
     if owners.columns is not None:
         if not isinstance(X, pd.DataFrame):

@@ -29,7 +29,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import from_names
 
 
-class _OfRows(ABC):
+class _RowUtility(ABC):
     """A utility computed from the coordinates of a coalition's rows; 0 for no rows."""
 
     def __init__(self, owners: Owners):
@@ -61,7 +61,7 @@ class _OfRows(ABC):
         """The arguments, by name."""
 
 
-class DataVolume(_OfRows):
+class DataVolume(_RowUtility):
     """How much space a coalition's rows span (Xu et al. 2021, validation-free data valuation).
 
     The volume of rows X is sqrt(det(X^T X)). Copies of rows increase it, so by default it is the
@@ -122,7 +122,7 @@ class DataVolume(_OfRows):
         return volume if self.width is None else volume + _log_of_copies(counts)
 
 
-class InformationGain(_OfRows):
+class InformationGain(_RowUtility):
     """What a coalition's rows tell about a Bayesian linear model (Sim et al. 2020, nats).
 
     The information gain on the weights is

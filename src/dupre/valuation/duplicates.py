@@ -1,4 +1,4 @@
-"""Owners and coalitions that hold the same rows: each of them is one, and is evaluated once.
+"""Owners and coalitions that hold the same rows: they are treated as one, and evaluated once.
 
 Weights are merged accordingly. The columns of coalitions that hold the same rows are added up, for
 W @ u does not change if u is the same for all of them; the rows of owners who hold the same rows

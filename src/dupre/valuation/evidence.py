@@ -1,4 +1,4 @@
-"""What can be checked about a valuation: utilities observed and predicted, and how data relate.
+"""What can be checked about a valuation: utilities, predictions, and how the data are related.
 
 Every prediction here is of a coalition that the predictor was not shown: each evaluated one is
 predicted from the others, which follows from the Cholesky factor (RW06 Eq. 5.12).
@@ -26,26 +26,29 @@ ETA = 0.5
 """Weight of features against targets in distances between owners: both alike."""
 
 
-def predictions(pool: Knowledge, members: Members) -> tuple[Floats, Floats]:
+def predictions(knowledge: Knowledge, members: Members) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the utilities of any coalitions, (m,) each.
 
-    The deviation is that of a training: noise, over-sureness and the chance of strays included.
+    It is that of a training: noise, overconfidence and the chance of outliers are included.
     """
-    learned = pool.predictor()
-    posterior = learned.posterior(pool.features_of(members), np.zeros((0, len(members))))
+    learned = knowledge.predictor()
+    posterior = learned.posterior(knowledge.features_of(members), np.zeros((0, len(members))))
     return posterior.mean, std_of_a_training(learned, posterior.std)
 
 
-def observations_and_predictions(pool: Knowledge, owners: Owners) -> pd.DataFrame:
+def observations_and_predictions(knowledge: Knowledge, owners: Owners) -> pd.DataFrame:
     """Every evaluated coalition and a sample of the others: see `records.Evidence`."""
-    observations = pool.observations
+    observations = knowledge.observations
     known = np.flatnonzero(observations.recorded)
     sizes = observations.members.sum(axis=1)
-    others = _some_of_each_size(pool.unknown, sizes[pool.unknown])
+    others = _some_of_each_size(knowledge.unknown, sizes[knowledge.unknown])
     index = np.append(known, others)
     predicted, std = np.full(len(index), np.nan), np.full(len(index), np.nan)
     if others.size:
-        of_known, of_others = _unseen(pool, known), predictions(pool, observations.members[others])
+        of_known, of_others = (
+            _predict_without(knowledge, known),
+            predictions(knowledge, observations.members[others]),
+        )
         predicted, std = (np.append(a, b) for a, b in zip(of_known, of_others, strict=True))
     return pd.DataFrame(
         {
@@ -59,9 +62,9 @@ def observations_and_predictions(pool: Knowledge, owners: Owners) -> pd.DataFram
     )
 
 
-def distances(pool: Knowledge, n: int) -> Floats:
+def distances(knowledge: Knowledge, n: int) -> Floats:
     """SW_1 between the rows of any two of n owners, (n, n)."""
-    vectors = pool.sketch(ETA, 1, np.eye(n, dtype=bool))
+    vectors = knowledge.sketch(ETA, 1, np.eye(n, dtype=bool))
     return np.asarray(cdist(vectors, vectors, "cityblock"))
 
 
@@ -69,7 +72,7 @@ def shared_rows(owners: Owners) -> Floats:
     """Part of the row owner's rows that the column owner holds too, targets included, (n, n).
 
     Rows are compared as they were given: encoded ones may be equal where these are not. Those whose
-    contents cannot be told are taken to be all different.
+    contents cannot be compared are taken to be all different.
     """
     # 64 of the 128 bits are enough to count, and sorted faster.
     kinds, kind = np.unique(owners.row_contents[:, 0], return_inverse=True)
@@ -78,21 +81,21 @@ def shared_rows(owners: Owners) -> Floats:
     return np.asarray((held @ (held > 0).T).toarray() / owners.rows[:, None])
 
 
-def _unseen(pool: Knowledge, known: Ints) -> tuple[Floats, Floats]:
-    """What the predictor says of evaluated coalitions when it is not shown them, (m,) each."""
-    learned = pool.predictor()
+def _predict_without(knowledge: Knowledge, known: Ints) -> tuple[Floats, Floats]:
+    """Predictions of evaluated coalitions from the others, (m,) each."""
+    learned = knowledge.predictor()
     mean, variance = learned.gp.leave_one_out()
     utility, slope = learned.gp.back(mean, variance, learned.gp.inputs)
     std = std_of_a_training(learned, np.sqrt(variance) * slope)
-    fitted = np.delete(pool.shown, learned.strays)
-    rest = np.setdiff1d(known, fitted)  # strays, and those held out
-    others = predictions(pool, pool.observations.members[rest])
+    fitted = np.delete(knowledge.shown, learned.outliers)
+    rest = np.setdiff1d(known, fitted)  # outliers, and check coalitions
+    others = predictions(knowledge, knowledge.observations.members[rest])
     order = np.argsort(np.append(fitted, rest))
     return np.append(utility, others[0])[order], np.append(std, others[1])[order]
 
 
 def _some_of_each_size(index: Ints, sizes: Ints) -> Ints:
-    """At most MOST_PREDICTED of some coalitions, as evenly over their sizes as there are any."""
+    """At most MOST_PREDICTED of some coalitions, spread evenly over their sizes."""
     turn = np.zeros(len(index))
     for size in np.unique(sizes):
         ours = np.flatnonzero(sizes == size)

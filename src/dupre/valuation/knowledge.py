@@ -1,10 +1,10 @@
-"""The coalitions that count, what is known of them, and what the predictor makes of the others.
+"""The coalitions that count, what is known of them, and what is predicted for the others.
 
 Everything here is a function of what has been recorded, u(empty) included, and of the seed.
 
-Notation: b coalitions with weights W (n, b); positions from b on are coalitions recorded besides
-them, which the predictor learns from. Coalitions that hold the same rows are one of the b if the
-pool goes by contents.
+Notation: b coalitions with weights W (n, b). Positions from b on are coalitions recorded besides
+them; the predictor learns from these too. Coalitions that hold the same rows are one of the b if
+the `Identity` goes by contents.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints, Members, Names
-from dupre.data.owners import Owners
 from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import keys
 from dupre.game.draws import (
@@ -26,7 +25,6 @@ from dupre.game.draws import (
 )
 from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending
-from dupre.game.weights import Weights
 from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.predictor.calibration import validate
@@ -37,68 +35,53 @@ from dupre.result.records import Validation
 from dupre.valuation import next_batch
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
+from dupre.valuation.question import Question
 
 P_CHOSEN_UP_TO = 255
 """Coalitions up to which the order p of the distance is chosen too."""
 
 PREDICTED_AT_ONCE = 4_096
-"""Coalitions besides those of the pool that are predicted at a time: memory is O(a) for each."""
+"""Coalitions outside the weights that are predicted at a time: memory is O(a) for each."""
 
 BLOCKS = 4
-"""Parts of the draws, each compared with a predictor that has seen the parts before it only."""
+"""Parts of the draws; each is compared with a predictor that has seen only the parts before."""
 
 
 class Knowledge:
     """What is known of the coalitions that enter the values.
 
     Args:
-        owners: whose data.
-        semivalue: by which coalitions are heavy.
-        weights: of the coalitions that count.
-        first: how many to evaluate first.
-        drawn: evaluate them in the order in which they were drawn, not the heaviest first.
-        holdout: how many to draw that the predictor is not shown.
-        seed: of everything random.
-        identity: when two coalitions are one; by default only if their members are the same.
+        question: which values are wanted, and how.
+        identity: when two coalitions are one.
     """
 
-    def __init__(
-        self,
-        owners: Owners,
-        semivalue: Semivalue,
-        weights: Weights,
-        *,
-        first: int,
-        drawn: bool,
-        holdout: int,
-        seed: int,
-        identity: Identity | None = None,
-    ):
-        self.identity = identity or Identity(owners.n)
-        self.merged = merge(weights, self.identity)
+    def __init__(self, question: Question, identity: Identity):
+        owners, semivalue = question.owners, question.semivalue
+        self.question = question
+        self.identity = identity
+        self.merged = merge(question.weights(), identity)
         self.weights = weights = self.merged.weights
         self.b = len(weights.members)
         self.counts: Members = self.merged.counts
-        self.seed = seed
         self.empty = 0.0
         self._rows = owners.rows
-        self.observations = Observations(weights.members, owners.names, self.identity)
+        self.observations = Observations(weights.members, owners.names, identity)
         self.everyone = int(self.observations.positions(np.ones((1, owners.n), dtype=bool))[0])
         self.most_important = self._heaviest(semivalue, 2 * owners.n + 1)
-        if drawn:
-            self.heaviest = np.flatnonzero(self.counts)[:first]
-        elif first == len(self.most_important):
+        if question.drawn:
+            self.heaviest = np.flatnonzero(self.counts)[: question.first]
+        elif question.first == len(self.most_important):
             self.heaviest = self.most_important
         else:
-            self.heaviest = self._heaviest(semivalue, first)
-        self.draws = Draws(weights.W, self.heaviest, holdout, self.rng(4))
-        self.sketch = SketchCache(owners, seed=seed)
+            self.heaviest = self._heaviest(semivalue, question.first)
+        self.draws = Draws(weights.W, self.heaviest, question.check, self.rng(4))
+        self.sketch = SketchCache(owners, seed=question.seed)
         self._memory: tuple[bytes, Predictor] | None = None
         self._correction: tuple[bytes, SampledValues] | None = None
 
     def rng(self, *purpose: int) -> np.random.Generator:
         """A generator for this purpose alone."""
-        return np.random.default_rng([self.seed, *purpose])
+        return np.random.default_rng([self.question.seed, *purpose])
 
     def _heaviest(self, semivalue: Semivalue, count: int) -> Ints:
         """The coalitions of a first design, as far as they count, then the heaviest others."""
@@ -117,7 +100,7 @@ class Knowledge:
 
     @property
     def evaluated(self) -> int:
-        """Coalitions paid for: recorded or failed."""
+        """Coalitions recorded or failed."""
         return len(self.observations.trainings) + len(self.observations.failures)
 
     @property
@@ -135,7 +118,7 @@ class Knowledge:
 
     @property
     def utilities(self) -> Floats:
-        """Theirs, NaN where there is none, (b,)."""
+        """The utilities, NaN where there is none, (b,)."""
         return self.observations.utilities[: self.b]
 
     @property
@@ -155,12 +138,12 @@ class Knowledge:
 
     @property
     def first(self) -> Ints:
-        """What is evaluated before anything is predicted: the heaviest, and those held out."""
+        """Coalitions evaluated first: the heaviest, then those for the check."""
         return np.concatenate([self.heaviest, self.draws.held])
 
     @property
     def shown(self) -> Ints:
-        """Recorded coalitions that the predictor learns from, in an order of their own."""
+        """Recorded coalitions to learn from, in an order fixed by their members."""
         recorded = self.observations.recorded.copy()
         recorded[self.draws.held] = False
         ours, more = np.flatnonzero(recorded[: self.b]), np.flatnonzero(recorded[self.b :]) + self.b
@@ -193,7 +176,7 @@ class Knowledge:
         return Features(self.observations.representatives(members), self._rows, self.sketch)
 
     def training_variances(self) -> Floats:
-        """Variance of each utility that repeated trainings have shown."""
+        """Variance of each utility as estimated from repeated trainings."""
         return self.observations.training_variances(self.draws.held)
 
     def predictor(self) -> Predictor:
@@ -215,6 +198,7 @@ class Knowledge:
             measured=measured,
             empty=self.empty,
             choose_p=self.b <= P_CHOSEN_UP_TO,
+            kernel=self.question.kernel,
             rng=self.rng(*purpose),
         )
 
@@ -229,9 +213,9 @@ class Knowledge:
         return self.predictor().posterior(self.features(unknown), self.weights.W[:, unknown])
 
     def predict(self, learned: Predictor, members: Members) -> Floats:
-        """Utilities of coalitions, (m, n), as a predictor has them, (m,); nothing is kept."""
+        """Predicted utilities of coalitions, (m, n), by a given predictor, (m,)."""
         representatives = self.observations.representatives(members)
-        features = Features(representatives, self._rows, self.sketch.fresh)
+        features = Features(representatives, self._rows, self.sketch.compute)
         return learned.gp.posterior(features, np.zeros((0, len(members)))).mean
 
     def utilities_of(self, members: Members) -> Floats:
@@ -245,7 +229,7 @@ class Knowledge:
         return utilities
 
     def validation(self) -> Validation | None:
-        """The predictor measured on the coalitions held out; None until all are evaluated."""
+        """The predictor measured on the check coalitions; None until all are evaluated."""
         held = self.draws.held
         found = held[self.recorded[held]]
         if len(found) < LEAST_DRAWS or not np.all(self.recorded[held] | self.failed[held]):
@@ -255,6 +239,11 @@ class Knowledge:
         return validate(
             self.predictor(), self.features(found), utilities, measured, by_size, freedom
         )
+
+    def check_failed(self) -> bool:
+        """Whether the predictor was found to be not clearly better than the mean of a size."""
+        check = self.validation()
+        return check is not None and check.failed
 
     @property
     def _sizes(self) -> Ints:
@@ -276,7 +265,7 @@ class Knowledge:
         return self._sampled(guess_by_size(self._sizes, self.utilities, self._certain)[None])
 
     def corrected_values(self) -> SampledValues:
-        """The predictor's values and, from random coalitions, what they are wrong by.
+        """The predictor's values with their error, estimated from random coalitions.
 
         Each block of draws is compared with a predictor that has seen the blocks before it, and
         whatever else was recorded. Letting it see the blocks after it as well, as cross-fitting

@@ -8,22 +8,24 @@ finishes it first. So the same call gives the same values for any workers and an
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import replace
-from typing import Literal, cast
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from dupre._types import Names
 from dupre.errors import EvaluationError, Interrupted
-from dupre.game.coalitions import canonical, format_members
+from dupre.game.coalitions import canonical
 from dupre.result.valuation import Valuation, half_widths
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.store import Store
 from dupre.training.workers import Workers
+from dupre.valuation.failures import evaluation_error, group_warnings, how_to_resume
+from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.progress import Display, Progress
 from dupre.valuation.second_trainings import SecondTrainings
 from dupre.valuation.stopping import Rule, State
@@ -36,43 +38,50 @@ FORECAST = 10
 """Further evaluations that a result looks ahead."""
 
 POLL_SECONDS = 0.2
-"""How often to look whether another process has finished what it claimed."""
+"""Time between two looks at whether another process has finished its trainings."""
 
-OnError = Literal["raise", "skip"]
+
+@dataclass(frozen=True)
+class Plan:
+    """How far a run goes.
+
+    Attributes:
+        stop: the rule that ends it, or None.
+        budget: coalitions to evaluate at most; None if only the rule ends the run.
+        repeats: trainings of each coalition; None for one, and a second one of some.
+        skip: whether to go on without a coalition whose training failed.
+        ask_empty: whether the utility of no data is still to be asked for.
+    """
+
+    stop: Rule | None
+    budget: int | None
+    repeats: int | None
+    skip: bool
+    ask_empty: bool
 
 
 class Loop:
-    """One call of `value`, everything checked."""
+    """One run: everything is checked."""
 
     def __init__(
         self,
         valuer: Valuer,
         store: Store,
         key: str,
-        workers: Workers,
-        screen: Display,
         *,
-        stop: Rule | None,
-        budget: int | None,
-        batch: int,
-        repeats: int | None,
-        on_error: OnError,
-        ask_empty: bool,
+        workers: Workers,
+        display: Display,
+        plan: Plan,
     ):
         self.valuer = valuer
         self.store = store
         self.key = key
         self.workers = workers
-        self.screen = screen
-        self.stop = stop
-        self.budget_given = budget is not None
-        self.budget = 2**valuer.owners.n - 1 if budget is None else budget
-        self.batch = batch
-        self.ask_empty = ask_empty
-        self.repeats = repeats or 1
-        self.second = SecondTrainings(valuer, store, key) if repeats is None else None
-        self.twice: set[Hashable] = set()
-        self.on_error = on_error
+        self.display = display
+        self.plan = plan
+        self.budget = 2**valuer.owners.n - 1 if plan.budget is None else plan.budget
+        self.second = SecondTrainings(valuer, store, key) if plan.repeats is None else None
+        self.outcomes = Outcomes(valuer, store, repeats=plan.repeats or 1, skip=plan.skip)
         self.begun = time.monotonic()
         self.trained = 0
         self.found = 0
@@ -81,47 +90,57 @@ class Loop:
         self.taken: set[Names] = set()
         self.latest: tuple[int, Valuation] | None = None
 
-    def run(self) -> Valuation:
-        """Batch after batch until there is reason to stop."""
-        try:
-            self._take_in(self.store.coalitions())
-            self.found = self.valuer.evaluated
-            self._show()
-            if self.ask_empty:
-                self._evaluate(self._tasks(()))
-                self.valuer.empty = float(np.mean(self._utilities(())))
-            while True:
-                number, batch = self.store.batch(self.key)
-                if unfinished := self._unfinished(batch):
-                    self._evaluate([t for members in unfinished for t in self._tasks(members)])
-                    continue
-                self._give_up_if_all_failed()
-                begun = number or not self.valuer.first_left or not self._affordable
-                if self.second is not None and begun:
-                    self._train_again(self.second)
-                self._look()
-                if reason := self._reason():
-                    return self._result(reason)
-                if not (suggested := self._suggested()):
-                    return self._result("nothing is left to gain")
-                # If another process has gone ahead, nothing is begun and we follow it.
-                self.store.begin_batch(self.key, number + 1, suggested)
-        except KeyboardInterrupt as stop:
-            for evaluation in self._not_kept():
-                self._keep(evaluation)
-            raise Interrupted(f"stopped; {self._kept()}", self.valuer) from stop
-        except EvaluationError:
-            raise
-        except Exception as error:  # a full disk, or anything in a callback
-            self._rescue(self._not_kept())
-            error.valuer = self.valuer  # type: ignore[attr-defined]
-            error.add_note(self._kept())
-            raise
+    def run(self) -> tuple[Valuation, dict[str, Any]]:
+        """Evaluate batch after batch until there is reason to stop.
 
-    def _unfinished(self, batch: Iterable[Names]) -> list[Names]:
+        Returns:
+            the values, and what their `Valuation` says of this run.
+        """
+        with ExitStack() as stack:
+            stack.push(self._save_finished)
+            return self._run()
+
+    def _run(self) -> tuple[Valuation, dict[str, Any]]:
+        self._record_done(self.store.coalitions())
+        self.found = self.valuer.evaluated
+        self._show()
+        if self.plan.ask_empty:
+            self._evaluate(self.outcomes.missing(()))
+            self.valuer.empty = float(np.mean(self.outcomes.utilities(())))
+        while True:
+            number, batch = self.store.batch(self.key)
+            if missing := self._missing(batch):
+                self._evaluate([t for members in missing for t in self.outcomes.missing(members)])
+                continue
+            self._give_up_if_all_failed()
+            begun = number or not self.valuer.first_left or not self._affordable
+            if self.second is not None and begun:
+                self._train_again(self.second)
+            self._save_progress()
+            if reason := self._reason():
+                return self._result(reason)
+            if not (batch := self._next_batch()):
+                return self._result("nothing is left to gain")
+            # If another process has begun the next batch, nothing is written and we follow it.
+            self.store.begin_batch(self.key, number + 1, batch)
+
+    def _save_finished(self, _: object, error: BaseException | None, __: object) -> None:
+        """When the loop ends by an error: save finished trainings, and say where everything is."""
+        if isinstance(error, KeyboardInterrupt):
+            for evaluation in self._unsaved():
+                self._keep(evaluation)
+            raise Interrupted(
+                "stopped; ", *how_to_resume(self.valuer, self.store), valuer=self.valuer
+            ) from error
+        if isinstance(error, Exception) and not isinstance(error, EvaluationError):
+            self._rescue(self._unsaved())
+            error.valuer = self.valuer  # type: ignore[attr-defined]
+            error.add_note("".join(how_to_resume(self.valuer, self.store)))
+
+    def _missing(self, batch: Iterable[Names]) -> list[Names]:
         """What is left to do of a batch, as far as the budget goes."""
-        self._take_in(self.store.coalitions())
-        left = [members for members in batch if not self._done(members)]
+        self._record_done(self.store.coalitions())
+        left = [members for members in batch if not self.outcomes.is_done(members)]
         return left[: self._affordable]
 
     @property
@@ -129,24 +148,26 @@ class Loop:
         """Coalitions that the budget still allows for."""
         return max(0, self.budget - self.valuer.evaluated)
 
-    def _suggested(self) -> list[Names]:
+    def _next_batch(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between."""
         left = self.budget - self.valuer.evaluated
-        no_choice = self.stop is None and left >= self.valuer.left
-        batch = self.valuer.left if no_choice else self.valuer.first_left or self.batch
+        no_choice = self.plan.stop is None and left >= self.valuer.left
+        batch = (
+            self.valuer.left if no_choice else self.valuer.first_left or self.valuer.question.batch
+        )
         return self.valuer.suggest(min(batch, left))
 
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
         state = State(self.valuer.evaluated, self._seconds(), self._valuation)
         anything = self.valuer.evaluated > len(self.valuer.failures)
-        if self.stop is not None and anything and (fired := self.stop.fired(state)):
+        if self.plan.stop is not None and anything and (fired := self.plan.stop.fired(state)):
             return " and ".join(fired)
         if self.valuer.evaluated >= self.budget:
             return f"the budget of {self.budget} evaluations is spent"
         if self.valuer.left:
             return ""
-        if self.valuer.estimator is None:
+        if self.valuer.question.estimator is None:
             return "nothing is left to evaluate"
         return "all sampled coalitions are evaluated"
 
@@ -154,13 +175,13 @@ class Loop:
         """Train some coalitions a second time, as many as it takes to know the noise."""
         while True:
             chosen = second.coalitions()
-            trainings = [self._task(members, 1) for members in chosen]
-            self._evaluate([training for training in trainings if not self._answered(training)])
-            if new := {self.valuer.key(members) for members in chosen} - self.twice:
-                self.twice |= new
+            trainings = [self.outcomes.next_attempt(members, 1) for members in chosen]
+            self._evaluate([t for t in trainings if not self.outcomes.is_answered(t)])
+            if new := {self.valuer.key(members) for members in chosen} - self.outcomes.twice:
+                self.outcomes.twice |= new
                 self.latest = None
                 self.taken -= {same for names in chosen for same in self.store.same(names)}
-                self._take_in(chosen)
+                self._record_done(chosen)
             if not second.choose() and second.coalitions() == chosen:
                 return
 
@@ -168,43 +189,32 @@ class Loop:
         """Evaluate what no other process is evaluating, wait for what others are."""
         waiting = trainings
         while waiting:
-            for evaluation in self.workers.run(self._claimed(waiting)):
+            for evaluation in self.workers.run(self._lock_each(waiting)):
                 self._keep(evaluation)
                 self.store.unlock(evaluation.training)
             if self.failed is not None:
-                raise self._evaluation_error(self.failed)
-            waiting = [training for training in waiting if not self._answered(training)]
+                raise self._error(self.failed, every=False)
+            waiting = [training for training in waiting if not self.outcomes.is_answered(training)]
             if waiting:
                 time.sleep(POLL_SECONDS)
                 self.store.refresh()
-                self._take_in(training.members for training in trainings)
+                self._record_done(training.members for training in trainings)
 
     def _give_up_if_all_failed(self) -> None:
-        """Skipping failures makes no sense if nothing but failures is left."""
+        """Raise if every evaluation so far has failed: there is nothing to predict from."""
         failures = self.valuer.failures
         if failures and len(failures) == self.valuer.evaluated:
-            first = self._failures(next(iter(failures)), range(self.repeats))[0]
-            raise self._evaluation_error(first)
+            first = self.outcomes.failures(next(iter(failures)))[0]
+            raise self._error(first, every=True)
 
-    def _tasks(self, members: Names) -> list[Training]:
-        """The trainings of a coalition still to be done."""
-        trainings = [self._task(members, repeat) for repeat in range(self.repeats)]
-        return [training for training in trainings if not self._answered(training)]
-
-    def _task(self, members: Names, repeat: int) -> Training:
-        """A training of a coalition, and which attempt at it."""
-        tried = self.store.failures(members).get(repeat)
-        names = tuple(name for name in self.valuer.owners.names if name in members)
-        return Training(names, repeat, tried.training.attempt + 1 if tried else 1)
-
-    def _claimed(self, trainings: list[Training]) -> Iterator[Training]:
-        """Tasks that fall to this process, until one has failed that must not."""
+    def _lock_each(self, trainings: list[Training]) -> Iterator[Training]:
+        """Trainings that no other process is doing, until one fails that must not."""
         for training in trainings:
             if self.failed is not None:
                 return
-            if not self._answered(training) and self.store.lock(training):
+            if not self.outcomes.is_answered(training) and self.store.lock(training):
                 self.store.refresh()
-                if self._answered(training):  # by another process, just before
+                if self.outcomes.is_answered(training):  # by another process, just before
                     self.store.unlock(training)
                 else:
                     yield training
@@ -214,11 +224,9 @@ class Loop:
         self.unsaved.append(evaluation)
         self.store.save(evaluation)
         self.trained += bool(evaluation.training.members)
-        if evaluation.utility is None and (
-            self.on_error == "raise" or not evaluation.training.members
-        ):
+        if evaluation.utility is None and not (self.plan.skip and evaluation.training.members):
             self.failed = self.failed or evaluation
-        self._take_in([evaluation.training.members])
+        self._record_done([evaluation.training.members])
         self.unsaved.remove(evaluation)
         self._show()
 
@@ -229,62 +237,27 @@ class Loop:
                 e.training.repeat: e.utility for e in evaluations if e.training.members == members
             }
             found = {r: e.utility for r, e in self.store.utilities(members).items()} | new
-            utilities = [found.get(repeat) for repeat in range(self.repeats)]
+            utilities = [found.get(repeat) for repeat in range(self.outcomes.repeats)]
             if members and None not in utilities:
                 self.valuer.record(members, cast("list[float]", utilities))
 
-    def _not_kept(self) -> list[Evaluation]:
+    def _unsaved(self) -> list[Evaluation]:
         """Evaluations that are finished but not in the store, each once."""
         found = [*self.unsaved, *self.workers.finished_evaluations()]
         return list({(e.training.members, e.training.repeat): e for e in found}.values())
 
-    def _answered(self, training: Training) -> bool:
-        """Whether a training need not be done: it has been, or its coalition has failed."""
-        counting = range(max(self.repeats, training.repeat + 1))
-        skips = self.on_error == "skip" and bool(training.members)
-        given_up = skips and self._failures(training.members, counting)
-        return bool(given_up) or training.repeat in self._successes(training.members)
-
-    def _done(self, members: Names) -> bool:
-        return all(self._answered(Training(members, repeat)) for repeat in range(self.repeats))
-
-    def _take_in(self, coalitions: Iterable[Names]) -> None:
+    def _record_done(self, coalitions: Iterable[Names]) -> None:
         """Record those coalitions that are done, whoever did it."""
         for members in map(canonical, coalitions):
-            if not members or members in self.taken or not self._done(members):
+            if not members or members in self.taken or not self.outcomes.is_done(members):
                 continue
-            if failures := self._failures(members, range(self.repeats)):
+            if failures := self.outcomes.failures(members):
                 self.valuer.record_failure(members, failures[0].failure)
             else:
                 for names in self.store.same(members):
-                    if utilities := self._utilities(names):
+                    if utilities := self.outcomes.utilities(names):
                         self.valuer.record(names, utilities)
             self.taken.update(self.store.same(members))
-
-    def _utilities(self, members: Names) -> list[float]:
-        """Utilities of the trainings of a coalition among those that count."""
-        found = self.store.utilities(members)
-        repeats = 2 if self.valuer.key(members) in self.twice else self.repeats
-        counting = [repeat for repeat in sorted(found) if repeat < repeats]
-        return [cast("float", found[repeat].utility) for repeat in counting]
-
-    def _successes(self, members: Names) -> dict[int, Evaluation]:
-        """Trainings of a coalition, or of others that hold the same rows, by repeat."""
-        found: dict[int, Evaluation] = {}
-        for names in self.store.same(members):
-            found |= self.store.utilities(names)
-        return found
-
-    def _failures(self, members: Names, counting: range) -> list[Evaluation]:
-        """Failed trainings among those that count, of a coalition or of others with its rows."""
-        failed = {
-            repeat: failure
-            for names in self.store.same(members)
-            for repeat, failure in self.store.failures(names).items()
-            if repeat in counting
-        }
-        done = self._successes(members) if failed else {}
-        return [failed[repeat] for repeat in sorted(failed) if repeat not in done]
 
     def _valuation(self) -> Valuation | None:
         """What is known now; None before the first design is complete: too early to tell."""
@@ -294,10 +267,10 @@ class Loop:
             self.latest = self.valuer.evaluated, self.valuer.values()
         return self.latest[1]
 
-    def _look(self) -> None:
+    def _save_progress(self) -> None:
         """After a batch: note how much is known."""
         found = {}
-        if self._watched() and (valuation := self._valuation()) is not None:
+        if self._is_watched() and (valuation := self._valuation()) is not None:
             found["widest"] = float(half_widths(valuation.covariance).max())
         if self.valuer.designed and (v := self.valuer.validation()) is not None:
             found |= {"error": v.error, "by_size": v.by_size, "coverage": v.coverage}
@@ -305,20 +278,20 @@ class Loop:
             self.store.save_round(self.key, self.valuer.evaluated, found)
         self._show()
 
-    def _watched(self) -> bool:
+    def _is_watched(self) -> bool:
         """Whether looking at the values costs little: a sum over not too many coalitions."""
-        return self.valuer.least_core is None and self.valuer.counting <= WATCHED_UP_TO
+        return self.valuer.question.least_core is None and self.valuer.counting <= WATCHED_UP_TO
 
     def _show(self) -> None:
         seconds, evaluated = self._seconds(), self.valuer.evaluated
         left = max(0, min(self.budget - evaluated, self.valuer.left))
-        per_coalition = seconds / self.trained * self.repeats if self.trained else None
-        known = self.budget_given and per_coalition is not None
+        per_coalition = seconds / self.trained * self.outcomes.repeats if self.trained else None
+        known = self.plan.budget is not None and per_coalition is not None
         widest = None if self.latest is None else half_widths(self.latest[1].covariance).max()
-        self.screen.show(
+        self.display.show(
             Progress(
                 evaluated=evaluated,
-                budget=evaluated + left if self.budget_given else None,
+                budget=evaluated + left if self.plan.budget is not None else None,
                 failed=len(self.valuer.failures),
                 seconds=seconds,
                 remaining=cast("float", per_coalition) * left if known else None,
@@ -329,65 +302,21 @@ class Loop:
     def _seconds(self) -> float:
         return time.monotonic() - self.begun
 
-    def _result(self, reason: str) -> Valuation:
+    def _result(self, reason: str) -> tuple[Valuation, dict[str, Any]]:
         evaluations = self.store.evaluations()
+        used = [found for found in evaluations if found.training.members in self.taken]
         rounds = [{"evaluated": n, **f} for n, f in self.store.rounds(self.key).items()]
-        looks_ahead = self.valuer.left and self._watched()
-        return replace(
-            self._valuation() or self.valuer.values(),
-            warnings=_by_message(
-                found for found in evaluations if found.training.members in self.taken
-            ),
-            found=self.found,
-            stale=self.store.stale,
-            stopped=reason,
-            rounds=pd.DataFrame(rounds, columns=None if rounds else ["evaluated", "widest"]),
-            forecast=self.valuer.forecast(FORECAST) if looks_ahead else pd.DataFrame(),
-            evaluations=as_frame(evaluations),
-        )
+        looks_ahead = self.valuer.left and self._is_watched()
+        return self._valuation() or self.valuer.values(), {
+            "warnings": group_warnings(used),
+            "found": self.found,
+            "stale": self.store.stale,
+            "stopped": reason,
+            "rounds": pd.DataFrame(rounds, columns=None if rounds else ["evaluated", "widest"]),
+            "forecast": self.valuer.forecast(FORECAST) if looks_ahead else pd.DataFrame(),
+            "evaluations": as_frame(evaluations),
+        }
 
-    def _evaluation_error(self, failed: Evaluation) -> EvaluationError:
-        names = failed.training.members
-        if not names:
-            return _no_utility_of_nothing(failed)
-        tried = len(self.valuer.failures)
-        every = f"; all {tried} evaluations so far failed" if tried and not self.failed else ""
-        skip = "" if self.on_error == "skip" else ", or go on without it by on_error='skip'"
-        error = EvaluationError(
-            f"evaluating {format_members(names)} failed: {failed.failure}{every}; mend the cause{skip}; "
-            f"{self._kept()}",
-            names,
-            self.valuer,
-        )
-        error.__cause__ = failed.cause
-        if failed.traceback and failed.cause is None:
-            error.add_note(f"Where it failed:\n{failed.traceback}")
-        return error
-
-    def _kept(self) -> str:
-        """Where everything is, and how to go on."""
-        count = len(self.valuer.trainings)
-        done = f"{count} evaluation{' so far is' if count == 1 else 's so far are'} kept in"
-        if self.store.path is None:
-            return f"{done} the exception's .valuer: go on with known=error.valuer.trainings"
-        return f"{done} {str(self.store.path)!r}: make the same call again to go on"
-
-
-def _by_message(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Names, ...]]:
-    """Which coalitions raised which warning, the most frequent first."""
-    found: dict[str, dict[Names, None]] = defaultdict(dict)
-    for evaluation in evaluations:
-        for message in evaluation.warnings:
-            found[message][evaluation.training.members] = None
-    frequent = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
-    return {message: tuple(coalitions) for message, coalitions in frequent}
-
-
-def _no_utility_of_nothing(failed: Evaluation) -> EvaluationError:
-    error = EvaluationError(
-        f"utility(()) must be the utility of no data, but it failed: {failed.failure}. Let it "
-        "return a constant for (), or state empty=",
-        (),
-    )
-    error.__cause__ = failed.cause
-    return error
+    def _error(self, failed: Evaluation, *, every: bool) -> EvaluationError:
+        skip = self.plan.skip
+        return evaluation_error(failed, self.valuer, self.store, skip=skip, every=every)

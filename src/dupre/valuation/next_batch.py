@@ -1,4 +1,4 @@
-"""Which coalitions to train: first all owners and each alone, then the heaviest, then active picks.
+"""Which coalitions to evaluate: first all owners and each alone, then the heaviest, then by use.
 
 Under Shapley every coalition size carries the same total weight, so the n single owners together
 weigh as much as all C(n, n/2) middle coalitions. Coalitions drawn uniformly almost never are the
@@ -12,6 +12,7 @@ in which they count.
 from __future__ import annotations
 
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -22,6 +23,12 @@ from dupre.game.coalitions import keys, sample_of_size
 from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending, first_largest
 from dupre.predictor.gp import Posterior
+
+if TYPE_CHECKING:
+    from dupre.valuation.knowledge import Knowledge
+
+MAX_CANDIDATES = 2_048
+"""Coalitions among which an active batch is chosen; a weighted sample above that."""
 
 SINGLES_COUNT = 0.008
 """Share of the weight of all coalitions from which on single owners are evaluated first."""
@@ -91,6 +98,40 @@ def _weight_of_size(semivalue: Semivalue, n: int) -> Floats:
     s = np.arange(n + 1)
     inside, outside = np.insert(omega, 0, 0.0), np.append(omega, 0.0)
     return np.asarray(np.sqrt(s * inside**2 + (n - s) * outside**2))
+
+
+def choose(known: Knowledge, k: int, still_open: Ints, pending: Ints) -> Ints:
+    """The next k coalitions after the first design.
+
+    Args:
+        known: what is known of the coalitions that count.
+        k: how many.
+        still_open: those that may be chosen.
+        pending: those being evaluated now.
+    """
+    question, W = known.question, known.weights.W
+    heaviest = still_open[descending(np.linalg.norm(W[:, still_open], axis=0))]
+    if question.corrected or (known.shown.size and known.check_failed()):
+        return known.draws.sort_by_draw(heaviest)[:k]
+    if question.drawn:
+        return still_open[:k]
+    if not known.shown.size:  # all that was to come first is pending, or failed
+        return heaviest[:k]
+    functionals = question.functionals(W)
+    among = np.searchsorted(known.unknown, _candidates(known, functionals, still_open))
+    under_way = np.searchsorted(known.unknown, pending)
+    picks = active_batch(known.posterior(functionals), among, k, under_way)
+    return known.unknown[picks]
+
+
+def _candidates(known: Knowledge, functionals: Floats, still_open: Ints) -> Ints:
+    """Open coalitions among which to choose: those of more weight are more likely."""
+    weight = np.linalg.norm(functionals[:, still_open], axis=0)
+    if np.count_nonzero(weight) <= MAX_CANDIDATES:
+        return np.asarray(still_open[weight > 0])
+    rng = known.rng(3, len(known.observations.trainings))
+    chosen = rng.choice(len(weight), MAX_CANDIDATES, replace=False, p=weight / weight.sum())
+    return still_open[np.sort(chosen)]
 
 
 def active_batch(

@@ -1,9 +1,9 @@
 """What is known of every coalition: the utilities of its trainings, why it has none, or nothing.
 
 Notation: b coalitions, one per row of `members`; a position is the index of such a row. A coalition
-is recorded once its utility is known, failed if its training went wrong, held out if the predictor
-must not see it. Coalitions that are one (`Identity`) share a position: what is recorded of either
-is several trainings of the same rows.
+is recorded once its utility is known, and failed if its training failed. Coalitions that hold the
+same rows share a position if the `Identity` goes by contents: their records are several trainings
+of the same rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dupre._types import Floats, Ints, Members, Names
 from dupre.checks import finite
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names, to_names
-from dupre.predictor.noise import variance_of_means
+from dupre.predictor.training_noise import variance_of_means
 from dupre.valuation.duplicates import Identity
 
 
@@ -58,7 +58,7 @@ class Observations:
         return mask
 
     def positions(self, rows: Members) -> Ints:
-        """Where coalitions, boolean rows (m, n), are, (m,); new ones are appended."""
+        """Positions of coalitions, boolean rows (m, n), (m,); new ones are appended."""
         wanted = self._identity.keys(rows)
         new = {key: row for row, key in enumerate(wanted) if key not in self._position}
         if new:
@@ -68,7 +68,7 @@ class Observations:
             self.utilities = np.append(self.utilities, np.full(len(new), np.nan))
         return np.array([self._position[key] for key in wanted], dtype=np.int64)
 
-    def at(self, members: Iterable[str]) -> tuple[int, Names]:
+    def locate(self, members: Iterable[str]) -> tuple[int, Names]:
         """Position and names, in the order of the owners, of a coalition."""
         row = from_names(members, self._owners)
         return int(self.positions(row[None])[0]), to_names(row, self._owners)
@@ -89,9 +89,9 @@ class Observations:
         return np.append(self.utilities, np.nan)[self._find(rows)]
 
     def representatives(self, rows: Members) -> Members:
-        """The coalitions that stand for some, (m, n): themselves, or those that are one with them.
+        """For each coalition the one that is predicted in its place, (m, n).
 
-        What is predicted for coalitions that are one is then the same.
+        It is the same for all coalitions that hold the same rows.
         """
         if not self._identity.by_content:
             return rows
@@ -104,13 +104,13 @@ class Observations:
         return to_names(self.members[position], self._owners)
 
     def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
-        """Take in the utility of a coalition, or those of its repeated trainings.
+        """Record the utility of a coalition, or those of its repeated trainings.
 
         Raises:
             InputError: an unknown owner, the empty coalition, a number that is not finite, or
                 utilities that contradict those recorded before.
         """
-        position, names = self.at(members)
+        position, names = self.locate(members)
         what = f"the utility of {format_members(names)}"
         several: Any = [utility] if np.ndim(utility) == 0 else utility
         numbers = tuple(finite(number, what) for number in several)
@@ -121,30 +121,30 @@ class Observations:
             return
         if numbers[: len(known)] != known:
             raise InputError(
-                f"{format_members(names)} already has the utility {_listed(known)}, got {_listed(numbers)}; "
-                "record repeated trainings of a coalition together, as a list"
+                f"{format_members(names)} already has the utility {_format(known)}, got "
+                f"{_format(numbers)}; record repeated trainings of a coalition together, as a list"
             )
         self.failures.pop(position, None)
         self.by_name.setdefault(position, {})[names] = numbers
-        self.trainings[position] = _together(self.by_name[position])
+        self.trainings[position] = _combine(self.by_name[position])
         self.utilities[position] = np.mean(self.trainings[position])
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
-        """Take in that a coalition cannot be evaluated.
+        """Record that a coalition cannot be evaluated.
 
         Raises:
             InputError: an unknown owner, the empty coalition, or one that has a utility.
         """
-        position, names = self.at(members)
+        position, names = self.locate(members)
         if names in self.by_name.get(position, {}):
             raise InputError(f"{format_members(names)} has a utility already; it did not fail")
         if position not in self.trainings:  # of another coalition that holds the same rows
             self.failures[position] = str(reason)
 
     def training_variances(self, held: Ints) -> Floats:
-        """Variance of each utility that repeated trainings have shown, (b,).
+        """Variance of each utility as estimated from repeated trainings, (b,).
 
-        Those that are held out have no say in that of the others.
+        Coalitions in `held` do not enter the estimates of the others.
         """
         measured = np.zeros(len(self))
         everything = np.array(sorted(self.trainings), dtype=np.int64)
@@ -154,16 +154,16 @@ class Observations:
         return measured
 
 
-def _together(by_name: dict[Names, tuple[float, ...]]) -> tuple[float, ...]:
-    """Utilities of the trainings of coalitions that are one, in an order of their own.
+def _combine(by_name: dict[Names, tuple[float, ...]]) -> tuple[float, ...]:
+    """Utilities of the trainings of coalitions that hold the same rows, sorted by their names.
 
-    The same numbers under several names are taken for the same trainings, told several times:
-    otherwise trainings would seem to have no noise.
+    The same numbers under several names are taken for one training that was recorded several
+    times. Otherwise trainings would seem to have no noise.
     """
     if len(set(by_name.values())) == 1:
         return next(iter(by_name.values()))
     return tuple(number for names in sorted(by_name) for number in by_name[names])
 
 
-def _listed(numbers: tuple[float, ...]) -> str:
+def _format(numbers: tuple[float, ...]) -> str:
     return repr(numbers[0]) if len(numbers) == 1 else repr(list(numbers))

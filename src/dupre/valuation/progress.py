@@ -1,4 +1,4 @@
-"""How far a run is: a bar in a terminal, a line now and then elsewhere, or a callback."""
+"""How far a run is: a bar in a terminal, a line every 30 seconds elsewhere, or a callback."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FIRST_FEW = 3
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands; what a callback is given after every evaluation and batch.
+    """How far a run is; a callback gets one after every evaluation and batch.
 
     Attributes:
         evaluated: coalitions evaluated, those found in the store included.
         budget: of coalitions; None if only stop rules end the run.
         failed: how many of them failed.
         seconds: since the call.
-        remaining: seconds to the end of the budget, estimated; None if that cannot be told.
+        remaining: seconds to the end of the budget, estimated; None if there is no estimate.
         widest: half the width of the widest 95 % interval of a value; None until it is known.
     """
 
@@ -40,10 +40,10 @@ class Progress:
 
     @property
     def outlook(self) -> str:
-        """What is left to do and how much is known already."""
+        """Time left, the widest interval and failures, in words."""
         parts = []
         if self.remaining is not None:
-            parts.append(f"about {_clock(self.remaining)} left")
+            parts.append(f"about {_format_time(self.remaining)} left")
         if self.widest is not None:
             parts.append(f"widest interval ± {self.widest:.2g}")
         if self.failed:
@@ -53,7 +53,9 @@ class Progress:
     def __str__(self) -> str:
         of = "" if self.budget is None else f" of {self.budget}"
         done = f"{self.evaluated}{of} evaluations"
-        return ", ".join(filter(None, [done, f"{_clock(self.seconds)} elapsed", self.outlook]))
+        return ", ".join(
+            filter(None, [done, f"{_format_time(self.seconds)} elapsed", self.outlook])
+        )
 
 
 @runtime_checkable
@@ -61,16 +63,16 @@ class Display(Protocol):
     """Shows progress."""
 
     def show(self, progress: Progress) -> None:
-        """Show where a run stands."""
+        """Show how far a run is."""
         ...
 
     def close(self) -> None:
-        """No more will come."""
+        """End the display."""
         ...
 
 
 def display(progress: bool | Callable[[Progress], object] | Display) -> Display:
-    """The way of showing asked for: True for the best the place allows, False for none."""
+    """A display: a bar or lines for True, nothing for False, or what was given."""
     if isinstance(progress, Display):
         return progress
     if callable(progress):
@@ -83,47 +85,49 @@ def display(progress: bool | Callable[[Progress], object] | Display) -> Display:
 
 
 class Callback:
-    """Hands every progress to a function."""
+    """Calls a function with every progress."""
 
     def __init__(self, function: Callable[[Progress], object]):
         self._function = function
 
     def show(self, progress: Progress) -> None:
-        """Hand it on."""
+        """Call the function."""
         self._function(progress)
 
     def close(self) -> None:
         """Nothing to do."""
 
 
-class Estimating:
-    """Shows progress in another way, and says once how long it will take."""
+class WithEstimate:
+    """Another display that also prints once how long the run will take."""
 
-    def __init__(self, screen: Display):
-        self._screen = screen
+    def __init__(self, display: Display):
+        self._display = display
         self._start: int | None = None
-        self._told = False
+        self._estimated = False
 
     def show(self, progress: Progress) -> None:
-        """Show it; tell the time per evaluation once there are a few new ones."""
-        self._screen.show(progress)
+        """Show it; print the time per evaluation once there are a few new ones."""
+        self._display.show(progress)
         if self._start is None:
             self._start = progress.evaluated
         done = progress.evaluated - self._start
-        if done >= FIRST_FEW and not self._told:
-            self._told = True
+        if done >= FIRST_FEW and not self._estimated:
+            self._estimated = True
             each = f"{progress.seconds / done:.2g} s each"
             known = progress.remaining is not None and progress.remaining > 0
-            rest = f", about {_clock(progress.remaining or 0.0)} for the rest" if known else ""
+            rest = (
+                f", about {_format_time(progress.remaining or 0.0)} for the rest" if known else ""
+            )
             print(f"The first {done} trainings took {each}{rest}.", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """No more will come."""
-        self._screen.close()
+        """End the display."""
+        self._display.close()
 
 
 class Lines:
-    """A line on stderr now and then; none at all for a run of a few seconds."""
+    """A line on stderr every 30 seconds; none for a run of a few seconds."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + FIRST_LINE
@@ -131,14 +135,14 @@ class Lines:
         self._printed = False
 
     def show(self, progress: Progress) -> None:
-        """Print it if it is time."""
+        """Print it if enough time has passed."""
         self._last = progress
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + LINE_EVERY
             self._print(progress)
 
     def close(self) -> None:
-        """Print the end if the beginning was printed."""
+        """Print the last line if there was a first."""
         if self._printed and self._last is not None:
             self._print(self._last)
 
@@ -178,7 +182,7 @@ class Bar:
         self._bar.stop()
 
 
-def _clock(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,9 +1,9 @@
-"""Which coalitions are trained a second time, to measure what the seeds of trainings change.
+"""Which coalitions are trained a second time, to measure how much seeds change utilities.
 
-Three at first, all owners together among them: if all have the same utilities again, the model is
-taken for deterministic. Otherwise further ones of the first design follow, one for every eight
-coalitions evaluated. They are extra to the budget, which counts coalitions. As every batch, they
-are written to the store before they start.
+Three are trained first, all owners together among them. If their utilities do not change, the model
+is taken to be deterministic. Otherwise others of the first design follow, one for every eight
+coalitions evaluated. They are not part of the budget, which counts coalitions. Like every batch
+they are written to the store before they start.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class SecondTrainings:
         self.key = f"{key} second"
 
     def coalitions(self) -> list[Names]:
-        """Coalitions decided on so far."""
+        """Coalitions chosen so far."""
         return self.store.batch(self.key)[1]
 
     def choose(self) -> bool:
-        """Decide on more coalitions, if more are needed; all chosen so far are done."""
+        """Choose more coalitions if more are needed; return whether any were chosen."""
         number, before = self.store.batch(self.key)
         if number and self.valuer.training_noise().deterministic:
             return False
         count = count_needed(self.valuer.evaluated) if number else CHECKED
-        begun = self._distinct(before or self._stored())
+        begun = self._distinct(before or self._trained_twice())
         every = self._distinct([*begun, *self.valuer.first_evaluated])
         chosen = every[: max(count, len(begun))]
         if len(chosen) <= len(before):
@@ -59,7 +59,7 @@ class SecondTrainings:
         self.store.begin_batch(self.key, number + 1, chosen)
         return True
 
-    def _stored(self) -> list[Names]:
+    def _trained_twice(self) -> list[Names]:
         """Coalitions that some run has trained twice already."""
         coalitions = [names for names in sorted(self.store.coalitions()) if names]
         return [names for names in coalitions if {0, 1} <= self.store.utilities(names).keys()]

@@ -1,7 +1,7 @@
 """When to stop: rules in the mediator's terms, combined with `|` and `&`.
 
-    stop=dupre.within(0.01) | dupre.wall_time(3600)
-    stop=dupre.ranking_settled() & dupre.evaluated(40)
+    stop=stopping.within(0.01) | stopping.wall_time(3600)
+    stop=stopping.ranking_settled() & stopping.evaluated(40)
 
 Rules are checked after every batch. The first form stops when one of the two holds, the second when
 both do; the result says which it was.
@@ -19,15 +19,17 @@ from dupre.checks import finite, positive, whole
 from dupre.errors import InputError
 from dupre.result.valuation import Valuation, half_widths
 
+__all__ = ["Rule", "State", "evaluated", "ranking_settled", "settled", "wall_time", "within"]
+
 
 @dataclass(frozen=True)
 class State:
-    """What rules can look at.
+    """What a rule can look at.
 
     Attributes:
         evaluated: coalitions evaluated so far, those found in the store included.
         seconds: since the call.
-        valuation: tells what is known of the values; None before the first design is complete.
+        valuation: returns the present values; None before the first design is complete.
     """
 
     evaluated: int

@@ -1,4 +1,4 @@
-"""The one call: `dupre.value` checks its arguments, opens the store, hires workers, and runs."""
+"""The one call: `dupre.value` checks its arguments, opens the store, starts workers, and runs."""
 
 from __future__ import annotations
 
@@ -6,36 +6,32 @@ import warnings
 from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dupre._types import Names
-from dupre.checks import finite, positive, whole
+from dupre.checks import finite, whole
 from dupre.data.digests import digest
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members
-from dupre.game.estimators import Estimator
+from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
+from dupre.predictor.kernels import Kernel
 from dupre.result.records import TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training import identity
+from dupre.training.engines import Engine, Local
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.process import ProcessSettings
 from dupre.training.store import Store, contents_of
-from dupre.training.workers import start_workers
 from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.model import ModelUtility, Utility
-from dupre.valuation.core_payments import LeastCore
 from dupre.valuation.inference import LEAST_CORRECTION
-from dupre.valuation.loop import Loop, OnError
+from dupre.valuation.loop import Loop, Plan
 from dupre.valuation.progress import Display, Progress, display
+from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.stopping import Rule
-from dupre.valuation.valuer import Choose, Focus, Valuer, check_owners
-
-if TYPE_CHECKING:
-    from distributed import Client
+from dupre.valuation.strategies import Active, Corrected, Strategy, check_strategy
+from dupre.valuation.valuer import Valuer
 
 
 def value(
@@ -44,24 +40,16 @@ def value(
     *,
     budget: int | None = None,
     stop: Rule | None = None,
-    batch: int | None = None,
-    semivalue: Semivalue | LeastCore = shapley,
-    focus: Focus = None,
+    semivalue: Semivalue | LeastCore | str = shapley,
+    estimator: Estimator | Sample | None = None,
+    strategy: Strategy | None = None,
+    kernel: Kernel | None = None,
     empty: float | None = None,
     known: Known | None = None,
     store: str | Path | None = None,
     n_jobs: int = 1,
-    client: Client | None = None,
-    inner_threads: int = 1,
-    timeout: float | None = None,
-    retries: int = 2,
-    on_error: OnError = "raise",
+    engine: Engine | None = None,
     repeats: int | None = None,
-    holdout: int = 0,
-    estimator: Estimator | None = None,
-    samples: int | None = None,
-    choose: Choose = "active",
-    corrected: bool = False,
     progress: bool | Callable[[Progress], object] | Display = True,
     seed: int = 0,
 ) -> Valuation:
@@ -74,140 +62,135 @@ def value(
         budget: coalitions to evaluate at most, those in the store and those known included; with
             2^n - 1 the values of up to 16 owners are exact. May be left out if `stop` is given.
             Coalitions that hold the same rows are evaluated once if utility is a ModelUtility.
-        stop: rules for stopping earlier, checked after every batch: dupre.within(0.01),
-            ranking_settled(), settled("A", "B"), evaluated(60), wall_time(3600), combined with
-            | and &.
-        batch: coalitions chosen at once after the first design, as many as there are owners by
-            default; more keep more workers busy, fewer learn more often. Decides what is evaluated.
-        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out, a Semivalue of your own, or
-            LeastCore() for payments that no coalition would leave.
-        focus: one owner, or a pair of owners, to spend the budget on; all by default.
+        stop: rules of `dupre.stopping` for stopping earlier, checked after every batch:
+            within(0.01), ranking_settled(), settled("A", "B"), evaluated(60), wall_time(3600),
+            combined with | and &.
+        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out, a Semivalue of your own,
+            or LeastCore() for payments that no coalition would leave. A name as the command takes
+            it will do: "banzhaf", "beta:4,1", "least-core".
+        estimator: which coalitions enter the values: a function of `dupre.estimators` such as
+            permutation, or `Sample(permutation, 20_000)` to say how many it draws. By default all
+            coalitions of up to 16 owners, `regression` on a sample for more; the error this adds
+            is part of the intervals.
+        strategy: what to evaluate next, a record of `dupre.strategies`: by default `Active()`, the
+            coalitions of most use; `Drawn()`, those of the estimator in its order; `Corrected()`,
+            random ones that correct the predictor.
+        kernel: of the predictor, a kernel of `dupre.kernels` or your own; by default the form of
+            the highest marginal likelihood.
         empty: utility of no data; by default that of the ModelUtility, or `utility(())` is asked
             once, which is not counted.
         known: utilities already paid for elsewhere: {members: utility}, {members: [utilities]},
             or a frame from `dupre.read_evaluations`.
         store: an SQLite file where every evaluation is kept the moment it is finished. Call again
             with the same file to go on where a run was stopped, however it was stopped.
-        n_jobs: processes of this machine to train in; -1 for one per core.
-        client: a dask.distributed.Client to train on its cluster instead.
-        inner_threads: threads of BLAS and OpenMP inside each training, the same everywhere: their
-            number can change the last digit of a utility.
-        timeout: seconds after which a training is given up as failed.
-        retries: further attempts if the process of a training dies.
-        on_error: "raise" to stop at a failed training once those running have finished, and try
-            it again at the next call; "skip" to go on without it: its coalition is predicted.
+        n_jobs: processes of this machine to train in, -1 for one per core: short for
+            `engine=Local(jobs=n_jobs)`.
+        engine: where trainings run, and what happens if one fails: `Local(...)` or `Dask(...)` of
+            `dupre.engines`, or your own.
         repeats: trainings per coalition, each with its own seed. Their mean counts, their spread
             is the noise of trainings. By default 1, but if the utility has seeds, a few coalitions
             are trained a second time, extra to the budget: three to see whether seeds matter, then
             one for every eight evaluated if they do. State 1 to spend nothing on it.
-        holdout: coalitions to evaluate but never show to the predictor, so that it is checked on
-            them after every batch; if it fails, the values do not rely on it.
-        estimator: which coalitions enter the values: a function of `dupre.estimators`, such as
-            permutation. By default all of them for up to 16 owners, `regression` on a sample for
-            more; the error this adds is part of the intervals.
-        samples: how many coalitions the estimator draws; by default 4,096 (40n if more) to choose
-            from and for variances, and 16,384 for the expected values. More cost no training, and
-            reduce the error of sampling.
-        choose: "active" to evaluate those of most use, "drawn" to evaluate the coalitions of the
-            estimator in the order in which it drew them, up to the budget, and predict the rest.
-        corrected: add an unbiased estimate of what the predictor's values are wrong by: right in
-            the end even where the predictor never is, but wider until then. After the first
-            design coalitions are drawn at random.
         progress: True for a bar in a terminal and lines elsewhere, False for nothing, or a
-            callable that is given a dupre.Progress, or an object with `show` and `close`.
+            callable that is given a `Progress`, or an object with `show` and `close`.
         seed: of everything random in dupre; the trainings have their own in ModelUtility.
 
     Raises:
         InputError: an argument cannot be used; nothing was trained.
         StoreError: the store cannot be used, or the disk is full.
-        EvaluationError: a training failed and on_error="raise".
+        EvaluationError: a training failed and the engine does not skip failures.
         Interrupted: Ctrl-C.
     """
-    limit = _checked_limits(check_owners(owners), budget, stop, holdout)
-    size = owners.n if batch is None else whole(batch, "batch", least=1)
-    first = min(2 * owners.n + 1, limit - holdout)  # those held out follow it
+    strategy = check_strategy(strategy)
+    engine = _check_engine(engine, n_jobs)
+    check = 0 if isinstance(strategy, Corrected) else strategy.check
+    limit = _check_limits(check_owners(owners), budget, stop, check)
+    first = min(strategy.first or 2 * owners.n + 1, limit - check)
     valuer = Valuer(
         owners,
+        empty=0.0,
         semivalue=semivalue,
-        focus=focus,
-        first=first,
-        holdout=holdout,
         estimator=estimator,
-        samples=samples,
-        choose=choose,
-        corrected=corrected,
+        strategy=replace(strategy, first=first),
+        kernel=kernel,
         by_content=isinstance(utility, ModelUtility) and utility.by_content,
         seed=seed,
     )
     _check_correction(valuer, limit)
-    if on_error not in ("raise", "skip"):
-        raise InputError(f"on_error must be 'raise' or 'skip', got {on_error!r}")
+    _check_utility(utility, owners)
     if store is not None and not isinstance(store, (str, Path)):
         raise InputError(f"store must be the path of a file such as 'run.sqlite', got {store!r}")
-    if repeats is not None:
-        repeats = whole(repeats, "repeats", least=1)
-    elif not _seeded(utility):
-        repeats = 1
-    rules = ProcessSettings(
-        whole(inner_threads, "inner_threads", least=1),
-        None if timeout is None else positive(timeout, "timeout"),
-        whole(retries, "retries", least=0),
-    )
-    _check_utility(utility, owners)
-    jobs = _checked_jobs(n_jobs, client)
     if empty is None and isinstance(utility, ModelUtility):
         empty = utility.empty
     if empty is not None:
         valuer.empty = finite(empty, "empty")
-    given = as_trainings(known, _validity(owners))
+    given = as_trainings(known, _contents_check(owners))
     for members, utilities in given.items():
         if members:
             valuer.record(members, utilities)
-    setting, contents, key = _identity(owners, utility, valuer, [focus, repeats, size], store)
+    plan = Plan(
+        stop=stop,
+        budget=None if budget is None else limit,
+        repeats=_check_repeats(repeats, utility),
+        skip=engine.on_error == "skip",
+        ask_empty=empty is None,
+    )
+    shown = display(progress)
+    return _run(valuer, utility, plan=plan, engine=engine, given=given, store=store, shown=shown)
+
+
+def _run(
+    valuer: Valuer,
+    utility: Utility,
+    *,
+    plan: Plan,
+    engine: Engine,
+    given: dict[Names, tuple[float, ...]],
+    store: str | Path | None,
+    shown: Display,
+) -> Valuation:
+    """Everything is checked: open the store, start workers, run the loop, tell the result."""
+    setting, contents, key = _identity(utility, valuer, plan.repeats, store)
     with (
         Store(store, setting, contents, valuer.key) as kept,
-        closing(start_workers(utility, rules, n_jobs=jobs, client=client)) as workers,
-        closing(display(progress)) as screen,
+        closing(engine.start(utility)) as workers,
+        closing(shown),
     ):
         _keep_known(kept, given)
-        loop = Loop(
-            valuer,
-            kept,
-            key,
-            workers,
-            screen,
-            stop=stop,
-            budget=None if budget is None else limit,
-            batch=size,
-            repeats=repeats,
-            on_error=on_error,
-            ask_empty=empty is None,
-        )
-        valuation = loop.run()
-        caveats = _about_older_rule(utility, loop.taken, kept.evaluations())
-    told = identity.provenance(valuer.seed, setting, contents)
+        loop = Loop(valuer, kept, key, workers=workers, display=shown, plan=plan)
+        valuation, facts = loop.run()
+        caveats = _older_rule_caveats(utility, loop.taken, kept.evaluations())
     valuation = replace(
         valuation,
-        provenance=told,
+        **facts,
+        provenance=identity.provenance(valuer.question.seed, setting, contents),
         caveats=(*valuation.caveats, *caveats),
-        training_noise=_about_seeds(utility, valuer.training_noise()),
+        training_noise=_training_noise(utility, valuer.training_noise()),
     )
     if valuation.sampled:
         warnings.warn(
-            "on the coalitions held out the predictor was not clearly better than the mean of "
-            "their size; the values do not rely on it",
-            stacklevel=2,
+            "on the coalitions kept for the check the predictor was not clearly better than the "
+            "mean of their size; the values do not rely on it",
+            stacklevel=3,
         )
     return valuation
 
 
-def _checked_limits(owners: Owners, budget: int | None, stop: Rule | None, holdout: int) -> int:
+def _check_repeats(repeats: int | None, utility: Utility) -> int | None:
+    """Trainings per coalition; None to train some twice, if the utility has seeds."""
+    if repeats is not None:
+        return whole(repeats, "repeats", least=1)
+    return None if _has_seeds(utility) else 1
+
+
+def _check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: int) -> int:
     """The budget as a number."""
     if budget is None and stop is None:
         raise InputError("state budget=, the number of coalitions to evaluate, or a stop= rule")
     if stop is not None and not isinstance(stop, Rule):
         raise InputError(
-            f"stop must be a rule such as dupre.within(0.01) | dupre.wall_time(3600), got {stop!r}"
+            "stop must be a rule of dupre.stopping such as within(0.01) | wall_time(3600), got "
+            f"{stop!r}"
         )
     named = stop.owners if stop is not None else ()
     unknown = [name for name in named if name not in owners.names]
@@ -216,27 +199,32 @@ def _checked_limits(owners: Owners, budget: int | None, stop: Rule | None, holdo
             f"the stop rule names {unknown[0]!r}; the owners are {', '.join(owners.names)}"
         )
     limit = 2**owners.n - 1 if budget is None else whole(budget, "budget", least=1)
-    if whole(holdout, "holdout", least=0) > limit // 2:
-        raise InputError(f"holdout is {holdout}: at most half of the budget of {limit}")
+    if check > limit // 2:
+        raise InputError(f"check is {check}: at most half of the budget of {limit}")
     return limit
 
 
 def _check_correction(valuer: Valuer, limit: int) -> None:
     """A correction needs random coalitions, unless all are evaluated anyway."""
     least = LEAST_CORRECTION + 2 * valuer.owners.n + 1
-    if valuer.corrected and limit < min(least, valuer.left):
+    if valuer.question.corrected and limit < min(least, valuer.left):
         raise InputError(
-            f"corrected=True needs {LEAST_CORRECTION} random coalitions after the first design: a "
+            f"Corrected() needs {LEAST_CORRECTION} random coalitions after the first design: a "
             f"budget of at least {least}, got {limit}"
         )
 
 
-def _checked_jobs(n_jobs: int, client: Client | None) -> int:
-    if n_jobs == 0 or isinstance(n_jobs, bool) or not isinstance(n_jobs, int):
-        raise InputError(f"n_jobs must be a number of processes, or -1 for all, got {n_jobs!r}")
-    if client is not None and n_jobs != 1:
-        raise InputError("give n_jobs= for this machine or client= for a cluster, not both")
-    return n_jobs
+def _check_engine(engine: Engine | None, n_jobs: int) -> Engine:
+    if engine is None:
+        return Local(jobs=n_jobs)
+    if n_jobs != 1:
+        raise InputError("give n_jobs=, or engine= with its own number of jobs, not both")
+    if not isinstance(engine, Engine):
+        raise InputError(
+            f"engine must be Local() or Dask() of dupre.engines, or have `start` and `on_error`, "
+            f"got {engine!r}"
+        )
+    return engine
 
 
 def _check_utility(utility: Utility, owners: Owners) -> None:
@@ -250,36 +238,42 @@ def _check_utility(utility: Utility, owners: Owners) -> None:
 
 
 def _identity(
-    owners: Owners, utility: Utility, valuer: Valuer, more: list[object], store: str | Path | None
+    utility: Utility, valuer: Valuer, repeats: int | None, store: str | Path | None
 ) -> tuple[dict[str, identity.Part], dict[str, str], str]:
     """What utilities depend on, each owner's contents, and what a run's decisions depend on."""
+    asked = valuer.question
+    owners = asked.owners
     if store is None:  # a store in memory is never opened again
         return {}, dict.fromkeys(owners.names, ""), ""
     setting = identity.of_utility(utility)
     contents = identity.of_owners(owners)
-    digests = {name: part.digest for name, part in setting.items()}
-    weights = valuer.semivalue.log_weights(owners.n)
-    decides = [digests, contents, weights, valuer.first, valuer.holdout, valuer.seed, *more]
-    decides += [valuer.estimator, valuer.samples, valuer.choose, valuer.corrected]
-    decides.append(valuer.least_core and valuer.least_core.draws)
+    focus = asked.strategy.focus if isinstance(asked.strategy, Active) else None
+    # Digests of this list are in the stores of earlier versions: it grows only at its end.
+    decides: list[object] = [{name: part.digest for name, part in setting.items()}, contents]
+    decides += [asked.semivalue.log_weights(owners.n), asked.first, asked.check, asked.seed]
+    decides += [focus, repeats, asked.batch, asked.estimator, asked.samples]
+    decides += ["drawn" if asked.drawn else "active", asked.corrected]
+    decides.append(asked.least_core and asked.least_core.draws)
     if valuer.merges:  # where nothing is merged, runs begun by the older rule go on
         decides.append("by content")
+    if asked.kernel is not None:
+        decides.append(asked.kernel)
     return setting, contents, digest(decides)
 
 
-def _seeded(utility: Utility) -> bool:
+def _has_seeds(utility: Utility) -> bool:
     """Whether a utility takes a seed for each training that may change the result."""
     return hasattr(utility, "training_seed") and bool(getattr(utility, "seeded", True))
 
 
-def _about_seeds(utility: Utility, found: TrainingNoise) -> TrainingNoise:
+def _training_noise(utility: Utility, found: TrainingNoise) -> TrainingNoise:
     """What repeated trainings say, with what is known of the utility itself."""
     known = isinstance(utility, ModelUtility) and utility.deterministic
-    seeded, deterministic = _seeded(utility), found.deterministic or known
+    seeded, deterministic = _has_seeds(utility), found.deterministic or known
     return replace(found, seeded=seeded, deterministic=deterministic)
 
 
-def _about_older_rule(
+def _older_rule_caveats(
     utility: Utility, taken: Collection[Names], evaluations: Iterable[Evaluation]
 ) -> list[str]:
     """What is to be said if seeds and the order of rows followed owner names in some trainings."""
@@ -297,15 +291,14 @@ def _about_older_rule(
     ]
 
 
-def _validity(owners: Owners) -> Callable[[Names, str], bool]:
-    """Whether an evaluation that says of which contents it is, is of these owners' rows."""
-    marks = cache(lambda: identity.of_owners(owners))
+def _contents_check(owners: Owners) -> Callable[[Names, str], bool]:
+    """A function that says whether an evaluation of some contents is of these owners' rows."""
 
-    def valid(members: Names, contents: str) -> bool:
+    def is_valid(members: Names, contents: str) -> bool:
         known = all(name in owners.names for name in members)
-        return known and contents_of(members, marks()) == contents
+        return known and contents_of(members, identity.of_owners(owners)) == contents
 
-    return valid
+    return is_valid
 
 
 def _keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
@@ -314,8 +307,8 @@ def _keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
     for members, utilities in known.items():
         if both := store.contradiction(members, utilities):
             raise InputError(
-                f"{both[0]!r} is given for {format_members(members)}, but the store has {both[1]!r}; leave "
-                "it out, or take another store"
+                f"{both[0]!r} is given for {format_members(members)}, but the store has "
+                f"{both[1]!r}; leave it out, or take another store"
             )
         stored, several = store.utilities(members), enumerate(utilities)
         new += [

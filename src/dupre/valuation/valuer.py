@@ -1,52 +1,32 @@
 """Ask / tell: which coalitions to evaluate next, and what their utilities say of the owners.
 
-`Valuer` is for trainings done anywhere; `dupre.value` (module `run`) runs them itself.
-
-Notation: b coalitions that count, W (n, b) their weights; what is known of them is in the `pool`.
+`Valuer` is for trainings done anywhere; `dupre.value` runs them itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, cast
 
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from dupre._types import Floats, Ints, Names
+from dupre._types import Ints, Names
 from dupre.checks import finite, whole
 from dupre.data.owners import Owners
-from dupre.errors import InputError
-from dupre.game import estimators
+from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
-from dupre.game.estimators import Estimator
+from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
-from dupre.game.ties import descending
-from dupre.game.weights import Weights, check_weights
+from dupre.predictor.kernels import Kernel
 from dupre.result.records import Z95, TrainingNoise, Validation
 from dupre.result.valuation import Valuation, bounded_sum, half_widths
 from dupre.valuation import evidence, next_batch
-from dupre.valuation.core_payments import LeastCore
 from dupre.valuation.duplicates import Identity
-from dupre.valuation.inference import Inference, has_failed
+from dupre.valuation.inference import Inference
 from dupre.valuation.knowledge import Knowledge
-
-ENUMERATED_UP_TO = 16
-"""Owners up to which all coalitions enter the values, unless an estimator is asked for."""
-
-SAMPLES = 4_096
-"""Coalitions drawn where not all enter the values, unless another number is asked for."""
-
-SAMPLES_OF_MEANS = 16_384
-"""Coalitions over which expected values are summed then; variances are those of fewer, they cost
-the square of their number."""
-
-MAX_CANDIDATES = 2_048
-"""Coalitions among which an active batch is chosen; a weighted sample above that."""
-
-Focus = str | tuple[str, str] | None
-Choose = Literal["active", "drawn"]
+from dupre.valuation.question import LeastCore, ask
+from dupre.valuation.strategies import Strategy
 
 
 class Valuer:
@@ -56,25 +36,15 @@ class Valuer:
 
     Args:
         owners: at least 2.
-        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out, a Semivalue of your own, or
-            LeastCore().
         empty: utility of no data, u(empty). It enters every value and is never predicted.
-        focus: whom active batches serve: None for all owners, a name for one owner, a pair of
-            names for the question which of the two is worth more.
-        first: coalitions suggested by their weight alone before active batches begin; 2n + 1 by
-            default: under Shapley all owners, every single one, and all but every single one.
-        holdout: coalitions drawn at random whose utilities the predictor is never shown, so that
-            it can be checked on them; 0 for none, otherwise at least 4. They follow the first
-            design and count in the values.
-        estimator: which coalitions enter the values: a function of module `dupre.estimators`. By
-            default all of them for up to 16 owners, `regression` on a sample for more.
-        samples: how many coalitions the estimator draws; by default 4,096 (40n if more) to choose
-            from and for variances, and 16,384 for the expected values.
-        choose: "active" to evaluate those of most use, "drawn" to evaluate the coalitions of the
-            estimator in the order in which it drew them (DUPRE App. "Complementing").
-        corrected: add to the predictor's values an unbiased estimate of what they are wrong by,
-            from coalitions drawn at random and predicted without being shown. After the first
-            design all are drawn at random then.
+        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out, a Semivalue of your own,
+            LeastCore(), or a name as the command takes it: "banzhaf", "beta:4,1", "least-core".
+        estimator: which coalitions enter the values: a function of `dupre.estimators`, or a
+            `Sample` of one, which says how many it draws. By default all coalitions of up to 16
+            owners, `regression` on a sample for more.
+        strategy: what to suggest: `Active()` of `dupre.strategies` by default.
+        kernel: of the predictor, a kernel of `dupre.kernels` or your own; by default the form of
+            the highest marginal likelihood.
         by_content: whether coalitions that hold the same rows have the same utility, as those of
             a ModelUtility do: one evaluation then serves all of them, and owners who hold the
             same rows have the same value. By default a coalition is known by its members.
@@ -85,78 +55,29 @@ class Valuer:
         self,
         owners: Owners,
         *,
-        semivalue: Semivalue | LeastCore = shapley,
-        empty: float = 0.0,
-        focus: Focus = None,
-        first: int | None = None,
-        holdout: int = 0,
-        estimator: Estimator | None = None,
-        samples: int | None = None,
-        choose: Choose = "active",
-        corrected: bool = False,
+        empty: float,
+        semivalue: Semivalue | LeastCore | str = shapley,
+        estimator: Estimator | Sample | None = None,
+        strategy: Strategy | None = None,
+        kernel: Kernel | None = None,
         by_content: bool = False,
         seed: int = 0,
     ):
-        self.owners = check_owners(owners)
-        self.least_core = semivalue if isinstance(semivalue, LeastCore) else None
-        guide = semivalue.guide if isinstance(semivalue, LeastCore) else semivalue
-        self.semivalue = _checked_semivalue(guide)
-        if self.least_core and not self.semivalue.chances(owners.n).all():
-            raise InputError(
-                f"every coalition counts in the least core, but {guide.name} leaves some out; take "
-                "another guide"
-            )
-        self.seed = whole(seed, "seed", least=0)
-        self.first = 2 * owners.n + 1 if first is None else whole(first, "first", least=1)
-        self.holdout = whole(holdout, "holdout", least=0)
-        self.estimator, self.samples = _checked_estimator(estimator, samples, owners.n)
-        self.choose = _checked_choice(choose, self.estimator, corrected, focus)
-        self.corrected = corrected
-        if not isinstance(corrected, bool):
-            raise InputError(f"corrected must be True or False, got {corrected!r}")
+        self.question = ask(
+            owners,
+            semivalue=semivalue,
+            estimator=estimator,
+            strategy=strategy,
+            kernel=kernel,
+            seed=seed,
+        )
+        self.owners = owners
         if not isinstance(by_content, bool):
             raise InputError(f"by_content must be True or False, got {by_content!r}")
-        if corrected and self.least_core:
-            raise InputError(
-                "corrected=True is for semivalues; the least core is no sum to correct"
-            )
-        if corrected and holdout:
-            raise InputError(
-                "corrected=True checks the predictor on every random draw; leave out holdout="
-            )
-        self._knowledge = Knowledge(
-            owners,
-            self.semivalue,
-            self._weights(),
-            first=self.first,
-            drawn=choose == "drawn",
-            holdout=self.holdout,
-            seed=self.seed,
-            identity=Identity(owners.n, owners.contents if by_content else None),
-        )
-        by_default = estimator is None and samples is None and self.estimator is not None
-        self._inference = Inference(
-            self._knowledge,
-            owners,
-            self.semivalue.name,
-            self.least_core,
-            corrected,
-            not self.estimator,
-            self._draw_more if by_default else None,
-        )
-        self._functionals = _focused(self._knowledge.weights.W, owners.names, focus)
+        same = Identity(owners.n, owners.contents if by_content else None)
+        self._knowledge = Knowledge(self.question, same)
+        self._inference = Inference(self._knowledge, self.question)
         self.empty = empty
-
-    def _weights(self) -> Weights:
-        n = self.owners.n
-        if self.estimator is None:
-            return estimators.exact(self.semivalue, n)
-        rng = np.random.default_rng([self.seed, 6])
-        return check_weights(self.estimator(self.semivalue, n, self.samples, rng), n)
-
-    def _draw_more(self) -> Weights:
-        rng = np.random.default_rng([self.seed, 9])
-        return estimators.regression(self.semivalue, self.owners.n, SAMPLES_OF_MEANS, rng)
 
     @property
     def empty(self) -> float:
@@ -274,7 +195,8 @@ class Valuer:
             picks = first[np.isin(first, still_open)][:k]
         if not picks.size and still_open.size:
             with _one_blas_thread():
-                picks = self._next(k, still_open, np.intersect1d(under_way, self._knowledge.open))
+                pending = np.intersect1d(under_way, self._knowledge.open)
+                picks = next_batch.choose(self._knowledge, k, still_open, pending)
         return [observations.names(i) for i in picks]
 
     def forecast(self, k: int) -> pd.DataFrame:
@@ -285,7 +207,7 @@ class Valuer:
         its 95 % interval, "widest" the largest of them.
         """
         k = whole(k, "the number of further evaluations", least=1)
-        if self.least_core:
+        if self.question.least_core:
             raise InputError("there is no forecast for the least core, only for semivalues")
         now = self.values()
         covariances = [now.covariance]
@@ -332,119 +254,18 @@ class Valuer:
 
     def _check_informed(self) -> None:
         if not self._knowledge.shown.size:
-            raise InputError("no utility to learn from has been recorded; evaluate suggest()")
+            raise InputError("no utility to learn from has been recorded; ", Remedy.EVALUATE)
 
     def _following(self, k: int) -> Ints:
         """The next k coalitions, whatever the first of them will tell."""
-        pool = self._knowledge
-        picks = pool.first[np.isin(pool.first, pool.open)][:k]
-        if len(picks) == min(k, len(pool.open)):
+        known = self._knowledge
+        picks = known.first[np.isin(known.first, known.open)][:k]
+        if len(picks) == min(k, len(known.open)):
             return picks
-        rest = np.setdiff1d(pool.open, picks)
-        return np.concatenate([picks, self._next(k - len(picks), rest, picks)])
-
-    def _next(self, k: int, still_open: Ints, pending: Ints) -> Ints:
-        """The next k coalitions after the first design."""
-        pool = self._knowledge
-        weight = np.linalg.norm(pool.weights.W[:, still_open], axis=0)
-        heaviest = still_open[descending(weight)]
-        if self.corrected or (pool.shown.size and has_failed(pool.validation())):
-            return pool.draws.sort_by_draw(heaviest)[:k]
-        if self.choose == "drawn":
-            return still_open[:k]
-        if not pool.shown.size:  # all that was to come first is pending, or failed
-            return heaviest[:k]
-        among = np.searchsorted(pool.unknown, self._candidates(still_open))
-        under_way = np.searchsorted(pool.unknown, pending)
-        picks = next_batch.active_batch(pool.posterior(self._functionals), among, k, under_way)
-        return pool.unknown[picks]
-
-    def _candidates(self, still_open: Ints) -> Ints:
-        """Open coalitions among which to choose, the heavier the likelier."""
-        weight = np.linalg.norm(self._functionals[:, still_open], axis=0)
-        if np.count_nonzero(weight) <= MAX_CANDIDATES:
-            return np.asarray(still_open[weight > 0])
-        rng = self._knowledge.rng(3, len(self._knowledge.observations.trainings))
-        chosen = rng.choice(len(weight), MAX_CANDIDATES, replace=False, p=weight / weight.sum())
-        return still_open[np.sort(chosen)]
-
-
-def check_owners(owners: Owners) -> Owners:
-    """The owners, if they are owners."""
-    if not isinstance(owners, Owners):
-        raise InputError(
-            f"expected dupre.Owners, got {type(owners).__name__}; "
-            "build them with Owners.from_arrays, from_frame or from_mapping"
-        )
-    return owners
+        rest = np.setdiff1d(known.open, picks)
+        return np.append(picks, next_batch.choose(known, k - len(picks), rest, picks))
 
 
 def _one_blas_thread() -> threadpool_limits:
-    """Many products of small matrices: threads would only get into each other's way."""
+    """Limit BLAS to one thread: more only slow down many products of small matrices."""
     return threadpool_limits(limits=1, user_api="blas")
-
-
-def _checked_semivalue(semivalue: Semivalue) -> Semivalue:
-    if not isinstance(semivalue, Semivalue):
-        raise InputError(
-            f"unknown semivalue {semivalue!r}; expected dupre.shapley, dupre.banzhaf, "
-            "dupre.leave_one_out, dupre.beta_shapley(alpha, beta), a dupre.Semivalue or "
-            "dupre.LeastCore()"
-        )
-    return semivalue
-
-
-def _checked_estimator(
-    estimator: Estimator | None, samples: int | None, n: int
-) -> tuple[Estimator | None, int]:
-    """The estimator, None if all coalitions are to enter, and how many it draws."""
-    everything = estimator is None and samples is None and n <= ENUMERATED_UP_TO
-    if cast("object", estimator) is estimators.exact:
-        if samples is not None or n > ENUMERATED_UP_TO:
-            raise InputError(
-                f"estimator=exact predicts all 2^{n} - 1 = {2**n - 1:,} coalitions, for at most "
-                f"{ENUMERATED_UP_TO} owners and without samples=; leave it out to draw some"
-            )
-        everything = True
-    if everything:
-        return None, 2**n - 1
-    if estimator is not None and not callable(estimator):
-        raise InputError(
-            f"estimator must be a function of dupre.estimators such as permutation, got "
-            f"{estimator!r}"
-        )
-    count = max(SAMPLES, 40 * n) if samples is None else whole(samples, "samples", least=1)
-    return estimator or estimators.regression, count
-
-
-def _checked_choice(
-    choose: Choose, estimator: Estimator | None, corrected: bool, focus: Focus
-) -> Choose:
-    if choose not in ("active", "drawn"):
-        raise InputError(f"choose must be 'active' or 'drawn', got {choose!r}")
-    if choose == "drawn" and (estimator is None or corrected):
-        raise InputError(
-            "choose='drawn' evaluates the coalitions of an estimator in its order: give "
-            "estimator= or samples=, and not corrected=True, which draws its own"
-        )
-    if focus is not None and (choose == "drawn" or corrected):
-        raise InputError(
-            "focus= is for coalitions chosen by their use; choose='drawn' and corrected=True draw "
-            "them for all owners alike"
-        )
-    return choose
-
-
-def _focused(W: Floats, names: Names, focus: Focus) -> Floats:
-    """The functionals whose variance active batches reduce, (f, b)."""
-    if focus is None:
-        return W
-    wanted = tuple(map(str, focus)) if isinstance(focus, (tuple, list)) else (str(focus),)
-    unknown = [name for name in wanted if name not in names]
-    if unknown or not 1 <= len(set(wanted)) == len(wanted) <= 2:
-        raise InputError(
-            f"focus must be one owner or a pair of different owners, got {focus!r}; "
-            f"the owners are {', '.join(names)}"
-        )
-    rows = W[[names.index(name) for name in wanted]]
-    return rows if len(rows) == 1 else rows[:1] - rows[1:]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dupre.predictor.noise import (
+from dupre.predictor.training_noise import (
     LEAST_STEPS,
     POOLED_WEIGHT,
     lattice_step,

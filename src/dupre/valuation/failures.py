@@ -1,0 +1,67 @@
+"""What is said when a training fails, or warns, and how a run that was stopped goes on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from dupre._types import Names
+from dupre.errors import EvaluationError, Remedy
+from dupre.game.coalitions import format_members
+from dupre.training.evaluation import Evaluation
+from dupre.training.store import Store
+from dupre.valuation.valuer import Valuer
+
+
+def evaluation_error(
+    failed: Evaluation, valuer: Valuer, store: Store, *, skip: bool, every: bool
+) -> EvaluationError:
+    """The error that ends a run at a failed training.
+
+    Args:
+        failed: the training.
+        valuer: holds all that was recorded.
+        store: keeps the trainings.
+        skip: whether failures are skipped.
+        every: whether all evaluations so far have failed.
+    """
+    names = failed.training.members
+    if names:
+        count = f"; all {len(valuer.failures)} evaluations so far failed" if every else ""
+        error = EvaluationError(
+            f"evaluating {format_members(names)} failed: {failed.failure}{count}; remove the cause",
+            *(() if skip else (", or go on without it by ", Remedy.SKIP)),
+            "; ",
+            *how_to_resume(valuer, store),
+            members=names,
+            valuer=valuer,
+        )
+    else:
+        error = EvaluationError(
+            f"utility(()) must be the utility of no data, but it failed: {failed.failure}. Let it "
+            "return a constant for (), or state ",
+            Remedy.EMPTY,
+        )
+    error.__cause__ = failed.cause
+    if names and failed.traceback and failed.cause is None:
+        error.add_note(f"Where it failed:\n{failed.traceback}")
+    return error
+
+
+def how_to_resume(valuer: Valuer, store: Store) -> tuple[str, ...]:
+    """Where all evaluations are, and how to go on, as parts of a message."""
+    count = len(valuer.trainings)
+    done = f"{count} evaluation{' so far is' if count == 1 else 's so far are'} kept in"
+    if store.path is None:
+        return (f"{done} the exception's .valuer: go on with known=error.valuer.trainings",)
+    return f"{done} {str(store.path)!r}: ", Remedy.GO_ON
+
+
+def group_warnings(evaluations: Iterable[Evaluation]) -> dict[str, tuple[Names, ...]]:
+    """Which coalitions raised which warning, the most frequent first."""
+    found: dict[str, dict[Names, None]] = defaultdict(dict)
+    for evaluation in evaluations:
+        for message in evaluation.warnings:
+            found[message][evaluation.training.members] = None
+    frequent = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+    return {message: tuple(coalitions) for message, coalitions in frequent}

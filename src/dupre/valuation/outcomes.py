@@ -1,0 +1,83 @@
+"""What the store says of a coalition: trained, failed, or still to be trained.
+
+Coalitions that hold the same rows share their trainings if the store goes by contents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import cast
+
+from dupre._types import Names
+from dupre.training.evaluation import Evaluation, Training
+from dupre.training.store import Store
+from dupre.valuation.valuer import Valuer
+
+
+class Outcomes:
+    """The trainings of one run that are done, and those that are missing.
+
+    Args:
+        valuer: knows the owners, and which coalitions one training serves.
+        store: keeps the trainings.
+        repeats: trainings of each coalition.
+        skip: whether a coalition whose training failed is given up.
+
+    Attributes:
+        twice: keys of the coalitions whose second training counts though `repeats` is 1.
+    """
+
+    def __init__(self, valuer: Valuer, store: Store, *, repeats: int, skip: bool):
+        self.valuer = valuer
+        self.store = store
+        self.repeats = repeats
+        self.skip = skip
+        self.twice: set[Hashable] = set()
+
+    def is_answered(self, training: Training) -> bool:
+        """Whether a training need not be done: it is done, or its coalition is given up."""
+        counting = range(max(self.repeats, training.repeat + 1))
+        given_up = self.skip and training.members and self._failures(training.members, counting)
+        return bool(given_up) or training.repeat in self._successes(training.members)
+
+    def is_done(self, members: Names) -> bool:
+        """Whether no training of a coalition is missing."""
+        return all(self.is_answered(Training(members, r)) for r in range(self.repeats))
+
+    def missing(self, members: Names) -> list[Training]:
+        """The trainings of a coalition that are still to be done."""
+        trainings = [self.next_attempt(members, repeat) for repeat in range(self.repeats)]
+        return [training for training in trainings if not self.is_answered(training)]
+
+    def next_attempt(self, members: Names, repeat: int) -> Training:
+        """A training of a coalition, with the number of the attempt."""
+        tried = self.store.failures(members).get(repeat)
+        names = tuple(name for name in self.valuer.owners.names if name in members)
+        return Training(names, repeat, tried.training.attempt + 1 if tried else 1)
+
+    def utilities(self, members: Names) -> list[float]:
+        """Utilities of those trainings of a coalition that count."""
+        found = self.store.utilities(members)
+        repeats = 2 if self.valuer.key(members) in self.twice else self.repeats
+        counting = [repeat for repeat in sorted(found) if repeat < repeats]
+        return [cast("float", found[repeat].utility) for repeat in counting]
+
+    def failures(self, members: Names) -> list[Evaluation]:
+        """Failed trainings of a coalition that count and were not repeated with success."""
+        return self._failures(members, range(self.repeats))
+
+    def _successes(self, members: Names) -> dict[int, Evaluation]:
+        found: dict[int, Evaluation] = {}
+        for names in self.store.same(members):
+            found |= self.store.utilities(names)
+        return found
+
+    def _failures(self, members: Names, counting: range) -> list[Evaluation]:
+        failed = {
+            repeat: failure
+            for names in self.store.same(members)
+            for repeat, failure in self.store.failures(names).items()
+            if repeat in counting
+        }
+        done = self._successes(members) if failed else {}
+        return [failed[repeat] for repeat in sorted(failed) if repeat not in done]

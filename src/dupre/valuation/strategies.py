@@ -1,0 +1,117 @@
+"""What to evaluate next: strategies as records that check themselves.
+
+    dupre.value(owners, utility, budget=60, strategy=dupre.strategies.Active(focus=("A", "B")))
+
+Every strategy begins with a first design of the coalitions that weigh most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dupre.checks import whole
+from dupre.errors import InputError
+
+__all__ = ["Active", "Corrected", "Drawn", "Strategy"]
+
+Focus = str | tuple[str, str] | None
+
+
+@dataclass(frozen=True)
+class Active:
+    """Evaluate the coalitions that reduce the variance of the values most.
+
+    Attributes:
+        batch: coalitions chosen at once after the first design, as many as there are owners by
+            default. More keep more workers busy, fewer learn more often.
+        first: coalitions of the first design; 2n + 1 by default: under Shapley all owners, every
+            single one, and all but every single one.
+        focus: one owner, or a pair of owners, to spend the budget on; all owners by default.
+        check: coalitions drawn at random that the predictor is never shown, so that it is checked
+            on them after every batch; 0 for none, otherwise at least 4. They follow the first
+            design and count in the values. If the check fails, the values do not rely on the
+            predictor.
+    """
+
+    batch: int | None = None
+    first: int | None = None
+    focus: Focus = None
+    check: int = 0
+
+    def __post_init__(self) -> None:
+        _check_counts(self.batch, self.first)
+        whole(self.check, "check", least=0)
+        focus = self.focus
+        if focus is None or isinstance(focus, str):
+            return
+        if not isinstance(focus, (tuple, list)) or not 1 <= len(set(focus)) == len(focus) <= 2:
+            raise InputError(
+                f"focus must be one owner or a pair of different owners, got {focus!r}"
+            )
+        object.__setattr__(self, "focus", tuple(map(str, focus)))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Evaluate the coalitions of the estimator in the order in which it drew them.
+
+    This is the order of DUPRE App. "Complementing": coalitions that are not evaluated are
+    predicted. It needs `estimator=`.
+
+    Attributes:
+        batch: coalitions between two looks at the values; as many as there are owners by default.
+        first: coalitions before the first look; 2n + 1 by default.
+        check: coalitions that the predictor is never shown, see `Active`.
+    """
+
+    batch: int | None = None
+    first: int | None = None
+    check: int = 0
+
+    def __post_init__(self) -> None:
+        _check_counts(self.batch, self.first)
+        whole(self.check, "check", least=0)
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """Add to the predictor's values an unbiased estimate of their error.
+
+    After the first design coalitions are drawn at random and predicted before they are evaluated.
+    The values are right in the end even where the predictor never is, but their intervals are
+    wider until then.
+
+    Attributes:
+        batch: coalitions between two looks at the values; as many as there are owners by default.
+        first: coalitions of the first design; 2n + 1 by default.
+    """
+
+    batch: int | None = None
+    first: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_counts(self.batch, self.first)
+
+
+Strategy = Active | Drawn | Corrected
+
+
+def _check_counts(batch: int | None, first: int | None) -> None:
+    for name, count in (("batch", batch), ("first", first)):
+        if count is not None:
+            whole(count, name, least=1)
+
+
+def check_strategy(strategy: Strategy | None) -> Strategy:
+    """The strategy, `Active()` by default.
+
+    Raises:
+        InputError: it is none of the three.
+    """
+    strategy = Active() if strategy is None else strategy
+    if not isinstance(strategy, Strategy):
+        raise InputError(
+            "strategy must be Active(), Drawn() or Corrected() of dupre.strategies, got "
+            f"{strategy!r}"
+        )
+    return strategy

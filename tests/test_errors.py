@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import ast
+import pickle
+from pathlib import Path
+
+import dupre
+from dupre.cli.output import IN_FLAGS, in_flags
+from dupre.errors import EvaluationError, InputError, Interrupted, Remedy, StoreError
+
+SOURCE = Path(dupre.__file__).parent
+
+
+def remedies_named_in(path):
+    return {
+        Remedy[node.attr]
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Remedy"
+    }
+
+
+def test_the_command_has_words_for_every_remedy_and_each_is_raised():
+    raised = set()
+    for path in SOURCE.rglob("*.py"):
+        if path.parent.name != "cli":
+            raised |= remedies_named_in(path)
+    assert raised == set(Remedy) == set(IN_FLAGS)
+
+
+def test_a_message_names_arguments_in_python_and_flags_in_the_command():
+    error = InputError("the utility is nan; state a finite ", Remedy.EMPTY)
+    assert str(error) == "the utility is nan; state a finite empty="
+    assert in_flags(error) == "the utility is nan; state a finite --empty"
+    typed = InputError("there is no file ", "empty=")  # what users typed is never a remedy
+    assert in_flags(typed) == str(typed) == "there is no file empty="
+
+
+def test_the_command_names_the_run_it_was_working_on():
+    error = Interrupted("stopped; ", Remedy.GO_ON)
+    assert in_flags(error) == "stopped; `dupre resume DIR` goes on"
+    error.run = "my {run}"
+    assert in_flags(error) == "stopped; `dupre resume 'my {run}'` goes on"
+
+
+def test_messages_survive_pickling_with_their_parts():
+    parts = ("no room; take ", Remedy.ANOTHER_STORE, ", or ", Remedy.CALL_AGAIN)
+    for kind in (InputError, EvaluationError, Interrupted, StoreError):
+        again = pickle.loads(pickle.dumps(kind(*parts)))
+        assert type(again) is kind
+        assert again.parts == parts
+        assert all(isinstance(again.parts[i], Remedy) for i in (1, 3))
+        assert str(again) == "".join(parts)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import FrozenInstanceError, dataclass, field, replace
+
+import pytest
+
+from dupre.errors import InputError
+from dupre.training import engines
+from dupre.training.engines import Dask, Engine, Evaluation, Local, Training, Workers, evaluate
+
+TRAININGS = [Training(tuple(members)) for members in ("a", "b", "ab", "")]
+
+
+def score(members):
+    if members == ("b",):
+        raise ValueError("no rows of class 3")
+    return len(members) / 3
+
+
+def run(engine, utility, trainings=TRAININGS):
+    """The evaluations of an engine by their trainings."""
+    with closing(engine.start(utility)) as workers:
+        found = list(workers.run(iter(trainings)))
+        assert workers.finished_evaluations() == []
+    return {evaluation.training: (evaluation.utility, evaluation.failure) for evaluation in found}
+
+
+@dataclass
+class Logged:
+    """An engine as a user would write one: here, with a log of what it has cost."""
+
+    log: list[float] = field(default_factory=list)
+    on_error: str = "skip"
+
+    def start(self, utility):
+        return LoggedWorkers(utility, self.log)
+
+
+class LoggedWorkers:
+    def __init__(self, utility, log):
+        self.utility = utility
+        self.log = log
+        self.finished: list[Evaluation] = []
+
+    def run(self, trainings):
+        for training in trainings:
+            self.finished = [evaluate(self.utility, training)]
+            self.log.append(self.finished[0].seconds)
+            yield self.finished[0]
+            self.finished = []
+
+    def finished_evaluations(self):
+        return self.finished
+
+    def close(self):
+        self.log.append(0.0)
+
+
+def test_the_public_names_are_these_and_all_are_documented():
+    assert engines.__all__ == [
+        "Dask",
+        "Engine",
+        "Evaluation",
+        "Local",
+        "Training",
+        "Workers",
+        "evaluate",
+    ]
+    assert all(getattr(engines, name).__doc__ for name in engines.__all__)
+
+
+def test_an_engine_of_ones_own_gives_what_dupres_gives():
+    expected = {
+        TRAININGS[0]: (1 / 3, ""),
+        TRAININGS[1]: (None, "ValueError: no rows of class 3"),
+        TRAININGS[2]: (2 / 3, ""),
+        TRAININGS[3]: (0.0, ""),
+    }
+    ours = Logged()
+    for engine in (Local(), Local(jobs=2), ours):
+        assert isinstance(engine, Engine)
+        assert run(engine, score) == expected
+    assert len(ours.log) == len(TRAININGS) + 1
+
+
+def test_what_has_finished_when_a_run_is_broken_off_is_kept_by_any_engine():
+    for engine in (Local(jobs=2), Logged()):
+        with closing(engine.start(score)) as workers:
+            assert isinstance(workers, Workers)
+            first = next(workers.run(iter(TRAININGS[:1])))
+            assert workers.finished_evaluations() == [first]
+
+
+@pytest.mark.parametrize(
+    ("engine", "here"), [(Local(), True), (Local(timeout=60), False), (Local(jobs=2), False)]
+)
+def test_one_job_runs_here_unless_trainings_have_a_time_limit(engine, here):
+    found = run(engine, lambda members: float(os.getpid()), TRAININGS[:1])
+    assert (found[TRAININGS[0]][0] == os.getpid()) is here
+
+
+def test_minus_one_is_one_process_per_core():
+    with closing(Local(jobs=-1, timeout=60).start(score)) as workers:
+        assert len(workers._children) == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jobs": 0}, r"jobs \(or -1 for one per core\) must be a whole number of at least 1"),
+        ({"jobs": -2}, "whole number of at least 1, got -2"),
+        ({"jobs": True}, "got True"),
+        ({"jobs": 1.5}, "got 1.5"),
+        ({"threads": 0}, "threads must be a whole number of at least 1"),
+        ({"timeout": 0}, "timeout must be positive"),
+        ({"timeout": "60"}, "timeout must be a finite number"),
+        ({"retries": -1}, "retries must be a whole number of at least 0"),
+        ({"on_error": "ignore"}, "on_error must be 'raise' or 'skip', got 'ignore'"),
+    ],
+)
+def test_an_engine_checks_itself(options, message):
+    with pytest.raises(InputError, match=message):
+        Local(**options)
+    with pytest.raises(InputError, match=message):
+        replace(Local(), **options)
+
+
+def test_an_engine_is_a_value():
+    assert Local(jobs=2) == Local(2) != Local(3)
+    with pytest.raises(FrozenInstanceError):
+        Local().jobs = 2
+
+
+def test_what_is_no_client_is_refused():
+    pytest.importorskip("distributed")
+    for wrong in ("tcp://127.0.0.1:8786", object(), None):
+        with pytest.raises(InputError, match=r"must be a dask\.distributed\.Client.*Client\(addr"):
+            Dask(wrong)
+
+
+def test_dask_checks_its_other_settings_and_wants_workers():
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(processes=False, n_workers=0, dashboard_address=None) as client:
+        with pytest.raises(InputError, match="retries must be a whole number"):
+            Dask(client, retries=-1)
+        with pytest.raises(InputError, match="has no workers"):
+            Dask(client).start(score)
+
+
+def test_without_dask_the_error_names_the_extra():
+    script = """
+import sys
+sys.modules["distributed"] = None
+from dupre.training.engines import Dask
+try:
+    Dask(object())
+except ValueError as error:
+    print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "pip install 'dupre[dask]'" in found.stdout, found.stderr
