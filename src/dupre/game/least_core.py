@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dupre._types import Floats, Ints, Members
-from dupre.checks import finite, whole
+from dupre.checks import finite
 from dupre.errors import InputError
 from dupre.game.core_program import (
     TOLERANCE,
@@ -26,6 +26,15 @@ from dupre.game.core_program import (
     scale_of,
 )
 from dupre.game.ties import descending, first_largest
+
+DRAWN = 256
+"""Coalitions of all sizes that each search draws at random."""
+
+SEARCHES = 3
+"""Searches in a row that must find no violation that matters."""
+
+MATTERS = 1e-3
+"""Violations up to this part of the largest gain do not matter."""
 
 CLIMBS = 8
 """Coalitions from which a search climbs at once: the worst drawn ones, and as many tight ones."""
@@ -87,24 +96,13 @@ def draw_cores(
         InputError: as `least_core`.
     """
     members = _check_members(members)
-    if np.ndim(draws) != 2 or not len(draws):
-        raise InputError(
-            f"draws must have one row for each draw and one column for each of the {len(members)} "
-            f"coalitions, got an array of shape {np.shape(draws)}"
-        )
-    if np.shape(grand) not in ((), (len(draws),)):
-        raise InputError(
-            f"grand must be one number, or one for each of the {len(draws)} draws; got an array "
-            f"of shape {np.shape(grand)}"
-        )
-    grands = np.broadcast_to(np.asarray(grand, dtype=object), len(draws))
-    totals = [_total(one, empty)[0] for one in grands]
+    totals = [_total(one, empty)[0] for one in np.broadcast_to(grand, len(draws))]
     gains = np.array([_check_utilities(draw, len(members)) for draw in draws]) - empty
     working, n = find_balanced_rows(members), members.shape[1]
     payments, subsidies = np.empty((len(draws), n)), np.empty(len(draws))
     guess = np.zeros(n)
     for d, total in enumerate(totals):
-        guess = guess + (total - guess.sum()) / n  # the draw before tells what may be tight
+        guess = guess + (total - guess.sum()) / n  # the last draw suggests what may be tight
         guess, subsidies[d] = egalitarian_point(members, gains[d], total, working, guess)
         payments[d] = guess
     return payments, subsidies
@@ -112,53 +110,37 @@ def draw_cores(
 
 def search_core(
     utility: Callable[[Members], Floats],
-    n: int,
     *,
     start: Members,
     grand: float,
     empty: float = 0.0,
     rng: np.random.Generator,
-    drawn: int = 256,
-    tolerance: float = 1e-3,
-    searches: int = 3,
-    limit: int = 300_000,
+    limit: int,
 ) -> Core:
     """The egalitarian point of the least core where there are too many coalitions to list.
 
-    Begins with the coalitions of `start`, each owner alone and all but each; searches for others
-    that gain more than they are paid, and adds them, until several searches in a row find none.
-    That is no proof that there are none: `looked` and `violation` tell how far it went, another
-    `rng` how far it may be off. The subsidy is never above that of all coalitions.
+    Begins with each owner alone, all but each, and the coalitions of `start`. Then it searches for
+    coalitions that gain more than they are paid, and adds them, until `SEARCHES` searches in a row
+    find none. This does not prove that there are none: `looked` and `violation` say how far it
+    went, another `rng` how far off it may be. The subsidy is never above that of all coalitions.
 
     Args:
         utility: callable(coalitions (m, n)) -> utilities (m,); cheap, and always the same.
-        n: owners.
         start: coalitions to begin with, (m, n), neither empty nor of all owners; m may be 0.
         grand: utility of all owners together.
         empty: utility of no data.
         rng: draws coalitions.
-        drawn: coalitions of all sizes that each search draws at random. From the worst of them
-            and some tight ones it climbs, by one owner in, out or swapped at a time.
-        tolerance: violations that do not matter, as a part of the largest gain.
-        searches: in a row that must find none that matters.
         limit: no further search once this many coalitions were looked at.
 
     Raises:
         InputError: an argument cannot be used.
     """
-    one = np.eye(whole(n, "n, the number of owners,", least=2), dtype=bool)
-    drawn = whole(drawn, "drawn", least=1)
-    searches = whole(searches, "searches", least=1)
-    limit = whole(limit, "limit", least=1)
-    if (tolerance := finite(tolerance, "tolerance")) < 0:
-        raise InputError(f"tolerance must be at least 0, got {tolerance!r}")
-    total, empty = _total(grand, empty)
-    if np.ndim(start) != 2 or np.shape(start)[1] != n:
-        raise InputError(
-            f"start must have one column for each of the {n} owners, got an array of shape "
-            f"{np.shape(start)}"
-        )
-    members = np.concatenate([one, ~one, _check_members(start) if len(start) else one[:0]])
+    n = start.shape[1]
+    one = np.eye(n, dtype=bool)
+    members, (total, empty) = (
+        _check_members(np.concatenate([one, ~one, start])),
+        _total(grand, empty),
+    )
 
     def gain(coalitions: Members) -> Floats:
         return _check_utilities(utility(coalitions), len(coalitions)) - empty
@@ -168,16 +150,16 @@ def search_core(
     while True:
         core = _core(members, gains, total, working, payments)
         payments, scale, violation = core.payments, scale_of(gains, total), 0.0
-        matters = scale * max(tolerance, TOLERANCE)
-        for _ in range(searches):
-            seen, found = _search(gain, core, drawn, TOLERANCE * scale, rng)
+        matters = scale * max(MATTERS, TOLERANCE)
+        for _ in range(SEARCHES):
+            seen, found = _search(gain, core, TOLERANCE * scale, rng)
             over = found - coalition_payments(seen, payments) - core.subsidy
             looked, violation = looked + len(seen), max(violation, float(over.max()))
             if violation > matters or looked >= limit:
                 break
         if violation <= matters or looked >= limit:
             return replace(core, looked=looked, violation=violation)
-        # All of them: with the worst alone a game of 60 owners took ten times the looks.
+        # All of them: adding the worst alone took ten times as many looks in a game of 60 owners.
         violated = over > TOLERANCE * scale
         fresh, first = np.unique(seen[violated], axis=0, return_index=True)
         members = np.concatenate([members, fresh])
@@ -185,15 +167,12 @@ def search_core(
 
 
 def _search(
-    gain: Callable[[Members], Floats],
-    core: Core,
-    drawn: int,
-    step: float,
-    rng: np.random.Generator,
+    gain: Callable[[Members], Floats], core: Core, step: float, rng: np.random.Generator
 ) -> tuple[Members, Floats]:
-    """Coalitions looked at, (m, n), and their gains: drawn ones, and the ways up from the worst.
+    """Coalitions looked at, (m, n), and their gains: random ones, and the ways up from the worst.
 
-    A step up is one of at least `step`, so that rounding cannot lead in circles.
+    From the worst random ones and some tight ones it climbs: one owner enters, leaves or is
+    swapped at a time. Each step gains at least `step`, so that rounding cannot lead in circles.
     """
     n = len(core.payments)
     seen: list[Members] = []
@@ -206,7 +185,7 @@ def _search(
             gains[-1] - coalition_payments(seen[-1], core.payments), coalitions.shape[:-1]
         )
 
-    at = rng.random((drawn, n)).argsort(axis=1) < rng.integers(1, n, size=(drawn, 1))
+    at = rng.random((DRAWN, n)).argsort(axis=1) < rng.integers(1, n, size=(DRAWN, 1))
     worst = at[descending(excess(at))[:CLIMBS]]
     at = np.concatenate([worst, rng.permutation(core.tight)[:CLIMBS]])
     height = excess(at)

@@ -59,7 +59,6 @@ def least_core_payments(
     else:
         core = search_core(
             utility_of,
-            members.shape[1],
             start=members,
             grand=grand,
             empty=knowledge.empty,
