@@ -329,7 +329,18 @@ def test_an_error_nobody_thought_of_is_two_lines(data):
 
 
 def test_every_verb_explains_itself_with_an_example():
-    verbs = ["value", "resume", "demo", "show", "report", "compare", "predict", "init", "suggest", "record"]
+    verbs = [
+        "value",
+        "resume",
+        "demo",
+        "show",
+        "report",
+        "compare",
+        "predict",
+        "init",
+        "suggest",
+        "record",
+    ]
     overview = run("--help").stdout
     for verb in verbs:
         assert f"  {verb} " in overview
