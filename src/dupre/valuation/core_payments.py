@@ -194,7 +194,7 @@ def _joint_draws(pool: Knowledge, members: Members, draws: int, rng: np.random.G
     As wide as intervals of values are: over-sureness, strays and noise included.
     """
     learned = pool.predictor()
-    posterior = learned.gp.posterior(pool.features_of(members), np.zeros((0, len(members))))
+    posterior = learned.gp.posterior(pool.features_of(members))
     every = np.arange(len(members))
     covariance = posterior.covariance(every, every)
     covariance[np.diag_indices_from(covariance)] += learned.gp.noise

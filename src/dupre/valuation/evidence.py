@@ -32,8 +32,8 @@ def predictions(pool: Knowledge, members: Members) -> tuple[Floats, Floats]:
     The deviation is that of a training: noise, over-sureness and the chance of strays included.
     """
     learned = pool.predictor()
-    posterior = learned.posterior(pool.features_of(members), np.zeros((0, len(members))))
-    return posterior.mean, std_of_a_training(learned, posterior.std)
+    mean, std = learned.predict(pool.features_of(members))
+    return mean, std_of_a_training(learned, std)
 
 
 def observations_and_predictions(pool: Knowledge, owners: Owners) -> pd.DataFrame:
