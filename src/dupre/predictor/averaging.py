@@ -78,10 +78,10 @@ def average_posterior(
         inputs: the b coalitions.
         W: the functionals.
     """
-    parts = [gp.posterior(inputs, W[:0]) for _, gp in processes]
+    parts = [gp.predict(inputs) for _, gp in processes]
     return AveragedPosterior(
         best=best.posterior(inputs, W),
-        means=np.array([part.mean for part in parts]),
-        variances=np.array([part.std**2 for part in parts]),
+        means=np.array([mean for mean, _ in parts]),
+        variances=np.array([std**2 for _, std in parts]),
         weights=np.array([weight for weight, _ in processes]),
     )

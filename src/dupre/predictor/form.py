@@ -108,6 +108,11 @@ class Predictor:
     outliers: Ints
     outlier_errors: Floats
 
+    def predict(self, inputs: Features) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of b utilities, (b,) each, averaged over all processes."""
+        posterior = self.posterior(inputs, np.empty((0, len(inputs))))
+        return posterior.mean, posterior.std
+
     def posterior(self, inputs: Features, W: Floats) -> AveragedPosterior:
         """Prediction of b coalitions and of functionals W, (f, b), averaged over all processes."""
         return average_posterior(self.gp, self.processes, inputs, W)
@@ -189,7 +194,7 @@ def learn(
         without = fit_form(form, np.delete(everything, outliers), position(gp))
         likelihood = without.log_likelihood + _log_density_of_outliers(utilities, outliers)
         if likelihood > gp.log_likelihood + BETTER_BY:
-            predicted = without.posterior(inputs[outliers], np.zeros((0, len(outliers)))).mean
+            predicted, _ = without.predict(inputs[outliers])
             errors = utilities[outliers] - predicted
             return Predictor(form, without, (without,), utilities, outliers, errors)
     return Predictor(form, gp, tuple(fits), utilities, outliers[:0], np.empty(0))

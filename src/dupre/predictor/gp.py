@@ -118,8 +118,15 @@ class GaussianProcess:
         mean, variance = self.leave_one_out()
         return np.asarray((self.z - mean) / np.sqrt(variance))
 
-    def posterior(self, inputs: Features, W: Floats) -> Posterior:
-        """Prediction of b further coalitions and of the functionals W, (f, b), of them."""
+    def predict(self, inputs: Features) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of b utilities, (b,) each, noise included."""
+        posterior = self.posterior(inputs)
+        return posterior.mean, posterior.std
+
+    def posterior(self, inputs: Features, W: Floats | None = None) -> Posterior:
+        """Prediction of b further coalitions and of functionals W, (f, b), of them, if any."""
+        if W is None:
+            W = np.empty((0, len(inputs)))
         explained = np.empty((len(self.inputs), len(inputs)))
         for start in range(0, len(inputs), TILE):
             columns = slice(start, start + TILE)

@@ -216,16 +216,14 @@ class Knowledge:
         """Predicted utilities of coalitions, (m, n), by a given predictor, (m,)."""
         representatives = self.observations.representatives(members)
         features = Features(representatives, self._rows, self.sketch.compute)
-        return learned.gp.posterior(features, np.zeros((0, len(members)))).mean
+        return learned.gp.predict(features)[0]
 
     def utilities_of(self, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
         utilities = self.observations.utilities_at(members)
         unknown = np.flatnonzero(np.isnan(utilities))
         for index in np.array_split(unknown, 1 + len(unknown) // PREDICTED_AT_ONCE):
-            nothing = np.zeros((0, len(index)))
-            posterior = self.predictor().posterior(self.features_of(members[index]), nothing)
-            utilities[index] = posterior.mean
+            utilities[index], _ = self.predictor().predict(self.features_of(members[index]))
         return utilities
 
     def validation(self) -> Validation | None:
@@ -293,7 +291,7 @@ class Knowledge:
             seen = self.shown[~np.isin(self.shown, to_come)]
             measured = self.observations.training_variances(to_come)[seen]
             learned = self._learn(seen, measured, 5, j, len(seen))
-            guesses[j] = learned.gp.posterior(everything, np.zeros((0, self.b))).mean
+            guesses[j], _ = learned.gp.predict(everything)
             ours = seen[seen < self.b]
             guesses[j, ours] = self.utilities[ours]
         return self._sampled(guesses)
