@@ -176,6 +176,7 @@ def test_the_public_names_are_these():
         "read_evaluations",
         "settled",
         "shapley",
+        "tables",
         "to_game",
         "value",
         "wall_time",

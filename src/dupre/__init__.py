@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dupre import baselines, plots
+    from dupre import baselines, plots, tables
     from dupre.data.owners import Owners
     from dupre.errors import DupreError, EvaluationError, InputError, Interrupted, StoreError
     from dupre.game import estimators
@@ -69,6 +69,7 @@ __all__ = [
     "read_evaluations",
     "settled",
     "shapley",
+    "tables",
     "to_game",
     "value",
     "wall_time",
@@ -112,7 +113,12 @@ _MODULE_OF = {
     "within": "valuation.stopping",
 }
 
-_MODULES = {"baselines": "baselines", "estimators": "game.estimators", "plots": "plots"}
+_MODULES = {
+    "baselines": "baselines",
+    "estimators": "game.estimators",
+    "plots": "plots",
+    "tables": "tables",
+}
 
 
 def __getattr__(name: str) -> Any:
