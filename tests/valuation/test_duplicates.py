@@ -20,7 +20,8 @@ from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.weights import Weights, coalition_weights
 from dupre.training import identity
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.store import Store, restate
+from dupre.training.settings import restate
+from dupre.training.store import Store
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
 from older_store import BUDGET, PATH, older_owners, older_utility

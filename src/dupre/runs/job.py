@@ -25,7 +25,8 @@ from dupre.runs.recorded import Result
 from dupre.training import identity
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
-from dupre.training.store import Store, restate
+from dupre.training.settings import restate
+from dupre.training.store import Store
 from dupre.utility.adapters import names_in
 from dupre.utility.model import ModelUtility
 from dupre.valuation.duplicates import Identity
