@@ -28,6 +28,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from dupre.data.stable_modules import stable_module
 from dupre.errors import InputError
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
@@ -45,64 +46,6 @@ _IN_SOURCE = (types.ModuleType, types.FunctionType, type)
 _OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 _LIBRARIES = {"site-packages", "dist-packages"}
 _STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
-
-STABLE_MODULES = {
-    "dupre.cli.models": ("NearestClassifier", "NearestRegressor", "embed_for"),
-    "dupre.cli.preprocessing": ("as_levels", "as_numbers"),
-    "dupre.errors": (
-        "DupreError",
-        "EvaluationError",
-        "InputError",
-        "Interrupted",
-        "StoreError",
-    ),
-    "dupre.estimators": (
-        "antithetic",
-        "exact",
-        "group_testing",
-        "maximum_sample_reuse",
-        "one_for_all",
-        "permutation",
-        "stratified",
-        "stratified_svarm",
-        "structured",
-        "svarm",
-    ),
-    "dupre.interchange": ("from_game", "from_table", "read_evaluations", "to_game"),
-    "dupre.model_free": ("DataVolume", "InformationGain"),
-    "dupre.owners": ("Owners",),
-    "dupre.payments": ("LeastCore",),
-    "dupre.progress": ("Progress",),
-    "dupre.records": ("Comparison", "Diagnostics", "Evidence", "Subsidy", "Validation"),
-    "dupre.regression": ("regression",),
-    "dupre.run": ("value",),
-    "dupre.semivalues": (
-        "Semivalue",
-        "_banzhaf",
-        "_beta",
-        "_leave_one_out",
-        "_shapley",
-        "beta_shapley",
-    ),
-    "dupre.stopping": (
-        "Rule",
-        "evaluated",
-        "ranking_settled",
-        "settled",
-        "wall_time",
-        "within",
-    ),
-    "dupre.utility": ("ModelUtility",),
-    "dupre.valuer": ("Valuer",),
-    "dupre.values": ("Valuation",),
-}
-"""The modules that digests state for dupre's own classes and functions, wherever these are now.
-
-They are where each was first published. A store holds digests, so these names never change. What is
-not listed is stated as a member of `dupre`.
-"""
-
-_STABLE_MODULE_OF = {name: module for module, names in STABLE_MODULES.items() for name in names}
 
 
 def digest(thing: Any) -> str:
@@ -231,7 +174,7 @@ class _Digests:
                         yield from self._parts(name, [value])
 
     def _class(self, cls: type) -> Iterator[bytes]:
-        yield from self._parts("class", [_stable_module(cls), cls.__qualname__])
+        yield from self._parts("class", [stable_module(cls), cls.__qualname__])
         if not _is_installed(cls.__module__, cls):
             members = [
                 [name, member]
@@ -241,7 +184,7 @@ class _Digests:
             yield from self._parts("members", [list(cls.__bases__), dict(members)])
 
     def _function(self, function: types.FunctionType) -> Iterator[bytes]:
-        yield from self._parts("function", [_stable_module(function), function.__qualname__])
+        yield from self._parts("function", [stable_module(function), function.__qualname__])
         # The inner functions of a library hold what they were made with.
         yield from self._parts("closure", map(_cell_contents, function.__closure__ or ()))
         if not _is_installed(function.__module__, function):
@@ -292,14 +235,6 @@ def _hash_parts(*parts: Any) -> str:
         hasher.update(struct.pack("<q", len(part)))
         hasher.update(part)
     return hasher.hexdigest()[:32]
-
-
-def _stable_module(thing: type | types.FunctionType) -> str | None:
-    """The module that a digest states for a class or a function; None if it has none."""
-    module: str | None = thing.__module__
-    if module is None or module.partition(".")[0] != "dupre":
-        return module
-    return _STABLE_MODULE_OF.get(thing.__qualname__.partition(".")[0], "dupre")
 
 
 def stated_fingerprint(thing: Any) -> Any:

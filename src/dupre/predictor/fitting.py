@@ -111,12 +111,16 @@ def fit(
         )
         for start in [*first, *draws][:starts]
     ]
-    # The first of those that are as good as the best: which is best is often a matter of rounding.
-    height = np.array([float(result.fun) for result in results])
-    best = results[int(np.argmax(height <= height.min() + 1e-4))].x
+    best = _lowest(results)
     gp = _condition_at_least(problem.form, best, inputs, utilities, known, warp, reference)
     log_prior = -float(np.sum(((best - mean) / std) ** 2)) / 2
     return replace(gp, log_likelihood=gp.log_likelihood + log_prior)
+
+
+def _lowest(results: list[Any]) -> Floats:
+    """The x of the lowest end; of ends that differ by rounding alone, the first."""
+    height = np.array([float(result.fun) for result in results])
+    return np.asarray(results[int(np.argmax(height <= height.min() + 1e-4))].x)
 
 
 def position(gp: GaussianProcess) -> Floats:

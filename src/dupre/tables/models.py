@@ -35,7 +35,7 @@ from dupre.errors import InputError
 from dupre.tables.columns import Columns
 from dupre.tables.preprocessing import as_numbers, in_words, preprocessor
 from dupre.tables.user_code import is_dotted, load
-from dupre.utility.model import REGRESSION_METRICS, Metric
+from dupre.utility.model_checks import REGRESSION_METRICS, Metric
 from dupre.wording import did_you_mean
 
 NAMES = ("logistic", "ridge", "forest", "boosting", "mlp", "knn")

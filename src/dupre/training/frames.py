@@ -16,7 +16,7 @@ import pandas as pd
 
 from dupre.errors import InputError
 from dupre.training.evaluation import Evaluation
-from dupre.training.store import read_stored
+from dupre.training.evaluation_rows import read_stored
 from dupre.utility.adapters import as_trainings
 
 COLUMNS = (

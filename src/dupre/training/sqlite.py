@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,21 +82,20 @@ def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
         StoreError: it is something else, damaged, or cannot be read and written.
     """
     name = f"the store {str(path)!r}"
-    db = None
-    try:
-        if path is not None:
-            _check_path(path, name)
-        db = sqlite3.connect(path or ":memory:", timeout=PATIENCE, isolation_level=None)
-        _retry_while_locked(partial(_check_tables, db, name, make=make))
-        if path is not None:
-            _check_length(db, path)
-    except BaseException as error:
-        if db is not None:
-            db.close()
-        known = (sqlite3.Error, OSError, ValueError)
-        if isinstance(error, StoreError) or not isinstance(error, known):
+    with ExitStack() as stack:
+        try:
+            if path is not None:
+                _check_path(path, name)
+            db = sqlite3.connect(path or ":memory:", timeout=PATIENCE, isolation_level=None)
+            stack.callback(db.close)
+            _retry_while_locked(partial(_check_tables, db, name, make=make))
+            if path is not None:
+                _check_length(db, path)
+        except StoreError:
             raise
-        raise explain(error, name, "opened") from error
+        except (sqlite3.Error, OSError, ValueError) as cause:
+            raise _explain(cause, name, "opened") from cause
+        stack.pop_all()
     return db
 
 
@@ -107,13 +106,33 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         db.execute("BEGIN IMMEDIATE")
         yield
         db.execute("COMMIT")
-    except BaseException:
+    finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
-        raise
 
 
-def explain(cause: Exception, name: str, verb: str) -> StoreError:
+@contextmanager
+def explain_errors(name: str, verb: str) -> Iterator[None]:
+    """Turn an error of SQLite, or of what was read, into a StoreError that says what to do.
+
+    Args:
+        name: of the store.
+        verb: what cannot be done: "read", "written".
+    """
+    try:
+        yield
+    except sqlite3.Error as cause:
+        raise _explain(cause, name, verb) from cause
+    except (TypeError, ValueError, RecursionError) as cause:  # of what was read
+        raise _explain(sqlite3.DatabaseError(str(cause)), name, verb) from cause
+
+
+def escape_surrogates(text: str) -> str:
+    """The text without lone surrogates, which SQLite refuses: they are spelled out as in JSON."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _explain(cause: Exception, name: str, verb: str) -> StoreError:
     """What an error of SQLite means to someone who only wants their trainings kept."""
     code = _code(cause)
     help_: tuple[str, ...]
