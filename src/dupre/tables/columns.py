@@ -180,14 +180,22 @@ def _as_numpy(column: pd.Series) -> pd.Series:
     if types.is_datetime64_any_dtype(dtype):
         return _as_dates(column)
     if types.is_extension_array_dtype(dtype) and types.is_numeric_dtype(dtype):
-        if not column.isna().any():
-            return column.astype(getattr(dtype, "numpy_dtype", np.float64))
-        if not types.is_bool_dtype(dtype):
-            return column.astype(np.float64)
-        return column.astype(object).where(column.notna(), None)
-    if not types.is_object_dtype(dtype):
-        return column
-    held = types.infer_dtype(column, skipna=True)
+        return _without_extension(column)
+    return _without_objects(column) if types.is_object_dtype(dtype) else column
+
+
+def _without_extension(column: pd.Series) -> pd.Series:
+    """A column of one of pandas' own types of numbers and truth values."""
+    if not column.isna().any():
+        return column.astype(getattr(column.dtype, "numpy_dtype", np.float64))
+    if not pd.api.types.is_bool_dtype(column.dtype):
+        return column.astype(np.float64)
+    return column.astype(object).where(column.notna(), None)
+
+
+def _without_objects(column: pd.Series) -> pd.Series:
+    """A column of objects, if these are dates or numbers, in the type of these."""
+    held = pd.api.types.infer_dtype(column, skipna=True)
     if held in ("date", "datetime", "datetime64"):
         return _as_dates(column)
     if held in ("integer", "floating", "decimal", "mixed-integer-float"):

@@ -23,34 +23,12 @@ from dupre.wording import did_you_mean
 _PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
 _SHEETS = (".xls", ".xlsb", ".xlsm", ".ods", ".numbers")
 _PACKED = (".zip", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".zst", ".rar")
-_OTHERS = (
-    ".arff",
-    ".avro",
-    ".db",
-    ".dta",
-    ".h5",
-    ".npy",
-    ".npz",
-    ".orc",
-    ".rds",
-    ".sav",
-    ".sqlite",
-)
+_ARRAYS = (".h5", ".npy", ".npz")
+_OTHERS = (*_ARRAYS, ".arff", ".avro", ".db", ".dta", ".orc", ".rds", ".sav", ".sqlite")
 _TEXTS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
 _ARROW = (".parquet", ".pq", ".feather")
-_DAMAGED = (
-    AttributeError,
-    BadZipFile,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    zlib.error,
-)
+_OF_PYTHON = (AttributeError, EOFError, LookupError, MemoryError, OSError, TypeError, ValueError)
+_DAMAGED = (*_OF_PYTHON, BadZipFile, NotImplementedError, SyntaxError, zlib.error)
 """What pyarrow, openpyxl and what they use raise for a damaged file."""
 
 READABLE = (*_TEXTS, *_ARROW, ".xlsx")

@@ -109,12 +109,7 @@ def _read_either_way(path: str | Path, delimiter: str | None) -> pd.DataFrame:
 
 
 def match_columns(frame: pd.DataFrame, training: pd.DataFrame, *, target: str) -> pd.DataFrame:
-    """The validation table with the columns of the training table, of the same kinds.
-
-    Args:
-        frame: as `read_one` returns it; columns that the training table lacks are dropped.
-        training: the checked table, without the owner column and those that the model will not see.
-        target: name of the target column.
+    """The validation rows with the columns of the training rows, of the same kinds, and no others.
 
     Raises:
         InputError: a column is missing or holds something else than in training.
