@@ -210,7 +210,7 @@ class _Digests:
         try:
             reducer = copyreg.dispatch_table.get(type(thing))
             reduced = reducer(thing) if reducer else thing.__reduce_ex__(4)
-        except Exception as cause:
+        except Exception as cause:  # the user's objects reduce themselves by code of their own
             raise _unknown_contents(thing, cause) from cause
         if isinstance(reduced, str):
             return self._parts("global", [getattr(thing, "__module__", ""), reduced])

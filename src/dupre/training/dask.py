@@ -98,9 +98,10 @@ class DaskCluster:
 
     def close(self) -> None:
         """Kill the children of all workers and forget the rows."""
-        with suppress(Exception):  # a worker that is gone has no children left
-            self._client.cancel(list(self._running))
-            self._client.run(_close_children, self._token)
+        if self._client.status != "closed":
+            with suppress(OSError):  # a scheduler that is gone has no workers left
+                self._client.cancel(list(self._running))
+                self._client.run(_close_children, self._token, on_error="ignore")
         self._shared.release()
 
     def _scatter(self) -> None:

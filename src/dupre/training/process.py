@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 import traceback
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -210,7 +210,7 @@ def serve(payload: str, threads: int) -> None:
     threading.Thread(target=_listen, args=(questions, trainings, payload), daemon=True).start()
     try:
         utility = PackedUtility.from_file(Path(payload))
-    except Exception:
+    except Exception:  # loading runs the user's code; the parent reports what happened
         _send(answers, traceback.format_exc())
         return
     _send(answers, None)
@@ -255,22 +255,22 @@ class PackedUtility:
         Raises:
             InputError: there is no room.
         """
-        descriptor, name = tempfile.mkstemp(prefix="dupre-", suffix=".rows")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                sizes = [len(buffer) for buffer in self.buffers]
-                pickle.dump((self.pickled, sizes), file)
-                for buffer in self.buffers:
-                    file.write(b"\0" * (-file.tell() % _ALIGNED))
-                    file.write(buffer)
-        except BaseException as cause:
-            os.unlink(name)
-            if not isinstance(cause, OSError):
-                raise
-            raise InputError(
-                f"the rows for the workers do not fit into {tempfile.gettempdir()} ({cause}); "
-                "set the environment variable TMPDIR to a directory with more room"
-            ) from cause
+        with ExitStack() as stack:
+            try:
+                descriptor, name = tempfile.mkstemp(prefix="dupre-", suffix=".rows")
+                stack.callback(os.unlink, name)
+                with os.fdopen(descriptor, "wb") as file:
+                    sizes = [len(buffer) for buffer in self.buffers]
+                    pickle.dump((self.pickled, sizes), file)
+                    for buffer in self.buffers:
+                        file.write(b"\0" * (-file.tell() % _ALIGNED))
+                        file.write(buffer)
+            except OSError as cause:
+                raise InputError(
+                    f"the rows for the workers do not fit into {tempfile.gettempdir()} ({cause}); "
+                    "set the environment variable TMPDIR to a directory with more room"
+                ) from cause
+            stack.pop_all()
         return Path(name)
 
     @staticmethod
@@ -313,7 +313,7 @@ def pack(utility: Utility) -> PackedUtility:
         data = cloudpickle.dumps(
             (_sklearn_config(), slim), protocol=5, buffer_callback=buffers.append
         )
-    except Exception as cause:
+    except Exception as cause:  # the user's objects pickle themselves by code of their own
         raise InputError(
             f"the utility cannot be sent to worker processes: {cause}; open files, connections and "
             "locks inside the call instead of keeping them in the model or utility, or use ",

@@ -182,7 +182,7 @@ class ModelUtility:
             ]
         try:
             return max(self._score(model.fit(self.X_val, self.y_val)) for model in constants)
-        except Exception as cause:
+        except Exception as cause:  # the metric may be the user's code
             raise InputError(
                 f"metric {self.metric!r} cannot score a constant {self.owners.task} model on the "
                 f"validation rows ({cause}); choose a metric that fits the task (a callable takes "
