@@ -140,22 +140,26 @@ class Job:
             cast("ModelUtility", self.utility),
             semivalue=self.options.semivalues[which],
             store=store,
-            estimator=Sample(regression, wanted.samples) if wanted.samples else None,
+            estimator=self._estimator,
             repeats=wanted.repeats,
             seed=wanted.seed,
             **how,
         )
 
     @property
+    def _estimator(self) -> Sample | None:
+        samples = self.config.values.samples
+        return Sample(regression, samples) if samples else None
+
+    @property
     def _on_error(self) -> OnError:
         return "skip" if self.config.machine.skip_failures else "raise"
 
     def _engine(self, client: Client | None) -> Dask | Local:
-        machine = self.config.machine
-        timeout = self.options.timeout
+        timeout, on_error = self.options.timeout, self._on_error
         if client is not None:
-            return Dask(client, timeout=timeout, on_error=self._on_error)
-        return Local(jobs=machine.jobs, timeout=timeout, on_error=self._on_error)
+            return Dask(client, timeout=timeout, on_error=on_error)
+        return Local(jobs=self.config.machine.jobs, timeout=timeout, on_error=on_error)
 
     def valuer(self, store: Path) -> Valuer:
         """A valuer of the first semivalue that knows all that is stored."""
@@ -168,7 +172,7 @@ class Job:
             self.owners,
             semivalue=self.options.semivalues[which],
             empty=self.utility.empty,
-            estimator=Sample(regression, wanted.samples) if wanted.samples else None,
+            estimator=self._estimator,
             by_content=self._by_content,
             seed=wanted.seed,
         )
