@@ -68,9 +68,7 @@ class Sample:
 
     def __post_init__(self) -> None:
         if not callable(self.estimator):
-            raise InputError(
-                f"estimator must be a function of dupre.estimators, got {self.estimator!r}"
-            )
+            raise InputError(f"estimator must be a function, got {self.estimator!r}")
         whole(self.count, "the number of coalitions to draw", least=1)
 
 
