@@ -9,7 +9,7 @@ from dupre.errors import InputError
 
 
 def finite(number: object, what: str) -> float:
-    """The number as a float, or an InputError that says what is not one."""
+    """The number as a float, or an InputError that names `what` it is."""
     try:
         is_text = isinstance(number, (str, bytes, bytearray))
         result = math.nan if is_text else float(number)  # type: ignore[arg-type]
@@ -28,7 +28,7 @@ def positive(number: object, what: str) -> float:
 
 
 def whole(number: object, what: str, *, least: int) -> int:
-    """The number as an int, or an InputError that says what is not one."""
+    """The number as an int, or an InputError that names `what` it is."""
     if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
         raise InputError(f"{what} must be a whole number of at least {least}, got {number!r}")
     return int(number)

@@ -26,7 +26,7 @@ def replace_text(file: Path, text: str) -> None:
     except (OSError, UnicodeError) as cause:
         reason = cause.strerror if isinstance(cause, OSError) else cause
         raise InputError(
-            f"{str(file)!r} cannot be written ({reason}); make room, or check who may write there"
+            f"{str(file)!r} cannot be written ({reason}); free some space, or check the permissions"
         ) from cause
     finally:
         with suppress(OSError):

@@ -12,13 +12,13 @@ LONGEST_NAME = 48
 """Characters of a name up to which it is not shortened within a sentence."""
 
 MOST_NAMED = 8
-"""Things named one by one, those after them by number."""
+"""Things named one by one; the others are counted."""
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant; None if none is close.
 
-    Case, surrounding space and the choice between space, hyphen and underscore count for nothing.
+    Case and surrounding space are ignored; space, hyphen and underscore are the same.
     """
     folded: dict[str, str] = {}
     for other in known:
@@ -59,7 +59,7 @@ def shorten(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def spell_name(name: str) -> str:
-    """The name within a sentence: shortened, and isolated from the direction of what surrounds it.
+    """The name within a sentence: shortened, and kept apart from the writing direction around it.
 
     The two characters that isolate it (U+2068, U+2069) are in no name: `printable` spells them out.
     """
@@ -79,14 +79,14 @@ def list_names(names: Iterable[str], most: int = MOST_NAMED) -> str:
 
 
 def percent(part: float) -> str:
-    """A probability as per cents; what is not certain is never shown as such."""
+    """A probability in per cent, never rounded to certainty."""
     if 0.995 <= part < 1:
         return ">99"
     return "<1" if 0 < part < 0.005 else f"{100 * part:.0f}"
 
 
 def exact_percent(probability: float) -> str:
-    """A probability to three digits; what is not certain is never shown as such."""
+    """A probability to three digits, never rounded to certainty."""
     if probability == 1:
         return "100 %"
     return "more than 99.9 %" if probability > 0.999 else f"{100 * probability:.3g} %"
@@ -102,6 +102,6 @@ def number(value: float, places: int) -> str:
     if value != value:
         return "–"
     shown = f"{value:,.{places}f}"
-    if not shown.strip("-0.,"):  # there is no minus nothing
+    if not shown.strip("-0.,"):  # no minus sign before zero
         shown = shown.lstrip("-")
     return shown.replace("-", "−")

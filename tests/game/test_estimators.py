@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import re
 from collections import Counter, defaultdict
 from contextlib import contextmanager
@@ -281,8 +282,8 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(estimator, 
 
 
 def test_every_estimator_that_is_offered_is_tested_here():
-    offered = set(estimators.__all__) - {"Estimator", "exact"}
-    assert offered == {estimator.__name__ for estimator in SAMPLED}
+    offered = {name for name in estimators.__all__ if inspect.isfunction(getattr(estimators, name))}
+    assert offered - {"exact", "collect_weights"} == {each.__name__ for each in SAMPLED}
 
 
 @of([pair for pair in PAIRS if pair[0] in (permutation, antithetic)])

@@ -177,14 +177,14 @@ def test_standard_deviations_are_told_apart_where_the_values_are_sums_over_a_sam
 
 def test_an_exact_valuation_predicts_nothing():
     words = shown(exact())
-    assert "Nothing was predicted, so there is no need to." in words
+    assert "Nothing was predicted, so nothing depends on it." in words
     assert "The values are exact for these utilities." in words
 
 
 def test_what_is_not_recorded_is_said_to_be_so():
     words = shown(bare())
     assert "Distances between the data were not recorded." in words
-    assert "the steps on the way were not recorded" in words
+    assert "How the uncertainty fell was not recorded." in words
     assert "How this was computed was not recorded" in words
     assert "None: no training failed or raised a warning." in words
 

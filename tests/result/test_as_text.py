@@ -135,8 +135,8 @@ def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
     lines = notes(v)
     at = lines.index(only_line(v, "Subsidy"))
     assert lines[at + 1] == (
-        "Of 12,345 coalitions looked at, none exceeds it by more than 0.0012; there are others "
-        "that nobody has looked at."
+        "Of 12,345 coalitions looked at, none exceeds it by more than 0.0012; others were not "
+        "looked at."
     )
 
 
@@ -194,7 +194,7 @@ def test_exact_is_said_for_what_it_is_known(seeded, deterministic, words):
     noise = TrainingNoise(0, np.nan, seeded, deterministic)
     v = replace(core(), diagnostics=None, covariance=np.zeros((3, 3)), training_noise=noise)
     assert notes(v)[0].startswith(words)
-    unmeasured = "What the seeds of trainings change was not measured and is in no interval."
+    unmeasured = "The effect of training seeds was not measured and is in no interval."
     assert (unmeasured in notes(v)) == seeded
 
 
@@ -213,9 +213,10 @@ def test_what_repeated_trainings_showed_is_told(further, std, words):
 def test_payments_that_rely_on_a_failed_predictor_are_warned_of():
     v = replace(core(), validation=FAILED)
     assert warned(v) == [
-        "Beware: there it is not clearly better than the mean of their size; evaluate more."
+        "Beware: on check coalitions the predictor is not clearly better than the mean of their "
+        "size; evaluate more."
     ]
-    assert "do not rely on" not in format_valuation(v)
+    assert "do not use it" not in format_valuation(v)
     assert not warned(replace(core(), validation=VALIDATION))
 
 
@@ -229,8 +230,8 @@ def test_a_first_guess_of_payments_is_warned_of():
 
 
 def test_corrected_values_say_what_was_added():
-    assert only_line(valuation(corrected=True), "What the predictor is wrong by") == (
-        "What the predictor is wrong by was estimated from random coalitions and added."
+    assert only_line(valuation(corrected=True), "The error of the predictor") == (
+        "The error of the predictor was estimated from random coalitions and corrected."
     )
     assert not warned(valuation(corrected=True))
 
@@ -238,7 +239,7 @@ def test_corrected_values_say_what_was_added():
 def test_values_that_were_to_be_corrected_and_are_not_are_warned_of():
     v = valuation(uncorrected=True)
     assert warned(v) == [
-        "Beware: too few random coalitions are evaluated to tell what the predictor is wrong by; "
+        "Beware: too few random coalitions are evaluated to estimate the error of the predictor; "
         "the values are not corrected."
     ]
     assert "estimated from random" not in format_valuation(v)
@@ -305,7 +306,7 @@ def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found(
     bad = replace(DIAGNOSTICS, r2=-0.5, widening=3.0, strays=2)
     relied = valuation(diagnostics=bad, validation=FAILED)
     alone = replace(relied, sampled=True)
-    for start in ("What made coalitions alike", "Intervals widened", "2 of 5 evaluations fit no"):
+    for start in ("What made coalitions alike", "Intervals are widened", "Outliers: 2 of 5"):
         assert only_line(relied, start)
         assert start not in format_valuation(alone)
     assert len(warned(relied)) == 2
@@ -356,12 +357,14 @@ def test_data_that_are_worse_than_none_are_warned_of():
     assert not warned(valuation(grand=0.1, empty=0.1, mean=np.zeros(3)))
 
 
-def test_strays_and_wide_intervals_are_told_only_where_there_are_any():
+def test_outliers_and_wide_intervals_are_told_only_where_there_are_any():
     shown = format_valuation(valuation(diagnostics=replace(DIAGNOSTICS, widening=1.5)))
     assert "widened" not in shown
-    assert "fit no pattern" not in shown
+    assert "Outliers" not in shown
     v = valuation(diagnostics=replace(DIAGNOSTICS, strays=1), evaluated=1_000)
-    assert only_line(v, "1 of 1,000").endswith("but not in predictions, and widen the intervals.")
+    assert only_line(v, "Outliers: 1 of 1,000").endswith(
+        "but not in predictions, and widen the intervals."
+    )
 
 
 def test_stored_evaluations_of_no_use_are_counted():

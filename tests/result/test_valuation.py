@@ -211,7 +211,7 @@ def test_str_says_whether_values_are_exact_and_what_went_wrong(uncertain):
     assert not uncertain.exact
     assert "widened" not in str(uncertain)
     doubtful = replace(uncertain, diagnostics=replace(uncertain.diagnostics, widening=1.7))
-    assert "widened 1.7 x" in str(doubtful)
+    assert "widened by a factor of 1.7" in str(doubtful)
     warned = valuation([1.0, 2.0], warnings={"ConvergenceWarning: slow": (("a", "b"), ("a",))})
     assert "Warning in 2 of 5 evaluations ({a} and {a, b}): ConvergenceWarning: slow" in str(warned)
 
@@ -291,11 +291,11 @@ VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, cov
 
 def test_str_tells_how_the_predictor_does_on_coalitions_held_out(uncertain):
     v = replace(uncertain, validation=VALIDATION)
-    line = only_line(v, "Predictor on 8 coalitions held out")
+    line = only_line(v, "Predictor on 8 check coalitions")
     assert line.endswith(
         "error 0.031, that of the mean of their size 0.088, 95 % intervals cover 75 %."
     )
-    assert "do not rely on" not in str(v)
+    assert "do not use it" not in str(v)
     assert "What made coalitions alike" in str(v)
 
 

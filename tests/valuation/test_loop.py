@@ -1227,7 +1227,7 @@ def test_a_predictable_game_passes_its_validation():
         assert valuation.validation.r2 > 0.9
         assert not valuation.validation.failed
         assert not valuation.sampled
-        assert "Predictor on 8 coalitions held out" in str(valuation)
+        assert "Predictor on 8 check coalitions" in str(valuation)
         assert "Beware" not in str(valuation) or "score worse" in str(valuation)
 
 
@@ -1252,7 +1252,7 @@ def test_an_unpredictable_game_is_valued_without_the_predictor(unpredictable):
     assert len(failed) >= 3
     for valuation, _ in unpredictable:
         assert valuation.sampled == valuation.validation.failed
-        beware = "Beware: there it is not clearly better than" in str(valuation)
+        beware = "Beware: on check coalitions the predictor is" in str(valuation)
         assert beware == valuation.sampled
 
 

@@ -127,7 +127,7 @@ def test_one_repeat_spends_nothing_and_claims_nothing():
     valuation = value(utility, budget=63, repeats=1)
     assert len(utility.asked) == 63
     assert "Exact for these seeds: every coalition" in str(valuation)
-    assert "What the seeds of trainings change was not measured" in str(valuation)
+    assert "The effect of training seeds was not measured" in str(valuation)
     assert np.isnan(valuation.training_noise.std)
 
 

@@ -682,7 +682,7 @@ def test_the_predictor_is_checked_once_all_that_is_held_out_has_been_tried(
     validation = ours.validation()
     assert (validation and validation.held_out) == checked
     assert ours.values().validation == validation
-    assert ("coalitions held out" in str(ours.values())) == (checked is not None)
+    assert ("check coalitions" in str(ours.values())) == (checked is not None)
 
 
 def test_nothing_is_validated_without_a_holdout():
@@ -740,7 +740,7 @@ def test_values_do_not_rely_on_a_predictor_that_fails_on_what_was_held_out():
         assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
         added = utility.table[FIVE.names] - utility.empty
         assert valuation.mean.sum() == pytest.approx(added, abs=1e-9)
-        assert "do not rely on" in str(valuation)
+        assert "do not use it" in str(valuation)
         truth = run(ours, utility, 31)
         assert truth.exact
         assert not truth.sampled

@@ -1,7 +1,7 @@
-"""What the literature offers to make a valuation cheaper, to compare dupre with.
+"""Cheaper methods of the literature, to compare dupre with.
 
-Each method is one function that returns a `Baseline`. None knows of dupre's predictor or loop;
-each states what it assumes, and what its values are values of.
+Each method is one function that returns a `Baseline`. None uses dupre's predictor or loop; each
+states what it assumes and what its values mean.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A utility that is asked for every coalition once."""
+"""A utility that evaluates every coalition once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dupre.utility.model import Utility
 
 
 class CachedUtility:
-    """The utility of coalitions as boolean rows, (n,), each paid for once."""
+    """The utility of coalitions as boolean rows, (n,), each evaluated once."""
 
     def __init__(self, utility: Utility, owners: Owners):
         if not callable(utility):
@@ -22,7 +22,7 @@ class CachedUtility:
 
     @property
     def trained(self) -> int:
-        """Coalitions evaluated so far; that of nobody costs no training."""
+        """Coalitions evaluated so far; the empty one needs no training."""
         return sum(any(key) for key in self._known)
 
     def __call__(self, row: Members) -> float:

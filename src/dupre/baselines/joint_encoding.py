@@ -1,7 +1,7 @@
-"""Owners' rows and validation rows as points of one space, for methods that measure there.
+"""Owners' rows and validation rows as points of one space.
 
-Levels of categories, means and scales are those of all these rows together: validation rows
-cannot be placed among `owners.points`, which were made without them.
+Levels of categories, means and scales are those of all these rows together: validation rows have
+no place among `owners.points`, which were made without them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def encode_together(owners: Owners, validation: Any, embed: Embed | None) -> Joi
 
 
 def _check_validation(owners: Owners, validation: Any) -> tuple[Any, NDArray[Any]]:
-    """Validation (X, y) as a ModelUtility takes them."""
+    """Validation (X, y), checked as by a ModelUtility."""
     if owners.task == "classification":
         model, metric = DummyClassifier(), "accuracy"
     else:

@@ -8,7 +8,7 @@ x and only the first K of them counted, is
     classification   1/K  sum of [y = t]
     regression       - (1/K  sum of y  -  t)^2      y and t measured from the mean of all y
 
-and the mean of this over validation rows. Fewer rows than K are divided by K all the same.
+and the mean of this over validation rows. A sum of fewer than K rows is divided by K too.
 
 Notation: N rows, m validation rows, K neighbours; rows are numbered from 1, the nearest.
 """
@@ -112,7 +112,7 @@ def _chance_to_count(size: int, k: int) -> Floats:
 
 
 def _next_row(array: Floats) -> Floats:
-    """Each row's follower, (m, N), 0 for the last."""
+    """The entry after each, (m, N), 0 for the last."""
     return np.hstack([array[:, 1:], np.zeros((len(array), 1))])
 
 

@@ -13,8 +13,8 @@ from dupre.utility.model import Utility
 def leave_one_out(utility: Utility, owners: Owners) -> Baseline:
     """What is lost without each owner, u(N) - u(N without i), for n + 1 trainings (Cook 1977).
 
-    Exact for what it measures, but not a fair share: of two owners with the same rows each can
-    be spared, so both are worth next to nothing.
+    Exact for what it measures, but not a fair share: of two owners with the same rows either can
+    be left out, so both are worth almost nothing.
 
     Args:
         utility: a ModelUtility or any callable(tuple of owner names) -> float.

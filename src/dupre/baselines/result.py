@@ -17,9 +17,9 @@ class Baseline:
 
     Attributes:
         values: of each owner, by name.
-        std: Monte Carlo standard error of each; zero where the method does not sample. It says
-            nothing of what the method's assumptions are wrong by.
-        trained: full trainings of a model that it cost.
+        std: Monte Carlo standard error of each; zero where the method does not sample. It does
+            not include errors of the method's assumptions.
+        trained: how many full trainings of a model it took.
     """
 
     values: pd.Series

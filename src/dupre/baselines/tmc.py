@@ -18,10 +18,10 @@ def tmc_shapley(
 ) -> Baseline:
     """Shapley values as mean marginal contributions along random permutations, cut short.
 
-    Owners join one by one; once the utility is within the tolerance of u(N), those still to come
-    are taken to add nothing. This assumes that utility does not move again after it has come
-    close. Only with tolerance 0, plain permutation sampling, are the values without bias; the
-    standard errors never include the bias.
+    Owners join one by one; once the utility is within the tolerance of u(N), the remaining ones
+    count as adding nothing. This assumes that the utility stays there. Only with tolerance 0,
+    which is plain permutation sampling, are the values unbiased; the standard errors never include
+    the bias.
 
     Args:
         utility: a ModelUtility or any callable(tuple of owner names) -> float; asked for every

@@ -1,8 +1,7 @@
 """Coalitions of n owners as boolean rows, shape (m, n).
 
-A boolean matrix holds any number of owners, multiplies with per-owner arrays, and is what
-shapiq and friends pass around too. The empty coalition is never among them: its utility is
-known and no data stand behind it.
+A boolean matrix holds any number of owners and multiplies with per-owner arrays; shapiq uses it
+too. The empty coalition is never a row: it holds no data, and its utility is known.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def keys(members: Members) -> list[bytes]:
 
 
 def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
-    """The boolean row, (n,), of a coalition given by owner names, or labels shown as such names.
+    """The boolean row, (n,), of a coalition given by owner names, or by labels with these names.
 
     Raises:
         InputError: a name is unknown or repeated, or the coalition is empty.
@@ -61,7 +60,7 @@ def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
 
 
 def unknown_owner(name: str, names: tuple[str, ...]) -> InputError:
-    """The error that says who there is."""
+    """The error that names the owners there are."""
     return InputError(
         f"unknown owner {name!r}{did_you_mean(name, names)}; the owners are {quote_names(names)}"
     )
@@ -119,12 +118,12 @@ def random_cover(n: int, size: int, rng: np.random.Generator) -> Members:
     """Random coalitions of one size such that every owner is in one and out of another."""
     block = min(size, n - size)
     count = ceil(n / block)
-    around = np.resize(rng.permutation(n), (count, block))  # the last block begins anew
+    around = np.resize(rng.permutation(n), (count, block))  # the last block starts over
     rows = np.zeros((count, n), dtype=bool)
     np.put_along_axis(rows, around, True, axis=1)
     return rows if block == size else ~rows
 
 
 def canonical(members: Iterable[str]) -> tuple[str, ...]:
-    """A coalition in the order in which it is kept."""
+    """A coalition with its members in the order in which it is stored."""
     return tuple(sorted(members))

@@ -2,8 +2,7 @@
 
 Everything is solved for y = (x - g(N) / n) / scale. It sums to 0 and is thus orthogonal to the
 equal split: the smallest ||y|| is the smallest ||x||. Constraints read y(S) >= floor(S) + t, with
-t = -e / scale. Only a working set of them, grown by those that are violated, is handed to a
-solver; nothing is lost, as in the end all are checked.
+t = -e / scale. A solver gets a working set of them; violated ones are added until there are none.
 
 Shapes: members (m, n), gains and floor (m,), x and y (n,), working (k,) indices of rows.
 """
@@ -23,7 +22,7 @@ ROUNDING = 1e-10
 """By how much a solver may violate a constraint, as a part of the largest gain."""
 
 TOLERANCE = 1e-8
-"""A slack below this part of the largest gain counts as none; well above ROUNDING."""
+"""A slack below this part of the largest gain counts as zero; well above ROUNDING."""
 
 BLOCK = 1 << 16
 """Coalitions multiplied at once: as floats they take eight times their memory."""
@@ -32,7 +31,7 @@ BLOCK = 1 << 16
 def egalitarian_point(
     members: Members, gains: Floats, total: float, working: Ints, guess: Floats
 ) -> tuple[Floats, float]:
-    """Payments, (n,), and the subsidy; begins with `working` and what is tight at the guess."""
+    """Payments, (n,), and the subsidy; begins with `working` and the tightest rows at the guess."""
     n, scale = members.shape[1], scale_of(gains, total)
     floor = (gains - members.sum(axis=1) * (total / n)) / scale
     slack = coalition_payments(members, (guess - total / n) / scale) - floor
@@ -42,7 +41,7 @@ def egalitarian_point(
     floor += t
     for _ in range(n):
         # A positive multiplier at one optimum means tight at every one (complementary slackness).
-        # These are equations, as between inequalities the optima would be a set without an inside.
+        # These rows become equations: as inequalities they leave the optima no interior.
         E, f = np.vstack([E, members[tight]]), np.append(f, floor[tight])
         centre = np.asarray(lstsq(E, f, cond=TOLERANCE)[0])
         Z = null_space(E, rcond=TOLERANCE)
@@ -54,23 +53,23 @@ def egalitarian_point(
         free = np.flatnonzero(_lengths(members, Z) > TOLERANCE)
         if not len(free):
             break
-        Q = orth(E.T, rcond=TOLERANCE).T  # independent, so never at odds by rounding
+        Q = orth(E.T, rcond=TOLERANCE).T  # independent rows, which rounding cannot make contradict
         rows = members[free]
         wide, _, tight = _largest_slack(rows, floor[free], free[:0], Q, Q @ centre, most=1.0)
         if wide > TOLERANCE:
             break
         tight = free[tight]
     raise DupreError(
-        f"the least core was not found to more than {scale * short:g}; look for utilities of very "
-        f"different magnitudes, and report this if there are none"
+        f"the least core was found only up to an error of {scale * short:g}; look for utilities of "
+        f"very different magnitudes, and report this if there are none"
     )
 
 
 def find_balanced_rows(members: Members) -> Ints:
-    """Rows that bound the subsidy: some weights of them cover every owner equally.
+    """Rows that bound the subsidy: with suitable weights they cover every owner equally.
 
     Raises:
-        InputError: there are none, and payments could be moved to raise those of all coalitions.
+        InputError: there are none, so that the subsidy could be as low as one likes.
     """
     n, sizes = members.shape[1], members.sum(axis=1)
     start = np.flatnonzero((sizes == 1) | (sizes == n - 1))
@@ -85,12 +84,12 @@ def find_balanced_rows(members: Members) -> Ints:
         why = f"owner {owner} is in all of them"
     raise InputError(
         f"the {len(members)} listed coalitions do not bound the subsidy: {why}; list every owner "
-        f"alone, or some coalitions together with those of all others"
+        f"alone, or some coalitions and their complements"
     )
 
 
 def scale_of(gains: Floats, total: float) -> float:
-    """The largest gain, which tolerances are parts of."""
+    """The largest gain; tolerances are parts of it."""
     return max(float(np.abs(gains).max()), abs(total)) or 1.0
 
 
@@ -136,7 +135,7 @@ def _largest_slack(
             )
         t = float(solved.x[n])
         slack = coalition_payments(members, solved.x[:n]) - floor - t
-        slack[working] = 0.0  # what the solver left there
+        slack[working] = 0.0  # rounding errors of the solver
         worst = np.argsort(slack)[: 2 * n]
         worst = worst[slack[worst] < -ROUNDING]
         if not len(worst):
@@ -166,7 +165,7 @@ def _shortest_vector(members: Members, need: Floats, Z: Floats) -> Floats:
             raise DupreError(
                 f"the egalitarian point of the least core was not found: {error}; please report it"
             ) from error
-        v = Z @ lstsq(G[u > 0], h[u > 0], cond=TOLERANCE)[0]  # more digits than the residual has
+        v = Z @ lstsq(G[u > 0], h[u > 0], cond=TOLERANCE)[0]  # more exact than the residual
     return v
 
 

@@ -1,17 +1,16 @@
-"""Values from coalitions drawn at random, whatever any predictor makes of them.
+"""Values from coalitions drawn at random, valid however good or bad a predictor is.
 
-Unbiased and with an error that is measured, not modelled: what is left when the predictor fails on
-coalitions held out, and what corrects it on request. With few draws the intervals are wide, and
-rightly so.
+They are unbiased, and their error is measured, not modelled. They replace a predictor that fails on
+the check coalitions, and correct one on request. With few draws the intervals are wide.
 
 A value is a sum over coalitions, W @ u. Some coalitions are certain to be evaluated and enter as
 they are; of all others, m are drawn with replacement, C with probability q_C:
 
     W_certain u_certain + W_others g + mean over draws of W_C (u_C - g_C) / q_C
 
-g is a guess of all utilities (a control variate): it takes most of the spread out of the draws, and
-cannot bias them as long as it does not depend on the utility it is compared with. A plain guess is
-made from the certain coalitions alone; a predictor's, from what was drawn before.
+g is a guess of all utilities (a control variate). It removes most of the spread of the draws, and
+adds no bias if it does not depend on the utility it is compared with. A simple guess uses the
+certain coalitions only, a predictor's guess also the earlier draws.
 
 Notation: n owners, b coalitions, m draws, f blocks of draws.
 """
@@ -27,7 +26,7 @@ from dupre.errors import InputError
 from dupre.game.weights import student_factor
 
 LEAST_DRAWS = 4
-"""Below this the spread of the draws says next to nothing about their error."""
+"""With fewer draws their spread says almost nothing about their error."""
 
 
 class Draws:
@@ -36,10 +35,10 @@ class Draws:
     Attributes:
         chances: probability with which each coalition is drawn, (b,).
         sequence: indices of the coalitions drawn.
-        held: the first distinct ones of them, which the predictor is not shown.
+        held: the check coalitions, which are the first distinct ones of the sequence.
 
     Raises:
-        InputError: there are too few coalitions to hold out that many.
+        InputError: there are too few coalitions for so many check coalitions.
     """
 
     def __init__(self, W: Floats, certain: Ints, check: int, rng: np.random.Generator):
@@ -55,7 +54,7 @@ class Draws:
         self.held = distinct_draws(self.sequence)[:check]
 
     def evaluated_draws(self, recorded: Members, failed: Members) -> Ints:
-        """Draws of which all before are evaluated too; failed ones left out."""
+        """The draws before the first one not yet evaluated, without those that failed."""
         missing = ~(recorded | failed)[self.sequence]
         end = int(np.argmax(missing)) if missing.any() else len(missing)
         return self.sequence[:end][recorded[self.sequence[:end]]]
@@ -86,11 +85,11 @@ class SampledValues:
 
     Attributes:
         mean: of W @ utilities, (n,).
-        covariance: of the mean of the draws, (n, n), enlarged as Student's t is wider than the
-            normal; what the guess may be wrong by for failed coalitions included.
+        covariance: of the mean, (n, n), enlarged as Student's t is wider than the normal; it
+            includes the error of the guess for failed coalitions.
         guess: utility of every coalition, (b,).
         draws: how many there were.
-        squared_error: mean square of what the guesses were wrong by.
+        squared_error: mean squared error of the guesses.
     """
 
     mean: Floats
@@ -114,7 +113,7 @@ def estimate_from_draws(
 
     The draws are cut into f blocks, block j with its own guess. A guess may depend on utilities
     drawn in earlier blocks: given those, the estimate of a block is unbiased, so that blocks are
-    uncorrelated and their variances add up. Later guesses know more; block j counts j-fold.
+    uncorrelated and their variances add up. Later guesses know more: block j has the weight j.
 
     Args:
         W: weights, (n, b).
@@ -123,8 +122,8 @@ def estimate_from_draws(
         certain: indices of coalitions that are evaluated in any case.
         draws: indices of coalitions drawn, (m,), repetitions included.
         chances: probability with which each was drawn, (b,).
-        failed: indices of coalitions that are neither certain nor drawn, because they could not
-            be evaluated or are not yet: the guess stands for them.
+        failed: indices of coalitions that are neither certain nor drawn, because they failed or
+            are not evaluated yet; the guess is used for them.
     """
     m, blocks = len(draws), len(guesses)
     chances = chances.copy()
@@ -146,7 +145,7 @@ def estimate_from_draws(
         squares += counted[j] * float(np.mean(errors**2))
     wider = student_factor(freedom)
     covariance = covariance * wider**2 + squares * W[:, failed] @ W[:, failed].T
-    # An owner on whom no draw weighs is not known for sure: errors as elsewhere would spread so.
+    # An owner on whom no draw has a weight is not certain: assume errors as large as elsewhere.
     unseen = np.flatnonzero(~W[:, draws].any(axis=1))
     possible = np.flatnonzero(chances)
     spread = squares * np.sum(W[np.ix_(unseen, possible)] ** 2 / chances[possible], axis=1)
@@ -160,7 +159,7 @@ def split_into_blocks(draws: Ints, blocks: int) -> list[Ints]:
 
 
 def guess_by_size(sizes: Ints, utilities: Floats, certain: Ints) -> Floats:
-    """Mean utility of the certain coalitions of each size, straight lines in between, (b,)."""
+    """Mean utility of the certain coalitions of each size, linear in between, (b,)."""
     known = np.unique(sizes[certain])
     means = [utilities[certain][sizes[certain] == size].mean() for size in known]
     return np.asarray(np.interp(sizes, known, means))
@@ -169,8 +168,8 @@ def guess_by_size(sizes: Ints, utilities: Floats, certain: Ints) -> Floats:
 def error_by_size(sizes: Ints, utilities: Floats, certain: Ints, others: Ints) -> tuple[float, int]:
     """Root mean square error of `guess_by_size` and its degrees of freedom.
 
-    A few others that happen to be all alike would make a good predictor look bad. So the certain
-    coalitions count too, at the price of one degree of freedom for the mean of each size.
+    If the few others happen to be equal, a good predictor would look bad. So the certain
+    coalitions count too, and one degree of freedom is lost for the mean of each size.
     """
     both = np.concatenate([certain, others])
     errors = utilities[both] - guess_by_size(sizes, utilities, certain)[both]

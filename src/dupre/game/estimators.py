@@ -4,8 +4,8 @@ An estimator is a function (semivalue, n, samples, rng) -> `Weights`. It draws a
 coalitions, each to be evaluated once however often it was drawn. Values, their uncertainty and
 active selection work with any of them, because values are linear in the utilities.
 
-Every estimator is unbiased for any game: averaged over what can be drawn, its weights are the exact
-ones of DUPRE Prop. 3; `regression` is so up to terms of the order 1 / samples.
+Every estimator is unbiased for any game: its expected weights are the exact ones of DUPRE Prop. 3,
+those of `regression` up to terms of the order 1 / samples.
 
 Notation: omega_c is the weight of a coalition of c others in Eq. 2; p_c = omega_c C(n - 1, c) the
 chance that a semivalue gives an owner to join c others, sum_c p_c = 1; d coalitions drawn.
@@ -90,10 +90,10 @@ def permutation(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights
 
 
 def antithetic(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
-    """Permutation sampling in pairs: every order is gone through backwards as well.
+    """Permutation sampling in pairs: every order is also used backwards.
 
-    Mitchell, Cooper, Frank & Holmes 2022. Who comes early in one order comes late in the other,
-    so that the trend in the size of coalitions cancels. 2 n coalitions per pair.
+    Mitchell, Cooper, Frank & Holmes 2022. An owner early in one order is late in the other, so
+    that the effect of the size of coalitions cancels. 2 n coalitions per pair.
     """
     there = _orders(n, _units("antithetic", samples, 2 * n, n), rng)
     orders = np.stack([there, there[:, ::-1]], axis=1).reshape(-1, n)
@@ -101,10 +101,10 @@ def antithetic(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
 
 
 def stratified(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
-    """As many marginal contributions of every owner to coalitions of every size.
+    """Equally many marginal contributions of every owner to coalitions of every size.
 
-    Maleki, Tran-Thanh, Hines, Rahwan & Rogers 2013. Sizes of which all contributions fit into
-    their part are gone through completely. Two coalitions per contribution.
+    Maleki, Tran-Thanh, Hines, Rahwan & Rogers 2013. A size is enumerated if all its contributions
+    fit into its part of the samples. Two coalitions per contribution.
     """
     chance = semivalue.chances(n)
     sizes = np.flatnonzero(chance)
@@ -130,19 +130,19 @@ def stratified(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
 def structured(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
     """Every owner swapped into every place of random orders equally often.
 
-    Van Campen, Hamers, Husslage & Lindelauf 2018. An order serves one place; each owner in turn is
-    exchanged for who stands there, and its contribution taken. n + 1 coalitions per order.
+    Van Campen, Hamers, Husslage & Lindelauf 2018. An order serves one place: each owner in turn is
+    swapped with the owner there, and its contribution is taken. n + 1 coalitions per order.
     """
     chance = semivalue.chances(n)
     places = np.flatnonzero(chance)
     m = _units("structured", samples, (n + 1) * len(places), n)
     parts = []
     for c in places:
-        whole = c in (0, n - 1)  # one order meets all there is
+        whole = c in (0, n - 1)  # one order has all contributions
         orders = _orders(n, 1 if whole else m, rng)
         before = np.argsort(orders, axis=1) < c
         without = before[:, None, :] & ~np.eye(n, dtype=bool)
-        moved_out = np.nonzero(before)  # whoever stood before the place gives way to its owner
+        moved_out = np.nonzero(before)  # if swapped, the owner at the place moves before it
         without[(*moved_out, orders[moved_out[0], c])] = True
         owner = np.tile(np.arange(n), len(orders))
         unit = np.repeat(c * m + np.arange(len(orders)), n)
@@ -153,10 +153,10 @@ def structured(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
 
 
 def svarm(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
-    """Coalitions with an owner and coalitions without it, each mean on its own.
+    """The mean over coalitions with an owner less the mean over others without it.
 
-    SVARM, Kolpaczki, Bengs, Muschalik & Hüllermeier 2024: a coalition serves all its members, or
-    all who are not in it. Drawn by sizes such that each of them sees its own distribution.
+    SVARM, Kolpaczki, Bengs, Muschalik & Hüllermeier 2024: a coalition counts for all its members,
+    or for all other owners. Sizes are drawn so that each owner gets the right distribution.
     """
     draws = (check_samples("svarm", samples, 4 * n, n) - 2 * n) // 2
     p, size = semivalue.chances(n), np.arange(n)
@@ -179,8 +179,8 @@ def svarm(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
 def stratified_svarm(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
     """Coalitions with and without an owner, each size on its own.
 
-    Stratified SVARM, Kolpaczki et al. 2024: sizes 1 and n - 1 completely, the others by chance,
-    the smaller of both sides the likelier, and every coalition serves every owner.
+    Stratified SVARM, Kolpaczki et al. 2024: sizes 1 and n - 1 are enumerated, size s of the others
+    is drawn with a chance proportional to 1 / min(s, n - s). A coalition counts for every owner.
     """
     size = np.arange(2, n - 1)
     chance = 1 / np.minimum(size, n - size)
@@ -188,22 +188,22 @@ def stratified_svarm(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> We
 
 
 def one_for_all(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
-    """The same coalitions for every semivalue: whatever is drawn does not depend on it.
+    """The same coalitions for every semivalue: the draws do not depend on it.
 
-    One sample fits all (OFA-A), Li & Yu 2024. Sizes 1 and n - 1 completely, size s of the others
-    with a chance proportional to 1 / sqrt(s (n - s)).
+    One sample fits all (OFA-A), Li & Yu 2024. Sizes 1 and n - 1 are enumerated, size s of the
+    others is drawn with a chance proportional to 1 / sqrt(s (n - s)).
     """
     size = np.arange(2, n - 1)
     return _means_by_size("one_for_all", semivalue, n, samples, 1 / np.sqrt(size * (n - size)), rng)
 
 
 def group_testing(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
-    """Differences between owners from random groups, levelled by their known sum.
+    """Differences between owners from random groups, shifted to the known sum of all values.
 
-    Jia et al. 2019, Alg. 1, with the least squares solution in place of any feasible one. What all
-    values add up to is known for Shapley only.
+    Jia et al. 2019, Alg. 1, with the least squares solution in place of any feasible one. The sum
+    is known for Shapley only.
     """
-    if not _same_weights(semivalue, shapley, n):
+    if not np.allclose(semivalue.chances(n), shapley.chances(n), rtol=1e-9, atol=0):
         raise InputError(
             "group testing finds differences between values and needs their sum, which is known "
             f"for Shapley only; for {semivalue.name} take one_for_all or regression"
@@ -235,13 +235,14 @@ def maximum_sample_reuse(semivalue: Semivalue, n: int, samples: int, rng: Rng) -
     joins = 1 / (1 + np.exp(-steps[0]))
     least = 2 * n
     while n * (binom.cdf(1, least, joins) + binom.cdf(1, least, 1 - joins)) > 1e-4:
-        least += 1  # an owner in, or out of, less than two has no mean
+        least += 1  # an owner in fewer than two, or in all but fewer than two, has no spread
     draws = check_samples("maximum_sample_reuse", samples, least, n)
     drawn = rng.random((draws, n)) < joins
     inside = drawn.sum(axis=0)
     if not np.all((inside >= 2) & (draws - inside >= 2)):
         raise InputError(
-            f"among {draws} coalitions an owner was in, or out of, less than two; raise samples"
+            f"an owner was in fewer than two of {draws} coalitions, or in all but fewer than two; "
+            "raise samples"
         )
     unit = np.tile(np.arange(draws), 2)
     weight = np.append(drawn.T / inside[:, None], ~drawn.T / (inside - draws)[:, None], axis=1)
@@ -255,18 +256,18 @@ def _means_by_size(
 ) -> Weights:
     """Mean utility with and without each owner for every size; `chance` of sizes 2 .. n - 2.
 
-    Two coverings of every size come first, so that no mean is empty and each has a spread.
+    Two covers of every size come first, so that no mean is empty and each has a spread.
     """
     p = semivalue.chances(n)
-    coverings = [random_cover(n, s, rng) for s in range(2, n - 1) for _ in range(2)]
+    covers = [random_cover(n, s, rng) for s in range(2, n - 1) for _ in range(2)]
     outer = np.concatenate([every_of_size(n, s) for s in sorted({1, n - 1, n})])
-    least = len(outer) + sum(map(len, coverings))
+    least = len(outer) + sum(map(len, covers))
     left = check_samples(name, samples, least, n) - least
     inner = np.empty((0, n), dtype=bool)
-    if coverings:
+    if covers:
         sizes = rng.choice(np.arange(2, n - 1), left, p=chance / chance.sum())
-        inner = np.concatenate([*coverings, random_of_sizes(n, sizes, rng)])
-    mixed = rng.permutation(len(inner))  # all sizes in turn, for those who evaluate the first ones
+        inner = np.concatenate([*covers, random_of_sizes(n, sizes, rng)])
+    mixed = rng.permutation(len(inner))  # mixed sizes: some users evaluate the first ones only
     inner = inner[mixed]
     size = inner.sum(axis=1)
     inside, outside = np.zeros((2, n + 1, n))
@@ -277,8 +278,8 @@ def _means_by_size(
     weight = [coalition_weights(semivalue, outer), np.full((n, 1), -p[0]), with_owner, without]
     nobody = np.zeros((1, n), dtype=bool)
     # The coalitions of a cover depend on each other: they are one draw.
-    draw = np.repeat(np.arange(len(coverings)), [len(rows) for rows in coverings])
-    draw = np.append(draw, len(coverings) + np.arange(len(size) - len(draw)))[mixed]
+    draw = np.repeat(np.arange(len(covers)), [len(rows) for rows in covers])
+    draw = np.append(draw, len(covers) + np.arange(len(size) - len(draw)))[mixed]
     unit = np.concatenate([np.full(len(outer) + 1, CERTAIN), np.tile(draw, 2)])
     stratum = np.concatenate([np.zeros(len(outer) + 1, dtype=np.int64), 2 * size, 2 * size + 1])
     drawn = np.concatenate([outer, nobody, inner, inner])
@@ -322,7 +323,7 @@ def _contributions(without: Members, owner: Ints, weight: float, unit: Ints, str
 
 
 def _join(parts: list[Part], *, means: bool = False) -> Weights:
-    """Weights of all parts, whose coalitions follow each other in proportion, not part by part."""
+    """Weights of all parts; the coalitions of the parts alternate in proportion."""
     drawn, weight, unit, stratum = (list(column) for column in zip(*parts, strict=True))
     progress = np.concatenate([np.arange(len(rows)) // 2 / len(rows) for rows in drawn])
     order = np.argsort(progress, kind="stable")
@@ -338,10 +339,6 @@ def _join(parts: list[Part], *, means: bool = False) -> Weights:
 def _orders(n: int, count: int, rng: Rng) -> Ints:
     """Random orders of the owners, (count, n)."""
     return np.argsort(rng.random((count, n)), axis=1)
-
-
-def _same_weights(one: Semivalue, other: Semivalue, n: int) -> bool:
-    return bool(np.allclose(one.chances(n), other.chances(n), rtol=1e-9, atol=0))
 
 
 def _units(name: str, samples: int, each: int, n: int) -> int:

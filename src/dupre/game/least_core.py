@@ -37,7 +37,7 @@ MATTERS = 1e-3
 """Violations up to this part of the largest gain do not matter."""
 
 CLIMBS = 8
-"""Coalitions from which a search climbs at once: the worst drawn ones, and as many tight ones."""
+"""A search climbs from this many of its worst random coalitions, and from as many tight ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +46,12 @@ class Core:
 
     Attributes:
         payments: (n,), with the sum grand - empty.
-        subsidy: e, the most that a coalition gains without the others above its payments; negative
-            if every coalition is paid more than it gains.
+        subsidy: e, the most by which the gain of a coalition exceeds its payments; negative if
+            every coalition is paid more than it gains.
         tight: coalitions that are paid no more than their gain less the subsidy, (k, n).
         looked: coalitions whose utility was looked at.
-        violation: the most that a coalition gains above its payments and the subsidy: of all that
-            were listed (a rounding error), or that searches found at these payments (no proof for
-            others).
+        violation: the most by which the gain of a coalition exceeds its payments and the subsidy:
+            of all listed ones (a rounding error), or of those that searches found.
     """
 
     payments: Floats
@@ -193,7 +192,7 @@ def _search(
     while len(at):
         one = _flip(at, np.broadcast_to(np.arange(n)[:, None], (len(at), n, 1)))
         after_one = excess(one)
-        # The best exchange is nearly always among the owners that are best to leave and to enter.
+        # The best swap is nearly always among the owners that are best to leave and to enter.
         out = np.array([descending(row)[:few] for row in np.where(at, after_one, -np.inf)])
         into = np.array([descending(row)[:few] for row in np.where(at, -np.inf, after_one)])
         pairs = np.stack([np.repeat(out, few, axis=1), np.tile(into, few)], axis=2)
@@ -242,7 +241,8 @@ def _check_members(members: Members) -> Members:
     ):
         if bad.any():
             raise InputError(
-                f"coalition {int(bad.argmax())} is {name}: leave it out, its utility is {argument}="
+                f"coalition {int(bad.argmax())} is {name}: leave it out and pass its utility as "
+                f"{argument}="
             )
     return rows
 

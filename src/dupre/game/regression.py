@@ -1,10 +1,10 @@
-"""The estimator behind KernelSHAP, for any semivalue: an additive game, and what it leaves over.
+"""The estimator behind KernelSHAP, for any semivalue: an additive game and its residuals.
 
     values(u) = values(f) + values(u - f),   f the additive game that fits u best
 
 The first part is known without an error, the second is a weighted mean over coalitions drawn at
-random. Utilities of data depend on the size of a coalition and on who is in it far more than on who
-meets whom, so little is left to chance. This is what many owners are valued with.
+random. Utilities of data depend on the size and the members of a coalition far more than on
+interactions of members, so the second part is small. Many owners are valued in this way.
 
 Notation: s size of a coalition, mass_s = C(n, s) (omega_(s-1) + omega_s); m pairs drawn.
 """
@@ -29,21 +29,21 @@ from dupre.game.weights import (
 )
 
 LEVELS_FROM = 4
-"""Pairs drawn per owner from which levels of sizes cost less than they take away."""
+"""Pairs drawn per owner from which on levels of sizes reduce the error."""
 
 DRAWS_PER_LEVEL = 16
-"""Coalitions drawn of the sizes that share a level."""
+"""Coalitions drawn for each level."""
 
 
 def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Generator) -> Weights:
-    """Least squares fit of an additive game, corrected by what it leaves over.
+    """Least squares fit of an additive game, corrected by its residuals.
 
     For Shapley this is KernelSHAP (Lundberg & Lee 2017) with coalitions in complement pairs (Covert
-    & Lee 2021) and the smallest and largest sizes completely. The Shapley kernel is omega_(s-1) +
-    omega_s for a coalition of s owners; under Banzhaf that is uniform, and the fit alone is the
-    value again (Hammer & Holzman 1992). For other semivalues the weighted mean of the residuals is
-    added: the difference estimator of survey sampling (Särndal, Swensson & Wretman 1992, ch. 6).
-    With many draws the fitted game has levels of sizes too, which KernelSHAP has not.
+    & Lee 2021); the smallest and largest sizes are enumerated. The Shapley kernel is omega_(s-1) +
+    omega_s for a coalition of s owners; under Banzhaf it is uniform, and the fit alone is the value
+    (Hammer & Holzman 1992). For other semivalues the weighted mean of the residuals is added: the
+    difference estimator of survey sampling (Särndal, Swensson & Wretman 1992, ch. 6). With many
+    draws the fitted game also has levels of sizes, unlike KernelSHAP.
     """
     check_samples("regression", samples, min(6 * n + 2, 2**n - 1), n)
     s, p = np.arange(1, n), semivalue.chances(n)
@@ -69,7 +69,7 @@ def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Genera
         fit.append(each * mass[at])
     unit = np.append(np.full(2 + len(whole), CERTAIN), np.repeat(np.arange(m), 2))
     everything = np.concatenate(rows)
-    # The ends first, then all sizes in turn, for those who evaluate the first ones.
+    # The ends first, then mixed sizes: some users evaluate the first ones only.
     turn = np.append([0, 1], 2 + rng.permutation(len(everything) - 2))
     weights = np.concatenate(weight, axis=1)
     counts = np.ones_like(weights, dtype=bool)  # also where the semivalue gives no weight
@@ -83,9 +83,9 @@ def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Genera
 
 
 def _outermost_sizes(mass: Floats, samples: int) -> tuple[Members, int]:
-    """Sizes, from outside in, of which all coalitions fit into their share; samples left."""
+    """Sizes, from the ends inwards, whose coalitions all fit into their share; samples left."""
     n = len(mass) + 1
-    listed = mass == 0  # nothing to be listed: not to be drawn either
+    listed = mass == 0  # sizes without weight are not drawn either
     for s in range(1, n // 2 + 1):
         pair = np.unique([s - 1, n - s - 1])
         count = comb(n, s) * int(np.sum(~listed[pair]))
@@ -99,10 +99,10 @@ def _outermost_sizes(mass: Floats, samples: int) -> tuple[Members, int]:
 
 
 def _levels(drawn: Ints, whole: Ints) -> Floats:
-    """Levels of sizes as straight lines between knots, (n + 1, k); none for nobody and everyone.
+    """Levels of sizes, linear between knots, (n + 1, k); 0 for no owner and for all owners.
 
-    A size that is `whole` is a knot; of the others, `drawn` so many times, (n + 1,), neighbours
-    share a knot until it has draws enough. Sizes never drawn lie on the lines of their neighbours.
+    A size in `whole` is a knot. The others were `drawn` so many times, (n + 1,); neighbours share
+    a knot until it has enough draws. Sizes never drawn lie on the lines between knots.
     """
     n = len(drawn) - 1
     knots: list[float] = [float(size) for size in whole]
@@ -139,7 +139,7 @@ def _fit(plain: Weights, p: Floats, drawn: Members, fit: Floats, levels: Floats)
     share = plain.members.mean(axis=1)
     centred = plain.members - share[:, None]
     basis = np.append(centred, levels[plain.members.sum(axis=1)], axis=1)
-    # Centred memberships add up to nothing: what is left of that after rounding is not inverted.
+    # Centred memberships sum to 0: `rcond` keeps rounding errors from being inverted.
     gram = basis.T @ (weight * basis)
     solved = np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ (weight * basis).T
     solved = np.append(solved[:n], levels @ solved[n:], axis=0)

@@ -25,7 +25,7 @@ def first_largest(numbers: Floats, scale: float | None = None) -> int:
 def descending(numbers: Floats) -> Ints:
     """Indices that sort numbers, (m,), largest first, equal ones in the order given.
 
-    Numbers in a row of steps below the tolerance are equal, the first and the last of them too.
+    Numbers linked by steps below the tolerance are all equal, the first and the last too.
     """
     if not len(numbers):
         return np.empty(0, dtype=np.int64)

@@ -2,9 +2,9 @@
 
     values = W @ u(members) + empty * u(no data)
 
-W is exact, or a Monte Carlo estimate of the exact weights. Then it is a sum of entries, each known
-by the independent draw (`unit`) and the stratum it belongs to, so that the spread between draws of
-a stratum tells the error of the estimate (sigma_MC of DUPRE Remark 1) for any utilities.
+W is exact, or a Monte Carlo estimate of the exact weights. Then it is a sum of entries, each of one
+independent draw (`unit`) and one stratum. The spread between the draws of a stratum gives the error
+of the estimate (sigma_MC of DUPRE Remark 1) for any utilities.
 
 Notation: n owners, b coalitions, t entries, r units. Column b stands for the empty coalition.
 """
@@ -79,8 +79,8 @@ class Weights:
         Args:
             utilities: of the members, (b,), evaluated or expected.
             empty: utility of no data.
-            rough: variance, (b,), of each around what is expected, independent of the others:
-                expected utilities are smoother than real ones, and would seem to matter less.
+            rough: variance, (b,), of each around its expectation, independent of the others:
+                expected utilities are smoother than real ones, and their error would look small.
         """
         n = len(self.W)
         if self.entries is None or not len(self.entries.unit):
@@ -129,7 +129,7 @@ def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Flo
     degrees = variance.sum(axis=1) ** 2 / np.where(square_over_freedom > 0, square_over_freedom, 1)
     wider = student_factor(np.maximum(degrees, 1.0))
     covariance *= np.outer(wider, wider)
-    # An owner to whom no draw gave a weight is as uncertain as any other.
+    # An owner to whom no draw gave a weight is as uncertain as the most uncertain other.
     unseen = np.bincount(entries.owner, np.abs(entries.weight), minlength=n) == 0
     covariance[unseen, unseen] = np.diag(covariance).max()
     return np.asarray(covariance)
@@ -143,8 +143,8 @@ def student_factor(freedom: Floats | float) -> Floats:
 def _hidden_variance(variance: Floats, count: Ints) -> Floats:
     """Variance of each owner, (n,), that cells, (n, strata), do not show.
 
-    That a few terms are alike, or one is all there is, does not tell that all are: the mean
-    variance of the stratum then counts as if the next term had shown it.
+    A cell of one term, or of a few equal ones, shows no variance although there may be some. The
+    mean variance of the stratum then counts as if the next term had shown it.
     """
     several = count > 1
     usual = np.sum(variance * several, axis=0) / np.maximum(several.sum(axis=0), 1)
@@ -172,7 +172,7 @@ def collect_weights(
     counts: Members | None = None,
     means: bool = False,
 ) -> Weights:
-    """Weights from coalitions as they were drawn, duplicates and empty ones among them.
+    """Weights from coalitions as they were drawn, including duplicates and empty ones.
 
     Args:
         drawn: the coalitions, (d, n).
@@ -221,9 +221,9 @@ def coalition_weights(semivalue: Semivalue, members: Members) -> Floats:
 
 
 def check_samples(name: str, samples: int, least: int, n: int) -> int:
-    """The number of samples, if the estimator can tell a value and its error from them."""
+    """The number of samples, if they are enough for a value and its error."""
     if samples < least:
-        other = ", or take regression, which does with fewer"
+        other = ", or take regression, which needs fewer"
         raise InputError(
             f"{name} needs at least {least:,} samples for {n} owners, got {samples:,}; raise "
             f"samples{'' if name == 'regression' else other}"

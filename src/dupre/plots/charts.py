@@ -97,7 +97,7 @@ def ranking(valuation: Valuation, ax: Axes | None = None) -> Axes:
     np.fill_diagonal(probability, 0.5)
     ax = _matrix(valuation, ax, order, 2 * probability - 1)
     if len(order) <= MOST_IN_WORDS:
-        # Where anything is uncertain nothing is quite certain, whatever rounding says.
+        # If anything is uncertain, rounding must not show 0 or 100.
         shown = np.clip(probability, 0.01, 0.99) if valuation.std.any() else probability
         _write_per_cent(ax, shown)
     if not ax.get_title():
@@ -188,7 +188,7 @@ def predictions(valuation: Valuation, ax: Axes | None = None) -> Axes:
     ends = np.array([actual.min(), actual.max()])
     ends += np.array([-0.05, 0.05]) * max(float(np.ptp(ends)), 1e-9)
     ax.plot(ends, ends, color=_ink(), linewidth=0.9, label="predicted = trained")
-    # Wide intervals of a few must not squeeze the points: the axis follows the points.
+    # A few wide intervals must not squeeze the points: the axis follows the points.
     points = np.append(predicted, ends)
     room = 0.05 * max(float(np.ptp(points)), 1e-9)
     ax.set(xlim=(points.min() - room, points.max() + room))
@@ -198,7 +198,7 @@ def predictions(valuation: Valuation, ax: Axes | None = None) -> Axes:
 
 
 def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
-    """The widest 95 % interval after each batch of trainings, and what more are expected to do."""
+    """The widest 95 % interval after each batch of trainings, and as expected after more."""
     known, ahead = known_widths(valuation), valuation.forecast
     if len(known) < 2 and len(ahead) < 2:
         raise InputError(
@@ -233,7 +233,7 @@ def height(figure: str, n: int) -> float:
 
 def _axes(ax: Axes | None, tall: float, title: str) -> Axes:
     if ax is None:
-        from matplotlib import pyplot  # a new figure is to be shown: pyplot's own business
+        from matplotlib import pyplot  # pyplot shows figures that it has made
 
         ax = pyplot.subplots(figsize=(WIDTH, tall), layout="constrained")[1]
     ax.spines[["top", "right"]].set_visible(False)

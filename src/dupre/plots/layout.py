@@ -28,13 +28,13 @@ def place_in_plane(distances: Floats) -> Floats:
     centring = np.eye(n) - 1 / n
     roots, axes = np.linalg.eigh(-0.5 * centring @ distances**2 @ centring)
     points = axes[:, ::-1][:, :2] * np.sqrt(np.maximum(roots[::-1][:2], 0.0))
-    # An axis has no direction of its own: let its farthest point be on the positive side.
+    # The sign of an axis is arbitrary: let its farthest point be on the positive side.
     farthest = points[np.abs(points).argmax(axis=0), [0, 1]]
     return np.asarray(points * np.where(farthest < 0, -1, 1))
 
 
 def group_by_place(points: Floats, chosen: Ints, near: float) -> list[list[int]]:
-    """Chosen points in groups, each of those no farther than `near` from its first."""
+    """Groups of chosen points, each of points within `near` of its first."""
     groups: list[list[int]] = []
     for i in chosen:
         for group in groups:
@@ -63,7 +63,7 @@ def label_points(
 def _label_places(
     points: Floats, labelled: Sequence[int], wide: Sequence[float], tall: float, *, half: float
 ) -> list[tuple[str, tuple[float, float]]]:
-    """For each label where it covers the least: its alignment and its offset from the point.
+    """Alignment of each label and its offset from its point, so that labels cover little.
 
     One after the other, each in the best of eight spots around its point.
 

@@ -1,8 +1,8 @@
-"""Figures as SVG that is part of a page: its colours, its fonts, no names in common.
+"""Figures as SVG inside a page, with the page's colours and fonts.
 
-Matplotlib draws each figure of `plots`; what it writes is then cut down to the one element, its
-ink becomes the colour of the page's text, so that it is read by day and by night, and every id
-gets a prefix, because all figures of a page share one space of ids.
+Matplotlib draws each figure of `plots`. Of its output the SVG element is kept; its ink becomes the
+colour of the page's text, light or dark, and every id gets a prefix, because ids must be unique on
+a page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
 
 _INK = "#010203"
-"""A colour that nothing else has, in place of which the page's own is put."""
+"""A colour used nowhere else; the page's text colour replaces it."""
 
 _COLOURS = {_INK: "currentColor", charts.DATA: "var(--data)", charts.ODD: "var(--odd)"}
 
@@ -42,7 +42,7 @@ def draw_figure(valuation: Valuation, name: str, *, label: str) -> str:
     Args:
         valuation: to be drawn.
         name: of a function in `plots`; also the prefix of the ids.
-        label: what it shows, for those who do not see it.
+        label: what it shows, for screen readers.
     """
     import matplotlib.style
     from matplotlib.figure import Figure
@@ -60,7 +60,7 @@ def draw_figure(valuation: Valuation, name: str, *, label: str) -> str:
 
 
 def _inline(svg: str, prefix: str, label: str) -> str:
-    """The SVG element alone, without what would reach beyond it; texts in it are not touched."""
+    """The SVG element alone, without metadata and style sheets; its texts are unchanged."""
     root = ElementTree.fromstring(svg[svg.index("<svg") :])
     for parent in list(root.iter()):
         for child in [*parent]:
@@ -88,7 +88,7 @@ _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 
 
 def _local_name(name: str) -> str:
-    """A name without its namespace: within a page it goes without saying."""
+    """A name without its namespace, which a page does not need."""
     return name.rpartition("}")[2]
 
 
@@ -100,7 +100,7 @@ def _references(element: ElementTree.Element) -> list[str]:
 
 
 def _page_attribute(key: str, value: str, prefix: str) -> str:
-    """An attribute with the page's ids, colours and fonts, and no more digits than are seen."""
+    """An attribute with the page's ids, colours and fonts, and without needless digits."""
     if key == "id" or (key == "href" and value.startswith("#")):
         return f"{'#' * value.startswith('#')}{prefix}-{value.lstrip('#')}"
     if key == "href":

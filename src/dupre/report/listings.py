@@ -20,7 +20,7 @@ MOST_ROWS = 200
 
 
 def values_table(v: Valuation) -> str:
-    """Rows, value, interval, share and rank of each owner; sums over samples with two errors."""
+    """The table of values; two standard deviations more if they are sums over a sample."""
     columns = [heading.capitalize() for heading in table_headings(v)]
     deviations = [] if v.sampling is None else [v.prediction_std, v.sampling_std]
     if deviations:
@@ -66,7 +66,7 @@ def probability_table(v: Valuation) -> str:
 
 
 def trainings_table(v: Valuation) -> str:
-    """Every training, to be opened; nothing where they are not recorded."""
+    """Every training, in a block that opens on a click; empty if they are not recorded."""
     if v.evaluations.empty:
         return ""
     shown, total = v.evaluations.head(MOST_ROWS), len(v.evaluations)
@@ -92,7 +92,7 @@ def trainings_table(v: Valuation) -> str:
 
 
 def _seconds_cell(seconds: float) -> Cell:
-    """How long a training took; nobody knows of those done elsewhere."""
+    """How long a training took; unknown for those done elsewhere."""
     return Cell(f"{seconds:.3g}", seconds) if seconds > 0 else Cell("–")
 
 

@@ -29,11 +29,11 @@ class Cell:
 
 
 def text(words: str) -> str:
-    """Any text as markup; what `wording.spell_name` isolates is isolated by an element."""
+    """Any text as markup; an element isolates what `wording.spell_name` isolates."""
     parts = _ISOLATED.split(words)  # names are at the odd places
     for i, part in enumerate(parts):
         safe = html.escape("\n".join(map(printable, part.split("\n"))))
-        # A number keeps its sign and its unit on its own line.
+        # A number stays on one line with its sign and its unit.
         safe = safe.replace(" %", "\u00a0%").replace("± ", "±\u00a0")
         parts[i] = f"<bdi>{html.escape(printable(part))}</bdi>" if i % 2 else safe
     return "".join(parts)
@@ -89,7 +89,7 @@ def figure(svg: str, caption: str) -> str:
 
 
 def details(summary: str, content: str) -> str:
-    """Something to be opened by those who want it."""
+    """A block that opens on a click."""
     return f"<details>\n<summary>{text(summary)}</summary>\n{content}\n</details>"
 
 

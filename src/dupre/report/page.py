@@ -1,8 +1,8 @@
 """A valuation as one self-contained HTML page, and as the table that notebooks show.
 
-Everything on the page comes from `Valuation` records. It opens from disk, asks the network for
-nothing, and its policy lets no script run but the one that sorts its tables; so a hostile name
-stays a name even if it were not escaped.
+Everything on the page comes from `Valuation` records. It opens from disk and loads nothing from the
+network. Its policy allows only the script that sorts its tables, so that a hostile name could do
+nothing even if it were not escaped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TITLE = "What each owner's data are worth"
 
 SURELY = (
     "Surely means with a probability of at least 95 %. An interval says how well the value of "
-    "these very rows is known, not what other rows of the same owner would be worth."
+    "these rows is known, not what other rows of the same owner would be worth."
 )
 
 NAVIGATION = {

@@ -1,9 +1,9 @@
-"""How the owners' data relate, in words: who holds the same rows, or nearly so, and who is apart.
+"""How the owners' data relate, in words: who holds nearly the same data, and whose are different.
 
-A random split must stay silent and a copy must be named, whatever the sizes. Two samples of the
-same source lie the farther apart the smaller they are, by about sqrt(1 / r_i + 1 / r_j) with r
-rows each; so a distance counts as small or large only if it is so both as it is, next to those
-of other pairs, and per what the two sizes alone would make of it.
+A copy must be reported and a random split must not, whatever the sizes. Between samples of the same
+source, distances are about proportional to sqrt(1 / r_i + 1 / r_j) with r_i and r_j rows. So a
+distance counts as small or large among all pairs only if it is so both as it is and divided by this
+factor.
 
 Notation: n owners; distances (n, n), shared (n, n) as in `records.Evidence`.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
 
 SHARED = 0.5
-"""Part of an owner's rows that another holds too from which on it is told."""
+"""Part of an owner's rows that another holds too from which on it is reported."""
 
 NEAR = 0.3
 """Part of a typical distance below which two owners hold nearly the same data.
@@ -44,8 +44,8 @@ class Relation:
     """Something about the data of one owner or two.
 
     Attributes:
-        owners: positions of those it is about: one that is apart, or two that are close.
-        text: it in words.
+        owners: positions of the one owner that is unlike the others, or of two that are alike.
+        text: a sentence.
     """
 
     owners: tuple[int, ...]
@@ -68,7 +68,7 @@ def relations(v: Valuation) -> list[Relation]:
 
 
 def _sharing_pairs(v: Valuation, evidence: Evidence) -> list[Relation]:
-    """Where rows take few values, most are shared by chance: that is what is typical then."""
+    """If rows take few values, many are shared by chance: only more than usual is reported."""
     shared, found = evidence.shared, []
     usual = _median_of_pairs(shared) if len(shared) > 2 else 0.0
     for i, j in _pairs(len(shared)):
@@ -117,7 +117,7 @@ def _near_relation(
 
 
 def _distant_owners(v: Valuation, evidence: Evidence) -> list[Relation]:
-    """Owners at a large distance from most others; it takes three to tell who is apart."""
+    """Owners at a large distance from most others; of two owners neither is the different one."""
     if len(v.owners) < 3:
         return []
     usual = _distance_to_others(evidence.distances)
@@ -134,7 +134,7 @@ def _distant_owners(v: Valuation, evidence: Evidence) -> list[Relation]:
 
 
 def _size_factor(v: Valuation) -> Floats:
-    """What the distance of two samples of the same source is proportional to, (n, n)."""
+    """A factor, (n, n), that distances of samples of the same source are proportional to."""
     inverse = 1 / np.maximum(v.rows, 1)
     return np.asarray(np.sqrt(inverse[:, None] + inverse))
 

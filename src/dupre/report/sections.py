@@ -1,6 +1,6 @@
 """The sections of the report, each a function from a valuation to markup.
 
-A section whose evidence is missing says so in a sentence.
+A section for which nothing was recorded says so in a sentence.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ SCALES = {
 
 CAPTIONS = {
     "ranking": "How probable it is that the owner of the row is worth more than the owner of the "
-    "column; the fuller the colour, the surer.",
+    "column; the stronger the colour, the more certain.",
     "predictions": "Each point is a trained coalition, predicted without its own training. The "
     "nearer to the line, the better; the bars are 95 % intervals.",
     "owner_map": "Owners as points: the nearer two points, the more alike the data, features and "
@@ -100,7 +100,7 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
 
 
 def _further_notes(valuations: Sequence[Valuation], told: Sequence[str]) -> list[str]:
-    """What is to be said of further semivalues that was not said of the first."""
+    """Notes on further semivalues that were not made on the first."""
     found = []
     for v in valuations:
         notes = beware_notes(v) + (subsidy_notes(v.subsidy) if v.subsidy else [])
@@ -134,7 +134,7 @@ def ranking_section(v: Valuation) -> str:
 
 def trainings_section(v: Valuation) -> str:
     """Utilities observed and predicted, and the trainings themselves."""
-    failed = f", {len(v.failures):,} of them in vain" if v.failures else ""
+    failed = f", of which {len(v.failures):,} failed" if v.failures else ""
     words = [
         "A coalition is a group of owners whose data are pooled to train one model; its utility "
         "says how good that model is. "
@@ -173,7 +173,9 @@ def predictor_section(v: Valuation) -> str:
     """The predictor on utilities it was not shown."""
     title = "Can the predictor be trusted?"
     if v.diagnostics is None:
-        return section("trust", title, paragraph("Nothing was predicted, so there is no need to."))
+        return section(
+            "trust", title, paragraph("Nothing was predicted, so nothing depends on it.")
+        )
     d = v.diagnostics
     shown = ""
     if v.evidence is not None:
@@ -196,8 +198,8 @@ def data_section(v: Valuation, relations: Sequence[Relation]) -> str:
     title = "How the owners' data relate"
     if v.evidence is None:
         return section("data", title, paragraph("Distances between the data were not recorded."))
-    words = "No two owners hold the same or nearly the same data, and nobody's are unlike all "
-    words += "others'."
+    words = "No two owners hold the same or nearly the same data, and no owner's data are unlike "
+    words += "those of all others."
     told = _first_lines([relation.text for relation in relations])
     return section(
         "data",
@@ -222,7 +224,7 @@ def uncertainty_section(v: Valuation) -> str:
     if not words and v.complete:
         words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:
-        words.append("There is nothing to tell: the steps on the way were not recorded.")
+        words.append("How the uncertainty fell was not recorded.")
     shown = ""
     if len(known) > 1 or len(ahead) > 1:
         shown = _figure(v, "uncertainty")
@@ -237,8 +239,7 @@ def failures_section(v: Valuation) -> str:
         count = len(v.failures)
         parts.append(
             paragraph(
-                f"{count:,} of {v.evaluated:,} trainings failed; their utilities are "
-                "predicted, never made up."
+                f"{count:,} of {v.evaluated:,} trainings failed; their utilities are predicted."
             )
         )
         told = [
@@ -285,7 +286,7 @@ def _counting_sentence(v: Valuation) -> str:
     if v.complete:
         return "that is all that count in the values, so nothing had to be predicted."
     if v.diagnostics is None:
-        return "all that were drawn to count in the values are among them."
+        return "they include all that were drawn for the values."
     return f"{v.counting:,} count in the values, and those not trained were predicted."
 
 
@@ -319,8 +320,8 @@ def _similarity_sentence(d: Diagnostics) -> str:
         f"{100 * part:.0f} % by {SCALES.get(label, label)}" for label, part in d.scales.items()
     ]
     return (
-        f"The predictor takes coalitions to be alike {join_list(parts)}. A training differs from "
-        f"what can be predicted by about {d.noise:.2g} by chance."
+        f"The predictor compares coalitions {join_list(parts)}. By chance, a training differs from "
+        f"what can be predicted by about {d.noise:.2g}."
     )
 
 
@@ -330,7 +331,7 @@ def _figure(v: Valuation, name: str, caption: str = "") -> str:
 
 
 def _shorten_text(words: str) -> str:
-    """A text of someone else, who may have much to say."""
+    """A text from outside, which may be very long."""
     return words if len(words) <= LONGEST else f"{words[:LONGEST]} …"
 
 

@@ -1,4 +1,4 @@
-"""What is told to each owner: what its data are worth, how sure that is, and what it means.
+"""A statement for each owner: what its data are worth, how certain that is, what it means.
 
 Sentences are plain text; names in them come from `wording.spell_name`. The unit of every value is
 that of the utility; nothing here speaks of money.
@@ -58,7 +58,7 @@ def statements(v: Valuation, relations: list[Relation]) -> list[Statement]:
 
 
 class _StatementWriter:
-    """All that is looked up for every owner, once."""
+    """Writes statements; what all of them need is computed once."""
 
     def __init__(self, v: Valuation, relations: list[Relation]):
         self.v, self.relations = v, relations
@@ -109,7 +109,7 @@ class _StatementWriter:
                 "has much reason to leave and train without the others."
             )
         if abs(value) < 0.5 * 10.0**-self.places:
-            size = "changes the utility of the model by next to nothing"
+            size = "hardly changes the utility of the model"
         else:
             turn = "raises" if value > 0 else "lowers"
             size = f"{turn} the utility of the model by {self.number(abs(value))}"
@@ -142,7 +142,7 @@ class _StatementWriter:
         ]
 
     def _comparison(self, i: int) -> str:
-        """Who is surely above and below, and who cannot be told apart."""
+        """Who is surely above and below, and with whom the order is not settled."""
         v, P = self.v, self.probability
         others = [int(j) for j in v.order if j != i]
         above = [j for j in others if P[j, i] >= LEVEL][::-1]  # the nearest first
@@ -182,7 +182,7 @@ class _StatementWriter:
                 f"{abs(v.grand - without):.2g} {turn} by leaving them out."
             )
             if v.semivalue != "leave-one-out":
-                sentences.append("That is not the value yet: it tells of the largest group alone.")
+                sentences.append("That is not the value: it is about the largest group only.")
         return [" ".join(sentences)] if sentences else []
 
     def _data(self, i: int) -> list[str]:
@@ -191,11 +191,11 @@ class _StatementWriter:
             return []
         told = [relation.text for relation in found[:MOST_COMPARED]]
         if len(found) > len(told):
-            told.append(f"So it is with {len(found) - len(told):,} more owners.")
+            told.append(f"{len(found) - len(told):,} more such relations are not listed.")
         if any(len(relation.owners) > 1 for relation in found):
             told.append(
                 "Data that others hold too add little where the others take part, so their "
-                "holders share what they are worth."
+                "owners share the value."
             )
         return [" ".join(told)]
 
@@ -210,14 +210,14 @@ class _StatementWriter:
             ] * (left > 0)
         if v.sampled:
             caveats.append(
-                "Predictions proved of no use, so the values come from randomly drawn groups alone."
+                "Predictions were of no use, so the values come from randomly drawn groups alone."
             )
         if v.first_left and v.diagnostics is not None:
             caveats.append("Important coalitions are not trained yet: this value is a first guess.")
         if 0 < rows < FEW_ROWS:
             caveats.append(
                 f"{rows} row{'s are' if rows > 1 else ' is'} few: other rows of the same kind "
-                "might have had quite another value."
+                "might have a very different value."
             )
         failed = sum(v.owners[i] in members for members in v.failures)
         if failed:

@@ -1,4 +1,4 @@
-"""A valuation in a few plain sentences: who is worth most, who harms, how sure that is.
+"""A valuation in a few plain sentences: who is worth most, who harms, how certain that is.
 
 Sentences are plain text; names in them come from `wording.spell_name`.
 """
@@ -29,7 +29,7 @@ def is_certain(v: Valuation) -> bool:
 
 
 def value_with_interval(v: Valuation, i: int) -> str:
-    """An owner's value and how sure it is: `0.18 (95 %: 0.17 to 0.19)`."""
+    """An owner's value with its interval: `0.18 (95 %: 0.17 to 0.19)`."""
     places = decimals(v)
     if not v.std.iloc[i]:
         return number(v.mean[i], places)
@@ -38,7 +38,7 @@ def value_with_interval(v: Valuation, i: int) -> str:
 
 
 def meaning(v: Valuation) -> list[str]:
-    """What utility is here, and of when the trainings are, as far as that is known."""
+    """What utility means here, and when the last training was finished, if that is known."""
     told = v.provenance.get("utility", {}).get("meaning", "")
     found = [f"Utility is {told}."] if told else []
     if "finished" in v.evaluations and len(v.evaluations):
@@ -59,7 +59,7 @@ def _best_sentence(v: Valuation) -> str:
     if len(first) == 1:
         return f"The data of {names} {v.words.most}: {value}."
     if is_certain(v):
-        return f"The data of {names} {v.words.most}, all alike: {value}."
+        return f"The data of {names} {v.words.most}, all equally: {value}."
     among = "any of the owners" if len(first) == len(v.owners) else names
     return (
         f"It is not settled {v.words.whose}: between {among} the order is open. The greatest "
@@ -143,7 +143,7 @@ def open_neighbours(v: Valuation) -> list[str]:
 
 
 def odds(v: Valuation, i: int, j: int, probability: float) -> str:
-    """How likely one owner is worth more than another, the likelier way round."""
+    """Which of two owners is probably worth more, and how probable that is."""
     if probability == 0.5:
         return "equal, or as likely one way as the other"
     more, sure = (i, probability) if probability > 0.5 else (j, 1 - probability)

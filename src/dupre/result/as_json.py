@@ -1,8 +1,8 @@
 """Valuations as JSON and back: the documented, versioned form of a result (docs/result.md).
 
-A document holds one or more valuations of the same trainings. Numbers keep every digit; what is
-not a number (an R² of equal utilities) is null. What is told per owner for the reader's
-convenience (bounds, shares, ranks) follows from the rest and is not read back.
+A document holds one or more valuations of the same trainings. Numbers keep every digit; NaN (an R²
+of equal utilities) is null. Bounds, shares and ranks of owners are written for the reader; they
+follow from the rest and are not read back.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Kind = TypeVar("Kind")
 FORMAT = "dupre result"
 VERSION = 2
 READ = (1, 2)
-"""Versions that are read; the first compares held-out coalitions with a constant."""
+"""Versions that are read; the first compares check coalitions with a constant."""
 
 _COUNTS = ("evaluated", "counting", "found", "first_left", "stale")
 _MATRICES = ("covariance", "prediction", "sampling", "noise")
@@ -160,7 +160,7 @@ def _evidence(coalitions: Any, whole: Mapping[str, Any], n: int) -> Evidence | N
 
 
 def _record(kind: type[Kind], document: Mapping[str, Any] | None) -> Kind | None:
-    """A dataclass of plain things, each of its own kind; a number that is null is none."""
+    """A dataclass from its fields, each checked for its type; a null number is NaN."""
     if document is None:
         return None
     hints = get_type_hints(kind)
@@ -178,7 +178,7 @@ def _record(kind: type[Kind], document: Mapping[str, Any] | None) -> Kind | None
 
 
 def _add_limit(validation: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Older documents compare with the best constant in hindsight, which was the limit too."""
+    """The record of an older document, where the best constant was also the limit."""
     if validation is None or "constant" not in validation:
         return validation
     constant = validation["constant"]

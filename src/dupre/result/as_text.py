@@ -47,7 +47,7 @@ def format_comparison(semivalue: str, c: Comparison) -> str:
 
 
 def format_predictions(frame: pd.DataFrame) -> str:
-    """Utilities of coalitions as `Valuer.predict` has them, a line each."""
+    """The utilities that `Valuer.predict` returns, a line each."""
     lines = []
     for row in frame.itertuples():
         if row.evaluated:
@@ -59,7 +59,7 @@ def format_predictions(frame: pd.DataFrame) -> str:
 
 
 def title_of(v: Valuation) -> list[str]:
-    """What was valued, how much of it was evaluated, and why no more."""
+    """What was valued, how many coalitions were evaluated, and why no more."""
     n = len(v.owners)
     trained = f"{v.evaluated:,} of {possible(n)} possible coalitions evaluated"
     grand = f"≈ {v.grand:.4g} (predicted)" if v.grand_predicted else f"= {v.grand:.4g}"
@@ -135,7 +135,7 @@ def notes(v: Valuation) -> list[str]:
 
 
 def exactness_condition(v: Valuation) -> str:
-    """Behind the word exact: for what, unless chance is known to play no part in utilities."""
+    """For what values are exact; nothing if utilities are known not to depend on chance."""
     known = v.training_noise
     if known is not None and known.deterministic:
         return ""
@@ -143,12 +143,12 @@ def exactness_condition(v: Valuation) -> str:
 
 
 def training_noise_notes(v: Valuation) -> list[str]:
-    """What repeated trainings showed, or that nobody has looked."""
+    """What repeated trainings showed, or that there were none."""
     known = v.training_noise
     if known is None or not known.further:
         if known is None or not known.seeded:
             return []
-        return ["What the seeds of trainings change was not measured and is in no interval."]
+        return ["The effect of training seeds was not measured and is in no interval."]
     trainings = f"{known.further:,} repeated training{'s' if known.further > 1 else ''}"
     if known.std:
         return [f"{trainings} measured the noise of trainings: standard deviation {known.std:.2g}."]
@@ -156,7 +156,7 @@ def training_noise_notes(v: Valuation) -> list[str]:
 
 
 def beware_notes(v: Valuation) -> list[str]:
-    """Those notes that nobody should miss."""
+    """The notes that warn of something."""
     return [note for note in notes(v) if note.startswith("Beware")]
 
 
@@ -180,7 +180,7 @@ def forecast_notes(v: Valuation) -> list[str]:
     widths = v.forecast["widest"]
     more, now, then = len(widths) - 1, widths.iloc[0], widths.iloc[-1]
     if then <= 1e-6 * now:
-        return [f"After {more} more, every coalition that counts is evaluated and nothing is left."]
+        return [f"After {more} more, every coalition that counts is evaluated."]
     return [
         f"After {more} more, the widest interval is expected to be ± {then:.2g} instead of "
         f"± {now:.2g}."
@@ -188,7 +188,7 @@ def forecast_notes(v: Valuation) -> list[str]:
 
 
 def subsidy_notes(s: Subsidy) -> list[str]:
-    """What keeps coalitions from leaving, and how far that was looked into."""
+    """What keeps coalitions from leaving, and how many of them were checked."""
     bounds = f" (95 %: {s.low:.3g} … {s.high:.3g})" if s.low < s.high else ""
     leaving = "gains" if not bounds else "is expected to gain"
     least = (
@@ -206,7 +206,7 @@ def subsidy_notes(s: Subsidy) -> list[str]:
     return [
         least,
         f"Of {s.looked:,} coalitions looked at, none exceeds it by more than "
-        f"{s.violation:.2g}; there are others that nobody has looked at.",
+        f"{s.violation:.2g}; others were not looked at.",
     ]
 
 
@@ -240,45 +240,45 @@ def _predictor_notes(v: Valuation, d: Diagnostics) -> list[str]:
 
 
 def validation_notes(v: Valuation) -> list[str]:
-    """What coalitions held out say of the predictor, and what was done about it."""
+    """What check coalitions say about the predictor, and what follows."""
     notes, held = [], v.validation
     if held is not None:
         notes.append(
-            f"Predictor on {held.held_out} coalitions held out: error {held.error:.2g}, that of "
-            f"the mean of their size {held.by_size:.2g}, 95 % intervals cover "
+            f"Predictor on {held.held_out} check coalitions: error {held.error:.2g}, that of the "
+            f"mean of their size {held.by_size:.2g}, 95 % intervals cover "
             f"{100 * held.coverage:.0f} %."
         )
+    beware = "Beware: on check coalitions the predictor is not clearly better than the mean of "
+    beware += "their size"
     if v.sampled:
-        notes.append(
-            "Beware: there it is not clearly better than the mean of their size, so the values "
-            "above do not rely on it: they come from randomly drawn coalitions alone."
-        )
-        return notes
+        alone = "they come from randomly drawn coalitions alone"
+        return [*notes, f"{beware}, so the values above do not use it: {alone}."]
     if held is not None and held.failed:
-        notes.append(
-            "Beware: there it is not clearly better than the mean of their size; evaluate more."
-        )
+        notes.append(f"{beware}; evaluate more.")
     if v.uncorrected:
         notes.append(
-            "Beware: too few random coalitions are evaluated to tell what the predictor is wrong "
-            "by; the values are not corrected."
+            "Beware: too few random coalitions are evaluated to estimate the error of the "
+            "predictor; the values are not corrected."
         )
     if v.corrected:
         notes.append(
-            "What the predictor is wrong by was estimated from random coalitions and added."
+            "The error of the predictor was estimated from random coalitions and corrected."
         )
     return notes
 
 
 def fit_notes(v: Valuation, d: Diagnostics) -> list[str]:
-    """Reservations about a predictor that the values rely on."""
+    """Doubts about a predictor that the values rely on."""
     notes = []
     if d.widening > 1.5:
-        notes.append(f"Intervals widened {d.widening:.1f} x: few or hard evaluations.")
+        notes.append(
+            f"Intervals are widened by a factor of {d.widening:.1f}: evaluations are few or hard "
+            "to predict."
+        )
     if d.strays:
         notes.append(
-            f"{d.strays} of {v.evaluated:,} evaluations fit no pattern: they count in "
-            "the values but not in predictions, and widen the intervals."
+            f"Outliers: {d.strays} of {v.evaluated:,} evaluations, which count in the values but "
+            "not in predictions, and widen the intervals."
         )
     if d.r2 <= 0:
         notes.append("Beware: the predictor is no better than a constant; evaluate more.")

@@ -68,13 +68,13 @@ class Subsidy:
     """What keeps coalitions from leaving a least core.
 
     Attributes:
-        amount: e, the most that a coalition is paid less than it gains alone; negative if every
-            coalition is paid more.
+        amount: e, the most by which the gain of a coalition exceeds its payments; negative if
+            every coalition is paid more than it gains.
         low, high: bounds between which it lies with a probability of about 95 %.
-        tight: coalitions that are paid just what they gain less the subsidy, the smallest first.
+        tight: coalitions that are paid exactly their gain less the subsidy, the smallest first.
         looked: coalitions whose utility was looked at.
-        violation: by how much a coalition was found to exceed the subsidy after all; next to
-            nothing if all coalitions were listed.
+        violation: the most by which a coalition was found to exceed the subsidy; a rounding error
+            if all coalitions were listed.
         proven: whether all coalitions were listed, not only searched.
     """
 
@@ -96,7 +96,7 @@ class Duplicates:
             owner who holds all rows of two others.
         coalitions: those that enter the values.
         different: how many different ones they are.
-        saved: how many were not evaluated, because another one that holds the same rows was.
+        saved: how many were not evaluated because another one with the same rows was.
     """
 
     owners: tuple[tuple[str, ...], ...]
@@ -132,13 +132,13 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What lies behind a valuation, for those who want to check it.
+    """What a valuation rests on, for those who want to check it.
 
     Attributes:
         coalitions: one row for each evaluated coalition and for a sample of the others:
             `members` (a tuple of names), `size` (owners), `rows` (of data), `utility` (NaN if it
-            was not evaluated), and `predicted` with `std`, what the predictor says of it without
-            having been shown it (NaN where there was nothing to predict).
+            was not evaluated), and `predicted` with `std`, the prediction without its own
+            evaluation (NaN where nothing was predicted).
         distances: sliced Wasserstein distance SW_1 between the rows of any two owners, features
             and targets weighing alike, (n, n).
         shared: part of the row owner's rows that the column owner holds too, (n, n).
@@ -158,12 +158,12 @@ class Diagnostics:
         r2: share of their variance explained; 0 or less is no better than a constant.
         coverage: share of them inside their 95 % prediction interval, before widening.
         widening: factor by which intervals of values are wider than the posterior's own, because
-            left-out utilities showed it over-sure and because its hyper-parameters are learned.
+            left-out utilities showed it overconfident and its hyper-parameters are learned.
         scales: share of prior variance of each kernel term: which similarity mattered.
         noise: standard deviation of a utility around the process, in units of utility.
         form: the chosen p, rho, eta and warp, in words.
-        strays: evaluations set aside because they bent the predictions of the others; they count
-            in the values, and the chance of more is part of the intervals.
+        strays: number of outliers, evaluations that the predictor does not use; they count in
+            the values, and the chance of more is part of the intervals.
     """
 
     error: float
@@ -178,15 +178,15 @@ class Diagnostics:
 
 @dataclass(frozen=True)
 class TrainingNoise:
-    """What trainings that were repeated say about chance in utilities.
+    """What repeated trainings say about chance in utilities.
 
     Attributes:
         further: trainings beyond the first of each coalition.
         std: standard deviation of the utility of one training, pooled over the coalitions that
             were trained more than once; NaN if none was.
         seeded: whether trainings have seeds that may change their utilities.
-        deterministic: whether chance is known to play no part: by the model, or because repeated
-            trainings gave the same utilities.
+        deterministic: whether utilities are known not to depend on chance: by the model, or
+            because repeated trainings gave the same ones.
     """
 
     further: int
@@ -197,16 +197,16 @@ class TrainingNoise:
 
 @dataclass(frozen=True)
 class Validation:
-    """What coalitions that the predictor has never been shown say about it.
+    """What check coalitions, which the predictor is never shown, say about it.
 
     Attributes:
         held_out: how many there are.
         error: root mean square error of their predicted utilities.
-        by_size: that of the guess which values without a predictor use, the mean utility of the
-            same size in the first design; measured on the first design too.
+        by_size: that of the guess without a predictor, the mean utility of the same size in the
+            first design; measured on the first design too.
         limit: error from which on the predictor counts as failed: one that leaves a third of the
             variance of that guess stays below it with 95 %.
-        coverage: share of them inside their 95 % prediction interval, widened as values' are.
+        coverage: share of them inside their 95 % prediction interval, widened like those of values.
     """
 
     held_out: int
@@ -217,7 +217,7 @@ class Validation:
 
     @property
     def r2(self) -> float:
-        """Share explained of the variance that sizes leave; NaN where they leave none."""
+        """Share explained of the variance within sizes; NaN where there is none."""
         return 1 - (self.error / self.by_size) ** 2 if self.by_size else math.nan
 
     @property

@@ -1,4 +1,4 @@
-"""The result: values of owners as a normal distribution, and what a mediator reads off it.
+"""The result: values of owners as a normal distribution, and what follows from it.
 
 Notation: n owners; mean (n,), covariance (n, n).
 """
@@ -49,32 +49,33 @@ class Valuation:
             that is all of it.
         sampling: the covariance, (n, n), due to the choice of the coalitions that enter the
             values; None if all of them do.
-        noise: the part of the covariance, (n, n), that is due to the noise of trainings which
-            repeated ones have shown; the rest is due to coalitions not evaluated.
+        noise: the part of the covariance, (n, n), due to the noise of trainings, as repeated ones
+            showed it; the rest is due to coalitions not evaluated.
         grand: utility of all owners together.
         grand_predicted: whether that was predicted, not evaluated.
         empty: utility of no owner.
         evaluated: number of coalitions evaluated, those that failed included.
         counting: number of coalitions that enter the values; those that hold the same rows count
             once if one evaluation serves all of them.
-        duplicates: what was saved by that; None if no coalitions hold the same rows, or utilities
-            go by names.
-        found: how many of them were known before the call, from the store or otherwise; not
-            printed, so that a run that was interrupted prints what it would have printed.
+        duplicates: what that saved; None if no coalitions hold the same rows, or utilities depend
+            on names.
+        found: how many evaluations were known before the call; not printed, so that a resumed run
+            prints the same as one that was never interrupted.
         first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
             a first guess until all are.
         failures: coalitions whose training failed, with the reason; they are predicted.
         diagnostics: of the predictor; None when nothing had to be predicted.
-        validation: of the predictor on coalitions held out; None when there are none.
+        validation: of the predictor on check coalitions; None when there are none.
         sampled: whether the values come from random coalitions alone, because the predictor
-            failed its validation.
-        uncorrected: whether that was asked for, but too few random coalitions are evaluated.
+            failed on the check coalitions.
+        corrected: whether the error of the predictor was estimated and corrected.
+        uncorrected: whether a correction was asked for, but too few random coalitions are
+            evaluated.
         subsidy: of the least core; None for semivalues.
-        training_noise: what trainings that were repeated say about chance in utilities; None if
-            that is not known.
-        corrected: whether what the predictor is wrong by was estimated and added.
+        training_noise: what repeated trainings say about chance in utilities; None if that is not
+            known.
         warnings: messages of warnings raised by trainings, with the coalitions that raised each.
-        stale: evaluations in the store that were of no use, because rows have changed since.
+        stale: evaluations in the store that were not used, because rows have changed since.
         stopped: why no more was evaluated.
         caveats: what else makes the values less than they seem, a sentence each.
         rounds: what was known after each batch: number evaluated, widest half interval (unless
@@ -291,10 +292,10 @@ class Valuation:
 
 
 def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
-    """Covariance of values with both errors, whatever the correlation of the two, (n, n).
+    """Covariance of values with both errors, however correlated the two are, (n, n).
 
-    Its diagonal is the bound sigma_GP² + sigma_MC² + 2 sigma_GP sigma_MC of DUPRE Remark 1; owners
-    are correlated as they are under the sum of both.
+    Its diagonal is the bound sigma_GP² + sigma_MC² + 2 sigma_GP sigma_MC of DUPRE Remark 1; the
+    correlations of owners are those of the sum of both.
     """
     if sampling is None:
         return covariance
