@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dupre import Valuation
-from dupre.result.records import Diagnostics, Evidence, Subsidy, Validation
+from dupre.result.records import Diagnostics, Evidence, PredictorCheck, Subsidy
 
 HOSTILE = (
     "<script>window.hacked = 1</script>",
@@ -33,7 +33,7 @@ DIAGNOSTICS = Diagnostics(
     noise=0.006,
     form="SW_2",
 )
-VALIDATION = Validation(held_out=8, error=0.03, by_size=0.09, limit=0.09, coverage=0.75)
+VALIDATION = PredictorCheck(held_out=8, error=0.03, by_size=0.09, limit=0.09, coverage=0.75)
 SUBSIDY = Subsidy(
     amount=0.125,
     low=0.0625,

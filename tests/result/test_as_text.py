@@ -13,10 +13,10 @@ from dupre.game.coalitions import from_names
 from dupre.game.estimators import Sample, permutation
 from dupre.predictor import form
 from dupre.result.as_text import format_comparison, format_valuation
-from dupre.result.records import Comparison, Subsidy, TrainingNoise, Validation
+from dupre.result.records import Comparison, PredictorCheck, Subsidy, TrainingNoise
 from dupre.valuation import core_payments
 
-VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
+VALIDATION = PredictorCheck(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
 FAILED = replace(VALIDATION, by_size=0.03, limit=0.03)
 SUBSIDY = Subsidy(
     amount=0.125,
@@ -211,13 +211,13 @@ def test_what_repeated_trainings_showed_is_told(further, std, words):
 
 
 def test_payments_that_rely_on_a_failed_predictor_are_warned_of():
-    v = replace(core(), validation=FAILED)
+    v = replace(core(), check=FAILED)
     assert warned(v) == [
         "Beware: on check coalitions the predictor is not clearly better than the mean of their "
         "size; evaluate more."
     ]
     assert "do not use it" not in format_valuation(v)
-    assert not warned(replace(core(), validation=VALIDATION))
+    assert not warned(replace(core(), check=VALIDATION))
 
 
 def test_a_first_guess_of_payments_is_warned_of():
@@ -304,7 +304,7 @@ def test_no_sample_is_spoken_of_where_all_coalitions_count():
 
 def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found():
     bad = replace(DIAGNOSTICS, r2=-0.5, widening=3.0, strays=2)
-    relied = valuation(diagnostics=bad, validation=FAILED)
+    relied = valuation(diagnostics=bad, check=FAILED)
     alone = replace(relied, sampled=True)
     for start in ("What made coalitions alike", "Intervals are widened", "Outliers: 2 of 5"):
         assert only_line(relied, start)

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from asking import DIAGNOSTICS, notes, only_line
 from dupre import InputError, Valuation
-from dupre.result.records import Validation
+from dupre.result.records import PredictorCheck
 from dupre.result.valuation import half_widths
 
 
@@ -286,11 +286,11 @@ def test_str_tells_what_further_evaluations_are_expected_to_gain(uncertain):
     assert "expected" not in str(replace(uncertain, forecast=widest[:1]))
 
 
-VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
+VALIDATION = PredictorCheck(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
 
 
 def test_str_tells_how_the_predictor_does_on_coalitions_held_out(uncertain):
-    v = replace(uncertain, validation=VALIDATION)
+    v = replace(uncertain, check=VALIDATION)
     line = only_line(v, "Predictor on 8 check coalitions")
     assert line.endswith(
         "error 0.031, that of the mean of their size 0.088, 95 % intervals cover 75 %."
@@ -302,7 +302,7 @@ def test_str_tells_how_the_predictor_does_on_coalitions_held_out(uncertain):
 def test_str_warns_when_values_do_not_rely_on_the_predictor(uncertain):
     failed = replace(VALIDATION, by_size=0.02, limit=0.02)
     assert failed.failed
-    v = replace(uncertain, validation=failed, sampled=True)
+    v = replace(uncertain, check=failed, sampled=True)
     assert "not clearly better than the mean of their size" in only_line(v, "Beware")
     assert "randomly drawn coalitions alone" in str(v)
     assert "that of the mean of their size 0.02" in str(v)
@@ -324,7 +324,7 @@ def test_one_result_tells_everything_in_one_go(uncertain):
         uncertain,
         noise=0.1 * uncertain.covariance,
         stopped="the budget of 5 evaluations is spent",
-        validation=VALIDATION,
+        check=VALIDATION,
         failures={("a",): "ValueError: no"},
         warnings={"UserWarning: hm": (("b",),)},
         forecast=pd.DataFrame({"widest": [1.0, 0.5]}),

@@ -200,7 +200,7 @@ def test_equal_owners_are_equal_at_every_budget(model, budget):
         },
     ],
 )
-@pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
+@pytest.mark.filterwarnings("ignore:on check coalitions:UserWarning")
 def test_equal_owners_are_equal_whatever_is_asked(options):
     owners = with_copy(6)
     valuation = quietly(owners, utility_of(owners), **options)

@@ -16,7 +16,7 @@ from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernels import Sum
-from dupre.result.records import Z95, Diagnostics, Validation
+from dupre.result.records import Z95, Diagnostics, PredictorCheck
 
 DOUBT = 1.5
 """By which the variance of new errors exceeds that of left-out ones, for each hyper-parameter
@@ -27,14 +27,14 @@ TOLERATED = 1 / 3
 """A predictor that leaves this part of the variance of a guess by size is not taken for failed."""
 
 
-def validate(
+def check_predictor(
     predictor: Predictor,
     inputs: Features,
     utilities: Floats,
     measured: Floats,
     by_size: float,
     freedom: int,
-) -> Validation:
+) -> PredictorCheck:
     """Measure a predictor on evaluations it was not fitted to.
 
     Args:
@@ -50,7 +50,7 @@ def validate(
     mean, std = predictor.predict(inputs)
     variance = std_of_a_training(predictor, std) ** 2 + measured
     errors = utilities - mean
-    return Validation(
+    return PredictorCheck(
         held_out=len(utilities),
         error=math.sqrt(np.mean(errors**2)),
         by_size=by_size,

@@ -27,11 +27,11 @@ from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending
 from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
-from dupre.predictor.calibration import validate
+from dupre.predictor.calibration import check_predictor
 from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import Posterior
-from dupre.result.records import Validation
+from dupre.result.records import PredictorCheck
 from dupre.valuation import next_batch
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
@@ -226,7 +226,7 @@ class Knowledge:
             utilities[index], _ = self.predictor().predict(self.features_of(members[index]))
         return utilities
 
-    def validation(self) -> Validation | None:
+    def check(self) -> PredictorCheck | None:
         """The predictor measured on the check coalitions; None until all are evaluated."""
         held = self.draws.held
         found = held[self.recorded[held]]
@@ -234,13 +234,13 @@ class Knowledge:
             return None
         utilities, measured = self.utilities[found], self.training_variances()[found]
         by_size, freedom = error_by_size(self._sizes, self.utilities, self._certain, found)
-        return validate(
+        return check_predictor(
             self.predictor(), self.features(found), utilities, measured, by_size, freedom
         )
 
     def check_failed(self) -> bool:
         """Whether the predictor was found to be not clearly better than the mean of a size."""
-        check = self.validation()
+        check = self.check()
         return check is not None and check.failed
 
     @property

@@ -19,7 +19,7 @@ from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel
-from dupre.result.records import Z95, TrainingNoise, Validation
+from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation, bounded_sum, half_widths
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.duplicates import Identity
@@ -239,10 +239,10 @@ class Valuer:
         bounds = {"low": mean - Z95 * std, "high": mean + Z95 * std, "evaluated": evaluated}
         return pd.DataFrame(columns | bounds)
 
-    def validation(self) -> Validation | None:
+    def check(self) -> PredictorCheck | None:
         """The predictor measured on the check coalitions; None until all are evaluated."""
         with _one_blas_thread():
-            return self._knowledge.validation()
+            return self._knowledge.check()
 
     def values(self) -> Valuation:
         """The values of all owners, from the utilities recorded so far."""
