@@ -301,15 +301,3 @@ def unit_directions(dimension: int, count: int, seed: int) -> Floats:
     """Directions uniform on the unit sphere, (dimension, count)."""
     theta = np.random.default_rng([seed, 0]).standard_normal((dimension, count))
     return np.asarray(theta / np.linalg.norm(theta, axis=0))
-
-
-def sliced_wasserstein(A: Floats, B: Floats, theta: Floats, *, p: int) -> float:
-    """Exact SW_p of two sets of rows, (., d), along directions theta, (d, L): the reference.
-
-    Merges the two sorted projections (DUPRE Alg. 1 line 10), O(L (|A| + |B|)) after sorting.
-    """
-    a, b = np.sort(A @ theta, axis=0), np.sort(B @ theta, axis=0)
-    levels = np.union1d(np.arange(len(a) + 1) * len(b), np.arange(len(b) + 1) * len(a))
-    i, j = levels[:-1] // len(b), levels[:-1] // len(a)
-    power = np.diff(levels) / (len(a) * len(b)) @ np.abs(a[i] - b[j]) ** p
-    return float(power.mean() ** (1 / p))

@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import numpy as np
-
 from dupre.data.digests import digest, stated_fingerprint
 from dupre.data.owners import Owners
-from dupre.data.rows import take
 
 PACKAGES = ("dupre", "numpy", "scipy", "scikit-learn", "pandas")
 """Whose versions can change a digit of a result."""
@@ -29,12 +26,8 @@ class Part:
 
 
 def of_owners(owners: Owners) -> dict[str, str]:
-    """A digest of each owner's rows, by name."""
-    found = {}
-    for index, name in enumerate(owners.names):
-        rows = np.flatnonzero(owners.owner == index)
-        found[name] = digest((take(owners.X, rows), owners.y[rows]))
-    return found
+    """A digest of each owner's rows, by name; computed once for the same Owners."""
+    return dict(owners.fingerprints)
 
 
 def of_utility(utility: Any) -> dict[str, Part]:
