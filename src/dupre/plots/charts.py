@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 DATA, ODD = "#2f7fc1", "#c9622a"
-"""The colours of data: readable on white and on black, and apart for the colour-blind."""
+"""The colours of data: readable on white and on black, distinct for the colour-blind."""
 
 WIDTH = 4.8
 """Inches: narrow enough for its text to be read on a phone."""
@@ -131,7 +131,7 @@ def owner_map(valuation: Valuation, ax: Axes | None = None) -> Axes:
     ax.plot(*points.T, "o", color=DATA, ms=6, alpha=0.85)
     box = ax.get_window_extent()
     middle = (points.max(axis=0) + points.min(axis=0)) / 2
-    # As far apart as there is room beside labels, the same scale both ways.
+    # The same scale both ways, with room for labels.
     span = np.ptp(points, axis=0) * (1.6, 1.25) / (box.width, box.height)
     reach = np.array([box.width, box.height]) / 2 * max(float(span.max()), 1e-9)
     (left, bottom), (right, top) = middle - reach, middle + reach

@@ -172,23 +172,23 @@ def _subtitle(v: Valuation) -> list[str]:
     ]
 
 
-def _statements_section(v: Valuation, told: list[Statement]) -> str:
+def _statements_section(v: Valuation, found: list[Statement]) -> str:
     words = [f"One for each owner, to be printed on a page of its own. {SURELY}"]
     return section(
-        "statements", "Statements", paragraphs(words), *(_statement(v, one) for one in told)
+        "statements", "Statements", paragraphs(words), *(_statement(v, one) for one in found)
     )
 
 
-def _statement(v: Valuation, told: Statement) -> str:
-    name = f"owner-{told.owner}"
+def _statement(v: Valuation, statement: Statement) -> str:
+    name = f"owner-{statement.owner}"
     context = f"Statement on the {v.semivalue} {v.words.nouns} of "
     context += " ".join([f"{len(v.owners):,} owners.", *meaning(v), SURELY])
     return (
         f'<article id="{name}" aria-labelledby="{name}-title">\n'
-        f'<h3 id="{name}-title">{owner(v.owners[told.owner])}</h3>\n'
-        f"{paragraph(context, 'context')}\n{definitions(told.facts, 'facts')}\n"
-        f"{paragraphs(told.paragraphs)}\n"
-        f"{items(told.caveats, 'caveats')}\n</article>"
+        f'<h3 id="{name}-title">{owner(v.owners[statement.owner])}</h3>\n'
+        f"{paragraph(context, 'context')}\n{definitions(statement.facts, 'facts')}\n"
+        f"{paragraphs(statement.paragraphs)}\n"
+        f"{items(statement.caveats, 'caveats')}\n</article>"
     )
 
 

@@ -57,8 +57,8 @@ def relations(v: Valuation) -> list[Relation]:
     if v.evidence is None:
         return []
     shared = _sharing_pairs(v, v.evidence)
-    told = {relation.owners for relation in shared}
-    near = [pair for pair in _near_pairs(v, v.evidence) if pair not in told]
+    known = {relation.owners for relation in shared}
+    near = [pair for pair in _near_pairs(v, v.evidence) if pair not in known]
     typical = _median_of_pairs(v.evidence.distances)
     return [
         *shared,

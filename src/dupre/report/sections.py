@@ -99,12 +99,12 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
     return section("answer", "The answer", *parts)
 
 
-def _further_notes(valuations: Sequence[Valuation], told: Sequence[str]) -> list[str]:
+def _further_notes(valuations: Sequence[Valuation], known: Sequence[str]) -> list[str]:
     """Notes on further semivalues that were not made on the first."""
     found = []
     for v in valuations:
         notes = beware_notes(v) + (subsidy_notes(v.subsidy) if v.subsidy else [])
-        found += [f"{v.semivalue}: {n}" for n in dict.fromkeys(notes) if n not in told]
+        found += [f"{v.semivalue}: {n}" for n in dict.fromkeys(notes) if n not in known]
     return found
 
 
@@ -200,11 +200,11 @@ def data_section(v: Valuation, relations: Sequence[Relation]) -> str:
         return section("data", title, paragraph("Distances between the data were not recorded."))
     words = "No two owners hold the same or nearly the same data, and no owner's data are unlike "
     words += "those of all others."
-    told = _first_lines([relation.text for relation in relations])
+    lines = _first_lines([relation.text for relation in relations])
     return section(
         "data",
         title,
-        items(told) if told else paragraph(words),
+        items(lines) if lines else paragraph(words),
         _figure(v, "owner_map"),
         _figure(v, "distances"),
     )
@@ -242,23 +242,17 @@ def failures_section(v: Valuation) -> str:
                 f"{count:,} of {v.evaluated:,} trainings failed; their utilities are predicted."
             )
         )
-        told = [
+        lines = [
             f"{member_list(members)}: {_shorten_text(why)}" for members, why in v.failures.items()
         ]
-        parts.append(items(_first_lines(told)))
+        parts.append(items(_first_lines(lines)))
     if v.warnings:
-        parts.append(paragraph("Warnings that trainings raised:"))
-        parts.append(
-            items(
-                _first_lines(
-                    [
-                        f"{_shorten_text(message)} (in {len(coalitions):,} of {v.evaluated:,} "
-                        f"trainings: {join_list(list(map(member_list, coalitions)), most=3)})"
-                        for message, coalitions in v.warnings.items()
-                    ]
-                )
-            )
-        )
+        lines = [
+            f"{_shorten_text(message)} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
+            f"{join_list(list(map(member_list, coalitions)), most=3)})"
+            for message, coalitions in v.warnings.items()
+        ]
+        parts += [paragraph("Warnings that trainings raised:"), items(_first_lines(lines))]
     if v.stale:
         parts.append(
             paragraph(f"{v.stale:,} stored trainings were not used: rows have changed since.")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
 
 FEW_ROWS = 30
-"""Rows below which an owner is told that they are few."""
+"""Rows below which a statement says that they are few."""
 
 MOST_COMPARED = 5
 """Other owners named in each comparison."""
@@ -158,9 +158,9 @@ class _StatementWriter:
                 names = list_names((v.owners[j] for j in group), most=MOST_COMPARED)
                 sentences.append(f"{names} {verb} surely {what}.")
         if apart:
-            told = [f"{spell_name(v.owners[j])} ({odds(v, i, j, P[i, j])})" for j in apart]
+            texts = [f"{spell_name(v.owners[j])} ({odds(v, i, j, P[i, j])})" for j in apart]
             sentences.append(
-                f"The order is not settled with {join_list(told, most=MOST_COMPARED)}."
+                f"The order is not settled with {join_list(texts, most=MOST_COMPARED)}."
             )
         return " ".join(sentences)
 
@@ -189,15 +189,15 @@ class _StatementWriter:
         found = [relation for relation in self.relations if i in relation.owners]
         if not found:
             return []
-        told = [relation.text for relation in found[:MOST_COMPARED]]
-        if len(found) > len(told):
-            told.append(f"{len(found) - len(told):,} more such relations are not listed.")
+        texts = [relation.text for relation in found[:MOST_COMPARED]]
+        if len(found) > len(texts):
+            texts.append(f"{len(found) - len(texts):,} more such relations are not listed.")
         if any(len(relation.owners) > 1 for relation in found):
-            told.append(
+            texts.append(
                 "Data that others hold too add little where the others take part, so their "
                 "owners share the value."
             )
-        return [" ".join(told)]
+        return [" ".join(texts)]
 
     def _caveats(self, i: int) -> list[str]:
         v, caveats = self.v, []

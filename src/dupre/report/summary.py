@@ -39,8 +39,8 @@ def value_with_interval(v: Valuation, i: int) -> str:
 
 def meaning(v: Valuation) -> list[str]:
     """What utility means here, and when the last training was finished, if that is known."""
-    told = v.provenance.get("utility", {}).get("meaning", "")
-    found = [f"Utility is {told}."] if told else []
+    words = v.provenance.get("utility", {}).get("meaning", "")
+    found = [f"Utility is {words}."] if words else []
     if "finished" in v.evaluations and len(v.evaluations):
         found.append(f"The last training was finished on {v.evaluations['finished'].max()[:10]}.")
     return found
@@ -169,8 +169,6 @@ def agreement(valuations: Sequence[Valuation]) -> str:
             "but only where at least one of them does not settle it."
         )
     owners = valuations[0].owners
-    told = join_list(
-        [f"{spell_name(owners[i])} and {spell_name(owners[j])}" for i, j in opposed],
-        most=5,
-    )
-    return f"{names} settle the order of some owners in opposite ways: {told}."
+    couples = [f"{spell_name(owners[i])} and {spell_name(owners[j])}" for i, j in opposed]
+    listed = join_list(couples, most=5)
+    return f"{names} settle the order of some owners in opposite ways: {listed}."

@@ -51,10 +51,10 @@ def format_predictions(frame: pd.DataFrame) -> str:
     lines = []
     for row in frame.itertuples():
         if row.evaluated:
-            told = f"{row.utility:.4g}, as evaluated"
+            text = f"{row.utility:.4g}, as evaluated"
         else:
-            told = f"{row.utility:.4g} (95 %: {row.low:.4g} … {row.high:.4g}), predicted"
-        lines.append(f"{_short_members(cast('tuple[str, ...]', row.members))}: {told}")
+            text = f"{row.utility:.4g} (95 %: {row.low:.4g} … {row.high:.4g}), predicted"
+        lines.append(f"{_short_members(cast('tuple[str, ...]', row.members))}: {text}")
     return "\n".join(lines)
 
 

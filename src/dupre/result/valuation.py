@@ -77,15 +77,15 @@ class Valuation:
         warnings: messages of warnings raised by trainings, with the coalitions that raised each.
         stale: evaluations in the store that were not used, because rows have changed since.
         stopped: why no more was evaluated.
-        caveats: what else makes the values less than they seem, a sentence each.
+        caveats: other reasons not to trust the values, a sentence each.
         rounds: what was known after each batch: number evaluated, widest half interval (unless
-            very many coalitions count) and, with coalitions held out, the predictor's error,
-            that of the mean of their size (by_size) and coverage on them.
+            very many coalitions count) and, on check coalitions, the predictor's error, that of
+            the mean of their size (by_size) and the coverage.
         forecast: expected half widths of the 95 % intervals against further evaluations.
         evaluations: everything evaluated, one row per training; empty for ask / tell.
         evidence: utilities observed and predicted, and how the owners' data relate.
-        provenance: how to get the same again, in sections such as "versions" and "settings", each
-            a mapping of names to texts.
+        provenance: how to reproduce the values, in sections such as "versions" and "settings",
+            each a mapping of names to texts.
     """
 
     owners: tuple[str, ...]
