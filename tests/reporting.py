@@ -172,7 +172,7 @@ def troubled(n=5, **others):
         "stale": 3,
         "first_left": 2,
         "grand_predicted": True,
-        "validation": VALIDATION,
+        "check": VALIDATION,
         "diagnostics": Diagnostics(
             error=0.3, r2=-0.2, coverage=0.5, widening=2.5, scales={"odd": 1.0}, noise=0.1,
             form="SW_2", strays=2,
@@ -197,6 +197,6 @@ VARIANTS = {
     "troubled": lambda: [troubled()],
     "several": several,
     "hostile": lambda: [valuation(names=HOSTILE)],
-    "random alone": lambda: [valuation(5, sampled=True, validation=VALIDATION)],
+    "random alone": lambda: [valuation(5, sampled=True, check=VALIDATION)],
 }
 """Reports of every kind."""
