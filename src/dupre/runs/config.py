@@ -16,6 +16,9 @@ from dupre.wording import did_you_mean
 
 VERSION = 1
 
+PER_OWNER = 6
+"""Trainings per owner if neither a budget nor another limit is asked for."""
+
 HOLDOUT = 0.25
 """Part of each owner's rows that is held out by default."""
 

@@ -20,7 +20,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names
 from dupre.game.estimators import Sample, regression
 from dupre.result.valuation import Valuation, half_widths
-from dupre.runs.config import Config
+from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
 from dupre.runs.recorded import ExternalResult, read_results
 from dupre.training import identity
@@ -37,9 +37,6 @@ from dupre.valuation.valuer import Valuer
 
 if TYPE_CHECKING:
     from distributed import Client
-
-PER_OWNER = 6
-"""Trainings per owner if no limit is asked for."""
 
 
 @dataclass(frozen=True)
