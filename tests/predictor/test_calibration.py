@@ -15,8 +15,9 @@ def check(held_out, by_size=1.0, freedom=20):
     pool = ours._knowledge
     index = pool.shown[:held_out]
     nothing = np.zeros(held_out)
+    features, utilities = pool.features(index), pool.utilities[index]
     return check_predictor(
-        pool.predictor(), pool.features(index), pool.utilities[index], nothing, by_size, freedom
+        pool.predictor(), features, utilities, nothing, by_size=by_size, freedom=freedom
     )
 
 

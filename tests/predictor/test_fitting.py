@@ -25,7 +25,7 @@ def rng():
 
 
 def problem(kernel, inputs, utilities, measured, warp=Warp(), reference=REFERENCE):  # noqa: B008 (frozen)
-    return fitting._problem(kernel, inputs, utilities, measured, warp, reference)
+    return fitting._problem(kernel, inputs, utilities, measured, warp=warp, reference=reference)
 
 
 def log_prior(kernel, x):

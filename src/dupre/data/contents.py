@@ -138,10 +138,9 @@ def _digests_of_things(things: Iterable[Any]) -> NDArray[np.uint8]:
     """The digest of each of some things by type and value, (N, 16); missing ones are alike."""
     known: dict[tuple[type, Any], bytes] = {}
     found = []
-    for thing in things:
-        if _is_missing(thing):
-            thing = None
-        elif isinstance(thing, (float, np.floating)):
+    for cell in things:
+        thing = None if _is_missing(cell) else cell
+        if isinstance(thing, (float, np.floating)):
             thing = thing + type(thing)(0)  # minus zero becomes zero
         if thing is None or isinstance(thing, (*_TEXT, *_NUMBERS)):
             key = type(thing), thing

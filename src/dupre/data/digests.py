@@ -96,7 +96,7 @@ class _Digests:
         for thing in things:
             yield self.of(thing).encode()
 
-    def _contents(self, thing: Any) -> Iterable[Any]:
+    def _contents(self, thing: Any) -> Iterable[Any]:  # noqa: C901, PLR0912  # a table of kinds
         """The kind of a thing and what it holds, as bytes."""
         if isinstance(thing, types.ModuleType):
             return self._module(thing)

@@ -32,6 +32,7 @@ def check_predictor(
     inputs: Features,
     utilities: Floats,
     measured: Floats,
+    *,
     by_size: float,
     freedom: int,
 ) -> PredictorCheck:

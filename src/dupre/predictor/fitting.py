@@ -91,7 +91,7 @@ def fit(
         chosen = np.sort(rng.choice(len(chosen), LEARN_ON, replace=False))
     known = np.zeros(len(utilities)) if measured is None else measured
     u, reference = utilities[chosen], float(np.mean(log_rows(inputs[chosen])))
-    problem = _problem(kernel, inputs[chosen], u, known[chosen], warp, reference)
+    problem = _problem(kernel, inputs[chosen], u, known[chosen], warp=warp, reference=reference)
     lowest = least_noise / float(np.median(warp.slope(u))) ** 2
     low, high = _of_each(BOUNDS, kernel)
     low[-2] = min(max(low[-2], np.log(max(lowest, 1e-300))), high[-2])
@@ -112,7 +112,9 @@ def fit(
         for start in [*first, *draws][:starts]
     ]
     best = _lowest(results)
-    gp = _condition_at_least(problem.form, best, inputs, utilities, known, warp, reference)
+    gp = _condition_at_least(
+        problem.form, best, inputs, utilities, measured=known, warp=warp, reference=reference
+    )
     log_prior = -float(np.sum(((best - mean) / std) ** 2)) / 2
     return replace(gp, log_likelihood=gp.log_likelihood + log_prior)
 
@@ -142,8 +144,8 @@ def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, Gauss
     if len(gp.utilities) > LEARN_ON:
         return [(1.0, gp)]
     measured = gp.measured * gp.slope**2  # in units of utility
-    reference = gp.amplitude.reference
-    problem = _problem(gp.kernel, gp.inputs, gp.utilities, measured, gp.warp, reference)
+    how: dict[str, Any] = {"warp": gp.warp, "reference": gp.amplitude.reference}
+    problem = _problem(gp.kernel, gp.inputs, gp.utilities, measured, **how)
     centre = _position(gp, problem.form)
     value, root = _curvature_root(problem, centre)
     normal = np.random.default_rng(0).standard_normal((pairs, len(centre)))
@@ -157,9 +159,9 @@ def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, Gauss
     log_weight = np.minimum(value - height + np.sum(normal**2, axis=1) / 2, MOST_WEIGHT)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
-    evaluations = gp.inputs, gp.utilities, measured, gp.warp, reference
+    how["measured"] = measured
     return [
-        (float(w), _condition_at_least(problem.form, x, *evaluations))
+        (float(w), _condition_at_least(problem.form, x, gp.inputs, gp.utilities, **how))
         for w, x in zip(weight, drawn, strict=True)
     ]
 
@@ -224,6 +226,7 @@ def _problem(
     inputs: Features,
     utilities: Floats,
     measured: Floats,
+    *,
     warp: Warp,
     reference: float,
 ) -> _Problem:
@@ -242,6 +245,7 @@ def _condition_at_least(
     x: Floats,
     inputs: Features,
     utilities: Floats,
+    *,
     measured: Floats,
     warp: Warp,
     reference: float,

@@ -112,7 +112,12 @@ def notes(v: Valuation) -> list[str]:
             f"The values add up to {v.mean.sum():.4g}, "
             f"u(all owners) - u(no data) is {v.grand - v.empty:.4g}."
         )
-    notes += [f"Beware: {caveat}" for caveat in v.caveats]
+    return notes + _trouble_notes(v)
+
+
+def _trouble_notes(v: Valuation) -> list[str]:
+    """What is wrong with the data or the trainings, a sentence or two each."""
+    notes = [f"Beware: {caveat}" for caveat in v.caveats]
     if v.grand < v.empty:
         notes.append("Beware: all data together score worse than none; is greater better here?")
     if v.failures:

@@ -210,7 +210,7 @@ def serve(payload: str, threads: int) -> None:
     threading.Thread(target=_listen, args=(questions, trainings, payload), daemon=True).start()
     try:
         utility = PackedUtility.from_file(Path(payload))
-    except Exception:  # loading runs the user's code; the parent reports what happened
+    except Exception:  # noqa: BLE001  # loading runs the user's code; the parent reports it
         _send(answers, traceback.format_exc())
         return
     _send(answers, None)

@@ -235,7 +235,12 @@ class Knowledge:
         utilities, measured = self.utilities[found], self.training_variances()[found]
         by_size, freedom = error_by_size(self._sizes, self.utilities, self._certain, found)
         return check_predictor(
-            self.predictor(), self.features(found), utilities, measured, by_size, freedom
+            self.predictor(),
+            self.features(found),
+            utilities,
+            measured,
+            by_size=by_size,
+            freedom=freedom,
         )
 
     def check_failed(self) -> bool:
