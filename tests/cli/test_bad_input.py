@@ -483,7 +483,7 @@ def test_a_mended_model_can_keep_its_trainings(dupre, place):
 
 
 def test_a_cluster_that_did_not_answer_is_not_remembered(valued, place, monkeypatch):
-    monkeypatch.setattr(dask, "PATIENCE", 0.5)
+    monkeypatch.setattr(dask, "CONNECT_SECONDS", 0.5)
     before = (place / "run/config.toml").read_text()
     assert "no Dask scheduler answers" in valued("resume", "run", "--dask", "tcp://127.0.0.1:9")[2]
     assert (place / "run/config.toml").read_text() == before
