@@ -408,7 +408,7 @@ def test_a_corrected_model_can_keep_its_trainings(place):
 
 def test_a_cluster_that_did_not_answer_is_not_remembered(place, monkeypatch):
     value()
-    monkeypatch.setattr(dask, "PATIENCE", 0.5)
+    monkeypatch.setattr(dask, "CONNECT_SECONDS", 0.5)
     before = (place / "run/config.toml").read_text()
     message = refuse("resume", "run", "--dask", "tcp://127.0.0.1:9")
     assert "no Dask scheduler answers" in message

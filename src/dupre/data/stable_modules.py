@@ -54,10 +54,10 @@ STABLE_MODULES = {
     "dupre.valuer": ("Valuer",),
     "dupre.values": ("Valuation",),
 }
-"""The modules that digests state for dupre's own classes and functions, wherever these are now.
+"""The module that digests state for each of dupre's own classes and functions.
 
-They are where each was first published. A store holds digests, so these names never change. What is
-not listed is stated as a member of `dupre`.
+It is the module where each was first published, wherever it is now. Stores hold digests, so these
+names never change. What is not listed is stated as a member of `dupre`.
 """
 
 _STABLE_MODULE_OF = {name: module for module, names in STABLE_MODULES.items() for name in names}

@@ -1,7 +1,7 @@
-"""What a store was made for: the parts of its utility and its owners' rows, compared with now.
+"""The setting of a store: all that its utilities depend on besides the owners' rows.
 
-The setting of a store is all that its utilities depend on besides the owners' rows, part by part:
-model, metric, validation data, seed.
+It has several parts: model, metric, validation data, seed. A store is only used again with the same
+setting, and with at least one owner whose rows are the same.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Every paid evaluation, durable the moment it exists.
+"""The store: every evaluation is on the disk as soon as it is finished.
 
 One SQLite file holds the evaluations of one utility (one model, metric, validation set and seed)
-on any set of owners. Each owner's rows have a fingerprint of their own, and an evaluation is valid
-wherever all its members' rows are the same as when it was made. The tables are described in
-docs/running.md; any SQLite client can read them. Nothing is ever unpickled from a store.
+for any set of owners. Each owner's rows have a fingerprint. An evaluation is valid as long as the
+rows of all its members are the same. The tables are described in docs/running.md; any SQLite client
+can read them. Nothing is ever unpickled from a store.
 
 Processes that share a store lock a training before they start it (module `locks`).
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from dupre._types import Names
 from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
 from dupre.training.evaluation import Evaluation, Training
@@ -48,8 +49,12 @@ class Store:
         path: of the SQLite file, made if it does not exist; None for one in memory.
         setting: what utilities depend on besides the owners' rows.
         owners: fingerprint of each owner's rows.
-        key: what is the same for coalitions that one evaluation serves, and for no others; by
-            default their names.
+        key: callable(members) -> key, equal for coalitions that share one evaluation; by default
+            their names.
+
+    Attributes:
+        path: of the file; None in memory.
+        stale: number of evaluations of these owners on rows that have changed since.
 
     Raises:
         StoreError: no store, damaged, or made for another setting or other data; says which.
@@ -60,16 +65,16 @@ class Store:
         path: str | Path | None,
         setting: Mapping[str, Part],
         owners: Contents,
-        key: Callable[[tuple[str, ...]], Hashable] | None = None,
+        key: Callable[[Names], Hashable] | None = None,
     ):
         self.path = None if path is None else Path(path).resolve()
         self._owners = dict(owners)
         self._last = 0
-        self.stale = 0  # evaluations of these owners, but of rows that have changed since
-        self._utilities: dict[tuple[str, ...], dict[int, Evaluation]] = defaultdict(dict)
-        self._failures: dict[tuple[str, ...], dict[int, Evaluation]] = defaultdict(dict)
+        self.stale = 0
+        self._utilities: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
+        self._failures: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
         self._key = key or canonical
-        self._same: dict[Hashable, dict[tuple[str, ...], None]] = defaultdict(dict)
+        self._same: dict[Hashable, dict[Names, None]] = defaultdict(dict)
         with ExitStack() as stack:
             self._db = stack.enter_context(closing(connect(self.path, make=True)))
             self._inode = None if self.path is None else self.path.stat().st_ino
@@ -95,31 +100,31 @@ class Store:
         """Release all locks and close the file."""
         self._resources.close()
 
-    def utilities(self, members: tuple[str, ...]) -> dict[int, Evaluation]:
+    def utilities(self, members: Names) -> dict[int, Evaluation]:
         """The successful evaluations of a coalition, by repeat."""
         return self._utilities.get(canonical(members), {})
 
-    def same(self, members: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """Stored coalitions that one evaluation serves together with this one, names sorted."""
+    def same(self, members: Names) -> list[Names]:
+        """Stored coalitions that share one evaluation with this one, names sorted."""
         return sorted(self._same.get(self._key(members), ()))
 
     def contradiction(
-        self, members: tuple[str, ...], utilities: Sequence[float]
+        self, members: Names, utilities: Sequence[float]
     ) -> tuple[float, float] | None:
-        """The first of some utilities, by repeat, that is stored otherwise, and the stored one."""
+        """The first given utility, by repeat, that differs from the stored one, and that one."""
         for repeat, utility in enumerate(utilities):
             stored = self.utilities(members).get(repeat)
             if stored is not None and stored.utility is not None and stored.utility != utility:
                 return utility, stored.utility
         return None
 
-    def failures(self, members: tuple[str, ...]) -> dict[int, Evaluation]:
+    def failures(self, members: Names) -> dict[int, Evaluation]:
         """The last failed evaluation of each repeat that has never succeeded."""
         known = self.utilities(members)
         failed = self._failures.get(canonical(members), {})
         return {repeat: found for repeat, found in failed.items() if repeat not in known}
 
-    def coalitions(self) -> list[tuple[str, ...]]:
+    def coalitions(self) -> list[Names]:
         """Every coalition with an evaluation that is valid here, names sorted."""
         return list(dict.fromkeys([*self._utilities, *self._failures]))
 
@@ -133,7 +138,7 @@ class Store:
         return found
 
     def refresh(self) -> bool:
-        """Read what has been added, also by other processes; whether there was anything."""
+        """Read new evaluations, also of other processes; whether there were any that are valid."""
         columns = f"SELECT id, {COLUMNS} FROM evaluations WHERE id > ? ORDER BY id"
         with self._explain_errors("read"):
             rows = self._db.execute(columns, (self._last,)).fetchall()
@@ -150,18 +155,18 @@ class Store:
                     valid += 1
                 else:
                     self.stale += 1
-            self._last = row[0]  # last: an interruption must not lose it
+            self._last = row[0]  # at the end, so that an interruption loses nothing
         return valid > 0
 
     def save(self, evaluation: Evaluation) -> None:
-        """Write one evaluation to the disk. A second utility of the same training is ignored."""
+        """Write one evaluation to the disk; a second utility of the same training is ignored."""
         self._check_file()
         with self._transaction():
             self._db.execute(INSERT, self._to_row(evaluation))
         self.refresh()
 
     def record(self, evaluations: Sequence[Evaluation], *, replacing: bool = False) -> None:
-        """Write several evaluations, all or none; `replacing` whatever their coalitions had."""
+        """Write several evaluations, all or none; `replacing` deletes those of their coalitions."""
         rows = [self._to_row(evaluation) for evaluation in evaluations]
         contents = {self._contents(e.training.members) for e in evaluations}
         self._check_file()
@@ -170,7 +175,7 @@ class Store:
                 where = "DELETE FROM evaluations WHERE contents = ?"
                 self._db.executemany(where, [(mark,) for mark in contents])
             self._db.executemany(INSERT, rows)
-        self._utilities.clear()  # numbers of rows that are gone may be given again
+        self._utilities.clear()  # SQLite may use the keys of deleted rows again
         self._failures.clear()
         self._same.clear()
         self._last = self.stale = 0
@@ -184,8 +189,8 @@ class Store:
         """Release the lock of a training."""
         self._locks.release(self._byte(training))
 
-    def batch(self, run: str) -> tuple[int, list[tuple[str, ...]]]:
-        """Number and coalitions of the latest batch a run has decided on; 0 and none at first."""
+    def batch(self, run: str) -> tuple[int, list[Names]]:
+        """Number and coalitions of the latest batch of a run; 0 and none at first."""
         latest = "SELECT coalesce(max(number), 0) FROM batches WHERE run = ?"
         members = "SELECT coalition FROM batches WHERE run = ? AND number = ? ORDER BY position"
         with self._explain_errors("read"):
@@ -193,14 +198,14 @@ class Store:
             rows = self._db.execute(members, (run, number)).fetchall()
             return number, [from_json(text) for (text,) in rows]
 
-    def begin_batch(self, run: str, number: int, coalitions: Sequence[tuple[str, ...]]) -> bool:
-        """Write down what a run evaluates next, before it does.
+    def begin_batch(self, run: str, number: int, coalitions: Sequence[Names]) -> bool:
+        """Write down the next batch of a run before it starts.
 
-        A run that is killed amid a batch then finishes that batch before it decides anew, so that
-        it decides as if it had not been killed.
+        A run that is killed during a batch finishes this batch first when it is resumed. So it
+        chooses the same coalitions as without the interruption.
 
         Returns:
-            Whether it was written: not if another process has written a batch of this number.
+            Whether it was written; False if another process has written a batch of this number.
         """
         rows = [
             (run, number, position, to_json(canonical(names)))
@@ -213,13 +218,13 @@ class Store:
         return True
 
     def save_round(self, run: str, evaluated: int, found: Mapping[str, float]) -> None:
-        """Keep what a run knew after this many evaluations."""
+        """Save what a run has found after this many evaluations."""
         with self._transaction():
             row = (run, evaluated, json.dumps(dict(found)))
             self._db.execute("INSERT OR IGNORE INTO rounds VALUES (?, ?, ?)", row)
 
     def rounds(self, run: str) -> dict[int, dict[str, float]]:
-        """What a run knew after how many evaluations."""
+        """What a run has found, by number of evaluations."""
         query = "SELECT evaluated, found FROM rounds WHERE run = ? ORDER BY evaluated"
         with self._explain_errors("read"):
             rows = self._db.execute(query, (run,)).fetchall()
@@ -245,7 +250,7 @@ class Store:
     def _to_row(self, evaluation: Evaluation) -> tuple[Any, ...]:
         return to_row(evaluation, self._contents(evaluation.training.members))
 
-    def _contents(self, names: tuple[str, ...]) -> str:
+    def _contents(self, names: Names) -> str:
         return contents_of(names, self._owners)
 
     def _byte(self, training: Training) -> int:
@@ -262,7 +267,7 @@ class Store:
             yield
 
 
-def contents_of(names: tuple[str, ...], owners: Contents) -> str:
+def contents_of(names: Names, owners: Contents) -> str:
     """A digest of the rows of a coalition, from the fingerprints of its members' rows."""
     marks = json.dumps([[name, owners[name]] for name in canonical(names)])
     return hashlib.sha256(marks.encode()).hexdigest()[:32]

@@ -1,8 +1,8 @@
 """The utility of a coalition: train the user's model on its rows, score it on validation rows.
 
-Anything that is `callable(tuple of owner names) -> float` can stand in for `ModelUtility`.
+Any `callable(tuple of owner names) -> float` can be used instead of a `ModelUtility`.
 
-A failed training raises. It is never turned into a number here or anywhere else.
+A failed training raises. It is never turned into a number, here or anywhere else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dupre.utility.model_checks import Metric, check_estimator, check_metric, ch
 
 
 class Utility(Protocol):
-    """What `dupre.value` calls: owner names of a coalition in, one finite number out."""
+    """What `dupre.value` calls: from the owner names of a coalition to one finite number."""
 
     def __call__(self, members: tuple[str, ...], /) -> float:
         """The utility of the coalition of these owners; of no data for ()."""
@@ -35,20 +35,20 @@ class Utility(Protocol):
 
 
 class ModelUtility:
-    """Score on validation rows of a model trained on a coalition's rows.
+    """The score on validation rows of a model trained on a coalition's rows.
 
-    A coalition whose rows hold a single class is scored by that constant prediction, whatever
-    the model: many classifiers refuse to train on one class, and those that do not can predict
+    If the rows of a coalition have a single class, the constant prediction of this class is scored,
+    whatever the model: many classifiers refuse to train on one class, and the others can predict
     nothing else.
 
-    The empty coalition has the score of the best constant predictor, for which no owner is
-    needed: the best of always one class and the validation class frequencies in classification
-    (for accuracy: the share of the largest validation class), the better of the mean and the
-    median of the validation targets in regression (for R²: 0). State `empty=` to override.
+    The empty coalition has the score of the best constant predictor, which needs no owner's data.
+    For classification it is the best of each single class and the class frequencies of the
+    validation rows (for accuracy: the share of the largest class). For regression it is the better
+    of the mean and the median of the validation targets (for R²: 0). State `empty=` to override.
 
     Every `random_state` of the estimator is set from (seed, contents of the coalition, repeat), and
-    rows are ordered by their contents. So a utility depends on the rows alone: not on owner names,
-    nor on when, where or after what it is trained; coalitions of the same rows have the same one.
+    rows are ordered by their contents. So a utility depends on the rows alone, not on owner names
+    or on when and where it is trained. Coalitions with the same rows have the same utility.
 
     Args:
         estimator: scikit-learn classifier, regressor or pipeline; it is cloned, never changed.
@@ -58,10 +58,10 @@ class ModelUtility:
         metric: scikit-learn scorer name or callable(model, X, y) -> float, greater is better.
             Default: "accuracy" for classification, "r2" for regression.
         empty: utility of the empty coalition.
-        seed: from which the training seeds derive.
+        seed: the training seeds derive from it.
 
     Raises:
-        InputError: anything that would make every training fail or the score meaningless.
+        InputError: every training would fail, or the score would have no meaning.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class ModelUtility:
             if owners.task == "classification"
             else None
         )
-        # A named metric is tried even when `empty` is stated: better now than after a training.
+        # A named metric is tried even if `empty` is stated: an error now costs no training.
         tried = self._constant_score() if empty is None or isinstance(self.metric, str) else 0.0
         if isinstance(empty, str):
             raise InputError(f"empty must be a number, got {empty!r}")
@@ -100,7 +100,7 @@ class ModelUtility:
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """All that decides a utility besides the members' rows."""
+        """All that a utility depends on besides the members' rows."""
         return {
             "model": self.estimator,
             "metric": self.metric,
@@ -111,24 +111,24 @@ class ModelUtility:
 
     @property
     def by_content(self) -> bool:
-        """Whether coalitions that hold the same rows have the same utility.
+        """Whether coalitions with the same rows have the same utility.
 
-        A subclass with a call or with training seeds of its own may look at owner names.
+        A subclass that overrides the call or the training seeds may depend on owner names.
         """
         ours = (ModelUtility.__call__, ModelUtility.training_seed)
         return (type(self).__call__, type(self).training_seed) == ours
 
     @property
     def seeded(self) -> bool:
-        """Whether the estimator has a `random_state`: its seed may change a utility."""
+        """Whether the estimator has a `random_state`, so that the seed may change a utility."""
         return bool(_random_states(self.estimator))
 
     @property
     def deterministic(self) -> bool:
-        """Whether trainings are known to involve no chance.
+        """Whether trainings are known to use no random numbers.
 
-        So it is for estimators of scikit-learn without a `random_state`. Others may draw random
-        numbers of their own.
+        This holds for estimators of scikit-learn without a `random_state`. Others may draw random
+        numbers without a seed of ours.
         """
         parts = [self.estimator, *self.estimator.get_params(deep=True).values()]
         modules = [type(part).__module__ for part in parts if hasattr(part, "get_params")]
@@ -136,23 +136,23 @@ class ModelUtility:
         return known and not self.seeded and self.by_content
 
     def training_seed(self, members: Collection[str], repeat: int = 0) -> int:
-        """Seed of one training of a coalition; every repeat has its own."""
+        """The seed of one training of a coalition; every repeat has its own."""
         row = from_names(members, self.owners.names)
         contents = digests_of_coalitions(row[None], self.owners.contents)[0]
         return training_seed(self.seed, contents, repeat)
 
     def is_older_seed(self, seed: int | None, members: Collection[str], repeat: int) -> bool:
-        """Whether a stored seed is by the older rule: it, and the order of rows, followed names."""
+        """Whether a stored seed is from the older rule: seeds and row order depended on names."""
         return seed is not None and seed == _seed_from_names(self.seed, members, repeat)
 
     def to_send(self) -> ModelUtility:
-        """A copy for other processes, without the view of the rows that only distances need."""
+        """A copy for other processes, without the numeric view that only distances need."""
         slim = copy(self)
         slim.owners = self.owners.without_points()
         return slim
 
     def __call__(self, members: Collection[str], *, repeat: int = 0) -> float:
-        """Utility of the coalition of these owners: one training, unless it is empty."""
+        """The utility of the coalition of these owners: one training, unless it is empty."""
         if not members:
             return self.empty
         row = from_names(members, self.owners.names)
@@ -171,7 +171,7 @@ class ModelUtility:
         return float(self._scorer(model, self.X_val, self.y_val))
 
     def _constant_score(self) -> float:
-        """Score of the best model that ignores X; a trial run of metric and validation too."""
+        """The score of the best model that ignores X. This also tries the metric."""
         if self._classes is None:
             constants: list[Any] = [DummyRegressor(strategy=s) for s in ("mean", "median")]
         else:
@@ -198,7 +198,7 @@ def training_seed(seed: int, contents: Digests, repeat: int = 0) -> int:
 
 
 def _seed_from_names(seed: int, members: Iterable[str], repeat: int) -> int:
-    """The older rule; only by it are trainings of older stores recognised."""
+    """The older rule, to recognise trainings of older stores."""
     parts = [int(seed), sorted(map(str, members))]
     return _seed_from([*parts, int(repeat)] if repeat else parts)
 
@@ -209,9 +209,9 @@ def _seed_from(parts: list[Any]) -> int:
 
 
 class _AllClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
-    """A fitted classifier that also names the classes it has never seen, with probability 0.
+    """A fitted classifier with the classes that it has not seen added, with probability 0.
 
-    Scorers of probabilities need one column per class of the validation rows.
+    Scorers of probabilities need one column for each class of the validation rows.
     """
 
     def __init__(self, model: Any, classes: NDArray[Any]):
@@ -240,6 +240,6 @@ def _set_random_states(model: Any, seed: int) -> None:
 
 
 def _random_states(model: Any) -> list[str]:
-    """Names of all parameters that are seeds."""
+    """The names of all parameters that are seeds."""
     params = model.get_params(deep=True)
     return sorted(p for p in params if p == "random_state" or p.endswith("__random_state"))

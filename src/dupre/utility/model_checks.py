@@ -44,7 +44,7 @@ REGRESSION_METRICS = frozenset(
         "r2",
     }
 )
-"""Scorer names that measure errors of numbers, so make no sense for class labels."""
+"""Scorer names that measure errors of numbers; they have no meaning for class labels."""
 
 Metric = Callable[[Any, Any, Any], float]
 
