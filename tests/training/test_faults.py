@@ -18,7 +18,6 @@ import pytest
 
 import dupre
 from dupre import StoreError
-from dupre.training.engines import Local
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
@@ -82,7 +81,9 @@ def note(path, line):
 def numbers(plan):
     """What comes of a run, as lists and texts."""
     try:
-        options = plan.get("options", {})
+        options = dict(plan.get("options", {}))
+        if isinstance(options.get("engine"), dict):  # plans are JSON
+            options["engine"] = dupre.engines.Local(**options["engine"])
         places = {"store": plan["store"], "progress": shown(plan)}
         result = dupre.value(owners, Game(plan), **places, **options)
     except (dupre.DupreError, dupre.Interrupted) as error:
@@ -406,7 +407,7 @@ def test_no_rows_are_left_when_a_run_is_killed_while_it_ends(runner, line):
     run = runner(
         f"ending {line}",
         killed_in_close=line,
-        options={"budget": 2, "engine": Local(timeout=60)},
+        options={"budget": 2, "engine": {"timeout": 60}},
     )
     until(lambda: run.ended)
     assert not Path(run.plan["out"]).exists()
@@ -714,7 +715,7 @@ def test_a_failed_training_is_tried_again_by_every_call(runner):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_skipped_failure_is_predicted_counted_and_shown(runner, undisturbed, n_jobs):
     bad = ["owner2", "owner0+owner1+owner2+owner3"]
-    options = {"engine": Local(jobs=n_jobs, on_error="skip")}
+    options = {"engine": {"jobs": n_jobs, "on_error": "skip"}}
     run = runner(f"skip {n_jobs}", failing=bad, options=options)
     found = run.result()
     assert "error" not in found, found["message"]
@@ -738,7 +739,7 @@ def test_skipped_failures_do_not_depend_on_who_runs_them(runner):
         runner(
             f"skips {jobs}",
             failing=bad,
-            options={"engine": Local(jobs=jobs, on_error="skip")},
+            options={"engine": {"jobs": jobs, "on_error": "skip"}},
         )
         for jobs in (1, 2)
     ]
@@ -749,7 +750,7 @@ def test_skipped_failures_do_not_depend_on_who_runs_them(runner):
 
 
 def test_a_skipped_failure_is_tried_again_when_asked_to(runner, undisturbed):
-    skipped = runner("mended", failing=["owner2"], options={"engine": Local(on_error="skip")})
+    skipped = runner("mended", failing=["owner2"], options={"engine": {"on_error": "skip"}})
     assert set(skipped.result()["failures"]) == {"owner2"}
     again = runner("mended", options={"budget": 31})
     found = again.result()
@@ -759,7 +760,7 @@ def test_a_skipped_failure_is_tried_again_when_asked_to(runner, undisturbed):
 
 
 def test_a_training_that_takes_too_long_is_skipped(runner, undisturbed):
-    options = {"engine": Local(jobs=2, timeout=2, on_error="skip")}
+    options = {"engine": {"jobs": 2, "timeout": 2, "on_error": "skip"}}
     run = runner("slow", hanging=["owner2"], options=options)
     found = run.result()
     assert found["failures"] == {"owner2": "timeout: not finished after 2 seconds"}
@@ -768,20 +769,20 @@ def test_a_training_that_takes_too_long_is_skipped(runner, undisturbed):
 
 
 def test_everything_failing_stops_the_run(runner):
-    run = runner("hopeless", all_failing=True, options={"engine": Local(on_error="skip")})
+    run = runner("hopeless", all_failing=True, options={"engine": {"on_error": "skip"}})
     found = run.result()
     assert found["error"] == "EvaluationError"
     assert "no luck" in found["message"]
     first = len(run.coalitions())
     assert first < BUDGET
-    again = runner("hopeless", all_failing=True, options={"engine": Local(on_error="skip")})
+    again = runner("hopeless", all_failing=True, options={"engine": {"on_error": "skip"}})
     found = again.result()
     assert found["error"] == "EvaluationError", found
     assert len(again.coalitions()) == 0  # what failed is not asked for again, nor is more spent
 
 
 def test_a_hopeless_store_can_be_used_once_the_cause_is_mended(runner, undisturbed):
-    run = runner("mended later", all_failing=True, options={"engine": Local(on_error="skip")})
+    run = runner("mended later", all_failing=True, options={"engine": {"on_error": "skip"}})
     assert run.result()["error"] == "EvaluationError"
     again = runner("mended later")
     assert_same(again.result(), undisturbed)

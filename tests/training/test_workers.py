@@ -991,7 +991,7 @@ def test_an_asynchronous_client_is_refused(cluster):
 
     client.sync(refused)
     with pytest.raises(InputError, match="not both"):
-        dupre.value(forest().owners, utility, budget=7, progress=False, engine=Dask(client))
+        dupre.value(forest().owners, utility, budget=7, n_jobs=2, engine=Dask(client))
     assert utility.asked == []
 
 
