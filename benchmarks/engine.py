@@ -21,7 +21,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import dupre
-from dupre.training import dask, process, workers
+from dupre.training import dask, workers
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.store import Store
 
@@ -104,19 +104,24 @@ def bytes_per_task() -> tuple[int, int]:
     """Largest message to a child after the utility itself, and the largest for a Dask cluster."""
     owners, utility = forest()
     sent = []
-    original = process._send
+    original = worker_process._send
 
     def counting(stream: object, thing: object) -> None:
         sent.append(len(pickle.dumps(thing)))
         original(stream, thing)
 
-    process._send = counting
+    worker_process._send = counting
     try:
         dupre.value(owners, utility, budget=20, n_jobs=2, progress=False)
     finally:
-        process._send = original
+        worker_process._send = original
     everyone = Training(owners.names)
-    for_dask = (dask._evaluate_on_dask, "f" * 32, process.ProcessSettings(timeout=60.0), everyone)
+    for_dask = (
+        dask._evaluate_on_dask,
+        "f" * 32,
+        worker_process.ProcessSettings(timeout=60.0),
+        everyone,
+    )
     return max(sent), len(pickle.dumps(for_dask))
 
 
@@ -145,7 +150,7 @@ def memory() -> tuple[float, float]:
     names = tuple(map(str, range(8)))
 
     def busiest(utility: dupre.utility.model.Utility) -> float:
-        hired = workers.LocalProcesses(utility, process.ProcessSettings(), jobs=2)
+        hired = workers.LocalProcesses(utility, worker_process.ProcessSettings(), jobs=2)
         try:
             list(hired.run(Training(names, repeat) for repeat in range(4)))
             children = [child._child.pid for child in hired._children]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import dupre
-from dupre.data.sketch import SketchCache
+from dupre.data.quantile_sketch import SketchCache
 from dupre.predictor import form
 from dupre.predictor.gp import GaussianProcess, Posterior
 from speed import synthetic

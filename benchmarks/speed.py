@@ -22,7 +22,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from threadpoolctl import threadpool_limits
 
 import dupre
-from dupre.data.sketch import SketchCache
+from dupre.data.quantile_sketch import SketchCache
 from dupre.game.estimators import exact
 from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit

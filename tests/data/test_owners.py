@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits, load_iris
 
 from dupre.data.encoding import MAX_LEVELS
 from dupre.data.owners import MAX_CLASSES_INFERRED, Owners
-from dupre.data.sketch import Resolution, SketchCache
+from dupre.data.quantile_sketch import Resolution, SketchCache
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions
 

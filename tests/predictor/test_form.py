@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dupre import Owners
-from dupre.data.sketch import SketchCache
+from dupre.data.quantile_sketch import SketchCache
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit

@@ -7,7 +7,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
 from dupre import InputError, Owners
-from dupre.data.sketch import SketchCache
+from dupre.data.quantile_sketch import SketchCache
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor import form, gp
 from dupre.predictor.features import Features

@@ -33,9 +33,9 @@ from dupre.errors import DupreError, StoreError
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.evaluation_rows import read_stored
 from dupre.training.identity import Part, of_owners, of_utility
-from dupre.training.settings import restate
 from dupre.training.sqlite import APPLICATION_ID, VERSION
 from dupre.training.store import Store
+from dupre.training.store_check import restate
 
 SETTING = {"model": Part("LogisticRegression()", "m1"), "seed": Part("0", "s1")}
 OWNERS = {"a": "1", "b": "2", "c": "3"}

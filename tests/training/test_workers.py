@@ -26,7 +26,7 @@ from dupre import InputError
 from dupre.training.dask import DaskCluster, _outcome
 from dupre.training.engines import Dask, Local
 from dupre.training.evaluation import Training
-from dupre.training.process import ProcessSettings, pack
+from dupre.training.worker_process import ProcessSettings, pack
 from dupre.training.workers import LocalProcesses, ThisProcess
 
 linux = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="reads /proc")
@@ -454,7 +454,7 @@ def test_no_room_for_the_rows_says_where_to_put_them(rows_here):
     script = f"""
 import resource, numpy as np
 from dupre import InputError
-from dupre.training.process import pack
+from dupre.training.worker_process import pack
 import tempfile
 tempfile.tempdir = {str(rows_here)!r}
 rows = np.ones(100_000)
@@ -703,7 +703,7 @@ def test_children_and_rows_go_when_the_parent_is_killed(tmp_path):
 import os, time
 from pathlib import Path
 from dupre.training.evaluation import Training
-from dupre.training.process import ProcessSettings
+from dupre.training.worker_process import ProcessSettings
 from dupre.training.workers import LocalProcesses
 
 class Busy:
@@ -816,7 +816,7 @@ from contextlib import closing
 from distributed import Client
 from dupre.training.evaluation import Training
 from dupre.training.dask import DaskCluster
-from dupre.training.process import ProcessSettings
+from dupre.training.worker_process import ProcessSettings
 with Client({client.scheduler.address!r}, set_as_default=False) as client:
     with closing(DaskCluster(len, ProcessSettings(), client)) as workers:
         print([found.utility for found in workers.run(iter([Training(("a", "b"))]))])

@@ -22,8 +22,8 @@ from dupre.game.weights import Weights, coalition_weights
 from dupre.training import identity
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.settings import restate
 from dupre.training.store import Store
+from dupre.training.store_check import restate
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
 from dupre.valuation.strategies import Active, Corrected, Drawn

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dupre.errors import InputError
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.process import ChildProcess, PackedUtility, ProcessSettings, pack
+from dupre.training.worker_process import ChildProcess, PackedUtility, ProcessSettings, pack
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -23,7 +23,7 @@ from dupre.checks import positive, whole
 from dupre.errors import InputError
 from dupre.training.dask import DaskCluster, check_client
 from dupre.training.evaluation import Evaluation, Training, evaluate
-from dupre.training.process import ProcessSettings
+from dupre.training.worker_process import ProcessSettings
 from dupre.training.workers import LocalProcesses, ThisProcess, Workers
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dupre.training.evaluation import Evaluation, Training, evaluate
-from dupre.training.process import ChildProcess, ProcessSettings, pack
+from dupre.training.worker_process import ChildProcess, ProcessSettings, pack
 
 if TYPE_CHECKING:
     from dupre.utility.model import Utility

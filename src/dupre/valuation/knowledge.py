@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints, Members, Names
-from dupre.data.sketch import SketchCache
+from dupre.data.quantile_sketch import SketchCache
 from dupre.game.coalitions import keys
 from dupre.game.draws import (
     LEAST_DRAWS,

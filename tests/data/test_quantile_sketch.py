@@ -13,7 +13,7 @@ from scipy.stats import wasserstein_distance
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 
 from dupre.data.owners import Owners
-from dupre.data.sketch import (
+from dupre.data.quantile_sketch import (
     BLOCK,
     MAX_AXES,
     Resolution,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from dupre.training.process import serve; serve(sys.argv[2], int(sys.argv[3]))"
+    "from dupre.training.worker_process import serve; serve(sys.argv[2], int(sys.argv[3]))"
 )
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _ALIGNED = 64
