@@ -33,7 +33,7 @@ DIAGNOSTICS = Diagnostics(
     noise=0.006,
     form="SW_2",
 )
-VALIDATION = Validation(held_out=8, error=0.03, by_size=0.09, limit=0.09, coverage=0.75)
+VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
 SUBSIDY = Subsidy(
     amount=0.125,
     low=0.0625,

@@ -16,7 +16,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import kurtosis, norm, skew
 
 import closed_form
-from asking import by_code
+from asking import Normal, by_code, weighted_banzhaf
+from closed_form import table_of
 from dupre import (
     InputError,
     Semivalue,
@@ -170,9 +171,6 @@ def test_values_are_linear_in_the_game(semivalue, first, second, factor):
     np.testing.assert_allclose(together, apart, atol=1e-8)
 
 
-weighted_banzhaf = Semivalue(
-    "Banzhaf(0.3)", lambda c, n: c * np.log(0.3) + (n - 1 - c) * np.log(0.7)
-)
 SAMPLED = [
     permutation,
     antithetic,
@@ -230,10 +228,6 @@ def utilities_of(found, table):
 def covariance_of(found, table):
     u = utilities_of(found, table)
     return found.sampling_covariance(u[:-1], u[-1])
-
-
-def table_of(game):
-    return np.append(0.0, game.utility(all_coalitions(game.n)))
 
 
 def rows_of(found):
@@ -471,14 +465,6 @@ CHANCY = [
 """Regression draws nothing at random among five owners: it has tests of its own."""
 FALSE_ALARM = 1e-3
 """The chance that any of the bounds of one kind would be missed by estimators without a fault."""
-
-
-class Normal:
-    """In place of Student's t: no factor for few draws, which test_weights.py checks."""
-
-    @staticmethod
-    def ppf(_, degrees):
-        return np.ones(np.shape(degrees))
 
 
 def quantile(comparisons):

@@ -11,7 +11,8 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 import closed_form
-from asking import by_code
+from asking import Normal, by_code, weighted_banzhaf
+from closed_form import table_of
 from dupre import (
     InputError,
     Semivalue,
@@ -27,9 +28,6 @@ from dupre.game.regression import DRAWS_PER_LEVEL, LEVELS_FROM, _levels, regress
 from dupre.game.semivalues import log_binomial
 from dupre.game.weights import additive_basis
 
-weighted_banzhaf = Semivalue(
-    "Banzhaf(0.3)", lambda c, n: c * np.log(0.3) + (n - 1 - c) * np.log(0.7)
-)
 RANDOM = [shapley, banzhaf, beta_shapley(4, 1), beta_shapley(1, 4), weighted_banzhaf]
 SEMIVALUES = [*RANDOM, leave_one_out]
 every_semivalue = pytest.mark.parametrize("semivalue", SEMIVALUES, ids=lambda s: s.name)
@@ -53,10 +51,6 @@ def pairs(found):
 def values(found, table):
     utilities = table[found.members @ 2 ** np.arange(len(found.W))]
     return found.W @ utilities + found.empty * table[0]
-
-
-def table_of(game):
-    return np.append(0.0, game.utility(all_coalitions(game.n)))
 
 
 @every_semivalue
@@ -271,14 +265,6 @@ def test_levels_of_sizes_cost_a_degree_of_freedom_each(semivalue):
     np.testing.assert_allclose(
         found.sampling_covariance(u[:-1], u[-1]), literal_covariance(found, u), rtol=1e-6, atol=1e-9
     )
-
-
-class Normal:
-    """In place of Student's t: no factor for few draws."""
-
-    @staticmethod
-    def ppf(_, degrees):
-        return np.ones(np.shape(degrees))
 
 
 @cache

@@ -10,8 +10,8 @@ from scipy.stats import norm
 
 from asking import DIAGNOSTICS, notes, only_line
 from dupre import InputError, Valuation
-from dupre.result.records import Validation
 from dupre.result.valuation import half_widths
+from reporting import VALIDATION
 
 
 def valuation(mean, covariance=None, **others):
@@ -270,9 +270,6 @@ def test_str_tells_what_further_evaluations_are_expected_to_gain(uncertain):
     line = only_line(replace(uncertain, forecast=widest), "After 3 more")
     assert line.endswith("expected to be ± 0.05 instead of ± 0.25.")
     assert "expected" not in str(replace(uncertain, forecast=widest[:1]))
-
-
-VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
 
 
 def test_str_tells_how_the_predictor_does_on_check_coalitions(uncertain):
