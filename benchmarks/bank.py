@@ -209,7 +209,7 @@ def load_bank(part: str) -> list[Game]:
     return games
 
 
-def run(part: str, game: Game, recipe: Recipe, semivalue: str, budget: str, seed: int) -> Record:
+def run(part: str, game: Game, recipe: Recipe, *, semivalue: str, budget: str, seed: int) -> Record:
     """Value the owners of a game once."""
     expected = game.values(SEMIVALUES[semivalue])
     with threadpool_limits(1), warnings.catch_warnings():
@@ -385,7 +385,8 @@ def _main() -> None:
         games = [games[i] for i in sorted(few)]
     runs = product(games, SEMIVALUES, arguments.budgets, range(arguments.seeds))
     records = joblib.Parallel(n_jobs=arguments.jobs)(
-        joblib.delayed(run)(arguments.part, *game, *rest) for game, *rest in runs
+        joblib.delayed(run)(arguments.part, *game, semivalue=name, budget=budget, seed=seed)
+        for game, name, budget, seed in runs
     )
     if arguments.json:
         arguments.json.write_text(json.dumps(records))

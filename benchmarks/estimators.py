@@ -256,16 +256,15 @@ def _predictions(
     game: Game, seen: Features, utilities: np.ndarray, unseen: Features, rng: np.random.Generator
 ) -> Iterable[np.ndarray]:
     """Utilities of the unseen by dupre, by the paper's kernel, and by membership alone."""
-    nothing = np.zeros((0, len(unseen)))
     learned = form.learn(
         seen, utilities, measured=np.zeros(len(seen)), empty=game.empty, choose_p=False, rng=rng
     )
-    yield learned.posterior(unseen, nothing).mean
+    yield learned.predict(unseen)[0]
     kernels: list[Kernel] = [SlicedWasserstein(eta=paper_eta(game, seed=0)), Membership()]
     for kernel in kernels:
         warp = straight_warp(utilities, empty=game.empty)
         gp = fit(Scaled(kernel), seen, utilities, warp=warp, starts=4, rng=rng)
-        yield gp.posterior(unseen, nothing).mean
+        yield gp.predict(unseen)[0]
 
 
 def part_b(game: Game, seeds: int) -> np.ndarray:

@@ -116,7 +116,7 @@ def gp_fit() -> None:
 
 
 def literal_algorithm_2(
-    K: np.ndarray, noise: float, A: list[int], B: np.ndarray, W: np.ndarray, picks: int
+    K: np.ndarray, noise: float, A: list[int], B: np.ndarray, W: np.ndarray, *, picks: int
 ) -> list[int]:
     """DUPRE Alg. 2 as printed, for the summed reduction over owners, kernel matrix given."""
     KW = K[:, B] @ W.T  # K_{., B} w of every owner

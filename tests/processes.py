@@ -22,7 +22,3 @@ def split(rng, evaluated=20):
     order = rng.permutation(2**N - 1)
     every = features(all_coalitions(N))
     return every[order[:evaluated]], every[order[evaluated:]], rng.normal(size=evaluated)
-
-
-def without_functionals(process, inputs):
-    return process.posterior(inputs, np.zeros((0, len(inputs))))

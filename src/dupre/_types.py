@@ -19,6 +19,7 @@ Names: TypeAlias = tuple[str, ...]
 """A coalition by the names of its owners."""
 
 NOTHING: Ints = np.empty(0, dtype=np.int64)
-"""No index at all."""
+"""An empty index."""
 
 Task: TypeAlias = Literal["classification", "regression"]
+"""The learning task."""

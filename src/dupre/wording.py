@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -99,7 +100,7 @@ def plain_number(value: float, places: int) -> str:
 
 def number(value: float, places: int) -> str:
     """A number with so many decimals, as it is printed; a dash where there is none."""
-    if value != value:
+    if math.isnan(value):
         return "–"
     shown = f"{value:,.{places}f}"
     if not shown.strip("-0.,"):  # no minus sign before zero

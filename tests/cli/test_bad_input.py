@@ -11,18 +11,28 @@ import pandas as pd
 import pytest
 
 from commands import refuse, run
+from dupre.runs.directory import RunDirectory
 from dupre.tables.read import name_of
 from dupre.training import dask
 
 ROLES = ("--owner", "who", "--target", "y")
+WRITE_REPORT = RunDirectory.write_report
 
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """The current directory, with a good table."""
+    """The current directory, with a good table; to save time no page is written."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(RunDirectory, "write_report", lambda self, valuations: None)
     good().to_csv("good.csv", index=False)
     return tmp_path
+
+
+@pytest.fixture
+def page(place, monkeypatch):
+    """Pages are written; returns the text of that of a run."""
+    monkeypatch.setattr(RunDirectory, "write_report", WRITE_REPORT)
+    return lambda run="run": (place / run / "report.html").read_text()
 
 
 def good(rows=60):
@@ -195,12 +205,11 @@ def test_data_and_validation_may_move(place):
     run("predict", "run", "--members", "owner 0")
 
 
-def test_validation_rows_that_are_trained_on_are_named_wherever_values_are(place):
+def test_validation_rows_that_are_trained_on_are_named_wherever_values_are(page):
     good().to_csv("validation.csv", index=False)
     done = value("--validation", "validation.csv")
     told = "60 of the 60 validation rows are also among the rows to train on"
-    page = (place / "run/report.html").read_text()
-    for text in (done.stdout, done.stderr, page, run("show", "run", "--json").stdout):
+    for text in (done.stdout, done.stderr, page(), run("show", "run", "--json").stdout):
         assert told in text
 
 
@@ -369,7 +378,7 @@ def test_failures_that_were_skipped_can_be_tried_again(place):
     assert "Exact: every coalition that counts was evaluated." in done.stdout
 
 
-def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place):
+def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place, page):
     (place / "good.csv").rename(place / "moved.csv")
     assert "say where they are with --data" in refuse("suggest", "ask")
     run("suggest", "ask", "--data", "moved.csv")
@@ -381,9 +390,8 @@ def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place)
     assert "is of 3 trainings, of which 1 are valid now" in refuse(*last)
     told = run(*last, "--accept-changes").stdout
     assert "Not used: 2 stored evaluations, of rows changed since then." in told
-    page = (place / "ask/report.html").read_text()
-    assert "dupre init good.csv" in page
-    assert "dupre record ask more.csv --data moved.csv" in page
+    assert "dupre init good.csv" in page("ask")
+    assert "dupre record ask more.csv --data moved.csv" in page("ask")
 
 
 def test_a_corrected_model_can_keep_its_trainings(place):
@@ -400,7 +408,7 @@ def test_a_corrected_model_can_keep_its_trainings(place):
 
 def test_a_cluster_that_did_not_answer_is_not_remembered(place, monkeypatch):
     value()
-    monkeypatch.setattr(dask, "PATIENCE", 0.5)
+    monkeypatch.setattr(dask, "CONNECT_SECONDS", 0.5)
     before = (place / "run/config.toml").read_text()
     message = refuse("resume", "run", "--dask", "tcp://127.0.0.1:9")
     assert "no Dask scheduler answers" in message
@@ -420,16 +428,15 @@ def test_what_models_print_is_no_part_of_the_answer(place):
     assert "fitting" in done.stderr
 
 
-def test_the_page_shows_every_command_and_what_utility_is(place):
+def test_the_page_shows_every_command_and_what_utility_is(page):
     value()
     run("resume", "run", "--budget", "+1")
-    page = (place / "run/report.html").read_text()
     for words in (
         "dupre value good.csv --owner who --target y --budget 4 --run run",
         "dupre resume run --budget +1",
         "Utility is the score (accuracy) on 15 validation rows of a model that predicts y.",
     ):
-        assert words in page
+        assert words in page()
 
 
 def test_commands_that_are_printed_can_be_typed():

@@ -5,39 +5,40 @@ import pytest
 
 import dupre
 from asking import FIVE, smooth, told
-from dupre.predictor.calibration import TOLERATED, validate
-from dupre.result.records import Validation
+from dupre.predictor.calibration import TOLERATED, check_predictor
+from dupre.result.records import PredictorCheck
 from dupre.valuation.strategies import Active
 
 
-def validation(held_out, by_size=1.0, freedom=20):
+def check(held_out, by_size=1.0, freedom=20):
     ours = told(smooth(FIVE).table, empty=0.1)
     pool = ours._knowledge
     index = pool.shown[:held_out]
     nothing = np.zeros(held_out)
-    return validate(
-        pool.predictor(), pool.features(index), pool.utilities[index], nothing, by_size, freedom
+    features, utilities = pool.features(index), pool.utilities[index]
+    return check_predictor(
+        pool.predictor(), features, utilities, nothing, by_size=by_size, freedom=freedom
     )
 
 
 def test_the_limit_allows_for_how_few_are_held_out():
-    limits = [validation(h).limit for h in (4, 6, 8, 12, 16)]
+    limits = [check(h).limit for h in (4, 6, 8, 12, 16)]
     assert limits == sorted(limits, reverse=True)
-    assert validation(4, freedom=6).limit > validation(4, freedom=30).limit
-    assert validation(8, by_size=0.02).limit == pytest.approx(0.02 * limits[2])
+    assert check(4, freedom=6).limit > check(4, freedom=30).limit
+    assert check(8, by_size=0.02).limit == pytest.approx(0.02 * limits[2])
 
 
 @pytest.mark.parametrize("h", [4, 8, 16])
 def test_a_predictor_of_the_largest_variance_tolerated_fails_in_one_of_twenty(h):
     rng, freedom = np.random.default_rng(h), 20
-    limit = validation(h, freedom=freedom).limit
+    limit = check(h, freedom=freedom).limit
     error = np.sqrt(TOLERATED * rng.chisquare(h, 20_000) / h)
     by_size = np.sqrt(rng.chisquare(freedom, 20_000) / freedom)
     assert np.mean(error >= by_size * limit) == pytest.approx(0.05, abs=0.01)
 
 
 def test_utilities_that_are_all_known_beforehand_are_no_failure():
-    assert not Validation(held_out=8, error=0.0, by_size=0.0, limit=0.0, coverage=1.0).failed
+    assert not PredictorCheck(held_out=8, error=0.0, by_size=0.0, limit=0.0, coverage=1.0).failed
 
 
 def unlearnable(seed, n=6):
@@ -48,7 +49,7 @@ def unlearnable(seed, n=6):
     return owners, lambda members: utilities.setdefault(members, rng.normal())
 
 
-@pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
+@pytest.mark.filterwarnings("ignore:on check coalitions:UserWarning")
 def test_eight_coalitions_held_out_catch_most_games_without_structure():
     caught = []
     for seed in range(12):

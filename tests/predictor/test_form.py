@@ -173,8 +173,12 @@ def test_predictions_are_averaged_over_the_processes(coalitions):
     chosen = learned(coalitions[:20], smooth(coalitions[:20]))
     W = np.random.default_rng(0).normal(size=(2, 20))
     posterior = chosen.posterior(coalitions[20:], W)
-    mean = sum(weight * gp.posterior(coalitions[20:], W).mean for weight, gp in chosen.processes)
+    mean = sum(weight * gp.predict(coalitions[20:])[0] for weight, gp in chosen.processes)
     np.testing.assert_allclose(posterior.mean, mean, atol=1e-12)
+    for found, expected in zip(
+        chosen.predict(coalitions[20:]), (posterior.mean, posterior.std), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
     best = chosen.gp.posterior(coalitions[20:], W)
     np.testing.assert_array_equal(posterior.best.mean, best.mean)
 

@@ -15,7 +15,7 @@ from dupre.predictor.fitting import fit
 from dupre.predictor.gp import Amplitude
 from dupre.predictor.kernels import Linear, Membership
 from dupre.predictor.warp import Warp, curved_warp
-from processes import ROWS, N, features, split, without_functionals
+from processes import ROWS, N, features, split
 
 DATA_KERNEL = form.Form().kernel()
 DECAYING = Amplitude(decay=0.7, reference=np.log(50.0))
@@ -47,7 +47,7 @@ def test_condition_agrees_with_scikit_learn(rng, name, noise):
     mean, covariance = reference.predict(b.members.astype(float), return_cov=True)
 
     process = gp.condition(kernel, a, u, noise=noise)
-    posterior = without_functionals(process, b)
+    posterior = process.posterior(b)
     index = np.arange(len(b))
 
     assert process.log_likelihood == pytest.approx(
@@ -73,7 +73,7 @@ def test_measured_noise_agrees_with_scikit_learn(rng, name, warp):
     mean, covariance = reference.predict(b.members.astype(float), return_cov=True)
 
     process = gp.condition(kernel, a, u, noise=noise, measured=measured, warp=warp)
-    posterior = without_functionals(process, b)
+    posterior = process.posterior(b)
     index = np.arange(len(b))
     likelihood = reference.log_marginal_likelihood_value_ - np.log(slope).sum()
     expected, _ = warp.back(mean, np.diag(covariance) + noise)
@@ -128,7 +128,7 @@ def test_an_amplitude_is_a_kernel_and_noise_multiplied_by_it_on_both_sides(rng):
     process = gp.condition(
         DATA_KERNEL, a, u, noise=noise, measured=measured, warp=warp, amplitude=DECAYING
     )
-    posterior = without_functionals(process, b)
+    posterior = process.posterior(b)
 
     density = multivariate_normal(np.zeros(len(v)), K).logpdf(v)
     assert process.log_likelihood == pytest.approx(density - len(u) * np.log(2), abs=1e-8)
@@ -164,7 +164,7 @@ def test_leave_one_out_equals_refitting_without_each_point(rng, warp, amplitude)
         without = gp.condition(
             DATA_KERNEL, a[others], u[others], measured=measured[others], **options
         )
-        predicted = without_functionals(without, a[np.array([i])])
+        predicted = without.posterior(a[np.array([i])])
         around = 0.05 + measured[i] / slope[i] ** 2
         assert variance[i] == pytest.approx(predicted.variance[0] + around, abs=1e-9)
         # Back as the others' process goes back: with the noise of a utility, not of a mean.
@@ -207,17 +207,17 @@ def learned(a, u):
 @pytest.mark.parametrize("level", [0.1, 0.0, -3e5])
 def test_equal_utilities_predict_that_utility_everywhere(rng, evaluated, level):
     a, b, _ = split(rng, evaluated)
-    posterior = without_functionals(learned(a, np.full(evaluated, level)), b)
-    np.testing.assert_allclose(posterior.mean, level, rtol=1e-12, atol=1e-12)
-    assert np.all(np.isfinite(posterior.std))
-    assert np.all(posterior.std > 0)
+    mean, std = learned(a, np.full(evaluated, level)).predict(b)
+    np.testing.assert_allclose(mean, level, rtol=1e-12, atol=1e-12)
+    assert np.all(np.isfinite(std))
+    assert np.all(std > 0)
 
 
 def test_two_different_utilities_are_enough_to_predict(rng):
     a, b, _ = split(rng, evaluated=2)
-    posterior = without_functionals(learned(a, np.array([0.2, 0.9])), b)
-    assert np.all(np.isfinite(posterior.mean))
-    assert np.all(posterior.std > 0)
+    mean, std = learned(a, np.array([0.2, 0.9])).predict(b)
+    assert np.all(np.isfinite(mean))
+    assert np.all(std > 0)
 
 
 def left_out_errors(seed, outlier, predicted_by=learned):
@@ -239,10 +239,9 @@ def left_out_errors(seed, outlier, predicted_by=learned):
     for worst in (u[0], outlier):
         observed = u.copy()
         observed[0] = worst
-        posterior = without_functionals(
-            predicted_by(every[evaluated], observed[evaluated]), every[left_out]
-        )
-        errors.append(np.sqrt(np.mean((posterior.mean - u[left_out]) ** 2)))
+        process = predicted_by(every[evaluated], observed[evaluated])
+        mean, _ = process.predict(every[left_out])
+        errors.append(np.sqrt(np.mean((mean - u[left_out]) ** 2)))
     return errors
 
 

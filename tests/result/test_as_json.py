@@ -11,7 +11,7 @@ import dupre
 from asking import Asked, make_owners
 from dupre.game.estimators import Sample, regression
 from dupre.result.as_json import dumps, loads
-from dupre.result.records import Validation
+from dupre.result.records import PredictorCheck
 from dupre.valuation.strategies import Active
 
 
@@ -172,12 +172,12 @@ def test_any_damaged_leaf_is_refused_or_can_still_be_printed():
 
 
 def test_a_validation_of_an_older_document_keeps_its_meaning():
-    v = replace(valued(), validation=Validation(8, 0.03, 0.09, 0.08, 0.75))
+    v = replace(valued(), check=PredictorCheck(8, 0.03, 0.09, 0.08, 0.75))
     document = json.loads(v.to_json())
     held = document["valuations"][0]["predictor"]["validation"]
     del held["by_size"], held["limit"]
     for constant, failed in ((0.09, False), (0.03, True), (0.02, True)):
         held["constant"] = constant
         (again,) = loads(json.dumps(document))
-        assert (again.validation.by_size, again.validation.limit) == (constant, constant)
-        assert again.validation.failed == failed
+        assert (again.check.by_size, again.check.limit) == (constant, constant)
+        assert again.check.failed == failed

@@ -15,9 +15,9 @@ from dupre.predictor import form
 from dupre.result.as_text import format_comparison, format_valuation
 from dupre.result.records import Comparison, TrainingNoise
 from dupre.valuation import core_payments
-from reporting import SUBSIDY, VALIDATION
+from reporting import CHECK, SUBSIDY
 
-FAILED = replace(VALIDATION, by_size=0.03, limit=0.03)
+FAILED = replace(CHECK, by_size=0.03, limit=0.03)
 FIRST_GUESS = "Beware: 2 of the 7 most important coalitions are not evaluated"
 
 
@@ -186,13 +186,13 @@ def test_what_repeated_trainings_showed_is_told(further, std, words):
 
 
 def test_payments_that_rely_on_a_failed_predictor_are_warned_of():
-    v = replace(core(), validation=FAILED)
+    v = replace(core(), check=FAILED)
     assert warned(v) == [
         "Beware: on check coalitions the predictor is not clearly better than the mean of their "
         "size; evaluate more."
     ]
     assert "do not use it" not in format_valuation(v)
-    assert not warned(replace(core(), validation=VALIDATION))
+    assert not warned(replace(core(), check=CHECK))
 
 
 # Values that are corrected, or should be.
@@ -265,7 +265,7 @@ def test_a_sample_that_leaves_no_error_is_exact():
 
 def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found():
     bad = replace(DIAGNOSTICS, r2=-0.5, widening=3.0, strays=2)
-    relied = valuation(diagnostics=bad, validation=FAILED)
+    relied = valuation(diagnostics=bad, check=FAILED)
     alone = replace(relied, sampled=True)
     for start in ("What made coalitions alike", "Intervals are widened", "Outliers: 2 of 5"):
         assert only_line(relied, start)

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from asking import DIAGNOSTICS, notes, only_line
 from dupre import InputError, Valuation
 from dupre.result.valuation import half_widths
-from reporting import VALIDATION
+from reporting import CHECK
 
 
 def valuation(mean, covariance=None, **others):
@@ -273,7 +273,7 @@ def test_str_tells_what_further_evaluations_are_expected_to_gain(uncertain):
 
 
 def test_str_tells_how_the_predictor_does_on_check_coalitions(uncertain):
-    v = replace(uncertain, validation=VALIDATION)
+    v = replace(uncertain, check=CHECK)
     line = only_line(v, "Predictor on 8 check coalitions")
     assert line.endswith(
         "error 0.031, that of the mean of their size 0.088, 95 % intervals cover 75 %."
@@ -283,9 +283,9 @@ def test_str_tells_how_the_predictor_does_on_check_coalitions(uncertain):
 
 
 def test_str_warns_when_values_do_not_rely_on_the_predictor(uncertain):
-    failed = replace(VALIDATION, by_size=0.02, limit=0.02)
+    failed = replace(CHECK, by_size=0.02, limit=0.02)
     assert failed.failed
-    v = replace(uncertain, validation=failed, sampled=True)
+    v = replace(uncertain, check=failed, sampled=True)
     assert "not clearly better than the mean of their size" in only_line(v, "Beware")
     assert "randomly drawn coalitions alone" in str(v)
     assert "that of the mean of their size 0.02" in str(v)
@@ -297,7 +297,7 @@ def test_str_warns_when_values_do_not_rely_on_the_predictor(uncertain):
     [(0.1, 0.101, False), (0.1, 0.1, True), (0.1, 0.0, True), (0.0, 0.0, False)],
 )
 def test_a_predictor_fails_when_its_error_reaches_the_limit(error, limit, failed):
-    found = replace(VALIDATION, error=error, by_size=limit, limit=limit)
+    found = replace(CHECK, error=error, by_size=limit, limit=limit)
     assert found.failed == failed
     assert np.isnan(found.r2) == (limit == 0)
 
@@ -307,7 +307,7 @@ def test_one_result_tells_everything_in_one_go(uncertain):
         uncertain,
         noise=0.1 * uncertain.covariance,
         stopped="the budget of 5 evaluations is spent",
-        validation=VALIDATION,
+        check=CHECK,
         failures={("a",): "ValueError: no"},
         warnings={"UserWarning: hm": (("b",),)},
         forecast=pd.DataFrame({"widest": [1.0, 0.5]}),

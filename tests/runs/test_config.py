@@ -51,10 +51,6 @@ PLAIN = Config(DataSection("/d.csv", "owner", "y"), UtilitySection(holdout=0.25)
 @given(configs)
 def test_what_is_written_is_read(config):
     assert loads(dumps(config), "it") == config
-
-
-@given(configs)
-def test_it_is_toml(config):
     assert tomllib.loads(dumps(config))["data"]["owner"] == config.data.owner
 
 

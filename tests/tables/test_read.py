@@ -100,7 +100,7 @@ def test_a_name_with_brackets_is_a_file_before_it_is_a_pattern(directory):
         ({"a__csv": A, "b__csv": "x,C,y\n1,r,u\n"}, r"no column 'c' \(it has 'C'\)"),
         ({"a__csv": A, "b__csv": "x,c,z,y\n1,r,1,u\n"}, "a.csv has no column 'z', which data/b"),
         ({"a__csv": A, "a__txt": A}, r"data/a.csv and data/a.txt have one name, 'a'"),
-        ({"a__csv": A, "b__xls": "x"}, r"holds b.xls, of a kind that cannot be read"),
+        ({"a__csv": A, "b__xls": "x"}, r"holds b.xls, of a format that cannot be read"),
         ({"a__csv": A, "b__pkl": "x"}, r"holds b.pkl"),
         ({"a__csv": A, "b__csv": ""}, r"data/b.csv is empty"),
         ({"a__csv": A, "b__csv": "x,c,y\n"}, r"data/b.csv names 3 columns but has no rows"),

@@ -151,6 +151,15 @@ def test_dask_checks_its_other_settings_and_wants_workers():
             Dask(client).start(score)
 
 
+def test_workers_of_a_closed_client_can_be_closed():
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
+    ) as client:
+        workers = Dask(client).start(score)
+    workers.close()
+
+
 def test_without_dask_the_error_names_the_extra():
     script = """
 import sys

@@ -16,7 +16,8 @@ import pytest
 import dupre
 from commands import run
 from dupre import estimators
-from dupre.data.digests import STABLE_MODULES, digest
+from dupre.data.digests import digest
+from dupre.data.stable_modules import STABLE_MODULES
 from dupre.tables.models import NearestClassifier, NearestRegressor
 from dupre.tables.preprocessing import as_levels, as_numbers
 

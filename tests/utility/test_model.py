@@ -32,7 +32,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.utility.model import REGRESSION_METRICS, ModelUtility, training_seed
+from dupre.utility.model import ModelUtility, training_seed
+from dupre.utility.model_checks import REGRESSION_METRICS
 
 
 def split(X, y, owner, train=100):

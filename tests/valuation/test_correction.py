@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -101,8 +100,8 @@ class Additive:
     def basis(self, inputs):
         return np.append(inputs.members, np.ones((len(inputs.members), 1)), axis=1)
 
-    def posterior(self, inputs, _):
-        return SimpleNamespace(mean=self.basis(inputs) @ self.worth)
+    def predict(self, inputs):
+        return self.basis(inputs) @ self.worth, None
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ from dupre.game.weights import Weights, coalition_weights
 from dupre.training import identity
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.store import Store, restate
+from dupre.training.settings import restate
+from dupre.training.store import Store
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
 from dupre.valuation.strategies import Active, Corrected, Drawn
@@ -199,7 +200,7 @@ def test_equal_owners_are_equal_at_every_budget(model, budget):
         },
     ],
 )
-@pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
+@pytest.mark.filterwarnings("ignore:on check coalitions:UserWarning")
 def test_equal_owners_are_equal_whatever_is_asked(options):
     owners = with_copy(6)
     valuation = quietly(owners, utility_of(owners), **options)

@@ -44,9 +44,9 @@ def test_those_held_out_are_predicted_by_the_predictor_that_was_not_shown_them()
     _, _, v = valued(budget=30, strategy=Active(check=6))
     observed = v.evidence.coalitions.dropna(subset="utility")
     squares = (observed["utility"] - observed["predicted"]) ** 2
-    shown = len(observed) - v.validation.held_out
-    expected = shown * v.diagnostics.error**2 + 6 * v.validation.error**2
-    assert (len(observed), v.validation.held_out) == (30, 6)
+    shown = len(observed) - v.check.held_out
+    expected = shown * v.diagnostics.error**2 + 6 * v.check.error**2
+    assert (len(observed), v.check.held_out) == (30, 6)
     assert squares.sum() == pytest.approx(expected, rel=1e-9)
 
 

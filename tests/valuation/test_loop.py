@@ -27,7 +27,7 @@ from dupre.training.engines import Local
 from dupre.training.evaluation import evaluate
 from dupre.valuation.strategies import Active
 
-pytestmark = pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:on check coalitions:UserWarning")
 
 
 def make_owners(n, rows=8):
@@ -1161,7 +1161,7 @@ def test_rounds_with_coalitions_held_out_say_how_well_they_were_predicted(tmp_pa
         "by_size",
         "coverage",
     ]
-    last, check = valuation.rounds.iloc[-1], valuation.validation
+    last, check = valuation.rounds.iloc[-1], valuation.check
     known = (check.error, check.by_size, check.coverage)
     assert (last["error"], last["by_size"], last["coverage"]) == known
     assert check.held_out == 5
@@ -1223,9 +1223,9 @@ def test_the_forecast_is_about_what_then_happens(game):
 def test_a_predictable_game_passes_its_validation():
     for seed in range(2):
         valuation = quietly(SIX, additive(SIX, seed), budget=36, strategy=Active(check=8))
-        assert valuation.validation.held_out == 8
-        assert valuation.validation.r2 > 0.9
-        assert not valuation.validation.failed
+        assert valuation.check.held_out == 8
+        assert valuation.check.r2 > 0.9
+        assert not valuation.check.failed
         assert not valuation.sampled
         assert "Predictor on 8 check coalitions" in str(valuation)
         assert "Beware" not in str(valuation) or "score worse" in str(valuation)
@@ -1248,10 +1248,10 @@ def unpredictable():
 
 
 def test_an_unpredictable_game_is_valued_without_the_predictor(unpredictable):
-    failed = [valuation for valuation, _ in unpredictable if valuation.validation.failed]
+    failed = [valuation for valuation, _ in unpredictable if valuation.check.failed]
     assert len(failed) >= 3
     for valuation, _ in unpredictable:
-        assert valuation.sampled == valuation.validation.failed
+        assert valuation.sampled == valuation.check.failed
         beware = "Beware: on check coalitions the predictor is" in str(valuation)
         assert beware == valuation.sampled
 

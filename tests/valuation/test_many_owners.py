@@ -12,7 +12,7 @@ from dupre.game import coalitions
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import Sample, permutation, regression, stratified_svarm, svarm
 from dupre.predictor import form
-from dupre.result.records import Z95, Validation
+from dupre.result.records import Z95, PredictorCheck
 from dupre.result.valuation import half_widths
 from dupre.training.engines import Local
 from dupre.valuation.strategies import Active, Drawn
@@ -727,8 +727,8 @@ def test_a_holdout_of_sampled_coalitions_checks_the_predictor(choose):
         estimator=Sample(regression, 300),
         strategy=choose(check=8),
     )
-    assert valuation.validation.held_out == 8
-    assert valuation.validation.error < valuation.validation.by_size
+    assert valuation.check.held_out == 8
+    assert valuation.check.error < valuation.check.by_size
     assert not valuation.sampled
     assert np.all(np.abs(valuation.mean - utility.values()) <= 5 * valuation.std)
 
@@ -744,7 +744,7 @@ def white(owners, seed):
 
 def after_failed_validation(monkeypatch, choose, budgets):
     """Values after some budgets, with a predictor that fails on what is held out."""
-    monkeypatch.setattr(Validation, "failed", True)
+    monkeypatch.setattr(PredictorCheck, "failed", True)
     ours = dupre.Valuer(
         MANY,
         empty=0.0,

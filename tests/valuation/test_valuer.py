@@ -659,7 +659,7 @@ def test_validation_is_the_error_of_what_the_values_were_made_of():
         difference = weight @ (before - after) / (weight @ weight)
         predicted.append(utility.table[members] + difference)
     truth = np.array([utility.table[members] for members in held])
-    found = told(shown | dict(zip(held, truth, strict=True)), **options).validation()
+    found = told(shown | dict(zip(held, truth, strict=True)), **options).check()
     assert found.held_out == 5
     assert found.error == pytest.approx(np.sqrt(np.mean((predicted - truth) ** 2)), rel=1e-6)
     assert found.r2 == pytest.approx(1 - found.error**2 / found.by_size**2, rel=1e-9)
@@ -674,30 +674,30 @@ def test_the_predictor_is_checked_once_all_that_is_held_out_has_been_tried(
     ours = dupre.Valuer(FIVE, empty=0.1, strategy=Active(check=holdout))
     held = held_by(ours)
     for members in [*ours.suggest(11), *held]:
-        assert ours.validation() is None
+        assert ours.check() is None
         if members in held[:failed]:
             ours.record_failure(members, "no")
         else:
             ours.record(members, utility(members))
-    validation = ours.validation()
+    validation = ours.check()
     assert (validation and validation.held_out) == checked
-    assert ours.values().validation == validation
+    assert ours.values().check == validation
     assert ("check coalitions" in str(ours.values())) == (checked is not None)
 
 
 def test_nothing_is_validated_without_a_holdout():
     ours, _ = started()
-    assert ours.validation() is None
-    assert ours.values().validation is None
+    assert ours.check() is None
+    assert ours.values().check is None
 
 
 @pytest.mark.parametrize("holdout", [4, 10])
 def test_as_many_as_asked_are_held_out(holdout):
     ours = dupre.Valuer(FIVE, empty=0.1, strategy=Active(check=holdout))
     valuation = run(ours, smooth(FIVE), 11 + holdout)
-    assert valuation.validation.held_out == holdout
+    assert valuation.check.held_out == holdout
     assert not valuation.sampled
-    assert valuation.validation.r2 > 0.5
+    assert valuation.check.r2 > 0.5
 
 
 @pytest.mark.parametrize("holdout", [1, 3, 11, 31, -1, 4.0, None, "4"])
@@ -712,10 +712,10 @@ def test_ask_and_tell_with_a_holdout_equals_the_one_call():
     at_once = dupre.value(FIVE, utility, budget=22, seed=2, strategy=Active(check=6))
     ours = dupre.Valuer(FIVE, empty=utility.empty, seed=2, strategy=Active(check=6))
     assert_same(run(ours, utility, 22), at_once)
-    assert at_once.validation == ours.validation()
+    assert at_once.check == ours.check()
     assert at_once.rounds["evaluated"].tolist() == [17, 22]
     last = at_once.rounds.iloc[-1]
-    check = at_once.validation
+    check = at_once.check
     assert (last["error"], last["by_size"]) == (check.error, check.by_size)
 
 
@@ -734,7 +734,7 @@ def test_values_do_not_rely_on_a_predictor_that_fails_on_what_was_held_out():
         utility = white(FIVE, seed)
         ours = dupre.Valuer(FIVE, empty=utility.empty, seed=seed, strategy=Active(check=6))
         valuation = run(ours, utility, 20)
-        assert valuation.validation.failed
+        assert valuation.check.failed
         assert valuation.sampled
         assert not valuation.exact
         assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
@@ -790,7 +790,7 @@ def test_a_small_budget_leaves_room_for_the_coalitions_held_out(budget):
         strategy=Active(check=4),
     )
     assert valuation.evaluated == budget
-    assert valuation.validation.held_out == 4
+    assert valuation.check.held_out == 4
 
 
 def test_a_holdout_of_no_help_to_a_good_predictor_is_no_harm_to_its_values():

@@ -16,7 +16,8 @@ from dupre.checks import whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import to_names
-from dupre.utility.model import Metric, ModelUtility
+from dupre.utility.model import ModelUtility
+from dupre.utility.model_checks import Metric
 
 
 def gradient_shapley(

@@ -8,18 +8,18 @@ from typing import Annotated
 
 import typer
 
-from dupre.cli.options import DirArgument, JsonOption, MovedOption
+from dupre.cli import options as o
 from dupre.cli.output import open_run, print_json, print_values
 
 
-def show(run: DirArgument, json: JsonOption = False) -> None:
+def show(run: o.DirArgument, json: o.JsonOption = False) -> None:
     """Print the values of a run again."""
     from dupre.runs.directory import RunDirectory
 
     print_values(RunDirectory(run).results(), json=json)
 
 
-def report(run: DirArgument) -> None:
+def report(run: o.DirArgument) -> None:
     """Write the page of a run again, and print where it is."""
     from dupre.runs.directory import RunDirectory
 
@@ -29,10 +29,10 @@ def report(run: DirArgument) -> None:
 
 
 def compare(
-    run: DirArgument,
+    run: o.DirArgument,
     a: Annotated[str, typer.Argument(metavar="A", help="An owner.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another owner.")],
-    json: JsonOption = False,
+    json: o.JsonOption = False,
 ) -> None:
     """Is A worth more than B, and with what probability?"""
     from dupre.result.as_text import format_comparison
@@ -47,7 +47,7 @@ def compare(
 
 
 def predict(
-    run: DirArgument,
+    run: o.DirArgument,
     members: Annotated[
         list[str],
         typer.Option(
@@ -55,8 +55,8 @@ def predict(
             help="Owners of a coalition, as a JSON list if names hold commas; repeatable.",
         ),
     ],
-    data: MovedOption = None,
-    json: JsonOption = False,
+    data: o.MovedOption = None,
+    json: o.JsonOption = False,
 ) -> None:
     """Predict the utility of a coalition without training it."""
     from dupre.result.as_text import format_predictions

@@ -9,23 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dupre.cli.options import (
-    AcceptOption,
-    DataArgument,
-    DelimiterOption,
-    DirArgument,
-    DropOption,
-    JsonOption,
-    MovedOption,
-    OwnerOption,
-    RunOption,
-    SamplesOption,
-    SeedOption,
-    SemivalueOption,
-    StatedEmptyOption,
-    TargetOption,
-    TaskOption,
-)
+from dupre.cli import options as o
 from dupre.cli.output import (
     absolute,
     command_line,
@@ -38,17 +22,17 @@ from dupre.cli.output import (
 
 
 def init(
-    data: DataArgument,
-    owner: OwnerOption,
-    target: TargetOption,
-    empty: StatedEmptyOption,
-    semivalue: SemivalueOption = None,
-    samples: SamplesOption = None,
-    task: TaskOption = "",
-    delimiter: DelimiterOption = "",
-    drop: DropOption = None,
-    seed: SeedOption = 0,
-    run: RunOption = None,
+    data: o.DataArgument,
+    owner: o.OwnerOption,
+    target: o.TargetOption,
+    empty: o.StatedEmptyOption,
+    semivalue: o.SemivalueOption = None,
+    samples: o.SamplesOption = None,
+    task: o.TaskOption = "",
+    delimiter: o.DelimiterOption = "",
+    drop: o.DropOption = None,
+    seed: o.SeedOption = 0,
+    run: o.RunOption = None,
 ) -> None:
     """Set up a run of trainings done elsewhere.
 
@@ -72,7 +56,7 @@ def init(
 
 
 def suggest(
-    run: DirArgument,
+    run: o.DirArgument,
     count: Annotated[
         int, typer.Option("-n", "--number", min=1, help="How many coalitions at most.")
     ] = 8,
@@ -80,8 +64,8 @@ def suggest(
         Path | None,
         typer.Option(metavar="FILE", help="Suggestions of before that are not yet recorded."),
     ] = None,
-    data: MovedOption = None,
-    json: JsonOption = False,
+    data: o.MovedOption = None,
+    json: o.JsonOption = False,
 ) -> None:
     """Print which coalitions to train next elsewhere.
 
@@ -102,7 +86,7 @@ def suggest(
 
 
 def record(
-    run: DirArgument,
+    run: o.DirArgument,
     results: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="A table with the columns coalition and utility."),
@@ -113,10 +97,10 @@ def record(
             "--replace", help="Correct: forget what was recorded of these coalitions before."
         ),
     ] = False,
-    delimiter: DelimiterOption = "",
-    data: MovedOption = None,
-    accept_changes: AcceptOption = False,
-    json: JsonOption = False,
+    delimiter: o.DelimiterOption = "",
+    data: o.MovedOption = None,
+    accept_changes: o.AcceptOption = False,
+    json: o.JsonOption = False,
 ) -> None:
     """Record trainings done elsewhere, and print the values."""
     from dupre.runs.recorded import finished_results, read_results

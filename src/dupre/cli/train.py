@@ -9,38 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dupre.cli import options as o
 from dupre.cli.ask import compare, predict
-from dupre.cli.options import (
-    AcceptOption,
-    BudgetOption,
-    DaskOption,
-    DataArgument,
-    DelimiterOption,
-    DirArgument,
-    DropOption,
-    EmptyOption,
-    HoldoutOption,
-    JobsOption,
-    JsonOption,
-    MetricOption,
-    ModelOption,
-    MoreBudgetOption,
-    MovedOption,
-    MovedValidationOption,
-    OwnerOption,
-    RepeatsOption,
-    RunOption,
-    SamplesOption,
-    SeedOption,
-    SemivalueOption,
-    SkipOption,
-    TargetOption,
-    TaskOption,
-    TimeOption,
-    TimeoutOption,
-    UntilOption,
-    ValidationOption,
-)
 from dupre.cli.output import absolute, command_line, directory_for, open_run, print_values, say
 from dupre.errors import InputError
 
@@ -50,30 +20,30 @@ if TYPE_CHECKING:
 
 
 def value(
-    data: DataArgument,
-    owner: OwnerOption,
-    target: TargetOption,
-    validation: ValidationOption = "",
-    holdout: HoldoutOption = None,
-    model: ModelOption = "",
-    metric: MetricOption = "",
-    empty: EmptyOption = None,
-    semivalue: SemivalueOption = None,
-    samples: SamplesOption = None,
-    budget: BudgetOption = None,
-    until: UntilOption = None,
-    time: TimeOption = None,
-    jobs: JobsOption = None,
-    dask: DaskOption = None,
-    repeats: RepeatsOption = None,
-    skip_failures: SkipOption = None,
-    timeout: TimeoutOption = None,
-    task: TaskOption = "",
-    delimiter: DelimiterOption = "",
-    drop: DropOption = None,
-    seed: SeedOption = 0,
-    run: RunOption = None,
-    json: JsonOption = False,
+    data: o.DataArgument,
+    owner: o.OwnerOption,
+    target: o.TargetOption,
+    validation: o.ValidationOption = "",
+    holdout: o.HoldoutOption = None,
+    model: o.ModelOption = "",
+    metric: o.MetricOption = "",
+    empty: o.EmptyOption = None,
+    semivalue: o.SemivalueOption = None,
+    samples: o.SamplesOption = None,
+    budget: o.BudgetOption = None,
+    until: o.UntilOption = None,
+    time: o.TimeOption = None,
+    jobs: o.JobsOption = None,
+    dask: o.DaskOption = None,
+    repeats: o.RepeatsOption = None,
+    skip_failures: o.SkipOption = None,
+    timeout: o.TimeoutOption = None,
+    task: o.TaskOption = "",
+    delimiter: o.DelimiterOption = "",
+    drop: o.DropOption = None,
+    seed: o.SeedOption = 0,
+    run: o.RunOption = None,
+    json: o.JsonOption = False,
 ) -> None:
     """Train a few models and say what each owner's data is worth."""
     from dupre.runs import config as c
@@ -103,18 +73,18 @@ def value(
 
 
 def resume(
-    run: DirArgument,
-    budget: MoreBudgetOption = None,
-    until: UntilOption = None,
-    time: TimeOption = None,
-    jobs: JobsOption = None,
-    dask: DaskOption = None,
-    skip_failures: SkipOption = None,
-    timeout: TimeoutOption = None,
-    data: MovedOption = None,
-    validation: MovedValidationOption = None,
-    accept_changes: AcceptOption = False,
-    json: JsonOption = False,
+    run: o.DirArgument,
+    budget: o.MoreBudgetOption = None,
+    until: o.UntilOption = None,
+    time: o.TimeOption = None,
+    jobs: o.JobsOption = None,
+    dask: o.DaskOption = None,
+    skip_failures: o.SkipOption = None,
+    timeout: o.TimeoutOption = None,
+    data: o.MovedOption = None,
+    validation: o.MovedValidationOption = None,
+    accept_changes: o.AcceptOption = False,
+    json: o.JsonOption = False,
 ) -> None:
     """Go on after an interruption, or with more trainings.
 

@@ -1,15 +1,15 @@
-"""Contents: what rows and coalitions hold, as digests, whatever they are called.
+"""Digests of rows, owners and coalitions by contents, whatever owners are called.
 
 A row (x, y) has a digest of 128 bits: BLAKE2b of its cells as the model sees them. It does not
-depend on the row's place, its index, its owner or the machine. A coalition has the digest of the
-multiset of its rows: the sum of their digests, modulo 2^64 in each of the two words. A sum does not
-depend on the order, counts a row as often as it is there, and is additive over owners: the
+depend on the row's position, its index, its owner or the machine. A coalition has the digest of
+the multiset of its rows: the sum of their digests, modulo 2^64 in each of the two words. A sum does
+not depend on the order, counts a row as often as it occurs, and is additive over owners: the
 digests of m coalitions are one product of integer matrices, (m, n) @ (n, 2).
 
-Sums are safe enough here. For given rows the digests behave as random numbers, so that two
-different multisets have the same sum with probability 2^-128: among a million coalitions it
-happens with probability 10^-27. Rows that are *made* to collide with a sum exist (Wagner 2002
-finds them in fewer than 2^128 steps), but all they bring is that two coalitions are trained once.
+Sums are safe enough here. For given rows the digests behave like random numbers, so two different
+multisets have the same sum with probability 2^-128; among a million coalitions a collision has
+probability 10^-27. Rows that collide can be constructed (Wagner 2002, in fewer than 2^128 steps),
+but then two coalitions share one training, no more.
 
 Notation: N rows, n owners, m coalitions.
 """
@@ -32,7 +32,7 @@ from dupre.data.rows import take
 from dupre.errors import InputError
 
 BLOCK = 65_536
-"""Rows whose bytes are put next to each other at once."""
+"""Rows that are turned into bytes at once, which limits memory."""
 
 _TEXT = (str, bytes)
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -43,9 +43,8 @@ def digests_of_rows(X: Any, y: NDArray[Any]) -> Digests:
     """A digest of each row of X with its target, (N, 2).
 
     Zero is equal to minus zero, any NaN to any other. Cells of frames and of object arrays are
-    compared by type and value, categories by value, missing ones are all alike. Rows whose
-    contents cannot be told (see module `digests`) are taken to be all different, each known by its
-    place.
+    compared by type and value, categories by value; all missing cells are equal. Rows whose
+    contents cannot be compared (see module `digests`) count as all different, each by its position.
     """
     try:
         columns = [_bytes_of(y), *_cells(X, len(y))]
@@ -60,7 +59,7 @@ def digests_of_rows(X: Any, y: NDArray[Any]) -> Digests:
 
 
 def digests_of_owners(rows: Digests, owner: Ints, n: int) -> Digests:
-    """The digest of each owner's rows, (n, 2), from those of all rows and the holder of each."""
+    """The digest of each owner's rows, (n, 2), from those of all rows and the owner of each."""
     found = np.zeros((n, 2), dtype=np.uint64)
     np.add.at(found, owner, rows)  # unsigned integers wrap around
     return found
@@ -76,7 +75,7 @@ def digests_of_coalitions(members: Members, owners: Digests) -> Digests:
 
 
 def _cells(X: Any, count: int) -> list[NDArray[np.uint8]]:
-    """The rows of X as bytes, (N, .) each, to be read one after the other."""
+    """The rows of X as blocks of bytes, (N, .) each."""
     if sparse.issparse(X):
         return [_digests_of_sparse_rows(X)]
     if isinstance(X, pd.DataFrame):
@@ -97,7 +96,7 @@ def _bytes_of_column(column: pd.Series) -> NDArray[np.uint8]:
     """A column of a frame as bytes, (N, .)."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        # By value: codes depend on which categories others have.
+        # By value: codes depend on the categories of other owners.
         table = np.append(_digests_of_things([None]), _bytes_of_column(_categories(column)), axis=0)
         return np.asarray(table[column.cat.codes.to_numpy().astype(np.int64) + 1])
     if isinstance(dtype, pd.DatetimeTZDtype):
@@ -110,7 +109,7 @@ def _bytes_of_column(column: pd.Series) -> NDArray[np.uint8]:
 
 
 def _categories(column: pd.Series) -> pd.Series:
-    """The categories of a column, as things: equal ones have equal bytes, also of NaN and text."""
+    """The categories of a column as objects, which equal bytes need, also NaN and text."""
     return pd.Series(column.cat.categories.to_numpy(), dtype=object)
 
 
@@ -135,13 +134,12 @@ def _as_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _digests_of_things(things: Iterable[Any]) -> NDArray[np.uint8]:
-    """The digest of each of some things by type and value, (N, 16); missing ones are alike."""
+    """The digest of each thing by type and value, (N, 16); all missing ones are equal."""
     known: dict[tuple[type, Any], bytes] = {}
     found = []
-    for thing in things:
-        if _is_missing(thing):
-            thing = None
-        elif isinstance(thing, (float, np.floating)):
+    for cell in things:
+        thing = None if _is_missing(cell) else cell
+        if isinstance(thing, (float, np.floating)):
             thing = thing + type(thing)(0)  # minus zero becomes zero
         if thing is None or isinstance(thing, (*_TEXT, *_NUMBERS)):
             key = type(thing), thing
@@ -158,7 +156,7 @@ def _is_missing(thing: Any) -> bool:
 
 
 def _digests_of_sparse_rows(X: Any) -> NDArray[np.uint8]:
-    """The digest of each row of a sparse matrix, (N, 16), by where it is not zero."""
+    """The digest of each row of a sparse matrix, (N, 16), by its entries that are not zero."""
     rows = X.tocsr(copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()

@@ -1,9 +1,10 @@
-"""Is this the same data, the same model as last time? Contents in, a short digest out.
+"""Short digests of data, models and functions: is this the same as last time?
 
-Two things have the same digest if and only if a training could not tell them apart: arrays by
-their bytes, frames by columns and values, estimators by class and parameters, functions by their
-code and by all that it refers to. What cannot be told (an open file, a lock) is refused with the
-way out: a `fingerprint` attribute, any text that changes when the results would.
+Two things have the same digest if and only if they cannot make a difference to a training. Arrays
+are compared by their bytes, frames by columns and values, estimators by class and parameters,
+functions by their code and by everything that it refers to. Some things have no contents that can
+be compared (an open file, a lock). They are refused, and the message says what to do: state a
+`fingerprint`, any text that changes when the results would.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from dupre.data.stable_modules import stable_module
 from dupre.errors import InputError
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
@@ -46,70 +48,12 @@ _OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 _LIBRARIES = {"site-packages", "dist-packages"}
 _STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
 
-STABLE_MODULES = {
-    "dupre.cli.models": ("NearestClassifier", "NearestRegressor", "embed_for"),
-    "dupre.cli.preprocessing": ("as_levels", "as_numbers"),
-    "dupre.errors": (
-        "DupreError",
-        "EvaluationError",
-        "InputError",
-        "Interrupted",
-        "StoreError",
-    ),
-    "dupre.estimators": (
-        "antithetic",
-        "exact",
-        "group_testing",
-        "maximum_sample_reuse",
-        "one_for_all",
-        "permutation",
-        "stratified",
-        "stratified_svarm",
-        "structured",
-        "svarm",
-    ),
-    "dupre.interchange": ("from_game", "from_table", "read_evaluations", "to_game"),
-    "dupre.model_free": ("DataVolume", "InformationGain"),
-    "dupre.owners": ("Owners",),
-    "dupre.payments": ("LeastCore",),
-    "dupre.progress": ("Progress",),
-    "dupre.records": ("Comparison", "Diagnostics", "Evidence", "Subsidy", "Validation"),
-    "dupre.regression": ("regression",),
-    "dupre.run": ("value",),
-    "dupre.semivalues": (
-        "Semivalue",
-        "_banzhaf",
-        "_beta",
-        "_leave_one_out",
-        "_shapley",
-        "beta_shapley",
-    ),
-    "dupre.stopping": (
-        "Rule",
-        "evaluated",
-        "ranking_settled",
-        "settled",
-        "wall_time",
-        "within",
-    ),
-    "dupre.utility": ("ModelUtility",),
-    "dupre.valuer": ("Valuer",),
-    "dupre.values": ("Valuation",),
-}
-"""The modules that digests state for dupre's own classes and functions, wherever these are now.
-
-They are where each was first published. A store holds digests, so these names never change. What is
-not listed is stated as a member of `dupre`.
-"""
-
-_STABLE_MODULE_OF = {name: module for module, names in STABLE_MODULES.items() for name in names}
-
 
 def digest(thing: Any) -> str:
     """32 hexadecimal digits from the contents of a thing.
 
     Raises:
-        InputError: it holds something whose contents cannot be told.
+        InputError: it holds something that has no contents to compare.
     """
     try:
         return _Digests().of(thing)
@@ -118,15 +62,15 @@ def digest(thing: Any) -> str:
 
 
 class _Digests:
-    """Digests of a thing and of all it holds, each made once."""
+    """Digests of a thing and of everything it holds, each computed once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[str, Any]] = {}  # holds the things, so that ids stay theirs
+        self._known: dict[int, tuple[str, Any]] = {}  # keeps the things alive: ids are not reused
         self._under_way: list[int] = []
-        self._reach = 0  # how far up the things under way the last digest refers
+        self._reach = 0  # outermost thing under way that the last digest refers to
 
     def of(self, thing: Any) -> str:
-        """The digest of a thing; of one that is inside itself, how far up it is."""
+        """The digest of a thing. A thing inside itself counts by how many levels up it is."""
         if isinstance(thing, _PLAIN):
             return _hash_parts(f"{type(thing).__name__} {thing!r}".encode(errors="surrogatepass"))
         key = id(thing)
@@ -143,7 +87,7 @@ class _Digests:
             result = _hash_parts(*self._contents(thing))
         finally:
             self._under_way.pop()
-        if self._reach >= depth:  # it holds everything it refers to: the same wherever it is
+        if self._reach >= depth:  # it refers to nothing outside itself: the same everywhere
             self._known[key] = result, thing
         self._reach = min(outer, self._reach)
         return result
@@ -153,8 +97,8 @@ class _Digests:
         for thing in things:
             yield self.of(thing).encode()
 
-    def _contents(self, thing: Any) -> Iterable[Any]:
-        """The kind of a thing and what it holds, as bytes."""
+    def _contents(self, thing: Any) -> Iterable[Any]:  # noqa: C901, PLR0912  # a table of kinds
+        """The kind of a thing and its contents, as bytes."""
         if isinstance(thing, types.ModuleType):
             return self._module(thing)
         if isinstance(thing, type):
@@ -198,7 +142,7 @@ class _Digests:
         return self._object(thing)
 
     def _array(self, array: Any) -> Iterator[Any]:
-        if array.dtype.kind in "US":  # as wide as its own longest text, not as that of others
+        if array.dtype.kind in "US":  # as wide as its longest text, whatever others hold
             array = np.array(array.tolist(), dtype=array.dtype.kind)
         yield f"array {array.dtype.str} {array.shape}".encode()
         if array.dtype.hasobject:
@@ -211,7 +155,7 @@ class _Digests:
             return self._array(column.to_numpy())
         values = column.astype(object).mask(column.isna(), None).tolist()
         if isinstance(column.dtype, pd.CategoricalDtype):
-            # Values and their order count, not the categories that only other owners have.
+            # Values and the order of categories count, not categories without a value here.
             order = column.cat.remove_unused_categories().cat.categories.tolist()
             return self._parts("categorical", [values, order, column.cat.ordered])
         return self._parts(f"column {column.dtype}", values)
@@ -225,13 +169,13 @@ class _Digests:
             ]
             source = ast.dump(ast.parse(Path(file).read_bytes()))  # comments do not matter
             yield from self._parts("source", [source, *inner])
-            for name, value in sorted(vars(module).items()):  # settings may be made at run time
+            for name, value in sorted(vars(module).items()):  # settings can change at run time
                 if not name.startswith("__") and not isinstance(value, _IN_SOURCE):
-                    with suppress(InputError):  # a lock says nothing about results
+                    with suppress(InputError):  # a lock has no influence on results
                         yield from self._parts(name, [value])
 
     def _class(self, cls: type) -> Iterator[bytes]:
-        yield from self._parts("class", [_stable_module(cls), cls.__qualname__])
+        yield from self._parts("class", [stable_module(cls), cls.__qualname__])
         if not _is_installed(cls.__module__, cls):
             members = [
                 [name, member]
@@ -241,8 +185,8 @@ class _Digests:
             yield from self._parts("members", [list(cls.__bases__), dict(members)])
 
     def _function(self, function: types.FunctionType) -> Iterator[bytes]:
-        yield from self._parts("function", [_stable_module(function), function.__qualname__])
-        # The inner functions of a library hold what they were made with.
+        yield from self._parts("function", [stable_module(function), function.__qualname__])
+        # What inner functions of a library remember counts too.
         yield from self._parts("closure", map(_cell_contents, function.__closure__ or ()))
         if not _is_installed(function.__module__, function):
             used = sorted(_global_names(function.__code__) & set(function.__globals__))
@@ -251,7 +195,7 @@ class _Digests:
             yield from self._parts("body", [function.__code__, *defaults, data])
 
     def _object(self, thing: Any) -> Iterable[bytes]:
-        """Anything else by what pickle would keep of it."""
+        """Anything else by what pickle would save of it."""
         if (stated := stated_fingerprint(thing)) is not None:
             return self._parts("stated", [type(thing), stated])
         if thing is np.random.mtrand._rand:
@@ -261,18 +205,18 @@ class _Digests:
         if isinstance(thing, (staticmethod, classmethod)):
             return self._parts(type(thing).__name__, [thing.__func__])
         if hasattr(thing, "get_params") and hasattr(thing, "fit"):
-            if type(thing).__qualname__ == "FrozenEstimator":  # what it has learnt counts
+            if type(thing).__qualname__ == "FrozenEstimator":  # it is used as fitted
                 return self._parts("frozen", [type(thing.estimator), vars(thing.estimator)])
             return self._parts("estimator", [type(thing), thing.get_params(deep=False)])
         try:
             reducer = copyreg.dispatch_table.get(type(thing))
             reduced = reducer(thing) if reducer else thing.__reduce_ex__(4)
-        except Exception as cause:
+        except Exception as cause:  # the user's objects reduce themselves by code of their own
             raise _unknown_contents(thing, cause) from cause
         if isinstance(reduced, str):
             return self._parts("global", [getattr(thing, "__module__", ""), reduced])
         create, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
-        if isinstance(state, dict):  # what can be computed again is no part of it
+        if isinstance(state, dict):  # cached properties can be computed again
             state = {k: v for k, v in state.items() if not _is_cached(type(thing), k)} or None
         return self._parts("object", [create, arguments, state, [*(items or ())], [*(pairs or ())]])
 
@@ -286,7 +230,7 @@ def _unknown_contents(thing: Any, cause: object) -> InputError:
 
 
 def _hash_parts(*parts: Any) -> str:
-    """Digest of some bytes, each with its length: no two sequences run together."""
+    """Digest of several bytes, each with its length, so that their borders count."""
     hasher = hashlib.sha256()
     for part in parts:
         hasher.update(struct.pack("<q", len(part)))
@@ -294,22 +238,14 @@ def _hash_parts(*parts: Any) -> str:
     return hasher.hexdigest()[:32]
 
 
-def _stable_module(thing: type | types.FunctionType) -> str | None:
-    """The module that a digest states for a class or a function; None if it has none."""
-    module: str | None = thing.__module__
-    if module is None or module.partition(".")[0] != "dupre":
-        return module
-    return _STABLE_MODULE_OF.get(thing.__qualname__.partition(".")[0], "dupre")
-
-
 def stated_fingerprint(thing: Any) -> Any:
-    """What a thing says of itself; None if it says nothing."""
+    """The `fingerprint` that a thing states; None if it states none."""
     stated = getattr(thing, "fingerprint", None)
     return stated() if callable(stated) else stated
 
 
 def _is_user_member(name: str, member: Any) -> bool:
-    """Whether a member of a class is the user's, not Python's."""
+    """Whether a member of a class was written by the user, not added by Python."""
     if isinstance(member, (types.GetSetDescriptorType, types.MemberDescriptorType)):
         return False
     own = not (name.startswith("__") and name.endswith("__")) and name != "_abc_impl"
@@ -336,15 +272,15 @@ def _global_names(code: types.CodeType) -> set[str]:
 
 
 def _is_installed(name: str | None, thing: Any = None) -> bool:
-    """Whether a module is part of Python or of an installed package, not the user's own code.
+    """Whether a module belongs to Python or to an installed package, not to the user.
 
-    And whether a thing that claims to be of that module is.
+    If a thing is given, it must be found in that module.
     """
     module = sys.modules.get(name or "")
     if module is None or name == "__main__":
         return False
     place = getattr(thing, "__qualname__", "<locals>").partition(".")[0]
-    if "<locals>" not in place and not hasattr(module, place):  # made by exec, without a name
+    if "<locals>" not in place and not hasattr(module, place):  # made by exec
         return False
     file = getattr(module, "__file__", None)
     if file is None or (name or "").partition(".")[0] == "dupre":

@@ -1,14 +1,14 @@
-"""From columns of any kind to the numbers the sketch measures distances in.
+"""The numeric view of rows, in which the sketch measures distances.
 
-The model never sees this view: it is trained on the rows as the user gave them. Here numbers are
-standardised, so that no column dominates by its unit, and categories are one-hot, so that two of
-the 50 most frequent levels are sqrt(2) apart; rarer levels are not told apart.
+The model never sees this view: it is trained on the rows as the user gave them. Numbers are
+standardised, so that no column dominates by its unit. Categories are one-hot: any two of the 50
+most frequent levels are sqrt(2) apart, and all rarer levels are equal.
 
 Notation: N rows, u distinct rows, d encoded columns.
 
-Dense rows are reduced to their distinct ones in a canonical order before anything is computed
-from them. Equal rows then have equal projections to the last bit, whichever owner holds them and
-in whatever order they came, which is what makes distances exactly zero where they should be.
+Dense rows are first reduced to the distinct ones in a canonical order. Equal rows then have equal
+projections to the last bit, whoever holds them and in whatever order they were given. So distances
+are exactly zero where they should be.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError
 
 MAX_LEVELS = 50
-"""Most frequent levels of a category that get a column of their own; the others share none."""
+"""Levels of a category, the most frequent ones, that get a column; the others get none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def encode(X: Any) -> NumericColumns:
 def apply_embed(X: Any, embed: Callable[[Any], Any], rows: int) -> NumericColumns:
     """The output of the user's `embed` callable, checked to be a numeric (rows, d) array."""
     output = embed(X)
-    if isinstance(output, NumericColumns):  # our own, which knows what is one-hot
+    if isinstance(output, NumericColumns):  # by `tables`, which knows what is one-hot
         return output
     try:
         if sparse.issparse(output):
@@ -144,7 +144,7 @@ def _encode_frame(frame: pd.DataFrame) -> NumericColumns:
 
 
 def _as_number(column: pd.Series) -> Floats | None:
-    """A number, truth value or date column as floats, (N,), NaN where missing; else None."""
+    """A column of numbers, booleans or dates as floats, (N,), NaN where missing; else None."""
     kind = pd.api.types
     if isinstance(column.dtype, pd.CategoricalDtype):
         return None
@@ -157,7 +157,7 @@ def _as_number(column: pd.Series) -> Floats | None:
 
 def _one_hot(column: pd.Series) -> Floats:
     """The most frequent levels of a category as 0/1 columns, (N, levels)."""
-    # A missing category is a level of its own: the rows that lack it have that in common.
+    # A missing category is a level of its own.
     text = column.astype(str).astype(object).where(column.notna(), None)
     code, _ = pd.factorize(text, sort=True, use_na_sentinel=True)
     code = np.where(code < 0, code.max() + 1, code)
@@ -176,6 +176,6 @@ def _distinct_rows(matrix: Floats) -> tuple[Floats, Ints, Ints]:
 
 
 def _inverse_scale(scale: Floats, size: Floats) -> Floats:
-    """1 / scale, and 0 for columns that vary by rounding alone."""
+    """1 / scale, and 0 for columns that vary only by rounding."""
     varies = scale > 1e-12 * size
     return np.where(varies, 1.0, 0.0) / np.where(varies, scale, 1.0)

@@ -1,7 +1,7 @@
 """Who holds which rows.
 
-`Owners` keeps the rows exactly as the user gave them, for the model, next to a numeric view of
-them, for the sketch. All checks of rows happen here, before anything is trained.
+`Owners` keeps the rows exactly as the user gave them, for the model, and a numeric view of them,
+for the sketch. All checks of rows happen here, before anything is trained.
 
 Notation: N rows in total, n owners.
 """
@@ -21,6 +21,7 @@ from scipy import sparse
 
 from dupre._types import Digests, Ints, Members, Task
 from dupre.data.contents import digests_of_owners, digests_of_rows
+from dupre.data.digests import digest
 from dupre.data.encoding import Points, apply_embed, encode, standardise
 from dupre.data.rows import (
     as_targets,
@@ -36,7 +37,7 @@ from dupre.data.rows import (
 from dupre.errors import InputError
 
 MAX_CLASSES_INFERRED = 20
-"""A whole-number y with more distinct values than this is taken for a regression target."""
+"""A y of whole numbers with more distinct values than this is a regression target."""
 
 Embed = Callable[[Any], Any]
 
@@ -56,7 +57,7 @@ class Owners:
         owner: index into `names` for each row, (N,).
         task: "classification" or "regression".
         points: the numeric view of X.
-        embedded: whether the numeric view is the user's own, so that X itself is not checked.
+        embedded: whether the numeric view comes from the user's `embed`; X itself is not checked.
         columns: column names of X if it is a frame, else None.
         target: name of the target column if it came from a frame, else None.
     """
@@ -80,10 +81,10 @@ class Owners:
         Args:
             X: array (N, d), DataFrame or scipy sparse matrix; anything row-indexable with `embed`.
             y: targets, (N,).
-            owner: labels, (N,): strings or other hashables. Owners are known by `str(label)` from
-                here on, also to a utility of your own.
-            task: inferred from y when not stated: text, truth values, categories and whole numbers
-                with at most 20 distinct values are classes.
+            owner: labels, (N,): strings or other hashables. The name of an owner is `str(label)`,
+                also for a utility of your own.
+            task: inferred from y by default: text, booleans, categories and whole numbers with at
+                most 20 distinct values are classes.
             embed: callable(X) -> numeric (N, d) array for the sketch; the model still gets X.
         """
         check_same_index(X, y, "y")
@@ -162,8 +163,8 @@ class Owners:
     def data_of(self, coalition: Members) -> tuple[Any, NDArray[Any]]:
         """The pooled rows (X, y) of one coalition, a boolean (n,), ordered by their digests.
 
-        What a model trained on a coalition sees depends on the rows alone, not on who holds them,
-        what owners are called, who else takes part, or in which order rows were given.
+        So the data that a model sees depend on the rows alone: not on who holds them, on the names
+        and number of owners, or on the order in which rows were given.
         """
         chosen = self._by_digest[coalition[self.owner[self._by_digest]]]
         return take(self.X, chosen), self.y[chosen]
@@ -178,9 +179,16 @@ class Owners:
         """A digest of each owner's rows, (n, 2)."""
         return digests_of_owners(self.row_contents, self.owner, self.n)
 
+    @cached_property
+    def fingerprints(self) -> dict[str, str]:
+        """A digest of each owner's rows by name: their order and the types of columns count."""
+        held = [np.flatnonzero(self.owner == index) for index in range(self.n)]
+        digests = [digest((take(self.X, rows), self.y[rows])) for rows in held]
+        return dict(zip(self.names, digests, strict=True))
+
     def without_points(self) -> Owners:
-        """The same rows without their numeric view, for those who only train on them."""
-        slim = copy(self)  # the digests, once found, go along
+        """The same rows without their numeric view, which trainings do not need."""
+        slim = copy(self)  # with the digests, if they are known
         object.__setattr__(slim, "points", None)
         return slim
 
@@ -236,13 +244,13 @@ def _build_owners(
 
 
 def _task_of_dtype(y: Any) -> Task | None:
-    """A pandas categorical is made of classes, whatever its categories are."""
+    """Classification for a pandas categorical, whatever its categories are; else None."""
     categorical = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
     return "classification" if categorical else None
 
 
 def task_of(y: NDArray[Any], stated: Task | None) -> Task:
-    """The task stated, if it can be, or the one that the targets look like."""
+    """The stated task if it fits the targets, or the task inferred from them."""
     if stated is not None:
         if stated not in ("classification", "regression"):
             raise InputError(f"task must be 'classification' or 'regression', got {stated!r}")
@@ -270,7 +278,7 @@ def _owner_codes(owner: Any) -> tuple[tuple[str, ...], Ints]:
     distinct = list(labels.unique())
     try:
         distinct = sorted(distinct)
-    except TypeError:  # labels of several types have no order of their own
+    except TypeError:  # labels of several types cannot be ordered
         distinct = sorted(distinct, key=str)
     names = _as_names(distinct)
     position = {label: index for index, label in enumerate(distinct)}

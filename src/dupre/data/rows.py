@@ -1,6 +1,6 @@
-"""Rows as users bring them: arrays, frames, sparse matrices, lists; their targets; their faults.
+"""Rows as users give them (arrays, frames, sparse matrices, lists), their targets, and checks.
 
-Everything here takes any of those kinds; nothing here knows of owners beyond a name to blame.
+Every function takes all of these kinds. Owners are only names in messages here.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def as_targets(y: Any) -> NDArray[Any]:
 
 
 def is_number(y: NDArray[Any]) -> bool:
-    """Whether targets are numbers rather than text or truth values."""
+    """Whether targets are numbers rather than text or booleans."""
     return y.dtype.kind in "iuf"
 
 
@@ -107,7 +107,7 @@ def check_column_names(X: Any) -> None:
 
 
 def stack(names: tuple[str, ...], parts: list[Any]) -> Any:
-    """All owners' X under each other, refusing different kinds or columns."""
+    """All owners' X in one; InputError if they differ in kind or columns."""
     first = parts[0]
     check_column_names(first)
     for name, part in zip(names, parts, strict=True):

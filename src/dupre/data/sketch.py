@@ -1,9 +1,9 @@
 """One vector per coalition, whose distances are sliced Wasserstein distances between data sets.
 
-Why: the kernel compares coalitions by their pooled rows, and there are far too many coalitions to
-touch rows for each. Every direction is sorted once over all rows; per owner only the number of
-rows below T thresholds is kept; a coalition's distribution function is the sum of its owners'
-counts, inverted at K levels. After that a coalition costs O(L (n T + K)), whatever N is.
+Why: the kernel compares coalitions by their pooled rows, and there are too many coalitions to read
+the rows of each. Rows are sorted once along every direction. For each owner only the number of rows
+below T thresholds is kept. The distribution function of a coalition is the sum of its owners'
+counts, inverted at K levels. A coalition then costs O(L (n T + K)), whatever N is.
 
 Notation: N rows, n owners, L directions, T thresholds, K quantile levels, m coalitions.
 
@@ -11,13 +11,13 @@ Notation: N rows, n owners, L directions, T thresholds, K quantile levels, m coa
     SW_2^2(A, B) = mean over l, k of (q_A - q_B)^2,  SW_1(A, B) = mean of |q_A - q_B|
 
 DUPRE Alg. 1 as printed averages p-th roots over directions; Prop. 1 (a valid kernel) holds for the
-average of p-th powers, which is used here. Being a Euclidean (L1) distance between vectors it
-keeps Prop. 1 exactly true for finite L, K and T. The outermost levels lie 1 / (2 K) from the ends:
-what happens in thinner tails is not seen, and very long tails count for less than in the exact SW.
+average of p-th powers, which is used here. It is a Euclidean (L1) distance between vectors, so
+Prop. 1 holds exactly for finite L, K and T. The outermost levels lie 1 / (2 K) from the ends:
+thinner tails are not seen, and very long tails count for less than in the exact SW.
 
 The supervised rows are [eta X / s_X, (1 - eta) e(y) / s_y], where s² is the total variance of a
-block. DUPRE Sec. 2.2 has no s; without it a label weighs one part in d + 1, and eta means another
-thing for every number of columns. The paper's weighting is some other eta of the same family.
+block. DUPRE Sec. 2.2 has no s: a label then has one part in d + 1 of the weight, so that the
+meaning of eta depends on the number of columns. The paper's weighting is another eta here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MAX_AXES = 256
 
 @dataclass(frozen=True)
 class Resolution:
-    """How finely data sets are compared: L directions, K levels, T thresholds."""
+    """How exactly data sets are compared: L directions, K levels, T thresholds."""
 
     directions: int = 50
     levels: int = 50
@@ -50,7 +50,7 @@ class Resolution:
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """Counts of every owner's projected rows, from which any coalition's vector is summed.
+    """Counts of every owner's projected rows; those of a coalition are their sum.
 
     Attributes:
         counts: rows of owner i at or below threshold t of direction l, (n, L, T).
@@ -85,12 +85,12 @@ class Sketch:
         below = members @ self.counts.reshape(n, L * T)
         rows = members @ self.counts[:, 0, -1]
         # How many levels (k + 1/2) / K each distribution function has reached at each threshold.
-        # One correctly rounded division: equal fractions give equal numbers, so data sets with
-        # the same distribution get the same vector to the last bit.
+        # One correctly rounded division: equal fractions give equal numbers, so data sets of the
+        # same distribution have the same vector to the last bit.
         reached = np.floor(below * K / rows[:, None] + 0.5).astype(np.int64).reshape(m * L, T)
         reached += np.arange(m * L)[:, None] * (K + 1)
         histogram = np.bincount(reached.ravel(), minlength=m * L * (K + 1))
-        # The bin a quantile falls in: the number of thresholds that have not reached its level.
+        # The bin of a quantile is the number of thresholds that have not reached its level.
         bins = histogram.reshape(m, L, K + 1)[:, :, :K].cumsum(axis=2)
         return np.asarray(self.values[np.arange(L)[:, None], bins])
 
@@ -101,7 +101,7 @@ class SketchCache:
     Args:
         owners: whose rows.
         seed: of the directions, one fixed set for all coalitions and every eta.
-        resolution: of the comparison.
+        resolution: how exactly they are compared.
     """
 
     def __init__(self, owners: Owners, *, seed: int, resolution: Resolution | None = None):
@@ -122,7 +122,7 @@ class SketchCache:
         return self._cache(eta, p)(members)
 
     def compute(self, eta: float, p: int, members: Members) -> Floats:
-        """The same for coalitions that will not be asked for again: nothing is kept."""
+        """The same for coalitions that are needed only once: nothing is kept."""
         return self._cache(eta, p).compute(members)
 
     def _cache(self, eta: float, p: int) -> _VectorCache:
@@ -183,7 +183,7 @@ class PrincipalAxes:
         for start in range(0, len(members), BLOCK):
             block = slice(start, start + BLOCK)
             centred = self.sketch(members[block]) - self.centre
-            # One product per row: a vector does not depend on who else is asked for.
+            # One product per row: a vector does not depend on the other coalitions.
             vectors[block] = np.matmul(centred[:, None, :], self.basis)[:, 0]
         return vectors
 
@@ -191,9 +191,9 @@ class PrincipalAxes:
 def principal_axes(sketch: Sketch, n: int, rng: np.random.Generator) -> PrincipalAxes:
     """Principal axes of the sketch vectors of all coalitions, or of a sample for n > 8.
 
-    Vectors of coalitions hardly fill their L K dimensions. A few axes keep distances well enough
-    (the median to a percent or two, those between nearly equal coalitions less) at a tenth of the
-    cost of every kernel entry; another set of directions would change them more. A projection of
+    Vectors of coalitions vary in few of their L K dimensions. A few axes keep distances well enough
+    (the median to a percent or two, those between nearly equal coalitions less well) and a kernel
+    entry costs a tenth. Another set of directions would change distances more. A projection of
     Euclidean vectors is Euclidean: the kernel stays valid.
     """
     sample = all_coalitions(n) if n <= 8 else _sample_of_coalitions(n, rng)
@@ -222,7 +222,7 @@ def project(owners: Owners, *, seed: int, resolution: Resolution) -> tuple[Float
     d = points.values.shape[1]
     theta = unit_directions(d + labels.shape[1], resolution.directions, seed)
     label_variance = float(np.sum(np.var(labels[label], axis=0)))
-    # Distinct rows and labels only: in one product, equal rows can be rounded differently.
+    # Distinct rows and labels only: within one product, equal rows can be rounded differently.
     features = (points.values @ theta[:d])[points.index] / np.sqrt(points.variance or 1.0)
     return features, (labels @ theta[d:])[label] / np.sqrt(label_variance or 1.0)
 
@@ -233,14 +233,14 @@ def count(projected: Floats, owner: Ints, *, resolution: Resolution) -> Sketch:
     n, T = int(owner.max()) + 1, min(resolution.thresholds, N)
     counts, values = np.empty((n, L, T)), np.empty((L, T))
     for direction in range(L):
-        # Ties are ordered by owner, so the order in which rows were given cannot matter.
+        # Ties are ordered by owner, so the order in which rows were given does not matter.
         order = np.lexsort((owner, projected[:, direction]))
         x, holder = projected[order, direction], owner[order]
         edges = _thresholds(x, holder, T)
         bins = np.searchsorted(edges, x, side="left")
         held = np.bincount(holder * T + bins, minlength=n * T).reshape(n, T)
         counts[:, direction] = held.cumsum(axis=1)
-        # The mean of the rows of a bin: exact when it holds one distinct value.
+        # The mean of the rows of a bin: exact if it holds one distinct value.
         above = np.bincount(bins, weights=x - edges[bins], minlength=T)
         values[direction] = edges + above / np.maximum(held.sum(axis=0), 1)
     return Sketch(counts, values, resolution.levels)
@@ -249,7 +249,8 @@ def count(projected: Floats, owner: Ints, *, resolution: Resolution) -> Sketch:
 def _thresholds(x: Floats, holder: Ints, T: int) -> Floats:
     """T of the sorted values x, (N,), at equal steps of a distribution of equal owners.
 
-    Weighing owners rather than rows gives a small owner as fine a grid as a large one.
+    Owners have equal weights, not rows, so that the grid is as fine for a small owner as for a
+    large one.
     """
     if len(x) <= T:
         return x
@@ -263,10 +264,9 @@ def _thresholds(x: Floats, holder: Ints, T: int) -> Floats:
 def label_coordinates(owners: Owners, *, seed: int, resolution: Resolution) -> tuple[Floats, Ints]:
     """e(y) of every distinct label, (c, k), and which of them each row has, (N,).
 
-    It is y itself, or the place of a class by the distances of classes.
-
-    The distance of two classes is SW_2 between the rows of all owners that carry them (DUPRE Sec.
-    2.2). Sketch vectors make it Euclidean, so multi-dimensional scaling reproduces it exactly.
+    For regression e(y) is y itself. For classification it is a point for each class. The distance
+    of two classes is SW_2 between all rows with these labels (DUPRE Sec. 2.2). Sketch vectors make
+    it Euclidean, so multi-dimensional scaling keeps it exactly.
     """
     classes, code = np.unique(owners.y, return_inverse=True)
     code = code.reshape(-1)
@@ -282,8 +282,8 @@ def label_coordinates(owners: Owners, *, seed: int, resolution: Resolution) -> t
 def classical_scaling(vectors: NDArray[np.floating]) -> Floats:
     """Coordinates, (c, c), that keep the Euclidean distances of c vectors.
 
-    The symmetric root of the Gram matrix: it is unique, where eigenvectors have a sign, and a
-    direction if eigenvalues are equal, that depend on how a CPU rounds.
+    They are the symmetric root of the Gram matrix, which is unique. Eigenvectors are not: their
+    sign, and their direction if eigenvalues are equal, depend on the rounding of a CPU.
     """
     centred = np.asarray(vectors - vectors.mean(axis=0), dtype=np.float64)
     scale, axes = _spectrum(centred, least=1e-9)
@@ -301,15 +301,3 @@ def unit_directions(dimension: int, count: int, seed: int) -> Floats:
     """Directions uniform on the unit sphere, (dimension, count)."""
     theta = np.random.default_rng([seed, 0]).standard_normal((dimension, count))
     return np.asarray(theta / np.linalg.norm(theta, axis=0))
-
-
-def sliced_wasserstein(A: Floats, B: Floats, theta: Floats, *, p: int) -> float:
-    """Exact SW_p of two sets of rows, (., d), along directions theta, (d, L): the reference.
-
-    Merges the two sorted projections (DUPRE Alg. 1 line 10), O(L (|A| + |B|)) after sorting.
-    """
-    a, b = np.sort(A @ theta, axis=0), np.sort(B @ theta, axis=0)
-    levels = np.union1d(np.arange(len(a) + 1) * len(b), np.arange(len(b) + 1) * len(a))
-    i, j = levels[:-1] // len(b), levels[:-1] // len(a)
-    power = np.diff(levels) / (len(a) * len(b)) @ np.abs(a[i] - b[j]) ** p
-    return float(power.mean() ** (1 / p))

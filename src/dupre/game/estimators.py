@@ -68,9 +68,7 @@ class Sample:
 
     def __post_init__(self) -> None:
         if not callable(self.estimator):
-            raise InputError(
-                f"estimator must be a function of dupre.estimators, got {self.estimator!r}"
-            )
+            raise InputError(f"estimator must be a function, got {self.estimator!r}")
         whole(self.count, "the number of coalitions to draw", least=1)
 
 
@@ -186,7 +184,7 @@ def stratified_svarm(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> We
     """
     size = np.arange(2, n - 1)
     chance = 1 / np.minimum(size, n - size)
-    return _means_by_size("stratified_svarm", semivalue, n, samples, chance, rng)
+    return _means_by_size("stratified_svarm", semivalue, n, samples, chance=chance, rng=rng)
 
 
 def one_for_all(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
@@ -196,7 +194,8 @@ def one_for_all(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights
     others is drawn with a chance proportional to 1 / sqrt(s (n - s)).
     """
     size = np.arange(2, n - 1)
-    return _means_by_size("one_for_all", semivalue, n, samples, 1 / np.sqrt(size * (n - size)), rng)
+    chance = 1 / np.sqrt(size * (n - size))
+    return _means_by_size("one_for_all", semivalue, n, samples, chance=chance, rng=rng)
 
 
 def group_testing(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
@@ -254,7 +253,7 @@ def maximum_sample_reuse(semivalue: Semivalue, n: int, samples: int, rng: Rng) -
 
 
 def _means_by_size(
-    name: str, semivalue: Semivalue, n: int, samples: int, chance: Floats, rng: Rng
+    name: str, semivalue: Semivalue, n: int, samples: int, *, chance: Floats, rng: Rng
 ) -> Weights:
     """Mean utility with and without each owner for every size; `chance` of sizes 2 .. n - 2.
 

@@ -1,1 +1,1 @@
-"""What a coalition that was not trained would score: kernels, Gaussian process, calibration."""
+"""Predicts the utility of coalitions that were not trained: kernels, Gaussian process, checks."""

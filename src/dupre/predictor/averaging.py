@@ -1,12 +1,12 @@
 """Predictions averaged over several Gaussian processes, weighted by their marginal likelihood.
 
 No single form of kernel and no single set of hyper-parameters is known to be right. Predictions of
-all that explain the evaluations about as well are averaged (Bayesian model averaging, Hoeting et
-al. 1999): the mean is that of all, and how far they are apart is part of the variance.
+all that explain the evaluations about equally well are averaged (Bayesian model averaging, Hoeting
+et al. 1999). The mean is that of all; their differences are part of the variance.
 
 The covariance of functionals costs O(b²) per process, the variances of single predictions only
-O(b). So the former is computed for the best process alone and multiplied by how much larger the
-latter are in the average.
+O(b). So the covariance is computed for the best process alone, and multiplied by the ratio of the
+average of the variances to those of the best process.
 
 Notation: b predicted coalitions, W (f, b) functionals of their utilities.
 """
@@ -25,10 +25,10 @@ from dupre.predictor.gp import GaussianProcess, Posterior
 
 @dataclass(frozen=True, eq=False)
 class AveragedPosterior:
-    """What several processes say of b coalitions and of f linear functionals of them.
+    """The prediction of b coalitions and of f linear functionals of them by several processes.
 
     Attributes:
-        best: the posterior by the best of them.
+        best: the posterior of the best process.
         means: of the utilities by each of k processes, (k, b).
         variances: of the utilities by each, noise included, (k, b).
         weights: of the processes, (k,); they sum to 1.
@@ -73,15 +73,15 @@ def average_posterior(
     """Prediction of b coalitions and of the functionals W, (f, b), of them.
 
     Args:
-        best: whose covariance counts.
-        processes: whose means are averaged, with their weights.
+        best: the process whose covariance is used.
+        processes: those whose means and variances are averaged, with their weights.
         inputs: the b coalitions.
         W: the functionals.
     """
-    parts = [gp.posterior(inputs, W[:0]) for _, gp in processes]
+    parts = [gp.predict(inputs) for _, gp in processes]
     return AveragedPosterior(
         best=best.posterior(inputs, W),
-        means=np.array([part.mean for part in parts]),
-        variances=np.array([part.std**2 for part in parts]),
+        means=np.array([mean for mean, _ in parts]),
+        variances=np.array([std**2 for _, std in parts]),
         weights=np.array([weight for weight, _ in processes]),
     )

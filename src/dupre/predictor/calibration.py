@@ -1,7 +1,7 @@
-"""Can the predictor be trusted? Measured on utilities it was not shown.
+"""How good the predictor is, measured on utilities that it was not fitted to.
 
-Leaving out each evaluated utility in turn costs nothing extra: its prediction from all others
-follows from the Cholesky factor (RW06 Eq. 5.12).
+Leave-one-out predictions cost almost nothing: the prediction of each evaluated utility from all
+others follows from the Cholesky factor (RW06 Eq. 5.12).
 """
 
 from __future__ import annotations
@@ -16,41 +16,43 @@ from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernels import Sum
-from dupre.result.records import Z95, Diagnostics, Validation
+from dupre.result.records import Z95, Diagnostics, PredictorCheck
 
 DOUBT = 1.5
-"""By which the variance of new errors exceeds that of left-out ones, for each hyper-parameter
-learned and relative to the number of evaluations. Akaike's final prediction error (1969) has 2 for
-a single model; part of it is in the average over models. Chosen on part "choose" of the bank."""
+"""How much larger the variance of new errors is than that of leave-one-out errors, for each
+learned hyper-parameter and relative to the number of evaluations. Akaike's final prediction error
+(1969) has 2 for a single model; the average over models covers a part of it. Chosen on part
+"choose" of the bank."""
 
 TOLERATED = 1 / 3
-"""A predictor that leaves this part of the variance of a guess by size is not taken for failed."""
+"""Part of the error variance of predicting by size alone that a predictor may have."""
 
 
-def validate(
+def check_predictor(
     predictor: Predictor,
     inputs: Features,
     utilities: Floats,
     measured: Floats,
+    *,
     by_size: float,
     freedom: int,
-) -> Validation:
+) -> PredictorCheck:
     """Measure a predictor on evaluations it was not fitted to.
 
     Args:
-        predictor: to be measured.
-        inputs: coalitions held out, length h.
+        predictor: the one to measure.
+        inputs: check coalitions, length h.
         utilities: theirs, (h,).
-        measured: variance of each that repeated trainings have shown, (h,).
-        by_size: root mean square error of the guess by size.
-        freedom: degrees of freedom from which that is known.
+        measured: variance of each utility as known from repeated trainings, (h,).
+        by_size: root mean square error of predicting by size alone.
+        freedom: degrees of freedom of `by_size`.
     """
-    # Errors of the largest variance tolerated exceed the limit with 5 %, whatever h is.
+    # Errors of the largest tolerated variance exceed the limit with probability 5 %, for any h.
     ratio = TOLERATED * float(fisher.ppf(0.95, len(utilities), freedom))
-    posterior = predictor.posterior(inputs, np.zeros((0, len(utilities))))
-    variance = std_of_a_training(predictor, posterior.std) ** 2 + measured
-    errors = utilities - posterior.mean
-    return Validation(
+    mean, std = predictor.predict(inputs)
+    variance = std_of_a_training(predictor, std) ** 2 + measured
+    errors = utilities - mean
+    return PredictorCheck(
         held_out=len(utilities),
         error=math.sqrt(np.mean(errors**2)),
         by_size=by_size,
@@ -60,7 +62,7 @@ def validate(
 
 
 def diagnose(predictor: Predictor) -> Diagnostics:
-    """Measure a predictor on its own evaluations, each left out in turn."""
+    """Measure a predictor on its own evaluations by leaving out each of them in turn."""
     gp, form = predictor.gp, predictor.form
     mean, variance = gp.leave_one_out()
     score = gp.leave_one_out_score()
@@ -83,8 +85,8 @@ def diagnose(predictor: Predictor) -> Diagnostics:
 def widening(gp: GaussianProcess, more: int = 0) -> float:
     """Factor on standard deviations: 1 if leave-one-out scores have unit variance, times doubt.
 
-    The left-out utilities had a say in the hyper-parameters, so that errors on new ones have a
-    larger variance. With `more`, what is to be expected after this many further evaluations.
+    The hyper-parameters were learned from the left-out utilities too, so errors on new ones have a
+    larger variance. With `more`, the factor to expect after this many further evaluations.
     """
     score = gp.leave_one_out_score()
     overconfidence = max(1.0, float(np.mean(score**2)))
@@ -98,7 +100,7 @@ def std_of_a_training(predictor: Predictor, std: Floats) -> Floats:
 
 
 def _scales(gp: GaussianProcess) -> dict[str, float]:
-    """Share of each term of the kernel in the prior variance."""
+    """The share of each term of the kernel in the prior variance."""
     terms = gp.kernel.kernels if isinstance(gp.kernel, Sum) else (gp.kernel,)
     variances = [float(term.diagonal(gp.inputs).mean()) for term in terms]
     return {term.label: v / sum(variances) for term, v in zip(terms, variances, strict=True)}

@@ -1,4 +1,4 @@
-"""What kernels compare: coalitions with everything known of them but their utilities."""
+"""Features: what kernels compare, all that is known of coalitions except their utilities."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dupre.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What kernels compare: m coalitions with everything known of them but their utilities.
+    """All that is known of m coalitions except their utilities.
 
     Attributes:
-        members: who is in, (m, n).
+        members: the coalitions, (m, n).
         rows: rows of each owner, (n,).
         vectors: callable(eta, p, members) -> vectors, (m, d), whose distance in the p-norm is
             SW_p under feature weight eta; only data kernels need it.
@@ -33,7 +33,7 @@ class Features:
         return replace(self, members=self.members[index], _known=known)
 
     def sketch(self, eta: float, p: int) -> Floats:
-        """Vectors under feature weight eta, (m, d), looked up once."""
+        """Vectors under feature weight eta, (m, d), each computed once."""
         if (eta, p) not in self._known:
             if self.vectors is None:
                 raise InputError("a sliced Wasserstein kernel needs features with sketch vectors")

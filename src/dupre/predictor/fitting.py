@@ -1,9 +1,9 @@
 """Hyper-parameters of a Gaussian process: the most probable ones, and others around them.
 
-All of them are learned on distances computed once. How well they are known is told by the second
-derivatives of their log density: processes with hyper-parameters drawn from that normal
-distribution, each weighted by its true density, stand for the doubt about them (Laplace's
-approximation with importance weights, RW06 Sec. 3.4.2 and 5.2).
+All of them are learned on distances computed once. The second derivatives of their log density
+give a normal distribution around the most probable ones (Laplace's approximation, RW06 Sec. 3.4.2
+and 5.2). Processes with hyper-parameters drawn from it, each with its importance weight, represent
+the uncertainty about them.
 
 Notation: a evaluated coalitions, t hyper-parameters of the kernel. x (t + 2,) holds the logarithms
 of those (each gamma relative to one over the median of its distances), of the noise, and the decay
@@ -40,11 +40,11 @@ LEARN_ON = 500
 MOST_WEIGHT = 2.0
 """Largest logarithm of an importance weight."""
 
-# Weak normal beliefs (mean and standard deviation) about x for standardised utilities: they decide
-# only while a handful of evaluations cannot.
+# Weak normal priors (mean and standard deviation) of x for standardised utilities. They matter only
+# while there are few evaluations.
 PRIOR = {
     "gamma": (-1.0, 1.5),  # relative to one over the median distance
-    "variance": (0.0, 1.0),  # utilities are standardised: a term can explain all of them
+    "variance": (0.0, 1.0),  # utilities are standardised: one term can explain all
     "noise": (np.log(0.01), 2.0),
     "decay": (0.0, 0.5),
 }
@@ -81,9 +81,9 @@ def fit(
         warp: of the utilities.
         starts: how many searches.
         rng: of the starts, and of the evaluations to learn from if there are very many.
-        measured: variance of each utility that repeated trainings have shown, (a,).
+        measured: variance of each utility as known from repeated trainings, (a,).
         near: x to start from.
-        least_noise: variance of a utility around the process below which the noise cannot be.
+        least_noise: smallest variance of a utility around the process.
         decays: whether the amplitude may depend on the number of rows.
     """
     chosen = np.arange(len(utilities))
@@ -91,7 +91,7 @@ def fit(
         chosen = np.sort(rng.choice(len(chosen), LEARN_ON, replace=False))
     known = np.zeros(len(utilities)) if measured is None else measured
     u, reference = utilities[chosen], float(np.mean(log_rows(inputs[chosen])))
-    problem = _problem(kernel, inputs[chosen], u, known[chosen], warp, reference)
+    problem = _problem(kernel, inputs[chosen], u, known[chosen], warp=warp, reference=reference)
     lowest = least_noise / float(np.median(warp.slope(u))) ** 2
     low, high = _of_each(BOUNDS, kernel)
     low[-2] = min(max(low[-2], np.log(max(lowest, 1e-300))), high[-2])
@@ -111,12 +111,18 @@ def fit(
         )
         for start in [*first, *draws][:starts]
     ]
-    # The first of those that are as good as the best: which is best is often a matter of rounding.
-    height = np.array([float(result.fun) for result in results])
-    best = results[int(np.argmax(height <= height.min() + 1e-4))].x
-    gp = _condition_at_least(problem.form, best, inputs, utilities, known, warp, reference)
+    best = _lowest(results)
+    gp = _condition_at_least(
+        problem.form, best, inputs, utilities, measured=known, warp=warp, reference=reference
+    )
     log_prior = -float(np.sum(((best - mean) / std) ** 2)) / 2
     return replace(gp, log_likelihood=gp.log_likelihood + log_prior)
+
+
+def _lowest(results: list[Any]) -> Floats:
+    """The x of the lowest end; of ends that differ by rounding alone, the first."""
+    height = np.array([float(result.fun) for result in results])
+    return np.asarray(results[int(np.argmax(height <= height.min() + 1e-4))].x)
 
 
 def position(gp: GaussianProcess) -> Floats:
@@ -132,14 +138,14 @@ def _position(gp: GaussianProcess, form: Kernel) -> Floats:
 def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, GaussianProcess]]:
     """Processes with hyper-parameters drawn around the learned ones, with weights that sum to 1.
 
-    Draws come in pairs on both sides, the same every time. With more evaluations than
-    hyper-parameters are learned on, these are known well enough: the process itself is all.
+    Draws are symmetric pairs, the same every time. With more than LEARN_ON evaluations the
+    hyper-parameters are known well enough: the only process is the given one.
     """
     if len(gp.utilities) > LEARN_ON:
         return [(1.0, gp)]
     measured = gp.measured * gp.slope**2  # in units of utility
-    reference = gp.amplitude.reference
-    problem = _problem(gp.kernel, gp.inputs, gp.utilities, measured, gp.warp, reference)
+    how: dict[str, Any] = {"warp": gp.warp, "reference": gp.amplitude.reference}
+    problem = _problem(gp.kernel, gp.inputs, gp.utilities, measured, **how)
     centre = _position(gp, problem.form)
     value, root = _curvature_root(problem, centre)
     normal = np.random.default_rng(0).standard_normal((pairs, len(centre)))
@@ -149,13 +155,13 @@ def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, Gauss
         low[-1] = high[-1] = 0.0
     drawn = np.clip(centre + normal @ root.T, low, high)
     height = np.array([problem(x)[0] for x in drawn])
-    # Truncated: no single draw may count for much more than it was drawn for.
+    # Truncated: no single draw may dominate.
     log_weight = np.minimum(value - height + np.sum(normal**2, axis=1) / 2, MOST_WEIGHT)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
-    evaluations = gp.inputs, gp.utilities, measured, gp.warp, reference
+    how["measured"] = measured
     return [
-        (float(w), _condition_at_least(problem.form, x, *evaluations))
+        (float(w), _condition_at_least(problem.form, x, gp.inputs, gp.utilities, **how))
         for w, x in zip(weight, drawn, strict=True)
     ]
 
@@ -166,7 +172,7 @@ def _curvature_root(problem: _Problem, centre: Floats) -> tuple[float, Floats]:
     step = 1e-3
     H = np.array([problem(centre + step * e)[1] - gradient for e in np.eye(len(centre))]) / step
     scale, axes = np.linalg.eigh((H + H.T) / 2)
-    # At a bound, or by rounding, a direction can seem flat; the prior says it is not.
+    # At a bound, or by rounding, a direction can seem flat; with the prior it is not.
     _, std = _of_each(PRIOR, problem.form)
     scale = np.maximum(scale, 0.5 / float(std.max()) ** 2)
     return value, np.linalg.cholesky((axes / scale) @ axes.T)  # unique, whatever the axes
@@ -178,10 +184,10 @@ class _Problem:
 
     Attributes:
         form: the kernel with every gamma at one over the median of its distances.
-        distances: of the evaluated coalitions, as the kernel has them.
+        distances: of the evaluated coalitions, from `kernel.distances`.
         v: warped utilities, (a,).
-        measured: variance of each that repeated trainings have shown, (a,).
-        rows: logarithm of their rows less that of the reference, (a,).
+        measured: variance of each as known from repeated trainings, (a,).
+        rows: logarithm of their rows minus that of the reference, (a,).
     """
 
     form: Kernel
@@ -200,7 +206,7 @@ class _Problem:
         K = K.copy()
         K[np.diag_indices_from(K)] += noise + measured
         L = cholesky_factor(K)
-        if L is None:  # an impossible corner of the box: send the search back
+        if L is None:  # numerically impossible: turn the search around
             return 1e25, np.zeros_like(x)
         alpha = cho_solve((L, True), z, check_finite=False)
         lower, _ = dpotri(L, lower=1)  # K^-1 below and on the diagonal: all the gradient needs
@@ -220,6 +226,7 @@ def _problem(
     inputs: Features,
     utilities: Floats,
     measured: Floats,
+    *,
     warp: Warp,
     reference: float,
 ) -> _Problem:
@@ -238,13 +245,15 @@ def _condition_at_least(
     x: Floats,
     inputs: Features,
     utilities: Floats,
+    *,
     measured: Floats,
     warp: Warp,
     reference: float,
 ) -> GaussianProcess:
-    """Condition with these hyper-parameters, or with the next noise that all evaluations bear.
+    """Condition with these hyper-parameters, or with the smallest larger noise that works.
 
-    Hyper-parameters learned on a part can be too smooth for the whole by rounding alone.
+    With hyper-parameters learned on a part of the evaluations, the matrix of all of them can fail
+    to be positive definite by rounding alone.
     """
     kernel, noise = form.with_theta(_absolute(form, x)), float(np.exp(x[-2]))
     amplitude = Amplitude(float(x[-1]), reference)
@@ -260,13 +269,13 @@ def _condition_at_least(
                 amplitude=amplitude,
             )
         except InputError:
-            if noise > 1:  # as much noise as there is anything: rounding is not the reason
+            if noise > 1:  # as large as all utilities: rounding is not the reason
                 raise
             noise *= 10
 
 
 def _of_each(table: dict[str, tuple[float, float]], form: Kernel) -> Floats:
-    """Both entries of a table by role, for every entry of x, (2, t + 2)."""
+    """The two numbers of a table for the role of every entry of x, (2, t + 2)."""
     return np.array([table[role] for role in [*form.roles, "noise", "decay"]]).T
 
 

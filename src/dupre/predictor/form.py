@@ -36,27 +36,27 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "rho": (1.0, 0.5),
     "p": (2, 1),
 }
-"""What is chosen, in this order; the first of each is where the search starts."""
+"""What is chosen, in this order; the search starts with the first of each."""
 
 BETTER_BY = 1e-3
 """Log likelihood by which one form must surpass another; less can be rounding."""
 
 LEAST_WEIGHT = 0.05
-"""Forms of less weight than this are left out of the average."""
+"""Forms with less weight than this are left out of the average."""
 
 OUTLIER_SCORE = 4.0
 """Robust leave-one-out score beyond which an evaluation may be an outlier."""
 
 ROUNDING = 1e-6
-"""Error of a standardised utility below which it is nothing but rounding."""
+"""A smaller error of a standardised utility is only rounding."""
 
 OUTLIER_CHANCE = 0.01
-"""Belief that an evaluation is an outlier, before seeing it."""
+"""Prior probability that an evaluation is an outlier."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What is chosen rather than learned by gradient."""
+    """The choices that are searched for, not learned by gradient."""
 
     curved: bool = False
     eta: float = 0.5
@@ -65,10 +65,10 @@ class Form:
     given: Kernel | None = None
 
     def kernel(self) -> Kernel:
-        """The given one; or data x size + membership + linear, each with a scale of its own.
+        """The given one; or data x size + membership + linear, each with a variance of its own.
 
-        The data term alone (the paper's) cannot see how many rows a coalition has; a term that
-        does not help is scaled away.
+        The data term alone (the paper's) does not depend on how many rows a coalition has. A term
+        that does not help gets a small variance.
         """
         if self.given is not None:
             return self.given
@@ -83,22 +83,22 @@ class Form:
         return f"SW_{self.p}, rho {self.rho:g}, label weight {1 - self.eta:g}"
 
     def warp(self, utilities: Floats, empty: float) -> Warp:
-        """The warp of these utilities; straight where a curved one has no scale."""
+        """The warp of these utilities; straight if they have no scale for a curved one."""
         bent = curved_warp(utilities) if self.curved else None
         return bent or straight_warp(utilities, empty=empty)
 
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """Fitted forms: the best one decides what to evaluate, all of them what to predict.
+    """Fitted forms: the best one chooses what to evaluate, the average of all predicts.
 
     Attributes:
         form: the form of the highest marginal likelihood.
-        gp: it, fitted to all evaluations but the outliers.
-        fits: of all forms that were tried, fitted to the same evaluations, `gp` among them.
+        gp: this form fitted to all evaluations except the outliers.
+        fits: all forms that were tried, fitted to the same evaluations, `gp` among them.
         utilities: of all evaluations, (a,).
         outliers: indices of the evaluations set aside, (s,).
-        outlier_errors: their utilities minus what is predicted for them, (s,).
+        outlier_errors: their utilities minus the predictions of them, (s,).
     """
 
     form: Form
@@ -108,13 +108,18 @@ class Predictor:
     outliers: Ints
     outlier_errors: Floats
 
+    def predict(self, inputs: Features) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of b utilities, (b,) each, averaged over all processes."""
+        posterior = self.posterior(inputs, np.empty((0, len(inputs))))
+        return posterior.mean, posterior.std
+
     def posterior(self, inputs: Features, W: Floats) -> AveragedPosterior:
         """Prediction of b coalitions and of functionals W, (f, b), averaged over all processes."""
         return average_posterior(self.gp, self.processes, inputs, W)
 
     @cached_property
     def processes(self) -> tuple[tuple[float, GaussianProcess], ...]:
-        """Forms that count, with hyper-parameters around the learned ones; weights sum to 1."""
+        """Processes to average, with weights that sum to 1: of each form, some around its fit."""
         likelihood = np.array([gp.log_likelihood for gp in self.fits])
         weights = np.exp(likelihood - likelihood.max())
         weights[weights < LEAST_WEIGHT * weights.sum()] = 0.0
@@ -141,14 +146,14 @@ def learn(
     rng: np.random.Generator,
     kernel: Kernel | None = None,
 ) -> Predictor:
-    """The predictor of these evaluations, a function of nothing but its arguments.
+    """Fit the predictor; the result depends on the arguments alone.
 
     Args:
         inputs: the evaluated coalitions.
         utilities: theirs, (a,).
-        measured: variance of each that repeated trainings have shown, (a,).
+        measured: variance of each as known from repeated trainings, (a,).
         empty: utility of no data.
-        choose_p: consider SW_1 too, which costs far more than SW_2: it is no matrix product.
+        choose_p: try SW_1 too. It costs far more than SW_2, because it is no matrix product.
         rng: of the starts.
         kernel: to use in the place of those that are chosen among.
     """
@@ -189,17 +194,17 @@ def learn(
         without = fit_form(form, np.delete(everything, outliers), position(gp))
         likelihood = without.log_likelihood + _log_density_of_outliers(utilities, outliers)
         if likelihood > gp.log_likelihood + BETTER_BY:
-            predicted = without.posterior(inputs[outliers], np.zeros((0, len(outliers)))).mean
+            predicted, _ = without.predict(inputs[outliers])
             errors = utilities[outliers] - predicted
             return Predictor(form, without, (without,), utilities, outliers, errors)
     return Predictor(form, gp, tuple(fits), utilities, outliers[:0], np.empty(0))
 
 
 def _suspected_outliers(gp: GaussianProcess, utilities: Floats) -> Ints:
-    """Evaluations far from their prediction by all others, at most a tenth (but one may be).
+    """Evaluations far from their prediction by all others; at most a tenth, or one.
 
-    Far by the scores of the other evaluations: an outlier inflates the noise, and with it hides
-    behind its own standard deviation.
+    Far is relative to the scores of the other evaluations: an outlier makes the noise larger, and
+    so its own standard deviation.
     """
     if robust_scale(utilities) == 0:
         return NOTHING

@@ -1,8 +1,8 @@
 """Exact Gaussian process regression of utilities on coalitions.
 
-What sets it apart from a general library: the posterior of any linear functional of b predictions
-costs O(b²) kernel entries but only O(b) memory: no b x b matrix is ever built. Module `fitting`
-learns the hyper-parameters.
+Other than in a general library, the posterior of any linear functional of b predictions costs O(b²)
+kernel entries but only O(b) memory: no b x b matrix is built. Module `fitting` learns the
+hyper-parameters.
 
 Notation (docs/notation.md): a evaluated coalitions, b predicted ones, W (n, b) functionals.
 z = warp(u) / amplitude; K = kernel matrix of the evaluated, L its Cholesky factor with noise on
@@ -25,18 +25,19 @@ from dupre.predictor.kernels import Kernel
 from dupre.predictor.warp import Warp
 
 TILE = 512
-"""Side of the square pieces in which a large kernel matrix is passed through: they fit a cache."""
+"""Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
 
 
 @dataclass(frozen=True)
 class Amplitude:
-    """How far utilities of a coalition spread, relative to the usual: (rows / usual) ** -decay.
+    """The spread of utilities by number of rows: (rows / reference) ** -decay.
 
-    A model trained on few rows depends more on which rows they are. Dividing by the amplitude makes
-    coalitions of all sizes spread alike, and so are the noise and the kernel's variances.
+    A model trained on few rows depends more on which rows they are. Utilities divided by the
+    amplitude have the same spread for coalitions of all sizes; the noise and the variances of the
+    kernel refer to them.
 
     Attributes:
-        decay: 0 if coalitions of all sizes spread alike, positive if small ones spread more.
+        decay: 0 if coalitions of all sizes have the same spread, positive if small ones have more.
         reference: logarithm of the number of rows at which the amplitude is 1.
     """
 
@@ -59,8 +60,8 @@ class GaussianProcess:
 
     Attributes:
         kernel: with its learned hyper-parameters, in units of z.
-        noise: variance of z around the process, beyond what was measured.
-        measured: variance of each evaluated z that repeated trainings have shown, (a,).
+        noise: variance of z around the process, in addition to what was measured.
+        measured: variance of each evaluated z as known from repeated trainings, (a,).
         inputs: the evaluated coalitions, length a.
         utilities: theirs, (a,).
         warp: how u becomes z.
@@ -68,7 +69,7 @@ class GaussianProcess:
         alpha: (K + noise I + diag(measured))^-1 z, (a,).
         log_likelihood: the log marginal likelihood of the utilities, plus the log prior of learned
             hyper-parameters; compares forms of kernel.
-        amplitude: how far coalitions of each size spread.
+        amplitude: the spread of coalitions of each size.
     """
 
     kernel: Kernel
@@ -118,8 +119,15 @@ class GaussianProcess:
         mean, variance = self.leave_one_out()
         return np.asarray((self.z - mean) / np.sqrt(variance))
 
-    def posterior(self, inputs: Features, W: Floats) -> Posterior:
-        """Prediction of b further coalitions and of the functionals W, (f, b), of them."""
+    def predict(self, inputs: Features) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of b utilities, (b,) each, noise included."""
+        posterior = self.posterior(inputs)
+        return posterior.mean, posterior.std
+
+    def posterior(self, inputs: Features, W: Floats | None = None) -> Posterior:
+        """Prediction of b further coalitions and of functionals W, (f, b), of them, if any."""
+        if W is None:
+            W = np.empty((0, len(inputs)))
         explained = np.empty((len(self.inputs), len(inputs)))
         for start in range(0, len(inputs), TILE):
             columns = slice(start, start + TILE)
@@ -134,10 +142,10 @@ class GaussianProcess:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What the evaluated coalitions say of b others and of f linear functionals of them.
+    """The prediction of b coalitions and of f linear functionals of them by one process.
 
     Attributes:
-        gp: where it comes from.
+        gp: the process.
         inputs: the b coalitions.
         W: the functionals, (f, b).
         mean: of the utilities, (b,).
@@ -208,7 +216,7 @@ def condition(
 ) -> GaussianProcess:
     """Gaussian process with these hyper-parameters given utilities, (a,) (RW06 Alg. 2.1).
 
-    `measured` is the variance of each utility that repeated trainings have shown, (a,).
+    `measured` is the variance of each utility as known from repeated trainings, (a,).
     """
     warp, amplitude = warp or Warp(), amplitude or Amplitude()
     size = amplitude(inputs)

@@ -1,8 +1,8 @@
 """Covariances of two sets of coalitions.
 
-A kernel is an immutable value. Its hyper-parameters are positive and live in `theta`, in
-logarithms. Whatever does not depend on them is computed once by `distances` and handed back to
-`evaluate` for every new theta, which is what makes fitting cheap.
+A kernel is an immutable value. Its hyper-parameters are positive; `theta` holds their logarithms.
+All that does not depend on them is computed once by `distances` and passed to `evaluate` for every
+new theta, which makes fitting cheap.
 
 A new kernel is one method: subclass `Exponential` and write `distance`, the square of a Hilbertian
 distance, and exp(-gamma distance) is positive semi-definite (DUPRE App. B, "Proposition 14 in
@@ -41,7 +41,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def distances(self, a: Features, b: Features) -> Any:
-        """All that evaluating needs of the coalitions; opaque, to be handed back."""
+        """All that `evaluate` needs of the coalitions, in a form that only this kernel knows."""
 
     @abstractmethod
     def evaluate(self, distances: Any) -> Floats:
@@ -61,7 +61,7 @@ class Kernel(ABC):
 
     @property
     def label(self) -> str:
-        """What it compares, in a word."""
+        """One word for what it compares."""
         return type(self).__name__.lower()
 
     @property
@@ -148,13 +148,13 @@ class SlicedWasserstein(Exponential):
     def distance(self, a: Features, b: Features) -> Floats:
         x, y = a.sketch(self.eta, self.p), b.sketch(self.eta, self.p)
         distance = squared_euclidean(x, y) if self.p == 2 else cdist(x, y, "cityblock")
-        # 0 ** 0 is 1, but a coalition is at distance 0 from itself whatever rho.
+        # 0 ** 0 is 1, but a coalition is at distance 0 from itself for any rho.
         return distance if self.rho == 1 else np.where(distance > 0, distance**self.rho, 0.0)
 
 
 @dataclass(frozen=True)
 class Size(Exponential):
-    """Squared exponential on log(1 + rows): SW cannot tell a data set from two copies of it."""
+    """Squared exponential on log(1 + rows): for SW a data set and two copies of it are equal."""
 
     def distance(self, a: Features, b: Features) -> Floats:
         x, y = np.log1p(a.members @ a.rows), np.log1p(b.members @ b.rows)
@@ -171,7 +171,7 @@ class Membership(Exponential):
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """(1 + |A ∩ B|) / (1 + n): a common level plus a worth of its own for each owner."""
+    """(1 + |A ∩ B|) / (1 + n): a common level plus a contribution of each owner."""
 
     @property
     def theta(self) -> Floats:
@@ -317,7 +317,7 @@ class Product(_Composed):
 def squared_euclidean(x: Floats, y: Floats) -> Floats:
     """Squared distances of the rows of x, (ma, d), and y, (mb, d), by one matrix product.
 
-    What cancellation leaves between equal rows is set to exactly zero.
+    Between equal rows, the rest of the cancellation is set to exactly zero.
     """
     xx, yy = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
     squared = x @ y.T

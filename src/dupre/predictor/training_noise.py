@@ -1,8 +1,8 @@
-"""How far the utility of a coalition moves when its model is trained again.
+"""The noise of trainings: how much the utility of a coalition changes when it is trained again.
 
-Repeated trainings of a coalition differ by their random seeds; their mean is what a value is made
-of, and its error is known from their spread. A few repeats tell one coalition's spread badly, so
-it is drawn towards the spread pooled over all coalitions.
+Repeated trainings of a coalition differ by their random seeds. Values are computed from their mean,
+whose variance is estimated from their spread. A few repeats give a bad estimate for one coalition,
+so it is shrunk towards the spread pooled over all coalitions.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from scipy.stats import t as student
 from dupre._types import Floats
 
 LEAST_STEPS = 6
-"""Differences of utilities, none of them equal, from which a common step is believed."""
+"""Fewest differences of distinct utilities from which a common step is concluded."""
 
 POOLED_WEIGHT = 4.0
-"""The pooled spread counts for a coalition as much as this many repeats of its own would."""
+"""The pooled spread has the weight of this many repeats of a coalition's own."""
 
 
 def pooled_variance(trainings: Sequence[Sequence[float]]) -> tuple[float, int]:
@@ -33,7 +33,7 @@ def pooled_variance(trainings: Sequence[Sequence[float]]) -> tuple[float, int]:
 
 
 def widening(freedom: int) -> float:
-    """Factor on variances that are known from few repeats: Student's t against the normal."""
+    """Factor on variances estimated from few repeats: Student's t relative to the normal."""
     if not freedom:
         return 1.0
     return float((student.ppf(0.975, freedom) / student.ppf(0.975, np.inf)) ** 2)
@@ -43,8 +43,8 @@ def lattice_step(utilities: Floats) -> float:
     """The step of which all differences of utilities, (a,), are multiples; 0 if there is none.
 
     An accuracy on m rows is a multiple of 1 / m: rounding to it is noise with a variance of
-    step² / 12 that no kernel can explain. Numbers of a continuous metric have no common step, and
-    no two of them are equal; few numbers could have one by chance and are not taken for a lattice.
+    step² / 12 that no kernel can explain. Utilities of a continuous metric have no common step, and
+    no two of them are equal. A few numbers could have a common step by chance, so they get none.
     """
     size = float(np.abs(utilities).max(initial=0.0))
     distinct = np.unique(np.round(utilities / (size or 1.0), 13)) * size
@@ -52,15 +52,15 @@ def lattice_step(utilities: Floats) -> float:
     if not differences.size or (len(distinct) == len(utilities) and len(differences) < LEAST_STEPS):
         return 0.0
     spread = float(distinct[-1] - distinct[0])
-    if spread < 1e-6 * size:  # rounding of the numbers themselves would pass for a lattice
+    if spread < 1e-6 * size:  # the rounding of floats would look like a lattice
         return 0.0
     step = 0.0
     for difference, reach in zip(differences, distinct[1:] - distinct[0], strict=True):
         step, rest = max(step, float(difference)), min(step, float(difference))  # Euclid's
         while rest > 1e-6 * spread:
             step, rest = rest, step % rest
-            rest = 0.0 if step - rest < 1e-6 * spread else rest  # a remainder of rounding
-        # So far all are multiples of the step: the farthest tells it best, and errors do not grow.
+            rest = 0.0 if step - rest < 1e-6 * spread else rest  # only rounding is left
+        # All so far are multiples of the step: it is known best from the farthest one.
         step = float(reach) / round(float(reach) / step)
     return step if step > 1e-4 * spread else 0.0
 
@@ -82,5 +82,5 @@ def variance_of_means(trainings: Sequence[Sequence[float]]) -> Floats:
 
 def _squares(utilities: Sequence[float]) -> float:
     """Sum of squared deviations from the mean."""
-    # Seen from the first of them, equal utilities have no spread, not even of rounding.
+    # Relative to the first one, equal utilities have no spread, not even by rounding.
     return len(utilities) * float(np.var(np.subtract(utilities, utilities[0])))

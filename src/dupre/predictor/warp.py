@@ -1,16 +1,16 @@
-"""Utilities as a Gaussian process likes them, and back.
+"""Warps: utilities u transformed to z, which a Gaussian process fits better, and back.
 
-Most games are fitted well after centring and scaling. Some are not: an R² that falls to -10 on a
-few small coalitions is real, but next to values near 0.7 it is a cliff, and a Gaussian process
-that must climb it forgets the rest. The curved warp (Snelson et al. 2004),
+Most games are fitted well after centring and scaling. Some have a heavy tail: an R² of -10 on a few
+small coalitions is real, but next to values near 0.7 it would dominate the fit. The curved warp
+(Snelson et al. 2004),
 
     z = arcsinh((u - centre) / width), centre = median, width = 3 robust standard deviations,
 
-is a straight line for ordinary utilities and a logarithm for far ones. Whether to bend is decided
-by the marginal likelihood of the utilities themselves, hence `log_slope`.
+is a straight line for ordinary utilities and a logarithm for far ones. The marginal likelihood of
+the utilities themselves decides between straight and curved, hence `log_slope`.
 
-Values are linear in u, not in z, so predictions come back as a mean and a slope: u is taken as
-linear in z around its prediction, exact for the straight warp.
+Values are linear in u, not in z. So predictions are transformed back to a mean and a slope: u is
+approximated as linear in z around its prediction, which is exact for the straight warp.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from dupre._types import Floats
 
 MAX_SPREAD = 1.0
-"""Largest variance of arcsinh that may shift a mean; beyond it a tail would make up numbers."""
+"""Largest variance of arcsinh that may shift a mean; a larger one would give absurd means."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Warp:
 
 
 def straight_warp(u: Floats, *, empty: float) -> Warp:
-    """Centre and scale of utilities u, (a,), and of that of no data.
+    """The warp by centre and scale of utilities u, (a,), and of the utility of no data.
 
-    Utilities that do not differ have the scale of what they gain, or a tenth of their own.
+    If all utilities are equal, the scale is their gain over no data, or a tenth of their size.
     """
     centre, size = float(np.mean(u)), float(np.abs(u).max())
     if float(np.std(u)) > 1e-12 * max(size, 1e-300):
@@ -80,7 +80,7 @@ def robust_scale(u: Floats) -> float:
 
 
 def curved_warp(u: Floats) -> Warp | None:
-    """The curved warp of these utilities; None where most are equal, so that they have no scale."""
+    """The curved warp of these utilities; None if most are equal, so that they have no scale."""
     centre, width = float(np.median(u)), 3 * robust_scale(u)
     if width == 0:
         return None

@@ -33,12 +33,12 @@ from dupre.report.relations import Relation
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from dupre.result.as_text import (
     beware_notes,
+    check_notes,
     duplicates_note,
     fit_notes,
     forecast_notes,
     sampling_note,
     subsidy_notes,
-    validation_notes,
 )
 from dupre.result.records import Z95
 from dupre.wording import join_list, number
@@ -188,7 +188,7 @@ def predictor_section(v: Valuation) -> str:
         title,
         paragraph(_left_out_sentences(v, d)),
         shown,
-        paragraphs(validation_notes(v)),
+        paragraphs(check_notes(v)),
         paragraphs(used),
     )
 

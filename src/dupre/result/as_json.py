@@ -21,9 +21,9 @@ from dupre.result.records import (
     Diagnostics,
     Duplicates,
     Evidence,
+    PredictorCheck,
     Subsidy,
     TrainingNoise,
-    Validation,
 )
 from dupre.result.valuation import Valuation
 
@@ -95,7 +95,7 @@ def _document(v: Valuation) -> dict[str, Any]:
         "training_noise": None if v.training_noise is None else asdict(v.training_noise),
         "predictor": {
             "diagnostics": None if v.diagnostics is None else asdict(v.diagnostics),
-            "validation": None if v.validation is None else asdict(v.validation),
+            "validation": None if v.check is None else asdict(v.check),
             **{name: getattr(v, name) for name in _FLAGS},
         },
         "failures": [{"members": m, "reason": reason} for m, reason in v.failures.items()],
@@ -130,7 +130,7 @@ def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuati
         subsidy=_record(Subsidy, d["subsidy"]),
         training_noise=_record(TrainingNoise, d.get("training_noise")),  # likewise
         diagnostics=_record(Diagnostics, predictor["diagnostics"]),
-        validation=_record(Validation, _add_limit(predictor["validation"])),
+        check=_record(PredictorCheck, _add_limit(predictor["validation"])),
         failures={_names(f["members"]): _check_type(str, f["reason"]) for f in d["failures"]},
         warnings={
             _check_type(str, w["message"]): _coalitions(w["coalitions"]) for w in d["warnings"]
@@ -177,12 +177,12 @@ def _record(kind: type[Kind], document: Mapping[str, Any] | None) -> Kind | None
     return kind(**parts)
 
 
-def _add_limit(validation: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _add_limit(check: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The record of an older document, where the best constant was also the limit."""
-    if validation is None or "constant" not in validation:
-        return validation
-    constant = validation["constant"]
-    rest = {name: part for name, part in validation.items() if name != "constant"}
+    if check is None or "constant" not in check:
+        return check
+    constant = check["constant"]
+    rest = {name: part for name, part in check.items() if name != "constant"}
     return {**rest, "by_size": constant, "limit": constant}
 
 

@@ -112,7 +112,12 @@ def notes(v: Valuation) -> list[str]:
             f"The values add up to {v.mean.sum():.4g}, "
             f"u(all owners) - u(no data) is {v.grand - v.empty:.4g}."
         )
-    notes += [f"Beware: {caveat}" for caveat in v.caveats]
+    return notes + _trouble_notes(v)
+
+
+def _trouble_notes(v: Valuation) -> list[str]:
+    """What is wrong with the data or the trainings, a sentence or two each."""
+    notes = [f"Beware: {caveat}" for caveat in v.caveats]
     if v.grand < v.empty:
         notes.append("Beware: all data together score worse than none; is greater better here?")
     if v.failures:
@@ -236,12 +241,12 @@ def _predictor_notes(v: Valuation, d: Diagnostics) -> list[str]:
     scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
     alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}."
     learned = [] if v.sampled else [alike, *fit_notes(v, d)]
-    return [first, *validation_notes(v), *learned]
+    return [first, *check_notes(v), *learned]
 
 
-def validation_notes(v: Valuation) -> list[str]:
+def check_notes(v: Valuation) -> list[str]:
     """What check coalitions say about the predictor, and what follows."""
-    notes, held = [], v.validation
+    notes, held = [], v.check
     if held is not None:
         notes.append(
             f"Predictor on {held.held_out} check coalitions: error {held.error:.2g}, that of the "

@@ -196,7 +196,7 @@ class TrainingNoise:
 
 
 @dataclass(frozen=True)
-class Validation:
+class PredictorCheck:
     """What check coalitions, which the predictor is never shown, say about it.
 
     Attributes:

@@ -25,9 +25,9 @@ from dupre.result.records import (
     Diagnostics,
     Duplicates,
     Evidence,
+    PredictorCheck,
     Subsidy,
     TrainingNoise,
-    Validation,
     Words,
 )
 
@@ -65,7 +65,7 @@ class Valuation:
             a first guess until all are.
         failures: coalitions whose training failed, with the reason; they are predicted.
         diagnostics: of the predictor; None when nothing had to be predicted.
-        validation: of the predictor on check coalitions; None when there are none.
+        check: of the predictor on check coalitions; None when there are none.
         sampled: whether the values come from random coalitions alone, because the predictor
             failed on the check coalitions.
         corrected: whether the error of the predictor was estimated and corrected.
@@ -106,7 +106,7 @@ class Valuation:
     first_left: int = 0
     failures: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     diagnostics: Diagnostics | None = None
-    validation: Validation | None = None
+    check: PredictorCheck | None = None
     sampled: bool = False
     corrected: bool = False
     uncorrected: bool = False

@@ -16,6 +16,9 @@ from dupre.wording import did_you_mean
 
 VERSION = 1
 
+PER_OWNER = 6
+"""Trainings per owner if neither a budget nor another limit is asked for."""
+
 HOLDOUT = 0.25
 """Part of each owner's rows that is held out by default."""
 
@@ -189,13 +192,11 @@ def _parse_section(kind: Any, table: Any, name: str) -> Any:
     hints = get_type_hints(kind)
     _check_known(table, hints, name)
     values = {}
-    for key, value in table.items():
-        if isinstance(value, list):
-            value = tuple(value)
-        elif hints[key] in (float, float | None) and type(value) is int:
-            value = float(value)
+    for key, given in table.items():
+        whole = hints[key] in (float, float | None) and type(given) is int
+        value = tuple(given) if isinstance(given, list) else float(given) if whole else given
         if not _is_of_type(value, hints[key]):
-            raise InputError(f"{key} in {name} is {value!r}, which is of the wrong type")
+            raise InputError(f"{key} in {name} is {given!r}, which is of the wrong type")
         values[key] = value
     try:
         return kind(**values)

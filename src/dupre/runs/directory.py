@@ -4,7 +4,7 @@
     store.sqlite   every training, the moment it was finished
     result.json    the values and all that belongs to them (docs/result.md)
     values.csv     the values for a spreadsheet
-    report.html    a page to hand on
+    report.html    a page to pass on
 
 Results are replaced as a whole: a reader never sees half of one, and when the disk is full the old
 one stays. Nothing here is a pickle.

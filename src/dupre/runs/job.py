@@ -20,14 +20,15 @@ from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names
 from dupre.game.estimators import Sample, regression
 from dupre.result.valuation import Valuation, half_widths
-from dupre.runs.config import Config
+from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
 from dupre.runs.recorded import ExternalResult, read_results
 from dupre.training import identity
 from dupre.training.engines import Dask, Local, OnError
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
-from dupre.training.store import Store, restate
+from dupre.training.settings import restate
+from dupre.training.store import Store
 from dupre.utility.model import ModelUtility
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
@@ -36,9 +37,6 @@ from dupre.valuation.valuer import Valuer
 
 if TYPE_CHECKING:
     from distributed import Client
-
-PER_OWNER = 6
-"""Trainings per owner if no limit is asked for."""
 
 
 @dataclass(frozen=True)
@@ -139,22 +137,26 @@ class Job:
             cast("ModelUtility", self.utility),
             semivalue=self.options.semivalues[which],
             store=store,
-            estimator=Sample(regression, wanted.samples) if wanted.samples else None,
+            estimator=self._estimator,
             repeats=wanted.repeats,
             seed=wanted.seed,
             **how,
         )
 
     @property
+    def _estimator(self) -> Sample | None:
+        samples = self.config.values.samples
+        return Sample(regression, samples) if samples else None
+
+    @property
     def _on_error(self) -> OnError:
         return "skip" if self.config.machine.skip_failures else "raise"
 
     def _engine(self, client: Client | None) -> Dask | Local:
-        machine = self.config.machine
-        timeout = self.options.timeout
+        timeout, on_error = self.options.timeout, self._on_error
         if client is not None:
-            return Dask(client, timeout=timeout, on_error=self._on_error)
-        return Local(jobs=machine.jobs, timeout=timeout, on_error=self._on_error)
+            return Dask(client, timeout=timeout, on_error=on_error)
+        return Local(jobs=self.config.machine.jobs, timeout=timeout, on_error=on_error)
 
     def valuer(self, store: Path) -> Valuer:
         """A valuer of the first semivalue that knows all that is stored."""
@@ -167,7 +169,7 @@ class Job:
             self.owners,
             semivalue=self.options.semivalues[which],
             empty=self.utility.empty,
-            estimator=Sample(regression, wanted.samples) if wanted.samples else None,
+            estimator=self._estimator,
             by_content=self._by_content,
             seed=wanted.seed,
         )

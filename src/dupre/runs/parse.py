@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from dupre._types import Names
 from dupre.errors import InputError
 from dupre.game.coalitions import from_names, to_names
-from dupre.game.semivalues import Semivalue, parse_semivalue
+from dupre.game.semivalues import Semivalue
 from dupre.runs.config import Config
 from dupre.utility.adapters import names_in
 from dupre.valuation import stopping
-from dupre.valuation.question import LeastCore
+from dupre.valuation.question import LeastCore, parse_values
 from dupre.valuation.stopping import Rule
 
 _PART = r"(\d+(?:\.\d+)?)\s*([smhd])"
@@ -46,7 +46,7 @@ def parse_options(config: Config) -> Options:
     if machine.dask and machine.jobs != 1:
         raise InputError("state --jobs for this machine or --dask for a cluster, not both")
     return Options(
-        semivalues=tuple(map(_parse_semivalue, config.values.semivalues)),
+        semivalues=tuple(map(parse_values, config.values.semivalues)),
         stop=_parse_stop(config.limits.until, config.limits.time),
         timeout=_parse_duration(machine.timeout, "--timeout") if machine.timeout else None,
     )
@@ -73,12 +73,6 @@ def parse_members(text: str, owners: Names) -> Names:
     if not names:
         raise InputError(f"--members {text!r} names no owner; expected such as A,C")
     return to_names(from_names(names, owners), owners)
-
-
-def _parse_semivalue(text: str) -> Semivalue | LeastCore:
-    if text.strip().lower().replace("_", "-") == "least-core":
-        return LeastCore()
-    return parse_semivalue(text)
 
 
 def _parse_stop(until: str, time: str) -> Rule | None:

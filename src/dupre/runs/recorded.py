@@ -100,4 +100,4 @@ def _number(cell: Any, members: Names) -> float | None:
 
 
 def _text(cell: Any) -> str:
-    return "" if cell is None or cell is pd.NA or cell != cell else str(cell).strip()
+    return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else str(cell).strip()

@@ -1,9 +1,10 @@
 """What the columns of a table hold: numbers, categories or dates, and which are of no use.
 
-A column is of one kind in all its rows. A few cells that break the kind ("?" among numbers) are
-refused, not turned into categories: a model would be trained on the wrong thing without a word.
+A column is of one kind in all its rows. A few cells of another kind ("?" among numbers) are
+refused. They do not turn numbers into categories: a model would be trained on the wrong thing
+without a warning.
 
-The index of a table says where its rows stand (see `tablefile`); messages name that place.
+The index of a table says on which line of a file its rows are (see `formats`); messages name it.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from dupre.tables.csv_json import UNNAMED
 from dupre.wording import did_you_mean, quote_names
 
 MAX_TEXTS = 50
-"""Different texts from which on a column may be free text rather than categories."""
+"""Most different texts of a column that is surely no free text."""
 
 FEW = 0.05
-"""Share of cells below which those that break the kind of a column are taken for faults."""
+"""Share of cells below which cells of another kind than the rest are errors in the data."""
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _WITH_COMMA = r"\s*[-+]?\d+(?:[.,]\d+)*,\d+(?:[.,]\d+)*\s*"
@@ -41,7 +42,7 @@ class Columns:
         numbers: names of the columns of numbers and truth values.
         categories: names of the columns of few different texts.
         dates: names of the columns of points in time.
-        left_out: (name, reason in words) of the columns of no use to a model.
+        left_out: (name, reason in words) of the columns that are of no use to a model.
     """
 
     numbers: tuple[str, ...]
@@ -58,12 +59,12 @@ class Columns:
 def columns_of(
     frame: pd.DataFrame, *, owner: str, target: str, drop: str | Sequence[str] = ()
 ) -> Columns:
-    """The columns of X, which is the table without owner and target, by what they hold.
+    """The columns of X by what they hold; X is the table without owner and target.
 
     Args:
         frame: the table, as `read_table` returns it.
-        owner: name of the column that is no part of X.
-        target: name of the other one.
+        owner: name of the owner column.
+        target: name of the target column.
         drop: name or names of columns to leave out.
 
     Raises:
@@ -72,7 +73,9 @@ def columns_of(
     drop = as_tuple(drop)
     check_drop(frame, owner=owner, target=target, drop=drop)
     names = [str(name) for name in frame.columns if name not in (owner, target)]
-    reasons = {name: "asked for" if name in drop else _no_use(name, frame[name]) for name in names}
+    reasons = {
+        name: "asked for" if name in drop else _reason_against(name, frame[name]) for name in names
+    }
     kinds = {name: kind(frame[name]) for name in names if not reasons[name]}
     if not kinds:
         found = "; ".join(f"{name!r}: {reason}" for name, reason in reasons.items()) or "none"
@@ -125,19 +128,19 @@ def tidy(column: pd.Series) -> pd.Series:
     """A column in the type of what it holds: ISO dates become points in time.
 
     Raises:
-        InputError: a few cells are of another kind than all others, or numbers are infinite.
+        InputError: a few cells are of another kind than the rest, or numbers are infinite.
     """
-    column = _plain(column)
+    column = _as_numpy(column)
     found = kind(column)
     if found == "number":
         _check_finite(column)
     if found == "text" and not isinstance(column.dtype, pd.CategoricalDtype):
-        return _tidied_text(column)
+        return _tidy_text(column)
     return column
 
 
 def place(frame: pd.DataFrame | pd.Series, row: int) -> str:
-    """Where a row stands in its file, in words; line 1 is the header unless the index knows."""
+    """Where a row is in its file, in words; without a line in the index, line 1 is the header."""
     index = frame.index
     if index.names[-1] not in ("line", "row"):
         return f"line {row + 2}"
@@ -153,18 +156,18 @@ def first(mask: pd.Series | Members) -> int:
 
 
 def whole_as_text(column: pd.Series) -> pd.Series:
-    """Every value as text; 3.0 as "3", because a gap makes floats of whole numbers."""
+    """Every value as text; 3.0 as "3", because a gap turns whole numbers into floats."""
 
-    def written(value: object) -> str:
+    def write(value: object) -> str:
         is_whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
         return str(int(value)) if is_whole else str(value)  # type: ignore[call-overload]
 
-    written_out = [None if pd.isna(value) else written(value) for value in column.astype(object)]
-    return pd.Series(written_out, index=column.index, dtype=object, name=column.name)
+    texts = [None if pd.isna(value) else write(value) for value in column.astype(object)]
+    return pd.Series(texts, index=column.index, dtype=object, name=column.name)
 
 
-def _plain(column: pd.Series) -> pd.Series:
-    """The column in one of numpy's own types, wherever it has one."""
+def _as_numpy(column: pd.Series) -> pd.Series:
+    """The column in one of numpy's own types, if there is one for it."""
     types = pd.api.types
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -172,19 +175,27 @@ def _plain(column: pd.Series) -> pd.Series:
     if isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA:  # few models know pd.NA
         return column.astype(object).where(column.notna(), None)
     if types.is_timedelta64_dtype(dtype):
-        days: pd.Series = column.dt.total_seconds() / 86_400  # as dates are for the model
+        days: pd.Series = column.dt.total_seconds() / 86_400  # the unit of dates in models
         return days
     if types.is_datetime64_any_dtype(dtype):
         return _as_dates(column)
     if types.is_extension_array_dtype(dtype) and types.is_numeric_dtype(dtype):
-        if not column.isna().any():
-            return column.astype(getattr(dtype, "numpy_dtype", np.float64))
-        if not types.is_bool_dtype(dtype):
-            return column.astype(np.float64)
-        return column.astype(object).where(column.notna(), None)
-    if not types.is_object_dtype(dtype):
-        return column
-    held = types.infer_dtype(column, skipna=True)
+        return _without_extension(column)
+    return _without_objects(column) if types.is_object_dtype(dtype) else column
+
+
+def _without_extension(column: pd.Series) -> pd.Series:
+    """A column of one of pandas' own types of numbers and truth values."""
+    if not column.isna().any():
+        return column.astype(getattr(column.dtype, "numpy_dtype", np.float64))
+    if not pd.api.types.is_bool_dtype(column.dtype):
+        return column.astype(np.float64)
+    return column.astype(object).where(column.notna(), None)
+
+
+def _without_objects(column: pd.Series) -> pd.Series:
+    """A column of objects, if these are dates or numbers, in the type of these."""
+    held = pd.api.types.infer_dtype(column, skipna=True)
     if held in ("date", "datetime", "datetime64"):
         return _as_dates(column)
     if held in ("integer", "floating", "decimal", "mixed-integer-float"):
@@ -201,7 +212,7 @@ def _as_float(value: Any) -> float:
 
 
 def _as_dates(column: pd.Series) -> pd.Series:
-    """Points in time without zone, NaT where there is none to be read."""
+    """Points in time without zone; NaT where a cell holds none."""
     found = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
     return found.dt.tz_localize(None)
 
@@ -212,7 +223,7 @@ def _is_nested(column: pd.Series) -> bool:
     return any(isinstance(v, (list, dict, set, tuple, bytes, np.ndarray)) for v in column)
 
 
-def _tidied_text(column: pd.Series) -> pd.Series:
+def _tidy_text(column: pd.Series) -> pd.Series:
     held = column[column.notna().to_numpy()]
     text = held.astype(str)
     dated = text.str.match(_DATE).to_numpy(dtype=bool)
@@ -235,7 +246,7 @@ def _tidied_text(column: pd.Series) -> pd.Series:
 
 
 def _check_few(held: pd.Series, wrong: Members, what: str) -> None:
-    """Raise InputError if a few cells break the kind of a column, or only stand for no value."""
+    """Raise InputError if a few cells are of another kind, or are signs for "no value"."""
     if not wrong.any():
         return
     few = wrong.mean() < FEW
@@ -271,8 +282,8 @@ def or_drop(name: object) -> tuple[str, ...]:
     return ", or leave the column out with ", Remedy.DROP, repr(str(name))
 
 
-def _no_use(name: str, column: pd.Series) -> str:
-    """Why a column is of no use to a model; empty if it is."""
+def _reason_against(name: str, column: pd.Series) -> str:
+    """Why a column is of no use to a model; "" if it is of use."""
     found = kind(column)
     if found == "empty":
         return "empty"

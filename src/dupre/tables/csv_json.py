@@ -1,7 +1,7 @@
 """CSV and JSON: text to tables, or one message that names the line.
 
-Text is UTF-8. A CSV has one header line and as many values in every line. Neither the encoding nor
-the delimiter is guessed: a wrong guess would be paid for in trainings.
+Text is UTF-8. A CSV has one header line, and every line has as many values as that. Neither the
+encoding nor the delimiter is guessed: a wrong guess would cost trainings.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dupre.errors import InputError, Remedy
 from dupre.wording import quote_names
 
 EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None")
-"""What stands for an empty cell in text and Excel."""
+"""How an empty cell is written in text and Excel."""
 
 UNNAMED = "unnamed column {}"
-"""Name of a column whose header is empty, by its place."""
+"""Name of a column whose header is empty, by its position."""
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _AS_LINES = (
@@ -46,24 +46,24 @@ def read_csv(path: Path, *, delimiter: str, as_text: Collection[str]) -> pd.Data
     """The table of a CSV file; its index is the line on which each row begins.
 
     Args:
-        path: of the file, compressed by gzip if it ends so.
-        delimiter: one character, also as people type a tab in a shell.
+        path: of the file; it is unpacked if it ends in .gz.
+        delimiter: one character; a tab may be written as in a shell, or "tab".
         as_text: columns to keep as they are written.
     """
-    separator = _checked_delimiter(delimiter)
+    separator = _parse_delimiter(delimiter)
     text = _text(path)
     records = _records(path, text, separator)
     _, header = next(records, (0, []))
     if len(header) == 1:
-        _check_delimiter_of(path, header[0], separator)
-    names = distinct(path, [name or UNNAMED.format(i + 1) for i, name in enumerate(header)])
+        _check_delimiter(path, header[0], separator)
+    names = check_distinct(path, [name or UNNAMED.format(i + 1) for i, name in enumerate(header)])
     lines = []
     for line, record in records:
         if len(record) != len(header):
             raise InputError(
                 f"line {line} of {path} has {len(record)} values but its header names "
-                f"{len(header)} ({quote_names(names, most=3)}); expected as many (a value that holds "
-                f"the delimiter {separator!r} belongs in quotation marks)"
+                f"{len(header)} ({quote_names(names, most=3)}); expected as many (a value that "
+                f"holds the delimiter {separator!r} belongs in quotation marks)"
             )
         lines.append(line)
     if not lines:
@@ -81,14 +81,14 @@ def read_csv(path: Path, *, delimiter: str, as_text: Collection[str]) -> pd.Data
     )
     if len(frame) != len(lines):
         raise InputError(
-            f"{path} has {len(lines)} or {len(frame)} rows, as its quotation marks are read; write "
-            "a quotation mark inside a quoted value twice"
+            f"{path} has {len(lines)} or {len(frame)} rows, depending on how its quotation marks "
+            "are read; write a quotation mark inside a quoted value twice"
         )
     return frame.set_axis(pd.Index(lines, name="line"))
 
 
 def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The line on which each record begins and its values, blank lines left out."""
+    """The line on which each record begins, and its values; blank lines are skipped."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a cell may be long
     line = 1
@@ -101,24 +101,24 @@ def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[
         reason = str(cause)
         if "unexpected end" in reason:
             reason = "a quotation mark is opened and not closed"
-        raise InputError(f"cannot read {path} from line {line} on: {reason}; mend it") from cause
+        raise InputError(f"cannot read {path} from line {line} on: {reason}; correct it") from cause
 
 
-def _checked_delimiter(delimiter: str) -> str:
+def _parse_delimiter(delimiter: str) -> str:
     typed = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
     if len(typed) != 1 or typed in '"\r\n':
         raise InputError(f"the delimiter must be one character, such as ';', got {delimiter!r}")
     return typed
 
 
-def _check_delimiter_of(path: Path, header: str, separator: str) -> None:
-    """Raise InputError if another delimiter would cut the only column in several."""
+def _check_delimiter(path: Path, header: str, separator: str) -> None:
+    """Raise InputError if another delimiter would split the only column."""
     counts = {other: header.count(other) for other in _DELIMITERS if other != separator}
     likely = max(counts, key=counts.__getitem__)
     if counts[likely]:
         shown = "'\\t'" if likely == "\t" else repr(likely)
         raise InputError(
-            f"{path} has a single column when cut at each {separator!r}, but its header holds a "
+            f"{path} has a single column when split at each {separator!r}, but its header holds a "
             f"{_DELIMITERS[likely]}; if that is what separates the columns, state ",
             Remedy.DELIMITER,
             shown,
@@ -132,7 +132,7 @@ def read_json(path: Path) -> pd.DataFrame:
         try:
             rows = json.loads(text, object_pairs_hook=_distinct_keys)
         except (ValueError, RecursionError) as cause:
-            raise InputError(f"{path} is not JSON: {in_one_line(cause)}; mend it") from cause
+            raise InputError(f"{path} is not JSON: {in_one_line(cause)}; correct it") from cause
         lines, word = list(range(1, len(rows) + 1)), "row"
     else:
         pairs = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -149,13 +149,13 @@ def read_json(path: Path) -> pd.DataFrame:
     try:
         return pd.DataFrame(rows, index=pd.Index(lines, name=word, dtype="int64"))
     except (UnicodeEncodeError, OverflowError) as cause:  # half a character, 400 digits
-        raise InputError(f"{path} cannot be a table: {in_one_line(cause)}; mend it") from cause
+        raise InputError(f"{path} is not a table: {in_one_line(cause)}; correct it") from cause
 
 
 def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("an object has a key twice")
     return found
 
 
@@ -188,14 +188,14 @@ def _text(path: Path) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as cause:
-        raise _not_utf8(path, raw, cause.start) from cause
+        raise _encoding_error(path, raw, cause.start) from cause
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputError(f"line {line} of {path} holds a zero byte: no UTF-8 text; save it as such")
+        raise InputError(f"line {line} of {path} holds a zero byte; save it as UTF-8 text")
     return text
 
 
-def _not_utf8(path: Path, raw: bytes, start: int) -> InputError:
+def _encoding_error(path: Path, raw: bytes, start: int) -> InputError:
     line = raw.count(b"\n", 0, start) + 1
     found = f"byte {raw[start]:#04x} at position {start:,} (line {line})"
     try:
@@ -208,8 +208,8 @@ def _not_utf8(path: Path, raw: bytes, start: int) -> InputError:
     )
 
 
-def distinct(path: Path, names: list[str]) -> list[str]:
-    """The names of columns, refused if one stands twice."""
+def check_distinct(path: Path, names: list[str]) -> list[str]:
+    """The names of columns; InputError if one occurs twice."""
     for place, name in enumerate(names):
         first = names.index(name)
         if first < place:
@@ -221,6 +221,6 @@ def distinct(path: Path, names: list[str]) -> list[str]:
 
 
 def in_one_line(cause: BaseException) -> str:
-    """The first line of a message, of a readable length."""
+    """The first line of a message, shortened."""
     text = str(cause).strip().split("\n")[0].rstrip(".")
     return text[:160] or type(cause).__name__

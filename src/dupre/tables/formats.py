@@ -1,41 +1,36 @@
 """One file to one table, or one message that says what is wrong with the file.
 
-The kind of a file is told by its suffix. Nothing is guessed and nothing is ever unpickled.
+The suffix of a file decides how it is read. Nothing is guessed and nothing is ever unpickled.
 
-The index of a table is where its rows stand in the file, so that later messages can say so: named
-"line" for text and Excel, "row" for formats without lines.
+The index of a table says where its rows are in the file, so that later messages can name the place.
+It is called "line" for text and Excel, "row" for formats without lines.
 """
 
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import Callable, Collection
 from pathlib import Path
+from zipfile import BadZipFile
 
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.tables.csv_json import EMPTY, UNNAMED, distinct, in_one_line, read_csv, read_json
+from dupre.tables.csv_json import EMPTY, UNNAMED, check_distinct, in_one_line, read_csv, read_json
 from dupre.wording import did_you_mean
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
 _SHEETS = (".xls", ".xlsb", ".xlsm", ".ods", ".numbers")
 _PACKED = (".zip", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".zst", ".rar")
-_OTHERS = (
-    ".arff",
-    ".avro",
-    ".db",
-    ".dta",
-    ".h5",
-    ".npy",
-    ".npz",
-    ".orc",
-    ".rds",
-    ".sav",
-    ".sqlite",
-)
+_ARRAYS = (".h5", ".npy", ".npz")
+_OTHERS = (*_ARRAYS, ".arff", ".avro", ".db", ".dta", ".orc", ".rds", ".sav", ".sqlite")
 _TEXTS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
 _ARROW = (".parquet", ".pq", ".feather")
+_OF_PYTHON = (AttributeError, EOFError, LookupError, MemoryError, OSError, TypeError, ValueError)
+_DAMAGED = (*_OF_PYTHON, BadZipFile, NotImplementedError, SyntaxError, zlib.error)
+"""What pyarrow, openpyxl and what they use raise for a damaged file."""
+
 READABLE = (*_TEXTS, *_ARROW, ".xlsx")
 """Suffixes of the files that can be read; those of text also with .gz."""
 
@@ -48,10 +43,9 @@ def read_one(
     Args:
         path: a .csv, .tsv, .txt (also .gz), .parquet, .pq, .feather, .jsonl, .ndjson, .json or
             .xlsx file.
-        delimiter: between the values of a line; a comma if not stated, a tab for .tsv. Only CSV
-            files have one.
-        as_text: columns of CSV and Excel files to keep as they are written: "007" stays "007", "NA"
-            is a name.
+        delimiter: between the values of a line of CSV; by default a comma, or a tab for .tsv.
+        as_text: columns of CSV and Excel files to keep as they are written: "007" stays "007", and
+            "NA" is a name.
 
     Raises:
         InputError: no such file, or it cannot be read; says why.
@@ -66,12 +60,12 @@ def read_one(
         raise InputError(f"{path} is empty; expected named columns and rows")
     if not len(frame):
         raise InputError(f"{path} names {frame.shape[1]} columns but has no rows; add rows")
-    frame.columns = pd.Index(distinct(path, [str(name) for name in frame.columns]))
+    frame.columns = pd.Index(check_distinct(path, [str(name) for name in frame.columns]))
     return frame
 
 
 def suffix(path: Path) -> str:
-    """The suffix that tells the kind of a file, in lower case: ".csv" also for "a.CSV.gz"."""
+    """The suffix that decides how a file is read, in lower case: ".csv" also for "a.CSV.gz"."""
     last = path.suffix.lower()
     if last == ".gz":
         inner = Path(path.stem).suffix.lower()
@@ -85,12 +79,12 @@ def stem(path: Path) -> str:
 
 
 def is_readable(path: Path) -> bool:
-    """Whether the suffix of a file is one we read."""
+    """Whether the suffix of a file is one that can be read."""
     return suffix(path) in READABLE
 
 
 def holds_data(path: Path) -> bool:
-    """Whether a file is a table by its suffix, even if of a kind that we do not read."""
+    """Whether a file is a table by its suffix, even if it cannot be read."""
     return suffix(path) in (*READABLE, *_PICKLES, *_SHEETS, *_PACKED, *_OTHERS, ".gz")
 
 
@@ -117,7 +111,7 @@ def _frame(path: Path, delimiter: str | None, as_text: Collection[str]) -> pd.Da
 
 def _arrow(path: Path) -> pd.DataFrame:
     read = pd.read_feather if suffix(path) == ".feather" else _parquet
-    frame = _read_by(read, path, extra="parquet", package="pyarrow")
+    frame = _read(read, path, extra="parquet", package="pyarrow")
     if any(name is not None for name in frame.index.names):  # an index with a name is data
         frame = frame.reset_index()
     return frame.set_axis(pd.RangeIndex(1, len(frame) + 1, name="row"))
@@ -128,7 +122,7 @@ def _parquet(path: Path) -> pd.DataFrame:
 
 
 def _excel(path: Path, as_text: Collection[str]) -> pd.DataFrame:
-    raw = _read_by(_sheet, path, extra="excel", package="openpyxl")
+    raw = _read(_sheet, path, extra="excel", package="openpyxl")
     blank = raw.isna().all(axis=1).to_numpy()
     if blank.all():
         raise InputError(f"the first sheet of {path} is empty; expected a header and rows")
@@ -137,7 +131,7 @@ def _excel(path: Path, as_text: Collection[str]) -> pd.DataFrame:
     ]
     if blank[0]:
         raise InputError(f"row 1 of {path} is empty; expected the names of the columns there")
-    frame = raw.iloc[1:].set_axis(distinct(path, header), axis=1)
+    frame = raw.iloc[1:].set_axis(check_distinct(path, header), axis=1)
     frame.index = pd.RangeIndex(2, len(raw) + 1, name="line")
     frame = frame[~blank[1:]]
     for name in frame.columns.difference(list(as_text)):
@@ -159,10 +153,10 @@ def _sheet(path: Path) -> pd.DataFrame:
         )
 
 
-def _read_by(
+def _read(
     read: Callable[[Path], pd.DataFrame], path: Path, *, extra: str, package: str
 ) -> pd.DataFrame:
-    """What pandas reads by an optional package, its many errors as one."""
+    """What pandas reads with an optional package; its many errors become one."""
     if not path.stat().st_size:
         raise InputError(f"{path} is empty (0 bytes); expected a header and rows")
     try:
@@ -173,7 +167,7 @@ def _read_by(
         ) from cause
     except PermissionError:
         raise
-    except Exception as cause:  # each library has its own for a damaged file
+    except _DAMAGED as cause:
         raise InputError(
             f"cannot read {path} as {suffix(path)}: {in_one_line(cause)}; write it again, or "
             "give it the suffix of what it is"
@@ -181,7 +175,7 @@ def _read_by(
 
 
 def _neighbour(path: Path) -> str:
-    """A close match among the files of the same directory, or that there is no directory."""
+    """A file of the same directory with a similar name, or that there is no directory."""
     parent = path.parent
     if not parent.is_dir():
         return f", nor a directory {parent}"

@@ -1,7 +1,7 @@
 """Rows held out for validation: a share of each owner's rows, spread over classes or targets.
 
-Whose rows are held out decides nothing else: every owner gives the same share, chosen from its own
-rows and name alone. The same seed holds out the same rows, also after another owner has joined.
+Every owner gives the same share of its rows. Which rows depends on the seed and on the owner's own
+rows and name, not on the other owners: they stay the same when another owner joins.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def hold_out(
     """Which rows are held out, (N,).
 
     Each owner gives floor(fraction * rows): an owner with fewer than 1 / fraction rows gives none.
-    They are a systematic sample of the owner's rows sorted by target, so every class is held out
-    in its proportion. In classification a class that would be held out altogether keeps its first
-    row for training; that alone can depend on the other owners.
+    They are a systematic sample of the owner's rows sorted by target, so that classes are held out
+    in proportion. In classification, a class of which all rows would be held out keeps its first
+    row for training; only that can depend on the other owners.
 
     Args:
         owner: name of each row's owner, (N,).
@@ -39,7 +39,7 @@ def hold_out(
         seed: the same rows for the same seed.
 
     Raises:
-        InputError: the fraction is not between 0 and 1, or no owner has rows enough.
+        InputError: the fraction is not between 0 and 1, or all owners have too few rows.
     """
     task = task_of(as_targets(y), task)
     if isinstance(fraction, bool) or not 0 < fraction < 1:
@@ -56,7 +56,7 @@ def hold_out(
     if not held.any():
         most = max(Counter(owner.tolist()).values())
         raise InputError(
-            f"nothing would be held out: the owners have too few rows (at most {most}) to give "
+            f"no row would be held out: the owners have too few rows (at most {most}) to give "
             f"{fraction:g} of them; state a larger fraction, or ",
             Remedy.VALIDATION,
         )
@@ -72,12 +72,12 @@ def owners_without_held_rows(owner: NDArray[Any], held: Members) -> tuple[str, .
 
 
 def count_shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> int:
-    """How many validation rows are also held by someone to train on, target included."""
-    held, asked = (_marks(frame) for frame in (rows[list(validation.columns)], validation))
-    return int(asked.isin(held).sum())
+    """How many validation rows are also among the rows to train on, with the same target."""
+    trained, scored = (_digests(frame) for frame in (rows[list(validation.columns)], validation))
+    return int(scored.isin(trained).sum())
 
 
-def _marks(frame: pd.DataFrame) -> pd.Series:
+def _digests(frame: pd.DataFrame) -> pd.Series:
     """A digest of each row, in which 1 and 1.0 are the same."""
     numeric = {name: pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns}
     kinds = {name: np.float64 if number else str for name, number in numeric.items()}
@@ -87,7 +87,7 @@ def _marks(frame: pd.DataFrame) -> pd.Series:
 def check_validation(
     y_train: NDArray[Any], y_val: NDArray[Any], *, task: Task | None = None
 ) -> None:
-    """Raise InputError if validation rows are of classes that no training row is of."""
+    """Raise InputError if validation rows have classes that no training row has."""
     if task_of(as_targets(y_train), task) != "classification":
         return
     unknown = Counter(np.asarray(y_val).tolist())
@@ -104,9 +104,9 @@ def check_validation(
 
 def _sample(y: NDArray[Any], fraction: float, task: Task, rng: np.random.Generator) -> Ints:
     """Positions of a systematic sample, with a random start, of one owner's rows by target."""
-    # A product such as 0.29 * 100 may fall short of the whole number it stands for.
+    # A product such as 0.29 * 100 may be just below the whole number that is meant.
     count = min(int(fraction * len(y) + 1e-9), len(y) - 1)
-    # Text orders labels of any kinds without regard to what other owners have.
+    # As texts, labels of any type can be sorted, whatever labels other owners have.
     key = np.array([str(label) for label in y]) if task == "classification" else y
     order = np.lexsort((rng.random(len(y)), key))
     steps = (np.arange(count) + rng.random()) * (len(y) / max(count, 1))
@@ -114,7 +114,7 @@ def _sample(y: NDArray[Any], fraction: float, task: Task, rng: np.random.Generat
 
 
 def _generator(seed: int, name: object) -> np.random.Generator:
-    """Random numbers for one owner, whoever else takes part."""
+    """Random numbers of one owner, the same whatever other owners there are."""
     text = json.dumps(["hold out", int(seed), str(name)])
     return np.random.default_rng(
         int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

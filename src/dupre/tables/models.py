@@ -1,8 +1,8 @@
 """Models and metrics by name, with the preprocessing that mixed columns need.
 
-One way of preprocessing for all models: gaps in numbers are filled with the median, numbers and
-dates are scaled, a missing category is a level of its own. All of it is fitted on a coalition's
-rows alone, inside the pipeline: no owner's rows reach a model that was not trained on them.
+The preprocessing is the same for all models: gaps in numbers are filled with the median, numbers
+and dates are scaled, a missing category is a level of its own. It is part of the pipeline and
+fitted on a coalition's rows alone: rows of other owners have no influence.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from dupre.errors import InputError
 from dupre.tables.columns import Columns
 from dupre.tables.preprocessing import as_numbers, in_words, preprocessor
 from dupre.tables.user_code import is_dotted, load
-from dupre.utility.model import REGRESSION_METRICS, Metric
+from dupre.utility.model_checks import REGRESSION_METRICS, Metric
 from dupre.wording import did_you_mean
 
 NAMES = ("logistic", "ridge", "forest", "boosting", "mlp", "knn")
-"""Models that can be had by name."""
+"""Models that have a name of their own."""
 
 _COMMON = {
     "classification": ("accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss", "roc_auc_ovr"),
@@ -57,12 +57,12 @@ _ALSO_CALLED = {
 
 @dataclass(frozen=True)
 class Model:
-    """An estimator that takes the table's columns as they are.
+    """An estimator that is fitted on the columns of a table as they are.
 
     Attributes:
-        estimator: untrained.
-        description: what it does to the columns and then trains, in lines of words.
-        raw: whether it is the user's own pipeline, which gets the columns left out as well.
+        estimator: not yet fitted.
+        description: the preprocessing and the model in words, a line each.
+        raw: whether it is a pipeline of the user, which also gets the columns that are left out.
     """
 
     estimator: Any
@@ -71,7 +71,7 @@ class Model:
 
 
 class NearestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped
-    """The majority of the nearest rows: of all rows, if there are fewer than asked for."""
+    """The majority of the nearest rows, or of all rows if there are fewer than asked for."""
 
     def __init__(self, n_neighbors: int = 5):
         self.n_neighbors = n_neighbors
@@ -93,7 +93,7 @@ class NearestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
 
 class NearestRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # untyped
-    """The mean of the nearest rows: of all rows, if there are fewer than asked for."""
+    """The mean of the nearest rows, or of all rows if there are fewer than asked for."""
 
     def __init__(self, n_neighbors: int = 5):
         self.n_neighbors = n_neighbors
@@ -110,10 +110,10 @@ class NearestRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # 
 
 
 def model(name: str | None, columns: Columns, *, task: Task) -> Model:
-    """A model by name, or of the user's own code, for a table with these columns.
+    """A model by name, or from the user's own code, for a table with these columns.
 
-    A pipeline of the user's own is used as it is and gets every column of X; any other estimator
-    comes after our preprocessing, which leaves `columns.left_out` out.
+    A pipeline of the user is used as it is and gets every column of X. Any other estimator comes
+    after our preprocessing, which drops `columns.left_out`.
 
     Args:
         name: one of `NAMES`, or "module:object" where the object is an estimator, a class, or a
@@ -128,7 +128,7 @@ def model(name: str | None, columns: Columns, *, task: Task) -> Model:
     if name is None:
         name = "logistic" if task == "classification" else "ridge"
     if not is_dotted(name):
-        return _preprocessed(_by_name(name, task), columns)
+        return _preprocess(_by_name(name, task), columns)
     estimator = _estimator(load(name), name)
     wrong = is_regressor if task == "classification" else is_classifier
     if wrong(estimator):
@@ -138,11 +138,11 @@ def model(name: str | None, columns: Columns, *, task: Task) -> Model:
         )
     if _prepares_columns(estimator):
         return Model(estimator, (f"every column as it is, to your own {name}",), raw=True)
-    return _preprocessed(estimator, columns)
+    return _preprocess(estimator, columns)
 
 
 def metric(name: str | None, *, task: Task) -> str | Metric:
-    """A scikit-learn scorer's name that fits the task, or a callable of the user's own code.
+    """The name of a scikit-learn scorer that fits the task, or a callable of the user's own code.
 
     Args:
         name: of a scorer, or "module:object" of a callable(model, X, y) -> float. None for
@@ -172,15 +172,15 @@ def metric(name: str | None, *, task: Task) -> str | Metric:
 
 
 def embed_for(frame: pd.DataFrame, columns: Columns) -> Callable[[Any], NumericColumns] | None:
-    """What `Owners.from_frame(embed=)` needs for distances between rows of this table.
+    """What `Owners.from_frame(embed=)` needs to measure distances between rows of this table.
 
     Args:
-        frame: the table; best without the columns left out, unless the model needs them.
+        frame: the table, of all rows, also those for validation.
         columns: what its columns hold.
 
     Returns:
-        None if the rows can be compared as they are. If numbers or dates are missing or the table
-        has columns that were left out: a callable(X) that fills gaps with the median and ignores
+        None if the rows can be compared as they are. If numbers or dates are missing, or the table
+        still has the columns left out: a callable(X) that fills gaps with the median and ignores
         the columns left out.
     """
     measured = [*columns.numbers, *columns.dates]
@@ -198,9 +198,10 @@ def embed_for(frame: pd.DataFrame, columns: Columns) -> Callable[[Any], NumericC
     return embed
 
 
-def _preprocessed(estimator: Any, columns: Columns) -> Model:
+def _preprocess(estimator: Any, columns: Columns) -> Model:
+    """The estimator after our preprocessing."""
     steps = [("prepare", preprocessor(columns)), ("model", estimator)]
-    return Model(Pipeline(steps), (*in_words(columns), f"then {_shown(estimator)}"))
+    return Model(Pipeline(steps), (*in_words(columns), f"then {_show(estimator)}"))
 
 
 def _by_name(name: str, task: Task) -> Any:
@@ -224,17 +225,17 @@ def _by_name(name: str, task: Task) -> Any:
     if name == "knn":
         return NearestClassifier() if classes else NearestRegressor()
     raise InputError(
-        f"unknown model {name!r}{did_you_mean(name, NAMES)}; expected one of {', '.join(NAMES)}, or "
-        "module:object of your own, such as my_model:pipeline or sklearn.svm:SVC"
+        f"unknown model {name!r}{did_you_mean(name, NAMES)}; expected one of {', '.join(NAMES)}, "
+        "or module:object of your own, such as my_model:pipeline or sklearn.svm:SVC"
     )
 
 
 def _estimator(found: Any, name: str) -> Any:
-    """What a loaded object stands for: itself, or what calling it returns."""
+    """The estimator that a loaded object is, or returns when called."""
     if not _is_estimator(found) and callable(found):
         try:
             found = found()
-        except Exception as cause:
+        except Exception as cause:  # the user's code may raise anything
             raise InputError(
                 f"calling {name} without arguments failed: {type(cause).__name__}: {cause}; "
                 "expected an estimator, or a function or class that makes one without arguments"
@@ -253,7 +254,7 @@ def _is_estimator(thing: Any) -> bool:
 
 
 def _prepares_columns(estimator: Any) -> bool:
-    """Whether an estimator is or holds a pipeline: then it was written for the columns as is."""
+    """Whether an estimator is or holds a pipeline: then it takes the columns as they are."""
     parts = [estimator, *estimator.get_params(deep=True).values()]
     return any(isinstance(part, (Pipeline, ColumnTransformer)) for part in parts)
 
@@ -266,16 +267,16 @@ def _scorer(found: Any, name: str) -> Metric:
         inspect.signature(found).bind(None, None, None)
     except TypeError as cause:
         raise InputError(
-            f"{expected}, but it takes {inspect.signature(found)}; of a function of (y, predicted) "
-            "sklearn.metrics.make_scorer makes one"
+            f"{expected}, but it takes {inspect.signature(found)}; make one from a function of "
+            "(y, predicted) by sklearn.metrics.make_scorer"
         ) from cause
-    except ValueError:  # some callables written in C do not say what they take
+    except ValueError:  # some callables written in C have no signature
         pass
     scorer: Metric = found
     return scorer
 
 
-def _shown(estimator: Any) -> str:
+def _show(estimator: Any) -> str:
     if isinstance(estimator, TransformedTargetRegressor) and estimator.regressor is not None:
-        return f"{_shown(estimator.regressor)} on the scaled target"
+        return f"{_show(estimator.regressor)} on the scaled target"
     return textwrap.shorten(" ".join(repr(estimator).split()), 120, placeholder=" …")

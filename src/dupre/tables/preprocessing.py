@@ -1,7 +1,7 @@
 """Columns of a table to numbers, as part of a pipeline that is fitted on each coalition's rows.
 
-Every step takes what a small coalition may bring: one row, a column without any value, a level
-that was not seen before.
+Every step works for small coalitions too: one row, a column without any value, a level that was not
+seen before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dupre.tables.columns import Columns
 
 
 def preprocessor(columns: Columns) -> ColumnTransformer:
-    """A transformer of frames to dense arrays; columns left out are dropped."""
+    """A transformer of frames to dense arrays; it drops the columns left out."""
     blocks = [
         ("numbers", _as_measured(), list(columns.numbers)),
         ("dates", _as_measured(), list(columns.dates)),
@@ -32,7 +32,7 @@ def preprocessor(columns: Columns) -> ColumnTransformer:
 
 
 def in_words(columns: Columns) -> tuple[str, ...]:
-    """What becomes of the columns, a line for each kind."""
+    """What is done to the columns, a line for each kind."""
     numbers, dates, categories = map(len, (columns.numbers, columns.dates, columns.categories))
     lines = {
         f"numbers ({numbers}): fill gaps with the median, scale": numbers,
@@ -51,7 +51,7 @@ def as_numbers(frame: Any) -> Floats:
 
 
 def as_levels(frame: Any) -> NDArray[Any]:
-    """Columns of categories as texts (N, d), None where missing: that is a level as well."""
+    """Columns of categories as texts, (N, d); None where missing, which is a level too."""
     frame = pd.DataFrame(frame)
     text = frame.astype(object).map(str).to_numpy(dtype=object, copy=True)
     text[frame.isna().to_numpy()] = None
@@ -60,7 +60,7 @@ def as_levels(frame: Any) -> NDArray[Any]:
 
 def _floats(column: pd.Series) -> Floats:
     if pd.api.types.is_datetime64_any_dtype(column):
-        # Microseconds: 9999-12-31, written for "never", is beyond what nanoseconds can count.
+        # Microseconds: 9999-12-31, written for "never", does not fit into nanoseconds.
         moments = column.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
         return np.asarray((moments - np.datetime64(0, "us")) / np.timedelta64(1, "D"))
     return np.asarray(column.astype(np.float64), dtype=np.float64)
@@ -77,7 +77,7 @@ def _as_measured() -> Pipeline:
 
 
 def _as_categories() -> Pipeline:
-    # As for distances, the rarest levels are not told apart: a wide table would not fit in memory.
+    # As for distances, the rarest levels share a column: a wide table would not fit in memory.
     encoder = OneHotEncoder(
         handle_unknown="ignore", sparse_output=False, max_categories=MAX_LEVELS + 1
     )

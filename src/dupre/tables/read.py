@@ -1,7 +1,7 @@
 """The table of all owners' rows: from one file, or from one file per owner.
 
-All that can be wrong with a table is found here, before anything is trained, and said with the
-place where it stands.
+Whatever can be wrong with a table is found here, before anything is trained; messages name the file
+and the line.
 """
 
 from __future__ import annotations
@@ -37,15 +37,14 @@ def read_table(
 
     Args:
         data: a file; or a directory or a pattern such as "data/*.csv" with one file per owner.
-            Each of those files then holds the rows of the owner of its name, unless all of them
-            have an owner column: then that decides.
-        owner: name of the owner column; it is added if the files' names say who owns them.
+            The name of such a file is that of the owner, unless all files have an owner column.
+        owner: name of the owner column; it is added if the names of the files are the owners.
         target: name of the column to predict.
-        delimiter: between the values of a line of CSV; a comma if not stated, a tab for .tsv.
+        delimiter: between the values of a line of CSV; by default a comma, or a tab for .tsv.
         drop: name or names of columns that will not be used; what they hold is not checked.
 
     Raises:
-        InputError: anything that keeps the table from being used; says what and where.
+        InputError: the table cannot be used; says why and where.
     """
     if owner == target:
         raise InputError(f"owner and target are the same column {owner!r}; expected two")
@@ -67,7 +66,7 @@ def read_table(
 
 
 def name_of(data: str) -> str:
-    """What to call the data: the file without its suffix, or the directory of a pattern."""
+    """A name for the data: the file without its suffix, or the directory of a pattern."""
     parts = [part for part in Path(data).expanduser().absolute().parts if not has_magic(part)]
     return stem(Path(parts[-1])).strip("/\\:") or "data"
 
@@ -95,13 +94,14 @@ def read_validation(
         InputError: it cannot be read, a column is missing or holds something else than in the
             owners' table, or there are classes that no owner has.
     """
-    found = _read_with_or_without(path, delimiter)
+    found = _read_either_way(path, delimiter)
     result = match_columns(found, frame.drop(columns=owner), target=target)
     check_validation(frame[target].to_numpy(), result[target].to_numpy(), task=task)
     return result
 
 
-def _read_with_or_without(path: str | Path, delimiter: str | None) -> pd.DataFrame:
+def _read_either_way(path: str | Path, delimiter: str | None) -> pd.DataFrame:
+    """A file with this delimiter, or with the usual one."""
     if delimiter is not None:
         with suppress(InputError):
             return read_one(path, delimiter=delimiter)
@@ -109,12 +109,7 @@ def _read_with_or_without(path: str | Path, delimiter: str | None) -> pd.DataFra
 
 
 def match_columns(frame: pd.DataFrame, training: pd.DataFrame, *, target: str) -> pd.DataFrame:
-    """The validation table with the columns of the training table, of the same kinds.
-
-    Args:
-        frame: as `read_one` returns it; columns that the training table lacks are not kept.
-        training: the checked table, without the columns that the model will not see.
-        target: name of the target column.
+    """The validation rows with the columns of the training rows, of the same kinds, and no others.
 
     Raises:
         InputError: a column is missing or holds something else than in training.
@@ -122,7 +117,7 @@ def match_columns(frame: pd.DataFrame, training: pd.DataFrame, *, target: str) -
     result = {}
     for name in training.columns:
         check_known(frame, "target" if name == target else "training", name, "the validation table")
-        result[name] = _alike(frame[name], training[name])
+        result[name] = _match_column(frame[name], training[name])
     check_complete(result[target], "validation target")
     return pd.DataFrame(result, index=frame.index).reset_index(drop=True)
 
@@ -138,12 +133,12 @@ def _files_in(directory: Path) -> list[Path]:
 def _files_like(pattern: str) -> list[Path]:
     found = [Path(name) for name in glob(pattern, recursive=True)]
     if not found:
-        raise InputError(f"no file matches the pattern {pattern!r}; check it from this directory")
+        raise InputError(f"no file matches the pattern {pattern!r} in this directory; correct it")
     return _tables_among([path for path in found if path.is_file()], f"the pattern {pattern!r}")
 
 
 def _tables_among(found: Sequence[Path], where: str) -> list[Path]:
-    """The files that hold tables, sorted; what goes with data, such as a README, left out."""
+    """The files that hold tables, sorted, without others such as a README."""
     visible = sorted(path for path in found if not path.name.startswith((".", "~$")))
     tables = [
         path
@@ -159,8 +154,8 @@ def _tables_among(found: Sequence[Path], where: str) -> list[Path]:
     for path in tables:
         if not is_readable(path):
             raise InputError(
-                f"{where} holds {path.name}, of a kind that cannot be read ({suffix(path)}); save "
-                "it as CSV or Parquet, or move it away if it is no owner's"
+                f"{where} holds {path.name}, of a format that cannot be read ({suffix(path)}); "
+                "save it as CSV or Parquet, or move it away if it is not the data of an owner"
             )
     return tables
 
@@ -168,7 +163,7 @@ def _tables_among(found: Sequence[Path], where: str) -> list[Path]:
 def _read_many(
     paths: Sequence[Path], owner: str, delimiter: str | None, drop: Sequence[str]
 ) -> pd.DataFrame:
-    """The rows of all files under each other; the index tells file and line."""
+    """The rows of all files under each other; the index holds file and line."""
     frames = {path: read_one(path, delimiter=delimiter, as_text=(owner,)) for path in paths}
     named_inside = all(owner in frame.columns for frame in frames.values())
     _check_one_each(paths, by_name=not named_inside)
@@ -181,18 +176,18 @@ def _read_many(
             part.insert(0, owner, stem(path))
     _check_same_kinds(parts, skip=(owner, *drop))
     word = "row" if all(part.index.name == "row" for part in parts.values()) else "line"
-    return _stacked(parts).rename_axis(["file", word])
+    return _stack(parts).rename_axis(["file", word])
 
 
-def _stacked(parts: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The parts under each other; a column empty in one of them has the others' type."""
+def _stack(parts: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The parts under each other; a column that is empty in one part has the type of the others."""
     names = list(next(iter(parts.values())).columns)
     held = {file: part.dropna(axis=1, how="all") for file, part in parts.items()}
     return pd.concat(held).reindex(columns=names)
 
 
 def _check_one_each(paths: Sequence[Path], *, by_name: bool) -> None:
-    """Raise InputError if two files are of one owner, or one table in two formats."""
+    """Raise InputError if two files belong to one owner, or are one table in two formats."""
     seen: dict[str, Path] = {}
     for path in paths:
         key = stem(path) if by_name else str(path.with_name(stem(path)))
@@ -236,7 +231,7 @@ def _check_same_kinds(parts: dict[str, pd.DataFrame], *, skip: Sequence[str]) ->
             )
 
 
-def _alike(column: pd.Series, training: pd.Series) -> pd.Series:
+def _match_column(column: pd.Series, training: pd.Series) -> pd.Series:
     """A validation column in the type of the training column."""
     expected, found = kind(training), kind(column)
     if found == "empty":

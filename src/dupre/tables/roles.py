@@ -1,7 +1,7 @@
-"""The two columns that say whose a row is and what is to be predicted: can they be meant?
+"""The owner column and the target column: can these be meant?
 
-A wrong choice of either would not fail; it would be trained and paid for. So what no owner or
-target column looks like is refused here.
+A wrong choice would not fail, but be trained and paid for. So a column that does not look like its
+role is refused here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dupre.tables.columns import MAX_TEXTS, check_drop, first, kind, place, tidy
 from dupre.wording import did_you_mean, quote_names
 
 MANY_OWNERS = 20
-"""Owners from which on more than one for every two rows are taken for a mistake."""
+"""With more owners than this, more than one owner per two rows is taken for a mistake."""
 
 
 def check_roles(
@@ -26,7 +26,7 @@ def check_roles(
     """The table with owner names as text and every column in the type of what it holds.
 
     Args:
-        frame: as read; its index says where rows stand, if it is named "line" or "row".
+        frame: as read; an index called "line" or "row" says where rows are in the file.
         owner: name of the owner column.
         target: name of the target column.
         drop: columns whose contents are not checked.
@@ -52,7 +52,7 @@ def check_roles(
 
 
 def check_known(frame: pd.DataFrame, role: str, name: str, where: str = "the table") -> None:
-    """Raise InputError, with the column that was probably meant, if there is none of this name."""
+    """Raise InputError if there is no such column, with the one that was probably meant."""
     if name in frame.columns:
         return
     names = [str(column) for column in frame.columns]
@@ -80,12 +80,12 @@ def _owner_names(column: pd.Series) -> pd.Series:
     texts = names.astype(str)
     if texts.str.fullmatch(r"[-+]?\d+(\.0+)?").all():
         texts = texts.str.replace(r"\.0+$", "", regex=True)
-    _check_meant_as_owners(texts)
+    _check_owners(texts)
     _check_spelling(texts, "owner")
     return texts.astype(object)
 
 
-def _check_meant_as_owners(texts: pd.Series) -> None:
+def _check_owners(texts: pd.Series) -> None:
     numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
     different = texts.nunique()
     fractional = np.isfinite(numbers) & (numbers != np.round(numbers))
@@ -97,7 +97,7 @@ def _check_meant_as_owners(texts: pd.Series) -> None:
     if different > MANY_OWNERS and different > len(texts) / 2:
         raise InputError(
             f"the owner column {texts.name!r} has {different} different values in {len(texts)} "
-            "rows; expected an owner column: it names who holds each row"
+            "rows; expected an owner column, which names who holds each row"
         )
     if different == 1:
         raise InputError(
@@ -107,7 +107,7 @@ def _check_meant_as_owners(texts: pd.Series) -> None:
 
 
 def _check_spelling(texts: pd.Series, role: str) -> None:
-    """Raise InputError if two names differ by space or by how accents are stored alone."""
+    """Raise InputError if two names differ only in space or in how accents are stored."""
     seen: dict[str, str] = {}
     for name in texts.unique():
         key = " ".join(unicodedata.normalize("NFC", name).split())

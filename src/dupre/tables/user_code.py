@@ -1,8 +1,8 @@
 """Objects of the user's own code by name: "my_model:pipeline", "my_model.py:build".
 
-Modules are also found in the current directory, or in that of the file, which is on the import
-path for the import alone. What comes from there is sent to worker processes by value: they may
-run elsewhere.
+Modules are also found in the current directory, or in that of the file; it is on the import path
+during the import only. What comes from there is sent to worker processes by value: they may run on
+another machine.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def load(dotted: str) -> Any:
     """The object that "module:object" or "file.py:object" names.
 
     Raises:
-        InputError: no such module or object, or the module fails; says where.
+        InputError: there is no such module or object, or its import fails; says where.
     """
     place, _, name = dotted.rpartition(":")
     if not place or not name:
@@ -58,21 +58,21 @@ def load(dotted: str) -> Any:
 
 
 def _from_path(name: str) -> ModuleType:
-    """A module by its name, installed or of the current directory."""
+    """A module by its name, installed or in the current directory."""
     here = Path.cwd()
     try:
         with _importable(here):
             return importlib.import_module(name)
     except ModuleNotFoundError as cause:
         if cause.name is None or not (name == cause.name or name.startswith(f"{cause.name}.")):
-            raise _failed(name, cause) from cause
+            raise _import_error(name, cause) from cause
         files = [path.stem for path in here.glob("*.py")]
         raise InputError(
             f"there is no module {name!r}, neither installed nor in the current directory"
             f"{did_you_mean(name, files)}; write module:object or path/to/file.py:object"
         ) from cause
-    except (Exception, SystemExit) as cause:
-        raise _failed(name, cause) from cause
+    except (Exception, SystemExit) as cause:  # the user's code may raise anything
+        raise _import_error(name, cause) from cause
 
 
 def _from_file(file: Path) -> ModuleType:
@@ -85,24 +85,24 @@ def _from_file(file: Path) -> ModuleType:
     if loaded is not None:
         if Path(getattr(loaded, "__file__", None) or "").resolve() == file:
             return loaded
-        raise InputError(f"{file.name} has the name of another module that is in use; rename it")
+        raise InputError(f"{file.name} has the name of another module in use; rename it")
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise InputError(f"cannot import {file}; expected a file that ends in .py")
     module = importlib.util.module_from_spec(spec)
     try:
         with _importable(file.parent):
-            sys.modules[name] = module  # as import does: classes find their module by its name
+            sys.modules[name] = module  # as `import` does: classes find their module by its name
             spec.loader.exec_module(module)
-    except (Exception, SystemExit) as cause:
+    except (Exception, SystemExit) as cause:  # the user's code may raise anything
         sys.modules.pop(name, None)
-        raise _failed(file.name, cause) from cause
+        raise _import_error(file.name, cause) from cause
     return module
 
 
 @contextmanager
 def _importable(directory: Path) -> Iterator[None]:
-    """Import from a directory; what comes from it is from then on pickled by value."""
+    """Allow imports from a directory; modules of it are pickled by value from then on."""
     entry, before = str(directory), set(sys.modules)
     importlib.invalidate_caches()
     sys.path.insert(0, entry)
@@ -117,7 +117,7 @@ def _importable(directory: Path) -> Iterator[None]:
 
 
 def _is_own(module: Any, name: str, directory: Path) -> bool:
-    """Whether a module is the user's, not one of Python or of an installed package."""
+    """Whether a module is the user's, not part of Python or of an installed package."""
     file = getattr(module, "__file__", None)
     if not isinstance(module, ModuleType) or not isinstance(file, str):
         return False
@@ -127,8 +127,8 @@ def _is_own(module: Any, name: str, directory: Path) -> bool:
     return path.is_relative_to(directory.resolve()) and not _LIBRARIES & set(path.parts)
 
 
-def _failed(name: str, cause: BaseException) -> InputError:
-    """The error of a module that raises when imported, with the line of the user's code."""
+def _import_error(name: str, cause: BaseException) -> InputError:
+    """The error for a module that cannot be imported, with the line of the user's code."""
     if isinstance(cause, SyntaxError):
         where = f"{Path(cause.filename or name).name}, line {cause.lineno}"
     else:
@@ -137,6 +137,6 @@ def _failed(name: str, cause: BaseException) -> InputError:
         where = f"{Path(own[-1].filename).name}, line {own[-1].lineno}" if own else name
     text = " ".join(str(getattr(cause, "msg", cause)).split()) or "no message"
     return InputError(
-        f"importing {name} failed ({where}): {type(cause).__name__}: {text[:200]}; mend it, or "
+        f"importing {name} failed ({where}): {type(cause).__name__}: {text[:200]}; correct it, or "
         "install what it needs"
     )

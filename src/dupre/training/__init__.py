@@ -1,1 +1,1 @@
-"""Where trainings run, and where they are kept."""
+"""Where trainings run, and where their results are kept."""

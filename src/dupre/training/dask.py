@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from dupre.utility.model import Utility
 
-PATIENCE = 5
-"""Seconds to wait for a scheduler to answer."""
+CONNECT_SECONDS = 5
+"""How long to wait for a scheduler to answer."""
 
 
 def check_client(client: Client) -> None:
@@ -42,7 +42,7 @@ def check_client(client: Client) -> None:
 
 
 class DaskCluster:
-    """The workers of a Dask cluster: the utility is scattered to them once."""
+    """The workers of a Dask cluster; the utility is scattered to them once."""
 
     def __init__(self, utility: Utility, settings: ProcessSettings, client: Client):
         if not client.nthreads():
@@ -58,7 +58,7 @@ class DaskCluster:
         self._scatter()
 
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
-        """Evaluate trainings on all workers at once, also on those that come later."""
+        """Evaluate trainings on all workers at the same time, also on those that join later."""
         from distributed import as_completed
 
         running = self._running = {}
@@ -91,16 +91,17 @@ class DaskCluster:
             fill()
 
     def finished_evaluations(self) -> list[Evaluation]:
-        """Evaluations finished since the last one was given back."""
+        """Evaluations that are finished but not yet yielded."""
         done = {f: training for f, training in self._running.items() if f.status == "finished"}
         outcomes = [_outcome(future, training) for future, training in done.items()]
         return [evaluation for evaluation in outcomes if evaluation is not None]
 
     def close(self) -> None:
-        """Kill the children of all workers and forget the rows."""
-        with suppress(Exception):  # a worker that is gone has no children left
-            self._client.cancel(list(self._running))
-            self._client.run(_close_children, self._token)
+        """Kill the child processes of all workers and delete the rows."""
+        if self._client.status != "closed":
+            with suppress(OSError):  # a scheduler that is gone has no workers left
+                self._client.cancel(list(self._running))
+                self._client.run(_close_children, self._token, on_error="ignore")
         self._shared.release()
 
     def _scatter(self) -> None:
@@ -108,7 +109,7 @@ class DaskCluster:
 
 
 def _outcome(future: Any, training: Training) -> Evaluation | None:
-    """The evaluation of a finished Dask future, or the failure it stands for; None if it is lost.
+    """The evaluation of a finished Dask future; None if the result is lost.
 
     A worker may die after it has finished and before its result was fetched.
     """
@@ -141,7 +142,7 @@ def _evaluate_on_dask(
     """Runs in a thread of a Dask worker: evaluate in the child process of this thread."""
     key = token, threading.get_ident()
     with _lock:
-        if token in _closed_runs:  # it was waiting for its turn when the run ended
+        if token in _closed_runs:  # it was still waiting when the run ended
             return Evaluation(training, None, failure="closed")
         if token not in _payloads:
             _payloads[token] = shared.to_file()
@@ -163,10 +164,10 @@ def _close_children(token: str) -> None:
 
 @contextmanager
 def connect(address: str) -> Iterator[Client | None]:
-    """A Dask cluster by the address of its scheduler; none for none.
+    """A client of the Dask scheduler at an address; None for an empty address.
 
     Raises:
-        InputError: Dask is not installed, or nobody answers there.
+        InputError: Dask is not installed, or no scheduler answers.
     """
     if not address:
         yield None
@@ -176,7 +177,7 @@ def connect(address: str) -> Iterator[Client | None]:
     except ImportError as cause:
         raise InputError("--dask needs distributed: pip install 'dupre[dask]'") from cause
     try:
-        client = Client(address, timeout=PATIENCE)
+        client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as cause:
         raise InputError(
             f"no Dask scheduler answers at {address!r} ({cause}); start one with `dask scheduler` "

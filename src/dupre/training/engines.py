@@ -36,7 +36,6 @@ __all__ = [
     "Engine",
     "Evaluation",
     "Local",
-    "OnError",
     "Training",
     "Workers",
     "evaluate",

@@ -107,7 +107,7 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
                 seed = int(seeded.training_seed(training.members, training.repeat))
                 raw = seeded(training.members, repeat=training.repeat)
             number = finite(raw, "the utility")
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # the user's code: recorded
             cause, trace = error, traceback.format_exc()
             failure = f"{type(error).__name__}: {_first_line(error)}"
     return Evaluation(
@@ -125,7 +125,7 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
 def _first_line(error: object) -> str:
     try:
         lines = str(error).strip().splitlines() or [""]
-    except Exception:
+    except Exception:  # noqa: BLE001  # the user's exceptions have a __str__ of their own
         lines = ["(its message cannot be read)"]
     return textwrap.shorten(lines[0], 200, placeholder="…")
 

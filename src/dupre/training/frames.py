@@ -1,7 +1,7 @@
-"""Evaluations as frames, and from CSV files, Parquet files and stores.
+"""Evaluations as frames, and read from CSV files, Parquet files and stores.
 
-An evaluations frame has one row per training. Only `coalition` (a JSON list of owner names) and
-`utility` are needed to read one back; `valuation.evaluations` has all that was kept.
+A frame of evaluations has one row per training. To read one back, only the columns `coalition` (a
+JSON list of owner names) and `utility` are needed; `valuation.evaluations` has all columns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pandas as pd
 
 from dupre.errors import InputError
 from dupre.training.evaluation import Evaluation
-from dupre.training.store import read_stored
+from dupre.training.evaluation_rows import read_stored
 from dupre.utility.adapters import as_trainings
 
 COLUMNS = (
@@ -56,7 +56,7 @@ def as_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
 
 
 def read_evaluations(path: str | Path) -> pd.DataFrame:
-    """Evaluations from a store (.sqlite), a CSV or a Parquet file, to be passed on as `known=`.
+    """Evaluations from a store (.sqlite), a CSV or a Parquet file, to be passed as `known=`.
 
     Utilities are read to the last digit.
     """
@@ -65,7 +65,7 @@ def read_evaluations(path: str | Path) -> pd.DataFrame:
     if kind == ".csv":
         try:
             frame = pd.read_csv(path, dtype={"coalition": str, "utility": str})
-        except ValueError as cause:  # pandas' own are of that kind
+        except ValueError as cause:  # errors of pandas are ValueErrors
             raise InputError(f"{str(path)!r} is no table of evaluations: {cause}") from cause
         if "utility" in frame:  # older pandas lose the last digit when they read numbers
             frame["utility"] = [_parse_utility(text) for text in frame["utility"]]

@@ -1,4 +1,4 @@
-"""What a store and a result were made from: fingerprints of owners and utilities, versions."""
+"""What a store and a result depend on: fingerprints of owners and utilities, versions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import numpy as np
-
 from dupre.data.digests import digest, stated_fingerprint
 from dupre.data.owners import Owners
-from dupre.data.rows import take
 
 PACKAGES = ("dupre", "numpy", "scipy", "scikit-learn", "pandas")
-"""Whose versions can change a digit of a result."""
+"""Packages whose version can change a digit of a result."""
 
 
 @dataclass(frozen=True)
@@ -29,24 +26,20 @@ class Part:
 
 
 def of_owners(owners: Owners) -> dict[str, str]:
-    """A digest of each owner's rows, by name."""
-    found = {}
-    for index, name in enumerate(owners.names):
-        rows = np.flatnonzero(owners.owner == index)
-        found[name] = digest((take(owners.X, rows), owners.y[rows]))
-    return found
+    """A digest of each owner's rows, by name; computed once for the same Owners."""
+    return dict(owners.fingerprints)
 
 
 def of_utility(utility: Any) -> dict[str, Part]:
     """What the utility of a coalition depends on besides its rows, part by part.
 
-    Taken from the utility's `fingerprint`: a text, or a mapping from the names of parts to the
-    parts themselves; without one, from the utility as a whole.
+    The parts are those of the utility's `fingerprint`: a text, or a mapping from names to parts.
+    Without a fingerprint the utility is one part.
     """
     stated = stated_fingerprint(utility)
     whole = utility if stated is None else stated
     parts = {"utility": whole}
-    if isinstance(stated, Mapping):  # a subclass may compute something else from the same parts
+    if isinstance(stated, Mapping):  # a subclass may use the same parts differently
         parts = {"utility": type(utility), **stated}
     return {str(name): Part(_describe(part), digest(part)) for name, part in parts.items()}
 
@@ -58,8 +51,8 @@ def provenance(
 
     Args:
         seed: of everything random in dupre.
-        setting: what utilities depend on besides the owners' rows; empty if nobody asked.
-        contents: fingerprint of each owner's rows; empty texts if nobody asked.
+        setting: what utilities depend on besides the owners' rows; empty if not known.
+        contents: fingerprint of each owner's rows; empty texts if not known.
     """
     found = {
         "versions": {"Python": platform.python_version()} | {p: _version(p) for p in PACKAGES},
@@ -78,7 +71,7 @@ def _version(package: str) -> str:
 
 
 def _describe(part: Any) -> str:
-    """A part in words, for the message that says what differs."""
+    """A part in words, for messages that say what differs."""
     if isinstance(part, str):
         text = part
     elif isinstance(part, tuple) and len(part) == 2 and hasattr(part[1], "__len__"):

@@ -1,12 +1,12 @@
-"""A place for one training at a time, outside this process.
+"""Child processes that train, one training at a time.
 
 A `ChildProcess` loads the utility once and evaluates one training after the other. It is killed
 when a training takes too long. When it dies, one training is lost, not the run. Large arrays of the
 utility lie in one file that all children of a machine map into their memory: they share one copy
 of the rows.
 
-The child is a plain Python process, not one of multiprocessing's: scripts need no main guard, its
-threads are limited before anything is imported, and it notices when its parent is gone.
+The child is a plain Python process, not one of multiprocessing: scripts need no main guard, the
+number of threads is limited before anything is imported, and a child ends when its parent is gone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 import traceback
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -52,7 +52,7 @@ class ProcessSettings:
 
     Attributes:
         threads: of BLAS and OpenMP in each training.
-        timeout: seconds after which a training is given up; None for never.
+        timeout: seconds after which a training counts as failed; None for no limit.
         retries: further attempts when the process of a training dies.
     """
 
@@ -62,7 +62,7 @@ class ProcessSettings:
 
 
 class ChildProcess:
-    """A place for one training at a time: a child process, replaced when it dies."""
+    """A process for one training at a time; it is started again when it dies."""
 
     def __init__(self, payload: Path, settings: ProcessSettings):
         self._payload = payload
@@ -75,7 +75,7 @@ class ChildProcess:
         self._asked = 0
 
     def warm_up(self) -> None:
-        """Have a child ready before the first training comes."""
+        """Start the process before the first training."""
         with self._busy:
             try:
                 self._start()
@@ -83,7 +83,7 @@ class ChildProcess:
                 self._reap()
 
     def evaluate(self, training: Training) -> Evaluation:
-        """Evaluate in the child, and again in another one if it dies.
+        """Evaluate in the process, and again in a new one if it dies.
 
         Raises:
             InputError: the utility cannot be loaded in another process.
@@ -111,27 +111,27 @@ class ChildProcess:
         return Evaluation(training, None, failure=failure, seconds=time.perf_counter() - start)
 
     def close(self) -> None:
-        """Kill the child, also amid a training."""
+        """Kill the process, also during a training."""
         self._closed = True
         if (child := self._child) is not None:
             _kill(child)
-        with self._busy:  # whoever was waiting for the child has noticed
+        with self._busy:  # a thread that was waiting for the child has left
             self._reap()
 
     def _start(self) -> None:
         if self._child is not None:
             if self._child.poll() is None:
                 return
-            self._reap()  # died while it had nothing to do
+            self._reap()  # it died while idle
         arguments = [json.dumps(sys.path), str(self._payload), str(self._settings.threads)]
         self._child = subprocess.Popen(
             [sys.executable, "-c", _START, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **dict.fromkeys(_THREADS, str(self._settings.threads))},
-            start_new_session=True,  # Ctrl-C is for the parent; and see _kill
+            start_new_session=True,  # Ctrl-C reaches the parent alone; see also _kill
         )
-        if self._closed:  # meanwhile
+        if self._closed:  # by another thread in the meantime
             _kill(self._child)
         if (problem := _receive(self._child.stdout)) is not None:
             self._reap()
@@ -143,7 +143,7 @@ class ChildProcess:
             )
 
     def _ask(self, training: Training) -> Evaluation:
-        """One training to the child, its evaluation back; EOFError and the like if it dies."""
+        """Send a training to the child, receive its evaluation; raises _DIED if it dies."""
         assert self._child is not None
         timer = None
         if self._settings.timeout is not None:
@@ -162,20 +162,20 @@ class ChildProcess:
 
     def _expire(self, asked: int) -> None:
         with self._asking:
-            if asked == self._asked and self._child is not None:  # the answer has not come
+            if asked == self._asked and self._child is not None:  # there is no answer yet
                 self._expired = True
                 _kill(self._child)
 
     def _reap(self) -> str:
-        """Make sure the child is dead, forget it, and say how it ended."""
+        """Make sure that the child is dead, close its pipes, and say how it ended."""
         child, self._child = self._child, None
         if child is None:
             return "it could not be started"
         _kill(child)
         code = child.wait()
         for pipe in (child.stdin, child.stdout):
-            with suppress(OSError):  # a training that never arrived is flushed in vain
-                pipe.close()  # type: ignore[union-attr]  # both were asked for
+            with suppress(OSError):  # a training may still wait in the pipe
+                pipe.close()  # type: ignore[union-attr]  # both are pipes
         return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
@@ -185,7 +185,7 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
         return
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)  # its session is its own
+            os.killpg(child.pid, signal.SIGKILL)  # it has a session of its own
     else:
         child.kill()
 
@@ -195,39 +195,39 @@ _DIED = (EOFError, OSError, pickle.UnpicklingError)
 
 
 def serve(payload: str, threads: int) -> None:
-    """The life of a child: load the utility, say so, then evaluate what comes on stdin.
+    """What a child does: load the utility, report, then evaluate each training from stdin.
 
-    Answers go to the original stdout. What trainings print goes to stderr; what they read from
-    stdin is nothing; and processes they fork do not keep the pipe of answers open.
+    Answers go to the original stdout. What trainings print goes to stderr. Their stdin is empty.
+    Processes that they fork do not keep the pipe of answers open.
     """
     answers, questions = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # for life
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # until the end
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: os.close(answers.fileno()))
     trainings: SimpleQueue[Training] = SimpleQueue()
     threading.Thread(target=_listen, args=(questions, trainings, payload), daemon=True).start()
     try:
         utility = PackedUtility.from_file(Path(payload))
-    except Exception:
+    except Exception:  # noqa: BLE001  # loading runs the user's code; the parent reports it
         _send(answers, traceback.format_exc())
         return
     _send(answers, None)
     while True:
         evaluation = evaluate(utility, trainings.get(), threads=threads)
-        _send(answers, replace(evaluation, cause=None))  # an exception may not travel
+        _send(answers, replace(evaluation, cause=None))  # exceptions may not be picklable
 
 
 def _listen(stdin: IO[bytes], trainings: SimpleQueue[Training], payload: str) -> None:
-    """Take in trainings; when the parent is gone, however it went, leave nothing behind."""
+    """Receive trainings. When the parent is gone, delete the rows and end everything."""
     with suppress(*_DIED):
         while True:
             trainings.put(_receive(stdin))
     with suppress(OSError):
         os.unlink(payload)
     if hasattr(os, "killpg"):
-        os.killpg(0, signal.SIGKILL)  # and what the training has started
+        os.killpg(0, signal.SIGKILL)  # with all that the training has started
     os._exit(1)
 
 
@@ -244,7 +244,7 @@ def _receive(stream: IO[bytes] | None) -> Any:
 
 @dataclass(frozen=True)
 class PackedUtility:
-    """A utility ready to travel: its pickle, and its large arrays apart, as bytes."""
+    """A utility to be sent to other processes: its pickle, and its large arrays as bytes."""
 
     pickled: bytes
     buffers: tuple[Any, ...]
@@ -253,31 +253,31 @@ class PackedUtility:
         """Write it to a temporary file that processes can share.
 
         Raises:
-            InputError: there is no room.
+            InputError: the disk is full.
         """
-        descriptor, name = tempfile.mkstemp(prefix="dupre-", suffix=".rows")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                sizes = [len(buffer) for buffer in self.buffers]
-                pickle.dump((self.pickled, sizes), file)
-                for buffer in self.buffers:
-                    file.write(b"\0" * (-file.tell() % _ALIGNED))
-                    file.write(buffer)
-        except BaseException as cause:
-            os.unlink(name)
-            if not isinstance(cause, OSError):
-                raise
-            raise InputError(
-                f"the rows for the workers do not fit into {tempfile.gettempdir()} ({cause}); "
-                "set the environment variable TMPDIR to a directory with more room"
-            ) from cause
+        with ExitStack() as stack:
+            try:
+                descriptor, name = tempfile.mkstemp(prefix="dupre-", suffix=".rows")
+                stack.callback(os.unlink, name)
+                with os.fdopen(descriptor, "wb") as file:
+                    sizes = [len(buffer) for buffer in self.buffers]
+                    pickle.dump((self.pickled, sizes), file)
+                    for buffer in self.buffers:
+                        file.write(b"\0" * (-file.tell() % _ALIGNED))
+                        file.write(buffer)
+            except OSError as cause:
+                raise InputError(
+                    f"the rows for the workers do not fit into {tempfile.gettempdir()} ({cause}); "
+                    "set the environment variable TMPDIR to a directory with more room"
+                ) from cause
+            stack.pop_all()
         return Path(name)
 
     @staticmethod
     def from_file(path: Path) -> Utility:
-        """The utility, its large arrays left in the file: pages are read when they are used.
+        """The utility. Its large arrays stay in the file; pages are read when they are used.
 
-        Arrays can be written to; what is written stays with this process.
+        A process can write to the arrays; no other process sees it.
         """
         with path.open("rb") as file:
             pickled, sizes = pickle.load(file)  # written by our parent
@@ -313,7 +313,7 @@ def pack(utility: Utility) -> PackedUtility:
         data = cloudpickle.dumps(
             (_sklearn_config(), slim), protocol=5, buffer_callback=buffers.append
         )
-    except Exception as cause:
+    except Exception as cause:  # the user's objects pickle themselves by code of their own
         raise InputError(
             f"the utility cannot be sent to worker processes: {cause}; open files, connections and "
             "locks inside the call instead of keeping them in the model or utility, or use ",

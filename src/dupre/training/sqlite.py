@@ -1,7 +1,7 @@
-"""The SQLite file under a store: its tables, opening it, noticing damage, what errors mean.
+"""The SQLite file of a store: its tables, opening it, finding damage, explaining errors.
 
-The file is never opened except through SQLite: a process that closes a file drops all the locks
-it holds on it, SQLite's included.
+The file is opened through SQLite alone: a process that closes a file drops all its locks on it,
+those of SQLite too.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dupre.errors import Remedy, StoreError
 
-PATIENCE = 60.0
-"""Seconds to wait for another process that is writing."""
+LOCK_SECONDS = 60.0
+"""How long to wait for another process that is writing, in seconds."""
 
 HEADER = 100
-"""Bytes that every SQLite file has at least."""
+"""The smallest size of an SQLite file in bytes."""
 
 VERSION = 1
 APPLICATION_ID = 0x44555052
-"""The bytes "DUPR", by which a file says that it is a store."""
+"""The bytes "DUPR", which mark a file as a store."""
 
 SCHEMA = """
 CREATE TABLE setting (
@@ -75,46 +75,65 @@ def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
     """A connection to a store of this version, or to a new one in memory.
 
     Args:
-        path: absolute, of the file; None for memory.
-        make: whether to make the tables if there is nothing yet.
+        path: absolute path of the file; None for memory.
+        make: whether to make the tables if the file is new.
 
     Raises:
-        StoreError: it is something else, damaged, or cannot be read and written.
+        StoreError: it is no store, damaged, or cannot be read and written.
     """
     name = f"the store {str(path)!r}"
-    db = None
-    try:
-        if path is not None:
-            _check_path(path, name)
-        db = sqlite3.connect(path or ":memory:", timeout=PATIENCE, isolation_level=None)
-        _retry_while_locked(partial(_check_tables, db, name, make=make))
-        if path is not None:
-            _check_length(db, path)
-    except BaseException as error:
-        if db is not None:
-            db.close()
-        known = (sqlite3.Error, OSError, ValueError)
-        if isinstance(error, StoreError) or not isinstance(error, known):
+    with ExitStack() as stack:
+        try:
+            if path is not None:
+                _check_path(path, name)
+            db = sqlite3.connect(path or ":memory:", timeout=LOCK_SECONDS, isolation_level=None)
+            stack.callback(db.close)
+            _retry_while_locked(partial(_check_tables, db, name, make=make))
+            if path is not None:
+                _check_length(db, path)
+        except StoreError:
             raise
-        raise explain(error, name, "opened") from error
+        except (sqlite3.Error, OSError, ValueError) as cause:
+            raise _explain(cause, name, "opened") from cause
+        stack.pop_all()
     return db
 
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that no other process can come between; on the disk when it ends."""
+    """A transaction that excludes other processes; written to the disk when it ends."""
     try:
         db.execute("BEGIN IMMEDIATE")
         yield
         db.execute("COMMIT")
-    except BaseException:
+    finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
-        raise
 
 
-def explain(cause: Exception, name: str, verb: str) -> StoreError:
-    """What an error of SQLite means to someone who only wants their trainings kept."""
+@contextmanager
+def explain_errors(name: str, verb: str) -> Iterator[None]:
+    """Turn an error of SQLite, or of what was read, into a StoreError that says what to do.
+
+    Args:
+        name: of the store.
+        verb: what cannot be done: "read", "written".
+    """
+    try:
+        yield
+    except sqlite3.Error as cause:
+        raise _explain(cause, name, verb) from cause
+    except (TypeError, ValueError, RecursionError) as cause:  # of what was read
+        raise _explain(sqlite3.DatabaseError(str(cause)), name, verb) from cause
+
+
+def escape_surrogates(text: str) -> str:
+    """The text without lone surrogates, which SQLite refuses: they are spelled out as in JSON."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _explain(cause: Exception, name: str, verb: str) -> StoreError:
+    """An error of SQLite as a StoreError that says what to do."""
     code = _code(cause)
     help_: tuple[str, ...]
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) or "full" in str(cause):
@@ -147,12 +166,12 @@ def _check_path(path: Path, name: str) -> None:
 
 
 def _check_tables(db: sqlite3.Connection, name: str, *, make: bool) -> None:
-    """Make the tables of an empty file, refuse any other that is no store of this version."""
+    """Make the tables of an empty file; refuse what is no store of this version."""
 
     def ask(question: str) -> Any:
         return db.execute(question).fetchone()[0]
 
-    # Every commit waits for the disk: a training costs more than that.
+    # Every commit waits for the disk, which takes less time than a training.
     db.execute("PRAGMA synchronous = FULL")
     marks = [ask("PRAGMA application_id"), ask("PRAGMA user_version")]
     if make and marks == [0, 0] and not ask("SELECT count(*) FROM sqlite_master"):
@@ -176,9 +195,9 @@ def _check_tables(db: sqlite3.Connection, name: str, *, make: bool) -> None:
 
 
 def _check_length(db: sqlite3.Connection, path: Path) -> None:
-    """Notice a last page that was cut off: SQLite reads zeros in its place.
+    """Raise DatabaseError if the end of the file is missing: SQLite would read zeros there.
 
-    The order matters: another process may move pages from the log into the file meanwhile.
+    The order matters: another process may move pages from the log into the file in the meantime.
     """
     pages, size = (db.execute(f"PRAGMA page_{what}").fetchone()[0] for what in ("count", "size"))
     log = Path(f"{path}-wal")
@@ -188,8 +207,8 @@ def _check_length(db: sqlite3.Connection, path: Path) -> None:
 
 
 def _retry_while_locked(work: Callable[[], None]) -> None:
-    """Do it again while another process is in the way: SQLite does not always wait by itself."""
-    end = time.monotonic() + PATIENCE
+    """Call again while another process has a lock: SQLite does not always wait by itself."""
+    end = time.monotonic() + LOCK_SECONDS
     while True:
         try:
             return work()

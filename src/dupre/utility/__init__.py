@@ -1,1 +1,1 @@
-"""What one coalition scores when it is trained, and utilities that need no training."""
+"""The utility of a coalition: trained models, utilities without a model, other tools' games."""

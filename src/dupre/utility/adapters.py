@@ -1,4 +1,4 @@
-"""Utilities from other tools, and for them: mappings, evaluations frames, games of shapiq."""
+"""Utilities from and for other tools: mappings, frames of evaluations, games of shapiq."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame
 def as_trainings(
     known: Known | None, valid: Callable[[Names, str], bool] | None = None
 ) -> dict[Names, tuple[float, ...]]:
-    """Utilities of each coalition from a mapping or an evaluations frame; failures left out.
+    """Utilities of each coalition from a mapping or a frame of evaluations, without failures.
 
     Args:
         known: a mapping or a frame.
-        valid: whether the `contents` of a coalition, a column that only a store's frame has, are
-            those of its members' rows now; others are left out.
+        valid: callable(members, contents) -> bool, whether the contents of a coalition are those
+            of its members' rows now; others are left out. Only frames of stores have contents.
 
     Raises:
         InputError: columns are missing, or a row is not an evaluation.
@@ -104,7 +104,7 @@ def names_in(text: Any) -> Names:
 def to_game(utility: Utility, owners: Owners) -> Callable[[Members], Floats]:
     """A utility as a game of shapiq: boolean matrix (m, n) in, vector (m,) of utilities out.
 
-    Every coalition is evaluated once, however often it is asked for. Hand it to any approximator:
+    Every coalition is evaluated once. Pass the game to any approximator:
     `shapiq.KernelSHAP(n=owners.n).approximate(budget=100, game=dupre.to_game(utility, owners))`.
     """
     _check_callable(utility, "a utility")
@@ -145,9 +145,9 @@ def from_game(game: Any, owners: Owners) -> Utility:
 
 
 def from_table(table: Known) -> Utility:
-    """A table of utilities as a utility: {members: utility} or an evaluations frame.
+    """A table of utilities as a utility: {members: utility} or a frame of evaluations.
 
-    The mean counts where a coalition has several. () is the utility of no data.
+    A coalition with several utilities has their mean. () is the coalition without data.
     """
     means = {names: float(np.mean(several)) for names, several in as_trainings(table).items()}
 

@@ -1,12 +1,12 @@
-"""Utilities that need no model: what a coalition's rows span, or tell, by themselves.
+"""Utilities without a model: the volume or the information of a coalition's rows.
 
-Both can be handed to `dupre.value` in place of a ModelUtility. They look at X alone, in the
-numeric view of `owners.points`: numbers standardised over all owners, categories one-hot. The
-utility of a coalition thus depends on all owners through the scales, and a store is not shared
-between different sets of owners.
+Pass one to `dupre.value` instead of a ModelUtility. They use X alone, in the numeric view of
+`owners.points`: numbers standardised over all owners, categories one-hot. So the utility of a
+coalition depends on all owners through the scales, and different sets of owners cannot share a
+store.
 
-Notation: N rows in total, r their rank. Rows are first turned into r coordinates on the space
-that all of them span, which keeps every inner product: columns that are constant or sums of
+Notation: N rows in total, r their rank. Rows are first turned into r coordinates in the space that
+all of them span, which keeps every inner product. Otherwise columns that are constant or sums of
 others, such as the levels of a category, would make every volume zero.
 """
 
@@ -30,7 +30,7 @@ from dupre.game.coalitions import from_names
 
 
 class _RowUtility(ABC):
-    """A utility computed from the coordinates of a coalition's rows; 0 for no rows."""
+    """A utility computed from the coordinates of a coalition's rows; 0 without rows."""
 
     def __init__(self, owners: Owners):
         self.owners = owners
@@ -38,7 +38,7 @@ class _RowUtility(ABC):
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """All that decides a utility besides the members' own rows."""
+        """All that a utility depends on besides the members' own rows."""
         points = self.owners.points
         return {"encoded rows": (points.values, points.index), **self._settings()}
 
@@ -49,12 +49,12 @@ class _RowUtility(ABC):
         return slim
 
     def __call__(self, members: Collection[str], /) -> float:
-        """Utility of the coalition of these owners."""
+        """The utility of the coalition of these owners."""
         return self._utility(from_names(members, self._names)) if members else 0.0
 
     @abstractmethod
     def _utility(self, row: Members) -> float:
-        """Utility of a non-empty coalition, a boolean (n,)."""
+        """The utility of a non-empty coalition, a boolean (n,)."""
 
     @abstractmethod
     def _settings(self) -> dict[str, Any]:
@@ -62,21 +62,21 @@ class _RowUtility(ABC):
 
 
 class DataVolume(_RowUtility):
-    """How much space a coalition's rows span (Xu et al. 2021, validation-free data valuation).
+    """The volume that a coalition's rows span (Xu et al. 2021, validation-free data valuation).
 
-    The volume of rows X is sqrt(det(X^T X)). Copies of rows increase it, so by default it is the
-    robust volume: the space is cut into cells of one width, the rows of a cell are replaced by
-    their mean, and the volume of these means is multiplied by
+    The volume of rows X is sqrt(det(X^T X)). Copies of rows increase it. The default is the robust
+    volume: the space is divided into cells of one width, the rows of a cell are replaced by their
+    mean, and the volume of these means is multiplied by
 
         prod over the c cells with rows of  sum_{p=0}^{rows in it} alpha^p,   alpha = 1 / (10 c)
 
-    so that copies add less and less: any number of them multiplies it by less than
-    (1 - alpha^2)^-c, about 1 + 1 / (100 c). Cells are counted from the mean of each column (from 0
-    if X is sparse), the same for all coalitions, where the authors begin at a coalition's minimum.
+    So copies add less and less: any number of them multiplies it by less than (1 - alpha^2)^-c,
+    about 1 + 1 / (100 c). Cells start at the mean of each column (at 0 if X is sparse), for all
+    coalitions alike; the authors start at the minimum of a coalition.
 
-    The utility is log(1 + volume) by default: volumes grow like rows^(r / 2), beyond what a float
-    holds. It is 0 for no rows, and for rows that do not span all r directions. That is so for every
-    coalition with fewer rows than r: with many columns reduce them first, with `embed=` of Owners.
+    The utility is log(1 + volume) by default: volumes grow like rows^(r / 2) and soon exceed the
+    largest float. It is 0 without rows, and for rows that do not span all r directions, such as
+    fewer than r rows. If there are many columns, reduce them first with `embed=` of Owners.
 
     Args:
         owners: whose rows.
@@ -90,9 +90,9 @@ class DataVolume(_RowUtility):
         self.log = bool(log)
         rows = _coordinates(owners.points)
         if not rows.shape[1]:
-            raise InputError("all columns of X are constant; rows that are all alike span nothing")
+            raise InputError("all columns of X are constant, so the volume is zero for all rows")
         cell = np.arange(len(rows)) if self.width is None else _cells(owners.points, self.width)
-        order = np.argsort(cell, kind="stable")  # the rows of a cell then follow each other
+        order = np.argsort(cell, kind="stable")  # the rows of a cell are then adjacent
         self._rows, self._cell, self._holder = rows[order], cell[order], owners.owner[order]
 
     def _settings(self) -> dict[str, Any]:
@@ -123,21 +123,21 @@ class DataVolume(_RowUtility):
 
 
 class InformationGain(_RowUtility):
-    """What a coalition's rows tell about a Bayesian linear model (Sim et al. 2020, nats).
+    """The information of a coalition's rows on a Bayesian linear model (Sim et al. 2020, nats).
 
     The information gain on the weights is
 
         1/2 log det(I + prior / noise  X^T X)
 
-    It is never negative, an owner never lowers it, and it adds the less the more others there are.
-    Targets play no part. There is no constant among the columns: they are centred (unless X is
-    sparse). Like any rows, copies count as further observations.
+    It is never negative, an owner never lowers it, and an owner adds less if there are more others.
+    Targets are not used. There is no intercept: columns are centred (unless X is sparse). Copies of
+    rows count as further observations.
 
     Args:
         owners: whose rows.
         noise: variance of the targets around the linear model.
-        prior: variance of each weight beforehand, in units of standardised columns. Only its
-            ratio to the noise counts.
+        prior: prior variance of each weight, for standardised columns. Only its ratio to the
+            noise matters.
     """
 
     def __init__(self, owners: Owners, *, noise: float = 1.0, prior: float = 1.0):
@@ -147,7 +147,7 @@ class InformationGain(_RowUtility):
         scale = np.sqrt(self.prior) / np.sqrt(self.noise)
         rows = _coordinates(owners.points) * scale
         held = [rows[owners.owner == i] for i in range(owners.n)]
-        # Whichever is smaller: all rows, or one Gram matrix per owner.
+        # Keep what is smaller: all rows, or one Gram matrix per owner.
         self._rows: list[Floats] | None = None if owners.n * rows.shape[1] <= len(rows) else held
         self._grams: Floats | None = None
         if self._rows is None:
@@ -170,7 +170,7 @@ class InformationGain(_RowUtility):
 def _coordinates(points: Points) -> Floats:
     """All rows, (N, r), on orthonormal axes of the space they span.
 
-    From the smaller of the two Gram matrices.
+    Computed from the smaller of the two Gram matrices.
     """
     X: Any = points.values
     tall = X.shape[0] >= X.shape[1]
@@ -182,7 +182,7 @@ def _coordinates(points: Points) -> Floats:
 
 
 def _cells(points: Points, width: float) -> Ints:
-    """The number of the cell of each row, (N,)."""
+    """The index of the cell of each row, (N,)."""
     cells = sparse.csr_array(points.values / width).floor()
     cells.eliminate_zeros()
     cells.sort_indices()

@@ -171,7 +171,7 @@ def _joint_draws(
     Overconfidence, outliers and noise are included, as they are in intervals of values.
     """
     learned = knowledge.predictor()
-    posterior = learned.gp.posterior(knowledge.features_of(members), np.zeros((0, len(members))))
+    posterior = learned.gp.posterior(knowledge.features_of(members))
     every = np.arange(len(members))
     covariance = posterior.covariance(every, every)
     covariance[np.diag_indices_from(covariance)] += learned.gp.noise

@@ -32,8 +32,8 @@ def predictions(knowledge: Knowledge, members: Members) -> tuple[Floats, Floats]
     It is that of a training: noise, overconfidence and the chance of outliers are included.
     """
     learned = knowledge.predictor()
-    posterior = learned.posterior(knowledge.features_of(members), np.zeros((0, len(members))))
-    return posterior.mean, std_of_a_training(learned, posterior.std)
+    mean, std = learned.predict(knowledge.features_of(members))
+    return mean, std_of_a_training(learned, std)
 
 
 def observations_and_predictions(knowledge: Knowledge, owners: Owners) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from dupre.game.draws import LEAST_DRAWS, SampledValues
 from dupre.predictor.calibration import diagnose, widening
 from dupre.predictor.training_noise import pooled_variance
 from dupre.predictor.training_noise import widening as widening_by_repeats
-from dupre.result.records import Z95, Duplicates, Evidence, Subsidy, TrainingNoise, Validation
+from dupre.result.records import Z95, Duplicates, Evidence, PredictorCheck, Subsidy, TrainingNoise
 from dupre.result.valuation import Valuation, bounded_sum
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.core_payments import least_core_payments
@@ -57,7 +57,7 @@ class Inference:
     def expected_covariances(self, picks: Ints, noise: Floats) -> list[Floats]:
         """Covariance of the values once the first 1, 2, ... picks are evaluated, sampling apart."""
         known = self.known
-        if (random := self._from_random(known.validation())) is not None:
+        if (random := self._from_random(known.check())) is not None:
             covariance, m = random.covariance, random.draws
             spread = known.identity.equal_covariance(covariance) * m
             return [noise + spread / (m + more) for more in range(1, len(picks) + 1)]
@@ -80,10 +80,10 @@ class Inference:
         recorded, freedom = known.recorded, pooled_variance(known.repeated)[1]
         measured = known.training_variances()[: known.b] * widening_by_repeats(freedom)
         noise = (W[:, recorded] * measured[recorded]) @ W[:, recorded].T
-        validation = known.validation()
+        check = known.check()
         diagnostics = diagnose(known.predictor()) if known.unknown.size else None
         utilities = known.utilities.copy()
-        random = self._from_random(validation) if diagnostics is not None else None
+        random = self._from_random(check) if diagnostics is not None else None
         if random is not None:
             utilities[~recorded] = random.guess[~recorded]
             certain = np.isin(np.arange(known.b), known.heaviest) & recorded
@@ -114,7 +114,7 @@ class Inference:
             sampling=sampling,
             grand=self._grand(random),
             diagnostics=diagnostics,
-            validation=validation,
+            check=check,
             sampled=random is not None and not self.question.corrected,
             corrected=random is not None and self.question.corrected,
             uncorrected=random is None and diagnostics is not None and self.question.corrected,
@@ -137,7 +137,7 @@ class Inference:
             grand=grand,
             counting=known.counting,
             diagnostics=diagnose(known.predictor()) if unknown else None,
-            validation=known.validation(),
+            check=known.check(),
             subsidy=Subsidy(
                 amount=found.core.subsidy,
                 low=found.core.subsidy - off,
@@ -206,12 +206,12 @@ class Inference:
         """Distances between owners, and the rows they share."""
         return evidence.distances(self.known, self.owners.n), evidence.shared_rows(self.owners)
 
-    def _from_random(self, validation: Validation | None) -> SampledValues | None:
+    def _from_random(self, check: PredictorCheck | None) -> SampledValues | None:
         """The values from random draws, if they are asked for or the predictor has failed."""
         if self.question.corrected:
             enough = len(self.known.drawn) >= LEAST_CORRECTION
             return self.known.corrected_values() if enough else None
-        failed = validation is not None and validation.failed
+        failed = check is not None and check.failed
         return self.known.values_from_draws() if failed else None
 
     def _sampling(self, utilities: Floats, random: SampledValues | None) -> Floats | None:

@@ -27,11 +27,11 @@ from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending
 from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
-from dupre.predictor.calibration import validate
+from dupre.predictor.calibration import check_predictor
 from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import Posterior
-from dupre.result.records import Validation
+from dupre.result.records import PredictorCheck
 from dupre.valuation import next_batch
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
@@ -216,19 +216,17 @@ class Knowledge:
         """Predicted utilities of coalitions, (m, n), by a given predictor, (m,)."""
         representatives = self.observations.representatives(members)
         features = Features(representatives, self._rows, self.sketch.compute)
-        return learned.gp.posterior(features, np.zeros((0, len(members)))).mean
+        return learned.gp.predict(features)[0]
 
     def utilities_of(self, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
         utilities = self.observations.utilities_at(members)
         unknown = np.flatnonzero(np.isnan(utilities))
         for index in np.array_split(unknown, 1 + len(unknown) // PREDICTED_AT_ONCE):
-            nothing = np.zeros((0, len(index)))
-            posterior = self.predictor().posterior(self.features_of(members[index]), nothing)
-            utilities[index] = posterior.mean
+            utilities[index], _ = self.predictor().predict(self.features_of(members[index]))
         return utilities
 
-    def validation(self) -> Validation | None:
+    def check(self) -> PredictorCheck | None:
         """The predictor measured on the check coalitions; None until all are evaluated."""
         held = self.draws.held
         found = held[self.recorded[held]]
@@ -236,13 +234,18 @@ class Knowledge:
             return None
         utilities, measured = self.utilities[found], self.training_variances()[found]
         by_size, freedom = error_by_size(self._sizes, self.utilities, self._certain, found)
-        return validate(
-            self.predictor(), self.features(found), utilities, measured, by_size, freedom
+        return check_predictor(
+            self.predictor(),
+            self.features(found),
+            utilities,
+            measured,
+            by_size=by_size,
+            freedom=freedom,
         )
 
     def check_failed(self) -> bool:
         """Whether the predictor was found to be not clearly better than the mean of a size."""
-        check = self.validation()
+        check = self.check()
         return check is not None and check.failed
 
     @property
@@ -293,7 +296,7 @@ class Knowledge:
             seen = self.shown[~np.isin(self.shown, to_come)]
             measured = self.observations.training_variances(to_come)[seen]
             learned = self._learn(seen, measured, 5, j, len(seen))
-            guesses[j] = learned.gp.posterior(everything, np.zeros((0, self.b))).mean
+            guesses[j], _ = learned.gp.predict(everything)
             ours = seen[seen < self.b]
             guesses[j, ours] = self.utilities[ours]
         return self._sampled(guesses)

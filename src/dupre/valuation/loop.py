@@ -272,7 +272,7 @@ class Loop:
         found = {}
         if self._is_watched() and (valuation := self._valuation()) is not None:
             found["widest"] = float(half_widths(valuation.covariance).max())
-        if self.valuer.designed and (v := self.valuer.validation()) is not None:
+        if self.valuer.designed and (v := self.valuer.check()) is not None:
             found |= {"error": v.error, "by_size": v.by_size, "coverage": v.coverage}
         if found:
             self.store.save_round(self.key, self.valuer.evaluated, found)

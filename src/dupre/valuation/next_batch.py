@@ -146,16 +146,16 @@ def active_batch(
     Of candidates with equal gains (module `ties`) the first is picked.
 
     Args:
-        posterior: of the coalitions not evaluated and the functionals to pin down.
+        posterior: of the coalitions not evaluated and of the functionals.
         candidates: indices into the predicted coalitions, (c,), in rising order.
         count: how many to pick.
-        pending: indices of coalitions already under way: picked before all others, not returned.
+        pending: indices of coalitions being evaluated: picked before all others, not returned.
     """
     candidates = np.concatenate([pending, np.setdiff1d(candidates, pending)])
     cross, variance = posterior.cross(candidates), posterior.variance[candidates]
     noise = posterior.gp.noise_of_next
     gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
-    scale = float(gain.max(initial=0.0))  # what rounding leaves of later gains is a part of it
+    scale = float(gain.max(initial=0.0))  # rounding errors of later gains are relative to it
     # Most picks are among the best of the start: their covariances in one matrix product.
     likely = np.argsort(-gain, kind="stable")[: 4 * (count + len(pending))]
     rows = posterior.covariance(candidates[likely], candidates)

@@ -149,7 +149,7 @@ def ask(
     """
     check_owners(owners)
     if isinstance(semivalue, str):
-        semivalue = LeastCore() if semivalue == "least-core" else parse_semivalue(semivalue)
+        semivalue = parse_values(semivalue)
     least_core = semivalue if isinstance(semivalue, LeastCore) else None
     strategy = check_strategy(strategy)
     _check_focus(strategy, owners)
@@ -173,6 +173,16 @@ def ask(
         kernel,
         whole(seed, "seed", least=0),
     )
+
+
+def parse_values(text: str) -> Semivalue | LeastCore:
+    """What the command calls values: "shapley", "banzhaf", "beta:4,1", "loo" or "least-core".
+
+    Raises:
+        InputError: there is nothing of this name.
+    """
+    least_core = text.strip().lower().replace("_", "-") == "least-core"
+    return LeastCore() if least_core else parse_semivalue(text)
 
 
 def check_owners(owners: Owners) -> Owners:

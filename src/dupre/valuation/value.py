@@ -169,8 +169,8 @@ def _run(
     )
     if valuation.sampled:
         warnings.warn(
-            "on the coalitions kept for the check the predictor was not clearly better than the "
-            "mean of their size; the values do not rely on it",
+            "on check coalitions the predictor was not clearly better than the mean of their size; "
+            "the values do not rely on it",
             stacklevel=3,
         )
     return valuation

@@ -19,7 +19,7 @@ from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel
-from dupre.result.records import Z95, TrainingNoise, Validation
+from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation, bounded_sum, half_widths
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.duplicates import Identity
@@ -91,10 +91,8 @@ class Valuer:
     @property
     def evaluations(self) -> dict[Names, float]:
         """Every recorded coalition and its utility, the mean of its trainings."""
-        utilities, by_name = (
-            self._knowledge.observations.utilities,
-            self._knowledge.observations.by_name,
-        )
+        observations = self._knowledge.observations
+        utilities, by_name = observations.utilities, observations.by_name
         return {names: float(utilities[i]) for i in sorted(by_name) for names in sorted(by_name[i])}
 
     @property
@@ -110,18 +108,18 @@ class Valuer:
 
     @property
     def evaluated(self) -> int:
-        """Coalitions paid for: recorded or failed; those that are one by contents count once."""
+        """Coalitions recorded or failed; those that one evaluation serves count once."""
         return self._knowledge.evaluated
 
     def key(self, members: Iterable[str]) -> bytes:
-        """The same for all coalitions that one evaluation serves, and for no others."""
+        """A key that is equal for exactly those coalitions that one evaluation serves."""
         names = self.owners.names
         row = from_names(members, names) if members else np.zeros(len(names), dtype=bool)
         return self._knowledge.identity.keys(row[None])[0]
 
     @property
     def merges(self) -> bool:
-        """Whether some coalitions that enter the values hold the same rows and are one."""
+        """Whether one evaluation serves several of the coalitions that enter the values."""
         return self._knowledge.merged.changed
 
     @property
@@ -136,7 +134,7 @@ class Valuer:
 
     @property
     def designed(self) -> bool:
-        """Whether the first design has been tried, and there is something to predict from."""
+        """Whether the first design is finished, and there is a utility to predict from."""
         return not self.first_left and bool(self._knowledge.shown.size)
 
     @property
@@ -145,7 +143,7 @@ class Valuer:
         return [self._knowledge.observations.names(i) for i in self._knowledge.by_size]
 
     def training_noise(self) -> TrainingNoise:
-        """What trainings that were repeated say about chance in utilities."""
+        """How much repeated trainings differ."""
         return self._inference.training_noise()
 
     @property
@@ -154,10 +152,10 @@ class Valuer:
         return self._knowledge.counting
 
     def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
-        """Take in the utility of a coalition, given by owner names in any order.
+        """Record the utility of a coalition, given by owner names in any order.
 
         Repeated trainings of a coalition are recorded as a sequence of utilities: their mean
-        counts, and their spread says how noisy trainings are.
+        counts, and their spread is the noise of trainings.
 
         Raises:
             InputError: an unknown owner, the empty coalition, a number that is not finite, or
@@ -166,7 +164,7 @@ class Valuer:
         self._knowledge.observations.record(members, utility)
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
-        """Take in that a coalition cannot be evaluated: it is predicted, and not asked for again.
+        """Record that a coalition cannot be evaluated: it is predicted, and not suggested again.
 
         Raises:
             InputError: an unknown owner, the empty coalition, or one that has a utility.
@@ -174,16 +172,16 @@ class Valuer:
         self._knowledge.observations.record_failure(members, reason)
 
     def suggest(self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()) -> list[Names]:
-        """Up to k coalitions whose utilities to find next; none when nothing is left to gain.
+        """Up to k coalitions to evaluate next; none when nothing is left to gain.
 
-        First the heaviest coalitions of the semivalue and those held out (fewer than k where they
-        end), then those that most reduce the variance of the values. Asking again without
-        recording gives the same answer.
+        The first design comes first, with the coalitions for the check (fewer than k where they
+        end), then those that the strategy chooses. Asking again without recording gives the same
+        answer.
 
         Args:
             k: how many.
-            pending: coalitions being evaluated now, somewhere: they are not suggested again, and
-                what they will tell is taken into account.
+            pending: coalitions that are being evaluated now. They are not suggested again, and
+                the information they will bring is taken into account.
         """
         k = whole(k, "the number of coalitions to suggest", least=1)
         observations = self._knowledge.observations
@@ -200,10 +198,10 @@ class Valuer:
         return [observations.names(i) for i in picks]
 
     def forecast(self, k: int) -> pd.DataFrame:
-        """How wide the intervals are expected to be after up to k more evaluations.
+        """Expected widths of the intervals after up to k more evaluations.
 
-        What further utilities will be does not matter for that, only where they are. Each row is
-        a number of evaluations, the first the present one; each owner's column half the width of
+        The widths depend on which coalitions are evaluated, not on their utilities. The index is
+        the number of evaluations, the present one first. Each owner's column is half the width of
         its 95 % interval, "widest" the largest of them.
         """
         k = whole(k, "the number of further evaluations", least=1)
@@ -222,13 +220,13 @@ class Valuer:
         return frame
 
     def predict(self, coalitions: Iterable[Iterable[str]]) -> pd.DataFrame:
-        """What is known of the utility of any coalitions, without evaluating them.
+        """Predict the utilities of any coalitions.
 
         One row for each: `members`, `utility`, `std`, `low` and `high`, the bounds between which
         the utility of a training lies with 95 %, and whether it was `evaluated`: its utility is
         then the observed one.
         """
-        self._check_informed()
+        self._check_any_recorded()
         owners = self.owners.names
         rows = np.array([from_names(members, owners) for members in coalitions], dtype=bool)
         with _one_blas_thread():
@@ -241,23 +239,23 @@ class Valuer:
         bounds = {"low": mean - Z95 * std, "high": mean + Z95 * std, "evaluated": evaluated}
         return pd.DataFrame(columns | bounds)
 
-    def validation(self) -> Validation | None:
-        """The predictor measured on the coalitions held out; None until all are evaluated."""
+    def check(self) -> PredictorCheck | None:
+        """The predictor measured on the check coalitions; None until all are evaluated."""
         with _one_blas_thread():
-            return self._knowledge.validation()
+            return self._knowledge.check()
 
     def values(self) -> Valuation:
-        """What the utilities recorded so far say about every owner's value."""
-        self._check_informed()
+        """The values of all owners, from the utilities recorded so far."""
+        self._check_any_recorded()
         with _one_blas_thread():
             return self._inference.valuation()
 
-    def _check_informed(self) -> None:
+    def _check_any_recorded(self) -> None:
         if not self._knowledge.shown.size:
             raise InputError("no utility to learn from has been recorded; ", Remedy.EVALUATE)
 
     def _following(self, k: int) -> Ints:
-        """The next k coalitions, whatever the first of them will tell."""
+        """The next k coalitions if no utility comes in between."""
         known = self._knowledge
         picks = known.first[np.isin(known.first, known.open)][:k]
         if len(picks) == min(k, len(known.open)):

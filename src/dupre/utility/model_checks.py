@@ -1,0 +1,150 @@
+"""Checks of an estimator, a metric and validation rows before the first training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from dupre.data.encoding import encode
+from dupre.data.owners import Owners
+from dupre.data.rows import (
+    as_targets,
+    check_finite,
+    check_same_index,
+    check_targets,
+    is_number,
+    length,
+)
+from dupre.errors import InputError, Remedy
+
+REGRESSION_METRICS = frozenset(
+    {
+        "d2_absolute_error_score",
+        "d2_pinball_score",
+        "d2_tweedie_score",
+        "explained_variance",
+        "max_error",
+        "neg_max_error",
+        "neg_mean_absolute_error",
+        "neg_mean_absolute_percentage_error",
+        "neg_mean_gamma_deviance",
+        "neg_mean_poisson_deviance",
+        "neg_mean_squared_error",
+        "neg_mean_squared_log_error",
+        "neg_median_absolute_error",
+        "neg_root_mean_squared_error",
+        "neg_root_mean_squared_log_error",
+        "r2",
+    }
+)
+"""Scorer names that measure errors of numbers; they have no meaning for class labels."""
+
+Metric = Callable[[Any, Any, Any], float]
+
+
+def check_estimator(estimator: Any, owners: Owners) -> Any:
+    """A clone of the estimator; InputError if it is none, or made for another task."""
+    if isinstance(estimator, type):
+        raise InputError(f"expected an estimator, got the class; write {estimator.__name__}()")
+    if not all(hasattr(estimator, method) for method in ("get_params", "fit", "predict")):
+        raise InputError(
+            f"expected a scikit-learn classifier, regressor or pipeline that ends in one, got "
+            f"{type(estimator).__name__}; wrap other models (skorch for torch), or pass any "
+            "callable(members) -> float to dupre.value instead of a ModelUtility"
+        )
+    model = clone(estimator)
+    wrong = {"classification": is_regressor, "regression": is_classifier}[owners.task]
+    if wrong(model):
+        raise InputError(
+            f"the owners' task is {owners.task} but {type(model).__name__} is made for the other "
+            "one; change the model, or ",
+            Remedy.STATE_TASK,
+        )
+    return model
+
+
+def check_metric(metric: str | Metric, owners: Owners) -> Metric:
+    """The metric as a callable; InputError if it is unknown, or made for another task."""
+    if not isinstance(metric, str):
+        if not callable(metric):
+            raise InputError(f"metric must be a scorer name or a callable, got {metric!r}")
+        return metric
+    if metric not in get_scorer_names():
+        raise InputError(
+            f"unknown metric {metric!r}; expected a scikit-learn scorer name such as 'accuracy', "
+            "'balanced_accuracy', 'neg_log_loss', 'r2' or 'neg_mean_absolute_error'"
+        )
+    if owners.task == "classification" and metric in REGRESSION_METRICS:
+        raise InputError(
+            f"metric {metric!r} measures errors of numbers but the task is classification; use "
+            "'accuracy' or another classification metric, or ",
+            Remedy.STATE_REGRESSION,
+        )
+    scorer: Metric = get_scorer(metric)
+    return scorer
+
+
+def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]]:
+    """Validation X and y, (m,); InputError if they do not fit the owners' rows."""
+    if isinstance(validation, pd.DataFrame) and owners.target is not None:
+        if owners.target not in validation.columns:
+            raise InputError(f"the validation frame has no target column {owners.target!r}")
+        X, y = validation.drop(columns=[owners.target]), validation[owners.target]
+    elif isinstance(validation, tuple) and len(validation) == 2:
+        X, y = validation
+        check_same_index(X, y, "y")
+    else:
+        raise InputError(
+            "validation must be (X, y), or a frame with the target column if the owners came from "
+            f"frames; got {type(validation).__name__}"
+        )
+    targets, X = as_targets(y), _match_columns(X, owners)
+    if length(X) != len(targets):
+        raise InputError(
+            f"validation X has {length(X)} rows and y has {len(targets)}; expected equal"
+        )
+    if not len(targets):
+        raise InputError("there are no validation rows; expected at least one")
+    everyone = np.zeros(len(targets), dtype=np.int64)
+    check_targets(targets, ("the validation rows",), everyone)
+    if not owners.embedded:
+        check_finite(encode(X), ("the validation rows",), everyone)
+    if is_number(targets) != is_number(owners.y):
+        raise InputError(
+            f"validation y holds {targets.dtype} but the owners' y holds {owners.y.dtype}; "
+            "use the same labels for both"
+        )
+    if owners.task == "classification" and not np.isin(targets, owners.y).any():
+        raise InputError(
+            f"no validation label occurs in training: {sorted(set(targets))[:3]} against "
+            f"{sorted(set(owners.y))[:3]}; use the same labels for both"
+        )
+    return X, targets
+
+
+def _match_columns(X: Any, owners: Owners) -> Any:
+    """Validation X with the owners' columns in the owners' order, or an error."""
+    if owners.columns is not None:
+        if not isinstance(X, pd.DataFrame):
+            raise InputError("the owners' X is a DataFrame; validation X must be one too")
+        missing = [c for c in owners.columns if c not in X.columns]
+        if missing:
+            raise InputError(f"validation X lacks the training column {missing[0]!r}")
+        return X[list(owners.columns)]
+    if owners.embedded and not hasattr(owners.X, "shape"):
+        return X
+    expected = np.shape(owners.X)[1:]
+    if not sparse.issparse(X):
+        X = np.asarray(X)
+    if X.shape[1:] != expected:
+        raise InputError(
+            f"a row of validation X has shape {X.shape[1:]}, a row of the owners' X {expected}"
+        )
+    return X
