@@ -91,6 +91,20 @@ def told(utilities, **options):
     return ours
 
 
+weighted_banzhaf = dupre.Semivalue(
+    "Banzhaf(0.3)", lambda c, n: c * np.log(0.3) + (n - 1 - c) * np.log(0.7)
+)
+"""Owners join independently of each other, each with a chance of 0.3."""
+
+
+class Normal:
+    """In place of Student's t: no factor for few draws."""
+
+    @staticmethod
+    def ppf(_, degrees):
+        return np.ones(np.shape(degrees))
+
+
 def by_code(found):
     """W with a column for each of all 2^n coalitions, the empty one first."""
     n = len(found.W)

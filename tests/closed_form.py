@@ -30,6 +30,12 @@ class Game:
     shapley: Array
 
 
+def table_of(game: Game) -> Array:
+    """Its 2^n utilities by code, the binary digits of which say who is in."""
+    codes = np.arange(2**game.n)
+    return np.append(0.0, game.utility((codes[1:, None] >> np.arange(game.n)) & 1 == 1))
+
+
 def additive(worths: Sequence[float]) -> Game:
     """A coalition is worth the sum of its players: every semivalue of a player is its worth."""
     worth: Array = np.asarray(worths, dtype=np.float64)

@@ -33,7 +33,7 @@ DIAGNOSTICS = Diagnostics(
     noise=0.006,
     form="SW_2",
 )
-VALIDATION = PredictorCheck(held_out=8, error=0.03, by_size=0.09, limit=0.09, coverage=0.75)
+CHECK = PredictorCheck(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
 SUBSIDY = Subsidy(
     amount=0.125,
     low=0.0625,
@@ -172,7 +172,7 @@ def troubled(n=5, **others):
         "stale": 3,
         "first_left": 2,
         "grand_predicted": True,
-        "check": VALIDATION,
+        "check": CHECK,
         "diagnostics": Diagnostics(
             error=0.3, r2=-0.2, coverage=0.5, widening=2.5, scales={"odd": 1.0}, noise=0.1,
             form="SW_2", strays=2,
@@ -197,6 +197,6 @@ VARIANTS = {
     "troubled": lambda: [troubled()],
     "several": several,
     "hostile": lambda: [valuation(names=HOSTILE)],
-    "random alone": lambda: [valuation(5, sampled=True, check=VALIDATION)],
+    "random alone": lambda: [valuation(5, sampled=True, check=CHECK)],
 }
 """Reports of every kind."""

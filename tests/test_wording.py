@@ -2,7 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from dupre.wording import closest, did_you_mean, quote_names
+from dupre.wording import (
+    closest,
+    did_you_mean,
+    exact_percent,
+    join_list,
+    list_names,
+    number,
+    percent,
+    quote_names,
+    shorten,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,3 +39,27 @@ def test_a_long_list_is_cut_and_says_by_how_much():
     assert quote_names(["a", "b"]) == "'a', 'b'"
     assert quote_names([str(i) for i in range(12)]).count("'") == 24
     assert quote_names([str(i) for i in range(42)]).endswith("'11', … and 30 more")
+
+
+def test_a_long_name_loses_its_middle():
+    assert shorten("abcdefghijkl", 7) == "abc…jkl"
+
+
+def test_lists_end_with_and_and_count_what_is_left_out():
+    assert join_list(["a"]) == "a"
+    assert join_list(["a", "b", "c"]) == "a, b and c"
+    assert join_list(["a", "b", "c", "d"], most=2) == "a, b and 2 more"
+    assert join_list(["a", "b", "c"], most=2) == "a, b and c"
+    assert list_names(["a", "b"]) == "\u2068a\u2069 and \u2068b\u2069"
+
+
+def test_numbers_have_a_minus_sign_unless_they_are_zero():
+    assert number(-0.25, 2) == "−0.25"
+    assert number(-0.0001, 2) == "0.00"
+    assert number(float("nan"), 2) == "–"
+
+
+def test_what_is_uncertain_is_never_shown_as_certain():
+    assert [percent(p) for p in (0, 0.001, 0.5, 0.999, 1)] == ["0", "<1", "50", ">99", "100"]
+    assert exact_percent(0.9999) == "more than 99.9 %"
+    assert [exact_percent(p) for p in (0.5, 0.1234, 1)] == ["50 %", "12.3 %", "100 %"]

@@ -341,7 +341,7 @@ def knn_by_brute_force(owners, validation, k):
     return np.bincount(owners.owner, values)
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 8, 20])
+@pytest.mark.parametrize("k", [1, 5, 20])
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_values_equal_brute_force_with_ties_and_more_neighbours_than_rows(task, k):
     rng = np.random.default_rng(k)

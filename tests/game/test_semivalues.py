@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.special import binom, logsumexp
+from scipy.special import binom
 from scipy.stats import betabinom
 from scipy.stats import binom as binomial_distribution
 
@@ -24,15 +24,16 @@ every_semivalue = pytest.mark.parametrize("semivalue", BUILT_IN, ids=lambda s: s
 
 
 @every_semivalue
-@pytest.mark.parametrize("n", [2, 3, 10, 100, 1000])
-def test_weights_times_binomials_sum_to_one(semivalue, n):
-    logs = semivalue.log_weights(n)
-    assert logs.shape == (n,)
-    assert np.all(logs < np.inf)
-    if semivalue is not leave_one_out:
-        assert np.all(np.isfinite(logs))
-    total = logsumexp(logs + log_binomial(n - 1, np.arange(n)))
-    assert total == pytest.approx(0, abs=1e-6)
+def test_chances_are_a_distribution_by_weights_and_numbers_of_coalitions(semivalue):
+    for n in (1, 2, 3, 10, 300, 3000):
+        logs, chances = semivalue.log_weights(n), semivalue.chances(n)
+        assert logs.shape == chances.shape == (n,)
+        assert np.all(np.isfinite(logs)) or semivalue is leave_one_out
+        assert np.all(chances >= 0)
+        assert chances.sum() == pytest.approx(1, abs=1e-9)
+        if n <= 10:
+            expected = np.exp(logs) * binom(n - 1, np.arange(n))
+            np.testing.assert_allclose(chances, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("n", [1, 7, 30])
@@ -44,17 +45,6 @@ def test_log_binomial_equals_the_binomial(n):
 @pytest.mark.parametrize("n", [2, 3, 10, 500])
 def test_beta_of_one_and_one_is_shapley(n):
     np.testing.assert_allclose(beta_shapley(1, 1).log_weights(n), shapley.log_weights(n), atol=1e-8)
-
-
-@pytest.mark.parametrize("n", [2, 5, 9])
-def test_shapley_weights_every_size_alike_and_banzhaf_every_coalition(n):
-    of_size = np.exp(shapley.log_weights(n)) * binom(n - 1, np.arange(n))
-    np.testing.assert_allclose(of_size, 1 / n)
-    np.testing.assert_allclose(np.exp(banzhaf.log_weights(n)), 0.5 ** (n - 1))
-
-
-def test_leave_one_out_weighs_only_the_grand_coalition():
-    np.testing.assert_array_equal(np.exp(leave_one_out.log_weights(4)), [0, 0, 0, 1])
 
 
 @pytest.mark.parametrize(("a", "b"), [(16, 1), (4, 2)])
@@ -103,23 +93,6 @@ def test_weights_of_no_semivalue_are_refused_by_name(log_weight, message):
     with pytest.raises(InputError, match=message) as error:
         Semivalue("mine", log_weight).log_weights(4)
     assert "mine" in str(error.value)
-
-
-@every_semivalue
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 300, 3000])
-def test_chances_are_those_of_a_distribution(semivalue, n):
-    chances = semivalue.chances(n)
-    assert chances.shape == (n,)
-    assert np.all(chances >= 0)
-    assert chances.sum() == pytest.approx(1, abs=1e-9)
-
-
-@every_semivalue
-@pytest.mark.parametrize("n", [2, 7, 20])
-def test_chances_are_weights_times_the_number_of_coalitions(semivalue, n):
-    omega = np.exp(semivalue.log_weights(n))
-    expected = omega * binom(n - 1, np.arange(n))
-    np.testing.assert_allclose(semivalue.chances(n), expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("n", [2, 9, 200])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dupre.game.ties import TOLERANCE, descending, first_largest
+from dupre.game.ties import TOLERANCE, descending_order, first_largest
 
 numbers = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12).map(np.array)
 numbers = numbers.filter(np.any)  # rounding has no scale among zeros
@@ -17,14 +17,14 @@ def test_rounding_changes_neither_the_order_nor_the_largest(exact, errors):
     rounded = exact + 1e-9 * TOLERANCE * errors[: len(exact)]
     assert first_largest(rounded) == first_largest(exact) == np.argmax(exact)
     order = np.argsort(-exact, kind="stable")
-    np.testing.assert_array_equal(descending(exact), order)
-    np.testing.assert_array_equal(descending(rounded), order)
+    np.testing.assert_array_equal(descending_order(exact), order)
+    np.testing.assert_array_equal(descending_order(rounded), order)
 
 
 def test_numbers_further_apart_than_the_tolerance_are_told_apart():
     near, far = np.array([1.0, 1.0 + TOLERANCE / 2]), np.array([1.0, 1.0 + 2 * TOLERANCE])
     assert (first_largest(near), first_largest(far)) == (0, 1)
-    assert (descending(near).tolist(), descending(far).tolist()) == ([0, 1], [1, 0])
+    assert (descending_order(near).tolist(), descending_order(far).tolist()) == ([0, 1], [1, 0])
 
 
 def test_a_larger_scale_makes_more_numbers_equal():
@@ -33,13 +33,13 @@ def test_a_larger_scale_makes_more_numbers_equal():
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
 def test_the_unit_does_not_matter(scale):
-    assert descending(scale * np.array([1.0, 3.0, 3.0, 2.0])).tolist() == [1, 2, 3, 0]
+    assert descending_order(scale * np.array([1.0, 3.0, 3.0, 2.0])).tolist() == [1, 2, 3, 0]
 
 
 def test_infinite_numbers_are_ordered_too():
-    found = descending(np.array([-np.inf, 0.5, -np.inf, np.inf, 0.5]))
+    found = descending_order(np.array([-np.inf, 0.5, -np.inf, np.inf, 0.5]))
     assert found.tolist() == [3, 1, 4, 0, 2]
 
 
 def test_no_numbers_have_no_order():
-    assert descending(np.empty(0)).tolist() == []
+    assert descending_order(np.empty(0)).tolist() == []

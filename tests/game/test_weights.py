@@ -127,11 +127,8 @@ def test_a_weight_of_zero_is_an_entry_where_it_counts():
 
 
 @every_semivalue
-@pytest.mark.parametrize("n", [2, 3, 6])
-def test_a_coalition_weighs_omega_of_the_others_for_members_and_minus_omega_for_the_rest(
-    semivalue, n
-):
-    members = all_coalitions(n)
+def test_a_coalition_weighs_omega_of_the_others_for_members_and_minus_omega_for_the_rest(semivalue):
+    n, members = 5, all_coalitions(5)
     omega = np.exp(semivalue.log_weights(n))
     W = coalition_weights(semivalue, members)
     assert W.shape == (n, len(members))
@@ -404,12 +401,8 @@ def test_what_the_control_leaves_over_spreads_with_fewer_degrees_of_freedom():
     np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
-def test_samples_that_are_enough_are_handed_back():
-    assert check_samples("svarm", 40, 40, 10) == 40
-    assert check_samples("svarm", 41, 40, 10) == 41
-
-
 def test_too_few_samples_are_refused_with_the_number_needed():
+    assert check_samples("svarm", 40, 40, 10) == 40
     with pytest.raises(InputError, match="svarm needs at least 4,000 samples for 1000 owners") as e:
         check_samples("svarm", 3_999, 4_000, 1000)
     assert "got 3,999" in str(e.value)
@@ -428,11 +421,6 @@ def usable():
     return collect_weights(drawn, np.eye(3), np.arange(3), np.zeros(3, dtype=np.int64))
 
 
-def test_weights_that_can_be_used_are_handed_back():
-    weights = usable()
-    assert check_weights(weights, 3) is weights
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -446,8 +434,10 @@ def test_weights_that_can_be_used_are_handed_back():
     ],
 )
 def test_weights_that_cannot_be_used_are_refused(change, message):
+    weights = usable()
+    assert check_weights(weights, 3) is weights
     with pytest.raises(InputError, match=message):
-        check_weights(replace(usable(), **change), 3)
+        check_weights(replace(weights, **change), 3)
 
 
 @pytest.mark.parametrize("returned", [None, np.eye(3)])

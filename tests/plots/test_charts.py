@@ -33,12 +33,12 @@ def labels(ax, which="y"):
 
 
 @pytest.mark.parametrize("draw", FIGURES, ids=lambda draw: draw.__name__)
-@pytest.mark.parametrize("n", [2, 8, 60])
-def test_every_figure_is_drawn_into_the_axes_given(draw, n):
-    ax = axes()
-    assert draw(valuation(n), ax=ax) is ax
-    ax.figure.draw_without_rendering()
-    assert ax.has_data()
+def test_every_figure_is_drawn_into_the_axes_given(draw):
+    for n in (2, 60):
+        ax = axes()
+        assert draw(valuation(n), ax=ax) is ax
+        ax.figure.draw_without_rendering()
+        assert ax.has_data()
 
 
 def test_without_axes_a_pyplot_figure_is_made_and_with_them_none():
@@ -75,7 +75,7 @@ def test_of_many_values_the_greatest_and_smallest_are_shown_and_the_title_says_s
     assert ax.get_title() == "The 20 greatest and 20 smallest of 100 values"
 
 
-@pytest.mark.parametrize(("n", "named"), [(25, 25), (26, 13), (100, 25), (300, 25)])
+@pytest.mark.parametrize(("n", "named"), [(25, 25), (26, 13), (300, 25)])
 def test_labels_of_a_matrix_are_thinned_out(n, named):
     ax = plots.ranking(valuation(n), axes())
     assert len(labels(ax)) == len(labels(ax, "x")) == named

@@ -219,7 +219,3 @@ def test_links_lead_to_statements(opened):
     top = page.eval_on_selector(target, "e => e.getBoundingClientRect().top")
     nav = page.eval_on_selector("nav", "e => e.getBoundingClientRect().bottom")
     assert nav - 1 <= top < 900
-
-
-def test_many_owners_fit_into_two_megabytes(files):
-    assert files["many"].stat().st_size < 2_000_000

@@ -36,13 +36,13 @@ def split(sizes, columns=4, seed=0):
 EQUAL, SKEWED = [40] * 7, [8, 15, 30, 60, 120, 250, 500]
 
 
-@pytest.mark.parametrize("columns", [1, 2, 6])
+@pytest.mark.parametrize("columns", [1, 6])
 @pytest.mark.parametrize("sizes", [EQUAL, SKEWED, [40, 40], [10] * 40])
 def test_random_splits_are_not_spoken_of(sizes, columns):
     assert related(split(sizes, columns)) == []
 
 
-@pytest.mark.parametrize("who", [0, 3, 6])
+@pytest.mark.parametrize("who", [0, 6])
 @pytest.mark.parametrize("sizes", [EQUAL, SKEWED])
 def test_a_copy_is_named_with_its_rows(sizes, who):
     data = split(sizes)
@@ -51,7 +51,7 @@ def test_a_copy_is_named_with_its_rows(sizes, who):
     assert text == f"o{who} and copy hold the same {sizes[who]} rows."
 
 
-@pytest.mark.parametrize("who", [0, 3, 6])
+@pytest.mark.parametrize("who", [0, 6])
 @pytest.mark.parametrize("sizes", [EQUAL, SKEWED])
 def test_a_noisy_copy_is_nearly_the_same_data(sizes, who):
     data, rng = split(sizes), np.random.default_rng(1)
@@ -61,7 +61,7 @@ def test_a_noisy_copy_is_nearly_the_same_data(sizes, who):
     assert text.startswith(f"o{who} and copy hold nearly the same data: their distance is 0.")
 
 
-@pytest.mark.parametrize("who", [0, 3, 6])
+@pytest.mark.parametrize("who", [0, 6])
 @pytest.mark.parametrize("sizes", [EQUAL, SKEWED])
 def test_a_shifted_owner_is_unlike_the_others(sizes, who):
     data = split(sizes)

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from dupre import InputError
+from dupre.report.listings import trainings_table, values_table
 from dupre.report.markup import text
 from dupre.report.page import NAVIGATION, notebook_table, page, write
-from dupre.wording import join_list, number, percent, shorten, spell_name
-from reporting import HOSTILE, VARIANTS, bare, exact, least_core, sampled, trainings, valuation
+from dupre.wording import spell_name
+from reporting import HOSTILE, VARIANTS, bare, trainings, valuation
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -69,20 +70,19 @@ def markup(request, pages):
     return pages[request.param]
 
 
-def shown(*valuations):
-    return Page(page(valuations)).text
+@pytest.fixture
+def parsed(markup):
+    return Page(markup)
 
 
-def test_pages_are_well_nested_with_unique_ids_and_links_that_lead_somewhere(markup):
-    parsed = Page(markup)
+def test_pages_are_well_nested_with_unique_ids_and_links_that_lead_somewhere(parsed):
     assert len(set(parsed.ids)) == len(parsed.ids)
     within = [link for link in parsed.links if link.startswith("#")]
     assert {link[1:] for link in within} <= set(parsed.ids)
     assert all(link.startswith(("#", "data:image/png;base64,")) for link in parsed.links)
 
 
-def test_pages_have_landmarks_one_heading_and_every_section(markup):
-    parsed = Page(markup)
+def test_pages_have_landmarks_one_heading_and_every_section(parsed):
     assert [len(parsed.all(tag)) for tag in ("h1", "main", "nav", "header")] == [1, 1, 1, 1]
     assert parsed.all("html") == [{"lang": "en"}]
     sections = parsed.all("section")
@@ -91,8 +91,7 @@ def test_pages_have_landmarks_one_heading_and_every_section(markup):
     assert len(parsed.all("h2")) == len(sections)
 
 
-def test_every_figure_and_table_says_what_it_shows(markup):
-    parsed = Page(markup)
+def test_every_figure_and_table_says_what_it_shows(parsed):
     figures = parsed.all("svg")
     assert len(figures) == len(parsed.all("figure")) == len(parsed.all("figcaption"))
     assert all(svg["role"] == "img" and len(svg["aria-label"]) > 20 for svg in figures)
@@ -116,15 +115,13 @@ def test_no_number_is_missing(markup):
     )
 
 
-def test_the_same_valuation_gives_the_same_bytes_whatever_the_style_of_figures():
-    once = page([valuation()])
+def test_the_same_valuation_gives_the_same_bytes_whatever_the_style_of_figures(pages):
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "svg.hashsalt": None}):
-        assert page([valuation()]) == once
+        assert page([valuation()]) == pages["usual"]
 
 
-def test_hostile_names_stay_text():
-    v = valuation(names=HOSTILE)
-    parsed = Page(page([v]))
+def test_hostile_names_stay_text(pages):
+    parsed = Page(pages["hostile"])
     assert len(parsed.all("script")) == 1
     assert parsed.all("img") == parsed.all("b") == parsed.all("i") == []
     assert not any(key.startswith("on") for _, attributes in parsed.elements for key in attributes)
@@ -153,9 +150,8 @@ def test_names_are_isolated_from_the_direction_of_the_text():
     assert text("loose \u2068 mark") == "loose \\u2068 mark"
 
 
-def test_every_owner_has_a_row_and_a_statement_in_the_order_of_values():
-    v = valuation(7)
-    parsed = Page(page([v]))
+def test_every_owner_has_a_row_and_a_statement_in_the_order_of_values(pages):
+    v, parsed = valuation(), Page(pages["usual"])
     order = [f"owner-{i}" for i in np.argsort(-v.mean)]
     assert [article["id"] for article in parsed.all("article")] == order
     assert [link["href"] for link in parsed.all("a") if "owner-" in link["href"]] == [
@@ -165,39 +161,39 @@ def test_every_owner_has_a_row_and_a_statement_in_the_order_of_values():
 
 def test_the_table_can_be_sorted_by_what_it_shows():
     v = valuation(4)
-    cells = re.findall(r'data-value="([^"]*)">([^<]*)</td>', page([v]))
+    cells = re.findall(r'data-value="([^"]*)">([^<]*)</td>', values_table(v))
     values = [float(sort) for sort, word in cells if re.fullmatch(r"−?0\.\d{4}", word)]
     assert np.allclose(values, np.sort(v.mean)[::-1])
 
 
-def test_standard_deviations_are_told_apart_where_the_values_are_sums_over_a_sample():
-    assert "Std, predictions" in shown(sampled())
-    assert "Std, predictions" not in shown(valuation())
+def test_standard_deviations_are_told_apart_where_the_values_are_sums_over_a_sample(pages):
+    assert "Std, predictions" in Page(pages["sampled"]).text
+    assert "Std, predictions" not in Page(pages["usual"]).text
 
 
-def test_an_exact_valuation_predicts_nothing():
-    words = shown(exact())
+def test_an_exact_valuation_predicts_nothing(pages):
+    words = Page(pages["exact"]).text
     assert "Nothing was predicted, so nothing depends on it." in words
     assert "The values are exact for these utilities." in words
 
 
-def test_what_is_not_recorded_is_said_to_be_so():
-    words = shown(bare())
+def test_what_is_not_recorded_is_said_to_be_so(pages):
+    words = Page(pages["bare"]).text
     assert "Distances between the data were not recorded." in words
     assert "How the uncertainty fell was not recorded." in words
     assert "How this was computed was not recorded" in words
     assert "None: no training failed or raised a warning." in words
 
 
-def test_payments_and_their_subsidy_are_told():
-    words = shown(least_core())
+def test_payments_and_their_subsidy_are_told(pages):
+    words = Page(pages["least core"]).text
     assert "Subsidy e = 0.125" in words
     assert "get the greatest payment" in words
     assert "is to be paid" in words
 
 
-def test_failures_and_warnings_are_listed_with_their_coalitions():
-    words = Page(page(VARIANTS["troubled"]())).text
+def test_failures_and_warnings_are_listed_with_their_coalitions(pages):
+    words = Page(pages["troubled"]).text
     assert "owner 0: ValueError: <b>one class</b>" in words
     assert "owner 1 and owner 2: no" in words
     assert "<i>slow</i> (in 2 of 30 trainings: owner 0 and owner 1)" in words
@@ -212,7 +208,7 @@ def test_provenance_is_shown_with_its_command_as_it_was_typed(pages):
 
 def test_of_very_many_trainings_some_are_listed():
     many = [("owner 0", "owner 1")] * 450 + [("owner 2",)]
-    words = shown(valuation(4, evaluations=trainings(many, failed={("owner 2",)})))
+    words = trainings_table(valuation(4, evaluations=trainings(many, failed={("owner 2",)})))
     assert "the first 200 are listed, 251 more are not" in words
     assert "All 451 trainings" in words
 
@@ -264,16 +260,3 @@ def test_notebooks_show_a_table_with_bars_inside_their_cells(kind):
     ]
     assert places
     assert all(0 <= place <= 100 for place in places)
-
-
-def test_phrases():
-    assert len(shorten("abcdefghijkl", 7)) == 7
-    assert shorten("abcdefghijkl", 7) == "abc…jkl"
-    assert join_list(["a"]) == "a"
-    assert join_list(["a", "b", "c"]) == "a, b and c"
-    assert join_list(["a", "b", "c", "d"], most=2) == "a, b and 2 more"
-    assert join_list(["a", "b", "c"], most=2) == "a, b and c"
-    assert number(-0.25, 2) == "−0.25"
-    assert number(-0.0001, 2) == "0.00"
-    assert number(float("nan"), 2) == "–"
-    assert [percent(p) for p in (0, 0.001, 0.5, 0.999, 1)] == ["0", "<1", "50", ">99", "100"]

@@ -52,7 +52,7 @@ KINDS = {
     "exact": lambda: valued(n=3, budget=7),
     "least core": lambda: valued(semivalue=dupre.LeastCore(draws=4)),
     "sampled": lambda: valued(n=17, budget=20, estimator=Sample(regression, 400)),
-    "held out": lambda: valued(budget=16, strategy=Active(check=4)),
+    "checked": lambda: valued(budget=16, strategy=Active(check=4)),
     "repeated": lambda: valued(repeats=2),
     "ask / tell": told,
     "strange": strange,
@@ -130,18 +130,17 @@ def test_what_is_no_result_is_refused(text, complaint):
         dupre.Valuation.from_json(text)
 
 
-@pytest.mark.parametrize(
-    "part", ["owners", "covariance", "noise", "trainings", "utility", "forecast", "predictor"]
-)
-def test_a_damaged_part_is_no_crash(part):
-    document = json.loads(valued().to_json())
-    for damage in (None, 7, "x", {"rows": 1}, [[1]]):
-        document["valuations"][0][part] = damage
+def test_a_damaged_part_is_no_crash():
+    text = valued().to_json()
+    for part in ("owners", "covariance", "noise", "trainings", "utility", "forecast", "predictor"):
+        document = json.loads(text)
+        for damage in (None, 7, "x", {"rows": 1}, [[1]]):
+            document["valuations"][0][part] = damage
+            with pytest.raises(dupre.InputError, match="the result is damaged"):
+                loads(json.dumps(document))
+        del document["valuations"][0][part]
         with pytest.raises(dupre.InputError, match="the result is damaged"):
-            dupre.Valuation.from_json(json.dumps(document))
-    del document["valuations"][0][part]
-    with pytest.raises(dupre.InputError, match="the result is damaged"):
-        dupre.Valuation.from_json(json.dumps(document))
+            loads(json.dumps(document))
 
 
 def leaves(thing, path=()):
@@ -158,7 +157,7 @@ def test_any_damaged_leaf_is_refused_or_can_still_be_printed():
     text = valued(semivalue=dupre.LeastCore(draws=2)).to_json()
     paths = list(leaves(json.loads(text)))
     rng = np.random.default_rng(0)
-    for path in rng.choice(np.array(paths, dtype=object), 60, replace=False):
+    for path in rng.choice(np.array(paths, dtype=object), 40, replace=False):
         for damage in (None, "x", -1.5, [], {}):
             document = json.loads(text)
             whole = document

@@ -13,20 +13,11 @@ from dupre.game.coalitions import from_names
 from dupre.game.estimators import Sample, permutation
 from dupre.predictor import form
 from dupre.result.as_text import format_comparison, format_valuation
-from dupre.result.records import Comparison, PredictorCheck, Subsidy, TrainingNoise
+from dupre.result.records import Comparison, TrainingNoise
 from dupre.valuation import core_payments
+from reporting import CHECK, SUBSIDY
 
-VALIDATION = PredictorCheck(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
-FAILED = replace(VALIDATION, by_size=0.03, limit=0.03)
-SUBSIDY = Subsidy(
-    amount=0.125,
-    low=0.0625,
-    high=0.25,
-    tight=(("a",), ("a", "b")),
-    looked=6,
-    violation=0.0,
-    proven=True,
-)
+FAILED = replace(CHECK, by_size=0.03, limit=0.03)
 FIRST_GUESS = "Beware: 2 of the 7 most important coalitions are not evaluated"
 
 
@@ -59,7 +50,8 @@ def warned(v):
 # The title.
 
 
-def test_the_title_speaks_of_values_or_of_payments():
+def test_the_text_speaks_of_values_or_of_payments():
+    assert not {"Subsidy", "payment"} & set(format_valuation(valuation()).split())
     title, ends = format_valuation(valuation()).split("\n")[:2]
     assert title == "Shapley values of 3 owners; 5 of 7 possible coalitions evaluated"
     assert ends == "u(all owners) = 0.9, u(no data) = 0.1"
@@ -68,16 +60,10 @@ def test_the_title_speaks_of_values_or_of_payments():
     assert columns == ["value", "payment"]
 
 
-@pytest.mark.parametrize(
-    ("n", "possible"),
-    [(2, "3"), (17, "131,071"), (30, "1,073,741,823"), (31, "2^31 - 1"), (70, "2^70 - 1")],
-)
+@pytest.mark.parametrize(("n", "possible"), [(30, "1,073,741,823"), (31, "2^31 - 1")])
 def test_the_title_says_how_many_coalitions_there_are(n, possible):
-    v = valuation(n, evaluated=1234)
-    assert (
-        f" {n} owners; 1,234 of {possible} possible coalitions"
-        in format_valuation(v).split("\n")[0]
-    )
+    title = format_valuation(valuation(n, evaluated=1234)).split("\n")[0]
+    assert f" {n} owners; 1,234 of {possible} possible coalitions" in title
 
 
 def test_a_predicted_utility_of_all_owners_is_marked_as_such():
@@ -97,17 +83,14 @@ def test_the_subsidy_is_told_with_its_bounds_and_the_tightest_coalitions():
     line = only_line(core(), "Subsidy")
     assert line.startswith(
         "Subsidy e = 0.125 (95 %: 0.0625 … 0.25): no coalition is expected to gain more than that "
-        "by leaving. Tightest: {a} and {a, b}."
+        "by leaving. Tightest: {owner 0} and {owner 0, owner 1}."
     )
 
 
 def test_a_subsidy_that_is_known_has_no_bounds():
-    assert only_line(core(low=0.125, high=0.125), "Subsidy").endswith("Tightest: {a} and {a, b}.")
-
-
-def test_a_semivalue_has_no_subsidy():
-    assert "Subsidy" not in format_valuation(valuation())
-    assert "payments" not in format_valuation(valuation())
+    assert only_line(core(low=0.125, high=0.125), "Subsidy").endswith(
+        "Tightest: {owner 0} and {owner 0, owner 1}."
+    )
 
 
 def test_a_negative_subsidy_is_shown_as_one():
@@ -125,12 +108,8 @@ def test_three_tight_coalitions_are_named_the_smallest_first(count, told):
     assert line.endswith(f"Tightest: {told}")
 
 
-def test_what_was_proven_says_nothing_of_a_search():
-    assert "looked at" not in format_valuation(core(looked=62))
-    assert "nobody" not in format_valuation(core(looked=62))
-
-
 def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
+    assert "looked at" not in format_valuation(core(looked=62))
     v = core(proven=False, looked=12_345, violation=0.0012)
     lines = notes(v)
     at = lines.index(only_line(v, "Subsidy"))
@@ -166,12 +145,8 @@ def test_tight_coalitions_with_control_characters_do_not_break_the_notes(name):
 def test_large_coalitions_that_raised_warnings_or_failed_are_told_shortly_too():
     v = valuation(failures={members(40): "no"}, warnings={"UserWarning: hm": (members(30),)})
     assert "evaluations ({o0, o1, o2, … 30 owners}): UserWarning: hm" in only_line(v, "Warning")
-    assert "predicted instead: {o0, o1, o2, … 40 owners}." in only_line(v, "Failed")
-
-
-def test_the_first_that_failed_is_told_shortly():
-    line = only_line(valuation(failures={members(69): "no"}), "Failed")
-    assert line.endswith("The first, {o0, o1, o2, … 69 owners}: no")
+    short = "{o0, o1, o2, … 40 owners}"
+    assert only_line(v, "Failed").endswith(f"instead: {short}. The first, {short}: no")
 
 
 def test_exact_payments_are_called_exact():
@@ -217,13 +192,7 @@ def test_payments_that_rely_on_a_failed_predictor_are_warned_of():
         "size; evaluate more."
     ]
     assert "do not use it" not in format_valuation(v)
-    assert not warned(replace(core(), check=VALIDATION))
-
-
-def test_a_first_guess_of_payments_is_warned_of():
-    assert warned(replace(core(), first_left=2)) == [
-        f"{FIRST_GUESS}; these values are a first guess."
-    ]
+    assert not warned(replace(core(), check=CHECK))
 
 
 # Values that are corrected, or should be.
@@ -245,14 +214,10 @@ def test_values_that_were_to_be_corrected_and_are_not_are_warned_of():
     assert "estimated from random" not in format_valuation(v)
 
 
-def test_plain_values_speak_of_no_correction():
-    assert "correct" not in format_valuation(valuation())
-    assert "random" not in format_valuation(valuation())
-
-
 @pytest.mark.parametrize("how", ["corrected", "uncorrected"])
-def test_a_correction_leaves_the_other_notes_on_the_predictor(how):
+def test_a_correction_adds_one_note(how):
     plain, other = notes(valuation()), notes(valuation(**{how: True}))
+    assert not any("correct" in line for line in plain)
     assert len(other) == len(plain) + 1
     assert [line for line in other if line in plain] == plain
 
@@ -291,11 +256,7 @@ def test_a_sample_that_is_all_evaluated_says_so_and_is_not_exact():
 
 
 def test_a_sample_that_leaves_no_error_is_exact():
-    v = sampled(0.0, 0.0, diagnostics=None)
-    assert notes(v)[0].startswith("Exact")
-
-
-def test_no_sample_is_spoken_of_where_all_coalitions_count():
+    assert notes(sampled(0.0, 0.0, diagnostics=None))[0].startswith("Exact")
     assert "sample" not in format_valuation(valuation(counting=7))
 
 

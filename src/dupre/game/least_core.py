@@ -25,7 +25,7 @@ from dupre.game.core_program import (
     find_balanced_rows,
     scale_of,
 )
-from dupre.game.ties import descending, first_largest
+from dupre.game.ties import descending_order, first_largest
 
 DRAWN = 256
 """Coalitions of all sizes that each search draws at random."""
@@ -185,7 +185,7 @@ def _search(
         )
 
     at = rng.random((DRAWN, n)).argsort(axis=1) < rng.integers(1, n, size=(DRAWN, 1))
-    worst = at[descending(excess(at))[:CLIMBS]]
+    worst = at[descending_order(excess(at))[:CLIMBS]]
     at = np.concatenate([worst, rng.permutation(core.tight)[:CLIMBS]])
     height = excess(at)
     few = int(np.ceil(np.sqrt(n)))
@@ -193,8 +193,8 @@ def _search(
         one = _flip(at, np.broadcast_to(np.arange(n)[:, None], (len(at), n, 1)))
         after_one = excess(one)
         # The best swap is nearly always among the owners that are best to leave and to enter.
-        out = np.array([descending(row)[:few] for row in np.where(at, after_one, -np.inf)])
-        into = np.array([descending(row)[:few] for row in np.where(at, -np.inf, after_one)])
+        out = np.array([descending_order(row)[:few] for row in np.where(at, after_one, -np.inf)])
+        into = np.array([descending_order(row)[:few] for row in np.where(at, -np.inf, after_one)])
         pairs = np.stack([np.repeat(out, few, axis=1), np.tile(into, few)], axis=2)
         two = _flip(at, pairs)
         ways, heights = np.hstack([one, two]), np.hstack([after_one, excess(two)])

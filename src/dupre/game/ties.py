@@ -22,7 +22,7 @@ def first_largest(numbers: Floats, scale: float | None = None) -> int:
     return int(np.argmax(numbers >= numbers.max() - TOLERANCE * scale))
 
 
-def descending(numbers: Floats) -> Ints:
+def descending_order(numbers: Floats) -> Ints:
     """Indices that sort numbers, (m,), largest first, equal ones in the order given.
 
     Numbers linked by steps below the tolerance are all equal, the first and the last too.

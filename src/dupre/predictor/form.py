@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints
-from dupre.game.ties import descending
+from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
 from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit, position, sample_around
@@ -213,7 +213,7 @@ def _suspected_outliers(gp: GaussianProcess, utilities: Floats) -> Ints:
     score = error / np.sqrt(variance)
     beyond = (score > OUTLIER_SCORE * 1.4826 * np.median(score)) & (error > ROUNDING)
     far = np.flatnonzero(beyond)
-    worst_first = far[descending(score[far])]
+    worst_first = far[descending_order(score[far])]
     return np.sort(worst_first[: max(1, len(score) // 10)])
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dupre._types import Floats
-from dupre.result.as_text import exactness_condition, possible
+from dupre.result.as_text import coalition_count, exactness_condition
 from dupre.result.table import decimals
 from dupre.wording import join_list, list_names, number, percent, spell_name
 
@@ -100,7 +100,7 @@ def _names(v: Valuation, chosen: Floats) -> str:
 
 
 def _trained_sentence(v: Valuation) -> str:
-    done = f"{v.evaluated:,} of {possible(len(v.owners))} possible coalitions were trained"
+    done = f"{v.evaluated:,} of {coalition_count(len(v.owners))} possible coalitions were trained"
     if v.complete:
         return f"{done}, all that count in the values; nothing was predicted."
     if v.sampled:

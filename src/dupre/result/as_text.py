@@ -26,7 +26,7 @@ def format_valuation(v: Valuation) -> str:
     return "\n".join([*title_of(v), "", *_table(v), "", *notes(v)])
 
 
-def possible(n: int) -> str:
+def coalition_count(n: int) -> str:
     """How many coalitions of n owners there are."""
     return f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
 
@@ -61,7 +61,7 @@ def format_predictions(frame: pd.DataFrame) -> str:
 def title_of(v: Valuation) -> list[str]:
     """What was valued, how many coalitions were evaluated, and why no more."""
     n = len(v.owners)
-    trained = f"{v.evaluated:,} of {possible(n)} possible coalitions evaluated"
+    trained = f"{v.evaluated:,} of {coalition_count(n)} possible coalitions evaluated"
     grand = f"≈ {v.grand:.4g} (predicted)" if v.grand_predicted else f"= {v.grand:.4g}"
     ends = f"u(all owners) {grand}, u(no data) = {v.empty:.4g}"
     lines = [f"{v.semivalue} {v.words.nouns} of {n} owners; {trained}", ends]

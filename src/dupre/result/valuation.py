@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
 from dupre.game.coalitions import unknown_owner
-from dupre.game.ties import descending
+from dupre.game.ties import descending_order
 from dupre.result.records import (
     PAYMENTS,
     VALUES,
@@ -138,7 +138,7 @@ class Valuation:
 
         Owners of equal value, to a millionth of the largest, come in the order of `owners`.
         """
-        return descending(self.mean)
+        return descending_order(self.mean)
 
     @property
     def std(self) -> pd.Series:

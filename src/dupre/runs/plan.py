@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from dupre.result.as_text import possible
+from dupre.result.as_text import coalition_count
 from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.wording import printable
 
@@ -82,9 +82,9 @@ def _values(job: Job) -> str:
 def _trainings(job: Job, known: int) -> str:
     n, budget, stop = job.owners.n, job.budget, job.options.stop
     if budget is None:
-        text = f"as many of {possible(n)} as it takes"
+        text = f"as many of {coalition_count(n)} as it takes"
     else:
-        text = f"{budget:,} of {possible(n)} possible"
+        text = f"{budget:,} of {coalition_count(n)} possible"
     if stop is not None:
         text += f", until {stop.text}"
     elif job.config.limits.budget is None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dupre._types import Floats, Ints, Members
 from dupre.game.least_core import Core, draw_cores, least_core, search_core
-from dupre.game.ties import descending
+from dupre.game.ties import descending_order
 from dupre.predictor.calibration import widening
 from dupre.valuation.knowledge import Knowledge
 
@@ -75,7 +75,7 @@ def least_core_payments(
     members = np.unique(np.concatenate([one, ~one, members]), axis=0)
     slack = core.subsidy + members @ core.payments - (utility_of(members) - knowledge.empty)
     slack[np.isin(members.sum(axis=1), [1, len(one) - 1])] = -np.inf
-    binding, utilities, grands = utility_of.draw(members[descending(-slack)], draws)
+    binding, utilities, grands = utility_of.draw(members[descending_order(-slack)], draws)
     payments, subsidies = draw_cores(binding, utilities, grand=grands, empty=knowledge.empty)
     off = utility_of.equal(payments) - core.payments
     covariance = knowledge.identity.equal_covariance(off.T @ off / draws)

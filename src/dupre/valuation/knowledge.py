@@ -24,7 +24,7 @@ from dupre.game.draws import (
     split_into_blocks,
 )
 from dupre.game.semivalues import Semivalue
-from dupre.game.ties import descending
+from dupre.game.ties import descending_order
 from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.predictor.calibration import check_predictor
@@ -89,7 +89,7 @@ class Knowledge:
         first = next_batch.first_design(semivalue, self._rows, count, self.rng(1))
         designed = self.identity.keys(first)
         chosen = list(dict.fromkeys(position[key] for key in designed if key in position))
-        heavy = descending(np.linalg.norm(self.weights.W, axis=0))
+        heavy = descending_order(np.linalg.norm(self.weights.W, axis=0))
         others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]
         return np.append(np.array(chosen, dtype=np.int64), others[: count - len(chosen)])
 
@@ -162,7 +162,7 @@ class Knowledge:
     def by_size(self) -> Ints:
         """Recorded coalitions of the first design: of each size one in turn, the heaviest first."""
         weight = np.linalg.norm(self.weights.W[:, self._certain], axis=0)
-        heavy = self._certain[descending(weight)]
+        heavy = self._certain[descending_order(weight)]
         size = self._sizes[heavy]
         turn = np.array([np.sum(size[:i] == size[i]) for i in range(len(size))])
         return heavy[np.lexsort((-size, turn))]

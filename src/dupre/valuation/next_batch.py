@@ -21,7 +21,7 @@ from scipy.special import gammaln, logsumexp
 from dupre._types import NOTHING, Floats, Ints, Members
 from dupre.game.coalitions import keys, sample_of_size
 from dupre.game.semivalues import Semivalue
-from dupre.game.ties import descending, first_largest
+from dupre.game.ties import descending_order, first_largest
 from dupre.predictor.gp import Posterior
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Ge
         rng: of the draws.
     """
     n, weight = len(rows), _weight_of_size(semivalue, len(rows))
-    alone = np.eye(n, dtype=bool)[descending(rows.astype(np.float64))]
+    alone = np.eye(n, dtype=bool)[descending_order(rows.astype(np.float64))]
     first = np.ones((1, n), dtype=bool)
     if _singles_count(weight):
         first = np.append(first, alone, axis=0)
@@ -110,7 +110,7 @@ def choose(known: Knowledge, k: int, still_open: Ints, pending: Ints) -> Ints:
         pending: those being evaluated now.
     """
     question, W = known.question, known.weights.W
-    heaviest = still_open[descending(np.linalg.norm(W[:, still_open], axis=0))]
+    heaviest = still_open[descending_order(np.linalg.norm(W[:, still_open], axis=0))]
     if question.corrected or (known.shown.size and known.check_failed()):
         return known.draws.sort_by_draw(heaviest)[:k]
     if question.drawn:
