@@ -1,17 +1,252 @@
 from __future__ import annotations
 
+import functools
+import threading
+
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import fbeta_score, make_scorer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import dupre
 import dupre.data.owners
+from dupre import ModelUtility, Owners
 from dupre.data.digests import digest
-from dupre.training.identity import of_owners
+from dupre.training.identity import of_owners, of_utility
 
-X = np.random.default_rng(0).normal(size=(24, 2))
-LABELS = np.tile([0, 1], 12)
-HOLDERS = np.repeat(list("abc"), 8)
+
+class Stated:
+    """A utility with a state that cannot be told, which says itself when it changes."""
+
+    def __init__(self, fingerprint):
+        self.lock = threading.Lock()
+        self.fingerprint = fingerprint
+
+    def __call__(self, members):
+        return float(len(members))
+
+
+class Plain:
+    def __init__(self, **state):
+        vars(self).update(state)
+
+
+def digests(utility):
+    return {name: part.digest for name, part in of_utility(utility).items()}
+
+
+def rows(seed=0, n=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(8 * n, 3))
+    y = (X[:, 0] > 0).astype(int)
+    y[::8], y[1::8] = 0, 1
+    return X, y, np.repeat([f"owner{i}" for i in range(n)], 8)
+
+
+def owners_of(*given):
+    return of_owners(Owners.from_arrays(*given))
+
+
+# --- parts of a utility
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("v1", "v2"), ((1, "a"), (1, "b")), (3, 4), ("", "v1"), (np.arange(3), np.arange(4))],
+    ids=["text", "tuple", "number", "empty", "array"],
+)
+def test_a_stated_fingerprint_is_all_that_counts(first, second):
+    assert digests(Stated(first)) == digests(Stated(first)) != digests(Stated(second))
+    assert list(of_utility(Stated(first))) == ["utility"]
+
+
+def test_a_stated_fingerprint_counts_inside_other_things():
+    def inside(stated):
+        return lambda members: stated(members)
+
+    for make in (lambda stated: Plain(inner=stated), inside):
+        first, same, other = (digest(make(Stated(text))) for text in ("v1", "v1", "v2"))
+        assert first == same != other
+
+
+def test_a_function_may_state_its_fingerprint_too():
+    def utility(members):
+        return threading.Lock()
+
+    utility.fingerprint = "v1"
+    first = digests(utility)
+    utility.fingerprint = "v2"
+    assert digests(utility) != first
+
+
+def test_a_method_named_fingerprint_is_called():
+    class Mine:
+        def __init__(self, version):
+            self.version = version
+
+        def fingerprint(self):
+            return self.version
+
+    assert digests(Mine(1.0)) == digests(Mine(1.0)) != digests(Mine(2.0))
+
+
+def test_stated_parts_are_told_one_by_one():
+    first = digests(Stated({"model": "a", "data": np.arange(3)}))
+    second = digests(Stated({"model": "a", "data": np.arange(4)}))
+    assert list(first) == ["utility", "model", "data"]
+    assert first["model"] == second["model"]
+    assert first["data"] != second["data"]
+
+
+def test_a_utility_that_states_nothing_is_one_part():
+    first, second = of_utility(Plain(a=1)), of_utility(Plain(a=2))
+    assert list(first) == ["utility"]
+    assert first["utility"].digest == digest(Plain(a=1)) != second["utility"].digest
+
+
+@pytest.mark.parametrize("utility", [Plain(a=1), functools.partial(Plain.__init__, None)])
+def test_descriptions_say_the_same_in_every_process(utility):
+    assert "0x" not in of_utility(utility)["utility"].description
+
+
+def test_descriptions_are_one_short_line():
+    assert of_utility(Stated("v1"))["utility"].description == "v1"
+    for part in ("a\n" * 500, list(range(5000)), make_pipeline(StandardScaler()), lambda m: 0.5):
+        description = of_utility(Stated({"part": part}))["part"].description
+        assert "\n" not in description
+        assert len(description) <= 300
+
+
+# --- parts of a ModelUtility
+
+
+def model_utility(*, C=1.0, rows_seed=0, validation_seed=1, labels_of=None, **options):
+    X, y, _ = rows(validation_seed)
+    owners = Owners.from_arrays(*rows(rows_seed))
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=C))
+    y = y if labels_of is None else labels_of(y)
+    return ModelUtility(model, owners, validation=(X, y), **options)
+
+
+def test_model_utilities_of_the_same_things_have_the_same_parts():
+    assert digests(model_utility()) == digests(model_utility())
+    assert digests(model_utility(rows_seed=5)) == digests(model_utility())
+    used = model_utility()
+    used(("owner0", "owner1"))
+    assert digests(used) == digests(model_utility())
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        ("model", {"C": 2.0}),
+        ("metric", {"metric": "balanced_accuracy"}),
+        ("metric", {"metric": make_scorer(fbeta_score, beta=2)}),
+        ("validation data", {"validation_seed": 2}),
+        ("validation data", {"labels_of": lambda y: np.append(1 - y[:1], y[1:])}),
+        ("seed", {"seed": 1}),
+    ],
+)
+def test_each_part_of_a_model_utility_is_told_apart(part, other):
+    before, after = digests(model_utility()), digests(model_utility(**other))
+    assert {name for name in before | after if before.get(name) != after.get(name)} == {part}
+
+
+# --- rows of owners
+
+
+def kinds():
+    X, y, owner = rows()
+    categories = pd.Categorical(np.where(X[:, 1] > 0, "up", "down"))
+    days = pd.date_range("2020-01-01", periods=32)
+    yield X, y, owner, {}
+    yield pd.DataFrame({"a": X[:, 0], "b": categories, "day": days}), y, owner, {}
+    yield sparse.csr_array(np.where(X > 0.5, X, 0)), y, owner, {}
+    texts = [f"text {value:.3f}" for value in X[:, 0]]
+    yield texts, y, owner, {"embed": lambda T: np.array([[len(t)] for t in T])}
+
+
+def taken(X, y, owner, options, chosen):
+    """Fingerprints of owners of some of the rows, in any order."""
+    chosen = np.asarray(chosen)
+    if isinstance(X, list):
+        part = [X[i] for i in chosen]
+    else:
+        part = X.iloc[chosen].reset_index(drop=True) if hasattr(X, "iloc") else X[chosen]
+    return of_owners(Owners.from_arrays(part, y[chosen], owner[chosen], **options))
+
+
+every_kind = pytest.mark.parametrize(
+    "given_rows", list(kinds()), ids=["array", "frame", "sparse", "list"]
+)
+
+
+@every_kind
+@settings(max_examples=15)
+@given(data=st.data())
+def test_how_rows_of_owners_are_mixed_does_not_matter(given_rows, data):
+    owner = given_rows[2]
+    turns = data.draw(st.permutations(list(owner)))
+    queues = {name: iter(np.flatnonzero(owner == name)) for name in set(owner)}
+    mixed = [next(queues[name]) for name in turns]
+    assert taken(*given_rows, mixed) == taken(*given_rows, np.arange(32))
+
+
+@every_kind
+def test_owners_that_join_or_leave_do_not_change_the_others(given_rows):
+    everyone = taken(*given_rows, np.arange(32))
+    assert list(everyone) == ["owner0", "owner1", "owner2", "owner3"]
+    assert len(set(everyone.values())) == 4
+    for absent in range(4):
+        found = taken(*given_rows, [row for row in range(32) if row // 8 != absent])
+        assert found == {name: everyone[name] for name in found}
+        assert len(found) == 3
+
+
+@every_kind
+def test_a_row_more_fewer_or_elsewhere_changes_only_its_owner(given_rows):
+    everyone = taken(*given_rows, np.arange(32))
+    base = list(range(32))
+    for chosen in (base[:10] + base[11:], [*base, 10], base[:8] + base[8:16][::-1] + base[16:]):
+        found = taken(*given_rows, chosen)
+        assert {name for name in found if found[name] != everyone[name]} == {"owner1"}
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 31), st.integers(0, 3))
+def test_one_number_changes_only_its_owner(row, column):
+    X, y, owner = rows()
+    before = owners_of(X, y, owner)
+    if column == 3:
+        y[row] = 1 - y[row]
+    else:
+        X[row, column] = np.nextafter(X[row, column], np.inf)
+    after = owners_of(X, y, owner)
+    assert {name for name in before if before[name] != after[name]} == {owner[row]}
+
+
+def test_categories_of_other_owners_do_not_matter():
+    def shop(*grades):
+        return pd.DataFrame({"grade": pd.Categorical(grades), "sold": [0, 1]})
+
+    data = {"a": shop("x", "y"), "b": shop("y", "y")}
+    two = of_owners(Owners.from_mapping(data, target="sold"))
+    three = of_owners(Owners.from_mapping({**data, "c": shop("z", "w")}, target="sold"))
+    assert two == {name: three[name] for name in two}
+
+
+def test_the_length_of_other_owners_labels_does_not_matter():
+    X, _, owner = rows()
+    labels = np.array(["x", "y"] * 12 + ["x", "longer"] * 4)
+    three = owners_of(X[:24], np.array(["x", "y"] * 12), owner[:24])
+    four = owners_of(X, labels, owner)
+    assert three == {name: four[name] for name in three}
 
 
 @pytest.fixture
@@ -25,8 +260,9 @@ def counted(monkeypatch):
 
 
 def test_rows_are_fingerprinted_once_however_often_a_run_is_resumed(tmp_path, counted):
-    owners = dupre.Owners.from_arrays(X, LABELS, HOLDERS)
-    utility = dupre.ModelUtility(LogisticRegression(), owners, validation=(X, LABELS))
+    X, y, owner = rows(n=3)
+    owners = Owners.from_arrays(X, y, owner)
+    utility = ModelUtility(LogisticRegression(), owners, validation=(X, y))
     store = tmp_path / "run.sqlite"
     known = None
     for budget in (3, 5, 7):
@@ -35,11 +271,10 @@ def test_rows_are_fingerprinted_once_however_often_a_run_is_resumed(tmp_path, co
     assert len(counted) == owners.n
 
 
-def test_equal_owners_have_equal_fingerprints_and_nobody_can_change_them(counted):
-    owners, other = (dupre.Owners.from_arrays(X, LABELS, HOLDERS) for _ in range(2))
+def test_fingerprints_belong_to_the_owners_and_cannot_be_changed(counted):
+    owners = Owners.from_arrays(*rows())
     found = of_owners(owners)
-    assert found == of_owners(other) == owners.fingerprints
-    assert found["b"] == digest((X[8:16], LABELS[8:16]))
-    found["b"] = "changed"
-    assert of_owners(owners) == of_owners(other)
-    assert len(counted) == 6
+    assert found["owner1"] == digest((owners.X[8:16], owners.y[8:16]))
+    found["owner1"] = "changed"
+    assert of_owners(owners) == owners.fingerprints != found
+    assert len(counted) == owners.n
