@@ -21,7 +21,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import dupre
-from dupre.training import dask, workers
+from dupre.training import dask, worker_process, workers
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.store import Store
 
