@@ -24,9 +24,9 @@ from threadpoolctl import threadpool_limits
 import dupre
 from dupre.data.quantile_sketch import SketchCache
 from dupre.game.estimators import exact
-from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit
 from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Membership, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
 from dupre.valuation.next_batch import active_batch

@@ -27,7 +27,7 @@ from dupre import (
     leave_one_out,
     shapley,
 )
-from dupre.game import weights
+from dupre.game import weight_matrix
 from dupre.game.coalitions import MAX_OWNERS_ENUMERATED, all_coalitions
 from dupre.game.estimators import (
     antithetic,
@@ -61,7 +61,9 @@ def values(semivalue, table):
 def no_hidden_variance():
     """Variances as the draws show them, without what is added where they are silent."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weights, "_hidden_variance", lambda variance, count: np.zeros(len(variance)))
+        patch.setattr(
+            weight_matrix, "_hidden_variance", lambda variance, count: np.zeros(len(variance))
+        )
         yield
 
 
@@ -497,9 +499,9 @@ def test_the_means_of_weights_and_values_are_exact(estimator, semivalue):
 
 @of(CHANCY)
 def test_the_mean_covariance_is_that_of_the_values(estimator, semivalue, monkeypatch):
-    monkeypatch.setattr(weights, "student", Normal)
+    monkeypatch.setattr(weight_matrix, "student", Normal)
     monkeypatch.setattr(
-        weights, "_hidden_variance", lambda variance, count: np.zeros(len(variance))
+        weight_matrix, "_hidden_variance", lambda variance, count: np.zeros(len(variance))
     )
     dense, found = repeated(estimator, semivalue)
     for name in ("random", "unanimity_sum"):
@@ -511,7 +513,7 @@ def test_the_mean_covariance_is_that_of_the_values(estimator, semivalue, monkeyp
 
 @pytest.mark.parametrize("estimator", [stratified_svarm, one_for_all])
 def test_the_fewest_samples_report_the_variance_of_the_values_too(estimator, monkeypatch):
-    monkeypatch.setattr(weights, "student", Normal)
+    monkeypatch.setattr(weight_matrix, "student", Normal)
     n, table = 7, table_of(closed_form.airport(np.arange(1.0, 8)))
     found = [draw(estimator, shapley, n, 43, seed) for seed in range(400)]
     squares = [np.sum((by_code(each) @ table - values(shapley, table)) ** 2) for each in found]

@@ -21,12 +21,12 @@ from dupre import (
     leave_one_out,
     shapley,
 )
-from dupre.game import weights
+from dupre.game import weight_matrix
 from dupre.game.coalitions import all_coalitions
 from dupre.game.estimators import exact
 from dupre.game.regression import DRAWS_PER_LEVEL, LEVELS_FROM, _levels, regression
 from dupre.game.semivalues import log_binomial
-from dupre.game.weights import additive_basis
+from dupre.game.weight_matrix import additive_basis
 
 RANDOM = [shapley, banzhaf, beta_shapley(4, 1), beta_shapley(1, 4), weighted_banzhaf]
 SEMIVALUES = [*RANDOM, leave_one_out]
@@ -283,7 +283,7 @@ def repeated(semivalue, n, samples, runs, seed=0):
         errors.append(np.array([values(found, table) for table in tables]).T - truth)
         reported.append([found.sampling_covariance(t[code], t[0]) for t in tables])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(weights, "student", Normal)
+            patch.setattr(weight_matrix, "student", Normal)
             plain.append([found.sampling_covariance(t[code], t[0]) for t in tables])
     return np.array(errors), np.array(reported), np.array(plain)
 

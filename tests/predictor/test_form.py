@@ -6,9 +6,9 @@ import pytest
 from dupre import Owners
 from dupre.data.quantile_sketch import SketchCache
 from dupre.game.coalitions import all_coalitions
-from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit
 from dupre.predictor.form import CHOICES, LEAST_WEIGHT, Form, learn
+from dupre.predictor.kernel_inputs import Features
 
 N = 6
 

@@ -10,9 +10,9 @@ from dupre import InputError, Owners
 from dupre.data.quantile_sketch import SketchCache
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor import form, gp
-from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit
 from dupre.predictor.gp import Amplitude
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership
 from dupre.predictor.warp import Warp, curved_warp
 from processes import ROWS, N, features, split

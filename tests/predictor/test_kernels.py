@@ -13,8 +13,8 @@ from dupre.data.owners import Owners
 from dupre.data.quantile_sketch import Resolution, SketchCache
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions
-from dupre.predictor.features import Features
 from dupre.predictor.form import Form
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import (
     Exponential,
     Linear,

@@ -18,12 +18,12 @@ from dupre import estimators
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, regression
-from dupre.game.weights import Weights, coalition_weights
+from dupre.game.weight_matrix import Weights, coalition_weights
 from dupre.training import identity
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
+from dupre.training.identity import restate
 from dupre.training.store import Store
-from dupre.training.store_check import restate
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
 from dupre.valuation.strategies import Active, Corrected, Drawn

@@ -8,7 +8,7 @@ import pytest
 from dupre import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
 from dupre.game.coalitions import all_coalitions, keys
 from dupre.predictor import gp
-from dupre.predictor.features import Features
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
 from dupre.valuation.next_batch import SINGLES_COUNT, active_batch, first_design, forecast

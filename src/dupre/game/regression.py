@@ -18,7 +18,7 @@ import numpy as np
 from dupre._types import Floats, Ints, Members
 from dupre.game.coalitions import every_of_size, random_of_sizes
 from dupre.game.semivalues import Semivalue, log_binomial
-from dupre.game.weights import (
+from dupre.game.weight_matrix import (
     CERTAIN,
     Weights,
     additive_basis,

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dupre._types import Floats
-from dupre.predictor.features import Features
 from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.kernel_inputs import Features
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.stats import f as fisher
 
 from dupre._types import Floats
-from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import GaussianProcess
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Sum
 from dupre.result.records import Z95, Diagnostics, PredictorCheck
 

@@ -22,7 +22,6 @@ from scipy.optimize import minimize
 
 from dupre._types import Floats
 from dupre.errors import InputError
-from dupre.predictor.features import Features
 from dupre.predictor.gp import (
     Amplitude,
     GaussianProcess,
@@ -31,6 +30,7 @@ from dupre.predictor.gp import (
     log_likelihood,
     log_rows,
 )
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel
 from dupre.predictor.warp import Warp
 

@@ -23,9 +23,9 @@ import numpy as np
 from dupre._types import NOTHING, Floats, Ints
 from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
-from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit, position, sample_around
 from dupre.predictor.gp import GaussianProcess
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
 from dupre.predictor.training_noise import lattice_step
 from dupre.predictor.warp import Warp, curved_warp, robust_scale, straight_warp

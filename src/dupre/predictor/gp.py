@@ -20,7 +20,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
-from dupre.predictor.features import Features
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel
 from dupre.predictor.warp import Warp
 

@@ -24,7 +24,7 @@ from scipy.spatial.distance import cdist
 
 from dupre._types import Floats
 from dupre.errors import InputError
-from dupre.predictor.features import Features
+from dupre.predictor.kernel_inputs import Features
 
 
 class Kernel(ABC):

@@ -27,8 +27,8 @@ from dupre.training import identity
 from dupre.training.engines import Dask, Local, OnError
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
+from dupre.training.identity import restate
 from dupre.training.store import Store
-from dupre.training.store_check import restate
 from dupre.utility.model import ModelUtility
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display

@@ -32,9 +32,9 @@ from dupre.training.evaluation_rows import (
     to_json,
     to_row,
 )
+from dupre.training.identity import check_owners, check_setting
 from dupre.training.locks import FileLocks
 from dupre.training.sqlite import connect, explain_errors, transaction
-from dupre.training.store_check import check_owners, check_setting
 
 if TYPE_CHECKING:
     from dupre.training.identity import Part

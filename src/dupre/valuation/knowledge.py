@@ -28,9 +28,9 @@ from dupre.game.ties import descending_order
 from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.predictor.calibration import check_predictor
-from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import Posterior
+from dupre.predictor.kernel_inputs import Features
 from dupre.result.records import PredictorCheck
 from dupre.valuation import next_batch
 from dupre.valuation.duplicates import Identity, merge

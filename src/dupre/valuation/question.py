@@ -19,7 +19,7 @@ from dupre.errors import InputError
 from dupre.game import estimators
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
-from dupre.game.weights import Weights, check_weights
+from dupre.game.weight_matrix import Weights, check_weights
 from dupre.predictor.kernels import Kernel
 from dupre.valuation.strategies import Active, Corrected, Drawn, Strategy, check_strategy
 

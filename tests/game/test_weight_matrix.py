@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import t as student
 
-import dupre.game.weights
+import dupre.game.weight_matrix
 from dupre import InputError, banzhaf, beta_shapley, leave_one_out, shapley
 from dupre.game.coalitions import all_coalitions
-from dupre.game.weights import (
+from dupre.game.weight_matrix import (
     CERTAIN,
     Entries,
     Weights,
@@ -206,7 +206,7 @@ def test_the_covariance_equals_a_literal_one(seed, n, units, strata):
     u = rng.normal(size=b + 1)
     expected = literal_covariance(entries, u, n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dupre.game.weights, "_hidden_variance", no_hidden_variance)
+        patch.setattr(dupre.game.weight_matrix, "_hidden_variance", no_hidden_variance)
         found = weights.sampling_covariance(u[:b], u[b])
     seen = np.isin(np.arange(n), entries.owner)
     np.testing.assert_allclose(
@@ -227,7 +227,7 @@ def test_terms_that_happen_to_be_alike_are_as_uncertain_as_those_of_others():
     weights = Weights(np.eye(12, dtype=bool), np.zeros((3, 12)), np.zeros(3), entries)
     found = weights.sampling_covariance(u, 0.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dupre.game.weights, "_hidden_variance", no_hidden_variance)
+        patch.setattr(dupre.game.weight_matrix, "_hidden_variance", no_hidden_variance)
         plain = weights.sampling_covariance(u, 0.0)
     usual = (0 + 3.0**2 + 1.0**2) / 3  # m s² of each owner in stratum 0, m = 2
     freedom = (1.0**2 + 0) ** 2 / 1.0**4
@@ -442,5 +442,5 @@ def test_weights_that_cannot_be_used_are_refused(change, message):
 
 @pytest.mark.parametrize("returned", [None, np.eye(3)])
 def test_what_is_no_weights_is_refused(returned):
-    with pytest.raises(InputError, match=r"must return dupre\.game\.weights\.Weights"):
+    with pytest.raises(InputError, match=r"must return dupre\.estimators\.Weights"):
         check_weights(returned, 3)

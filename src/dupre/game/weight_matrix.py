@@ -235,8 +235,8 @@ def check_weights(weights: object, n: int) -> Weights:
     """The weights that an estimator returned, if they can be used."""
     if not isinstance(weights, Weights) or weights.entries is None:
         raise InputError(
-            "an estimator must return dupre.game.weights.Weights with their random entries, as "
-            f"dupre.game.weights.collect_weights makes them, got {type(weights).__name__}"
+            "an estimator must return dupre.estimators.Weights with their random entries, as "
+            f"dupre.estimators.collect_weights makes them, got {type(weights).__name__}"
         )
     members, b = weights.members, len(weights.members)
     shapes = members.shape, weights.W.shape, np.shape(weights.empty)
