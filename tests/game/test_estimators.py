@@ -15,7 +15,6 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import kurtosis, norm, skew
 
 import closed_form
-from asking import by_code
 from dupre import (
     InputError,
     Semivalue,
@@ -40,6 +39,7 @@ from dupre.game.estimators import (
     structured,
     svarm,
 )
+from owners_and_games import by_code
 
 quick = settings(deadline=None, max_examples=25)
 SEMIVALUES = [shapley, banzhaf, leave_one_out, beta_shapley(16, 1), beta_shapley(1, 4)]

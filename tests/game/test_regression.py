@@ -11,7 +11,6 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 import closed_form
-from asking import by_code
 from dupre import (
     InputError,
     Semivalue,
@@ -26,6 +25,7 @@ from dupre.game.estimators import exact
 from dupre.game.regression import DRAWS_PER_LEVEL, LEVELS_FROM, _levels, regression
 from dupre.game.semivalues import log_binomial
 from dupre.game.weights import additive_basis
+from owners_and_games import by_code
 
 weighted_banzhaf = Semivalue(
     "Banzhaf(0.3)", lambda c, n: c * np.log(0.3) + (n - 1 - c) * np.log(0.7)

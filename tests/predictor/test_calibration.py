@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 import dupre
-from asking import FIVE, smooth, told
 from dupre.predictor.calibration import TOLERATED, validate
 from dupre.result.records import Validation
 from dupre.valuation.strategies import Active
+from owners_and_games import make_owners, record, smooth
+
+FIVE = make_owners(5)
 
 
 def validation(held_out, by_size=1.0, freedom=20):
-    ours = told(smooth(FIVE).table, empty=0.1)
+    ours = record(dupre.Valuer(FIVE, empty=0.1), smooth(FIVE).table)
     pool = ours._knowledge
     index = pool.shown[:held_out]
     nothing = np.zeros(held_out)
@@ -48,7 +50,7 @@ def unlearnable(seed, n=6):
     return owners, lambda members: utilities.setdefault(members, rng.normal())
 
 
-@pytest.mark.filterwarnings("ignore:on the coalitions held out:UserWarning")
+@pytest.mark.filterwarnings("ignore:on the coalitions kept for:UserWarning")
 def test_eight_coalitions_held_out_catch_most_games_without_structure():
     caught = []
     for seed in range(12):

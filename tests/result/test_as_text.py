@@ -7,7 +7,6 @@ import pytest
 
 import closed_form
 import dupre
-from asking import DIAGNOSTICS, notes, only_line
 from dupre import Valuation
 from dupre.game.coalitions import from_names
 from dupre.game.estimators import Sample, permutation
@@ -15,6 +14,7 @@ from dupre.predictor import form
 from dupre.result.as_text import format_comparison, format_valuation
 from dupre.result.records import Comparison, Subsidy, TrainingNoise, Validation
 from dupre.valuation import core_payments
+from reporting import DIAGNOSTICS, notes, only_line
 
 VALIDATION = Validation(held_out=8, error=0.031, by_size=0.088, limit=0.088, coverage=0.75)
 FAILED = replace(VALIDATION, by_size=0.03, limit=0.03)

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from asking import DIAGNOSTICS, notes, only_line
 from dupre import InputError, Valuation
 from dupre.result.records import Validation
 from dupre.result.valuation import half_widths
+from reporting import DIAGNOSTICS, notes, only_line
 
 
 def valuation(mean, covariance=None, **others):
