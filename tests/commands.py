@@ -18,6 +18,8 @@ from dupre.cli import app
 
 COMMAND = Path(sys.executable).parent / "dupre"
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+RUN_FILES = ("config.toml", "store.sqlite", "result.json", "values.csv", "report.html")
+"""What a run directory holds besides the locks of its store."""
 
 
 def run(*arguments, cwd=".", code=0):

@@ -200,3 +200,13 @@ VARIANTS = {
     "random alone": lambda: [valuation(5, sampled=True, check=CHECK)],
 }
 """Reports of every kind."""
+
+
+def notes(v):
+    """Lines below the table."""
+    return str(v).split("\n\n")[2].split("\n")
+
+
+def only_line(v, start):
+    (line,) = [line for line in str(v).split("\n") if line.startswith(start)]
+    return line

@@ -18,8 +18,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 import dupre
-from asking import RUN_FILES
-from commands import COMMAND, ENVIRONMENT, refuse, run, start
+from commands import COMMAND, ENVIRONMENT, RUN_FILES, refuse, run, start
 
 
 def wine():

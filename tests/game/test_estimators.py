@@ -16,7 +16,6 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import kurtosis, norm, skew
 
 import closed_form
-from asking import Normal, by_code, weighted_banzhaf
 from closed_form import table_of
 from dupre import (
     InputError,
@@ -42,6 +41,7 @@ from dupre.game.estimators import (
     structured,
     svarm,
 )
+from owners_and_games import Normal, by_code, weighted_banzhaf
 
 quick = settings(deadline=None, max_examples=25)
 SEMIVALUES = [shapley, banzhaf, leave_one_out, beta_shapley(16, 1), beta_shapley(1, 4)]

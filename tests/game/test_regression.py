@@ -11,7 +11,6 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 import closed_form
-from asking import Normal, by_code, weighted_banzhaf
 from closed_form import table_of
 from dupre import (
     InputError,
@@ -27,6 +26,7 @@ from dupre.game.estimators import exact
 from dupre.game.regression import DRAWS_PER_LEVEL, LEVELS_FROM, _levels, regression
 from dupre.game.semivalues import log_binomial
 from dupre.game.weight_matrix import additive_basis
+from owners_and_games import Normal, by_code, weighted_banzhaf
 
 RANDOM = [shapley, banzhaf, beta_shapley(4, 1), beta_shapley(1, 4), weighted_banzhaf]
 SEMIVALUES = [*RANDOM, leave_one_out]

@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 import dupre
-from asking import FIVE, smooth, told
 from dupre.predictor.calibration import TOLERATED, check_predictor
 from dupre.result.records import PredictorCheck
 from dupre.valuation.strategies import Active
+from owners_and_games import make_owners, record, smooth
+
+FIVE = make_owners(5)
 
 
 def check(held_out, by_size=1.0, freedom=20):
-    ours = told(smooth(FIVE).table, empty=0.1)
+    ours = record(dupre.Valuer(FIVE, empty=0.1), smooth(FIVE).table)
     pool = ours._knowledge
     index = pool.shown[:held_out]
     nothing = np.zeros(held_out)

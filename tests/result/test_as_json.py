@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 import dupre
-from asking import Asked, make_owners
 from dupre.game.estimators import Sample, regression
 from dupre.result.as_json import dumps, loads
 from dupre.result.records import PredictorCheck
 from dupre.valuation.strategies import Active
+from owners_and_games import LoggedGame, make_owners
 
 
 def sizes(members):
@@ -21,7 +21,7 @@ def sizes(members):
 
 def valued(n=5, budget=12, **how):
     owners = make_owners(n)
-    return dupre.value(owners, Asked(owners, sizes), budget=budget, progress=False, **how)
+    return dupre.value(owners, LoggedGame(owners, sizes), budget=budget, progress=False, **how)
 
 
 def told():

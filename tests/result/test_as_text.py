@@ -7,7 +7,6 @@ import pytest
 
 import closed_form
 import dupre
-from asking import DIAGNOSTICS, notes, only_line
 from dupre import Valuation
 from dupre.game.coalitions import from_names
 from dupre.game.estimators import Sample, permutation
@@ -15,7 +14,7 @@ from dupre.predictor import form
 from dupre.result.as_text import format_comparison, format_valuation
 from dupre.result.records import Comparison, TrainingNoise
 from dupre.valuation import core_payments
-from reporting import CHECK, SUBSIDY
+from reporting import CHECK, DIAGNOSTICS, SUBSIDY, notes, only_line
 
 FAILED = replace(CHECK, by_size=0.03, limit=0.03)
 FIRST_GUESS = "Beware: 2 of the 7 most important coalitions are not evaluated"

@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from asking import DIAGNOSTICS, notes, only_line
 from dupre import InputError, Valuation
 from dupre.result.valuation import half_widths
-from reporting import CHECK
+from reporting import CHECK, DIAGNOSTICS, notes, only_line
 
 
 def valuation(mean, covariance=None, **others):

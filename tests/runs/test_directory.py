@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import dupre
-from asking import Asked, make_owners
 from dupre.files import replace_text
 from dupre.runs.config import Config, DataSection, LimitsSection, UtilitySection
 from dupre.runs.directory import RunDirectory, spreadsheet
+from owners_and_games import LoggedGame, make_owners
 
 CONFIG = Config(DataSection("/d.csv", "owner", "y"), UtilitySection(holdout=0.25))
 
@@ -23,7 +23,7 @@ CONFIG = Config(DataSection("/d.csv", "owner", "y"), UtilitySection(holdout=0.25
 @pytest.fixture(scope="module")
 def valuation():
     owners = make_owners(4)
-    game = Asked(owners, lambda members: np.sqrt(members.sum(axis=1)))
+    game = LoggedGame(owners, lambda members: np.sqrt(members.sum(axis=1)))
     return dupre.value(owners, game, budget=9, progress=False)
 
 

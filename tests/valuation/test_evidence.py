@@ -9,10 +9,10 @@ import pytest
 from scipy import sparse
 
 import dupre
-from asking import Asked, make_owners
-from dupre.game.coalitions import all_coalitions, from_names
+from dupre.game.coalitions import from_names
 from dupre.valuation.evidence import MOST_PREDICTED, shared_rows
 from dupre.valuation.strategies import Active
+from owners_and_games import LoggedGame, make_owners, record, value
 
 
 def saturating(members):
@@ -20,28 +20,34 @@ def saturating(members):
     return np.sqrt(np.asarray(members, dtype=float) @ np.arange(1, members.shape[1] + 1))
 
 
-def valued(n=6, budget=20, **how):
+def value_saturating(n=6, budget=20, **how):
     owners = make_owners(n)
-    game = Asked(owners, saturating)
-    return owners, game, dupre.value(owners, game, budget=budget, progress=False, **how)
+    game = LoggedGame(owners, saturating)
+    return owners, game, value(owners, game, budget=budget, **how)
 
 
-def test_every_evaluated_coalition_is_there_with_its_utility():
-    _, game, v = valued()
+@pytest.fixture(scope="module")
+def six():
+    """Owners, their game, and its valuation."""
+    return value_saturating()
+
+
+def test_every_evaluated_coalition_is_there_with_its_utility(six):
+    _, game, v = six
     observed = v.evidence.coalitions.dropna(subset="utility")
     assert sorted(observed["members"]) == sorted(set(game.asked))
     assert observed["utility"].tolist() == [game.of(members) for members in observed["members"]]
 
 
-def test_predictions_of_evaluated_ones_are_those_the_diagnostics_speak_of():
-    _, _, v = valued()
+def test_predictions_of_evaluated_ones_are_those_the_diagnostics_speak_of(six):
+    v = six[2]
     observed = v.evidence.coalitions.dropna(subset="utility")
     errors = observed["utility"] - observed["predicted"]
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(v.diagnostics.error, rel=1e-9)
 
 
-def test_those_held_out_are_predicted_by_the_predictor_that_was_not_shown_them():
-    _, _, v = valued(budget=30, strategy=Active(check=6))
+def test_check_coalitions_are_predicted_by_the_predictor_that_was_not_shown_them():
+    _, _, v = value_saturating(budget=30, strategy=Active(check=6))
     observed = v.evidence.coalitions.dropna(subset="utility")
     squares = (observed["utility"] - observed["predicted"]) ** 2
     shown = len(observed) - v.check.held_out
@@ -50,23 +56,22 @@ def test_those_held_out_are_predicted_by_the_predictor_that_was_not_shown_them()
     assert squares.sum() == pytest.approx(expected, rel=1e-9)
 
 
-def test_sizes_and_rows_are_those_of_the_members():
-    owners, _, v = valued()
-    rows = np.array(
-        [from_names(members, owners.names) for members in v.evidence.coalitions.members]
-    )
-    assert (v.evidence.coalitions["size"] == rows.sum(axis=1)).all()
-    assert (v.evidence.coalitions["rows"] == rows @ owners.rows).all()
+def test_sizes_and_rows_are_those_of_the_members(six):
+    owners, _, v = six
+    found = v.evidence.coalitions
+    rows = np.array([from_names(members, owners.names) for members in found.members])
+    assert (found["size"] == rows.sum(axis=1)).all()
+    assert (found["rows"] == rows @ owners.rows).all()
 
 
 def test_an_exact_valuation_has_nothing_predicted():
-    _, _, v = valued(n=3, budget=7)
+    _, _, v = value_saturating(n=3, budget=7)
     assert len(v.evidence.coalitions) == 7
     assert v.evidence.coalitions[["predicted", "std"]].isna().all(axis=None)
 
 
 def test_of_many_coalitions_some_of_every_size_are_shown():
-    _, _, v = valued(n=11, budget=30)
+    _, _, v = value_saturating(n=11, budget=30)
     others = v.evidence.coalitions[v.evidence.coalitions["utility"].isna()]
     assert len(others) == MOST_PREDICTED
     assert not others["members"].duplicated().any()
@@ -77,7 +82,7 @@ def test_of_many_coalitions_some_of_every_size_are_shown():
 
 def test_distances_are_sliced_wasserstein_distances():
     owners = make_owners(4, rows=50)
-    v = dupre.value(owners, Asked(owners, saturating), budget=8, progress=False)
+    v = value(owners, LoggedGame(owners, saturating), budget=8)
     d = v.evidence.distances
     assert np.allclose(d, d.T)
     assert not np.diag(d).any()
@@ -106,42 +111,28 @@ def test_shared_rows_are_counted_with_their_targets():
     assert shared[4].tolist() == [1, 1, 0, 0, 1]
 
 
-def test_predict_tells_what_was_observed_and_what_is_expected():
-    owners, game, _ = valued()
+def test_predict_tells_what_was_observed_and_what_is_expected(six):
+    owners, game, _ = six
     valuer = dupre.Valuer(owners, empty=0.0)
-    for members in valuer.suggest(13):
-        valuer.record(members, game.of(members))
+    with pytest.raises(dupre.InputError, match="no utility to learn from"):
+        valuer.predict([("owner00",)])
+    record(valuer, {members: game.of(members) for members in valuer.suggest(13)})
     known, new = owners.names[:1], owners.names[1:4]
-    told = valuer.predict([known, new[::-1]])
-    assert told["members"].tolist() == [known, new]
-    assert told["evaluated"].tolist() == [True, False]
-    assert told["utility"][0] == told["low"][0] == told["high"][0] == game.of(known)
-    assert told["low"][1] < game.of(new) < told["high"][1]
+    found = valuer.predict([known, new[::-1]])
+    assert found["members"].tolist() == [known, new]
+    assert found["evaluated"].tolist() == [True, False]
+    assert found["utility"][0] == found["low"][0] == found["high"][0] == game.of(known)
+    assert found["low"][1] < game.of(new) < found["high"][1]
+    with pytest.raises(dupre.InputError, match="unknown owner 'nobody'"):
+        valuer.predict([("nobody",)])
 
 
 def test_predictions_cover_what_trainings_would_show():
     owners = make_owners(7)
-    game = Asked(owners, saturating)
-    valuer = dupre.Valuer(owners, empty=0.0)
-    for members in valuer.suggest(15):
-        valuer.record(members, game.of(members))
-    every = [tuple(np.array(owners.names)[row]) for row in all_coalitions(7)]
-    told = valuer.predict(every)
-    truth = np.array([game.of(members) for members in every])
-    assert np.mean((told["low"] <= truth) & (truth <= told["high"])) >= 0.9
-
-
-def test_predict_before_anything_is_recorded_is_refused():
-    with pytest.raises(dupre.InputError, match="no utility to learn from"):
-        dupre.Valuer(make_owners(3), empty=0.0).predict([("owner000",)])
-
-
-def test_predict_names_an_unknown_owner():
-    owners, game, _ = valued()
-    valuer = dupre.Valuer(owners, empty=0.0)
-    valuer.record(owners.names, game.of(owners.names))
-    with pytest.raises(dupre.InputError, match="unknown owner 'nobody'"):
-        valuer.predict([("nobody",)])
+    game, valuer = LoggedGame(owners, saturating), dupre.Valuer(owners, empty=0.0)
+    record(valuer, {members: game.of(members) for members in valuer.suggest(15)})
+    found, truth = valuer.predict(game.table), np.array(list(game.table.values()))
+    assert np.mean((found["low"] <= truth) & (truth <= found["high"])) >= 0.9
 
 
 def test_rows_that_only_look_alike_when_encoded_are_not_shared():

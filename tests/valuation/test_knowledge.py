@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import dupre
-from asking import make_owners
 from dupre import InputError, estimators
 from dupre.game.coalitions import from_names, keys, to_names
 from dupre.game.draws import estimate_from_draws, guess_by_size, split_into_blocks
@@ -15,6 +14,7 @@ from dupre.valuation.knowledge import BLOCKS, Knowledge
 from dupre.valuation.next_batch import first_design
 from dupre.valuation.question import ask
 from dupre.valuation.strategies import Active, Drawn
+from owners_and_games import make_owners
 
 SIX = make_owners(6)
 MANY = make_owners(24)
@@ -22,12 +22,7 @@ MANY = make_owners(24)
 
 def make_knowledge(owners=SIX, semivalue=dupre.shapley, estimator=None, strategy=None, seed=0):
     asked = ask(
-        owners,
-        semivalue=semivalue,
-        estimator=estimator,
-        strategy=strategy,
-        kernel=None,
-        seed=seed,
+        owners, semivalue=semivalue, estimator=estimator, strategy=strategy, kernel=None, seed=seed
     )
     return Knowledge(asked, Identity(owners.n))
 

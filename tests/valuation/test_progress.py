@@ -9,15 +9,16 @@ import sys
 import textwrap
 import time
 
-import numpy as np
 import pytest
 
 import dupre
 from dupre import InputError
 from dupre.valuation import progress
 from dupre.valuation.progress import Lines, Progress, WithEstimate, display
+from owners_and_games import make_owners, smooth
 
 DEADLINE = 120.0
+FOUR = make_owners(4)
 
 RUN = """
 import sys
@@ -47,7 +48,7 @@ def at(**changes):
     return Progress(**(known | changes))
 
 
-def run(code):
+def run_elsewhere(code):
     """Run a program without a terminal."""
     return subprocess.run(
         [sys.executable, "-c", RUN + textwrap.dedent(code)],
@@ -58,7 +59,7 @@ def run(code):
     )
 
 
-def in_terminal(code):
+def run_in_terminal(code):
     """Exit code and everything shown by a program whose stdin, stdout and stderr are a terminal."""
     ours, theirs = pty.openpty()
     child = subprocess.Popen(
@@ -109,13 +110,7 @@ def test_failures_are_mentioned():
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [
-        (0, "0:00"),
-        (59.4, "0:59"),
-        (59.6, "1:00"),
-        (3599.7, "1:00:00"),
-        (86400 + 61, "24:01:01"),
-    ],
+    [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3599.7, "1:00:00"), (86400 + 61, "24:01:01")],
 )
 def test_times_are_read_off_a_clock(seconds, shown):
     assert f", {shown} elapsed" in str(at(seconds=seconds))
@@ -196,18 +191,12 @@ def test_anything_else_is_refused(wrong):
 # Whole runs.
 
 
-def small():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(32, 2))
-    return dupre.Owners.from_arrays(X, X @ [1.0, -1.0], np.repeat(list("abcd"), 8))
-
-
 def test_a_run_elsewhere_prints_lines_with_evaluations_rest_and_widest_interval(
     capsys, monkeypatch
 ):
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
-    dupre.value(small(), lambda members: len(members) ** 0.5, budget=12)
+    dupre.value(FOUR, smooth(FOUR), budget=12)
     printed, errors = capsys.readouterr()
     assert printed == ""
     assert "\x1b" not in errors
@@ -220,14 +209,8 @@ def test_a_run_elsewhere_prints_lines_with_evaluations_rest_and_widest_interval(
     assert len(lines) == len(set(lines)) or done[-1] == 12
 
 
-def test_a_quick_run_is_silent_whatever_is_asked_for(capsys):
-    for asked in (True, False):
-        dupre.value(small(), lambda members: len(members) ** 0.5, budget=8, progress=asked)
-        assert capsys.readouterr() == ("", "")
-
-
 def test_no_terminal_no_escape_codes_and_no_rich():
-    done = run(
+    done = run_elsewhere(
         """
         import dupre.valuation.progress
         assert "rich" not in sys.modules
@@ -242,8 +225,15 @@ def test_no_terminal_no_escape_codes_and_no_rich():
 
 
 def test_a_bar_in_a_terminal_shows_evaluations_time_rest_and_the_widest_interval():
-    code, shown = in_terminal("dupre.value(owners, utility, budget=10)")
+    code, shown = run_in_terminal(
+        """
+        dupre.value(owners, utility, budget=6, progress=False)
+        print("<silent so far>")
+        dupre.value(owners, utility, budget=10)
+        """
+    )
     assert code == 0, shown
+    assert shown.startswith("<silent so far>")
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
     last = [line for line in re.split(r"[\r\n]+", plain) if line.strip()][-1]
     assert re.search(r"\b10/10\b", last)
@@ -253,7 +243,7 @@ def test_a_bar_in_a_terminal_shows_evaluations_time_rest_and_the_widest_interval
 
 
 def test_a_run_that_breaks_off_gives_the_terminal_back_with_its_cursor():
-    code, shown = in_terminal(
+    code, shown = run_in_terminal(
         """
         def breaking(size, error):
             def asked(members):
@@ -275,12 +265,7 @@ def test_a_run_that_breaks_off_gives_the_terminal_back_with_its_cursor():
         assert until.rfind("\x1b[?25h") >= until.rfind("\x1b[?25l")
 
 
-def test_without_progress_a_terminal_stays_empty():
-    code, shown = in_terminal("dupre.value(owners, utility, budget=6, progress=False)")
-    assert (code, shown) == (0, "")
-
-
-def told_by(screen, capsys, counts, remaining=60.0):
+def printed_by(screen, capsys, counts, remaining=60.0):
     for count in counts:
         screen.show(Progress(count, 20, 0, 2.0 * count, remaining, None))
     return capsys.readouterr().err
@@ -289,18 +274,18 @@ def told_by(screen, capsys, counts, remaining=60.0):
 def test_the_time_is_estimated_once_from_the_first_few(capsys):
     shown = []
     screen = WithEstimate(display(shown.append))
-    assert told_by(screen, capsys, [0, 1, 2]) == ""
-    told = told_by(screen, capsys, [3])
-    assert told == "The first 3 trainings took 2 s each, about 1:00 for the rest.\n"
-    assert told_by(screen, capsys, [4, 5, 20]) == ""
+    assert printed_by(screen, capsys, [0, 1, 2]) == ""
+    printed = printed_by(screen, capsys, [3])
+    assert printed == "The first 3 trainings took 2 s each, about 1:00 for the rest.\n"
+    assert printed_by(screen, capsys, [4, 5, 20]) == ""
     assert [progress.evaluated for progress in shown] == [0, 1, 2, 3, 4, 5, 20]
     screen.close()
 
 
 def test_trainings_found_in_the_store_tell_nothing_of_the_time(capsys):
     screen = WithEstimate(display(lambda progress: None))
-    assert told_by(screen, capsys, [10, 11, 12]) == ""
-    assert "trainings took" in told_by(screen, capsys, [13], remaining=None)
+    assert printed_by(screen, capsys, [10, 11, 12]) == ""
+    assert "trainings took" in printed_by(screen, capsys, [13], remaining=None)
 
 
 def test_a_display_of_ones_own_is_shown_and_closed():
