@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from dupre import ModelUtility, Owners
+from dupre.errors import StoreError
+from dupre.training.identity import Part, of_owners, of_utility, restate
+from dupre.training.store import Store
+from stores import SETTING, beside, open_store, sql, success, utilities
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.sqlite"
+
+
+def rows(seed):
+    X = np.random.default_rng(seed).normal(size=(32, 3))
+    return X, np.arange(32) % 2
+
+
+def real_store(path, *, C=1.0, metric="accuracy", validation=1, seed=0, data=0):
+    """The store of a ModelUtility."""
+    owners = Owners.from_arrays(*rows(data), np.repeat([f"owner{i}" for i in range(4)], 8))
+    model = LogisticRegression(C=C)
+    utility = ModelUtility(model, owners, validation=rows(validation), metric=metric, seed=seed)
+    return Store(path, of_utility(utility), of_owners(owners))
+
+
+def test_the_same_things_open_a_store_again(path):
+    with real_store(path) as store:
+        store.save(success(("owner0", "owner2"), utility=0.75))
+    with real_store(path) as store:
+        assert store.utilities(("owner2", "owner0"))[0].utility == 0.75
+    parts = [part for (part,) in sql(path, "SELECT part FROM setting ORDER BY rowid")]
+    assert parts == ["utility", "model", "metric", "validation data", "task", "seed"]
+
+
+@pytest.mark.parametrize(
+    ("other", "named", "shown"),
+    [
+        ({"C": 2.0}, ["model"], "C=2.0"),
+        ({"metric": "balanced_accuracy"}, ["metric"], "balanced_accuracy"),
+        ({"validation": 2}, ["validation data"], "32 rows"),
+        ({"seed": 7}, ["seed"], "7"),
+        ({"C": 2.0, "seed": 7}, ["model", "seed"], "C=2.0"),
+        ({"data": 3}, [], "made for other data: no owner's rows are the same"),
+    ],
+)
+def test_other_things_are_refused_and_named(path, other, named, shown):
+    with real_store(path) as store:
+        store.save(success(("owner0",)))
+    before = sql(path, "SELECT * FROM setting"), sql(path, "SELECT * FROM owners")
+    with pytest.raises(StoreError) as caught:
+        real_store(path, **other)
+    message = str(caught.value)
+    assert str(path) in message
+    assert shown in message
+    assert "store=" in message
+    parts = ["model", "metric", "validation data", "seed"]
+    assert [part for part in parts if f"the {part} " in message] == named
+    assert (sql(path, "SELECT * FROM setting"), sql(path, "SELECT * FROM owners")) == before
+    with real_store(path) as store:
+        assert store.utilities(("owner0",))[0].utility == 0.5
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"model": SETTING["model"]}, r"a seed \(0\), which is not given now"),
+        ({**SETTING, "optimiser": Part("adam", "o1")}, "no optimiser, which is now adam"),
+        (
+            {**SETTING, "model": Part("LogisticRegression()", "m2")},
+            r"the model LogisticRegression\(\), with other contents",
+        ),
+    ],
+)
+def test_parts_that_came_went_or_changed_are_named(path, setting, message):
+    open_store(path).close()
+    with pytest.raises(StoreError, match=message):
+        open_store(path, setting=setting)
+
+
+def test_a_refused_store_is_left_as_it_was(path):
+    with open_store(path) as store:
+        store.save(success())
+    before = path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(StoreError):
+            open_store(path, owners={"a": "other"})
+        with pytest.raises(StoreError):
+            open_store(path, setting={})
+    assert path.read_bytes() == before
+    assert beside(path) == []
+
+
+def test_a_changed_part_can_be_declared_harmless_but_no_other(path):
+    with open_store(path) as store:
+        store.save(success())
+    corrected = {**SETTING, "model": Part("corrected", "m2")}
+    with pytest.raises(StoreError, match="was made for the model"):
+        open_store(path, setting=corrected)
+    reseeded = {**corrected, "seed": Part("1", "s2")}
+    with pytest.raises(StoreError, match=r"the seed is not the same .* cannot be mixed"):
+        restate(path, reseeded, ["model"])
+    restate(path, corrected, ["model"])
+    with open_store(path, setting=corrected) as store:
+        assert store.utilities(("a",))[0].utility == 0.5
+    with pytest.raises(StoreError):
+        utilities(path, "a")
