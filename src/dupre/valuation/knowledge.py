@@ -265,7 +265,7 @@ class Knowledge:
 
     def values_from_draws(self) -> SampledValues:
         """The values from random coalitions, without the predictor."""
-        return self._sampled(guess_by_size(self._sizes, self.utilities, self._certain)[None])
+        return self._estimate(guess_by_size(self._sizes, self.utilities, self._certain)[None])
 
     def corrected_values(self) -> SampledValues:
         """The predictor's values with their error, estimated from random coalitions.
@@ -282,10 +282,10 @@ class Knowledge:
         )
         key = b"".join(array.tobytes() for array in known)
         if self._correction is None or self._correction[0] != key:
-            self._correction = key, self._corrected()
+            self._correction = key, self._compute_correction()
         return self._correction[1]
 
-    def _corrected(self) -> SampledValues:
+    def _compute_correction(self) -> SampledValues:
         blocks = split_into_blocks(self.drawn, BLOCKS)
         everything = self.features(np.arange(self.b))
         guesses = np.empty((BLOCKS, self.b))
@@ -299,9 +299,9 @@ class Knowledge:
             guesses[j], _ = learned.gp.predict(everything)
             ours = seen[seen < self.b]
             guesses[j, ours] = self.utilities[ours]
-        return self._sampled(guesses)
+        return self._estimate(guesses)
 
-    def _sampled(self, guesses: Floats) -> SampledValues:
+    def _estimate(self, guesses: Floats) -> SampledValues:
         recorded = self.recorded[self.heaviest]
         return estimate_from_draws(
             self.weights.W,

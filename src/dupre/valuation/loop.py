@@ -127,13 +127,13 @@ class Loop:
     def _save_finished(self, _: object, error: BaseException | None, __: object) -> None:
         """When the loop ends by an error: save finished trainings, and say where everything is."""
         if isinstance(error, KeyboardInterrupt):
-            for evaluation in self._unsaved():
+            for evaluation in self._unsaved_evaluations():
                 self._keep(evaluation)
             raise Interrupted(
                 "stopped; ", *how_to_resume(self.valuer, self.store), valuer=self.valuer
             ) from error
         if isinstance(error, Exception) and not isinstance(error, EvaluationError):
-            self._rescue(self._unsaved())
+            self._rescue(self._unsaved_evaluations())
             error.valuer = self.valuer  # type: ignore[attr-defined]
             error.add_note("".join(how_to_resume(self.valuer, self.store)))
 
@@ -241,7 +241,7 @@ class Loop:
             if members and None not in utilities:
                 self.valuer.record(members, cast("list[float]", utilities))
 
-    def _unsaved(self) -> list[Evaluation]:
+    def _unsaved_evaluations(self) -> list[Evaluation]:
         """Evaluations that are finished but not in the store, each once."""
         found = [*self.unsaved, *self.workers.finished_evaluations()]
         return list({(e.training.members, e.training.repeat): e for e in found}.values())

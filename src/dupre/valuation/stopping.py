@@ -122,13 +122,13 @@ def ranking_settled(*, level: float = 0.95) -> Rule:
     """
     _probability(level)
 
-    def settled(valuation: Valuation) -> bool:
+    def is_settled(valuation: Valuation) -> bool:
         order = valuation.order
         wrong = 1 - valuation.probability_greater().to_numpy()
         unsure = [pair for pair in pairwise(order) if not _equal(valuation, *pair)]
         return float(sum(wrong[pair] for pair in unsure)) <= 1 - level
 
-    return _about_values(f"the ranking is settled with {100 * level:g} %", settled)
+    return _about_values(f"the ranking is settled with {100 * level:g} %", is_settled)
 
 
 def settled(one: str, other: str, *, level: float = 0.95) -> Rule:
@@ -138,14 +138,14 @@ def settled(one: str, other: str, *, level: float = 0.95) -> Rule:
     if names[0] == names[1]:
         raise InputError(f"two different owners can be settled, got {one!r} twice")
 
-    def known(valuation: Valuation) -> bool:
+    def is_known(valuation: Valuation) -> bool:
         first, second = (valuation.owners.index(name) for name in names)
         greater = valuation.probability_greater().to_numpy()
         surest = max(greater[first, second], greater[second, first])
         return bool(surest >= level or _equal(valuation, first, second))
 
     text = f"{one} against {other} is settled with {100 * level:g} %"
-    return replace(_about_values(text, known), owners=names)
+    return replace(_about_values(text, is_known), owners=names)
 
 
 def _equal(valuation: Valuation, i: int, j: int) -> bool:
