@@ -109,7 +109,7 @@ def wait_for(condition, seconds=60.0):
     while not (found := condition()):
         if time.monotonic() > end:
             raise TimeoutError("what was waited for did not happen")
-        time.sleep(0.01)
+        time.sleep(0.002)
     return found
 
 
