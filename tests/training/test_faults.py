@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -18,10 +18,10 @@ import pytest
 
 import dupre
 from dupre import StoreError
+from workers import is_gone, stat_of, wait_for
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
-KILLS = 20
 BUDGET = 22
 
 RUNNER = r'''
@@ -82,8 +82,10 @@ def numbers(plan):
     """What comes of a run, as lists and texts."""
     try:
         options = dict(plan.get("options", {}))
-        if isinstance(options.get("engine"), dict):  # plans are JSON
-            options["engine"] = dupre.engines.Local(**options["engine"])
+        of_engine = {k: options.pop(k) for k in ("on_error", "timeout") if k in options}
+        if of_engine:
+            jobs = options.pop("n_jobs", 1)
+            options["engine"] = dupre.engines.Local(jobs=jobs, **of_engine)
         places = {"store": plan["store"], "progress": shown(plan)}
         result = dupre.value(owners, Game(plan), **places, **options)
     except (dupre.DupreError, dupre.Interrupted) as error:
@@ -206,12 +208,12 @@ class Run:
 
     @property
     def ended(self):
-        return gone(self.pid)
+        return is_gone(self.pid)
 
     def join(self):
         """Wait for the end of the process and of what it has started."""
-        until(lambda: self.ended)
-        until(lambda: not list(Path(self.plan["rows"]).iterdir()))
+        wait_for(lambda: self.ended)
+        wait_for(lambda: not list(Path(self.plan["rows"]).iterdir()))
 
     def result(self):
         self.join()
@@ -256,33 +258,6 @@ def first_batch(run):
         return db.execute("SELECT count(*) FROM batches WHERE number = 1").fetchone()[0]
     finally:
         db.close()
-
-
-def until(condition, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > end:
-            raise TimeoutError("what was waited for did not happen")
-        time.sleep(0.002)
-    return found
-
-
-def stat_of(pid):
-    """State and parent of a process; state blank if there is none."""
-    try:
-        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
-    except OSError:
-        return " ", 0
-    return state, int(parent)
-
-
-def gone(pid):
-    return stat_of(pid)[0] in "Z "
-
-
-def children_of(pid):
-    everyone = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
-    return {one for one in everyone if stat_of(one)[1] == pid}
 
 
 @pytest.fixture(scope="module")
@@ -334,7 +309,7 @@ def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(
         before = set(stored(runner.folder / f"{name}.sqlite"))
         run = runner(name, options=options)
         more = rng.choice([0, 1, 2, 2, 3, 5]) if n_jobs == 1 else rng.choice([1, 2, 4])
-        until(lambda run=run, more=more: run.ended or len(run.trained()) >= more)
+        wait_for(lambda run=run, more=more: run.ended or len(run.trained()) >= more)
         time.sleep(rng.uniform(0, 0.05))
         if not run.ended:
             run.kill()
@@ -360,20 +335,15 @@ def assert_nothing_is_trained_twice(run, before):
     assert before.isdisjoint(begun)
 
 
-def test_the_kills_add_up():
-    cases = test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been.pytestmark[0].args[1]
-    assert sum(kills for _, kills, _ in cases) == KILLS
-
-
 def test_what_is_in_flight_when_a_run_is_killed_is_all_that_is_lost(runner, undisturbed):
     plan = {"hanging": ["owner1"], "options": {"n_jobs": 2}}
     run = runner("in flight", **plan)
     # One worker hangs; the other one goes on until the batch is done but for one coalition.
-    until(lambda: "owner1" in run.coalitions())
-    until(lambda: len(stored(run.plan["store"])) == first_batch(run) - 1)
+    wait_for(lambda: "owner1" in run.coalitions())
+    wait_for(lambda: len(stored(run.plan["store"])) == first_batch(run) - 1)
     children = {pid for pid, _ in run.trained()}
     run.kill()
-    until(lambda: all(map(gone, children)))
+    wait_for(lambda: all(map(is_gone, children)))
     before = stored(run.plan["store"])
     assert set(run.coalitions()) - set(before) == {"owner1"}
     again = runner("in flight", options={"n_jobs": 2})
@@ -384,7 +354,7 @@ def test_what_is_in_flight_when_a_run_is_killed_is_all_that_is_lost(runner, undi
 
 def test_a_local_worker_killed_amid_a_run_changes_nothing(runner, undisturbed):
     run = runner("worker", hanging=["owner1", "owner3"], options={"n_jobs": 2})
-    until(lambda: {"owner1", "owner3"} <= set(run.coalitions()))
+    wait_for(lambda: {"owner1", "owner3"} <= set(run.coalitions()))
     workers = {coalition: pid for pid, coalition in run.trained()}
     Path(run.plan["go"]).touch()
     for coalition in ("owner1", "owner3"):
@@ -404,15 +374,11 @@ def test_a_local_worker_killed_amid_a_run_changes_nothing(runner, undisturbed):
 
 @pytest.mark.parametrize("line", [0, -1])
 def test_no_rows_are_left_when_a_run_is_killed_while_it_ends(runner, line):
-    run = runner(
-        f"ending {line}",
-        killed_in_close=line,
-        options={"budget": 2, "engine": {"timeout": 60}},
-    )
-    until(lambda: run.ended)
+    run = runner(f"ending {line}", killed_in_close=line, options={"timeout": 60, "budget": 2})
+    wait_for(lambda: run.ended)
     assert not Path(run.plan["out"]).exists()
     assert len(run.coalitions()) == len(stored(run.plan["store"])) == 2
-    until(lambda: not list(Path(run.plan["rows"]).iterdir()), seconds=5)
+    wait_for(lambda: not list(Path(run.plan["rows"]).iterdir()), seconds=5)
 
 
 # Several at once
@@ -422,7 +388,7 @@ def test_no_rows_are_left_when_a_run_is_killed_while_it_ends(runner, line):
 def test_processes_on_one_store_share_the_work(runner, undisturbed, n_jobs):
     name = f"shared {n_jobs}"
     runs = [runner(name, waiting=["owner1"], options={"n_jobs": n_jobs}) for _ in range(2)]
-    until(lambda: all(run.trained() for run in runs))
+    wait_for(lambda: all(run.trained() for run in runs))
     Path(runs[0].plan["go"]).touch()
     runs.append(runner(name))
     for run in runs:
@@ -434,9 +400,9 @@ def test_processes_on_one_store_share_the_work(runner, undisturbed, n_jobs):
 
 def test_what_a_killed_process_had_begun_is_done_by_the_other(runner, undisturbed):
     first = runner("left", hanging=["owner2"])
-    until(lambda: "owner2" in first.coalitions())
+    wait_for(lambda: "owner2" in first.coalitions())
     second = runner("left")
-    until(lambda: len(stored(first.plan["store"])) == first_batch(first) - 1)
+    wait_for(lambda: len(stored(first.plan["store"])) == first_batch(first) - 1)
     assert not second.ended
     assert "owner2" not in second.coalitions()  # it waits for the first
     first.kill()
@@ -448,11 +414,11 @@ def test_what_a_killed_process_had_begun_is_done_by_the_other(runner, undisturbe
 
 def test_a_stopped_process_holds_up_only_what_it_has_begun(runner, undisturbed):
     first = runner("stopped", seconds=0.05)
-    until(lambda: len(first.coalitions()) >= 3)
+    wait_for(lambda: len(first.coalitions()) >= 3)
     first.signal(signal.SIGSTOP)
     try:
         second = runner("stopped")
-        until(lambda: len(stored(first.plan["store"])) >= first_batch(first) - 1)
+        wait_for(lambda: len(stored(first.plan["store"])) >= first_batch(first) - 1)
     finally:
         first.signal(signal.SIGCONT)
     for run in (first, second):
@@ -469,9 +435,9 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(runner, undisturbed
     name = f"stop {n_jobs}"
     options = {"n_jobs": n_jobs}
     run = runner(name, hanging=["owner3"], options=options)
-    until(lambda: "owner3" in run.coalitions())
+    wait_for(lambda: "owner3" in run.coalitions())
     if n_jobs == 2:  # everything else of the batch goes on
-        until(lambda: len(stored(run.plan["store"])) == first_batch(run) - 1)
+        wait_for(lambda: len(stored(run.plan["store"])) == first_batch(run) - 1)
     workers = {pid for pid, _ in run.trained()} - {run.pid}
     run.signal(signal.SIGINT)
     found = run.result()
@@ -481,7 +447,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(runner, undisturbed
     assert "make the same call again" in found["message"]
     assert set(kept) == set(run.coalitions()) - {"owner3"} == set(found["known"])
     assert len(workers) == (2 if n_jobs == 2 else 0)
-    assert all(map(gone, workers))
+    assert all(map(is_gone, workers))
     again = runner(name, options=options)
     assert_same(again.result(), undisturbed)
     assert set(again.coalitions()).isdisjoint(kept)
@@ -494,7 +460,7 @@ def test_ctrl_c_at_any_moment_loses_nothing(runner, undisturbed, n_jobs):
     for more in (1, 4, 3):
         before = set(stored(runner.folder / f"{name}.sqlite"))
         run = runner(name, options={"n_jobs": n_jobs})
-        until(lambda run=run, more=more: len(run.trained()) >= more)
+        wait_for(lambda run=run, more=more: len(run.trained()) >= more)
         time.sleep(rng.uniform(0, 0.03))
         run.signal(signal.SIGINT)
         found = run.result()
@@ -561,7 +527,7 @@ def interrupted_while_keeping(at):
 
 def test_ctrl_c_without_a_store_hands_the_evaluations_over(runner, undisturbed):
     run = runner("no store", store=None, seconds=0.02, go_on_with_known=True)
-    until(lambda: len(run.trained()) >= 4)
+    wait_for(lambda: len(run.trained()) >= 4)
     run.signal(signal.SIGINT)
     found = run.result()
     assert found["error"] == "Interrupted"
@@ -634,50 +600,27 @@ def refused(path):
     return str(error.value)
 
 
-@pytest.mark.parametrize(
-    "text", ["coalition,utility\n", "x" * 5_000, "SQLite format 3\0" + "x" * 99]
-)
-def test_a_file_of_another_kind_is_refused(tmp_path, text):
-    path = tmp_path / "results.csv"
-    path.write_text(text)
-    assert "take another file for store=" in refused(path)
-
-
-def test_a_database_of_something_else_is_refused(tmp_path):
-    path = tmp_path / "other.sqlite"
-    db = sqlite3.connect(path)
-    db.execute("CREATE TABLE evaluations (coalition TEXT, utility REAL)")
-    db.commit()
-    db.close()
-    assert "take another file for store=" in refused(path)
-
-
 def finished_store(path):
     dupre.value(make_owners(), Asked(), budget=7, store=path, progress=False)
-    db = sqlite3.connect(path)
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    db.close()
-    for other in ("-wal", "-shm"):
-        Path(f"{path}{other}").unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("share", [0.02, 0.3, 0.5, 0.9])
-def test_a_truncated_store_is_refused(tmp_path, share):
-    path = tmp_path / "run.sqlite"
-    whole = finished_store(path)
-    path.write_bytes(whole[: int(share * len(whole))])
-    message = refused(path)
-    assert "damaged" in message or "no SQLite file" in message
-
-
-def test_a_damaged_store_is_refused(tmp_path):
-    path = tmp_path / "run.sqlite"
-    whole = finished_store(path)
-    page = 4096
+def test_a_file_that_is_no_store_is_refused_before_anything_is_trained(tmp_path):
+    whole, page = finished_store(tmp_path / "run.sqlite"), 4096
     assert len(whole) % page == 0
-    path.write_bytes(whole[:page] + b"\xff" * (len(whole) - 2 * page) + whole[-page:])
-    assert "damaged" in refused(path)
+    damaged = whole[:page] + b"\xff" * (len(whole) - 2 * page) + whole[-page:]
+    for contents, message in [
+        (b"coalition,utility\n", "take another file for store="),
+        (b"x" * 5_000, "take another file for store="),
+        (b"SQLite format 3\0" + b"x" * 99, "take another file for store="),
+        (damaged, "damaged"),
+        *((whole[: int(share * len(whole))], "damaged") for share in (0.3, 0.5, 0.9)),
+    ]:
+        path = tmp_path / "other.sqlite"
+        path.write_bytes(contents)
+        assert message in refused(path)
 
 
 # Trainings that fail
@@ -712,47 +655,34 @@ def test_a_failed_training_is_tried_again_by_every_call(runner):
     assert stored(runner.folder / "stubborn.sqlite", "attempt = 2") == ["owner2"]
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_skipped_failure_is_predicted_counted_and_shown(runner, undisturbed, n_jobs):
+def test_a_skipped_failure_is_predicted_counted_and_shown(runner, undisturbed):
     bad = ["owner2", "owner0+owner1+owner2+owner3"]
-    options = {"engine": {"jobs": n_jobs, "on_error": "skip"}}
-    run = runner(f"skip {n_jobs}", failing=bad, options=options)
-    found = run.result()
-    assert "error" not in found, found["message"]
-    assert found["evaluated"] == BUDGET == len(run.coalitions())
-    assert set(found["failures"]) == set(bad)
-    assert "no luck with owner2" in found["failures"]["owner2"]
-    assert f"Failed: 2 of {BUDGET} evaluations" in found["shown"]
-    assert "{owner2}" in found["shown"]
-    assert len(stored(run.plan["store"])) == BUDGET - 2
-    assert np.all(np.isfinite(found["mean"]))
-    # The grand coalition is known, so values still add up; the failed ones make them less sure.
-    assert abs(sum(found["mean"]) - sum(undisturbed["mean"])) < 1e-9
-    again = runner(f"skip {n_jobs}", options=options)
-    assert_same(again.result(), found)
+    results = []
+    for jobs in (1, 2):
+        options = {"on_error": "skip", "n_jobs": jobs}
+        run = runner(f"skip {jobs}", failing=bad, options=options)
+        found = run.result()
+        assert "error" not in found, found["message"]
+        assert found["evaluated"] == BUDGET == len(run.coalitions())
+        assert set(found["failures"]) == set(bad)
+        assert "no luck with owner2" in found["failures"]["owner2"]
+        assert f"Failed: 2 of {BUDGET} evaluations" in found["shown"]
+        assert "{owner2}" in found["shown"]
+        assert len(stored(run.plan["store"])) == BUDGET - 2
+        assert np.all(np.isfinite(found["mean"]))
+        # The grand coalition is known, so values still add up; the failed ones make them less sure.
+        assert abs(sum(found["mean"]) - sum(undisturbed["mean"])) < 1e-9
+        results.append(found)
+    assert_same(*results)
+    again = runner("skip 1", options={"on_error": "skip"})
+    assert_same(again.result(), results[0])
     assert again.coalitions() == []  # not tried again, though it would work now
 
 
-def test_skipped_failures_do_not_depend_on_who_runs_them(runner):
-    bad = ["owner2", "owner0+owner1+owner2+owner3"]
-    runs = [
-        runner(
-            f"skips {jobs}",
-            failing=bad,
-            options={"engine": {"jobs": jobs, "on_error": "skip"}},
-        )
-        for jobs in (1, 2)
-    ]
-    first, second = (run.result() for run in runs)
-    assert first["mean"] == second["mean"]
-    assert first["covariance"] == second["covariance"]
-    assert first["failures"] == second["failures"]
-
-
 def test_a_skipped_failure_is_tried_again_when_asked_to(runner, undisturbed):
-    skipped = runner("mended", failing=["owner2"], options={"engine": {"on_error": "skip"}})
+    skipped = runner("asked again", failing=["owner2"], options={"on_error": "skip"})
     assert set(skipped.result()["failures"]) == {"owner2"}
-    again = runner("mended", options={"budget": 31})
+    again = runner("asked again", options={"budget": 31})
     found = again.result()
     assert found["failures"] == {}
     assert found["attempts"]['["owner2"]'] == 2
@@ -760,7 +690,7 @@ def test_a_skipped_failure_is_tried_again_when_asked_to(runner, undisturbed):
 
 
 def test_a_training_that_takes_too_long_is_skipped(runner, undisturbed):
-    options = {"engine": {"jobs": 2, "timeout": 2, "on_error": "skip"}}
+    options = {"on_error": "skip", "timeout": 2, "n_jobs": 2}
     run = runner("slow", hanging=["owner2"], options=options)
     found = run.result()
     assert found["failures"] == {"owner2": "timeout: not finished after 2 seconds"}
@@ -769,20 +699,20 @@ def test_a_training_that_takes_too_long_is_skipped(runner, undisturbed):
 
 
 def test_everything_failing_stops_the_run(runner):
-    run = runner("hopeless", all_failing=True, options={"engine": {"on_error": "skip"}})
+    run = runner("hopeless", all_failing=True, options={"on_error": "skip"})
     found = run.result()
     assert found["error"] == "EvaluationError"
     assert "no luck" in found["message"]
     first = len(run.coalitions())
     assert first < BUDGET
-    again = runner("hopeless", all_failing=True, options={"engine": {"on_error": "skip"}})
+    again = runner("hopeless", all_failing=True, options={"on_error": "skip"})
     found = again.result()
     assert found["error"] == "EvaluationError", found
     assert len(again.coalitions()) == 0  # what failed is not asked for again, nor is more spent
 
 
-def test_a_hopeless_store_can_be_used_once_the_cause_is_mended(runner, undisturbed):
-    run = runner("mended later", all_failing=True, options={"engine": {"on_error": "skip"}})
+def test_a_hopeless_store_can_be_used_once_the_cause_is_repaired(runner, undisturbed):
+    run = runner("repaired", all_failing=True, options={"on_error": "skip"})
     assert run.result()["error"] == "EvaluationError"
-    again = runner("mended later")
+    again = runner("repaired")
     assert_same(again.result(), undisturbed)

@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -296,9 +297,15 @@ class PackedUtility:
 
 
 def _sklearn_config() -> Any:
-    """The configuration of scikit-learn; trainings in other processes must have it too."""
-    sklearn = sys.modules.get("sklearn")
-    return None if sklearn is None else sklearn.get_config()
+    """The configuration of scikit-learn, which other processes must have too; None if default.
+
+    To set it a process must import scikit-learn, which takes longer than all else at its start.
+    """
+    if (sklearn := sys.modules.get("sklearn")) is None:
+        return None
+    with ThreadPoolExecutor(1) as new_thread:  # a new thread has the default
+        default = new_thread.submit(sklearn.get_config).result()
+    return None if sklearn.get_config() == default else sklearn.get_config()
 
 
 def pack(utility: Utility) -> PackedUtility:

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dupre
+from dupre import InputError
+from dupre.training.dask import DaskCluster, _outcome
+from dupre.training.engines import Dask
+from dupre.training.worker_process import ProcessSettings
+from workers import (
+    ONCE,
+    A,
+    B,
+    C,
+    children_of,
+    forest,
+    holding,
+    is_gone,
+    kill_when_written,
+    linux,
+    meanwhile,
+    wait_for,
+    written_number,
+)
+
+pytest.importorskip("distributed")
+
+
+def train(client, utility, trainings, settings=ONCE):
+    with closing(DaskCluster(utility, settings, client)) as workers:
+        return list(workers.run(iter(trainings)))
+
+
+def rows_left(client):
+    """Files with rows that the workers of a cluster have left."""
+
+    def rows():
+        return [str(path) for path in Path(tempfile.gettempdir()).glob("dupre-*")]
+
+    return [path for found in client.run(rows).values() for path in found]
+
+
+def test_a_client_need_not_be_the_default_one(cluster):
+    from distributed import Client
+
+    client, _ = cluster
+    with Client(client.scheduler.address, set_as_default=False) as other:
+        (found,) = train(other, len, [A])
+    assert found.utility == 1.0
+
+
+def test_trainings_may_fail_time_out_and_die_on_dask(cluster, tmp_path):
+    client, workers = cluster
+    died = tmp_path / "died"
+
+    def utility(members):
+        if members == ("a",):
+            raise ValueError("no")
+        if members == ("b",):
+            time.sleep(600)
+        if not died.exists():
+            died.write_text(f"{os.getpid()}\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return float(os.getpid())
+
+    settings = ProcessSettings(timeout=3)
+    found = {e.training.members: e for e in train(client, utility, [A, B, C], settings)}
+    assert found["a",].failure == "ValueError: no"
+    assert found["b",].failure == "timeout: not finished after 3 seconds"
+    assert found["c",].training.attempt == 2
+    assert found["c",].utility not in {worker.pid for worker in workers}
+    wait_for(lambda: is_gone(int(found["c",].utility)))
+    assert not rows_left(client)
+
+
+def test_nothing_goes_on_running_on_dask_when_a_run_is_broken_off(cluster, tmp_path):
+    client, workers = cluster
+    pid = tmp_path / "pid"
+
+    def utility(members):
+        if members == ("a",):
+            pid.write_text(f"{os.getpid()}\n")
+            time.sleep(600)
+        wait_for(pid.exists)
+        return 1.0
+
+    with closing(DaskCluster(utility, ONCE, client)) as ours:
+        assert next(ours.run(iter([A, B]))).training == B
+    wait_for(lambda: is_gone(written_number(pid)))
+    wait_for(lambda: not any(client.processing().values()))
+    assert not rows_left(client)
+    for worker in workers:
+        assert not children_of(worker.pid)
+
+
+def test_ctrl_c_takes_back_what_has_not_begun_on_dask(cluster, tmp_path):
+    client, workers = cluster
+    go, ran = tmp_path / "go", tmp_path / "ran"
+
+    def others():
+        while not go.exists():
+            time.sleep(0.01)
+
+    def utility(members):
+        if members:
+            ran.touch()
+        return 1.0
+
+    def interrupt():
+        def known():
+            return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+
+        wait_for(lambda: known() > 4)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    at_work = [client.submit(others, workers=[at], pure=False) for at in client.nthreads()]
+    wait_for(lambda: all(client.processing().values()))
+    with meanwhile(interrupt), pytest.raises(dupre.Interrupted) as stopped:
+        dupre.value(
+            forest().owners,
+            utility,
+            budget=7,
+            empty=1.0,
+            progress=False,
+            engine=dupre.engines.Dask(client),
+        )
+    go.touch()
+    client.gather(at_work)
+    wait_for(lambda: not any(client.processing().values()))
+    assert stopped.value.valuer.evaluated == 0
+    assert not ran.exists()
+    assert not rows_left(client)
+    assert not any(children_of(worker.pid) for worker in workers)
+
+
+def test_an_asynchronous_client_is_refused(cluster):
+    from distributed import Client
+
+    client, _ = cluster
+    utility = holding(None)
+
+    async def refused():
+        async with Client(client.scheduler.address, asynchronous=True) as other:
+            with pytest.raises(InputError, match="not asynchronous"):
+                Dask(other)
+
+    client.sync(refused)
+    with pytest.raises(InputError, match="not both"):
+        dupre.value(forest().owners, utility, budget=7, n_jobs=2, engine=dupre.engines.Dask(client))
+    assert utility.asked == []
+
+
+@linux
+def test_a_dask_worker_killed_amid_a_run_changes_nothing(cluster_to_kill, tmp_path):
+    client, workers = cluster_to_kill
+    utility, note = forest(), tmp_path / "parent"
+
+    class Slower:
+        """The forest; its second training says where it runs, and waits for the worst."""
+
+        owners = utility.owners
+
+        def __call__(self, members):
+            if len(members) == 2 and not note.exists():
+                note.with_name("part").write_text(f"{os.getppid()}\n")
+                note.with_name("part").rename(note)
+                time.sleep(600)
+            return utility(members)
+
+    ours = dupre.value(utility.owners, utility, budget=6, repeats=1, progress=False)
+    with meanwhile(lambda: kill_when_written(note)):
+        theirs = dupre.value(
+            utility.owners, Slower(), budget=6, progress=False, engine=dupre.engines.Dask(client)
+        )
+    assert int(note.read_text()) in {worker.pid for worker in workers}
+    wait_for(lambda: len(client.nthreads()) == 1)
+    wait_for(lambda: not rows_left(client))  # those of the dead one are in the same place
+    np.testing.assert_array_equal(theirs.mean, ours.mean)
+    np.testing.assert_array_equal(theirs.covariance, ours.covariance)
+    assert theirs.evaluated == ours.evaluated
+    assert not theirs.failures
+
+
+def test_a_result_that_dies_with_its_worker_is_lost_not_an_error():
+    from distributed import CancelledError
+
+    class Forgotten:
+        """Finished, but the worker that holds the result is gone when it is fetched."""
+
+        status = "finished"
+
+        def exception(self):
+            return None
+
+        def result(self):
+            raise CancelledError("already forgotten")
+
+    assert _outcome(Forgotten(), A) is None

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.ensemble import RandomForestClassifier
+
+import dupre
+from dupre.training.worker_process import PackedUtility, pack
+from workers import linux
+
+
+@pytest.fixture
+def travel(tmp_path, monkeypatch):
+    """Pack a utility, write it to a file, and load it again."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return lambda utility: PackedUtility.from_file(pack(utility).to_file())
+
+
+def test_lambdas_closures_and_classes_of_a_test_travel(travel):
+    base = np.arange(4.0)
+
+    class Local:
+        def __call__(self, members):
+            return float(base.sum() + len(members))
+
+    assert travel(Local())(("a",)) == 7.0
+    assert travel(lambda members: base[2])(("a",)) == 2.0
+    assert travel(functools.partial(lambda base, members: base.max(), base))(("a",)) == 3
+
+
+def test_arrays_of_every_kind_arrive_as_they_were(travel):
+    rng = np.random.default_rng(0)
+    frozen = np.zeros(9)
+    frozen.flags.writeable = False
+    several = [
+        frozen,
+        rng.normal(size=(7, 3)),
+        np.asfortranarray(rng.normal(size=(5, 4))),
+        rng.normal(size=(8, 6))[::2, 1::3],
+        np.zeros((0, 3)),
+        np.array(["x", None, 3], dtype=object),
+        np.array(["für", "wen"]),
+        np.arange(5, dtype=np.int8),
+        rng.normal(size=3).astype(np.float16),
+    ]
+    arrived = travel(lambda members: several)(())
+    assert [array.tolist() for array in arrived] == [array.tolist() for array in several]
+    assert [array.dtype for array in arrived] == [array.dtype for array in several]
+
+
+def test_settings_of_scikit_learn_travel_along(travel, monkeypatch):
+    with sklearn.config_context(transform_output="pandas"):
+        packed = pack(len)
+    with sklearn.config_context():
+        PackedUtility.from_file(packed.to_file())
+        assert sklearn.get_config()["transform_output"] == "pandas"
+    assert sklearn.get_config()["transform_output"] == "default"
+
+
+def test_the_pickle_of_a_utility_leaves_its_rows_out():
+    rows = np.ones(1_000_000)
+    ours = pack(lambda members: rows.sum())
+    assert len(ours.pickled) < 10_000
+    assert sum(map(len, ours.buffers)) == rows.nbytes
+    assert np.shares_memory(ours.buffers[0], rows)
+
+
+def test_rows_are_not_sent_twice():
+    owners = dupre.Owners.from_arrays(
+        np.random.default_rng(0).normal(size=(2_000, 50)), [0, 1] * 1_000, [0, 1] * 1_000
+    )
+    validation = owners.X[:9], owners.y[:9]
+    sent = pack(dupre.ModelUtility(RandomForestClassifier(), owners, validation=validation))
+    size = len(sent.pickled) + sum(map(len, sent.buffers))
+    assert size < 1.1 * (owners.X.nbytes + 3 * owners.y.nbytes)
+
+
+@linux
+def test_no_room_for_the_rows_says_where_to_put_them(tmp_path):
+    script = f"""
+import resource, numpy as np
+from dupre import InputError
+from dupre.training.worker_process import pack
+import tempfile
+tempfile.tempdir = {str(tmp_path)!r}
+rows = np.ones(100_000)
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+try:
+    pack(lambda members: rows.sum()).to_file()
+except InputError as error:
+    print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "do not fit" in found.stdout
+    assert "TMPDIR" in found.stdout
+    assert not list(tmp_path.iterdir())
