@@ -305,13 +305,9 @@ def _contributions_along(semivalue: Semivalue, orders: Ints, unit: Ints) -> Weig
         weight[order, prefix, owner] = sign * each
         counts[order, prefix, owner] = True  # also where the semivalue gives it no weight
     units = np.repeat(unit, n + 1)
-    return collect_weights(
-        prefixes.reshape(-1, n),
-        weight.reshape(-1, n).T,
-        units,
-        np.zeros_like(units),
-        counts=counts.reshape(-1, n).T,
-    )
+    drawn, counted = prefixes.reshape(-1, n), counts.reshape(-1, n).T
+    weights, stratum = weight.reshape(-1, n).T, np.zeros_like(units)
+    return collect_weights(drawn, weights, units, stratum, counts=counted)
 
 
 Part: TypeAlias = tuple[Members, Floats, Ints, Ints]
