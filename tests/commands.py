@@ -22,24 +22,34 @@ RUN_FILES = ("config.toml", "store.sqlite", "result.json", "values.csv", "report
 """What a run directory holds besides the locks of its store."""
 
 
-def run(*arguments, cwd=".", code=0):
-    """Run the command in this process; what it printed to stdout and stderr."""
-    arguments = ["dupre", *map(str, arguments)]
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+def call(arguments, cwd, out, err):
+    """Run the command in this process, with these streams; its exit code."""
     with (
         chdir(cwd),
-        patch.object(sys, "argv", arguments),
+        patch.object(sys, "argv", ["dupre", *map(str, arguments)]),
         redirect_stdout(out),
         redirect_stderr(err),
         pytest.raises(SystemExit) as end,
     ):
         app.main()
-    texts = []
-    for stream in (out, err):
-        stream.seek(0)
-        texts.append(stream.read())
-    assert (end.value.code or 0) == code, texts[1]
-    return SimpleNamespace(stdout=texts[0], stderr=texts[1])
+    return end.value.code or 0
+
+
+def make_stream():
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+
+
+def text_of(stream):
+    stream.seek(0)
+    return stream.read()
+
+
+def run(*arguments, cwd=".", code=0):
+    """Run the command in this process; what it printed to stdout and stderr."""
+    out, err = make_stream(), make_stream()
+    found = call(arguments, cwd, out, err)
+    assert found == code, text_of(err)
+    return SimpleNamespace(stdout=text_of(out), stderr=text_of(err))
 
 
 def refuse(*arguments, cwd="."):

@@ -1,17 +1,23 @@
 from __future__ import annotations
 
-import hypothesis
-import pytest
-from threadpoolctl import threadpool_limits
+import sys
+from functools import lru_cache
 
-# How long an example takes says something about the machine, not about dupre.
-hypothesis.settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("any machine")
+import pytest
+import threadpoolctl
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread_for_small_matrices():
-    with threadpool_limits(limits=1):
+    with threadpoolctl.threadpool_limits(limits=1):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def libraries_looked_for_once():
+    """Looking for BLAS libraries takes longer than a training of these tests."""
+    real = threadpoolctl.ThreadpoolController
+    find = lru_cache(maxsize=1)(lambda imported: real())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threadpoolctl, "ThreadpoolController", lambda: find(len(sys.modules)))
         yield

@@ -224,7 +224,7 @@ def test_values_are_corrected_from_the_first_16_draws_on():
         evaluate(ours, utility, ours.evaluated + 1)
     assert before < LEAST_CORRECTION
     assert ours.values().corrected
-    assert "was estimated from random coalitions and added" in str(ours.values())
+    assert "was estimated from random coalitions and corrected" in str(ours.values())
 
 
 @pytest.mark.usefixtures("unlearned")

@@ -196,7 +196,7 @@ def test_equal_owners_are_equal_at_every_budget(budget):
         {"budget": 20, "estimator": Sample(estimators.permutation, 60), "strategy": Drawn()},
     ],
 )
-@pytest.mark.filterwarnings("ignore:on the coalitions kept for:UserWarning")
+@pytest.mark.filterwarnings("ignore:on check coalitions:UserWarning")
 def test_equal_owners_are_equal_whatever_is_asked(options):
     owners = with_copy(6)
     valuation = value(owners, utility_of(owners), **options)

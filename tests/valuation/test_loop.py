@@ -38,7 +38,7 @@ from owners_and_games import (
 )
 from owners_and_games import assert_same as assert_same_values
 
-pytestmark = pytest.mark.filterwarnings("ignore:on the coalitions kept for:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:on check coalitions:UserWarning")
 THREE, FOUR, FIVE, SIX = map(make_owners, (3, 4, 5, 6))
 SKIP = Local(on_error="skip")
 
@@ -565,7 +565,7 @@ def test_a_predictable_game_passes_its_check():
         assert valuation.check.r2 > 0.9
         assert not valuation.check.failed
         assert not valuation.sampled
-        assert "Predictor on 8 coalitions" in str(valuation)
+        assert "Predictor on 8 check coalitions" in str(valuation)
         assert "Beware" not in str(valuation) or "score worse" in str(valuation)
 
 
@@ -586,7 +586,7 @@ def unpredictable():
 def test_an_unpredictable_game_is_valued_without_the_predictor(unpredictable):
     for valuation, _, raised in unpredictable:
         assert valuation.sampled == valuation.check.failed == bool(raised)
-        beware = "Beware: there it is not clearly better than" in str(valuation)
+        beware = "Beware: on check coalitions the predictor is not" in str(valuation)
         assert beware == valuation.sampled
         assert valuation.forecast.index.max() <= 63
 

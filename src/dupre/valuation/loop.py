@@ -306,14 +306,17 @@ class Loop:
         evaluations = self.store.evaluations()
         used = [found for found in evaluations if found.training.members in self.taken]
         rounds = [{"evaluated": n, **f} for n, f in self.store.rounds(self.key).items()]
-        looks_ahead = self.valuer.left and self._is_watched()
-        return self._valuation() or self.valuer.values(), {
+        valuation = self._valuation() or self.valuer.values()
+        forecast = pd.DataFrame()
+        if self.valuer.left and self._is_watched():
+            forecast = self.valuer.forecast(FORECAST, now=valuation)
+        return valuation, {
             "warnings": group_warnings(used),
             "found": self.found,
             "stale": self.store.stale,
             "stopped": reason,
             "rounds": pd.DataFrame(rounds, columns=None if rounds else ["evaluated", "widest"]),
-            "forecast": self.valuer.forecast(FORECAST) if looks_ahead else pd.DataFrame(),
+            "forecast": forecast,
             "evaluations": as_frame(evaluations),
         }
 

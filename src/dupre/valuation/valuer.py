@@ -197,17 +197,21 @@ class Valuer:
                 picks = next_batch.choose(self._knowledge, k, still_open, pending)
         return [observations.names(i) for i in picks]
 
-    def forecast(self, k: int) -> pd.DataFrame:
+    def forecast(self, k: int, *, now: Valuation | None = None) -> pd.DataFrame:
         """Expected widths of the intervals after up to k more evaluations.
 
         The widths depend on which coalitions are evaluated, not on their utilities. The index is
         the number of evaluations, the present one first. Each owner's column is half the width of
         its 95 % interval, "widest" the largest of them.
+
+        Args:
+            k: how many.
+            now: what `values` returns now; computed by default.
         """
         k = whole(k, "the number of further evaluations", least=1)
         if self.question.least_core:
             raise InputError("there is no forecast for the least core, only for semivalues")
-        now = self.values()
+        now = now or self.values()
         covariances = [now.covariance]
         if self._knowledge.open.size:
             with _one_blas_thread():
