@@ -63,15 +63,8 @@ class LoggedWorkers:
 
 
 def test_the_public_names_are_these_and_all_are_documented():
-    assert engines.__all__ == [
-        "Dask",
-        "Engine",
-        "Evaluation",
-        "Local",
-        "Training",
-        "Workers",
-        "evaluate",
-    ]
+    names = ["Dask", "Engine", "Evaluation", "Local", "Training", "Workers", "evaluate"]
+    assert engines.__all__ == names
     assert all(getattr(engines, name).__doc__ for name in engines.__all__)
 
 

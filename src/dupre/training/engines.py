@@ -31,15 +31,7 @@ if TYPE_CHECKING:
 
     from dupre.utility.model import Utility
 
-__all__ = [
-    "Dask",
-    "Engine",
-    "Evaluation",
-    "Local",
-    "Training",
-    "Workers",
-    "evaluate",
-]
+__all__ = ["Dask", "Engine", "Evaluation", "Local", "Training", "Workers", "evaluate"]
 
 OnError = Literal["raise", "skip"]
 
