@@ -3,8 +3,15 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 
+import hypothesis
 import pytest
 import threadpoolctl
+
+# How long an example takes says something about the machine, not about dupre.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 
-from dupre.data.encoding import MAX_LEVELS
 from dupre.data.owners import MAX_CLASSES_INFERRED, Owners
 from dupre.data.quantile_sketch import Resolution, SketchCache
 from dupre.errors import InputError
@@ -36,14 +35,6 @@ def frame_of_three_owners():
             "sold": ["no", "yes", "yes", "no", "yes", "no"],
         }
     )
-
-
-def encoded(X):
-    """The numeric view of X, one row per row of X."""
-    rows = len(X) if not sparse.issparse(X) else X.shape[0]
-    owners = Owners.from_arrays(X, np.arange(rows) % 2, np.arange(rows) % 2)
-    values = owners.points.values
-    return (values.toarray() if sparse.issparse(values) else values)[owners.points.index]
 
 
 def vectors(owners, eta=0.5, resolution=COARSE):
@@ -388,124 +379,6 @@ def test_embed_lets_missing_values_through_to_the_model():
     np.testing.assert_array_equal(found[np.argsort(y)], X[:2])
 
 
-# --- the numeric view
-
-
-def test_numeric_columns_have_mean_zero_and_unit_variance():
-    rng = np.random.default_rng(0)
-    X = rng.gamma(2.0, size=(50, 3)) * [1e-6, 1.0, 1e6] + [0.0, 100.0, -5e6]
-    rows = encoded(X)
-    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-9)
-    np.testing.assert_allclose(rows.var(axis=0), 1)
-
-
-def test_unit_variance_counts_repeated_rows_as_often_as_they_occur():
-    rows = encoded(np.array([[0.0], [0.0], [0.0], [0.0], [4.0], [9.0]]))
-    np.testing.assert_allclose([rows.mean(), rows.var()], [0, 1], atol=1e-12)
-
-
-def test_rows_that_differ_by_the_sign_of_zero_are_one_row():
-    owners = Owners.from_arrays(np.array([[0.0, 1.0], [-0.0, 1.0]]), [0, 1], ["a", "b"])
-    assert len(owners.points.values) == 1
-    assert owners.points.index.tolist() == [0, 0]
-
-
-@pytest.mark.parametrize("constant", [0.0, 0.1, 1e9, -3.7])
-def test_a_constant_column_is_ignored(constant):
-    X = np.column_stack([np.full(30, constant), np.arange(30.0)])
-    rows = encoded(X)
-    np.testing.assert_array_equal(rows[:, 0], 0)
-    np.testing.assert_allclose(rows[:, 1].var(), 1)
-
-
-@pytest.mark.parametrize(
-    "constant",
-    [
-        0.0,
-        0.1,
-    ],
-)
-def test_a_constant_sparse_column_is_ignored(constant):
-    X = np.column_stack([np.full(30, constant), np.arange(30.0)])
-    np.testing.assert_array_equal(encoded(sparse.csr_array(X))[:, 0], 0)
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e5])
-def test_the_unit_of_a_column_does_not_change_distances(scale):
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    np.testing.assert_allclose(pairwise(encoded(X * [scale, 1])), pairwise(encoded(X)), atol=1e-9)
-
-
-@pytest.mark.parametrize("dtype", ["str", "object", "category"])
-def test_different_levels_are_sqrt_2_apart_and_equal_ones_at_zero(dtype):
-    city = np.array(list("uvwuvv"))
-    rows = encoded(pd.DataFrame({"city": pd.Series(city).astype(dtype)}))
-    expected = np.sqrt(2) * (city[:, None] != city)
-    np.testing.assert_allclose(pairwise(rows), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", ["str", "object", "category"])
-def test_a_missing_category_is_a_level_of_its_own(dtype):
-    column = pd.Series(["u", None, "", None, "nan"], dtype=dtype)
-    code = np.array([0, 1, 2, 1, 3])
-    expected = np.sqrt(2) * (code[:, None] != code)
-    np.testing.assert_allclose(pairwise(encoded(pd.DataFrame({"c": column}))), expected, atol=1e-12)
-
-
-def test_a_missing_truth_value_of_a_categorical_is_a_level_of_its_own():
-    column = pd.Categorical([True, None, False, None])
-    assert encoded(pd.DataFrame({"c": column})).shape[1] == 3
-
-
-def test_levels_beyond_the_limit_share_no_column():
-    frequent = [f"common {i}" for i in range(MAX_LEVELS)]
-    rows = encoded(pd.DataFrame({"c": [*frequent, *frequent, "rare", "rarer"]}))
-    assert rows.shape[1] == MAX_LEVELS
-    distance = pairwise(rows)
-    assert distance[-1, -2] == 0
-    np.testing.assert_allclose(distance[-1, : 2 * MAX_LEVELS], 1)
-
-
-def test_numbers_of_a_mixed_array_are_numbers_and_its_text_categories():
-    mixed = np.array([["u", 1.0, 5], ["v", 2.0, 7], ["u", 4.0, 7], ["w", 8.0, 1]], dtype=object)
-    frame = pd.DataFrame({"c": ["u", "v", "u", "w"], "x": [1.0, 2.0, 4.0, 8.0], "k": [5, 7, 7, 1]})
-    np.testing.assert_allclose(pairwise(encoded(mixed)), pairwise(encoded(frame)))
-
-
-def test_dates_and_truth_values_are_numbers():
-    days = np.array([0, 1, 5, 9])
-    frame = pd.DataFrame(
-        {
-            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(days, unit="D"),
-            "wait": pd.to_timedelta(days, unit="h"),
-            "open": [True, False, True, True],
-        }
-    )
-    numbers = np.column_stack([days, days, [1, 0, 1, 1]])
-    np.testing.assert_allclose(encoded(frame), encoded(numbers), atol=1e-9)
-
-
-@pytest.mark.parametrize("density", [0.1, 0.6])
-def test_sparse_and_dense_rows_have_the_same_sliced_wasserstein_distances(density):
-    rng = np.random.default_rng(0)
-    X = rng.gamma(1.0, size=(60, 8)) * (rng.random((60, 8)) < density)
-    y, owner = rng.normal(size=60), np.arange(60) % 4
-    dense, thin = (Owners.from_arrays(rows, y, owner) for rows in (X, sparse.csr_array(X)))
-    assert sparse.issparse(thin.points.values)
-    assert thin.points.variance == pytest.approx(dense.points.variance)
-    for eta in (0.4, 1.0):
-        expected, found = (pairwise(vectors(owners, eta)) for owners in (dense, thin))
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_a_common_offset_of_a_sparse_column_cancels_in_distances():
-    rng = np.random.default_rng(0)
-    X, y, owner = rng.normal(size=(60, 3)), rng.normal(size=60), np.arange(60) % 4
-    X[:, 0] += 1e4
-    dense, thin = (Owners.from_arrays(rows, y, owner) for rows in (X, sparse.csr_array(X)))
-    np.testing.assert_allclose(pairwise(vectors(thin)), pairwise(vectors(dense)), rtol=1e-2)
-
-
 # --- rows that cannot be used
 
 
@@ -584,6 +457,10 @@ X4, Y4, AB = np.eye(4), [0, 1, 0, 1], list("aabb")
         (X4, np.ones((4, 2)), AB, {}, r"y must be one-dimensional.* \(4, 2\)"),
         (X4, pd.DataFrame(np.ones((4, 2))), AB, {}, r"y must be one-dimensional.* \(4, 2\)"),
         (X4, None, AB, {}, "y must be one-dimensional"),
+        (X4, Y4, np.column_stack([AB, AB]), {}, r"one label per row, got shape \(4, 2\)"),
+        (X4[:, :0], Y4, AB, {}, "X has no columns"),
+        (X4 * 1e300, Y4, AB, {}, "column '0' of owner 'a'"),
+        (X4, np.array([1, "u", 1, "u"], dtype=object), AB, {}, "mixes types such as int and str"),
         (X4, Y4, AB, {"task": "ranking"}, "task must be .* got 'ranking'"),
         (X4, list("uvuv"), AB, {"task": "regression"}, "a regression needs a numeric y"),
         (X4, Y4, AB, {"embed": lambda X: X[:3]}, r"each of the 4 rows, got shape \(3, 4\)"),
@@ -595,21 +472,6 @@ X4, Y4, AB = np.eye(4), [0, 1, 0, 1], list("aabb")
 def test_unusable_rows_are_refused_with_the_culprit(X, y, owner, options, message):
     with pytest.raises(InputError, match=message):
         Owners.from_arrays(X, y, owner, **options)
-
-
-def test_two_dimensional_owner_labels_are_refused():
-    with pytest.raises(InputError, match="owner"):
-        Owners.from_arrays(X4, Y4, np.column_stack([AB, AB]))
-
-
-def test_an_array_without_columns_is_refused_as_a_frame_is():
-    with pytest.raises(InputError, match="X has no columns"):
-        Owners.from_arrays(X4[:, :0], Y4, AB)
-
-
-def test_classes_without_an_order_are_refused():
-    with pytest.raises(InputError, match="y"):
-        Owners.from_arrays(X4, np.array([1, "u", 1, "u"], dtype=object), AB)
 
 
 @pytest.mark.parametrize(
@@ -692,11 +554,6 @@ def test_misaligned_pandas_targets_or_owners_are_refused():
         Owners.from_arrays(X, y.sample(frac=1, random_state=0), list("aabbcc"))
     with pytest.raises(InputError, match="X and owner are matched row by row"):
         Owners.from_arrays(X, y, pd.Series(list("aabbcc"), index=y.index[::-1]))
-
-
-def test_a_number_whose_square_overflows_is_refused():
-    with pytest.raises(InputError, match="column '0' of owner 'b'"):
-        Owners.from_arrays([[0.0], [1.0], [1e300]], [0, 1, 0], list("aab"))
 
 
 def test_a_categorical_target_of_a_mapping_is_a_classification():

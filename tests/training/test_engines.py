@@ -6,11 +6,13 @@ import sys
 from contextlib import closing
 from dataclasses import FrozenInstanceError, dataclass, field, replace
 
+import joblib
 import pytest
 
 from dupre.errors import InputError
 from dupre.training import engines
 from dupre.training.engines import Dask, Engine, Evaluation, Local, Training, Workers, evaluate
+from workers import children_of, linux, wait_for
 
 TRAININGS = [Training(tuple(members)) for members in ("a", "b", "ab", "")]
 
@@ -103,9 +105,12 @@ def test_one_job_runs_here_unless_trainings_have_a_time_limit(engine, here):
     assert (found[TRAININGS[0]][0] == os.getpid()) is here
 
 
+@linux
 def test_minus_one_is_one_process_per_core():
-    with closing(Local(jobs=-1, timeout=60).start(score)) as workers:
-        assert len(workers._children) == len(os.sched_getaffinity(0))
+    before = children_of(os.getpid())
+    with closing(Local(jobs=-1, timeout=60).start(score)):
+        wait_for(lambda: len(children_of(os.getpid()) - before) >= joblib.cpu_count())
+        assert len(children_of(os.getpid()) - before) == joblib.cpu_count()
 
 
 @pytest.mark.parametrize(

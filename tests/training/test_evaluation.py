@@ -8,20 +8,17 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info
 
 from dupre import InputError, ModelUtility, Owners
-from dupre.checks import finite, positive
 from dupre.training.evaluation import Evaluation, Training, evaluate, now, this_worker
 
 AB = Training(("a", "b"))
 
 
-def evaluated(utility, training=AB, threads=1):
+def train(utility, training=AB, threads=1):
     return evaluate(utility, training, threads=threads)
 
 
@@ -60,7 +57,7 @@ class Seeded:
 
 def test_success_is_the_number_and_nothing_else():
     earliest = datetime.now(UTC) - timedelta(milliseconds=1)  # `finished` is cut to milliseconds
-    found = evaluated(lambda members: 0.1 * len(members))
+    found = train(lambda members: 0.1 * len(members))
     assert found.training is AB
     assert found.utility == 0.1 * 2
     assert (found.failure, found.traceback, found.warnings, found.cause) == ("", "", (), None)
@@ -73,8 +70,8 @@ def test_success_is_the_number_and_nothing_else():
 
 def test_the_utility_gets_the_members_as_they_stand_in_the_training():
     asked = []
-    evaluated(lambda members: asked.append(members) or 0.0, Training(("b", "a")))
-    evaluated(lambda members: asked.append(members) or 0.0, Training(()))
+    train(lambda members: asked.append(members) or 0.0, Training(("b", "a")))
+    train(lambda members: asked.append(members) or 0.0, Training(()))
     assert asked == [("b", "a"), ()]
 
 
@@ -93,7 +90,7 @@ def test_the_utility_gets_the_members_as_they_stand_in_the_training():
     ids=repr,
 )
 def test_any_number_becomes_a_plain_float(returned, expected):
-    found = evaluated(lambda members: returned)
+    found = train(lambda members: returned)
     assert type(found.utility) is float
     assert str(found.utility) == str(expected)
     assert found.failure == ""
@@ -122,7 +119,7 @@ def test_any_number_becomes_a_plain_float(returned, expected):
     ids=lambda value: repr(value)[:20],
 )
 def test_what_is_no_finite_number_is_a_failure_that_says_so(returned):
-    found = evaluated(lambda members: returned)
+    found = train(lambda members: returned)
     assert found.utility is None
     assert found.failure.startswith("InputError: the utility must be a finite number, got")
     assert isinstance(found.cause, InputError)
@@ -135,7 +132,7 @@ def test_exception_is_recorded_with_reason_place_and_cause():
     def train_badly(members):
         raise error
 
-    found = evaluated(train_badly)
+    found = train(train_badly)
     assert found.utility is None
     assert found.failure == "ValueError: no rows left"
     assert "train_badly" in found.traceback
@@ -159,7 +156,7 @@ def test_failure_is_the_first_line_of_the_message(message, expected):
     def utility(members):
         raise RuntimeError(message)
 
-    found = evaluated(utility)
+    found = train(utility)
     assert found.failure == f"RuntimeError: {expected}"
 
 
@@ -169,7 +166,7 @@ def test_failure_is_short_and_the_traceback_complete():
     def utility(members):
         raise RuntimeError(message)
 
-    found = evaluated(utility)
+    found = train(utility)
     assert len(found.failure) < 250
     assert "\n" not in found.failure
     assert message in found.traceback
@@ -183,7 +180,7 @@ def test_exception_whose_message_cannot_be_shown_is_recorded():
     def utility(members):
         raise Broken
 
-    found = evaluated(utility)
+    found = train(utility)
     assert found.utility is None
     assert "Broken" in found.failure
 
@@ -199,7 +196,7 @@ def test_keyboard_interrupt_passes_through_and_leaves_nothing_changed():
 
     filters, threads = list(warnings.filters), blas_threads()
     with pytest.raises(KeyboardInterrupt):
-        evaluated(utility, threads=2)
+        train(utility, threads=2)
     assert warnings.filters == filters
     assert blas_threads() == threads
 
@@ -210,7 +207,7 @@ def test_keyboard_interrupt_passes_through_and_leaves_nothing_changed():
 def test_warnings_are_recorded_once_each_in_order_and_none_escapes():
     with warnings.catch_warnings(record=True) as escaped:
         warnings.simplefilter("always")
-        found = evaluated(warner("late", "early", "late", "late"))
+        found = train(warner("late", "early", "late", "late"))
     assert found.warnings == ("RuntimeWarning: late", "RuntimeWarning: early")
     assert found.utility == 0.5
     assert escaped == []
@@ -221,21 +218,21 @@ def test_warnings_are_recorded_whatever_the_filters_outside(action):
     utility = warner("careful")
     with warnings.catch_warnings():
         warnings.simplefilter(action)
-        found = [evaluated(utility) for _ in range(3)]
+        found = [train(utility) for _ in range(3)]
     assert [f.warnings for f in found] == [("RuntimeWarning: careful",)] * 3
     assert [f.utility for f in found] == [0.5] * 3
 
 
 def test_warnings_of_a_failed_training_are_kept():
-    found = evaluated(warner("careful", number=None))
+    found = train(warner("careful", number=None))
     assert found.utility is None
     assert found.warnings == ("RuntimeWarning: careful",)
 
 
 def test_warning_is_one_short_line():
-    (found,) = evaluated(warner("first line\nsecond line")).warnings
+    (found,) = train(warner("first line\nsecond line")).warnings
     assert found == "RuntimeWarning: first line"
-    (found,) = evaluated(warner("word " * 1000)).warnings
+    (found,) = train(warner("word " * 1000)).warnings
     assert len(found) < 150
 
 
@@ -245,14 +242,14 @@ def test_filters_set_by_a_training_do_not_outlive_it():
         warnings.warn("strict", UserWarning, stacklevel=1)
 
     before = list(warnings.filters)
-    found = evaluated(utility)
+    found = train(utility)
     assert found.failure == "UserWarning: strict"
     assert warnings.filters == before
 
 
 def test_convergence_warning_of_a_real_training_is_kept_next_to_its_utility():
     utility = model_utility(LogisticRegression(max_iter=1))
-    found = evaluated(utility)
+    found = train(utility)
     assert len(found.warnings) == 1
     assert found.warnings[0].startswith("ConvergenceWarning: lbfgs failed to converge")
     with warnings.catch_warnings():
@@ -265,7 +262,7 @@ def test_convergence_warning_of_a_real_training_is_kept_next_to_its_utility():
 
 def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat():
     utility = model_utility(DecisionTreeClassifier(max_features=1), seed=3)
-    found = [evaluated(utility, Training(("a", "b", "c"), repeat)) for repeat in range(6)]
+    found = [train(utility, Training(("a", "b", "c"), repeat)) for repeat in range(6)]
     seeds = [f.seed for f in found]
     assert seeds == [utility.training_seed(("c", "b", "a"), repeat) for repeat in range(6)]
     assert len(set(seeds)) == 6
@@ -275,7 +272,7 @@ def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat():
 
 def test_attempt_does_not_change_seed_or_utility():
     utility = model_utility(DecisionTreeClassifier(max_features=1))
-    first, second = (evaluated(utility, Training(("a", "b"), 1, attempt)) for attempt in (1, 2))
+    first, second = (train(utility, Training(("a", "b"), 1, attempt)) for attempt in (1, 2))
     assert (first.seed, first.utility) == (second.seed, second.utility)
 
 
@@ -284,7 +281,7 @@ def test_failed_training_has_its_seed_too():
         def __call__(self, _members, *, repeat=0):
             raise ValueError(repeat)
 
-    assert evaluated(Failing()).seed == 7
+    assert train(Failing()).seed == 7
 
 
 def test_plain_callable_is_called_again_without_a_seed():
@@ -294,14 +291,14 @@ def test_plain_callable_is_called_again_without_a_seed():
         calls.append(members)
         return float(len(calls))
 
-    found = [evaluated(utility, Training(("a",), repeat)) for repeat in range(3)]
+    found = [train(utility, Training(("a",), repeat)) for repeat in range(3)]
     assert [f.utility for f in found] == [1.0, 2.0, 3.0]
     assert [f.seed for f in found] == [None] * 3
     assert calls == [("a",)] * 3
 
 
 def test_callable_with_training_seed_is_given_the_repeat():
-    found = evaluated(Seeded(), Training(("a",), repeat=4))
+    found = train(Seeded(), Training(("a",), repeat=4))
     assert (found.utility, found.seed) == (4.0, 7)
 
 
@@ -309,13 +306,13 @@ def test_seeded_utility_may_be_empty_or_false():
     class Table(Seeded, dict):
         """A container of nothing yet: bool() of it is False."""
 
-    found = evaluated(Table(), Training(("a",), repeat=4))
+    found = train(Table(), Training(("a",), repeat=4))
     assert (found.utility, found.seed) == (4.0, 7)
 
 
 @pytest.mark.parametrize("kind", [np.uint32, np.int64])
 def test_seed_is_a_plain_int(kind):
-    found = evaluated(Seeded(kind(7)))
+    found = train(Seeded(kind(7)))
     assert found.seed == 7
     assert type(found.seed) is int
 
@@ -325,7 +322,7 @@ def test_seed_that_cannot_be_told_is_a_failure():
         def training_seed(self, members, _repeat=0):
             raise KeyError(members)
 
-    found = evaluated(Unsure())
+    found = train(Unsure())
     assert found.utility is None
     assert found.failure.startswith("KeyError")
 
@@ -347,42 +344,10 @@ def test_blas_has_its_threads_inside_and_the_old_ones_after(threads, fails):
         inside.extend(blas_threads())
         return None if fails else 0.5
 
-    found = evaluated(utility, threads=threads)
+    found = train(utility, threads=threads)
     assert (found.utility is None) == fails
     assert inside == [threads] * len(before)
     assert blas_threads() == before
-
-
-# --- numbers from users
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_finite_numbers_pass_unchanged(number):
-    assert finite(number, "x").hex() == number.hex()
-
-
-@pytest.mark.parametrize("number", [np.nan, np.inf, None, "1", [1], 10**400, 1j])
-def test_finite_says_what_must_be_a_number_and_what_came(number):
-    with pytest.raises(InputError, match="timeout must be a finite number, got") as caught:
-        finite(number, "timeout")
-    assert repr(number) in str(caught.value)
-
-
-@pytest.mark.parametrize("number", [0, -0.0, -1e-300, -3])
-def test_positive_refuses_zero_and_less(number):
-    with pytest.raises(InputError, match=f"timeout must be positive, got {number!r}"):
-        positive(number, "timeout")
-
-
-@pytest.mark.parametrize("number", [np.nan, np.inf, "3", None])
-def test_positive_refuses_what_is_no_number(number):
-    with pytest.raises(InputError, match="timeout must be a finite number"):
-        positive(number, "timeout")
-
-
-@pytest.mark.parametrize("number", [5e-324, 1, np.float32(0.5)])
-def test_positive_numbers_pass_unchanged(number):
-    assert positive(number, "timeout") == number
 
 
 def test_now_is_utc_to_the_millisecond():

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import dupre
-from commands import run
 from dupre import estimators
+from dupre.cli.app import app
 from dupre.data.digests import digest
 from dupre.data.stable_modules import STABLE_MODULES
 from dupre.tables.models import NearestClassifier, NearestRegressor
@@ -71,32 +71,41 @@ def test_every_stable_name_is_stated_once():
 
 
 @pytest.fixture
+def dupre_command(capfd):
+    """Run the command in this process; what it prints as JSON, if it does."""
+
+    def run(*arguments):
+        app([str(argument) for argument in arguments], standalone_mode=False)
+        printed = capfd.readouterr().out
+        return json.loads(printed) if "--json" in arguments else printed
+
+    return run
+
+
+@pytest.fixture
 def older_run(tmp_path):
     """A copy of the run directory and its result."""
     shutil.copytree(RUN, tmp_path / "run")
     return tmp_path / "run", json.loads((RUN / "result.json").read_text())
 
 
-def test_an_older_run_is_shown_and_reported(older_run):
+def test_an_older_run_is_shown_and_reported(older_run, dupre_command):
     directory, result = older_run
-    assert json.loads(run("show", directory, "--json", cwd=directory.parent).stdout) == result
-    run("report", directory, cwd=directory.parent)
+    assert dupre_command("show", directory, "--json") == result
+    dupre_command("report", directory)
     assert "Dee" in (directory / "report.html").read_text()
 
 
-def test_an_older_run_is_resumed_from_its_trainings(older_run):
+def test_an_older_run_is_resumed_from_its_trainings(older_run, dupre_command):
     directory, result = older_run
     for package in ("pandas", "scikit-learn"):  # digests of models and columns follow theirs
         then = result["provenance"]["versions"][package]
         if version(package).split(".")[:2] != then.split(".")[:2]:
             pytest.skip(f"the run was written with {package} {then}")
-    again = run("resume", directory, "--data", TABLE, "--json", cwd=directory.parent)
-    valuations = json.loads(again.stdout)["valuations"]
-    for now, then in zip(valuations, result["valuations"], strict=True):
+    again = dupre_command("resume", directory, "--data", TABLE, "--json")
+    for now, then in zip(again["valuations"], result["valuations"], strict=True):
         assert [o["value"] for o in now["owners"]] == pytest.approx(
             [o["value"] for o in then["owners"]], abs=1e-9
         )
-    more = run(
-        "resume", directory, "--data", TABLE, "--budget", "+3", "--json", cwd=directory.parent
-    )
-    assert [v["trainings"]["found"] for v in json.loads(more.stdout)["valuations"]] == [12, 15]
+    more = dupre_command("resume", directory, "--data", TABLE, "--budget", "+3", "--json")
+    assert [v["trainings"]["found"] for v in more["valuations"]] == [12, 15]

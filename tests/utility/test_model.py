@@ -11,13 +11,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_diabetes, load_digits, load_iris
-from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import (
     get_scorer,
-    get_scorer_names,
     log_loss,
     roc_auc_score,
 )
@@ -27,13 +25,12 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.utility.model import ModelUtility, training_seed
-from dupre.utility.model_checks import REGRESSION_METRICS
 
 
 def split(X, y, owner, train=100):
@@ -515,93 +512,6 @@ def test_a_utility_does_not_depend_on_how_rows_are_mixed_or_on_other_owners(iris
         assert len({utility(members) for utility in utilities}) == 1
 
 
-# --- metrics and tasks
-
-
-@pytest.mark.parametrize("metric", sorted(REGRESSION_METRICS))
-def test_regression_metrics_are_refused_for_classes(iris, metric):
-    owners, validation = iris
-    with pytest.raises(InputError, match=metric):
-        ModelUtility(LogisticRegression(), owners, validation=validation, metric=metric)
-
-
-@pytest.mark.parametrize("metric", sorted(REGRESSION_METRICS & set(get_scorer_names())))
-def test_regression_metrics_score_regressions(metric):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 2)), rng.uniform(1, 5, size=40)
-    owners = Owners.from_arrays(X, y, np.arange(40) % 2)
-    utility = ModelUtility(DecisionTreeRegressor(), owners, validation=(X, y), metric=metric)
-    assert np.isfinite(utility(("0", "1")))
-
-
-@pytest.mark.parametrize("metric", sorted(set(get_scorer_names()) - REGRESSION_METRICS))
-def test_no_other_scorer_measures_errors_of_numbers(metric):
-    X, y = np.zeros((30, 1)), np.random.default_rng(0).uniform(1, 5, size=30)
-    with pytest.raises((ValueError, AttributeError, TypeError, UserWarning)):
-        get_scorer(metric)(DummyRegressor().fit(X, y), X, y)
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "neg_log_loss", "f1", "roc_auc"])
-def test_classification_metrics_are_refused_for_regressions(diabetes, metric):
-    owners, validation = diabetes
-    with pytest.raises(InputError, match=f"metric '{metric}' .* regression"):
-        ModelUtility(Ridge(), owners, validation=validation, metric=metric)
-
-
-@pytest.mark.parametrize("metric", ["acuracy", "mse"])
-def test_an_unknown_metric_is_refused_with_examples(iris, metric):
-    with pytest.raises(InputError, match=f"unknown metric '{metric}'.*'balanced_accuracy'"):
-        ModelUtility(LogisticRegression(), iris[0], validation=iris[1], metric=metric)
-
-
-def test_a_metric_that_is_neither_name_nor_callable_is_refused(iris):
-    with pytest.raises(InputError, match="scorer name or a callable, got 3"):
-        ModelUtility(LogisticRegression(), iris[0], validation=iris[1], metric=3)
-
-
-def test_a_metric_of_probabilities_needs_every_class_of_the_owners_in_validation(iris):
-    owners, (X, y) = iris
-    with pytest.raises(InputError, match="neg_log_loss"):
-        ModelUtility(
-            LogisticRegression(), owners, validation=(X[y < 2], y[y < 2]), metric="neg_log_loss"
-        )
-
-
-# --- estimators that cannot work
-
-
-def test_a_regressor_for_classes_is_refused(iris):
-    with pytest.raises(InputError, match="task is classification but LinearRegression"):
-        ModelUtility(LinearRegression(), iris[0], validation=iris[1])
-
-
-def test_a_classifier_for_numbers_is_refused_in_a_pipeline_too(diabetes):
-    for model in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):
-        with pytest.raises(InputError, match="task is regression but"):
-            ModelUtility(model, diabetes[0], validation=diabetes[1])
-
-
-def test_a_class_in_place_of_an_estimator_is_refused_with_the_remedy(iris):
-    with pytest.raises(InputError, match=r"write LogisticRegression\(\)"):
-        ModelUtility(LogisticRegression, iris[0], validation=iris[1])
-
-
-@pytest.mark.parametrize("thing", [None, "logistic", 3, lambda X: X])
-def test_what_is_no_estimator_is_refused(iris, thing):
-    with pytest.raises(InputError, match=f"expected a scikit-learn .*{type(thing).__name__}"):
-        ModelUtility(thing, iris[0], validation=iris[1])
-
-
-def test_a_list_of_estimators_is_refused(iris):
-    with pytest.raises(InputError, match="list"):
-        ModelUtility([LogisticRegression()], iris[0], validation=iris[1])
-
-
-def test_an_estimator_that_predicts_nothing_is_refused(iris):
-    with pytest.raises(InputError, match="StandardScaler"):
-        ModelUtility(StandardScaler(), iris[0], validation=iris[1])
-
-
 # --- coalitions that cannot be meant
 
 
@@ -617,79 +527,3 @@ def test_a_coalition_that_names_no_set_of_owners_is_refused(iris, members, messa
     utility = ModelUtility(DecisionTreeClassifier(), iris[0], validation=iris[1])
     with pytest.raises(InputError, match=message):
         utility(members)
-
-
-# --- validation rows that cannot be used
-
-
-def damaged(X, value):
-    X = X.copy()
-    X[3, 2] = value
-    return X
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda X, y: (X[:, :3], y), r"validation X has shape \(3,\), .* \(4,\)"),
-        (lambda X, y: (X[:, 0], y), r"validation X has shape \(\), .* \(4,\)"),
-        (lambda X, y: (damaged(X, np.nan), y), "column '2' of the validation rows .* 1 of 50"),
-        (lambda X, y: (damaged(X, np.inf), y), "column '2' of the validation rows .* 1 of 50"),
-        (lambda X, y: (X, np.where(y == 1, np.nan, y)), "y of the validation rows holds missing"),
-        (lambda X, y: (X, y[:-1]), "X has 50 rows and y has 49"),
-        (lambda X, y: (X[:-1], y), "X has 49 rows and y has 50"),
-        (lambda X, y: (X, np.column_stack([y, y])), r"y must be one-dimensional.* \(50, 2\)"),
-        (lambda X, y: (X[:0], y[:0]), "no validation rows"),
-        (lambda X, y: X, r"validation must be \(X, y\).* got ndarray"),
-        (lambda X, y: (X, y, y), r"validation must be \(X, y\).* got tuple"),
-        (lambda X, y: pd.DataFrame(X).assign(y=y), "got DataFrame"),
-    ],
-)
-def test_unusable_validation_rows_are_refused_with_the_culprit(iris, change, message):
-    owners, validation = iris
-    with pytest.raises(InputError, match=message):
-        ModelUtility(LogisticRegression(), owners, validation=change(*validation))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda frame: frame.drop(columns="city"), "lacks the training column 'city'"),
-        (lambda frame: frame.drop(columns="sold"), "no target column 'sold'"),
-        (lambda frame: frame.assign(size=np.nan), "column 'size' of the validation rows"),
-        (lambda frame: (frame[["size"]].to_numpy(), frame["sold"]), "must be one too"),
-    ],
-)
-def test_an_unusable_validation_frame_is_refused_with_the_culprit(shops, change, message):
-    train, validation = shops
-    owners = Owners.from_frame(train, owner="firm", target="sold")
-    with pytest.raises(InputError, match=message):
-        ModelUtility(LogisticRegression(), owners, validation=change(validation))
-
-
-def test_validation_of_unequal_lengths_with_a_bad_number_at_the_end_is_refused(iris):
-    owners, (X, y) = iris
-    X = np.vstack([X, np.full((1, 4), np.nan)])
-    with pytest.raises(InputError, match="validation"):
-        ModelUtility(LogisticRegression(), owners, validation=(X, y))
-
-
-@pytest.mark.parametrize("dtype", [str, object])
-def test_validation_labels_of_another_kind_than_the_owners_are_refused(iris, dtype):
-    owners, (X, y) = iris
-    with pytest.raises(InputError, match="validation"):
-        ModelUtility(LogisticRegression(), owners, validation=(X, y.astype(str).astype(dtype)))
-
-
-def test_validation_labels_that_no_owner_has_are_refused(iris):
-    owners, (X, y) = iris
-    with pytest.raises(InputError, match="no validation label occurs in training"):
-        ModelUtility(LogisticRegression(), owners, validation=(X, y + 10))
-
-
-def test_misaligned_validation_targets_are_refused(iris):
-    owners, (X, y) = iris
-    shuffled = pd.Series(y).sample(frac=1, random_state=0)
-    frames = Owners.from_arrays(pd.DataFrame(owners.X), owners.y, owners.owner)
-    with pytest.raises(InputError, match="different indexes"):
-        ModelUtility(LogisticRegression(), frames, validation=(pd.DataFrame(X), shuffled))

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+
+import closed_form
+import dupre
+from dupre import InputError, StoreError
+from dupre.game.coalitions import all_coalitions, to_names
+from dupre.training.evaluation import Evaluation, Training
+from dupre.training.frames import as_frame
+from dupre.utility.adapters import as_trainings
+from tabulated import FOUR, counted, make_owners, table_of, untouchable
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its games warn that not all of them can be used
+    shapiq = pytest.importorskip("shapiq")
+    shapiq_games = importlib.import_module("shapiq_games.synthetic")
+
+
+def game_of(owners, table):
+    """A table as a function of boolean rows."""
+    return lambda rows: np.array([table[to_names(row, owners.names)] for row in rows])
+
+
+# What is known already.
+
+
+def test_a_training_with_two_utilities_is_refused():
+    frame = as_frame(
+        [Evaluation(Training(("a", "b")), 0.5), Evaluation(Training(("b", "a")), 0.25)]
+    )
+    with pytest.raises(InputError, match=r"\{a, b\}.* 0\.5 and 0\.25"):
+        as_trainings(frame)
+
+
+def test_rows_without_numbers_of_repeats_are_repeats():
+    frame = pd.DataFrame({"coalition": ['["a"]', '["b"]', '["a"]'], "utility": [0.5, 0.1, 0.5]})
+    assert as_trainings(frame) == {("a",): (0.5, 0.5), ("b",): (0.1,)}
+
+
+def test_two_exports_put_together_count_every_training_once():
+    frame = as_frame([Evaluation(Training(("a",)), 0.5), Evaluation(Training(("b",)), 0.25)])
+    assert as_trainings(pd.concat([frame, frame])) == as_trainings(frame)
+
+
+def test_known_utilities_are_mappings_or_frames():
+    assert as_trainings(None) == {}
+    assert as_trainings({("a",): 1}) == {("a",): (1.0,)}
+    assert as_trainings({("a",): [1, np.float32(0.5)], ("b",): np.array([2.0])}) == {
+        ("a",): (1.0, 0.5),
+        ("b",): (2.0,),
+    }
+    for wrong in ([(("a",), 0.5)], "run.csv", 3, pd.Series([0.5])):
+        with pytest.raises(InputError, match="mapping"):
+            as_trainings(wrong)
+
+
+@pytest.mark.parametrize("number", [float("nan"), [0.5, float("inf")], "0.5", None, ["x"]])
+def test_a_known_utility_that_is_no_number_is_refused_with_its_coalition(number):
+    with pytest.raises(InputError, match=r"utility of \{a, b\} must be a finite number"):
+        as_trainings({("a", "b"): number})
+
+
+# shapiq: our utilities as its games.
+
+
+@pytest.mark.parametrize("approximator", ["KernelSHAP", "SVARM", "PermutationSamplingSV"])
+def test_an_approximator_of_shapiq_finds_the_values_of_our_utility(approximator):
+    owners = make_owners(5)
+    game = closed_form.airport([1.0, 4.0, 2.0, 4.0, 3.0])
+    rows = all_coalitions(5)
+    table = {
+        to_names(r, owners.names): float(u) for r, u in zip(rows, game.utility(rows), strict=True)
+    }
+    utility = counted(lambda members: table.get(members, 0.0))
+    budget = {"KernelSHAP": 2**5, "SVARM": 4000, "PermutationSamplingSV": 4000}[approximator]
+    approximate = getattr(shapiq, approximator)(n=5, random_state=0).approximate
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # shapiq's own
+        found = approximate(budget=budget, game=dupre.to_game(utility, owners))
+    values = [found[(i,)] for i in range(5)]
+    exact = approximator == "KernelSHAP"
+    np.testing.assert_allclose(values, game.shapley, atol=1e-6 if exact else 0.15)
+    assert len(utility.asked) == len(set(utility.asked)) <= 2**5
+
+
+def test_a_model_utility_is_a_game():
+    model = dupre.ModelUtility(LinearRegression(), FOUR, validation=(FOUR.X, FOUR.y))
+    game = dupre.to_game(model, FOUR)
+    rows = np.vstack([np.zeros((1, 4), dtype=bool), all_coalitions(4)])
+    expected = [model(to_names(row, FOUR.names)) for row in rows]
+    np.testing.assert_array_equal(game(rows), expected)
+    np.testing.assert_array_equal(game(rows[3]), expected[3:4])
+    np.testing.assert_array_equal(game(rows.astype(int)), expected)
+    assert game(rows[:0]).shape == (0,)
+
+
+def test_an_exact_computer_of_shapiq_agrees_with_us():
+    table = table_of(FOUR)
+    computer = shapiq.ExactComputer(dupre.to_game(table.__getitem__, FOUR), n_players=4)
+    found = computer("SV")
+    ours = dupre.value(FOUR, dupre.from_table(table), budget=15)
+    np.testing.assert_allclose([found[(i,)] for i in range(4)], ours.mean, atol=1e-10)
+
+
+def test_a_game_asked_for_another_number_of_owners_says_so():
+    game = dupre.to_game(untouchable, FOUR)
+    for n in (3, 5):
+        with pytest.raises(InputError, match=f"4 owners expected, got {n}"):
+            game(np.ones((2, n), dtype=bool))
+
+
+def test_a_game_whose_utility_is_no_number_names_the_coalition():
+    game = dupre.to_game(lambda members: float("nan"), FOUR)
+    with pytest.raises(InputError, match=r"utility of \{owner00, owner02\} .* nan"):
+        game(np.array([[True, False, True, False]]))
+
+
+# shapiq: its games as our utilities.
+
+
+def test_a_game_of_shapiq_is_valued_exactly():
+    game = shapiq_games.DummyGame(4, interaction=(1, 2))
+    valuation = dupre.value(FOUR, dupre.from_game(game, FOUR), budget=15)
+    np.testing.assert_allclose(valuation.values, [0.25, 0.75, 0.75, 0.25], atol=1e-12)
+    assert valuation.exact
+
+
+class Squares(shapiq.Game):
+    """A coalition's numbers added and squared; players hold 1, 2, 3, ...: normalised to 0."""
+
+    def __init__(self, n):
+        super().__init__(n, normalize=True, normalization_value=5.0)
+
+    def value_function(self, coalitions):
+        return 5.0 + (coalitions @ np.arange(1.0, coalitions.shape[1] + 1)) ** 2
+
+
+def test_a_game_of_ones_own_is_valued_exactly():
+    valuation = dupre.value(FOUR, dupre.from_game(Squares(4), FOUR), budget=15)
+    worth = np.arange(1.0, 5.0)
+    np.testing.assert_allclose(valuation.values, worth * worth.sum(), atol=1e-10)
+    assert valuation.empty == 0
+
+
+def test_players_are_the_owners_in_their_order():
+    owners = make_owners(3, names=["z", "a", "m"])
+    valuation = dupre.value(owners, dupre.from_game(Squares(3), owners), budget=7)
+    assert valuation.values["m"] > valuation.values["a"] > valuation.values["z"]
+
+
+def test_any_function_of_boolean_rows_is_a_game():
+    utility = dupre.from_game(game_of(FOUR, table_of(FOUR)), FOUR)
+    for members, number in table_of(FOUR).items():
+        assert utility(members) == number
+        assert utility(members[::-1]) == number
+
+
+def test_there_and_back_again():
+    table = table_of(FOUR)
+    there = dupre.to_game(dupre.from_table(table), FOUR)
+    back = dupre.from_game(there, FOUR)
+    assert all(back(members) == number for members, number in table.items())
+
+
+def test_a_game_of_another_number_of_players_or_that_is_none_is_refused():
+    with pytest.raises(InputError, match="5 players, but there are 4 owners"):
+        dupre.from_game(shapiq_games.DummyGame(5), FOUR)
+    for make in (dupre.from_game, dupre.to_game):
+        with pytest.raises(InputError, match="callable"):
+            make(3, FOUR)
+
+
+# Tables.
+
+
+@pytest.mark.parametrize("kind", ["mapping", "repeats", "frame"])
+def test_a_table_is_a_utility(kind):
+    table = table_of(FOUR)
+    known = {
+        "mapping": {members[::-1]: number for members, number in table.items()},
+        "repeats": {members: [number - 1, number + 1] for members, number in table.items()},
+        "frame": pd.DataFrame(
+            {"coalition": [json.dumps(members) for members in table], "utility": table.values()}
+        ),
+    }
+    utility = dupre.from_table(known[kind])
+    for members in table:
+        for order in itertools.islice(itertools.permutations(members), 3):
+            assert utility(order) == pytest.approx(table[members], abs=1e-12)
+
+
+def test_a_table_of_a_run_gives_the_same_values_again():
+    table = table_of(FOUR)
+    first = dupre.value(FOUR, table.__getitem__, budget=15)
+    again = dupre.value(FOUR, dupre.from_table(first.evaluations), budget=15, empty=0.25)
+    np.testing.assert_array_equal(again.mean, first.mean)
+
+
+def test_a_coalition_that_is_not_in_the_table_is_named():
+    utility = dupre.from_table({("a",): 0.5})
+    with pytest.raises(InputError, match=r"no utility of \{a, b\}"):
+        utility(("a", "b"))
+
+
+def test_a_missing_coalition_in_a_run_is_a_failed_evaluation():
+    table = table_of(FOUR)
+    missing = FOUR.names[:1]
+    del table[missing]
+    with pytest.raises(dupre.EvaluationError, match=r"no utility of \{owner00\}"):
+        dupre.value(FOUR, dupre.from_table(table), budget=15)
+    valuation = dupre.value(
+        FOUR, dupre.from_table(table), budget=15, engine=dupre.engines.Local(on_error="skip")
+    )
+    assert list(valuation.failures) == [missing]
+
+
+def test_a_table_that_contradicts_itself_or_has_bare_names_is_refused():
+    with pytest.raises(InputError, match=r"\{a, b\}"):
+        dupre.from_table({("a", "b"): 0.5, ("b", "a"): 0.7})
+    with pytest.raises(InputError, match="tuple"):
+        dupre.from_table({"ab": 0.5})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        dupre.from_table,
+        lambda table: dupre.from_game(game_of(FOUR, table), FOUR),
+        lambda table: dupre.to_game(dupre.from_table(table), FOUR),
+    ],
+    ids=["table", "game", "utility"],
+)
+def test_a_store_tells_one_table_or_game_from_another(tmp_path, make):
+    first, second = (make(table_of(FOUR, seed)) for seed in (0, 1))
+    if make(table_of(FOUR)).__qualname__.startswith("to_game"):
+        first, second = (dupre.from_game(game, FOUR) for game in (first, second))
+    dupre.value(FOUR, first, budget=15, store=tmp_path / "run.sqlite")
+    with pytest.raises(StoreError, match="utility"):
+        dupre.value(FOUR, second, budget=15, store=tmp_path / "run.sqlite")
+
+
+def test_a_store_knows_the_same_table_again(tmp_path):
+    for _ in range(2):
+        valuation = dupre.value(
+            FOUR, dupre.from_table(table_of(FOUR)), budget=15, store=tmp_path / "run.sqlite"
+        )
+    assert valuation.exact
+    assert len(dupre.read_evaluations(tmp_path / "run.sqlite")) == 15

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+from dupre.data.owners import Owners
+from dupre.errors import InputError
+from dupre.utility.model import ModelUtility
+from dupre.utility.model_checks import (
+    REGRESSION_METRICS,
+    check_estimator,
+    check_metric,
+    check_validation,
+)
+
+X, Y = load_iris(return_X_y=True)
+IRIS = Owners.from_arrays(X[::2], Y[::2], np.arange(75) % 4)
+X, Y = X[1:100:2], Y[1:100:2]
+DIABETES = Owners.from_arrays(*load_diabetes(return_X_y=True), np.arange(442) % 4)
+SHOPS = pd.DataFrame(
+    {
+        "size": np.arange(12.0),
+        "city": ["Bern", "Oslo", "Rome"] * 4,
+        "firm": ["x", "y"] * 6,
+        "sold": ["no", "no", "yes"] * 4,
+    }
+)
+
+
+# --- metrics
+
+
+def test_metrics_of_the_other_task_are_refused():
+    for metric in REGRESSION_METRICS:
+        with pytest.raises(InputError, match=r"unknown metric|measures errors of numbers"):
+            check_metric(metric, IRIS)
+    for metric in ("accuracy", "neg_log_loss", "f1", "roc_auc"):  # by trying them
+        with pytest.raises(InputError, match=f"metric '{metric}' .* regression"):
+            ModelUtility(Ridge(), DIABETES, validation=(DIABETES.X, DIABETES.y), metric=metric)
+
+
+def test_regression_metrics_are_those_that_score_regressions():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 2)), rng.uniform(1, 5, size=40)
+    owners = Owners.from_arrays(*rows, np.arange(40) % 2)
+    for metric in REGRESSION_METRICS & set(get_scorer_names()):
+        utility = ModelUtility(DecisionTreeRegressor(), owners, validation=rows, metric=metric)
+        assert np.isfinite(utility(("0", "1")))
+    for metric in set(get_scorer_names()) - REGRESSION_METRICS:
+        with pytest.raises((ValueError, AttributeError, TypeError, UserWarning)):
+            get_scorer(metric)(DummyRegressor().fit(*rows), *rows)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("acuracy", "unknown metric 'acuracy'.*'balanced_accuracy'"),
+        ("mse", "unknown metric 'mse'.*'balanced_accuracy'"),
+        (3, "scorer name or a callable, got 3"),
+    ],
+)
+def test_what_is_no_metric_is_refused(metric, message):
+    with pytest.raises(InputError, match=message):
+        check_metric(metric, IRIS)
+
+
+def test_a_metric_of_probabilities_needs_every_class_of_the_owners_in_validation():
+    with pytest.raises(InputError, match="neg_log_loss"):
+        ModelUtility(LogisticRegression(), IRIS, validation=(X, Y), metric="neg_log_loss")
+
+
+# --- estimators
+
+
+@pytest.mark.parametrize(
+    ("thing", "owners", "message"),
+    [
+        (LinearRegression(), IRIS, "task is classification but LinearRegression"),
+        (LogisticRegression(), DIABETES, "task is regression but"),
+        (make_pipeline(StandardScaler(), LogisticRegression()), DIABETES, "task is regression but"),
+        (LogisticRegression, IRIS, r"write LogisticRegression\(\)"),
+        (None, IRIS, "expected a scikit-learn .*NoneType"),
+        ("logistic", IRIS, "expected a scikit-learn .*str"),
+        (3, IRIS, "expected a scikit-learn .*int"),
+        (lambda X: X, IRIS, "expected a scikit-learn .*function"),
+        ([LogisticRegression()], IRIS, "list"),
+        (StandardScaler(), IRIS, "StandardScaler"),
+    ],
+)
+def test_what_is_no_estimator_for_the_task_is_refused(thing, owners, message):
+    with pytest.raises(InputError, match=message):
+        check_estimator(thing, owners)
+
+
+# --- validation rows
+
+
+def damaged(value):
+    rows = X.copy()
+    rows[3, 2] = value
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        ((X[:, :3], Y), r"validation X has shape \(3,\), .* \(4,\)"),
+        ((X[:, 0], Y), r"validation X has shape \(\), .* \(4,\)"),
+        ((damaged(np.nan), Y), "column '2' of the validation rows .* 1 of 50"),
+        ((damaged(np.inf), Y), "column '2' of the validation rows .* 1 of 50"),
+        ((X, np.where(Y == 1, np.nan, Y)), "y of the validation rows holds missing"),
+        ((X, Y[:-1]), "X has 50 rows and y has 49"),
+        ((X[:-1], Y), "X has 49 rows and y has 50"),
+        ((np.vstack([X, np.full((1, 4), np.nan)]), Y), "X has 51 rows and y has 50"),
+        ((X, np.column_stack([Y, Y])), r"y must be one-dimensional.* \(50, 2\)"),
+        ((X[:0], Y[:0]), "no validation rows"),
+        (X, r"validation must be \(X, y\).* got ndarray"),
+        ((X, Y, Y), r"validation must be \(X, y\).* got tuple"),
+        (pd.DataFrame(X).assign(y=Y), "got DataFrame"),
+        ((X, Y.astype(str)), "use the same labels for both"),
+        ((X, Y.astype(str).astype(object)), "use the same labels for both"),
+        ((X, Y + 10), "no validation label occurs in training"),
+    ],
+)
+def test_unusable_validation_rows_are_refused_with_the_culprit(validation, message):
+    with pytest.raises(InputError, match=message):
+        check_validation(validation, IRIS)
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        (SHOPS.drop(columns="city"), "lacks the training column 'city'"),
+        (SHOPS.drop(columns="sold"), "no target column 'sold'"),
+        (SHOPS.assign(size=np.nan), "column 'size' of the validation rows"),
+        ((SHOPS[["size"]].to_numpy(), SHOPS["sold"]), "must be one too"),
+        ((SHOPS, SHOPS["sold"].sample(frac=1, random_state=0)), "different indexes"),
+    ],
+)
+def test_an_unusable_validation_frame_is_refused_with_the_culprit(validation, message):
+    owners = Owners.from_frame(SHOPS, owner="firm", target="sold")
+    with pytest.raises(InputError, match=message):
+        check_validation(validation, owners)
