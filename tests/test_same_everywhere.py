@@ -12,9 +12,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-CHILD = Path(__file__).parent / "valued_elsewhere.py"
+CHILD = Path(__file__).parent / "value_games.py"
 FEATURES = np._core._multiarray_umath.__cpu_features__  # type: ignore[attr-defined]
 NEEDS = {"Nehalem": "SSE42", "Sandybridge": "AVX", "Haswell": "AVX2"}
 CORES = [core for core, feature in NEEDS.items() if FEATURES.get(feature)]
@@ -31,8 +30,8 @@ SETTINGS = [
 ]
 
 
-def valued(setting: dict[str, str]) -> dict[str, dict[str, object]]:
-    """What the child found under this setting: picks and values by game."""
+def value_games(setting: dict[str, str]) -> dict[str, dict[str, object]]:
+    """What the child finds under this setting: picks and values by game."""
     run = subprocess.run(
         [sys.executable, "-W", "error", str(CHILD)],
         capture_output=True,
@@ -44,28 +43,16 @@ def valued(setting: dict[str, str]) -> dict[str, dict[str, object]]:
     return json.loads(run.stdout)
 
 
-@pytest.fixture(scope="module")
-def answers():
-    return [valued(setting) for setting in SETTINGS]
-
-
-def test_every_cpu_picks_the_same_coalitions(answers):
-    for found in answers[1:]:
-        for game, expected in answers[0].items():
-            assert found[game]["picks"] == expected["picks"], game
-
-
-@pytest.mark.parametrize("what", ["values", "std"])
-def test_every_cpu_finds_the_same_values(answers, what):
-    for found in answers[1:]:
-        for game, expected in answers[0].items():
-            numbers = np.array(expected[what])
-            tolerance = 1e-6 * np.abs(numbers).max()
-            np.testing.assert_allclose(found[game][what], numbers, rtol=0, atol=tolerance)
-
-
-def test_every_cpu_prints_the_same_order(answers):
-    for found in answers[1:]:
-        assert {game: told["order"] for game, told in found.items()} == {
-            game: told["order"] for game, told in answers[0].items()
-        }
+def test_every_cpu_picks_the_same_coalitions_and_finds_the_same_values_in_the_same_order():
+    first, *others = map(value_games, SETTINGS)  # one test: the children run once
+    for setting, found in zip(SETTINGS[1:], others, strict=True):
+        for game, expected in first.items():
+            where = f"{game}, {setting}"
+            assert found[game]["picks"] == expected["picks"], where
+            assert found[game]["order"] == expected["order"], where
+            for what in ("values", "std"):
+                numbers = np.array(expected[what])
+                tolerance = 1e-6 * np.abs(numbers).max()
+                np.testing.assert_allclose(
+                    found[game][what], numbers, rtol=0, atol=tolerance, err_msg=where
+                )
