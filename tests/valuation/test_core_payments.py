@@ -493,16 +493,6 @@ def test_another_seed_draws_other_utilities():
     np.testing.assert_allclose(first.mean, second.mean, atol=0.1)
 
 
-def test_ask_and_tell_in_any_order_equals_the_one_call():
-    utility = random_sum(FIVE)
-    at_once = value(FIVE, utility, 17)
-    plain, backward = valuer(FIVE, utility), valuer(FIVE, utility)
-    assert_same_payments(evaluate(plain, utility, 17), at_once)
-    record(backward, dict(reversed(plain.evaluations.items())))
-    assert_same_payments(backward.values(), at_once)
-    assert backward.suggest(5) == plain.suggest(5)
-
-
 def outside(owners, count):
     """Coalitions that a sample of 110 has no reason to hold."""
     rows = np.random.default_rng(5).random((count, owners.n)) < 0.5
@@ -632,23 +622,6 @@ def test_nothing_is_paid_before_anything_is_known():
 
 
 # The store.
-
-
-def test_a_resumed_run_gives_the_same_payments(tmp_path):
-    table = random_sum(FIVE)
-    at_once = value(FIVE, table, 19)
-
-    def stop_at_14(shown):
-        if shown.evaluated == 14:
-            raise KeyboardInterrupt
-
-    call = {"store": tmp_path / "run.sqlite"}
-    with pytest.raises(dupre.Interrupted):
-        value(FIVE, table, 19, **call | {"progress": stop_at_14})
-    resumed = value(FIVE, table, 19, **call)
-    assert resumed.found == 14
-    assert_same_payments(resumed, at_once)
-    assert str(resumed) == str(at_once)
 
 
 def test_more_draws_cost_no_training(tmp_path):

@@ -183,22 +183,6 @@ def test_interrupted_between_batches_the_values_are_the_same_in_the_end():
         assert str(expected) == str(again)
 
 
-@pytest.mark.parametrize("at", [1, 13, 19])
-def test_interrupted_anywhere_with_a_store_the_result_is_the_same_in_the_end(tmp_path, at):
-    utility, store = FailingOnce(at, interrupt), tmp_path / "run.sqlite"
-    with pytest.raises(Interrupted, match=r"run\.sqlite': make the same call again"):
-        value(FIVE, utility, budget=22, store=store)
-    assert len(dupre.read_evaluations(store)) == at
-    again, at_once = (
-        value(FIVE, utility, budget=22, store=store),
-        value(FIVE, smooth(FIVE), budget=22),
-    )
-    assert len(utility.asked) == len(set(utility.asked)) == 22
-    assert_same(again, at_once)
-    assert str(again) == str(at_once)
-    assert again.rounds.equals(at_once.rounds)
-
-
 def test_an_interrupt_is_not_swallowed_by_except_exception():
     assert issubclass(Interrupted, KeyboardInterrupt)
     assert not issubclass(Interrupted, Exception)

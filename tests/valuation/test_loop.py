@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,13 +19,13 @@ from sklearn.tree import ExtraTreeRegressor
 import dupre
 from dupre import InputError, StoreError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
-from dupre.game.estimators import exact
+from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.predictor.training_noise import widening
 from dupre.result.valuation import half_widths
 from dupre.training.engines import Local
 from dupre.training.evaluation import evaluate
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
-from dupre.valuation.strategies import Active
+from dupre.valuation.strategies import Active, Corrected, Drawn
 from owners_and_games import (
     LoggedGame,
     Noisy,
@@ -32,6 +33,7 @@ from owners_and_games import (
     holds,
     least_share,
     make_owners,
+    record,
     smooth,
     value,
     white,
@@ -39,7 +41,7 @@ from owners_and_games import (
 from owners_and_games import assert_same as assert_same_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:on check coalitions:UserWarning")
-THREE, FOUR, FIVE, SIX = map(make_owners, (3, 4, 5, 6))
+THREE, FOUR, FIVE, SIX, MANY = map(make_owners, (3, 4, 5, 6, 21))
 SKIP = Local(on_error="skip")
 
 
@@ -52,12 +54,68 @@ def assert_same(first, second):
     assert str(first) == str(second)
 
 
-# The store.
-
-
 @pytest.fixture
 def store(tmp_path):
     return tmp_path / "run.sqlite"
+
+
+# However it is run.
+
+
+WAYS = {
+    "active": (SIX, 24, {}),
+    "Banzhaf": (SIX, 24, {"semivalue": "banzhaf", "seed": 3}),
+    "focus": (SIX, 20, {"strategy": Active(focus="owner02")}),
+    "check": (SIX, 24, {"strategy": Active(check=5)}),
+    "corrected": (SIX, 36, {"strategy": Corrected()}),
+    "least core": (SIX, 20, {"semivalue": dupre.LeastCore(draws=8)}),
+    "sample": (MANY, 60, {"estimator": Sample(regression, 150)}),
+    "drawn": (MANY, 60, {"estimator": Sample(permutation, 150), "strategy": Drawn()}),
+}
+"""Owners, a budget, and what is asked."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_interrupted_run_that_is_resumed_gives_the_same_result(store, way):
+    owners, budget, options = WAYS[way]
+
+    def interrupt(shown):
+        if shown.evaluated == budget - 3:
+            raise KeyboardInterrupt
+
+    utility, call = smooth(owners), {"budget": budget, "store": store} | options
+    with pytest.raises(dupre.Interrupted, match=r"run\.sqlite': make the same call again"):
+        value(owners, utility, progress=interrupt, **call)
+    assert len(dupre.read_evaluations(store)) == budget - 3
+    resumed = value(owners, utility, **call)
+    assert resumed.found == budget - 3
+    assert len(utility.asked) == len(set(utility.asked)) == budget
+    assert_same(resumed, value(owners, smooth(owners), budget=budget, **options))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ask_and_tell_in_any_order_with_looks_in_between_equals_the_one_call(way):
+    owners, budget, options = WAYS[way]
+    utility, new = smooth(owners), partial(dupre.Valuer, owners, empty=0.1, **options)
+    at_once, ours = value(owners, utility, budget=budget, **options), new()
+    while left := budget - ours.evaluated:
+        batch = ours.suggest(min(ours.first_left or owners.n, left))
+        if ours.designed:
+            assert_same_values(ours.values(), ours.values())
+        assert ours.suggest(len(batch)) == batch, "asking again"
+        assert not set(batch) & set(ours.evaluations)
+        for members in reversed(batch):
+            ours.record(members[::-1], utility.of(members))
+    assert_same_values(ours.values(), at_once)
+    assert ours.check() == at_once.check
+    other = record(new(), dict(reversed(ours.evaluations.items())))
+    assert_same_values(other.values(), at_once)
+    batch = ours.suggest(6)
+    assert other.suggest(6) == batch
+    assert ours.suggest(4, pending=batch[1::-1]) == batch[2:], "what would have followed"
+
+
+# The store.
 
 
 def test_the_same_call_again_evaluates_nothing_and_gives_the_same_result(store):
@@ -528,23 +586,6 @@ def test_the_result_looks_ahead():
     assert f"± {forecast['widest'].iloc[-1]:.2g}" in note
 
 
-def test_the_forecast_of_everything_is_certainty():
-    forecast = value(FIVE, smooth(FIVE), budget=26).forecast
-    assert forecast.index.tolist() == list(range(26, 32))
-    np.testing.assert_allclose(forecast.loc[31], 0, atol=1e-6)
-    assert len(value(FIVE, smooth(FIVE), budget=31).forecast) == 0
-
-
-@pytest.mark.parametrize("game", [additive, smooth])
-def test_the_forecast_is_about_what_then_happens(game):
-    ratios = []
-    for seed in range(2):
-        forecast = value(FIVE, game(FIVE, seed), budget=18).forecast["widest"]
-        then = value(FIVE, game(FIVE, seed), budget=21)
-        ratios.append(half_widths(then.covariance).max() / forecast.loc[21])
-    assert 1 / 3 < np.median(ratios) < 3
-
-
 def test_a_guess_says_that_it_is_one():
     few = value(FIVE, smooth(FIVE), budget=6)
     assert 5 <= few.first_left <= 10
@@ -569,35 +610,19 @@ def test_a_predictable_game_passes_its_check():
         assert "Beware" not in str(valuation) or "score worse" in str(valuation)
 
 
-@pytest.fixture(scope="module")
-def unpredictable():
-    """Results of games without structure, and their exact values; and the warnings raised."""
-    found = []
+def test_an_unpredictable_game_is_valued_without_the_predictor_and_with_a_warning():
+    failed = 0
     for seed in range(6):
-        utility = white(SIX, seed)
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
-            valuation = value(SIX, utility, budget=58, seed=seed, strategy=Active(check=12))
-        found.append((valuation, utility.values(), raised))
-    assert sum(valuation.sampled for valuation, *_ in found) >= 3
-    return found
-
-
-def test_an_unpredictable_game_is_valued_without_the_predictor(unpredictable):
-    for valuation, _, raised in unpredictable:
+            valuation = value(
+                SIX, white(SIX, seed), budget=33, seed=seed, strategy=Active(check=12)
+            )
         assert valuation.sampled == valuation.check.failed == bool(raised)
-        beware = "Beware: on check coalitions the predictor is not" in str(valuation)
+        beware = "Beware: on check coalitions the predictor is not clearly better" in str(valuation)
         assert beware == valuation.sampled
-        assert valuation.forecast.index.max() <= 63
-
-
-def test_values_without_the_predictor_add_up_and_hold_the_truth(unpredictable):
-    inside = []
-    for valuation, truth, _ in unpredictable:
-        assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
-        if valuation.sampled:
-            inside.append(holds(valuation, truth))
-    assert np.mean(inside) >= 0.85
+        failed += valuation.sampled
+    assert failed >= 3
 
 
 def test_what_is_kept_for_a_check_is_evaluated_counts_and_stays_within_the_budget():
@@ -607,18 +632,6 @@ def test_what_is_kept_for_a_check_is_evaluated_counts_and_stays_within_the_budge
         assert len(utility.asked) == valuation.evaluated == budget
     np.testing.assert_allclose(valuation.mean, utility.values(), rtol=1e-12)
     assert valuation.exact
-
-
-def test_without_the_predictor_noise_of_trainings_is_a_part_of_the_covariance():
-    for seed in range(20):
-        utility = Noisy(additive(SIX), 30.0, seed)
-        options = {"repeats": 2, "seed": seed, "strategy": Active(check=12)}
-        valuation = value(SIX, utility, budget=40, **options)
-        if valuation.sampled:
-            rest = valuation.covariance - valuation.noise
-            assert np.linalg.eigvalsh(rest).min() > -1e-6 * np.trace(valuation.covariance)
-            return
-    pytest.fail("the predictor never failed on noise")
 
 
 # Progress.

@@ -454,44 +454,7 @@ def test_a_failure_of_a_coalition_that_was_not_sampled_is_listed_and_changes_no_
     assert ours.evaluated == 44
 
 
-@pytest.mark.parametrize("evaluated", [0, 10, 60])
-def test_suggestions_are_a_function_of_what_is_recorded(evaluated):
-    utility = Groups(MANY)
-    ours = new(utility)
-    if evaluated:
-        evaluate(ours, utility, evaluated)
-    batch = ours.suggest(7)
-    assert len(set(batch)) == 7
-    ours.suggest(3, pending=others(ours, 5))
-    if evaluated:
-        ours.values()
-    assert ours.suggest(7) == batch
-    assert ours.suggest(4) == batch[:4]
-    assert record(new(utility), dict(reversed(ours.evaluations.items()))).suggest(7) == batch
-    # Pending coalitions are followed by what would have followed them.
-    assert ours.suggest(5, pending=batch[:2]) == batch[2:]
-    assert not set(ours.suggest(9, pending=[*batch, *others(ours, 3)])) & set(batch)
-
-
 # The loop.
-
-
-def test_a_run_of_20_owners_is_resumed_where_it_stopped(tmp_path):
-    utility = Groups(make_owners(20))
-    call = {"budget": 47, "empty": utility.empty, "estimator": Sample(regression, 130)}
-    at_once = value(utility.owners, utility, **call)
-
-    def stop_at_44(shown):
-        if shown.evaluated == 44:
-            raise KeyboardInterrupt
-
-    call["store"] = tmp_path / "run.sqlite"
-    with pytest.raises(dupre.Interrupted):
-        value(utility.owners, utility, progress=stop_at_44, **call)
-    valuation = value(utility.owners, utility, **call)
-    assert valuation.found == 44
-    assert len(valuation.evaluations) == 47
-    assert_same(valuation, at_once)
 
 
 def test_another_sample_learns_from_what_the_store_holds(tmp_path):

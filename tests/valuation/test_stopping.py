@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-import dupre
+import reporting
 from dupre import InputError
 from dupre.valuation.stopping import (
     Rule,
@@ -22,18 +22,8 @@ from dupre.valuation.stopping import (
 
 
 def valuation(mean, covariance, owners="ABCDEF"):
-    n = len(mean)
-    return dupre.Valuation(
-        owners=tuple(owners[:n]),
-        rows=np.full(n, 8),
-        semivalue="Shapley",
-        mean=np.array(mean, dtype=float),
-        covariance=np.array(covariance, dtype=float),
-        noise=np.zeros((n, n)),
-        grand=float(np.sum(mean)),
-        empty=0.0,
-        evaluated=9,
-    )
+    mean, covariance = np.array(mean, dtype=float), np.array(covariance, dtype=float)
+    return reporting.bare(names=owners[: len(mean)], mean=mean, covariance=covariance)
 
 
 def state(evaluated=9, seconds=1.0, known=None):
@@ -44,14 +34,9 @@ def fires(rule, *args, **kwargs):
     return bool(rule.fired(state(*args, **kwargs)))
 
 
-def test_a_number_of_evaluations_is_reached_and_not_before():
-    rule = evaluated(10)
-    assert [fires(rule, evaluated=count) for count in (9, 10, 11)] == [False, True, True]
-
-
-def test_time_is_up_and_not_before():
-    rule = wall_time(60)
-    assert [fires(rule, seconds=s) for s in (59.9, 60.0, 1e9)] == [False, True, True]
+def test_a_number_of_evaluations_is_reached_and_time_is_up_and_not_before():
+    assert [fires(evaluated(10), evaluated=n) for n in (9, 10, 11)] == [False, True, True]
+    assert [fires(wall_time(60), seconds=s) for s in (59.9, 60.0, 1e9)] == [False, True, True]
 
 
 @pytest.mark.parametrize("level", [0.6, 0.9, 0.95, 0.999])

@@ -69,56 +69,6 @@ def test_the_grand_coalition_is_predicted_even_where_it_has_no_weight(singles):
 # What is suggested.
 
 
-@pytest.mark.parametrize("budget", [3, 11, 20])
-def test_asking_again_without_recording_gives_the_same_answer(budget):
-    ours, _ = past_design(budget)
-    first = ours.suggest(4)
-    assert len(set(first)) == 4
-    assert not set(first) & set(ours.evaluations)
-    ours.values()
-    assert ours.suggest(4) == first
-    assert ours.suggest(2) == first[:2]
-
-
-def test_looking_at_values_does_not_change_what_follows():
-    (looking, utility), (other, _) = past_design(), past_design()
-    for _ in range(3):
-        looking.values()
-        for ours in (looking, other):
-            record(ours, {members: utility.of(members) for members in ours.suggest(3)})
-    assert looking.evaluations == other.evaluations
-    assert_same(looking.values(), other.values())
-
-
-def test_the_order_in_which_a_batch_is_recorded_does_not_matter():
-    (forward, utility), (backward, _) = past_design(), past_design()
-    for _ in range(2):
-        for ours, step in ((forward, 1), (backward, -1)):
-            for members in ours.suggest(4)[::step]:
-                ours.record(members[::step], utility.of(members))
-    assert forward.suggest(5) == backward.suggest(5)
-    assert_same(forward.values(), backward.values())
-
-
-def test_values_depend_on_what_was_recorded_and_not_on_what_was_asked_on_the_way():
-    for seed in range(2):
-        ours, utility = new(), smooth(FIVE, seed)
-        valuation = evaluate(ours, utility, 17)
-        assert_same(valuation, record(new(), ours.evaluations).values())
-        assert_same(valuation, record(new(), dict(reversed(ours.evaluations.items()))).values())
-
-
-@pytest.mark.parametrize(
-    "options", [{"semivalue": dupre.banzhaf}, {"strategy": CHECK_6}], ids=["plain", "check"]
-)
-def test_ask_and_tell_equals_the_one_call(options):
-    utility = smooth(FIVE)
-    at_once = value(FIVE, utility, budget=24, seed=3, **options)
-    ours = new(seed=3, **options)
-    assert_same(evaluate(ours, utility, 24), at_once)
-    assert at_once.check == ours.check()
-
-
 def test_evaluations_made_elsewhere_count_and_are_not_repeated():
     utility = smooth(FIVE)
     known = [FIVE.names[:2], FIVE.names[1:4], FIVE.names]
