@@ -14,7 +14,7 @@ from dupre.result.valuation import half_widths
 from dupre.training.engines import Local
 from dupre.valuation import core_payments
 from dupre.valuation.stopping import within
-from dupre.valuation.strategies import Active, Corrected
+from dupre.valuation.strategies import Active
 from owners_and_games import (
     LoggedGame,
     assert_same,
@@ -474,15 +474,6 @@ def test_payments_from_all_that_was_sampled_are_those_of_all_if_that_is_all():
 # The same for the same.
 
 
-def test_the_same_seed_gives_the_same_payments(searched):
-    utility, ours, valuation = searched
-    assert_same_payments(ours.values(), valuation)
-    again = record(valuer(MANY, utility, estimator=SAMPLE), ours.evaluations)
-    assert_same_payments(again.values(), valuation)
-    again.suggest(1, pending=outside(MANY, 30))  # changes nothing
-    assert_same_payments(again.values(), valuation)
-
-
 def test_another_seed_draws_other_utilities():
     utility = random_sum(FIVE)
     first, second = (
@@ -493,23 +484,20 @@ def test_another_seed_draws_other_utilities():
     np.testing.assert_allclose(first.mean, second.mean, atol=0.1)
 
 
-def outside(owners, count):
-    """Coalitions that a sample of 110 has no reason to hold."""
-    rows = np.random.default_rng(5).random((count, owners.n)) < 0.5
-    return [to_names(row, owners.names) for row in rows]
-
-
-def test_the_order_of_coalitions_outside_the_sample_does_not_matter(searched):
-    utility, ours, _ = searched
-    known = ours.evaluations | {members: utility.of(members) for members in outside(MANY, 30)}
-    assert_same_payments(
-        *(
-            record(
-                valuer(MANY, utility, estimator=SAMPLE), dict(list(known.items())[::step])
-            ).values()
-            for step in (1, -1)
-        )
+def test_the_order_of_coalitions_outside_the_sample_and_looking_do_not_matter(searched):
+    utility, ours, valuation = searched
+    rows = np.random.default_rng(5).random((30, MANY.n)) < 0.5
+    outside = {names: utility.of(names) for names in (to_names(row, MANY.names) for row in rows)}
+    known = list((ours.evaluations | outside).items())
+    forward, backward, plain = (
+        record(valuer(MANY, utility, estimator=SAMPLE), dict(numbers))
+        for numbers in (known, reversed(known), ours.evaluations)
     )
+    assert_same_payments(forward.values(), backward.values())
+    plain.suggest(1, pending=outside)
+    assert_same_payments(plain.values(), valuation)
+    with pytest.raises(InputError, match="no forecast for the least core"):
+        plain.forecast(3)
 
 
 # What is evaluated, and when to stop.
@@ -543,27 +531,6 @@ def test_a_rule_that_is_met_only_in_the_end_evaluates_everything():
     valuation = value(FOUR, utility, None, stop=within(1e-9))
     assert valuation.exact
     assert valuation.evaluated == 15
-
-
-def test_there_is_no_forecast():
-    utility = random_sum(FOUR)
-    ours = valuer(FOUR, utility)
-    evaluate(ours, utility, 9)
-    with pytest.raises(InputError, match="no forecast for the least core"):
-        ours.forecast(3)
-    valuation = value(FOUR, utility, 9)
-    assert valuation.forecast.empty
-    assert "more, the widest" not in str(valuation)
-
-
-@pytest.mark.parametrize("core", [dupre.LeastCore(), dupre.LeastCore(guide=dupre.banzhaf)])
-def test_a_correction_is_refused(core):
-    utility = random_sum(FIVE)
-    with pytest.raises(InputError, match="the least core is no sum to correct"):
-        dupre.Valuer(FIVE, empty=0.0, semivalue=core, strategy=Corrected())
-    with pytest.raises(InputError, match="the least core is no sum to correct"):
-        dupre.value(FIVE, utility, budget=31, semivalue=core, strategy=Corrected())
-    assert not utility.asked
 
 
 def test_a_check_tests_the_predictor_and_counts_in_the_payments():
@@ -602,40 +569,12 @@ def test_draws_that_tell_no_spread_and_guides_that_are_no_semivalue_are_refused(
             dupre.LeastCore(guide=guide)
 
 
-@pytest.mark.parametrize("n", [3, 17])
-def test_a_guide_that_leaves_coalitions_out_is_refused(n):
-    core = dupre.LeastCore(guide=dupre.leave_one_out)
-    with pytest.raises(InputError, match="every coalition counts in the least core"):
-        dupre.Valuer(make_owners(n), empty=0.0, semivalue=core)
-    with pytest.raises(InputError, match="leave-one-out leaves some out"):
-        dupre.value(make_owners(n), len, budget=5, semivalue=core)
-
-
-def test_the_class_instead_of_an_instance_is_refused():
-    with pytest.raises(InputError, match=r"unknown semivalue .* or dupre\.LeastCore\(\)"):
-        dupre.Valuer(FOUR, empty=0.0, semivalue=dupre.LeastCore)
-
-
-def test_nothing_is_paid_before_anything_is_known():
-    with pytest.raises(InputError, match="no utility to learn from"):
-        valuer(FOUR).values()
-
-
-# The store.
-
-
-def test_more_draws_cost_no_training(tmp_path):
-    table, store = random_sum(FIVE), tmp_path / "run.sqlite"
-    few = value(FIVE, table, 15, draws=4, store=store)
-    many = value(FIVE, table, 15, draws=40, store=store)
-    assert many.found == many.evaluated == 15
+def test_payments_are_found_from_a_store_of_semivalues_and_more_draws_cost_no_training(tmp_path):
+    utility, store = random_sum(FIVE), tmp_path / "run.sqlite"
+    shapley = dupre.value(FIVE, utility, budget=15, store=store, progress=False)
+    few, many = (value(FIVE, utility, 15, draws=draws, store=store) for draws in (4, 40))
+    assert shapley.evaluated == few.found == many.found == many.evaluated == 15
     np.testing.assert_array_equal(few.mean, many.mean)
     assert not np.array_equal(few.covariance, many.covariance)
-
-
-def test_payments_are_found_from_a_store_of_semivalues(tmp_path):
-    utility, store = random_sum(FOUR), tmp_path / "run.sqlite"
-    dupre.value(FOUR, utility, budget=15, empty=utility.empty, store=store, progress=False)
-    valuation = value(FOUR, utility, 15, store=store)
-    assert valuation.found == 15
-    np.testing.assert_allclose(valuation.mean, utility.core().payments, atol=1e-9)
+    assert few.forecast.empty
+    assert "more, the widest" not in str(few)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -96,16 +97,10 @@ def test_progress_in_words():
     assert str(at()) == (
         "3 of 12 evaluations, 1:01 elapsed, about 1:02:03 left, widest interval ± 0.012"
     )
-
-
-def test_what_is_not_known_yet_is_not_mentioned():
+    assert str(at(failed=2)).endswith("2 failed")
     early = at(evaluated=0, seconds=0.2, remaining=None, widest=None)
     assert str(early) == "0 of 12 evaluations, 0:00 elapsed"
     assert early.outlook == ""
-
-
-def test_failures_are_mentioned():
-    assert str(at(failed=2)).endswith("2 failed")
 
 
 @pytest.mark.parametrize(
@@ -120,72 +115,44 @@ def test_times_are_read_off_a_clock(seconds, shown):
 # Lines.
 
 
-def test_a_quick_run_prints_no_lines(capsys):
-    lines = Lines()
-    for evaluated in range(12):
-        lines.show(at(evaluated=evaluated))
-    lines.close()
-    assert capsys.readouterr() == ("", "")
+def show(screen, counts=(1, 2, 3)):
+    for evaluated in counts:
+        screen.show(at(evaluated=evaluated))
+    screen.close()
 
 
-def test_lines_say_where_the_run_stands_and_the_last_is_printed_once(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
-    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
-    steps = [at(evaluated=evaluated) for evaluated in (1, 2, 3)]
-    lines = Lines()
-    for step in steps:
-        lines.show(step)
-    lines.close()
+@pytest.mark.parametrize(
+    ("first", "every", "shown"), [(5.0, 5.0, ()), (0.0, 5.0, (1, 3)), (0.0, 0.0, (1, 2, 3))]
+)
+def test_lines_say_where_the_run_stands_and_the_last_once_if_any(
+    capsys, monkeypatch, first, every, shown
+):
+    monkeypatch.setattr(progress, "FIRST_LINE", first)
+    monkeypatch.setattr(progress, "LINE_EVERY", every)
+    show(Lines())
     printed, errors = capsys.readouterr()
     assert printed == ""
-    assert errors.splitlines() == [f"dupre: {step}" for step in steps]
-
-
-def test_the_end_is_printed_if_the_beginning_was(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
-    lines = Lines()
-    for evaluated in (1, 2, 3):
-        lines.show(at(evaluated=evaluated))
-    lines.close()
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [f"dupre: {at(evaluated=1)}", f"dupre: {at(evaluated=3)}"]
-
-
-def test_closing_without_any_progress_prints_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
-    Lines().close()
+    assert errors.splitlines() == [f"dupre: {at(evaluated=n)}" for n in shown]
+    Lines().close()  # without any progress
     assert capsys.readouterr() == ("", "")
 
 
 # Which way of showing.
 
 
-def test_elsewhere_than_in_a_terminal_lines_are_printed(capsys):
-    assert isinstance(display(True), Lines)
-
-
-def test_a_callable_is_handed_every_progress():
-    seen = []
-    screen = display(seen.append)
-    steps = [at(evaluated=evaluated) for evaluated in range(3)]
-    for step in steps:
-        screen.show(step)
-    screen.close()
-    assert seen == steps
-
-
-def test_without_progress_nothing_is_printed(capsys, monkeypatch):
+def test_ways_of_showing(capsys, monkeypatch):
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
-    screen = display(False)
-    screen.show(at())
-    screen.close()
+    assert isinstance(display(True), Lines)  # elsewhere than in a terminal
+    show(display(False))
+    seen = []
+    show(display(seen.append))
+    assert seen == [at(evaluated=n) for n in (1, 2, 3)]
     assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("wrong", ["yes", 1, None, 0])
-def test_anything_else_is_refused(wrong):
-    with pytest.raises(InputError, match="True, False or a callable"):
-        display(wrong)
+    mine = SimpleNamespace(show=seen.append, close=lambda: None)
+    assert display(mine) is mine
+    for wrong in ("yes", 1, None, 0):
+        with pytest.raises(InputError, match="True, False or a callable"):
+            display(wrong)
 
 
 # Whole runs.
@@ -286,15 +253,3 @@ def test_trainings_found_in_the_store_tell_nothing_of_the_time(capsys):
     screen = WithEstimate(display(lambda progress: None))
     assert printed_by(screen, capsys, [10, 11, 12]) == ""
     assert "trainings took" in printed_by(screen, capsys, [13], remaining=None)
-
-
-def test_a_display_of_ones_own_is_shown_and_closed():
-    class Mine:
-        def show(self, progress):
-            pass
-
-        def close(self):
-            pass
-
-    mine = Mine()
-    assert display(mine) is mine

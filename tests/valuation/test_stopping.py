@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
+from operator import and_, or_
 
 import numpy as np
 import pytest
@@ -200,53 +202,32 @@ def test_all_rules_in_all_pairs():
 # Arguments.
 
 
-@pytest.mark.parametrize("make", [evaluated, wall_time, within])
-def test_what_is_no_positive_number_is_refused(make):
-    for number in (0, -1, float("nan"), float("inf"), "5", None, [3]):
-        with pytest.raises(InputError, match=r"(positive|finite|whole)"):
-            make(number)
+def test_what_is_no_number_of_its_kind_is_refused():
+    for make in (evaluated, wall_time, within):
+        for number in (0, -1, float("nan"), float("inf"), "5", None, [3]):
+            with pytest.raises(InputError, match=r"(positive|finite|whole)"):
+                make(number)
+    for count in (2.5, True):
+        with pytest.raises(InputError, match="whole"):
+            evaluated(count)
+    for make in (partial(within, 0.1), ranking_settled, partial(settled, "A", "B")):
+        for level in (0.5, 1, 0, 95, -0.1, float("nan"), "high", None):
+            with pytest.raises(InputError, match="level"):
+                make(level=level)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda level: within(0.1, level=level),
-        lambda level: ranking_settled(level=level),
-        lambda level: settled("A", "B", level=level),
-    ],
-    ids=["within", "ranking_settled", "settled"],
-)
-def test_a_level_that_is_no_probability_above_a_half_is_refused(make):
-    for level in (0.5, 1, 0, 95, -0.1, float("nan"), "high", None):
-        with pytest.raises(InputError, match="level"):
-            make(level)
-
-
-@pytest.mark.parametrize("count", [2.5, True])
-def test_a_number_of_evaluations_is_whole(count):
-    with pytest.raises(InputError, match="whole"):
-        evaluated(count)
-
-
-def test_an_owner_is_not_settled_against_itself():
+def test_owners_are_two_and_may_be_named_by_their_labels():
+    rule = settled(1, 2)
+    assert rule.owners == ("1", "2")
+    assert fires(rule, known=valuation([1.0, 2.0], np.zeros((2, 2)), owners="12"))
     with pytest.raises(InputError, match="different"):
         settled("A", "A")
 
 
-def test_owners_may_be_named_by_their_labels():
-    rule = settled(1, 2)
-    assert rule.owners == ("1", "2")
-    assert fires(rule, known=valuation([1.0, 2.0], np.zeros((2, 2)), owners="12"))
-
-
-def test_combining_with_what_is_no_rule_is_a_type_error():
-    with pytest.raises(TypeError):
-        evaluated(3) | 60
-    with pytest.raises(TypeError):
-        evaluated(3) & 60
-
-
-def test_the_words_or_and_and_which_would_drop_a_rule_are_refused():
+def test_what_would_drop_a_rule_is_refused():
+    for operator in (or_, and_):
+        with pytest.raises(TypeError):
+            operator(evaluated(3), 60)
     with pytest.raises((TypeError, InputError), match=r"[|&]"):
         within(0.1) or wall_time(9)
     with pytest.raises((TypeError, InputError), match=r"[|&]"):

@@ -19,7 +19,7 @@ from dupre.game.coalitions import all_coalitions, to_names
 from dupre.game.estimators import Sample, permutation, regression
 from dupre.training.engines import Local
 from dupre.valuation.stopping import evaluated, settled, within
-from dupre.valuation.strategies import Active, Drawn
+from dupre.valuation.strategies import Active, Corrected, Drawn
 from owners_and_games import (
     LoggedGame,
     assert_same,
@@ -56,6 +56,12 @@ def untouchable(members):
         ({"semivalue": "shaply"}, "did you mean 'shapley'"),
         ({"semivalue": dupre.beta_shapley}, "unknown semivalue"),
         ({"semivalue": dupre.Semivalue("mine", lambda c, n: 0 * c)}, "'mine'.*sum to"),
+        ({"semivalue": dupre.LeastCore}, r"unknown semivalue .* or dupre\.LeastCore\(\)"),
+        (
+            {"semivalue": dupre.LeastCore(guide=dupre.leave_one_out)},
+            "leave-one-out leaves some out",
+        ),
+        ({"semivalue": "least-core", "strategy": Corrected()}, "the least core is no sum to corre"),
         ({"strategy": "active"}, "strategy must be Active"),
         ({"strategy": Active(focus="nobody")}, "focus names 'nobody'; the owners are owner00"),
         ({"strategy": Active(focus=("owner00", "nobody"))}, "focus names 'nobody'"),

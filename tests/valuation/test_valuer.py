@@ -145,12 +145,6 @@ def test_pending_coalitions_that_have_been_recorded_or_failed_meanwhile_change_n
     assert ours.suggest(3, pending=[*ours.evaluations, failed, failed]) == ours.suggest(3)
 
 
-@pytest.mark.parametrize("pending", [[("nobody",)], [()], ["owner00"]])
-def test_a_pending_coalition_that_names_no_owners_is_refused(pending):
-    with pytest.raises(InputError, match=r"unknown owner|empty coalition|tuple of owner names"):
-        new().suggest(2, pending=pending)
-
-
 @pytest.mark.parametrize("how", ["pending", "partly pending", "failed"])
 def test_a_first_design_that_is_under_way_or_failed_does_not_stop_suggestions(how):
     ours = past_design(9)[0] if how == "partly pending" else new()
@@ -360,23 +354,6 @@ def test_a_failed_coalition_is_never_suggested_again_and_keeps_values_from_being
     assert not valuation.exact
     assert np.all(valuation.std[list(asked[at])] > 0)
     assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("members", "message"),
-    [
-        (FIVE.names, "has a utility already"),
-        (("nobody",), "unknown owner 'nobody'"),
-        ((), "empty"),
-        ("owner00", "tuple of owner names"),
-    ],
-)
-def test_a_failure_that_cannot_be_is_refused_and_changes_nothing(members, message):
-    ours = record(new(), {FIVE.names: 0.9})
-    with pytest.raises(InputError, match=message):
-        ours.record_failure(members, "no")
-    assert ours.failures == {}
-    assert ours.evaluated == 1
 
 
 def test_values_and_forecasts_need_a_utility_and_not_only_failures():
@@ -657,31 +634,51 @@ def test_focus_serves_its_owner_or_pair_better_than_no_focus():
 
 
 @pytest.mark.parametrize(
-    ("members", "utility", "message"),
+    ("members", "message"),
     [
-        (("nobody",), 0.5, "unknown owner 'nobody'"),
-        (("owner00", "owner00"), 0.5, "twice"),
-        ((), 0.5, "empty"),
-        ("owner00", 0.5, "tuple of owner names"),
-        (("owner00",), float("nan"), "finite number"),
-        (("owner00",), float("-inf"), "finite number"),
-        (("owner00",), None, "finite number"),
-        (("owner00",), "0.7", "finite number, got '0.7'"),
-        (("owner00",), [], r"number or several, got \[\]"),
-        (("owner00",), [0.5, float("nan")], "finite number, got nan"),
-        (("owner00",), [0.5, None], "finite number, got None"),
-        (("owner00",), ["0.5"], "finite number, got '0.5'"),
-        (("owner00",), [[0.5]], r"finite number, got \[0.5\]"),
-        (("owner00",), 10**400, "finite number"),
-        (FIVE.names[::-1], 0.6, "already has the utility 0.9, got 0.6"),
+        (("nobody",), "unknown owner 'nobody'"),
+        (("owner00", "owner00"), "twice"),
+        ((), "empty"),
+        ("owner00", "tuple of owner names"),
+    ],
+)
+def test_coalitions_that_cannot_be_are_refused_and_change_nothing(members, message):
+    ours = record(new(), {FIVE.names: 0.9})
+    for act in (
+        lambda: ours.record(members, 0.5),
+        lambda: ours.record_failure(members, "no"),
+        lambda: ours.suggest(2, pending=[members]),
+    ):
+        with pytest.raises(InputError, match=message):
+            act()
+    assert ours.evaluations == {FIVE.names: 0.9}
+    assert ours.failures == {}
+
+
+@pytest.mark.parametrize(
+    ("utility", "message"),
+    [
+        (float("nan"), "finite number"),
+        (float("-inf"), "finite number"),
+        (None, "finite number"),
+        ("0.7", "finite number, got '0.7'"),
+        ([], r"number or several, got \[\]"),
+        ([0.5, float("nan")], "finite number, got nan"),
+        ([0.5, None], "finite number, got None"),
+        (["0.5"], "finite number, got '0.5'"),
+        ([[0.5]], r"finite number, got \[0.5\]"),
+        (10**400, "finite number"),
+        (0.6, "already has the utility 0.9, got 0.6"),
     ],
     ids=lambda x: repr(x)[:20],
 )
-def test_what_cannot_be_recorded_is_refused_and_changes_nothing(members, utility, message):
+def test_utilities_that_cannot_be_are_refused_and_change_nothing(utility, message):
     ours = record(new(), {FIVE.names: 0.9})
     ours.record(FIVE.names[::-1], np.float64(0.9))  # is no news
     with pytest.raises(InputError, match=message):
-        ours.record(members, utility)
+        ours.record(FIVE.names[::-1], utility)
+    with pytest.raises(InputError, match="has a utility already"):
+        ours.record_failure(FIVE.names, "no")
     assert ours.evaluations == {FIVE.names: 0.9}
 
 
