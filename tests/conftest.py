@@ -21,7 +21,7 @@ def one_thread_for_small_matrices():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def libraries_looked_for_once():
+def find_libraries_once():
     """Looking for BLAS libraries takes longer than a training of these tests."""
     real = threadpoolctl.ThreadpoolController
     find = lru_cache(maxsize=1)(lambda imported: real())

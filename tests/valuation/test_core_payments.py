@@ -388,7 +388,7 @@ def test_failed_coalitions_are_predicted():
 
 
 @pytest.fixture(scope="module")
-def searched():
+def search():
     """17 owners: the valuer and its valuation when 40 of 110 sampled coalitions are evaluated."""
     utility = diminishing(MANY)
     ours = valuer(MANY, utility, estimator=SAMPLE)
@@ -415,8 +415,8 @@ def assert_searched(valuation, ours, n):
         assert excess(valuation, ours.owners, members, number) == pytest.approx(0, abs=1e-7 * scale)
 
 
-def test_17_owners_are_searched_and_nothing_is_proven(searched):
-    _, ours, valuation = searched
+def test_17_owners_are_searched_and_nothing_is_proven(search):
+    _, ours, valuation = search
     assert_searched(valuation, ours, 17)
     assert valuation.std.min() > 0
 
@@ -442,8 +442,8 @@ def test_17_owners_are_paid_what_is_known_of_a_convex_game():
     assert len(tight) == len(set(tight)) == 34
 
 
-def test_known_coalitions_outside_the_sample_are_kept_from_leaving(searched):
-    utility, ours, before = searched
+def test_known_coalitions_outside_the_sample_are_kept_from_leaving(search):
+    utility, ours, before = search
     sampled = {to_names(row, MANY.names) for row in ours.question.weights().members}
     rich = next(
         members for size in range(5, 12) if (members := MANY.names[2 : 2 + size]) not in sampled
@@ -484,8 +484,8 @@ def test_another_seed_draws_other_utilities():
     np.testing.assert_allclose(first.mean, second.mean, atol=0.1)
 
 
-def test_the_order_of_coalitions_outside_the_sample_and_looking_do_not_matter(searched):
-    utility, ours, valuation = searched
+def test_the_order_of_coalitions_outside_the_sample_and_looking_do_not_matter(search):
+    utility, ours, valuation = search
     rows = np.random.default_rng(5).random((30, MANY.n)) < 0.5
     outside = {names: utility.of(names) for names in (to_names(row, MANY.names) for row in rows)}
     known = list((ours.evaluations | outside).items())

@@ -50,7 +50,7 @@ def new(owners=EIGHT, **options):
 
 
 @pytest.fixture
-def unlearned(monkeypatch):
+def no_learning(monkeypatch):
     """A predictor that does not learn its hyper-parameters: poor, but in no time.
 
     The correction must be right whatever the predictor is.
@@ -187,7 +187,7 @@ def test_corrected_values_are_exact_once_everything_is_evaluated(n):
 # Which coalitions are evaluated.
 
 
-@pytest.mark.usefixtures("unlearned")
+@pytest.mark.usefixtures("no_learning")
 @pytest.mark.parametrize("under_way", [False, True])
 def test_after_the_first_design_coalitions_are_drawn_by_their_weight(under_way):
     ours = new()
@@ -200,7 +200,7 @@ def test_after_the_first_design_coalitions_are_drawn_by_their_weight(under_way):
     assert ours.suggest(40, pending=first) == list(sequence)[:40]
 
 
-@pytest.mark.usefixtures("unlearned")
+@pytest.mark.usefixtures("no_learning")
 def test_values_are_corrected_from_the_first_16_draws_on():
     utility, ours = white(EIGHT), new()
     assert LEAST_CORRECTION == 4 * BLOCKS == 16
@@ -214,7 +214,7 @@ def test_values_are_corrected_from_the_first_16_draws_on():
     assert "was estimated from random coalitions and corrected" in str(ours.values())
 
 
-@pytest.mark.usefixtures("unlearned")
+@pytest.mark.usefixtures("no_learning")
 def test_an_unevaluated_coalition_of_the_first_design_widens_the_intervals():
     utility = LoggedGame(EIGHT, lambda C: C.mean(axis=1) + 100.0 * C.all(axis=1))
     ours = new()
@@ -232,7 +232,7 @@ def test_an_unevaluated_coalition_of_the_first_design_widens_the_intervals():
 # Corrected values of samples.
 
 
-@pytest.mark.usefixtures("unlearned")
+@pytest.mark.usefixtures("no_learning")
 def test_corrected_values_of_many_owners_hold_what_the_sample_would_have_given():
     rng = np.random.default_rng(0)
     noise = {}
@@ -255,7 +255,7 @@ def test_corrected_values_of_many_owners_hold_what_the_sample_would_have_given()
     assert np.mean(inside) >= least_share(12)
 
 
-@pytest.mark.usefixtures("unlearned")
+@pytest.mark.usefixtures("no_learning")
 def test_no_owner_is_known_for_sure_because_none_of_its_coalitions_was_drawn():
     utility = LoggedGame(MANY, lambda C: (C.sum(axis=1) % 2).astype(float))
     ours = new(MANY, estimator=Sample(permutation, 420))
@@ -267,7 +267,7 @@ def test_no_owner_is_known_for_sure_because_none_of_its_coalitions_was_drawn():
 # The loop.
 
 
-@pytest.mark.usefixtures("unlearned")
+@pytest.mark.usefixtures("no_learning")
 def test_a_budget_too_small_for_a_correction_is_refused_and_the_least_one_named_is_enough():
     utility, least = white(EIGHT), 17 + LEAST_CORRECTION
     for budget in (1, 17, 30):
@@ -290,7 +290,7 @@ def test_a_budget_for_everything_is_enough_however_few_coalitions_there_are():
     assert value(owners, utility, budget=15, strategy=Corrected()).exact
 
 
-@pytest.mark.usefixtures("unlearned")
+@pytest.mark.usefixtures("no_learning")
 @pytest.mark.parametrize("why", ["known", "failed"])
 def test_a_correction_that_was_asked_for_and_not_made_is_mentioned(why):
     utility, rng = white(EIGHT), np.random.default_rng(1)
@@ -307,7 +307,7 @@ def test_a_correction_that_was_asked_for_and_not_made_is_mentioned(why):
     assert valuation.corrected or "correct" in str(valuation)
 
 
-@pytest.mark.usefixtures("unlearned")
+@pytest.mark.usefixtures("no_learning")
 def test_failed_draws_are_left_out_and_widen_the_intervals():
     utility, plain, failing = white(EIGHT), new(), new()
     evaluate(plain, utility, 80)
@@ -323,7 +323,7 @@ def test_failed_draws_are_left_out_and_widen_the_intervals():
     assert valuation.std.mean() > plain.values().std.mean()
 
 
-@pytest.mark.usefixtures("unlearned")
+@pytest.mark.usefixtures("no_learning")
 def test_noise_of_repeated_trainings_is_part_of_the_intervals_of_corrected_values():
     utility, rng, ours = smooth(EIGHT), np.random.default_rng(0), new()
     first = ours.suggest(17)
@@ -341,7 +341,7 @@ def test_noise_of_repeated_trainings_is_part_of_the_intervals_of_corrected_value
     assert np.all(valuation.std**2 >= np.diag(valuation.noise))
 
 
-@pytest.mark.usefixtures("unlearned")
+@pytest.mark.usefixtures("no_learning")
 def test_a_forecast_of_corrected_values_begins_with_the_present_and_narrows_as_draws_do():
     ours = new()
     valuation = evaluate(ours, white(EIGHT), 60)

@@ -19,7 +19,7 @@ from dupre import estimators
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, regression
-from dupre.game.weight_matrix import Weights, coalition_weights
+from dupre.game.weight_matrix import Weights
 from dupre.training import identity
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
@@ -29,7 +29,7 @@ from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
 from dupre.valuation.strategies import Active, Corrected, Drawn
 from older_store import BUDGET, PATH, older_owners, older_utility
-from owners_and_games import assert_same, record
+from owners_and_games import LoggedGame, assert_same, record
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3))
@@ -63,12 +63,11 @@ def value(owners, utility, **options):
     return owners_and_games.value(owners, utility, **{"repeats": 1} | options)
 
 
-def compute_by_brute_force(utility, owners, semivalue=dupre.shapley):
-    """Values from a training of every coalition, whoever holds the same rows."""
-    members = all_coalitions(owners.n)
-    utilities = np.array([utility(to_names(row, owners.names)) for row in members])
-    first = semivalue.chances(owners.n)[0]
-    return coalition_weights(semivalue, members) @ utilities - first * utility.empty
+def assert_exact(valuation, owners, utility, semivalue=dupre.shapley):
+    """As from a training of every coalition, whoever holds the same rows."""
+    table = [utility(to_names(row, owners.names)) for row in all_coalitions(owners.n)]
+    expected = LoggedGame(owners, table, utility.empty).values(semivalue)
+    np.testing.assert_allclose(valuation.mean, expected, rtol=0, atol=1e-12)
 
 
 def assert_equal_owners(valuation, one="Eve", other="Eve's copy"):
@@ -102,8 +101,7 @@ def test_with_a_copy_every_different_coalition_is_trained_once(n, semivalue):
     assert valuation.exact
     assert valuation.stopped == "nothing is left to evaluate"
     assert_equal_owners(valuation)
-    expected = compute_by_brute_force(utility, owners, semivalue)
-    np.testing.assert_allclose(valuation.mean, expected, rtol=0, atol=1e-12)
+    assert_exact(valuation, owners, utility, semivalue)
 
 
 def test_one_owner_may_hold_the_rows_of_two_others():
@@ -115,29 +113,22 @@ def test_one_owner_may_hold_the_rows_of_two_others():
     # {both} = {one, other}, alone and with the fourth: two coalitions fewer.
     assert valuation.evaluated == valuation.counting == 13
     assert valuation.duplicates == dupre.result.records.Duplicates((), 15, 13, 2)
-    np.testing.assert_allclose(
-        valuation.mean, compute_by_brute_force(utility, owners), rtol=0, atol=1e-12
-    )
+    assert_exact(valuation, owners, utility)
     assert '["both"]' in set(valuation.evaluations["coalition"]), "fewer owners stand for more"
     assert "Some coalitions hold the same rows" in str(valuation)
 
 
-def test_rows_in_another_order_are_the_same_rows():
+def test_rows_in_another_order_are_the_same_rows_and_one_row_more_is_another_owner():
     rows, targets = part(0)
-    data = {"a": (rows, targets), "b": (rows[::-1], targets[::-1]), "c": part(2)}
-    owners = dupre.Owners.from_mapping(data)
-    valuation = value(owners, utility_of(owners), budget=7)
-    assert valuation.evaluated == 5
-    assert_equal_owners(valuation, "a", "b")
-
-
-def test_one_row_more_is_another_owner():
-    rows, targets = part(0)
-    twice = (np.append(rows, rows[:1], axis=0), np.append(targets, targets[:1]))
-    owners = dupre.Owners.from_mapping({"a": (rows, targets), "b": twice, "c": part(2)})
-    valuation = value(owners, utility_of(owners), budget=7)
-    assert valuation.evaluated == 7
-    assert valuation.duplicates is None
+    reverse = rows[::-1], targets[::-1]
+    twice = np.append(rows, rows[:1], axis=0), np.append(targets, targets[:1])
+    for other, different in ((reverse, 5), (twice, 7)):
+        owners = dupre.Owners.from_mapping({"a": (rows, targets), "b": other, "c": part(2)})
+        valuation = value(owners, utility_of(owners), budget=7)
+        assert valuation.evaluated == different
+        assert (valuation.duplicates is None) == (different == 7)
+        if different == 5:
+            assert_equal_owners(valuation, "a", "b")
 
 
 def test_several_copies_of_several_owners():
@@ -151,9 +142,7 @@ def test_several_copies_of_several_owners():
         assert_equal_owners(valuation, "a", "a3")
         assert_equal_owners(valuation, "a2", "a3")
         assert_equal_owners(valuation, "b", "b2")
-    np.testing.assert_allclose(
-        valuation.mean, compute_by_brute_force(utility, owners), rtol=0, atol=1e-12
-    )
+    assert_exact(valuation, owners, utility)
 
 
 def test_the_budget_counts_different_coalitions():
@@ -280,13 +269,6 @@ def test_a_valuer_goes_by_names_unless_it_is_told_otherwise():
 # --- ask / tell
 
 
-def valuer_after_8(owners, utility, **options):
-    valuer = dupre.Valuer(owners, by_content=True, empty=utility.empty, **options)
-    for members in valuer.suggest(8):
-        valuer.record(members, utility(members))
-    return valuer
-
-
 def test_a_coalition_may_be_recorded_under_any_of_its_names():
     owners, utility = copy_game(4)
     ours, theirs = (dupre.Valuer(owners, by_content=True, empty=utility.empty) for _ in "ab")
@@ -300,24 +282,18 @@ def test_a_coalition_may_be_recorded_under_any_of_its_names():
     assert ("Eve's copy",) in theirs.trainings
 
 
-def test_what_is_suggested_holds_different_rows():
-    valuer = valuer_after_8(*copy_game(5))
+def test_what_is_suggested_pending_and_predicted_goes_by_rows():
+    owners, utility = copy_game(5)
+    valuer = dupre.Valuer(owners, by_content=True, empty=utility.empty)
+    record(valuer, {members: utility(members) for members in valuer.suggest(8)})
     suggested = [*valuer.evaluations, *valuer.suggest(15)]
     assert len(suggested) == len({valuer.key(members) for members in suggested}) == 23
     assert not any("Eve's copy" in names and "Eve" not in names for names in suggested)
 
-
-def test_a_pending_coalition_is_pending_under_all_its_names():
-    valuer = valuer_after_8(*copy_game(5))
     first = next(names for names in valuer.suggest(10) if "Eve" in names and len(names) < 4)
     twin = tuple("Eve's copy" if name == "Eve" else name for name in first)
-    if "Eve's copy" in first:
-        twin = first
-    assert first not in valuer.suggest(10, pending=[twin])
+    assert first not in valuer.suggest(10, pending=[first if "Eve's copy" in first else twin])
 
-
-def test_predictions_are_the_same_for_the_same_rows():
-    valuer = valuer_after_8(*copy_game(5))
     pairs = [("Eve", "owner 2"), ("owner 2", "Eve's copy"), ("Eve",), ("Eve's copy",)]
     frame = valuer.predict(pairs)
     assert frame["members"].tolist() == pairs
@@ -388,8 +364,7 @@ def test_a_coalition_has_not_failed_if_another_with_its_rows_has_not():
 
 
 def test_a_run_that_is_resumed_ends_as_if_it_had_not_been_interrupted(tmp_path):
-    owners = with_copy(5)
-    utility, path = utility_of(owners), tmp_path / "run.sqlite"
+    (owners, utility), path = copy_game(5), tmp_path / "run.sqlite"
 
     def stop(progress):
         if progress.evaluated == 14:
@@ -479,7 +454,7 @@ def older(tmp_path):
     return path
 
 
-def read_stored(path):
+def read_store(path):
     query = "SELECT coalition, repeat, utility, seed FROM evaluations ORDER BY id"
     db = sqlite3.connect(path)
     try:
@@ -490,10 +465,10 @@ def read_stored(path):
 
 def test_an_older_store_keeps_its_utilities_and_says_by_which_rule_they_are(older):
     owners = older_owners()
-    before = read_stored(older)
+    before = read_store(older)
     assert len(before) == BUDGET
     valuation = value(owners, older_utility(owners), budget=9, store=older)
-    assert read_stored(older)[:BUDGET] == before
+    assert read_store(older)[:BUDGET] == before
     utilities = dict(
         zip(valuation.evaluations["coalition"], valuation.evaluations["utility"], strict=True)
     )
@@ -512,7 +487,7 @@ def test_an_older_store_is_resumed_by_the_new_rule(older):
     utility = older_utility(owners)
     valuation = value(owners, utility, budget=15, store=older)
     assert valuation.evaluated == valuation.counting == 11
-    new = read_stored(older)[BUDGET:]
+    new = read_store(older)[BUDGET:]
     assert [seed for *_, seed in new] == [utility.training_seed(json.loads(r[0])) for r in new]
     used = BUDGET + len(new)
     assert valuation.caveats[0].startswith(f"{BUDGET} of {used} trainings are by the older rule")
@@ -523,7 +498,7 @@ def test_the_mean_of_trainings_by_the_older_rule_counts(older):
     owners = older_owners()
     valuation = value(owners, older_utility(owners), budget=11, store=older)
     frame = valuation.evidence.coalitions.set_index("members")
-    numbers = {tuple(json.loads(names)): utility for names, _, utility, _ in read_stored(older)}
+    numbers = {tuple(json.loads(names)): utility for names, _, utility, _ in read_store(older)}
     expected = (numbers["Cid",] + numbers["Cid's copy",]) / 2
     assert frame.loc[[("Cid",)], "utility"].item() == pytest.approx(expected)
 

@@ -27,7 +27,9 @@ def make_knowledge(owners=SIX, semivalue=dupre.shapley, estimator=None, strategy
     return Knowledge(asked, Identity(owners.n))
 
 
-def sampled(strategy=None, owners=MANY, samples=300, estimator=estimators.permutation, seed=0):
+def sample_knowledge(
+    strategy=None, owners=MANY, samples=300, estimator=estimators.permutation, seed=0
+):
     return make_knowledge(owners, dupre.shapley, Sample(estimator, samples), strategy, seed)
 
 
@@ -62,7 +64,7 @@ def test_all_coalitions_begin_with_the_first_design_itself(first):
 
 
 def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_heaviest():
-    ours = sampled(Active(first=60))
+    ours = sample_knowledge(Active(first=60))
     designed = keys(first_design(dupre.shapley, MANY.rows, 60, ours.rng(1)))
     chosen = keys(ours.weights.members[ours.heaviest])
     assert len(chosen) == len(set(chosen)) == 60
@@ -77,7 +79,7 @@ def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_hea
 
 
 def test_drawn_coalitions_come_in_their_order():
-    ours = sampled(Drawn(first=30))
+    ours = sample_knowledge(Drawn(first=30))
     np.testing.assert_array_equal(ours.heaviest, np.arange(30))
 
 
@@ -103,7 +105,7 @@ def test_a_game_smaller_than_the_first_design_is_all_first():
 
 @pytest.mark.parametrize("strategy", [Active, Drawn])
 def test_check_coalitions_follow_the_first_ones_and_are_others(strategy):
-    ours = sampled(strategy(first=20, check=9))
+    ours = sample_knowledge(strategy(first=20, check=9))
     assert len(ours.first) == len(set(ours.first)) == 29
     np.testing.assert_array_equal(ours.first[20:], ours.draws.held)
 
@@ -117,7 +119,7 @@ def test_more_held_out_than_half_of_what_is_not_first_is_refused():
 
 
 def test_every_coalition_that_counts_is_recorded_failed_or_open():
-    ours = sampled()
+    ours = sample_knowledge()
     record(ours, [3, 50, 7])
     ours.observations.record_failure(ours.observations.names(9), "no")
     np.testing.assert_array_equal(np.flatnonzero(ours.recorded), [3, 7, 50])
@@ -128,7 +130,7 @@ def test_every_coalition_that_counts_is_recorded_failed_or_open():
 
 
 def test_coalitions_recorded_besides_are_shown_and_change_nothing_that_counts():
-    ours = sampled()
+    ours = sample_knowledge()
     record(ours, range(5))
     before = ours.unknown, ours.open, ours.utilities.copy()
     for members in outside(ours, 4):
@@ -141,7 +143,7 @@ def test_coalitions_recorded_besides_are_shown_and_change_nothing_that_counts():
 
 
 def test_a_failure_besides_those_that_count_is_not_taken_for_one_of_them():
-    ours = sampled()
+    ours = sample_knowledge()
     ours.observations.record_failure(outside(ours, 1)[0], "no")
     assert not ours.failed.any()
     assert len(ours.open) == ours.b
@@ -151,7 +153,7 @@ def test_a_failure_besides_those_that_count_is_not_taken_for_one_of_them():
 def test_what_is_shown_comes_in_an_order_that_does_not_depend_on_the_recording():
     found = []
     for step in (1, -1):
-        ours = sampled()
+        ours = sample_knowledge()
         for members in outside(ours, 8)[::step]:
             ours.observations.record(members, 0.5)
         record(ours, [4, 2, 11][::step])
@@ -161,7 +163,7 @@ def test_what_is_shown_comes_in_an_order_that_does_not_depend_on_the_recording()
 
 
 def test_what_is_held_out_is_not_shown():
-    ours = sampled(Active(first=20, check=9))
+    ours = sample_knowledge(Active(first=20, check=9))
     record(ours, ours.first)
     assert not np.isin(ours.draws.held, ours.shown).any()
     np.testing.assert_array_equal(ours.shown, np.sort(ours.heaviest))
@@ -194,7 +196,7 @@ def lessons(monkeypatch):
 
 
 def test_a_predictor_is_learned_once_per_state(lessons):
-    ours = sampled(Active(first=20))
+    ours = sample_knowledge(Active(first=20))
     record(ours, ours.first)
     first = ours.predictor()
     ours.posterior(ours.weights.W)
@@ -217,7 +219,7 @@ def test_another_training_of_the_same_coalition_is_learned_from(lessons):
 
 
 def test_the_predictor_sees_what_was_recorded_and_nothing_else(lessons):
-    ours = sampled(Active(first=20, check=6))
+    ours = sample_knowledge(Active(first=20, check=6))
     record(ours, ours.first)
     others = outside(ours, 3)
     for members in others:
@@ -232,7 +234,7 @@ def test_the_predictor_sees_what_was_recorded_and_nothing_else(lessons):
 
 
 def test_predictions_are_those_of_the_posterior():
-    ours = sampled(Active(first=20))
+    ours = sample_knowledge(Active(first=20))
     record(ours, ours.first)
     posterior = ours.posterior(ours.weights.W)
     found = ours.predict(ours.predictor(), ours.weights.members[ours.unknown])

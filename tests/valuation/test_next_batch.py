@@ -182,7 +182,7 @@ def test_active_batch_weighs_by_the_slope_of_a_curved_warp():
     assert picks.tolist() == expected
 
 
-def conditioned_also_on(process, b, picks):
+def condition_also_on(process, b, picks):
     """The process after evaluating some of b; the variance does not depend on what comes out."""
     members = np.concatenate([process.inputs.members, b.members[picks]])
     u = np.append(process.utilities, np.random.default_rng(8).normal(size=len(picks)))
@@ -196,7 +196,7 @@ def test_a_batch_equals_single_picks_after_conditioning_anew(seed):
     every = np.arange(len(b))
     batch = active_batch(process.posterior(b, W), every, 6).tolist()
     for k, pick in enumerate(batch):
-        anew = conditioned_also_on(process, b, batch[:k])
+        anew = condition_also_on(process, b, batch[:k])
         left = np.setdiff1d(every, batch[:k])
         assert active_batch(anew.posterior(b, W), left, 1).tolist() == [pick]
 
@@ -205,7 +205,7 @@ def test_evaluating_a_coalition_removes_exactly_the_rank_one_term():
     process, b, W = problem(0, 3)
     before = process.posterior(b, W)
     for g in range(len(b)):
-        after = conditioned_also_on(process, b, [g]).posterior(b, W)
+        after = condition_also_on(process, b, [g]).posterior(b, W)
         cross = before.cross(np.array([g]))[0]
         expected = np.outer(cross, cross) / (before.variance[g] + NOISE)
         removed = before.functional_covariance() - after.functional_covariance()
@@ -236,7 +236,7 @@ def test_pending_coalitions_count_as_if_they_had_been_evaluated(pending, measure
     process, b, W = problem(len(pending), 3, measured=measured)
     every = np.arange(len(b))
     picks = active_batch(process.posterior(b, W), every, 5, np.array(pending))
-    anew = conditioned_also_on(process, b, pending)
+    anew = condition_also_on(process, b, pending)
     left = np.setdiff1d(every, pending)
     assert picks.tolist() == active_batch(anew.posterior(b, W), left, 5).tolist()
     without = active_batch(process.posterior(b, W), left, 5)
@@ -298,7 +298,7 @@ def test_forecast_equals_what_is_left_after_really_evaluating(seed):
     found = forecast(process.posterior(b, W), picks)
     for k in range(1, 7):
         left = np.setdiff1d(np.arange(len(b)), picks[:k])
-        after = conditioned_also_on(process, b, picks[:k]).posterior(b[left], W[:, left])
+        after = condition_also_on(process, b, picks[:k]).posterior(b[left], W[:, left])
         np.testing.assert_allclose(found[k - 1], after.functional_covariance(), atol=1e-8)
 
 

@@ -232,7 +232,7 @@ def test_a_run_that_breaks_off_gives_the_terminal_back_with_its_cursor():
         assert until.rfind("\x1b[?25h") >= until.rfind("\x1b[?25l")
 
 
-def printed_by(screen, capsys, counts, remaining=60.0):
+def stderr_after(screen, capsys, counts, remaining=60.0):
     for count in counts:
         screen.show(Progress(count, 20, 0, 2.0 * count, remaining, None))
     return capsys.readouterr().err
@@ -241,15 +241,15 @@ def printed_by(screen, capsys, counts, remaining=60.0):
 def test_the_time_is_estimated_once_from_the_first_few(capsys):
     shown = []
     screen = WithEstimate(display(shown.append))
-    assert printed_by(screen, capsys, [0, 1, 2]) == ""
-    printed = printed_by(screen, capsys, [3])
+    assert stderr_after(screen, capsys, [0, 1, 2]) == ""
+    printed = stderr_after(screen, capsys, [3])
     assert printed == "The first 3 trainings took 2 s each, about 1:00 for the rest.\n"
-    assert printed_by(screen, capsys, [4, 5, 20]) == ""
+    assert stderr_after(screen, capsys, [4, 5, 20]) == ""
     assert [progress.evaluated for progress in shown] == [0, 1, 2, 3, 4, 5, 20]
     screen.close()
 
 
 def test_trainings_found_in_the_store_tell_nothing_of_the_time(capsys):
     screen = WithEstimate(display(lambda progress: None))
-    assert printed_by(screen, capsys, [10, 11, 12]) == ""
-    assert "trainings took" in printed_by(screen, capsys, [13], remaining=None)
+    assert stderr_after(screen, capsys, [10, 11, 12]) == ""
+    assert "trainings took" in stderr_after(screen, capsys, [13], remaining=None)

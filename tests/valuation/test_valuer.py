@@ -484,7 +484,7 @@ def test_a_check_of_no_help_to_a_good_predictor_is_no_harm_to_its_values():
 # A predictor that fails.
 
 
-def sampled(seed, budget=20, failed=(), shift=0.0, repeats=1):
+def valuer_without_predictor(seed, budget=20, failed=(), shift=0.0, repeats=1):
     """A valuer whose predictor failed, on utilities of which some failed and all are shifted."""
     utility = white(FIVE, seed)
     ours = new(utility.empty + shift, seed=seed, strategy=CHECK_6)
@@ -499,7 +499,7 @@ def sampled(seed, budget=20, failed=(), shift=0.0, repeats=1):
 def test_values_do_not_rely_on_a_predictor_that_fails_its_check():
     covered = []
     for seed in (0, 1, 4, 5, 6, 11):
-        utility, ours = white(FIVE, seed), sampled(seed)
+        utility, ours = white(FIVE, seed), valuer_without_predictor(seed)
         valuation = ours.values()
         assert valuation.check.failed
         assert not valuation.exact
@@ -549,7 +549,9 @@ def test_the_lightest_coalitions_are_suggested_at_last_though_the_predictor_fail
     "failed", [FIVE.names[:1], FIVE.names[1:], FIVE.names, FIVE.names[:2]], ids=len
 )
 def test_sampled_values_do_not_take_a_failed_coalition_for_one_of_utility_zero(failed):
-    plain, shifted = (sampled(1, failed=[failed], shift=shift).values() for shift in (0.0, 50.0))
+    plain, shifted = (
+        valuer_without_predictor(1, failed=[failed], shift=shift).values() for shift in (0.0, 50.0)
+    )
     np.testing.assert_allclose(plain.mean, shifted.mean, atol=1e-9)
     assert plain.efficiency_gap == pytest.approx(0, abs=1e-9)
 
@@ -569,12 +571,12 @@ def test_intervals_of_sampled_values_are_wide_enough_for_a_failed_coalition():
 
 
 def test_noise_is_a_part_of_the_covariance_of_sampled_values_too():
-    valuation = sampled(4, repeats=3).values()
+    valuation = valuer_without_predictor(4, repeats=3).values()
     assert np.all(np.diag(valuation.noise) <= np.diag(valuation.covariance))
 
 
 def test_a_forecast_without_the_predictor_begins_with_the_present_narrows_and_ends():
-    ours = sampled(1)
+    ours = valuer_without_predictor(1)
     frame = ours.forecast(5)
     assert len(frame) == 6
     np.testing.assert_allclose(frame.iloc[0][list(FIVE.names)], widths_of(ours), rtol=1e-9)
