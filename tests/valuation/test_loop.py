@@ -429,6 +429,15 @@ def test_the_order_in_which_trainings_finish_does_not_matter(data):
     )
 
 
+@pytest.mark.parametrize("size", [4e-320, 4e-172, 4e-100, 4e100])
+@pytest.mark.parametrize("budget", [1, 3, 7])
+def test_utilities_of_any_size_are_valued(size, budget):
+    found = value(THREE, lambda members: size * (len(members) == 3), budget=budget, repeats=1)
+    assert np.isfinite(found.values).all()
+    assert np.isfinite(found.std).all()
+    assert found.values.sum() == pytest.approx(size, rel=1e-6, abs=1e-100)
+
+
 def test_failures_and_warnings_finish_in_any_order_too():
     def utility(members):
         warnings.warn("one" if len(members) % 2 else "another", UserWarning, stacklevel=1)

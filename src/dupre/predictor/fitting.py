@@ -92,9 +92,10 @@ def fit(
     known = np.zeros(len(utilities)) if measured is None else measured
     u, reference = utilities[chosen], float(np.mean(log_rows(inputs[chosen])))
     problem = _problem(kernel, inputs[chosen], u, known[chosen], warp=warp, reference=reference)
-    lowest = least_noise / float(np.median(warp.slope(u))) ** 2
     low, high = _of_each(BOUNDS, kernel)
-    low[-2] = min(max(low[-2], np.log(max(lowest, 1e-300))), high[-2])
+    if least_noise > 0:  # in logarithms: the square of a very small slope is zero
+        lowest = np.log(least_noise) - 2 * np.log(np.median(warp.slope(u)))
+        low[-2] = np.clip(lowest, low[-2], high[-2])
     if not decays:
         low[-1] = high[-1] = 0.0
     mean, std = _of_each(PRIOR, kernel)

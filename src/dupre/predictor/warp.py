@@ -21,6 +21,9 @@ import numpy as np
 
 from dupre._types import Floats
 
+SMALLEST_WIDTH = 1e-100
+"""Smaller differences of utilities count as none: their fourth power would be zero."""
+
 MAX_SPREAD = 1.0
 """Largest variance of arcsinh that may shift a mean; a larger one would give absurd means."""
 
@@ -68,9 +71,10 @@ def straight_warp(u: Floats, *, empty: float) -> Warp:
     """
     centre, size = float(np.mean(u)), float(np.abs(u).max())
     if float(np.std(u)) > 1e-12 * max(size, 1e-300):
-        return Warp(centre=centre, width=float(np.std(np.append(u, empty))))
-    gain = float(np.abs(u - empty).max())
-    return Warp(centre=centre, width=gain or 0.1 * size or 1.0)
+        width = float(np.std(np.append(u, empty)))
+    else:
+        width = float(np.abs(u - empty).max()) or 0.1 * size or 1.0
+    return Warp(centre=centre, width=max(width, SMALLEST_WIDTH))
 
 
 def robust_scale(u: Floats) -> float:
@@ -82,7 +86,7 @@ def robust_scale(u: Floats) -> float:
 def curved_warp(u: Floats) -> Warp | None:
     """The curved warp of these utilities; None if most are equal, so that they have no scale."""
     centre, width = float(np.median(u)), 3 * robust_scale(u)
-    if width == 0:
+    if width < SMALLEST_WIDTH:
         return None
     t = np.arcsinh((u - centre) / width)
     return Warp(True, centre, width, shift=float(np.mean(t)), scale=float(np.std(t)))
