@@ -7,11 +7,15 @@ import hypothesis
 import pytest
 import threadpoolctl
 
-# How long an example takes says something about the machine, not about dupre.
-hypothesis.settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+# How long an example takes says something about the machine, not about dupre. The examples are the
+# same in every run, so that a change is judged by what it changes; other examples are tried by
+# `pytest --hypothesis-profile random`.
+_ANY_MACHINE = hypothesis.settings(
+    deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-hypothesis.settings.load_profile("any machine")
+hypothesis.settings.register_profile("random", _ANY_MACHINE)
+hypothesis.settings.register_profile("repeatable", _ANY_MACHINE, derandomize=True)
+hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session", autouse=True)
