@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dupre
-import dupre.data.owners
 from dupre import ModelUtility, Owners
 from dupre.data.digests import digest
+from dupre.training import identity
 from dupre.training.identity import of_owners, of_utility
 
 
@@ -251,30 +251,28 @@ def test_the_length_of_other_owners_labels_does_not_matter():
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Every digest of an owner's rows."""
-    made = []
-    monkeypatch.setattr(
-        dupre.data.owners, "digest", lambda thing: made.append(thing) or digest(thing)
-    )
+    """Every time that all rows are fingerprinted."""
+    made, real = [], identity.of_owners
+    monkeypatch.setattr(identity, "of_owners", lambda owners: made.append(owners) or real(owners))
     return made
 
 
-def test_rows_are_fingerprinted_once_however_often_a_run_is_resumed(tmp_path, counted):
+def test_rows_are_fingerprinted_once_per_call(tmp_path, counted):
     X, y, owner = rows(n=3)
     owners = Owners.from_arrays(X, y, owner)
     utility = ModelUtility(LogisticRegression(), owners, validation=(X, y))
     store = tmp_path / "run.sqlite"
     known = None
-    for budget in (3, 5, 7):
+    for call, budget in enumerate((3, 5, 7), start=1):
         dupre.value(owners, utility, budget=budget, store=store, known=known, progress=False)
+        assert len(counted) == call
         known = dupre.read_evaluations(store)
-    assert len(counted) == owners.n
 
 
-def test_fingerprints_belong_to_the_owners_and_cannot_be_changed(counted):
+def test_rows_changed_in_place_have_other_fingerprints():
     owners = Owners.from_arrays(*rows())
-    found = of_owners(owners)
-    assert found["owner1"] == digest((owners.X[8:16], owners.y[8:16]))
-    found["owner1"] = "changed"
-    assert of_owners(owners) == owners.fingerprints != found
-    assert len(counted) == owners.n
+    before = of_owners(owners)
+    assert before["owner1"] == digest((owners.X[8:16], owners.y[8:16]))
+    owners.X[9] += 1
+    after = of_owners(owners)
+    assert {name for name in before if before[name] != after[name]} == {"owner1"}

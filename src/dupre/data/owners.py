@@ -21,7 +21,6 @@ from scipy import sparse
 
 from dupre._types import Digests, Ints, Members, Task
 from dupre.data.contents import digests_of_owners, digests_of_rows
-from dupre.data.digests import digest
 from dupre.data.encoding import Points, apply_embed, encode, standardise
 from dupre.data.rows import (
     as_targets,
@@ -178,13 +177,6 @@ class Owners:
     def contents(self) -> Digests:
         """A digest of each owner's rows, (n, 2)."""
         return digests_of_owners(self.row_contents, self.owner, self.n)
-
-    @cached_property
-    def fingerprints(self) -> dict[str, str]:
-        """A digest of each owner's rows by name: their order and the types of columns count."""
-        held = [np.flatnonzero(self.owner == index) for index in range(self.n)]
-        digests = [digest((take(self.X, rows), self.y[rows])) for rows in held]
-        return dict(zip(self.names, digests, strict=True))
 
     def without_points(self) -> Owners:
         """The same rows without their numeric view, which trainings do not need."""

@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from dupre.result.records import Evidence
     from dupre.result.valuation import Valuation
 
-__all__ = [
-    "distances",
-    "owner_map",
-    "predictions",
-    "ranking",
-    "uncertainty",
-    "utilities",
-    "values",
-]
-
 DATA, ODD = "#2f7fc1", "#c9622a"
 """The colours of data: readable on white and on black, distinct for the colour-blind."""
 

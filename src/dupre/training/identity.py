@@ -17,8 +17,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dupre.data.digests import digest, stated_fingerprint
 from dupre.data.owners import Owners
+from dupre.data.rows import take
 from dupre.errors import Remedy, StoreError
 from dupre.training.evaluation import now
 from dupre.training.sqlite import connect, escape_surrogates, explain_errors, transaction
@@ -36,8 +39,10 @@ class Part:
 
 
 def of_owners(owners: Owners) -> dict[str, str]:
-    """A digest of each owner's rows, by name; computed once for the same Owners."""
-    return dict(owners.fingerprints)
+    """A digest of each owner's rows, by name: their order and the types of columns count."""
+    held = [np.flatnonzero(owners.owner == index) for index in range(owners.n)]
+    digests = [digest((take(owners.X, rows), owners.y[rows])) for rows in held]
+    return dict(zip(owners.names, digests, strict=True))
 
 
 def of_utility(utility: Any) -> dict[str, Part]:

@@ -21,7 +21,7 @@ from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
 from dupre.game.weight_matrix import Weights, check_weights
 from dupre.predictor.kernels import Kernel
-from dupre.valuation.strategies import Active, Corrected, Drawn, Strategy, check_strategy
+from dupre.valuation.strategies import Corrected, Drawn, Strategy, check_strategy
 
 ENUMERATED_UP_TO = 16
 """Owners up to which all coalitions enter the values, unless an estimator is asked for."""
@@ -96,7 +96,7 @@ class Question:
     @property
     def check(self) -> int:
         """Coalitions that the predictor is never shown."""
-        return 0 if isinstance(self.strategy, Corrected) else self.strategy.check
+        return self.strategy.check
 
     @property
     def drawn(self) -> bool:
@@ -125,10 +125,9 @@ class Question:
 
     def functionals(self, W: Floats) -> Floats:
         """Sums of utilities whose variance active batches reduce, (f, b)."""
-        focus = self.strategy.focus if isinstance(self.strategy, Active) else None
-        if focus is None:
+        names = _focus_names(self.strategy)
+        if not names:
             return W
-        names = (focus,) if isinstance(focus, str) else focus
         rows = W[[self.owners.names.index(name) for name in names]]
         return rows if len(rows) == 1 else rows[:1] - rows[1:]
 
@@ -215,10 +214,14 @@ def _check_semivalue(asked: Semivalue | LeastCore, n: int) -> Semivalue:
     return guide
 
 
+def _focus_names(strategy: Strategy) -> tuple[str, ...]:
+    """The owners that the budget is spent on; none for all."""
+    focus = strategy.focus
+    return () if focus is None else (focus,) if isinstance(focus, str) else focus
+
+
 def _check_focus(strategy: Strategy, owners: Owners) -> None:
-    focus = strategy.focus if isinstance(strategy, Active) else None
-    names = () if focus is None else (focus,) if isinstance(focus, str) else focus
-    if unknown := [name for name in names if name not in owners.names]:
+    if unknown := [name for name in _focus_names(strategy) if name not in owners.names]:
         raise InputError(f"focus names {unknown[0]!r}; the owners are {', '.join(owners.names)}")
 
 

@@ -8,6 +8,7 @@ Every strategy begins with a first design of the coalitions that weigh most.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dupre.checks import whole
 from dupre.errors import InputError
@@ -67,6 +68,7 @@ class Drawn:
     batch: int | None = None
     first: int | None = None
     check: int = 0
+    focus: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         _check_counts(self.batch, self.first)
@@ -88,6 +90,8 @@ class Corrected:
 
     batch: int | None = None
     first: int | None = None
+    check: ClassVar[int] = 0
+    focus: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         _check_counts(self.batch, self.first)

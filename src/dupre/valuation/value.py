@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from dupre._types import Names
@@ -30,8 +31,11 @@ from dupre.valuation.loop import Loop, Plan
 from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.stopping import Rule
-from dupre.valuation.strategies import Active, Corrected, Strategy, check_strategy
+from dupre.valuation.strategies import Strategy, check_strategy
 from dupre.valuation.valuer import Valuer
+
+Contents = Callable[[], dict[str, str]]
+"""Gives the fingerprint of each owner's rows, computed at the first call."""
 
 
 def value(
@@ -103,9 +107,8 @@ def value(
     """
     strategy = check_strategy(strategy)
     engine = _check_engine(engine, n_jobs)
-    check = 0 if isinstance(strategy, Corrected) else strategy.check
-    limit = _check_limits(check_owners(owners), budget, stop, check)
-    first = min(strategy.first or 2 * owners.n + 1, limit - check)
+    limit = _check_limits(check_owners(owners), budget, stop, strategy.check)
+    first = min(strategy.first or 2 * owners.n + 1, limit - strategy.check)
     valuer = Valuer(
         owners,
         empty=0.0,
@@ -117,14 +120,15 @@ def value(
         seed=seed,
     )
     _check_correction(valuer, limit)
-    _check_utility(utility, owners)
+    contents = cache(lambda: identity.of_owners(owners))  # once per call: rows may change between
+    _check_utility(utility, owners, contents)
     if store is not None and not isinstance(store, (str, Path)):
         raise InputError(f"store must be the path of a file such as 'run.sqlite', got {store!r}")
     if empty is None and isinstance(utility, ModelUtility):
         empty = utility.empty
     if empty is not None:
         valuer.empty = finite(empty, "empty")
-    given = as_trainings(known, _contents_check(owners))
+    given = as_trainings(known, _contents_check(owners, contents))
     for members, utilities in given.items():
         if members:
             valuer.record(members, utilities)
@@ -136,12 +140,16 @@ def value(
         ask_empty=empty is None,
     )
     shown = display(progress)
-    return _run(valuer, utility, plan=plan, engine=engine, given=given, store=store, shown=shown)
+    found = _identity(utility, valuer, plan.repeats, contents, store)
+    return _run(
+        valuer, utility, found, plan=plan, engine=engine, given=given, store=store, shown=shown
+    )
 
 
 def _run(
     valuer: Valuer,
     utility: Utility,
+    found: tuple[dict[str, identity.Part], dict[str, str], str],
     *,
     plan: Plan,
     engine: Engine,
@@ -150,7 +158,7 @@ def _run(
     shown: Display,
 ) -> Valuation:
     """Everything is checked: open the store, start workers, run the loop, tell the result."""
-    setting, contents, key = _identity(utility, valuer, plan.repeats, store)
+    setting, contents, key = found
     with (
         Store(store, setting, contents, valuer.key) as kept,
         closing(engine.start(utility)) as workers,
@@ -227,18 +235,22 @@ def _check_engine(engine: Engine | None, n_jobs: int) -> Engine:
     return engine
 
 
-def _check_utility(utility: Utility, owners: Owners) -> None:
+def _check_utility(utility: Utility, owners: Owners, contents: Contents) -> None:
     if not callable(utility):
         raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
     theirs = getattr(utility, "owners", owners)
     if theirs is owners or not isinstance(theirs, Owners):
         return
-    if identity.of_owners(theirs) != identity.of_owners(owners):
+    if identity.of_owners(theirs) != contents():
         raise InputError("the utility was built on other owners than those to be valued")
 
 
 def _identity(
-    utility: Utility, valuer: Valuer, repeats: int | None, store: str | Path | None
+    utility: Utility,
+    valuer: Valuer,
+    repeats: int | None,
+    contents_now: Contents,
+    store: str | Path | None,
 ) -> tuple[dict[str, identity.Part], dict[str, str], str]:
     """What utilities depend on, each owner's contents, and what a run's decisions depend on."""
     asked = valuer.question
@@ -246,12 +258,11 @@ def _identity(
     if store is None:  # a store in memory is never opened again
         return {}, dict.fromkeys(owners.names, ""), ""
     setting = identity.of_utility(utility)
-    contents = identity.of_owners(owners)
-    focus = asked.strategy.focus if isinstance(asked.strategy, Active) else None
+    contents = contents_now()
     # Digests of this list are in the stores of earlier versions: it grows only at its end.
     decides: list[object] = [{name: part.digest for name, part in setting.items()}, contents]
     decides += [asked.semivalue.log_weights(owners.n), asked.first, asked.check, asked.seed]
-    decides += [focus, repeats, asked.batch, asked.estimator, asked.samples]
+    decides += [asked.strategy.focus, repeats, asked.batch, asked.estimator, asked.samples]
     decides += ["drawn" if asked.drawn else "active", asked.corrected]
     decides.append(asked.least_core and asked.least_core.draws)
     if valuer.merges:  # where nothing is merged, runs begun by the older rule go on
@@ -291,12 +302,12 @@ def _older_rule_caveats(
     ]
 
 
-def _contents_check(owners: Owners) -> Callable[[Names, str], bool]:
+def _contents_check(owners: Owners, contents: Contents) -> Callable[[Names, str], bool]:
     """A function that says whether an evaluation of some contents is of these owners' rows."""
 
-    def is_valid(members: Names, contents: str) -> bool:
+    def is_valid(members: Names, given: str) -> bool:
         known = all(name in owners.names for name in members)
-        return known and contents_of(members, identity.of_owners(owners)) == contents
+        return known and contents_of(members, contents()) == given
 
     return is_valid
 
