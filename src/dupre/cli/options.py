@@ -99,7 +99,8 @@ UntilOption = Annotated[
     str | None,
     typer.Option(
         metavar="WHAT",
-        help="Stop at intervals of, say, ±0.01, or once the ranking is settled: ranking.",
+        help="Stop at intervals of, say, ±0.01; or once the ranking is settled: ranking; or once "
+        "only more validation rows would help: rows.",
     ),
 ]
 TimeOption = Annotated[

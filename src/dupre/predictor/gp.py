@@ -180,6 +180,18 @@ class Posterior:
                 covariance += part if i == j else part + part.T
         return (covariance + covariance.T) / 2
 
+    def observed_weights(self) -> Floats:
+        """How much W @ mean changes with each evaluated utility, (f, a), to first order.
+
+        At the learned hyper-parameters. The centre of the warp follows the utilities: a change
+        of all of them by the same amount changes every prediction by it.
+        """
+        inner = self.explained @ (self.W * self.slope).T
+        direct = solve_triangular(self.gp.L, inner, lower=True, trans="T", check_finite=False)
+        direct = direct.T / self.gp.slope
+        rest = self.W.sum(axis=1) - direct.sum(axis=1)
+        return np.asarray(direct + rest[:, None] / len(self.gp.utilities))
+
     def functional_variance(self) -> Floats:
         """Variance of each of the functionals, (f,)."""
         return np.maximum(np.diag(self.functional_covariance()), 0.0)

@@ -15,9 +15,11 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from dupre._types import Floats, Ints
+from dupre.checks import positive
 from dupre.errors import InputError
 from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order
+from dupre.result.covariances import check_level, half_widths, roots, spreads_of_differences
 from dupre.result.records import (
     PAYMENTS,
     VALUES,
@@ -47,6 +49,9 @@ class Valuation:
         covariance: of the values, (n, n); zero when everything is known exactly.
         prediction: the part of it, (n, n), due to utilities not evaluated and to noise; None if
             that is all of it.
+        validation: the part of it, (n, n), due to the choice of the validation rows; None if it
+            is not known, and then in no interval.
+        validation_rows: how many there are; 0 if that is not known.
         sampling: the covariance, (n, n), due to the choice of the coalitions that enter the
             values; None if all of them do.
         noise: the part of the covariance, (n, n), due to the noise of trainings, as repeated ones
@@ -99,6 +104,8 @@ class Valuation:
     evaluated: int
     prediction: Floats | None = None
     sampling: Floats | None = None
+    validation: Floats | None = None
+    validation_rows: int = 0
     counting: int = 0
     duplicates: Duplicates | None = None
     grand_predicted: bool = False
@@ -149,14 +156,53 @@ class Valuation:
     def prediction_std(self) -> pd.Series:
         """The part of `std` due to utilities not evaluated and to noise: sigma_GP (Remark 1)."""
         part = self.covariance if self.prediction is None else self.prediction
-        return self._series(_roots(np.diag(part)), "prediction_std")
+        return self._series(roots(np.diag(part)), "prediction_std")
 
     @property
     def sampling_std(self) -> pd.Series:
         """The part of `std` due to the choice of coalitions: sigma_MC (DUPRE Remark 1)."""
         n = len(self.owners)
         variance = np.zeros(n) if self.sampling is None else np.diag(self.sampling)
-        return self._series(_roots(variance), "sampling_std")
+        return self._series(roots(variance), "sampling_std")
+
+    @property
+    def validation_std(self) -> pd.Series:
+        """The part of `std` due to the choice of the validation rows; NaN if it is not known."""
+        part = (
+            np.full((len(self.owners),) * 2, np.nan) if self.validation is None else self.validation
+        )
+        return self._series(roots(np.diag(part)), "validation_std")
+
+    @property
+    def covariance_for_these_rows(self) -> Floats:
+        """Covariance of the values for these validation rows, (n, n), not for their population."""
+        return self.covariance if self.validation is None else self.covariance - self.validation
+
+    @property
+    def variance_shares(self) -> dict[str, float]:
+        """Parts of the variance of all values: validation rows, trainings, and what is left.
+
+        Of what is left more trainings help: coalitions not evaluated, or not drawn.
+        """
+        whole = float(np.trace(self.covariance)) or 1.0
+        rows = 0.0 if self.validation is None else float(np.trace(self.validation)) / whole
+        noise = float(np.trace(self.noise)) / whole
+        return {"rows": rows, "noise": noise, "not evaluated": max(0.0, 1 - rows - noise)}
+
+    def validation_rows_for(self, distance: float, level: float = 0.95) -> int | None:
+        """Validation rows of the same population with which every value is within ± distance.
+
+        The variance due to their choice falls with their number. None if that alone is not
+        enough, so that more has to be trained too, or if nothing is known of the choice.
+        """
+        check_level(level)
+        if self.validation is None or not self.validation_rows:
+            return None
+        allowed = (positive(distance, "the distance") / float(ndtri((1 + level) / 2))) ** 2
+        left = allowed - np.diag(self.covariance_for_these_rows)
+        if (left <= 0).any():
+            return None
+        return int(np.ceil(self.validation_rows * np.max(np.diag(self.validation) / left)))
 
     @property
     def share(self) -> pd.Series:
@@ -173,7 +219,8 @@ class Valuation:
     def exact(self) -> bool:
         """Whether the values follow from the utilities without any uncertainty.
 
-        If trainings involve chance they do so for these seeds: see `training_noise`.
+        They do so for these validation rows; others would give other values: see `validation`. If
+        trainings involve chance they do so for these seeds: see `training_noise`.
         """
         return self.complete and not self.noise.any()
 
@@ -182,10 +229,15 @@ class Valuation:
         """Whether every coalition with a weight was evaluated, so that nothing is predicted."""
         return self.diagnostics is None and not self.sampling_std.any()
 
-    def interval(self, level: float = 0.95) -> pd.DataFrame:
-        """Bounds between which each value lies with probability `level`."""
-        _check_level(level)
-        half = half_widths(self.covariance, level)
+    def interval(self, level: float = 0.95, *, for_these_rows: bool = False) -> pd.DataFrame:
+        """Bounds between which each value lies with probability `level`.
+
+        The value is that on the population of which the validation rows are a sample, as far as
+        that is known, or that for these validation rows alone.
+        """
+        check_level(level)
+        chosen = self.covariance_for_these_rows if for_these_rows else self.covariance
+        half = half_widths(chosen, level)
         bounds = {"low": self.mean - half, "high": self.mean + half}
         return pd.DataFrame(bounds, index=self._index())
 
@@ -220,7 +272,7 @@ class Valuation:
 
     def rank_range(self, level: float = 0.95) -> pd.DataFrame:
         """Best and worst rank of each owner: who is above and below it with P >= `level`."""
-        _check_level(level)
+        check_level(level)
         probability = self.probability_greater().to_numpy()
         above = (probability >= level) & (probability > 0.5)
         best, worst = 1 + above.sum(axis=0), len(self.owners) - above.sum(axis=1)
@@ -229,10 +281,11 @@ class Valuation:
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Everything per owner.
 
-        rows, value, std and the two parts that add up to it, low, high, share, best, worst.
+        rows, value, std and the parts of it, low, high, share, best, worst.
         """
         first = pd.DataFrame({"rows": self.rows}, index=self._index())
         columns = [first, self.values, self.std, self.prediction_std, self.sampling_std]
+        columns.append(self.validation_std)
         columns += [self.interval(level), self.share]
         return pd.concat([*columns, self.rank_range(level)], axis=1)
 
@@ -280,47 +333,15 @@ class Valuation:
     def _spread_of_differences(self) -> Floats:
         """Standard deviation of the difference of any two values, (n, n)."""
         # As for a single value, the two errors of a difference may add up (DUPRE Remark 1).
-        parts = [self.covariance] if self.prediction is None else [self.prediction]
+        parts = [self.covariance_for_these_rows] if self.prediction is None else [self.prediction]
         parts += [] if self.sampling is None else [self.sampling]
-        return sum((_spreads(part) for part in parts), np.zeros_like(self.covariance))
+        spread = np.sum([spreads_of_differences(part) for part in parts], axis=0)
+        if self.validation is None:
+            return np.asarray(spread)
+        return np.asarray(np.hypot(spread, spreads_of_differences(self.validation)))
 
     def _index(self) -> pd.Index:
         return pd.Index(self.owners, name="owner")
 
     def _series(self, numbers: Floats, name: str) -> pd.Series:
         return pd.Series(numbers, index=self._index(), name=name)
-
-
-def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
-    """Covariance of values with both errors, however correlated the two are, (n, n).
-
-    Its diagonal is the bound sigma_GP² + sigma_MC² + 2 sigma_GP sigma_MC of DUPRE Remark 1; the
-    correlations of owners are those of the sum of both.
-    """
-    if sampling is None:
-        return covariance
-    both = covariance + sampling
-    stds = [np.sqrt(np.maximum(np.diag(part), 0.0)) for part in (covariance, sampling, both)]
-    scale = (stds[0] + stds[1]) / np.where(stds[2] > 0, stds[2], 1.0)
-    return np.asarray(both * np.outer(scale, scale))
-
-
-def _roots(variance: Floats) -> Floats:
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
-
-
-def _spreads(covariance: Floats) -> Floats:
-    """Standard deviation of every difference of two values, (n, n)."""
-    variance = np.diag(covariance)
-    return _roots(variance[:, None] + variance - 2 * covariance)
-
-
-def half_widths(covariance: Floats, level: float = 0.95) -> Floats:
-    """Half the width of the interval at this level of each value, (n,)."""
-    factor = float(ndtri((1 + level) / 2))
-    return np.asarray(factor * np.sqrt(np.maximum(np.diag(covariance), 0.0)))
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, got {level}")

@@ -19,7 +19,8 @@ from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names
 from dupre.game.estimators import Sample, regression
-from dupre.result.valuation import Valuation, half_widths
+from dupre.result.covariances import half_widths
+from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
 from dupre.runs.recorded import ExternalResult, read_results
@@ -168,14 +169,14 @@ class Job:
         valuer = Valuer(
             self.owners,
             semivalue=self.options.semivalues[which],
-            empty=self.utility.empty,
+            empty=self._empty,
             estimator=self._estimator,
             by_content=self._by_content,
             seed=wanted.seed,
         )
         for members in _coalitions(kept):
-            if utilities := [e.utility for _, e in sorted(kept.utilities(members).items())]:
-                valuer.record(members, cast("list[float]", utilities))
+            if utilities := [e.score for _, e in sorted(kept.utilities(members).items())]:
+                valuer.record(members, utilities)
             else:
                 failures = list(kept.failures(members).values())
                 valuer.record_failure(members, failures[0].failure)
@@ -240,7 +241,14 @@ class Job:
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
         caveats = (*valuation.caveats, *self.caveats)
-        return replace(valuation, provenance=provenance, caveats=caveats)
+        rows = len(self.utility.y_val) if isinstance(self.utility, ModelUtility) else 0
+        return replace(valuation, provenance=provenance, caveats=caveats, validation_rows=rows)
+
+    @property
+    def _empty(self) -> float:
+        """The utility of no data."""
+        utility = self.utility
+        return utility.score_of_no_data() if isinstance(utility, ModelUtility) else utility.empty
 
     @property
     def meaning(self) -> str:

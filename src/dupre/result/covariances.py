@@ -1,0 +1,57 @@
+"""Covariances of values: the sum of their sources, and what follows from it.
+
+Notation: n owners; every covariance is (n, n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from dupre._types import Floats
+from dupre.errors import InputError
+
+
+def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
+    """Covariance of values with both errors, however correlated the two are, (n, n).
+
+    Its diagonal is the bound sigma_GP² + sigma_MC² + 2 sigma_GP sigma_MC of DUPRE Remark 1; the
+    correlations of owners are those of the sum of both.
+    """
+    if sampling is None:
+        return covariance
+    both = covariance + sampling
+    stds = [np.sqrt(np.maximum(np.diag(part), 0.0)) for part in (covariance, sampling, both)]
+    scale = (stds[0] + stds[1]) / np.where(stds[2] > 0, stds[2], 1.0)
+    return np.asarray(both * np.outer(scale, scale))
+
+
+def total_covariance(
+    covariance: Floats, sampling: Floats | None, validation: Floats | None
+) -> Floats:
+    """Covariance of values with all errors, (n, n); the choice of rows is independent of both."""
+    found = bounded_sum(covariance, sampling)
+    return found if validation is None else found + validation
+
+
+def roots(variance: Floats) -> Floats:
+    """Standard deviations; rounding may leave a variance below zero."""
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+def spreads_of_differences(covariance: Floats) -> Floats:
+    """Standard deviation of every difference of two values, (n, n)."""
+    variance = np.diag(covariance)
+    return roots(variance[:, None] + variance - 2 * covariance)
+
+
+def half_widths(covariance: Floats, level: float = 0.95) -> Floats:
+    """Half the width of the interval at this level of each value, (n,)."""
+    factor = float(ndtri((1 + level) / 2))
+    return np.asarray(factor * np.sqrt(np.maximum(np.diag(covariance), 0.0)))
+
+
+def check_level(level: float) -> None:
+    """Raise InputError if this is no probability."""
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, got {level}")
