@@ -34,6 +34,8 @@ from dupre.result.records import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dupre.result.payments import Negative, Payments
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Valuation:
@@ -252,6 +254,29 @@ class Valuation:
         from dupre.result.as_json import loads
 
         return loads(text)[0]
+
+    def payments(
+        self,
+        amount: float,
+        *,
+        currency: str = "",
+        negative: Negative = "zero",
+        minimum: float = 0.0,
+    ) -> Payments:
+        """Share an amount of money by the values; the payments add up to it, to the cent.
+
+        Args:
+            amount: to share.
+            currency: such as "CHF"; it decides how many decimals a payment has.
+            negative: "zero", and who is at or below zero gets nothing; or "owe", and it pays.
+            minimum: what everybody gets at least.
+
+        Raises:
+            InputError: the terms contradict each other, or no value is above zero.
+        """
+        from dupre.result.payments import share_amount
+
+        return share_amount(self, amount, currency=currency, negative=negative, minimum=minimum)
 
     def report(self, path: str | Path) -> None:
         """Write one self-contained HTML page: values, how far to trust them, statements."""
