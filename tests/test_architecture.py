@@ -174,6 +174,7 @@ def test_the_public_names_are_these():
         "LeastCore",
         "ModelUtility",
         "Owners",
+        "Score",
         "Semivalue",
         "StoreError",
         "Valuation",

@@ -37,6 +37,10 @@ class DataSection:
         task: "classification" or "regression"; "" if the target decides.
         delimiter: of a CSV file; "" for the usual one.
         drop: columns to leave out.
+        decimal: sign before decimals in a CSV file; "" for a point.
+        encoding: of a text file; "" for UTF-8.
+        sheet: of an Excel file; "" for the first.
+        skip_empty: whether rows without an owner or a target are left out.
     """
 
     path: str
@@ -45,6 +49,10 @@ class DataSection:
     task: str = ""
     delimiter: str = ""
     drop: tuple[str, ...] = ()
+    decimal: str = ""
+    encoding: str = ""
+    sheet: str = ""
+    skip_empty: bool = False
 
 
 @dataclass(frozen=True)
