@@ -39,7 +39,7 @@ def roots(variance: Floats) -> Floats:
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
-def spreads_of_differences(covariance: Floats) -> Floats:
+def spreads(covariance: Floats) -> Floats:
     """Standard deviation of every difference of two values, (n, n)."""
     variance = np.diag(covariance)
     return roots(variance[:, None] + variance - 2 * covariance)

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dupre.result.covariances import half_widths
+import numpy as np
+from scipy.special import ndtri
+
+from dupre.checks import positive
+from dupre.result.covariances import check_level, half_widths
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -21,6 +25,29 @@ UNKNOWN_ROWS = (
 
 DOMINANT = 0.9
 """Share of the variance from which on nothing but more validation rows helps."""
+
+
+def variance_shares(v: Valuation) -> dict[str, float]:
+    """Parts of the variance of all values: validation rows, noise of trainings, and the rest.
+
+    Of the rest more trainings or draws help: coalitions not evaluated, or not drawn.
+    """
+    whole = float(np.trace(v.covariance)) or 1.0
+    rows = 0.0 if v.validation is None else float(np.trace(v.validation)) / whole
+    noise = float(np.trace(v.noise)) / whole
+    return {"rows": rows, "noise": noise, "not evaluated": max(0.0, 1 - rows - noise)}
+
+
+def count_rows_for(v: Valuation, distance: float, level: float) -> int | None:
+    """See `Valuation.validation_rows_for`."""
+    check_level(level)
+    if v.validation is None or not v.validation_rows:
+        return None
+    allowed = (positive(distance, "the distance") / float(ndtri((1 + level) / 2))) ** 2
+    left = allowed - np.diag(v.covariance_for_these_rows)
+    if (left <= 0).any():
+        return None
+    return int(np.ceil(v.validation_rows * np.max(np.diag(v.validation) / left)))
 
 
 def uncertainty_notes(v: Valuation) -> list[str]:
@@ -57,7 +84,7 @@ def validation_notes(v: Valuation) -> list[str]:
 
 def variance_notes(v: Valuation) -> list[str]:
     """Where the uncertainty comes from, and what would reduce it."""
-    shares, notes = v.variance_shares, []
+    shares, notes = variance_shares(v), []
     other = f"coalitions not evaluated{'' if v.sampling is None else ' or not drawn'}"
     sources = [
         (shares["rows"], f"the choice of the {_rows(v)}, which more of them reduce"),
@@ -68,12 +95,17 @@ def variance_notes(v: Valuation) -> list[str]:
     if len(parts) > 1 or shares["noise"] >= 0.005:
         notes.append(f"Of the variance of the values {'; '.join(parts)}.")
     if shares["rows"] >= DOMINANT:
-        half = float(half_widths(v.covariance).max()) / 2
-        needed = v.validation_rows_for(half)
-        more = f"; about {needed:,} would halve the widest interval" if needed else ""
-        trained = "" if v.complete else "More trainings can hardly narrow the intervals. "
-        notes.append(f"{trained}Only more validation rows can{more}.")
+        needed = v.validation_rows_for(float(half_widths(v.covariance).max()) / 2)
+        more = f": about {_round(needed):,} would halve the widest" if needed else ""
+        first = "O" if v.complete else "More trainings can hardly narrow the intervals, o"
+        rest = " narrow the intervals" if v.complete else ""
+        notes.append(f"{first}nly more validation rows can{rest}{more}.")
     return notes
+
+
+def _round(count: int) -> int:
+    """To two digits."""
+    return int(float(f"{count:.2g}"))
 
 
 def _rows(v: Valuation) -> str:

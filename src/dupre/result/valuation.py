@@ -15,11 +15,10 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from dupre._types import Floats, Ints
-from dupre.checks import positive
 from dupre.errors import InputError
 from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order
-from dupre.result.covariances import check_level, half_widths, roots, spreads_of_differences
+from dupre.result.covariances import check_level, half_widths, roots, spreads
 from dupre.result.records import (
     PAYMENTS,
     VALUES,
@@ -36,6 +35,8 @@ from dupre.result.records import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dupre.result.payments import Negative, Payments
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Valuation:
@@ -47,11 +48,10 @@ class Valuation:
         semivalue: name of the semivalue.
         mean: expected values, (n,).
         covariance: of the values, (n, n); zero when everything is known exactly.
-        prediction: the part of it, (n, n), due to utilities not evaluated and to noise; None if
-            that is all of it.
+        prediction: the part of it, (n, n), due to utilities not evaluated and to noise; None: all.
         validation: the part of it, (n, n), due to the choice of the validation rows; None if it
             is not known, and then in no interval.
-        validation_rows: how many there are; 0 if that is not known.
+        validation_rows: how many; 0 if that is not known.
         sampling: the covariance, (n, n), due to the choice of the coalitions that enter the
             values; None if all of them do.
         noise: the part of the covariance, (n, n), due to the noise of trainings, as repeated ones
@@ -150,7 +150,7 @@ class Valuation:
     @property
     def std(self) -> pd.Series:
         """Standard deviation of each owner's value."""
-        return self._series(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), "std")
+        return self._series(roots(np.diag(self.covariance)), "std")
 
     @property
     def prediction_std(self) -> pd.Series:
@@ -168,41 +168,23 @@ class Valuation:
     @property
     def validation_std(self) -> pd.Series:
         """The part of `std` due to the choice of the validation rows; NaN if it is not known."""
-        part = (
-            np.full((len(self.owners),) * 2, np.nan) if self.validation is None else self.validation
-        )
-        return self._series(roots(np.diag(part)), "validation_std")
+        unknown = np.full(len(self.owners), np.nan)
+        variance = unknown if self.validation is None else np.diag(self.validation)
+        return self._series(roots(variance), "validation_std")
 
     @property
     def covariance_for_these_rows(self) -> Floats:
         """Covariance of the values for these validation rows, (n, n), not for their population."""
         return self.covariance if self.validation is None else self.covariance - self.validation
 
-    @property
-    def variance_shares(self) -> dict[str, float]:
-        """Parts of the variance of all values: validation rows, trainings, and what is left.
-
-        Of what is left more trainings help: coalitions not evaluated, or not drawn.
-        """
-        whole = float(np.trace(self.covariance)) or 1.0
-        rows = 0.0 if self.validation is None else float(np.trace(self.validation)) / whole
-        noise = float(np.trace(self.noise)) / whole
-        return {"rows": rows, "noise": noise, "not evaluated": max(0.0, 1 - rows - noise)}
-
     def validation_rows_for(self, distance: float, level: float = 0.95) -> int | None:
         """Validation rows of the same population with which every value is within ± distance.
 
-        The variance due to their choice falls with their number. None if that alone is not
-        enough, so that more has to be trained too, or if nothing is known of the choice.
+        None if that alone is not enough, or if nothing is known of the choice of the rows.
         """
-        check_level(level)
-        if self.validation is None or not self.validation_rows:
-            return None
-        allowed = (positive(distance, "the distance") / float(ndtri((1 + level) / 2))) ** 2
-        left = allowed - np.diag(self.covariance_for_these_rows)
-        if (left <= 0).any():
-            return None
-        return int(np.ceil(self.validation_rows * np.max(np.diag(self.validation) / left)))
+        from dupre.result.uncertainty import count_rows_for
+
+        return count_rows_for(self, distance, level)
 
     @property
     def share(self) -> pd.Series:
@@ -232,8 +214,7 @@ class Valuation:
     def interval(self, level: float = 0.95, *, for_these_rows: bool = False) -> pd.DataFrame:
         """Bounds between which each value lies with probability `level`.
 
-        The value is that on the population of which the validation rows are a sample, as far as
-        that is known, or that for these validation rows alone.
+        For the population that the validation rows come from, or for these rows alone.
         """
         check_level(level)
         chosen = self.covariance_for_these_rows if for_these_rows else self.covariance
@@ -306,6 +287,29 @@ class Valuation:
 
         return loads(text)[0]
 
+    def payments(
+        self,
+        amount: float,
+        *,
+        currency: str = "",
+        negative: Negative = "zero",
+        minimum: float = 0.0,
+    ) -> Payments:
+        """Share an amount of money by the values; the payments add up to it, to the cent.
+
+        Args:
+            amount: to share.
+            currency: such as "CHF"; it decides how many decimals a payment has.
+            negative: "zero", and who is at or below zero gets nothing; or "owe", and it pays.
+            minimum: what everybody gets at least.
+
+        Raises:
+            InputError: the terms contradict each other, or no value is above zero.
+        """
+        from dupre.result.payments import share_amount
+
+        return share_amount(self, amount, currency=currency, negative=negative, minimum=minimum)
+
     def report(self, path: str | Path) -> None:
         """Write one self-contained HTML page: values, how far to trust them, statements."""
         from dupre.report.page import write
@@ -335,10 +339,10 @@ class Valuation:
         # As for a single value, the two errors of a difference may add up (DUPRE Remark 1).
         parts = [self.covariance_for_these_rows] if self.prediction is None else [self.prediction]
         parts += [] if self.sampling is None else [self.sampling]
-        spread = np.sum([spreads_of_differences(part) for part in parts], axis=0)
+        spread = np.sum([spreads(part) for part in parts], axis=0)
         if self.validation is None:
             return np.asarray(spread)
-        return np.asarray(np.hypot(spread, spreads_of_differences(self.validation)))
+        return np.asarray(np.hypot(spread, spreads(self.validation)))
 
     def _index(self) -> pd.Index:
         return pd.Index(self.owners, name="owner")

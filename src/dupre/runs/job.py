@@ -39,6 +39,8 @@ from dupre.valuation.valuer import Valuer
 if TYPE_CHECKING:
     from distributed import Client
 
+    from dupre.tables.columns import Columns
+
 
 @dataclass(frozen=True)
 class ExternalUtility:
@@ -59,7 +61,10 @@ class Job:
         utility: what is trained.
         model: the preprocessing and the model in words, a line each.
         without_held_rows: owners with too few rows to hold any out.
-        caveats: why the values may be worth less than they seem.
+        caveats: why the values may be worth less than they seem; they stay with the values.
+        advice: what to look at before anything is trained.
+        columns: what the columns hold; None if trainings are done elsewhere.
+        skipped: rows left out because they have no owner or no target, in words.
     """
 
     config: Config
@@ -69,6 +74,9 @@ class Job:
     model: tuple[str, ...] = ()
     without_held_rows: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    columns: Columns | None = None
+    skipped: tuple[str, ...] = ()
 
     @property
     def budget(self) -> int | None:

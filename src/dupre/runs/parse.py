@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dupre._types import Names
@@ -83,7 +84,10 @@ def _parse_stop(until: str, time: str) -> Rule | None:
     return (rules[0] | rules[1]) if len(rules) == 2 else next(iter(rules), None)
 
 
-WORDS = {"ranking": stopping.ranking_settled, "rows": stopping.rows_dominate}
+WORDS: dict[str, Callable[[], Rule]] = {
+    "ranking": stopping.ranking_settled,
+    "rows": stopping.rows_dominate,
+}
 """Reasons to stop by name."""
 
 

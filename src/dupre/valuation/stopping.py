@@ -18,7 +18,7 @@ import numpy as np
 from dupre.checks import finite, positive, whole
 from dupre.errors import InputError
 from dupre.result.covariances import half_widths
-from dupre.result.uncertainty import DOMINANT
+from dupre.result.uncertainty import DOMINANT, variance_shares
 from dupre.result.valuation import Valuation
 
 __all__ = [
@@ -129,7 +129,7 @@ def within(distance: float, *, level: float = 0.95) -> Rule:
         if np.all(half_widths(valuation.covariance, level) <= limit):
             return (text,)
         alone = 0.0 if valuation.validation is None else half_widths(valuation.validation, level)
-        if np.any(alone > limit) and valuation.variance_shares["rows"] >= DOMINANT:
+        if np.any(alone > limit) and variance_shares(valuation)["rows"] >= DOMINANT:
             return (f"± {distance:g} cannot be reached without more validation rows",)
         return ()
 
@@ -145,7 +145,7 @@ def rows_dominate(share: float = DOMINANT) -> Rule:
         raise InputError(f"share must lie between 0 and 1, got {share!r}")
     return _about_values(
         f"validation rows are {100 * share:g} % of the variance of the values",
-        lambda valuation: valuation.variance_shares["rows"] >= share,
+        lambda valuation: variance_shares(valuation)["rows"] >= share,
     )
 
 
