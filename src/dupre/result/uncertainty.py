@@ -75,7 +75,7 @@ def validation_notes(v: Valuation) -> list[str]:
     wide, narrow = (
         float(half_widths(part).max()) for part in (v.covariance, v.covariance_for_these_rows)
     )
-    alone = f"up to ± {narrow:.2g}" if narrow > 1e-6 * wide else "exact"
+    alone = f"within ± {narrow:.2g}" if narrow > 1e-6 * wide else "exact"
     return [
         f"Intervals are for the population that the {_rows(v)} come from, up to ± {wide:.2g}; for "
         f"these rows alone the {v.words.nouns} are {alone}."
@@ -133,6 +133,8 @@ def forecast_notes(v: Valuation) -> list[str]:
     more, now, then = len(widths) - 1, widths.iloc[0], widths.iloc[-1]
     if then <= 1e-6 * now:
         return [f"After {more} more, every coalition that counts is evaluated."]
+    if f"{then:.2g}" == f"{now:.2g}":
+        return [f"After {more} more, the widest interval is expected to be ± {now:.2g} as now."]
     return [
         f"After {more} more, the widest interval is expected to be ± {then:.2g} instead of "
         f"± {now:.2g}."

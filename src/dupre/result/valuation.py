@@ -335,8 +335,7 @@ class Valuation:
     __repr__ = __str__
 
     def _spread_of_differences(self) -> Floats:
-        """Standard deviation of the difference of any two values, (n, n)."""
-        # As for a single value, the two errors of a difference may add up (DUPRE Remark 1).
+        """Standard deviation of any difference, (n, n); its errors may add up (DUPRE Remark 1)."""
         parts = [self.covariance_for_these_rows] if self.prediction is None else [self.prediction]
         parts += [] if self.sampling is None else [self.sampling]
         spread = np.sum([spreads(part) for part in parts], axis=0)
