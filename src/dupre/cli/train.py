@@ -53,6 +53,10 @@ def value(
     task: o.TaskOption = "",
     delimiter: o.DelimiterOption = "",
     drop: o.DropOption = None,
+    decimal: o.DecimalOption = "",
+    encoding: o.EncodingOption = "",
+    sheet: o.SheetOption = "",
+    skip_empty: o.SkipEmptyOption = False,
     seed: o.SeedOption = 0,
     run: o.RunOption = None,
     json: o.JsonOption = False,
@@ -63,8 +67,11 @@ def value(
 
     if validation and holdout is not None:
         raise InputError("state --validation FILE or --holdout PART, not both")
+    how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
+    names = tuple(dict.fromkeys(semivalue or ("shapley",)))
+    chosen = predictor_choices(kernel, prior_mean, strategy)
     wanted = c.Config(
-        data=c.DataSection(absolute(data), owner, target, task, delimiter, tuple(drop or ())),
+        data=c.DataSection(absolute(data), owner, target, *how),
         utility=c.UtilitySection(
             model=locate(model),
             metric=locate(metric),
@@ -72,13 +79,7 @@ def value(
             holdout=0.0 if validation else c.HOLDOUT if holdout is None else holdout,
             empty=empty,
         ),
-        values=c.ValuesSection(
-            tuple(dict.fromkeys(semivalue or ("shapley",))),
-            samples,
-            repeats,
-            seed,
-            *predictor_choices(kernel, prior_mean, strategy),
-        ),
+        values=c.ValuesSection(names, samples, repeats, seed, *chosen),
         limits=c.with_changes(c.LimitsSection(), budget=budget, until=until, time=time),
         machine=c.with_changes(
             c.MachineSection(), jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
