@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dupre.errors import InputError, Remedy
-from dupre.wording import printable
+from dupre.wording import LONGEST_LINE, cut, escape_controls, json_text
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -55,14 +55,24 @@ def print_values(valuations: list[Valuation], *, json: bool) -> None:
 
 def print_json(found: object) -> None:
     """Print anything as JSON."""
-    import json
-
-    print(json.dumps(found, ensure_ascii=False))
+    print(json_text(found))
 
 
 def absolute(path: str) -> str:
     """A path that stays valid in another directory."""
     return os.path.abspath(os.path.expanduser(path))
+
+
+def locate(name: str) -> str:
+    """The name with the absolute path of its file, if it is file.py:object."""
+    place, colon, thing = name.rpartition(":")
+    return f"{absolute(place)}:{thing}" if colon and place.endswith(".py") else name
+
+
+def predictor_choices(kernel: str, mean: str, strategy: str) -> tuple[str | None, ...]:
+    """Kernel, prior mean and strategy for a configuration: None where they are the default."""
+    asked = ((locate(kernel), "default"), (mean, "constant"), (strategy, "active"))
+    return tuple(None if name == default else name for name, default in asked)
 
 
 def directory_for(run: Path | None, data: str) -> RunDirectory:
@@ -130,5 +140,7 @@ def in_flags(error: BaseException) -> str:
 
 def say(text: str) -> None:
     """Print to stderr what is not an answer."""
-    lines = [printable(line) for line in text.split("\n")]  # names may hold anything
+    lines = [
+        cut(escape_controls(line), LONGEST_LINE) for line in text.split("\n")
+    ]  # names may hold anything
     print("\n".join(lines), file=sys.stderr, flush=True)

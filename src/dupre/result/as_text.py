@@ -13,7 +13,16 @@ import numpy as np
 from dupre.game.coalitions import format_members
 from dupre.result.table import table_headings, table_lines
 from dupre.result.uncertainty import exactness_condition, uncertainty_notes
-from dupre.wording import MOST_NAMED, exact_percent, join_list, plain_number, printable
+from dupre.wording import (
+    LONGEST_LINE,
+    MOST_NAMED,
+    cut,
+    escape_controls,
+    exact_percent,
+    join_list,
+    plain_number,
+    printable,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +33,8 @@ if TYPE_CHECKING:
 
 def format_valuation(v: Valuation) -> str:
     """Title, table and notes."""
-    return "\n".join([*title_of(v), "", *_table(v), "", *notes(v)])
+    lines = [*title_of(v), "", *_table(v), "", *notes(v)]
+    return "\n".join(cut(escape_controls(line), LONGEST_LINE) for line in lines)
 
 
 def coalition_count(n: int) -> str:
@@ -38,10 +48,10 @@ def format_comparison(semivalue: str, c: Comparison) -> str:
         return format_comparison(semivalue, c.swap())
     one, other = printable(c.one), printable(c.other)
     if c.low == c.high == 0:
-        return f"{semivalue}: {one} and {other} are worth the same."
+        return escape_controls(f"{semivalue}: {one} and {other} are worth the same.")
     verdict = "" if c.probability >= 0.95 else " Not settled."
     bounds = "nothing predicted" if c.low == c.high else f"95 %: {c.low:.3g} … {c.high:.3g}"
-    return (
+    return escape_controls(
         f"{semivalue}: {one} is worth more than {other} with a probability of "
         f"{exact_percent(c.probability)}; difference {c.difference:.3g} ({bounds}).{verdict}"
     )
@@ -118,14 +128,14 @@ def _trouble_notes(v: Valuation) -> list[str]:
         notes.append(
             f"Failed: {len(v.failures)} of {v.evaluated:,} evaluations, predicted instead: "
             f"{_coalition_list(v.failures)}. The first, {_short_members(members)}: "
-            f"{printable(reason)}"
+            f"{reason}"
         )
     if v.stale:
         notes.append(f"Not used: {v.stale:,} stored evaluations, of rows changed since then.")
     for message, coalitions in list(v.warnings.items())[:3]:
         notes.append(
             f"Warning in {len(coalitions):,} of {v.evaluated:,} evaluations "
-            f"({_coalition_list(coalitions)}): {printable(message)}"
+            f"({_coalition_list(coalitions)}): {message}"
         )
     if len(v.warnings) > 3:
         notes.append(f"{len(v.warnings) - 3} more kinds of warning.")
@@ -198,7 +208,8 @@ def _predictor_notes(v: Valuation, d: Diagnostics) -> list[str]:
         )
     scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
     alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}."
-    learned = [] if v.sampled else [alike, *fit_notes(v, d)]
+    asked = [f"The predictor is as asked for: {d.asked}."] if d.asked else []
+    learned = [] if v.sampled else [*asked, alike, *fit_notes(v, d)]
     return [first, *check_notes(v), *learned]
 
 

@@ -147,6 +147,8 @@ class Job:
             semivalue=self.options.semivalues[which],
             store=store,
             estimator=self._estimator,
+            kernel=self.options.prior,
+            strategy=self.options.strategy,
             repeats=wanted.repeats,
             seed=wanted.seed,
             **how,
@@ -179,6 +181,8 @@ class Job:
             semivalue=self.options.semivalues[which],
             empty=self._empty,
             estimator=self._estimator,
+            kernel=self.options.prior,
+            strategy=self.options.strategy,
             by_content=self._by_content,
             seed=wanted.seed,
         )
@@ -248,7 +252,7 @@ class Job:
         provenance = {"history": commands, "utility": {"meaning": self.meaning}, **before}
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
-        caveats = (*valuation.caveats, *self.caveats)
+        caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
         rows = len(self.utility.y_val) if isinstance(self.utility, ModelUtility) else 0
         return replace(valuation, provenance=provenance, caveats=caveats, validation_rows=rows)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +11,12 @@ from typing import Any
 import pandas as pd
 
 from dupre._types import Names
-from dupre.checks import finite
+from dupre.checks import as_utility
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members
 from dupre.tables.formats import FileOptions, read_one
 from dupre.utility.adapters import names_in
+from dupre.wording import json_text
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def read_results(path: Path, *, delimiter: str | None = None) -> list[ExternalRe
 
 def format_sheet(coalitions: Sequence[Names]) -> str:
     """Coalitions as CSV with a column for their utilities to fill in."""
-    texts = [json.dumps(names, ensure_ascii=False) for names in coalitions]
+    texts = [json_text(names) for names in coalitions]
     frame = pd.DataFrame({"coalition": texts, "utility": [None] * len(texts)})
     return frame.to_csv(index=False, lineterminator="\n")
 
@@ -96,7 +96,7 @@ def _number(cell: Any, members: Names) -> float | None:
             f"the utility of {format_members(members)} is {text!r}; expected a number such as "
             "0.91, or nothing"
         )
-    return finite(number, f"the utility of {format_members(members)}")
+    return as_utility(number, f"the utility of {format_members(members)}")
 
 
 def _text(cell: Any) -> str:

@@ -105,7 +105,7 @@ class ModelUtility:
             else None
         )
         # A named metric is tried even if `empty` is stated: an error now costs no training.
-        if isinstance(empty, str):
+        if isinstance(empty, (str, complex)):
             raise InputError(f"empty must be a number, got {empty!r}")
         self._stated = empty is not None
         tried = self._constant_score() if empty is None or isinstance(self.metric, str) else 0.0

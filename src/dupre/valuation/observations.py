@@ -107,8 +107,8 @@ class Observations:
         """Record the utility of a coalition, or those of its repeated trainings.
 
         Raises:
-            InputError: an unknown owner, the empty coalition, a number that is not finite, or
-                utilities that contradict those recorded before.
+            InputError: an unknown owner, the empty coalition, a number that is not finite or
+                too large, or utilities that contradict those recorded before.
         """
         position, names = self.locate(members)
         what = f"the utility of {format_members(names)}"

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from dupre._types import Ints, Names
 from dupre.checks import whole
@@ -22,6 +23,7 @@ from dupre.predictor.kernels import Kernel, Prior
 from dupre.result.covariances import half_widths, total_covariance
 from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation
+from dupre.training.threads import limit_threads
 from dupre.utility.score import check_score
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.duplicates import Identity
@@ -29,6 +31,7 @@ from dupre.valuation.inference import Inference
 from dupre.valuation.knowledge import Knowledge
 from dupre.valuation.question import LeastCore, ask
 from dupre.valuation.strategies import Strategy
+from dupre.wording import look_alikes
 
 
 class Valuer:
@@ -164,8 +167,8 @@ class Valuer:
         tells how much it depends on the validation rows.
 
         Raises:
-            InputError: an unknown owner, the empty coalition, a number that is not finite, or
-                utilities that contradict those recorded before.
+            InputError: an unknown owner, the empty coalition, a number that is not finite or
+                too large, or utilities that contradict those recorded before.
         """
         self._knowledge.observations.record(members, utility)
 
@@ -235,7 +238,7 @@ class Valuer:
 
         One row for each: `members`, `utility`, `std`, `low` and `high`, the bounds between which
         the utility of a training lies with 95 %, and whether it was `evaluated`: its utility is
-        then the observed one.
+        then the observed one. A plain posterior has no noise of trainings: see `kernels.Prior`.
         """
         self._check_any_recorded()
         owners = self.owners.names
@@ -259,7 +262,8 @@ class Valuer:
         """The values of all owners, from the utilities recorded so far."""
         self._check_any_recorded()
         with _one_blas_thread():
-            return self._inference.valuation()
+            found = self._inference.valuation()
+        return replace(found, caveats=(*found.caveats, *look_alikes(self.owners.names)))
 
     def _check_any_recorded(self) -> None:
         if not self._knowledge.shown.size:
@@ -275,6 +279,6 @@ class Valuer:
         return np.append(picks, next_batch.choose(known, k - len(picks), rest, picks))
 
 
-def _one_blas_thread() -> threadpool_limits:
+def _one_blas_thread() -> Any:
     """Limit BLAS to one thread: more only slow down many products of small matrices."""
-    return threadpool_limits(limits=1, user_api="blas")
+    return limit_threads(1, user_api="blas")
