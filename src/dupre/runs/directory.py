@@ -28,7 +28,7 @@ from dupre.result import as_json
 from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
 from dupre.runs.config import Config
-from dupre.training.locks import FileLocks
+from dupre.training.locks import FileLocks, find_holder
 from dupre.wording import spell_out
 
 if TYPE_CHECKING:
@@ -220,8 +220,10 @@ class RunDirectory:
             ) from cause
         with closing(FileLocks(self.store)) as locks, self.name_errors():
             if not locks.acquire(WHOLE):
+                found = find_holder(self.store)
                 raise InputError(
-                    f"{str(self)!r} is in use by another run; wait for it to end, or stop it"
+                    f"{str(self)!r} is in use by another run{f' ({found})' if found else ''}; wait "
+                    "for it to end, or stop it"
                 )
             yield
 

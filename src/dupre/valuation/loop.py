@@ -8,6 +8,7 @@ finishes it first. So the same call gives the same values for any workers and an
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from dupre.result.covariances import half_widths
 from dupre.result.valuation import Valuation
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
+from dupre.training.locks import Holder, find_holder
 from dupre.training.store import Store
 from dupre.training.workers import Workers
 from dupre.valuation.failures import evaluation_error, group_warnings, how_to_resume
@@ -89,6 +91,7 @@ class Loop:
         self.unsaved: list[Evaluation] = []
         self.failed: Evaluation | None = None
         self.taken: set[Names] = set()
+        self.told: set[Holder] = set()
         self.latest: tuple[int, Valuation] | None = None
 
     def run(self) -> tuple[Valuation, dict[str, Any]]:
@@ -197,9 +200,17 @@ class Loop:
                 raise self._error(self.failed, every=False)
             waiting = [training for training in waiting if not self.outcomes.is_answered(training)]
             if waiting:
-                time.sleep(POLL_SECONDS)
+                self._wait()
                 self.store.refresh()
                 self._record_done(training.members for training in trainings)
+
+    def _wait(self) -> None:
+        """Wait a moment for another process, and say so if it is stopped."""
+        time.sleep(POLL_SECONDS)
+        holder = find_holder(self.store.path) if self.store.path is not None else None
+        if holder is not None and holder.stopped and holder not in self.told:
+            self.told.add(holder)
+            warnings.warn(f"waiting for a training of {holder}", stacklevel=2)
 
     def _give_up_if_all_failed(self) -> None:
         """Raise if every evaluation so far has failed: there is nothing to predict from."""
