@@ -174,6 +174,7 @@ def test_the_public_names_are_these():
         "Owners",
         "Semivalue",
         "StoreError",
+        "Stored",
         "Valuation",
         "Valuer",
         "banzhaf",

@@ -27,7 +27,7 @@ from dupre.training import identity
 from dupre.training.engines import Dask, Local, OnError
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
-from dupre.training.identity import restate
+from dupre.training.spot_check import Stored
 from dupre.training.store import Store
 from dupre.utility.model import ModelUtility
 from dupre.valuation.duplicates import Identity
@@ -59,6 +59,8 @@ class Job:
         model: the preprocessing and the model in words, a line each.
         without_held_rows: owners with too few rows to hold any out.
         caveats: why the values may be worth less than they seem.
+        check: whether to train one stored coalition again before a run goes on.
+        accept_model: whether to keep trainings although the model has changed.
     """
 
     config: Config
@@ -68,6 +70,8 @@ class Job:
     model: tuple[str, ...] = ()
     without_held_rows: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
+    check: bool = True
+    accept_model: bool = False
 
     @property
     def budget(self) -> int | None:
@@ -117,7 +121,7 @@ class Job:
         )
         others = [
             replace(
-                self._value(
+                replace(self, check=False)._value(
                     which,
                     store,
                     budget=first.evaluated,
@@ -136,7 +140,7 @@ class Job:
             self.owners,
             cast("ModelUtility", self.utility),
             semivalue=self.options.semivalues[which],
-            store=store,
+            store=self._stored(store),
             estimator=self._estimator,
             repeats=wanted.repeats,
             seed=wanted.seed,
@@ -213,7 +217,10 @@ class Job:
             known: dict[str, Any] = {
                 "evaluations": as_frame(kept.evaluations()),
                 "stale": kept.stale,
-                "provenance": identity.provenance(self.config.values.seed, *self._identity),
+                "provenance": identity.provenance(
+                    self.config.values.seed, self._origin.setting, self._origin.owners
+                ),
+                "caveats": tuple(kept.origin.notes()),
             }
             valuations = []
             for which in range(len(self.options.semivalues)):
@@ -227,10 +234,11 @@ class Job:
                 valuations.append(self._explain(replace(valuation, rounds=steps, **known)))
         return valuations
 
-    def accept_changes(self, store: Path) -> None:
-        """Keep the stored trainings although the code of the model or the metric has changed."""
-        if store.exists():
-            restate(store, self._identity[0], ("utility", "model", "metric"))
+    def accept_rows(self, store: Path, lost: int) -> None:
+        """Note for good that the user goes on without trainings whose rows have changed."""
+        with self._open(store) as kept:
+            text = f"Accepted: {lost:,} trainings are left out, their rows or their store changed"
+            kept.origin.note("rows", text)
 
     def _explain(self, valuation: Valuation) -> Valuation:
         """Add the commands, what utility means, the model in words and the caveats."""
@@ -262,11 +270,14 @@ class Job:
         return isinstance(self.utility, ModelUtility) and self.utility.by_content
 
     @cached_property
-    def _identity(self) -> tuple[dict[str, identity.Part], dict[str, str]]:
-        return identity.of_utility(self.utility), identity.of_owners(self.owners)
+    def _origin(self) -> identity.Origin:
+        return identity.origin(self.owners, self.utility, identity.of_owners(self.owners))
+
+    def _stored(self, store: Path) -> Stored:
+        return Stored(store, check=self.check, accept_model=self.accept_model)
 
     def _open(self, store: Path) -> Store:
-        return Store(store, *self._identity)
+        return Store.of(self._origin, self._stored(store))
 
 
 def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Evaluation]:
