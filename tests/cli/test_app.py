@@ -134,6 +134,25 @@ def test_a_reader_that_stops_reading_and_a_terminal_of_ascii_are_no_errors(place
     assert piped.stderr == ""
 
 
+def test_payments_are_printed_kept_and_part_of_every_later_page(data):
+    run("value", *WINE, "--budget", "7", "--run", "paid", cwd=data)
+    told = run("pay", "paid", "--amount", "99.95", "--json", cwd=data).stdout
+    assert sum(round(100 * one["payment"]) for one in json.loads(told)) == 9995
+    assert "sum" in run("pay", "paid", "--amount", "10", "--currency", "CHF", cwd=data).stdout
+    table = (data / "paid/payments.csv").read_text()
+    assert table.startswith("owner,value,payment,low,high,currency\n")
+    run("resume", "paid", "--budget", "+1", cwd=data)
+    page = (data / "paid/report.html").read_text()
+    assert "Payment (CHF)" in page
+    assert "who is at or below zero gets nothing" in page
+    assert "above zero" in refuse("pay", "paid", "--amount", "0", cwd=data)
+    (written,) = run(
+        "report", "paid", "--statements", "st", "--only", "Alba", cwd=data
+    ).stdout.split()
+    assert (data / written).is_file()
+    assert "--statements" in refuse("report", "paid", "--only", "Alba", cwd=data)
+
+
 def test_compare_prints_the_probability(place):
     found = result(place)
     best, worst = found.values.idxmax(), found.values.idxmin()
@@ -192,6 +211,26 @@ def test_the_same_command_again_goes_on_and_another_is_refused(place):
     assert again.stdout == (place / "out.txt").read_text()
     message = refuse("value", *WINE, *BOTH, "--model", "forest", cwd=place)
     assert "'dupre-wine' holds another run (model (not set), not 'forest')" in message
+
+
+def test_kernel_mean_and_strategy_are_kept_in_the_run_and_said(data):
+    (data / "own_kernel.py").write_text("from dupre import kernels\nkernel = kernels.Size()\n")
+    paper = ("--kernel", "paper", "--prior-mean", "linear", "--strategy", "half-active:Alba")
+    done = run("value", *WINE, *paper, "--budget", 8, "--run", "run", cwd=data)
+    asked = "kernel raw data, prior mean linear in log(1 + rows), plain posterior (one process"
+    assert f"predictor   {asked}" in done.stderr
+    assert "8 of 31 possible, strategy half-active:Alba" in done.stderr
+    assert f"The predictor is as asked for: {asked}" in done.stdout
+    assert asked in run("resume", "run", "--budget", "+1", cwd=data).stdout
+    asked_again = refuse("value", *WINE, "--budget", 8, "--run", "run", cwd=data)
+    assert "kernel 'paper', not (not set)" in asked_again
+    config = (data / "run" / "config.toml").read_text()
+    assert 'kernel = "paper"\nprior_mean = "linear"\nstrategy = "half-active:Alba"' in config
+    own = ("--kernel", "own_kernel.py:kernel", "--strategy", "uniform")
+    run("init", *WINE, "--empty", 0.4, *own, "--run", "there", cwd=data)
+    assert f'kernel = "{data}/own_kernel.py:kernel"' in (data / "there" / "config.toml").read_text()
+    first = run("suggest", "there", "-n", 3, cwd=data).stdout
+    assert "Alba,Barolo,Chianti,Dolce,Etna" not in first
 
 
 def test_trainings_done_elsewhere(data):
@@ -334,6 +373,7 @@ def test_every_verb_explains_itself_with_an_example():
         "demo",
         "show",
         "report",
+        "pay",
         "compare",
         "predict",
         "init",

@@ -15,6 +15,7 @@ from dupre.cli.output import (
     command_line,
     directory_for,
     open_run,
+    predictor_choices,
     print_json,
     print_values,
     say,
@@ -28,9 +29,16 @@ def init(
     empty: o.StatedEmptyOption,
     semivalue: o.SemivalueOption = None,
     samples: o.SamplesOption = None,
+    kernel: o.KernelOption = "default",
+    prior_mean: o.PriorMeanOption = "constant",
+    strategy: o.StrategyOption = "active",
     task: o.TaskOption = "",
     delimiter: o.DelimiterOption = "",
     drop: o.DropOption = None,
+    decimal: o.DecimalOption = "",
+    encoding: o.EncodingOption = "",
+    sheet: o.SheetOption = "",
+    skip_empty: o.SkipEmptyOption = False,
     seed: o.SeedOption = 0,
     run: o.RunOption = None,
 ) -> None:
@@ -41,10 +49,17 @@ def init(
     from dupre.runs import config as c
     from dupre.runs.prepare import prepare_job
 
+    how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
     wanted = c.Config(
-        data=c.DataSection(absolute(data), owner, target, task, delimiter, tuple(drop or ())),
+        data=c.DataSection(absolute(data), owner, target, *how),
         utility=c.UtilitySection(model=c.EXTERNAL, empty=empty),
-        values=c.ValuesSection(tuple(dict.fromkeys(semivalue or ("shapley",))), samples, seed=seed),
+        values=c.ValuesSection(
+            tuple(dict.fromkeys(semivalue or ("shapley",))),
+            samples,
+            None,
+            seed,
+            *predictor_choices(kernel, prior_mean, strategy),
+        ),
     )
     job, directory = prepare_job(wanted), directory_for(run, data)
     wanted = directory.with_history(wanted)

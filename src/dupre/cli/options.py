@@ -32,6 +32,21 @@ DelimiterOption = Annotated[str, typer.Option(metavar="C", help="Between the cel
 DropOption = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
 ]
+DecimalOption = Annotated[
+    str, typer.Option(metavar="C", help="Sign before decimals in a CSV file; by default a point.")
+]
+EncodingOption = Annotated[
+    str, typer.Option(metavar="NAME", help="Of a text file, such as cp1252; by default UTF-8.")
+]
+SheetOption = Annotated[
+    str, typer.Option(metavar="NAME", help="Of an Excel file; by default the first sheet.")
+]
+SkipEmptyOption = Annotated[
+    bool,
+    typer.Option(
+        "--skip-empty", help="Leave out rows without an owner or a target, and say how many."
+    ),
+]
 ValidationOption = Annotated[
     str, typer.Option(metavar="FILE", help="Rows to score models on; no owner trains on them.")
 ]
@@ -80,6 +95,30 @@ SamplesOption = Annotated[
         metavar="N",
         min=1,
         help="Coalitions that enter the values; by default all, or 16,384 above 16 owners.",
+    ),
+]
+KernelOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What makes coalitions alike: default, paper, gp-binary, a sum of products of data, "
+        "size, membership and linear such as data*size+membership, or module:object.",
+    ),
+]
+PriorMeanOption = Annotated[
+    str,
+    typer.Option(
+        metavar="WHAT",
+        help="Utilities expected before any is known: constant (the default), linear in the "
+        "logarithm of the rows, or a number.",
+    ),
+]
+StrategyOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What to train next: active (the default), half-active, uniform; active:OWNER for "
+        "what helps to value one owner.",
     ),
 ]
 BudgetOption = Annotated[

@@ -65,6 +65,18 @@ def absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
+def locate(name: str) -> str:
+    """The name with the absolute path of its file, if it is file.py:object."""
+    place, colon, thing = name.rpartition(":")
+    return f"{absolute(place)}:{thing}" if colon and place.endswith(".py") else name
+
+
+def predictor_choices(kernel: str, mean: str, strategy: str) -> tuple[str | None, ...]:
+    """Kernel, prior mean and strategy for a configuration: None where they are the default."""
+    asked = ((locate(kernel), "default"), (mean, "constant"), (strategy, "active"))
+    return tuple(None if name == default else name for name, default in asked)
+
+
 def directory_for(run: Path | None, data: str) -> RunDirectory:
     """The run directory asked for, or the one named after the data."""
     from dupre.runs.directory import RunDirectory
@@ -97,13 +109,17 @@ IN_FLAGS = {
     Remedy.ANOTHER_STORE: "another directory for --run",
     Remedy.BEGIN_ANOTHER_STORE: "begin again with another directory for --run",
     Remedy.CALL_AGAIN: "do it again",
+    Remedy.DECIMAL: "--decimal ",
     Remedy.DELIMITER: "--delimiter ",
     Remedy.DROP: "--drop ",
     Remedy.EMPTY: "--empty",
+    Remedy.ENCODING: "--encoding ",
     Remedy.EVALUATE: "see `dupre suggest {run}`",
     Remedy.GO_ON: "`dupre resume {run}` goes on",
     Remedy.ONE_PROCESS: "--jobs 1",
+    Remedy.SHEET: "--sheet ",
     Remedy.SKIP: "--skip-failures",
+    Remedy.SKIP_EMPTY: "--skip-empty",
     Remedy.STATE_EMPTY: "its utility is stated by --empty when the run is set up",
     Remedy.STATE_REGRESSION: "state --task regression",
     Remedy.STATE_TASK: "state --task",

@@ -6,21 +6,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from dupre._types import Ints, Names
-from dupre.checks import finite, whole
+from dupre.checks import as_utility, whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
-from dupre.predictor.kernels import Kernel
+from dupre.predictor.kernels import Kernel, Prior
+from dupre.result.covariances import bounded_sum, half_widths
 from dupre.result.records import Z95, PredictorCheck, TrainingNoise
-from dupre.result.valuation import Valuation, bounded_sum, half_widths
+from dupre.result.valuation import Valuation
+from dupre.training.threads import limit_threads
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.inference import Inference
@@ -43,8 +45,9 @@ class Valuer:
             `Sample` of one, which says how many it draws. By default all coalitions of up to 16
             owners, `regression` on a sample for more.
         strategy: what to suggest: `Active()` of `dupre.strategies` by default.
-        kernel: of the predictor, a kernel of `dupre.kernels` or your own; by default the form of
-            the highest marginal likelihood.
+        kernel: of the predictor, a kernel of `dupre.kernels` or your own, or a `Prior` with a
+            mean; `dupre.kernels.paper()` is the paper's. By default the form of the highest
+            marginal likelihood.
         by_content: whether coalitions that hold the same rows have the same utility, as those of
             a ModelUtility do: one evaluation then serves all of them, and owners who hold the
             same rows have the same value. By default a coalition is known by its members.
@@ -59,7 +62,7 @@ class Valuer:
         semivalue: Semivalue | LeastCore | str = shapley,
         estimator: Estimator | Sample | None = None,
         strategy: Strategy | None = None,
-        kernel: Kernel | None = None,
+        kernel: Kernel | Prior | None = None,
         by_content: bool = False,
         seed: int = 0,
     ):
@@ -86,7 +89,7 @@ class Valuer:
 
     @empty.setter
     def empty(self, utility: float) -> None:
-        self._knowledge.empty = finite(utility, "the utility of the empty coalition")
+        self._knowledge.empty = as_utility(utility, "the utility of the empty coalition")
 
     @property
     def evaluations(self) -> dict[Names, float]:
@@ -158,8 +161,8 @@ class Valuer:
         counts, and their spread is the noise of trainings.
 
         Raises:
-            InputError: an unknown owner, the empty coalition, a number that is not finite, or
-                utilities that contradict those recorded before.
+            InputError: an unknown owner, the empty coalition, a number that is not finite or
+                too large, or utilities that contradict those recorded before.
         """
         self._knowledge.observations.record(members, utility)
 
@@ -268,6 +271,6 @@ class Valuer:
         return np.append(picks, next_batch.choose(known, k - len(picks), rest, picks))
 
 
-def _one_blas_thread() -> threadpool_limits:
+def _one_blas_thread() -> Any:
     """Limit BLAS to one thread: more only slow down many products of small matrices."""
-    return threadpool_limits(limits=1, user_api="blas")
+    return limit_threads(1, user_api="blas")
