@@ -231,7 +231,7 @@ class Valuer:
 
         One row for each: `members`, `utility`, `std`, `low` and `high`, the bounds between which
         the utility of a training lies with 95 %, and whether it was `evaluated`: its utility is
-        then the observed one.
+        then the observed one. A plain posterior has no noise of trainings: see `kernels.Prior`.
         """
         self._check_any_recorded()
         owners = self.owners.names
