@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, cast
@@ -82,6 +82,7 @@ class Loop:
         self.workers = workers
         self.display = display
         self.plan = plan
+        self.opened = False
         self.budget = 2**valuer.owners.n - 1 if plan.budget is None else plan.budget
         self.second = SecondTrainings(valuer, store, key) if plan.repeats is None else None
         self.outcomes = Outcomes(valuer, store, repeats=plan.repeats or 1, skip=plan.skip)
@@ -94,14 +95,20 @@ class Loop:
         self.told: set[Holder] = set()
         self.latest: tuple[int, Valuation] | None = None
 
-    def run(self) -> tuple[Valuation, dict[str, Any]]:
+    def run(self, begin: Callable[[], None]) -> tuple[Valuation, dict[str, Any]]:
         """Evaluate batch after batch until there is reason to stop.
+
+        Args:
+            begin: is called first; refuses a store of another game.
 
         Returns:
             the values, and what their `Valuation` says of this run.
         """
         with ExitStack() as stack:
             stack.push(self._save_finished)
+            self._record_done(self.store.coalitions())
+            begin()
+            self.opened = True
             return self._run()
 
     def _run(self) -> tuple[Valuation, dict[str, Any]]:
@@ -139,7 +146,8 @@ class Loop:
         if isinstance(error, Exception) and not isinstance(error, EvaluationError):
             self._rescue(self._unsaved_evaluations())
             error.valuer = self.valuer  # type: ignore[attr-defined]
-            error.add_note("".join(how_to_resume(self.valuer, self.store)))
+            if self.opened:  # otherwise the store itself is refused
+                error.add_note("".join(how_to_resume(self.valuer, self.store)))
 
     def _missing(self, batch: Iterable[Names]) -> list[Names]:
         """What is left to do of a batch, as far as the budget goes."""
@@ -325,6 +333,7 @@ class Loop:
         return valuation, {
             "warnings": group_warnings(used),
             "found": self.found,
+            "checked": self.store.origin.checked,
             "stale": self.store.stale,
             "stopped": reason,
             "rounds": pd.DataFrame(rounds, columns=None if rounds else ["evaluated", "widest"]),
