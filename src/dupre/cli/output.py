@@ -103,6 +103,7 @@ def redirect_stdout_to_stderr() -> Iterator[None]:
 
 
 IN_FLAGS = {
+    Remedy.ACCEPT: "; or keep the trainings so far by `dupre resume {run}` with --accept-model",
     Remedy.ANOTHER_STORE: "another directory for --run",
     Remedy.BEGIN_ANOTHER_STORE: "begin again with another directory for --run",
     Remedy.CALL_AGAIN: "do it again",
@@ -120,10 +121,9 @@ IN_FLAGS = {
     Remedy.STATE_EMPTY: "its utility is stated by --empty when the run is set up",
     Remedy.STATE_REGRESSION: "state --task regression",
     Remedy.STATE_TASK: "state --task",
-    Remedy.TAKE_THE_SAME: "take the same things as then, or another directory for --run; or, if it "
-    "cannot have changed the trainings so far, keep them by `dupre resume {run}` with "
-    "--accept-changes",
+    Remedy.TAKE_THE_SAME: "take the same things as then, or another directory for --run",
     Remedy.TIMEOUT: "--timeout",
+    Remedy.UNDO: "Undo that, or take another directory for --run",
     Remedy.VALIDATION: "state validation rows of their own with --validation FILE",
 }
 """What remedies are called on the command line."""

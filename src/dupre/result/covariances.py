@@ -6,7 +6,7 @@ Notation: n owners; every covariance is (n, n).
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from dupre._types import Floats
 from dupre.errors import InputError
@@ -43,6 +43,13 @@ def spreads(covariance: Floats) -> Floats:
     """Standard deviation of every difference of two values, (n, n)."""
     variance = np.diag(covariance)
     return roots(variance[:, None] + variance - 2 * covariance)
+
+
+def probability_above_zero(mean: Floats, std: Floats) -> Floats:
+    """P(x > 0) of normal numbers; 1/2 where the mean is zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.where(std > 0, mean / std, np.sign(mean) * np.inf)
+    return np.asarray(ndtr(np.where(mean == 0, 0.0, score)))
 
 
 def half_widths(covariance: Floats, level: float = 0.95) -> Floats:

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri
 
 from dupre._types import Floats, Ints
-from dupre.errors import InputError
-from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order
-from dupre.result.covariances import check_level, half_widths, roots, spreads
+from dupre.result.covariances import (
+    check_level,
+    half_widths,
+    probability_above_zero,
+    roots,
+    spreads,
+)
 from dupre.result.records import (
     PAYMENTS,
     VALUES,
@@ -66,6 +69,8 @@ class Valuation:
             on names.
         found: how many evaluations were known before the call; not printed, so that a resumed run
             prints the same as one that was never interrupted.
+        checked: how many stored evaluations were done again, to see that they are still the same;
+            extra to the budget, and not printed either.
         first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
             a first guess until all are.
         failures: coalitions whose training failed, with the reason; they are predicted.
@@ -110,6 +115,7 @@ class Valuation:
     duplicates: Duplicates | None = None
     grand_predicted: bool = False
     found: int = 0
+    checked: int = 0
     first_left: int = 0
     failures: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     diagnostics: Diagnostics | None = None
@@ -201,8 +207,7 @@ class Valuation:
     def exact(self) -> bool:
         """Whether the values follow from the utilities without any uncertainty.
 
-        They do so for these validation rows; others would give other values: see `validation`. If
-        trainings involve chance they do so for these seeds: see `training_noise`.
+        They do so for these validation rows, and for these seeds if trainings involve chance.
         """
         return self.complete and not self.noise.any()
 
@@ -227,10 +232,8 @@ class Valuation:
         difference = self.mean[:, None] - self.mean
         rounding = 1e-9 * max(np.abs(self.mean).max(), abs(self.grand), abs(self.empty))
         difference[np.abs(difference) <= rounding] = 0.0
-        spread = self._spread_of_differences()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            score = np.where(spread > 0, difference / spread, np.sign(difference) * np.inf)
-        probability = ndtr(np.where(difference == 0, 0.0, score))
+        spread = self.spread_of_differences()
+        probability = probability_above_zero(difference, spread)
         return pd.DataFrame(probability, index=self._index(), columns=list(self.owners))
 
     def compare(self, one: str, other: str) -> Comparison:
@@ -239,17 +242,9 @@ class Valuation:
         Raises:
             InputError: a name is unknown, or both are the same.
         """
-        one, other = str(one), str(other)
-        for name in (one, other):
-            if name not in self.owners:
-                raise unknown_owner(name, self.owners)
-        if one == other:
-            raise InputError(f"two different owners can be compared, got {one!r} twice")
-        i, j = self.owners.index(one), self.owners.index(other)
-        difference = float(self.mean[i] - self.mean[j])
-        half = float(ndtri(0.975) * self._spread_of_differences()[i, j])
-        probability = float(self.probability_greater().to_numpy()[i, j])
-        return Comparison(one, other, probability, difference, difference - half, difference + half)
+        from dupre.result.comparison import compare_owners
+
+        return compare_owners(self, str(one), str(other))
 
     def rank_range(self, level: float = 0.95) -> pd.DataFrame:
         """Best and worst rank of each owner: who is above and below it with P >= `level`."""
@@ -334,14 +329,11 @@ class Valuation:
 
     __repr__ = __str__
 
-    def _spread_of_differences(self) -> Floats:
+    def spread_of_differences(self) -> Floats:
         """Standard deviation of any difference, (n, n); its errors may add up (DUPRE Remark 1)."""
-        parts = [self.covariance_for_these_rows] if self.prediction is None else [self.prediction]
-        parts += [] if self.sampling is None else [self.sampling]
-        spread = np.sum([spreads(part) for part in parts], axis=0)
-        if self.validation is None:
-            return np.asarray(spread)
-        return np.asarray(np.hypot(spread, spreads(self.validation)))
+        own = self.covariance_for_these_rows if self.prediction is None else self.prediction
+        spread = spreads(own) + (0.0 if self.sampling is None else spreads(self.sampling))
+        return np.hypot(spread, 0.0 if self.validation is None else spreads(self.validation))
 
     def _index(self) -> pd.Index:
         return pd.Index(self.owners, name="owner")
