@@ -119,7 +119,11 @@ class RunDirectory:
                 f"{what} {str(self)!r}; expected the run directory that `dupre value` or "
                 "`dupre init` made"
             )
-        return configuration.loads(file.read_text(encoding="utf-8"), str(file))
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as cause:
+            raise InputError(f"{str(file)!r} cannot be read: {cause}") from cause
+        return configuration.loads(text, str(file))
 
     def results(self) -> list[Valuation]:
         """The valuations of the last result.
@@ -133,7 +137,7 @@ class RunDirectory:
             raise InputError(f"{str(self)!r} has no result yet; go on with `{self._renewal()}`")
         try:
             return as_json.loads(file.read_text(encoding="utf-8"))
-        except (InputError, UnicodeDecodeError) as cause:
+        except (InputError, OSError, UnicodeDecodeError) as cause:
             raise InputError(
                 f"{str(file)!r}: {cause}; `{self._renewal()}` makes it again from the store"
             ) from cause
