@@ -8,6 +8,7 @@ import numpy as np
 
 from dupre.result.as_text import coalition_count
 from dupre.result.records import Z95
+from dupre.utility.fit import uses_torch
 from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.wording import join_list, printable
 
@@ -143,10 +144,17 @@ def _trainings(job: Job, known: int) -> str:
 
 def _second_trainings(job: Job) -> list[str]:
     """Whether a few coalitions are trained twice."""
-    if job.config.values.repeats is not None or not cast("ModelUtility", job.utility).seeded:
+    utility = cast("ModelUtility", job.utility)
+    if job.config.values.repeats is not None or utility.deterministic:
         return []
     count = "more" if job.budget is None else f"{count_needed(job.budget)}"
-    return [f"{CHECKED} of them twice, or {count} if the seed of the model matters (--repeats)"]
+    if not utility.seeded:
+        why = "the model is not reproducible: it has no random_state"
+    elif uses_torch(utility.estimator):
+        why = "the seed of the model matters, which is set in torch too"
+    else:
+        why = "the seed of the model matters"
+    return [f"{CHECKED} of them twice, or {count} if {why} (--repeats)"]
 
 
 def _where(job: Job) -> str:
