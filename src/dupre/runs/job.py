@@ -19,7 +19,8 @@ from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names
 from dupre.game.estimators import Sample, regression
-from dupre.result.valuation import Valuation, half_widths
+from dupre.result.covariances import half_widths
+from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
 from dupre.runs.recorded import ExternalResult, read_results

@@ -19,8 +19,9 @@ from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel, Prior
+from dupre.result.covariances import bounded_sum, half_widths
 from dupre.result.records import Z95, PredictorCheck, TrainingNoise
-from dupre.result.valuation import Valuation, bounded_sum, half_widths
+from dupre.result.valuation import Valuation
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.inference import Inference
