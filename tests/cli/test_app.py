@@ -120,6 +120,21 @@ def test_show_prints_the_same_again(place):
     assert names == ["Shapley", "Banzhaf"]
 
 
+def test_other_semivalues_follow_from_the_trainings_there_are(place, tmp_path):
+    how = ("--semivalue", "banzhaf", "--json")
+    shown = json.loads(run("show", "dupre-wine", *how, cwd=place).stdout)["valuations"]
+    stored = json.loads((place / "dupre-wine/result.json").read_text())["valuations"]
+    assert [v["semivalue"] for v in shown] == ["Banzhaf"]
+    for one, other in zip(shown[0]["owners"], stored[1]["owners"], strict=True):
+        assert one["value"] == pytest.approx(other["value"], abs=1e-9)
+    shutil.copytree(place / "dupre-wine", tmp_path / "run")
+    done = run("resume", "run", "--semivalue", "loo", cwd=tmp_path)
+    assert "known already: 14" in done.stderr
+    assert "Result before: run/history/1" in done.stderr
+    assert "leave-one-out values of 5 owners; 14 of 31 possible" in done.stdout
+    assert run("show", "run", cwd=tmp_path).stdout == done.stdout
+
+
 def test_a_reader_that_stops_reading_and_a_terminal_of_ascii_are_no_errors(place):
     piped = subprocess.run(
         f"{COMMAND} show dupre-wine | head -c 10",
@@ -247,8 +262,10 @@ from sklearn.linear_model import LogisticRegression
 
 class Slow(LogisticRegression):
     def fit(self, X, y):
-        if Path("slow").exists():
-            time.sleep(0.4)
+        with open("begun", "a") as file:
+            file.write("x")
+        if Path("quick").exists() and Path("begun").stat().st_size > int(Path("quick").read_text()):
+            time.sleep(60)
         return super().fit(X, y)
 """
 
@@ -269,7 +286,7 @@ def wait_for_trainings(store, count):
 
 def test_stopped_killed_and_in_use_nothing_is_lost(data):
     (data / "slow_model.py").write_text(SLOW)
-    (data / "slow").touch()
+    (data / "quick").write_text("2")  # then the trainings are slow
     how = ("value", *WINE, "--model", "slow_model.py:Slow", "--budget", 26, "--run", "run")
     store = data / "run/store.sqlite"
 
@@ -283,15 +300,20 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     assert "stopped; " in err
     assert "`dupre resume run` goes on" in err
     assert "Traceback" not in err
+    so_far = "the run is not finished; these are the values so far."
+    assert f"Beware: {so_far}" in run("show", "run", cwd=data).stdout
+    run("report", "run", cwd=data)
+    assert so_far in (data / "run/report.html").read_text()
     kept = dupre.read_evaluations(store)
 
+    (data / "quick").write_text("6")
     second = start("resume", "run", cwd=data)
     wait_for_trainings(store, len(kept) + 2)
     os.killpg(second.pid, signal.SIGKILL)
     second.communicate()
-    assert "has no result yet" in refuse("show", "run", cwd=data)
+    assert so_far in run("show", "run", cwd=data).stdout
 
-    (data / "slow").unlink()
+    (data / "quick").unlink()
     done = run("resume", "run", cwd=data)
     assert done.stdout.startswith("Shapley values of 5 owners; 26 of 31")
     whole = run(*how[:-1], "whole", cwd=data)

@@ -80,6 +80,7 @@ def value(
 def resume(
     run: o.DirArgument,
     budget: o.MoreBudgetOption = None,
+    semivalue: o.MoreSemivalueOption = None,
     until: o.UntilOption = None,
     time: o.TimeOption = None,
     jobs: o.JobsOption = None,
@@ -100,6 +101,7 @@ def resume(
     from dupre.runs.parse import parse_budget
 
     directory, job = open_run(run, data, validation)
+    job = job.with_semivalues([*job.config.values.semivalues, *(semivalue or ())])
     if job.config.is_external:
         raise InputError(
             f"the trainings of {str(run)!r} are done elsewhere; use "
@@ -175,11 +177,13 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
         if not accept:
             directory.check_nothing_lost(job.count_trained(directory.store))
         directory.write_config(job.config)
-        say(plan(job, str(directory), known))
+        say(plan(job, str(directory), known, directory.earlier_owners))
         with redirect_stdout_to_stderr():
             valuations = job.run(directory.store, WithEstimate(display(True)), client)
-        directory.write_results(valuations)
+        kept = directory.write_results(valuations)
     print_values(valuations, json=json)
+    if kept:
+        say(f"Result before: {kept}")
     say(f"Report: {directory.report}")
     if not valuations[0].complete:
         say(f"Go on with: {directory.command('resume', '--budget', f'+{job.owners.n}')}")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dupre.wording import printable
+from dupre.wording import printable, with_minus_signs
 
 _ISOLATED = re.compile("\u2068([^\u2068\u2069]*)\u2069")
 
@@ -39,6 +39,13 @@ def text(words: str) -> str:
     return "".join(parts)
 
 
+def sentence(words: str) -> str:
+    """A text of sentences as markup: one kind of minus sign, and names as they are."""
+    parts = _ISOLATED.split(words)
+    spelt = [f"\u2068{p}\u2069" if i % 2 else with_minus_signs(p) for i, p in enumerate(parts)]
+    return text("".join(spelt))
+
+
 def owner(name: str) -> str:
     """The full name of an owner."""
     return f"<bdi>{html.escape(printable(name))}</bdi>"
@@ -46,7 +53,7 @@ def owner(name: str) -> str:
 
 def paragraph(words: str, kind: str = "") -> str:
     """A paragraph of plain text."""
-    return f"<p{_class(kind)}>{text(words)}</p>"
+    return f"<p{_class(kind)}>{sentence(words)}</p>"
 
 
 def paragraphs(words: Iterable[str]) -> str:
@@ -56,7 +63,7 @@ def paragraphs(words: Iterable[str]) -> str:
 
 def items(words: Iterable[str], kind: str = "") -> str:
     """A list of plain texts; nothing for none."""
-    lines = "\n".join(f"<li>{text(line)}</li>" for line in words)
+    lines = "\n".join(f"<li>{sentence(line)}</li>" for line in words)
     return f"<ul{_class(kind)}>\n{lines}\n</ul>" if lines else ""
 
 

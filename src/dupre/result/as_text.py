@@ -28,7 +28,21 @@ def format_valuation(v: Valuation) -> str:
 
 def coalition_count(n: int) -> str:
     """How many coalitions of n owners there are."""
-    return f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
+    every = 2**n - 1
+    if n <= 30:
+        return f"{every:,}"
+    if n < 50:
+        unit, size = ("trillion", 10**12) if n >= 40 else ("billion", 10**9)
+        return f"about {every / size:.3g} {unit}"
+    return "more than a thousand trillion"
+
+
+def trained_part(v: Valuation) -> str:
+    """How many of all coalitions were evaluated."""
+    n = len(v.owners)
+    if v.complete and v.evaluated == 2**n - 1:
+        return f"all {v.evaluated:,} possible coalitions"
+    return f"{v.evaluated:,} of {coalition_count(n)} possible coalitions"
 
 
 def format_comparison(semivalue: str, c: Comparison) -> str:
@@ -61,7 +75,7 @@ def format_predictions(frame: pd.DataFrame) -> str:
 def title_of(v: Valuation) -> list[str]:
     """What was valued, how many coalitions were evaluated, and why no more."""
     n = len(v.owners)
-    trained = f"{v.evaluated:,} of {coalition_count(n)} possible coalitions evaluated"
+    trained = f"{trained_part(v)} evaluated"
     grand = f"≈ {v.grand:.4g} (predicted)" if v.grand_predicted else f"= {v.grand:.4g}"
     ends = f"u(all owners) {grand}, u(no data) = {v.empty:.4g}"
     lines = [f"{v.semivalue} {v.words.nouns} of {n} owners; {trained}", ends]

@@ -164,13 +164,13 @@ class Loop:
         anything = self.valuer.evaluated > len(self.valuer.failures)
         if self.plan.stop is not None and anything and (fired := self.plan.stop.fired(state)):
             return " and ".join(fired)
+        if not self.valuer.left:
+            if self.valuer.question.estimator is None:
+                return "nothing is left to evaluate"
+            return "all sampled coalitions are evaluated"
         if self.valuer.evaluated >= self.budget:
             return f"the budget of {self.budget} evaluations is spent"
-        if self.valuer.left:
-            return ""
-        if self.valuer.question.estimator is None:
-            return "nothing is left to evaluate"
-        return "all sampled coalitions are evaluated"
+        return ""
 
     def _train_again(self, second: SecondTrainings) -> None:
         """Train some coalitions a second time, as many as it takes to know the noise."""
