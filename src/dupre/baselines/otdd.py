@@ -48,7 +48,7 @@ def otdd_kernel(
     """The kernel exp(-gamma OTDD) with a clipped spectrum, for `kernel=` and these owners.
 
     `kernel.clipped` is the part of the spectrum that was clipped; results say it too. All
-    distances between landmarks are computed here, once: a few milliseconds for each of the
+    distances between landmarks are computed here, once: about a millisecond for each of the
     32,385 pairs of all 255 coalitions of 8 owners. A coalition that is no landmark costs its
     distances to all landmarks. Needs the extra `baselines`.
 
@@ -82,10 +82,10 @@ def otdd_kernel(
 
 def _landmarks(n: int, count: int, seed: int) -> Members:
     """All coalitions if there are not more than `count`, else so many of random sizes."""
-    if n < count.bit_length() or 2**n - 1 == count:
+    if 2**n - 1 <= count:
         return all_coalitions(n)
     rng = np.random.default_rng([seed, 2])
-    sizes = np.append(n, rng.integers(1, n, 2 * count))
+    sizes = np.append(n, rng.integers(1, n, 8 * count))
     return distinct_coalitions(random_of_sizes(n, sizes, rng))[0][:count]
 
 

@@ -27,7 +27,7 @@ from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import from_names, keys, to_names
 from dupre.game.estimators import Sample, exact
-from dupre.game.semivalues import Semivalue, shapley
+from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
 from dupre.utility.adapters import Known, as_trainings, from_table
 from dupre.utility.model import Utility
 
@@ -51,7 +51,7 @@ def utility_learning(
     evaluated: int | Iterable[Iterable[str]] | None = None,
     model: Any = None,
     seeds: int = 1,
-    semivalue: Semivalue = shapley,
+    semivalue: Semivalue | str = shapley,
     estimator: Sample | None = None,
     seed: int = 0,
 ) -> LearnedUtilities:
@@ -70,10 +70,12 @@ def utility_learning(
             L-BFGS: on a hundred coalitions it predicts better than one trained by Adam.
         seeds: how many times the model is fitted, each with another random state; the predictions
             are averaged.
-        semivalue: which values.
+        semivalue: which values; `"banzhaf"` and the other words of the command do too.
         estimator: a `dupre.estimators.Sample` of coalitions that enter the values; all by default.
         seed: of the draws and of the random states.
     """
+    if isinstance(semivalue, str):
+        semivalue = parse_semivalue(semivalue)
     count = whole(seeds, "seeds", least=1)
     rng = np.random.default_rng(whole(seed, "seed", least=0))
     regressor = _network() if model is None else model
