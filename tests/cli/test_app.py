@@ -75,7 +75,7 @@ def test_the_plan_says_what_is_about_to_be_paid_for(place):
         "accuracy; without data 0.",
         "Shapley, Banzhaf: all from the same trainings, chosen for Shapley",
         "14 of 31 possible",
-        "The first 3 trainings took ",
+        " for the rest with dupre's own time.\n",
         "Report: dupre-wine/report.html",
         "dupre resume dupre-wine --budget +5",
     ):
@@ -285,7 +285,7 @@ class Slow(LogisticRegression):
         with open("begun", "a") as file:
             file.write("x")
         if Path("quick").exists() and Path("begun").stat().st_size > int(Path("quick").read_text()):
-            time.sleep(60)
+            time.sleep(4)
         return super().fit(X, y)
 """
 
