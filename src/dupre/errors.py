@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from dupre.wording import LONGEST_LINE, cut
+
 if TYPE_CHECKING:
     from dupre.valuation.valuer import Valuer
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 class Remedy(StrEnum):
     """What to do next, in the words of Python; the command has its own words for each."""
 
+    ACCEPT = "; or keep the stored utilities with store=dupre.Stored(FILE, accept_model=True)"
     ANOTHER_STORE = "another file for store="
     BEGIN_ANOTHER_STORE = "call again with another file for store= and known=error.valuer.trainings"
     CALL_AGAIN = "call again"
@@ -35,6 +38,10 @@ class Remedy(StrEnum):
     STATE_TASK = "state task= when building the Owners"
     TAKE_THE_SAME = "take the same things as then, or another file for store="
     TIMEOUT = "timeout"
+    UNDO = (
+        "Undo that, or take another file for store= (known=error.valuer.trainings are the stored "
+        "utilities)"
+    )
     VALIDATION = "take validation rows from elsewhere"
 
 
@@ -49,8 +56,9 @@ class _Message(BaseException):
     run = ""
 
     def __init__(self, *parts: str):
-        super().__init__("".join(parts))
-        self.parts = parts
+        # A cell of a table may be megabytes long.
+        self.parts = tuple(cut(part, LONGEST_LINE) for part in parts)
+        super().__init__("".join(self.parts))
 
 
 class DupreError(_Message, Exception):

@@ -23,7 +23,6 @@ from dupre.game.weight_matrix import Weights
 from dupre.training import identity
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.identity import restate
 from dupre.training.store import Store
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
@@ -447,10 +446,9 @@ def test_a_failure_is_tried_once_for_all_coalitions_that_hold_its_rows(tmp_path)
 
 @pytest.fixture
 def older(tmp_path):
-    """A copy of the older store; another scikit-learn may have other parameters of a tree."""
+    """A copy of the older store."""
     path = tmp_path / "older.sqlite"
     shutil.copy(PATH, path)
-    restate(path, identity.of_utility(older_utility(older_owners())), ("model",))
     return path
 
 

@@ -114,7 +114,7 @@ def record(
     ] = False,
     delimiter: o.DelimiterOption = "",
     data: o.MovedOption = None,
-    accept_changes: o.AcceptOption = False,
+    accept_rows: o.AcceptRowsOption = False,
     json: o.JsonOption = False,
 ) -> None:
     """Record trainings done elsewhere, and print the values."""
@@ -125,8 +125,9 @@ def record(
     given = finished_results(found, results)
     job = replace(job, config=job.config.after(command_line()))
     with directory.lock():
-        if not accept_changes:
-            directory.check_nothing_lost(job.count_trained(directory.store))
+        trained = job.count_trained(directory.store)
+        if lost := directory.count_lost(trained, accept=accept_rows):
+            job.accept_rows(directory.store, lost)
         say(job.record(directory.store, given, replacing=replace_recorded))
         valuations = job.values(directory.store)
         directory.write_config(job.config)

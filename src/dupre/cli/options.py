@@ -192,11 +192,26 @@ MovedValidationOption = Annotated[
     str | None,
     typer.Option("--validation", metavar="FILE", help="Where the validation rows are now."),
 ]
-AcceptOption = Annotated[
+AcceptRowsOption = Annotated[
     bool,
     typer.Option(
-        "--accept-changes",
-        help="Go on without trainings of rows that have changed; keep all others, even if the "
-        "code of the model has changed.",
+        "--accept-rows",
+        help="Go on without the trainings of rows that have changed; every later result says so.",
+    ),
+]
+AcceptModelOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-model",
+        help="Keep trainings although the model, the metric or their code has changed; every "
+        "later result says so.",
+    ),
+]
+SpotCheckOption = Annotated[
+    bool,
+    typer.Option(
+        "--spot-check/--no-spot-check",
+        help="Train one stored coalition again before a run goes on, to see that its utility is "
+        "still the same.",
     ),
 ]

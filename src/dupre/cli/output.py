@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dupre.errors import InputError, Remedy
-from dupre.wording import printable
+from dupre.wording import LONGEST_LINE, cut, escape_controls, json_text
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -55,9 +55,7 @@ def print_values(valuations: list[Valuation], *, json: bool) -> None:
 
 def print_json(found: object) -> None:
     """Print anything as JSON."""
-    import json
-
-    print(json.dumps(found, ensure_ascii=False))
+    print(json_text(found))
 
 
 def absolute(path: str) -> str:
@@ -105,6 +103,7 @@ def redirect_stdout_to_stderr() -> Iterator[None]:
 
 
 IN_FLAGS = {
+    Remedy.ACCEPT: "; or keep the trainings so far by `dupre resume {run}` with --accept-model",
     Remedy.ANOTHER_STORE: "another directory for --run",
     Remedy.BEGIN_ANOTHER_STORE: "begin again with another directory for --run",
     Remedy.CALL_AGAIN: "do it again",
@@ -122,10 +121,9 @@ IN_FLAGS = {
     Remedy.STATE_EMPTY: "its utility is stated by --empty when the run is set up",
     Remedy.STATE_REGRESSION: "state --task regression",
     Remedy.STATE_TASK: "state --task",
-    Remedy.TAKE_THE_SAME: "take the same things as then, or another directory for --run; or, if it "
-    "cannot have changed the trainings so far, keep them by `dupre resume {run}` with "
-    "--accept-changes",
+    Remedy.TAKE_THE_SAME: "take the same things as then, or another directory for --run",
     Remedy.TIMEOUT: "--timeout",
+    Remedy.UNDO: "Undo that, or take another directory for --run",
     Remedy.VALIDATION: "state validation rows of their own with --validation FILE",
 }
 """What remedies are called on the command line."""
@@ -142,5 +140,7 @@ def in_flags(error: BaseException) -> str:
 
 def say(text: str) -> None:
     """Print to stderr what is not an answer."""
-    lines = [printable(line) for line in text.split("\n")]  # names may hold anything
+    lines = [
+        cut(escape_controls(line), LONGEST_LINE) for line in text.split("\n")
+    ]  # names may hold anything
     print("\n".join(lines), file=sys.stderr, flush=True)

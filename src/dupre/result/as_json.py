@@ -34,7 +34,7 @@ VERSION = 2
 READ = (1, 2)
 """Versions that are read; the first compares check coalitions with a constant."""
 
-_COUNTS = ("evaluated", "counting", "found", "first_left", "stale")
+_COUNTS = ("evaluated", "counting", "found", "checked", "first_left", "stale")
 _MATRICES = ("covariance", "prediction", "sampling", "noise")
 _FLAGS = ("sampled", "corrected", "uncorrected")
 _NUMBERS = frozenset({"utility", "predicted", "std", "seconds", "widest", "error", "coverage"})
@@ -110,7 +110,8 @@ def _document(v: Valuation) -> dict[str, Any]:
 def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuation:
     d, owners = document, document["owners"]
     n, predictor, forecast = len(owners), d["predictor"], _frame(d["forecast"])
-    parts: dict[str, Any] = {name: _check_type(int, d["trainings"][name]) for name in _COUNTS}
+    counts = {"checked": 0, **d["trainings"]}  # older documents do not have it
+    parts: dict[str, Any] = {name: _check_type(int, counts[name]) for name in _COUNTS}
     parts |= {name: _matrix(d[name], n) for name in _MATRICES}
     parts |= {name: _check_type(bool, predictor[name]) for name in _FLAGS}
     if parts["covariance"] is None or parts["noise"] is None:

@@ -64,6 +64,8 @@ class Valuation:
             on names.
         found: how many evaluations were known before the call; not printed, so that a resumed run
             prints the same as one that was never interrupted.
+        checked: how many stored evaluations were done again, to see that they are still the same;
+            extra to the budget, and not printed either.
         first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
             a first guess until all are.
         failures: coalitions whose training failed, with the reason; they are predicted.
@@ -106,6 +108,7 @@ class Valuation:
     duplicates: Duplicates | None = None
     grand_predicted: bool = False
     found: int = 0
+    checked: int = 0
     first_left: int = 0
     failures: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     diagnostics: Diagnostics | None = None

@@ -29,8 +29,8 @@ from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
 from dupre.runs.config import Config
 from dupre.training.frames import read_evaluations
-from dupre.training.locks import FileLocks
-from dupre.wording import printable
+from dupre.training.locks import FileLocks, find_holder
+from dupre.wording import spell_out
 
 if TYPE_CHECKING:
     from dupre.report.document import Heading
@@ -144,19 +144,24 @@ class RunDirectory:
         external = self.config().is_external
         return self.command("record", "FILE") if external else self.command("resume")
 
-    def check_nothing_lost(self, known: int) -> None:
-        """Raise InputError if the result is of more trainings than are known now."""
+    def count_lost(self, known: int, *, accept: bool) -> int:
+        """By how many trainings the result is of more than are known now.
+
+        Raises:
+            InputError: there are such, and they are not accepted.
+        """
         try:
             last = self.results()[0]
         except InputError:  # there is no result to lose
-            return
+            return 0
         trained = last.evaluated - len(last.failures)
-        if known < trained:
+        if known < trained and not accept:
             raise InputError(
                 f"the result in {str(self)!r} is of {trained:,} trainings, of which {known:,} are "
                 "valid now: rows have changed, or the store has. To replace it all the same add "
-                "--accept-changes; to keep it, choose another directory with --run"
+                "--accept-rows; to keep it, choose another directory with --run"
             )
+        return max(0, trained - known)
 
     def write_results(self, valuations: Sequence[Valuation]) -> Path | None:
         """Write the result, the table and the page.
@@ -258,8 +263,10 @@ class RunDirectory:
             ) from cause
         with closing(FileLocks(self.store)) as locks, self.name_errors():
             if not locks.acquire(WHOLE):
+                found = find_holder(self.store)
                 raise InputError(
-                    f"{str(self)!r} is in use by another run; wait for it to end, or stop it"
+                    f"{str(self)!r} is in use by another run{f' ({found})' if found else ''}; wait "
+                    "for it to end, or stop it"
                 )
             yield
 
@@ -290,5 +297,5 @@ def spreadsheet(valuations: Sequence[Valuation]) -> str:
 
 
 def _escape(name: str) -> str:
-    text = printable(name)
+    text = spell_out(name)
     return f"'{text}" if text.startswith(FORMULA) else text

@@ -157,6 +157,7 @@ def from_table(table: Known) -> Utility:
             raise InputError(f"the table has no utility of {format_members(members)}")
         return means[key]
 
+    utility.fingerprint = sorted(means.items())  # type: ignore[attr-defined]
     return utility
 
 

@@ -156,6 +156,11 @@ class ModelUtility:
         known = not other_libraries(self.estimator)
         return known and not self.seeded and self.by_content
 
+    def is_trained(self, members: Collection[str]) -> bool:
+        """Whether a coalition's utility comes from the model, not from a constant prediction."""
+        row = from_names(members, self.owners.names)
+        return self._classes is None or len(np.unique(self.owners.y[row[self.owners.owner]])) > 1
+
     def training_seed(self, members: Collection[str], repeat: int = 0) -> int:
         """The seed of one training of a coalition; every repeat has its own."""
         row = from_names(members, self.owners.names)

@@ -40,7 +40,10 @@ class _RowUtility(ABC):
     def fingerprint(self) -> dict[str, Any]:
         """All that a utility depends on besides the members' own rows."""
         points = self.owners.points
-        return {"encoded rows": (points.values, points.index), **self._settings()}
+        return {
+            "encoded rows": (points.values, np.zeros(points.values.shape[0])),
+            **self._settings(),
+        }
 
     def to_send(self) -> Self:
         """A copy for other processes, without the rows as the user gave them."""

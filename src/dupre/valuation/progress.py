@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -172,8 +172,7 @@ class WithEstimate:
                 f", about {_format_time(progress.remaining or 0.0)} for the rest" if known else ""
             )
             own = "" if progress.own is None or not rest else " with dupre's own time"
-            told = f"The first {done} trainings took {each:.2g} s each{rest}{own}."
-            print(told, file=sys.stderr, flush=True)
+            _print_line(f"The first {done} trainings took {each:.2g} s each{rest}{own}.")
 
     def close(self) -> None:
         """End the display."""
@@ -201,7 +200,7 @@ class Lines:
             self._print(self._last)
 
     def _print(self, progress: Progress) -> None:
-        print(f"dupre: {progress}", file=sys.stderr, flush=True)
+        _print_line(f"dupre: {progress}")
         self._printed, self._last = True, None
 
 
@@ -229,11 +228,22 @@ class Bar:
             self._bar.start()
             self._task = self._bar.add_task("", total=progress.budget, outlook="")
         done, outlook = progress.evaluated, progress.outlook
-        self._bar.update(self._task, completed=done, outlook=outlook)
+        with _UNREAD:
+            self._bar.update(self._task, completed=done, outlook=outlook)
 
     def close(self) -> None:
         """Leave the bar as it is."""
-        self._bar.stop()
+        with _UNREAD:
+            self._bar.stop()
+
+
+_UNREAD = suppress(OSError, ValueError)
+"""A run does not end because nobody reads how far it is: the reader is gone, the stream closed."""
+
+
+def _print_line(text: str) -> None:
+    with _UNREAD:
+        print(text, file=sys.stderr, flush=True)
 
 
 def _format_time(seconds: float) -> str:
