@@ -82,7 +82,7 @@ def test_the_plan_says_what_is_about_to_be_paid_for(place):
         "dupre resume dupre-wine --budget +5",
     ):
         assert words in plan
-    assert plan.index("Plan") < plan.index("The first 3 trainings took")
+    assert re.search(r"(?s)^Plan.*\nThe first \d+ trainings took", plan)
 
 
 def test_tables_go_to_stdout_and_nothing_else_does(place):
@@ -291,10 +291,8 @@ from sklearn.linear_model import LogisticRegression
 class Slow(LogisticRegression):
     def fit(self, X, y):
         print("a model that talks", file=sys.stderr, flush=True)
-        with open("begun", "a") as file:
-            file.write("x")
-        if Path("quick").exists() and Path("begun").stat().st_size > int(Path("quick").read_text()):
-            time.sleep(4)
+        if Path("slow").exists():
+            time.sleep(0.4)
         return super().fit(X, y)
 """
 
@@ -315,7 +313,7 @@ def wait_for_trainings(store, count):
 
 def test_stopped_killed_and_in_use_nothing_is_lost(data):
     (data / "slow_model.py").write_text(SLOW)
-    (data / "quick").write_text("2")  # then the trainings are slow
+    (data / "slow").touch()
     how = ("value", *WINE, "--model", "slow_model.py:Slow", "--budget", 26, "--run", "run")
     store = data / "run/store.sqlite"
 
@@ -338,7 +336,6 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     assert so_far in (data / "run/report.html").read_text()
     kept = dupre.read_evaluations(store)
 
-    (data / "quick").write_text("8")
     second = start("resume", "run", "--jobs", 2, cwd=data)
     for stream in (second.stdout, second.stderr):
         stream.close()  # nobody reads it, and the run goes on
@@ -347,7 +344,7 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     second.wait()
     assert so_far in run("show", "run", cwd=data).stdout
 
-    (data / "quick").unlink()
+    (data / "slow").unlink()
     done = run("resume", "run", cwd=data)
     assert done.stdout.startswith("Shapley values of 5 owners; 26 of 31")
     whole = run(*how[:-1], "whole", cwd=data)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -87,6 +88,15 @@ def test_an_exact_result_says_that_everything_is_trained_and_offers_nothing():
 def test_a_predicted_utility_of_all_owners_is_marked_as_such():
     v = valuation(grand_predicted=True)
     assert format_valuation(v).split("\n")[1] == "u(all owners) ≈ 0.9 (predicted), u(no data) = 0.1"
+
+
+def test_zero_has_no_minus_sign():
+    diagnostics = replace(DIAGNOSTICS, r2=-0.001)
+    text = format_valuation(
+        valuation(empty=-0.0, mean=-np.eye(3)[0] / 1e9, diagnostics=diagnostics)
+    )
+    assert re.findall(r"-0(?:\.0*)?(?![\d.])", text) == []
+    assert "u(no data) = 0\n" in text
 
 
 def test_print_str_and_repr_are_one():

@@ -63,10 +63,10 @@ def format_comparison(semivalue: str, c: Comparison) -> str:
     if c.low == c.high == 0:
         return escape_controls(f"{semivalue}: {one} and {other} are worth the same.")
     verdict = "" if c.probability >= 0.95 else " Not settled."
-    bounds = "nothing predicted" if c.low == c.high else f"95 %: {c.low:.3g} … {c.high:.3g}"
+    bounds = "nothing predicted" if c.low == c.high else f"95 %: {c.low:z.3g} … {c.high:z.3g}"
     return escape_controls(
         f"{semivalue}: {one} is worth more than {other} with a probability of "
-        f"{exact_percent(c.probability)}; difference {c.difference:.3g} ({bounds}).{verdict}"
+        f"{exact_percent(c.probability)}; difference {c.difference:z.3g} ({bounds}).{verdict}"
     )
 
 
@@ -75,9 +75,9 @@ def format_predictions(frame: pd.DataFrame) -> str:
     lines = []
     for row in frame.itertuples():
         if row.evaluated:
-            text = f"{row.utility:.4g}, as evaluated"
+            text = f"{row.utility:z.4g}, as evaluated"
         else:
-            text = f"{row.utility:.4g} (95 %: {row.low:.4g} … {row.high:.4g}), predicted"
+            text = f"{row.utility:z.4g} (95 %: {row.low:z.4g} … {row.high:z.4g}), predicted"
         lines.append(f"{_short_members(cast('tuple[str, ...]', row.members))}: {text}")
     return "\n".join(lines)
 
@@ -86,8 +86,8 @@ def title_of(v: Valuation) -> list[str]:
     """What was valued, how many coalitions were evaluated, and why no more."""
     n = len(v.owners)
     trained = f"{trained_part(v)} evaluated"
-    grand = f"≈ {v.grand:.4g} (predicted)" if v.grand_predicted else f"= {v.grand:.4g}"
-    ends = f"u(all owners) {grand}, u(no data) = {v.empty:.4g}"
+    grand = f"≈ {v.grand:z.4g} (predicted)" if v.grand_predicted else f"= {v.grand:z.4g}"
+    ends = f"u(all owners) {grand}, u(no data) = {v.empty:z.4g}"
     lines = [f"{v.semivalue} {v.words.nouns} of {n} owners; {trained}", ends]
     return [*lines, f"Stopped: {v.stopped}."] if v.stopped else lines
 
@@ -133,8 +133,8 @@ def notes(v: Valuation) -> list[str]:
     notes += forecast_notes(v)
     if abs(v.efficiency_gap) > 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
         notes.append(
-            f"The values add up to {v.mean.sum():.4g}, "
-            f"u(all owners) - u(no data) is {v.grand - v.empty:.4g}."
+            f"The values add up to {v.mean.sum():z.4g}, "
+            f"u(all owners) - u(no data) is {v.grand - v.empty:z.4g}."
         )
     return notes + _trouble_notes(v)
 
@@ -260,7 +260,7 @@ def _predictor_notes(v: Valuation, d: Diagnostics) -> list[str]:
     else:
         first = (
             f"Predictor, each evaluation left out in turn: error {d.error:.2g}, "
-            f"R² {d.r2:.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
+            f"R² {d.r2:z.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
         )
     scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
     alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}."

@@ -37,7 +37,7 @@ def plan(job: Job, directory: str, known: int, before: Names = ()) -> str:
         "validation": _validation(job, len(utility.y_val)),
         "columns": _columns(job),
         "model": list(job.model),
-        "metric": [f"{job.metric}; without data {utility.empty:.4g}"],
+        "metric": [f"{job.metric}; without data {utility.empty:z.4g}"],
         "values": [_values(job)],
         "predictor": [job.options.prior.text] if job.options.prior is not None else [],
         "trainings": [_trainings(job, known), *_second_trainings(job)],
