@@ -23,23 +23,26 @@ def show(
     run: o.DirArgument,
     semivalue: o.MoreSemivalueOption = None,
     data: o.MovedOption = None,
+    trust: o.TrustOption = False,
     json: o.JsonOption = False,
 ) -> None:
     """Print the values of a run again, or those so far if it is not finished.
 
     With --semivalue, the values by that name alone, from the trainings there are.
     """
-    print_values(_results(run, semivalue, data), json=json)
+    print_values(_results(run, data, semivalue, trust=trust), json=json)
 
 
-def _results(run: Path, semivalue: list[str] | None, data: str | None) -> list[Valuation]:
+def _results(
+    run: Path, data: str | None, semivalue: list[str] | None = None, *, trust: bool
+) -> list[Valuation]:
     """The last result; computed if trainings were stored since, or for other semivalues."""
     from dupre.runs.directory import RunDirectory
 
     directory = RunDirectory(run)
     if not (behind := directory.is_behind) and semivalue is None:
         return directory.results()
-    directory, job = open_run(run, data)
+    directory, job = open_run(run, data, trust=trust)
     job = job if semivalue is None else job.with_semivalues(semivalue)
     with directory.name_errors():
         return job.values(directory.store, *[UNFINISHED] * behind)
@@ -56,6 +59,7 @@ def report(
         typer.Option(metavar="NAME", help="With --statements: this owner alone; repeatable."),
     ] = None,
     data: o.MovedOption = None,
+    trust: o.TrustOption = False,
 ) -> None:
     """Write the page of a run again, of the values so far if it is not finished."""
     from dupre.runs.directory import RunDirectory
@@ -63,7 +67,7 @@ def report(
     if only and statements is None:
         raise InputError("--only chooses statements; state their directory by --statements DIR")
     directory = RunDirectory(run)
-    valuations = _results(run, None, data)
+    valuations = _results(run, data, trust=trust)
     if statements is None:
         directory.write_report(valuations)
         print(directory.report)
@@ -135,13 +139,14 @@ def predict(
         ),
     ],
     data: o.MovedOption = None,
+    trust: o.TrustOption = False,
     json: o.JsonOption = False,
 ) -> None:
     """Predict the utility of a coalition without training it."""
     from dupre.result.as_text import format_predictions
     from dupre.runs.parse import parse_members
 
-    directory, job = open_run(run, data)
+    directory, job = open_run(run, data, trust=trust)
     coalitions = [parse_members(text, job.owners.names) for text in members]
     with directory.name_errors():
         found = job.valuer(directory.store).predict(coalitions)

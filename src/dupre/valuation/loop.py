@@ -13,9 +13,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dupre._types import Names
@@ -28,6 +27,7 @@ from dupre.training.frames import as_frame
 from dupre.training.locks import Holder, find_holder
 from dupre.training.store import Store
 from dupre.training.workers import Workers
+from dupre.utility.score import mean_score
 from dupre.valuation.failures import evaluation_error, group_warnings, how_to_resume
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.progress import Clock, Display, Progress
@@ -118,7 +118,7 @@ class Loop:
         self._show()
         if self.plan.ask_empty:
             self._evaluate(self.outcomes.missing(()))
-            self.valuer.empty = float(np.mean(self.outcomes.utilities(())))
+            self.valuer.empty = mean_score(self.outcomes.utilities(()))
         while True:
             number, batch = self.store.batch(self.key)
             if missing := self._missing(batch):
@@ -256,13 +256,12 @@ class Loop:
     def _rescue(self, evaluations: list[Evaluation]) -> None:
         """Record what the store could not take."""
         for members in {evaluation.training.members for evaluation in evaluations}:
-            new = {
-                e.training.repeat: e.utility for e in evaluations if e.training.members == members
-            }
-            found = {r: e.utility for r, e in self.store.utilities(members).items()} | new
-            utilities = [found.get(repeat) for repeat in range(self.outcomes.repeats)]
-            if members and None not in utilities:
-                self.valuer.record(members, cast("list[float]", utilities))
+            new = {e.training.repeat: e for e in evaluations if e.training.members == members}
+            found = self.store.utilities(members) | new
+            wanted = [found[r] for r in range(self.outcomes.repeats) if r in found]
+            done = len(wanted) == self.outcomes.repeats
+            if members and done and all(e.utility is not None for e in wanted):
+                self.valuer.record(members, [e.score for e in wanted])
 
     def _unsaved_evaluations(self) -> list[Evaluation]:
         """Evaluations that are finished but not in the store, each once."""
