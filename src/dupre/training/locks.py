@@ -2,12 +2,16 @@
 
 The system drops the locks of a process when it ends, however it ends. It also drops them when the
 process closes the file; therefore all locks of one process on one file share a descriptor.
+
+The file itself holds one number, the key of the last evaluation that was written to the store. A
+store that ends before it has lost what its log held.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from dupre.errors import StoreError
@@ -19,6 +23,11 @@ except ImportError:  # Windows: processes may train the same coalition, the firs
 
 _open: dict[Path, tuple[int, list[FileLocks]]] = {}
 """Descriptor and users of each lock file."""
+
+
+def lock_file(store: Path) -> Path:
+    """The file beside a store."""
+    return Path(f"{store.resolve()}-claims")
 
 
 class FileLocks:
@@ -33,7 +42,7 @@ class FileLocks:
         self._path: Path | None = None
         if store is None or fcntl is None:
             return
-        path = Path(f"{store.resolve()}-claims")
+        path = lock_file(store)
         if path not in _open:
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -70,6 +79,19 @@ class FileLocks:
         if self._path is not None and byte in self._held:
             self._held.remove(byte)
             fcntl.lockf(_open[self._path][0], fcntl.LOCK_UN, 1, byte)
+
+    @property
+    def last(self) -> int:
+        """The number in the file; 0 if there is none."""
+        if self._path is None:
+            return 0
+        return int.from_bytes(os.pread(_open[self._path][0], 8, 0), "little")
+
+    @last.setter
+    def last(self, key: int) -> None:
+        if self._path is not None:
+            with suppress(OSError):  # the disk is full: a smaller number is right too
+                os.pwrite(_open[self._path][0], key.to_bytes(8, "little"), 0)
 
     def close(self) -> None:
         """Release all locks."""
