@@ -214,7 +214,8 @@ def test_a_question_about_two_equal_owners_is_settled_at_once():
     rule, pair = dupre.stopping.settled("Eve", "Eve's copy"), Active(focus=("Eve", "Eve's copy"))
     assert value(owners, utility, stop=rule).evaluated < 23
     assert value(owners, utility, budget=15, strategy=pair).evaluated <= 15
-    everything = value(owners, utility, stop=dupre.stopping.ranking_settled())
+    for_these_rows = utility_of(owners, resamples=0)
+    everything = value(owners, for_these_rows, stop=dupre.stopping.ranking_settled())
     assert everything.stopped == "the ranking is settled with 95 %"
 
 

@@ -24,6 +24,8 @@ from dupre.predictor.training_noise import widening
 from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.training.evaluation import evaluate
+from dupre.training.locks import FileLocks, Holder
+from dupre.valuation import loop
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
 from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform
 from owners_and_games import (
@@ -407,6 +409,17 @@ def test_failures_and_warnings_finish_in_any_order_too():
         assert_same(in_order, found)
         assert found.warnings == in_order.warnings
         assert found.evaluations["coalition"].tolist() == in_order.evaluations["coalition"].tolist()
+
+
+def test_a_run_that_waits_for_a_stopped_process_says_so_once(store, monkeypatch):
+    answers = iter([False] * 3)
+    real = FileLocks.acquire
+    monkeypatch.setattr(FileLocks, "acquire", lambda *how: next(answers, True) and real(*how))
+    monkeypatch.setattr(loop, "find_holder", lambda path: Holder(4711, stopped=True))
+    monkeypatch.setattr(loop, "POLL_SECONDS", 0.0)
+    with pytest.warns(UserWarning, match="waiting for a training of process 4711, which") as told:
+        value(THREE, lambda members: len(members), budget=1, store=store)
+    assert len(told) == 1
 
 
 def test_a_larger_batch_keeps_more_workers_busy():

@@ -8,7 +8,7 @@
     payments.csv   what each owner is paid, once `dupre pay` has been asked
 
 Results are replaced as a whole: a reader never sees half of one, and when the disk is full the old
-one stays. Nothing here is a pickle.
+one stays. Nothing here is a pickle, but config.toml names code: see `trust`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dupre.result import as_json
 from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
 from dupre.runs.config import Config
-from dupre.training.locks import FileLocks
+from dupre.training.locks import FileLocks, find_holder
 from dupre.wording import spell_out
 
 if TYPE_CHECKING:
@@ -225,8 +225,10 @@ class RunDirectory:
             ) from cause
         with closing(FileLocks(self.store)) as locks, self.name_errors():
             if not locks.acquire(WHOLE):
+                found = find_holder(self.store)
                 raise InputError(
-                    f"{str(self)!r} is in use by another run; wait for it to end, or stop it"
+                    f"{str(self)!r} is in use by another run{f' ({found})' if found else ''}; wait "
+                    "for it to end, or stop it"
                 )
             yield
 

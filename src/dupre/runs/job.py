@@ -183,7 +183,7 @@ class Job:
         valuer = Valuer(
             self.owners,
             semivalue=self.options.semivalues[which],
-            empty=self.utility.empty,
+            empty=self._empty,
             estimator=self._estimator,
             kernel=self.options.prior,
             strategy=self.options.strategy,
@@ -191,8 +191,8 @@ class Job:
             seed=wanted.seed,
         )
         for members in _coalitions(kept):
-            if utilities := [e.utility for _, e in sorted(kept.utilities(members).items())]:
-                valuer.record(members, cast("list[float]", utilities))
+            if utilities := [e.score for _, e in sorted(kept.utilities(members).items())]:
+                valuer.record(members, utilities)
             else:
                 failures = list(kept.failures(members).values())
                 valuer.record_failure(members, failures[0].failure)
@@ -261,7 +261,14 @@ class Job:
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
         caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
-        return replace(valuation, provenance=provenance, caveats=caveats)
+        rows = len(self.utility.y_val) if isinstance(self.utility, ModelUtility) else 0
+        return replace(valuation, provenance=provenance, caveats=caveats, validation_rows=rows)
+
+    @property
+    def _empty(self) -> float:
+        """The utility of no data."""
+        utility = self.utility
+        return utility.score_of_no_data() if isinstance(utility, ModelUtility) else utility.empty
 
     @property
     def meaning(self) -> str:

@@ -30,7 +30,13 @@ from dupre.game.coalitions import from_names
 
 
 class _RowUtility(ABC):
-    """A utility computed from the coordinates of a coalition's rows; 0 without rows."""
+    """A utility computed from the coordinates of a coalition's rows; 0 without rows.
+
+    Attributes:
+        uses_validation: no: there are no validation rows whose choice would matter.
+    """
+
+    uses_validation = False
 
     def __init__(self, owners: Owners):
         self.owners = owners

@@ -9,8 +9,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from dupre._types import Names
-from dupre.checks import as_utility, whole
+from dupre.checks import whole
 from dupre.data.digests import digest
 from dupre.data.owners import Owners
 from dupre.errors import InputError
@@ -28,6 +30,7 @@ from dupre.training.spot_check import Stored, spot_check
 from dupre.training.store import Store
 from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.model import ModelUtility, Utility
+from dupre.utility.score import check_score
 from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, Plan
 from dupre.valuation.progress import Display, Progress, display
@@ -129,9 +132,9 @@ def value(
     _check_utility(utility, owners, contents)
     stored = store if isinstance(store, Stored) or store is None else Stored(store)
     if empty is None and isinstance(utility, ModelUtility):
-        empty = utility.empty
+        empty = utility.score_of_no_data()
     if empty is not None:
-        valuer.empty = as_utility(empty, "empty")
+        valuer.empty = check_score(empty, "empty")
     given = as_trainings(known, _contents_check(owners, contents))
     for members, utilities in given.items():
         if members:
@@ -188,7 +191,10 @@ def _run(
         provenance=identity.provenance(valuer.question.seed, origin.setting, origin.owners),
         caveats=(*valuation.caveats, *caveats),
         training_noise=_training_noise(utility, valuer.training_noise()),
+        validation_rows=len(utility.y_val) if isinstance(utility, ModelUtility) else 0,
     )
+    if not getattr(utility, "uses_validation", True):
+        valuation = replace(valuation, validation=np.zeros_like(valuation.covariance))
     if valuation.sampled:
         warnings.warn(
             "on check coalitions the predictor was not clearly better than the mean of their size; "
@@ -324,7 +330,12 @@ def _new_evaluations(store: Store, known: dict[Names, tuple[float, ...]]) -> lis
             )
         stored, several = store.utilities(members), enumerate(utilities)
         new += [
-            Evaluation(Training(members, r), u, worker="known")
+            Evaluation(
+                Training(members, r),
+                float(u),
+                worker="known",
+                resampled=getattr(u, "resampled", None),
+            )
             for r, u in several
             if r not in stored
         ]
