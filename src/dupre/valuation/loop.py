@@ -110,6 +110,8 @@ class Loop:
             self._record_done(self.store.coalitions())
             begin()
             self.opened = True
+            if hasattr(self.workers, "on_finished"):
+                self.workers.on_finished = self.store.write_at_once
             return self._run()
 
     def _run(self) -> tuple[Valuation, dict[str, Any]]:
