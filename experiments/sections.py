@@ -1,0 +1,209 @@
+"""The experiments by name: which cells they run, and how their scores are shown in RESULTS.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from experiments import cells, complexity
+from experiments.cells import Cell
+from experiments.report import ROOT, bands, lines, table
+
+FOLDER = ROOT / "experiments"
+SCORES = FOLDER / "scores"
+OF_VALUES = ["MSE", "Pearson", "Kendall", "within 95 %", "time"]
+OF_UTILITIES = ["utility MSE", "utility Pearson"]
+BY = ["game", "trainings", "method"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure of the paper.
+
+    Attributes:
+        title: where it is in the paper, and what it is.
+        cells: what is run; None if it is measured otherwise.
+        show: scores to Markdown; figures are drawn on the way.
+    """
+
+    title: str
+    cells: Callable[[], list[Cell]] | None
+    show: Callable[[pd.DataFrame], str]
+
+
+def show_predictions(scores: pd.DataFrame) -> str:
+    """Fig. 3 and 4."""
+    game = scores["game"].iloc[0]
+    lines(
+        scores,
+        "trainings",
+        ["utility MSE", "time", "utility Pearson", "Kendall"],
+        f"paper-utility-{game}.png",
+    )
+    return table(scores, BY, [*OF_UTILITIES, *OF_VALUES])
+
+
+def show_values(scores: pd.DataFrame) -> str:
+    """Tables 1 and 7."""
+    return table(scores.sort_values(["game", "trainings"], kind="stable"), BY, OF_VALUES)
+
+
+def show_orders(scores: pd.DataFrame) -> str:
+    """Fig. 5."""
+    lines(scores, "more", ["MSE", "Pearson"], "paper-permutation.png")
+    shown = scores[scores["more"].isin([0, 100, 250])]
+    return table(shown, ["game", "trainings", "method", "more"], ["MSE", "Pearson", "time"])
+
+
+def show_uncertainty(scores: pd.DataFrame) -> str:
+    """Fig. 6."""
+    bands(scores, ["highest", "lowest"], "paper-uncertainty.png")
+    return table(scores, BY, ["MSE", "within 1 std", "within 95 %"])
+
+
+def show_eta(scores: pd.DataFrame) -> str:
+    """Fig. 7."""
+    named = scores[scores["method"] == "SSW"]
+    labelled = named.assign(method=[f"{t} trainings" for t in named["trainings"]])
+    lines(labelled, "eta", ["utility MSE", "MSE", "utility Pearson", "Pearson"], "paper-eta.png")
+    return table(scores, ["game", "trainings", "method", "eta"], [*OF_UTILITIES, "MSE", "Pearson"])
+
+
+def show_texts(scores: pd.DataFrame) -> str:
+    """Tables 2 and 6."""
+    first = table(scores[scores["trainings"] == 256], BY, [*OF_UTILITIES, *OF_VALUES])
+    second = table(scores[scores["trainings"] == 512], [*BY, "more"], ["MSE", "Pearson", "time"])
+    return f"Setup 1:\n\n{first}\n\nSetup 2:\n\n{second}"
+
+
+def show_many_owners(scores: pd.DataFrame) -> str:
+    """Table 3."""
+    return table(scores, BY, ["MSE", "Pearson", "Kendall", "size and error", "time"])
+
+
+def show_complexity(scores: pd.DataFrame) -> str:
+    """Table 4."""
+    wide = scores.pivot_table(index="rows", columns="method", values="multiple")
+    names = ["OTDD", "SW", "SSW"]
+    head = f"| rows of a coalition | {' | '.join(names)} |\n|---|---|---|---|"
+    body = [
+        f"| {rows:,} | "
+        + " | ".join(
+            "–" if np.isnan(wide.at[rows, m]) else f"{wide.at[rows, m]:,.0f}" for m in names
+        )
+        + " |"
+        for rows in wide.index
+    ]
+    powers = "; ".join(f"{m} {complexity.growth(scores, m):.2f}" for m in names)
+    return "\n".join([head, *body]) + f"\n\nPower of the rows with which the cost grows: {powers}."
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "utility-mnist": Experiment(
+        "Figure 3: utility prediction, MNIST, 6 owners",
+        partial(cells.figure_of_predictions, "mnist-6"),
+        show_predictions,
+    ),
+    "utility-calih": Experiment(
+        "Figure 4: utility prediction, California housing, 6 owners",
+        partial(cells.figure_of_predictions, "calih-6"),
+        show_predictions,
+    ),
+    "exact": Experiment(
+        "Table 1: exact Shapley values, CIFAR-10 and California housing, 8 owners",
+        partial(cells.table_of_exact_values, "shapley"),
+        show_values,
+    ),
+    "permutation": Experiment(
+        "Figure 5: permutation sampling, MNIST, 10 owners", cells.figure_of_orders, show_orders
+    ),
+    "uncertainty": Experiment(
+        "Figure 6: uncertainty, MNIST, 5 owners", cells.figure_of_uncertainty, show_uncertainty
+    ),
+    "eta": Experiment("Figure 7: label weight, Moon, 6 owners", cells.figure_of_eta, show_eta),
+    "imdb": Experiment(
+        "Table 2: IMDb, 10 owners", partial(cells.table_of_texts, "imdb-10"), show_texts
+    ),
+    "imdb-20": Experiment(
+        "Table 3: IMDb, 20 heterogeneous owners", cells.table_of_many_owners, show_many_owners
+    ),
+    "complexity": Experiment(
+        "Table 4: cost of a distance, as multiples of SSW's", None, show_complexity
+    ),
+    "sst2": Experiment(
+        "Table 6: SST-2, 10 owners", partial(cells.table_of_texts, "sst2-10"), show_texts
+    ),
+    "banzhaf": Experiment(
+        "Table 7: exact Banzhaf values, CIFAR-10 and California housing, 8 owners",
+        partial(cells.table_of_exact_values, "banzhaf"),
+        show_values,
+    ),
+}
+
+
+def write_results() -> None:
+    """RESULTS.md and the figures, from all scores there are."""
+    found = {name: SCORES / f"{name}.csv" for name in EXPERIMENTS}
+    scores = {name: pd.read_csv(path) for name, path in found.items() if path.exists()}
+    parts = [
+        "# The paper's experiments\n",
+        "Made by `python -m experiments all` from the tables in `experiments/tables/`; beside the "
+        "paper's numbers they are in [docs/paper.md](../docs/paper.md). Mean ± standard deviation "
+        "over seeds. MSE, Pearson and Kendall are of values, `utility` ones of predicted "
+        "utilities; time is trainings and method as a part of training all coalitions.\n",
+        summary(scores),
+    ]
+    for name, frame in scores.items():
+        experiment = EXPERIMENTS[name]
+        parts.append(f"## {experiment.title}\n\n`python -m experiments {name}`\n")
+        parts.append(experiment.show(frame) + "\n")
+    (FOLDER / "RESULTS.md").write_text("\n".join(parts))
+
+
+def summary(scores: dict[str, pd.DataFrame]) -> str:
+    """What dupre reaches against SSW and against the best of all others, by MSE of values."""
+    rows = []
+    for name, frame in scores.items():
+        if name == "complexity":
+            continue
+        usable = frame[frame["method"].ne("LAVA") & frame["method"].ne("evaluated")]
+        means = usable.groupby(["game", "trainings", "method", "more", "eta"])["MSE"].mean()
+        for (game, trainings), group in means.groupby(level=[0, 1]):
+            best = group.groupby("method").min()  # SSW and others with their best number of more
+            others = best.drop("dupre")
+            if "SSW" in best:
+                paper = group.xs("SSW", level="method").xs(0.5, level="eta").min()
+                rows.append(
+                    (
+                        name,
+                        game,
+                        trainings,
+                        best["dupre"] / paper,
+                        others.idxmin(),
+                        best["dupre"] / others.min(),
+                    )
+                )
+    frame = pd.DataFrame(rows, columns=["experiment", "game", "trainings", "ssw", "best", "ratio"])
+    lines_ = [
+        "## dupre against the paper's setting\n",
+        "MSE of dupre's values divided by that of SSW and of the best other method, at equally "
+        "many trainings.\n",
+        "| experiment | game | trainings | dupre / SSW | best other | dupre / best other |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines_ += [
+        f"| {r.experiment} | {r.game} | {r.trainings} | {r.ssw:.3g} | {r.best} | {r.ratio:.3g} |"
+        for r in frame.itertuples()
+    ]
+    by_experiment = np.log(frame["ssw"]).groupby(frame["experiment"] + frame["game"]).mean()
+    worse = frame[frame["ratio"] > 1]
+    lines_.append(
+        f"\nGeometric mean of dupre / SSW over the {len(by_experiment)} experiments and games: "
+        f"{np.exp(by_experiment.mean()):.3g}. dupre is worse than the best other method in "
+        f"{len(worse)} of {len(frame)} rows.\n"
+    )
+    return "\n".join(lines_)
