@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dupre.utility.adapters import from_game, from_table, to_game
     from dupre.utility.model import ModelUtility
     from dupre.utility.model_free import DataVolume, InformationGain
+    from dupre.utility.score import Score
     from dupre.valuation import stopping, strategies
     from dupre.valuation.question import LeastCore
     from dupre.valuation.value import value
@@ -38,6 +39,7 @@ __all__ = [
     "LeastCore",
     "ModelUtility",
     "Owners",
+    "Score",
     "Semivalue",
     "StoreError",
     "Valuation",
@@ -71,6 +73,7 @@ _MODULE_OF = {
     "LeastCore": "valuation.question",
     "ModelUtility": "utility.model",
     "Owners": "data.owners",
+    "Score": "utility.score",
     "Semivalue": "game.semivalues",
     "StoreError": "errors",
     "Valuation": "result.valuation",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
 Members: TypeAlias = NDArray[np.bool_]
 """Coalitions as boolean rows, (m, n): entry [c, i] says whether owner i is in coalition c."""
 

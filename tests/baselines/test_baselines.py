@@ -24,7 +24,14 @@ from sklearn.preprocessing import StandardScaler
 
 import closed_form
 from dupre import EvaluationError, InputError, ModelUtility, Owners, baselines
-from dupre.baselines import gradient_shapley, influence, knn_shapley, leave_one_out, tmc_shapley
+from dupre.baselines import (
+    gradient_shapley,
+    influence,
+    knn_shapley,
+    lava,
+    leave_one_out,
+    tmc_shapley,
+)
 from dupre.baselines.knn import match_shares, regression_shares
 
 
@@ -409,7 +416,7 @@ def test_categories_are_encoded_alike_for_owners_and_validation(method):
     assert values["bad"] < values["good"] / 2
 
 
-@pytest.mark.parametrize("method", [knn_shapley, influence])
+@pytest.mark.parametrize("method", [knn_shapley, influence, lava])
 def test_embedded_owners_need_the_same_embedding_again(method, digits):
     owners, (X, y) = digits
     images = owners.X.reshape(-1, 8, 8), X.reshape(-1, 8, 8)
@@ -424,7 +431,7 @@ def test_embedded_owners_need_the_same_embedding_again(method, digits):
     pd.testing.assert_series_equal(found.values, method(owners, validation=(X, y)).values)
 
 
-@pytest.mark.parametrize("method", [knn_shapley, influence])
+@pytest.mark.parametrize("method", [knn_shapley, influence, lava])
 def test_validation_rows_are_checked_before_anything_is_computed(method, iris):
     owners, (X, y) = iris
     with pytest.raises(InputError, match="shape"):
@@ -433,7 +440,7 @@ def test_validation_rows_are_checked_before_anything_is_computed(method, iris):
         method(owners, validation=(np.where(X > 5, np.nan, X), y))
 
 
-@pytest.mark.parametrize("method", [knn_shapley, influence])
+@pytest.mark.parametrize("method", [knn_shapley, influence, lava])
 def test_an_embedding_of_validation_rows_must_be_finite(method, iris):
     owners, (X, y) = iris
     embedded = Owners.from_arrays(owners.X, owners.y, owners.owner, embed=np.log)

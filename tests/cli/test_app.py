@@ -134,6 +134,25 @@ def test_a_reader_that_stops_reading_and_a_terminal_of_ascii_are_no_errors(place
     assert piped.stderr == ""
 
 
+def test_payments_are_printed_kept_and_part_of_every_later_page(data):
+    run("value", *WINE, "--budget", "7", "--run", "paid", cwd=data)
+    told = run("pay", "paid", "--amount", "99.95", "--json", cwd=data).stdout
+    assert sum(round(100 * one["payment"]) for one in json.loads(told)) == 9995
+    assert "sum" in run("pay", "paid", "--amount", "10", "--currency", "CHF", cwd=data).stdout
+    table = (data / "paid/payments.csv").read_text()
+    assert table.startswith("owner,value,payment,low,high,currency\n")
+    run("resume", "paid", "--budget", "+1", cwd=data)
+    page = (data / "paid/report.html").read_text()
+    assert "Payment (CHF)" in page
+    assert "who is at or below zero gets nothing" in page
+    assert "above zero" in refuse("pay", "paid", "--amount", "0", cwd=data)
+    (written,) = run(
+        "report", "paid", "--statements", "st", "--only", "Alba", cwd=data
+    ).stdout.split()
+    assert (data / written).is_file()
+    assert "--statements" in refuse("report", "paid", "--only", "Alba", cwd=data)
+
+
 def test_compare_prints_the_probability(place):
     found = result(place)
     best, worst = found.values.idxmax(), found.values.idxmin()
@@ -334,6 +353,7 @@ def test_every_verb_explains_itself_with_an_example():
         "demo",
         "show",
         "report",
+        "pay",
         "compare",
         "predict",
         "init",

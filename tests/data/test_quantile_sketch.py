@@ -7,6 +7,7 @@ import ot
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
@@ -313,6 +314,31 @@ def test_classes_are_as_far_apart_as_their_rows():
         classes = standard[y == i], standard[y == j]
         expected = ot.sliced_wasserstein_distance(*classes, projections=theta, p=2)
         assert np.linalg.norm(places[i] - places[j]) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_raw_rows_are_compared_as_they_were_given(kind, task):
+    X, y = load_wine(return_X_y=True)  # columns of very different units, and a constant one
+    X, y = np.column_stack([X[1:, [0, 7, 12]], np.full(177, 3.0)]), y[1:]
+    y = y if task == "classification" else X @ [0.3, 40.0, 0.01, 0.0]
+    owner, resolution = np.arange(177) % 3, Resolution(directions=20, levels=4 * 59)
+    given = X if kind == "dense" else sparse.csr_array(X)
+    owners = Owners.from_arrays(given, y, owner, task=task)
+    e, code = label_coordinates(owners, seed=0, resolution=resolution, raw=True)
+    if task == "classification":  # embedded by SW_2 between the rows of the classes
+        theta = unit_directions(4, 20, seed=0)
+        for i, j in combinations(range(3), 2):
+            expected = ot.sliced_wasserstein_distance(X[y == i], X[y == j], projections=theta, p=2)
+            assert np.linalg.norm(e[i] - e[j]) == pytest.approx(expected, rel=1e-2)
+    rows = np.column_stack([0.3 * X, 0.7 * e[code]])  # DUPRE Sec. 2.2
+    theta = unit_directions(rows.shape[1], 20, seed=0)
+    cache = SketchCache(owners, seed=0, resolution=resolution)
+    vectors = cache(0.3, 2, np.eye(3, dtype=bool), raw=True)
+    for i, j in combinations(range(3), 2):
+        sets = rows[owner == i], rows[owner == j]
+        expected = ot.sliced_wasserstein_distance(*sets, projections=theta, p=2)
+        assert np.linalg.norm(vectors[i] - vectors[j]) == pytest.approx(expected, rel=1e-4)
 
 
 @settings(deadline=None, max_examples=25)

@@ -11,6 +11,7 @@ from dupre.predictor import fitting, form, gp
 from dupre.predictor.fitting import fit, position, sample_around
 from dupre.predictor.gp import Amplitude
 from dupre.predictor.kernels import Linear, Membership, Scaled, Size, SlicedWasserstein
+from dupre.predictor.prior import Prior
 from dupre.predictor.warp import Warp
 from processes import ROWS, N, split
 
@@ -25,7 +26,8 @@ def rng():
 
 
 def problem(kernel, inputs, utilities, measured, warp=Warp(), reference=REFERENCE):  # noqa: B008 (frozen)
-    return fitting._problem(kernel, inputs, utilities, measured, warp=warp, reference=reference)
+    how = {"warp": warp, "reference": reference, "prior": Prior()}
+    return fitting._problem(kernel, inputs, utilities, measured, **how)
 
 
 def log_prior(kernel, x):

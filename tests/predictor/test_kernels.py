@@ -168,7 +168,7 @@ def test_data_kernel_is_the_exponential_of_a_power_of_the_distance(rho, eta, fea
 
 
 def test_data_kernel_needs_vectors(features):
-    with pytest.raises(InputError, match="sketch vectors"):
+    with pytest.raises(InputError, match="without rows to compare"):
         SlicedWasserstein()(Features(features.members, features.rows), features)
 
 

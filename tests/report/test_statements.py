@@ -5,7 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dupre import InputError
+from dupre.report.document import Heading, read_logo
 from dupre.report.relations import Relation
+from dupre.report.statement_files import file_names, write_statements
 from dupre.report.statements import statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from reporting import exact, least_core, sampled, troubled, valuation
@@ -17,7 +20,7 @@ def plain(texts):
 
 def of(v, owner, relations=()):
     (found,) = [s for s in statements(v, list(relations)) if v.owners[s.owner] == owner]
-    return plain(found.paragraphs), plain(found.caveats), dict(found.facts)
+    return plain([found.effect, *found.paragraphs]), plain(found.caveats), dict(found.facts)
 
 
 def three(mean, std=0.001, **others):
@@ -30,7 +33,8 @@ def three(mean, std=0.001, **others):
 
 def test_who_is_surely_worth_most_is_named():
     assert plain(answer(three([0.1, 0.3, 0.2]))).startswith(
-        "The data of owner 1 are worth most: 0.3000 (95 %: 0.2980 to 0.3020)."
+        "The data of owner 1 are worth most: they raise the utility of the model by 0.3000 "
+        "(95 %: 0.2980 to 0.3020) on average; Shapley value 0.3000."
     )
 
 
@@ -43,7 +47,8 @@ def test_an_open_first_place_is_said_to_be_open():
 
 def test_harm_no_difference_and_doubt_are_told_apart():
     words = plain(answer(three([0.3, -0.2, 0.001])))
-    assert "The data of owner 1 harm the model: −0.2000 (95 %: −0.2020 to −0.1980)" in words
+    harm = "The data of owner 1 harm the model: they lower the utility of the model by 0.2000"
+    assert f"{harm} (95 %: 0.1980 to 0.2020) on average; Shapley value −0.2000" in words
     assert "Whether the data of owner 2 help or harm is not settled" in words
     words = plain(answer(exact(3, mean=np.array([0.5, 0.3, 0.0]), covariance=np.zeros((3, 3)))))
     assert "The data of owner 2 make no difference." in words
@@ -98,12 +103,12 @@ def test_a_value_is_put_into_words_with_its_interval():
     words, _, facts = of(three([0.3, 0.2, 0.1]), "owner 1")
     assert words.startswith(
         "Adding the data of owner 1 to a group of other owners raises the utility of the model by "
-        "0.2000 on average. The average is over groups of every size, each size counting alike. "
-        "We are 95 % sure that the value is between 0.1980 and 0.2020."
+        "0.2000 (95 %: 0.1980 to 0.2020) on average. The average is over groups of every size, "
+        "each size counting alike."
     )
     assert facts == {
         "Rows": "50",
-        "Value": "0.2000",
+        "Shapley value": "0.2000",
         "95 % interval": "0.1980 to 0.2020",
         "Share": "25.0 %",
         "Rank": "2 of 3",
@@ -129,8 +134,7 @@ def test_other_semivalues_are_explained_in_their_own_words():
 def test_payments_are_not_called_values():
     words, _, facts = of(least_core(), "owner 0")
     assert words.startswith("owner 0 is to be paid 0.20")
-    assert "Payment" in facts
-    assert "Value" not in facts
+    assert "Least core payment" in facts
 
 
 def test_neighbours_above_below_and_undecided_are_named():
@@ -168,3 +172,54 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
     assert "first guess" in caveats
     assert "about 3 were not trained but predicted" in caveats
     assert of(exact(rows=np.full(4, 50)), "owner 1")[1] == ""
+
+
+# An owner's words, and statements that name no other owner.
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("accuracy", "raises accuracy by 20.0 points (95 %: 19.8 to 20.2)"),
+        ("f1_macro", "raises the F1 score macro by 20.0 points"),
+        ("r2", "raises R² by 0.2000 (95 %: 0.1980 to 0.2020)"),
+        ("neg_log_loss", "raises the score neg_log_loss by 0.2000"),
+        ("a function of mine", "raises the utility of the model by 0.2000"),
+    ],
+)
+def test_a_value_is_said_in_units_of_its_metric(metric, words):
+    v = three([0.3, 0.2, 0.1], provenance={"settings": {"metric": metric}})
+    assert words in of(v, "owner 1")[0]
+
+
+def test_files_of_statements_name_no_other_owner(tmp_path):
+    names = ("Ada", "Bob", "b o b", "../../etc", "x" * 300, "Ünal")
+    v = valuation(6, names=names, caveats=("Bob and Ada are late.", "All is new."))
+    assert len(set(file_names(names))) == 6
+    paths = write_statements(v, tmp_path, heading=Heading("A title & more", "Ask Eve."))
+    assert {path.parent for path in paths} == {tmp_path}
+    assert len(paths) == 6
+    of_ada = tmp_path / "statement-Ada.html"
+    page = of_ada.read_text(encoding="utf-8")
+    for name in names[1:]:
+        assert name not in page
+    for words in ("A title &amp; more", "Ask Eve.", "All is new.", "1 more to keep in mind"):
+        assert words in page
+    (only,) = write_statements(v, tmp_path / "one", only=["Bob"], heading=Heading())
+    assert only.name == "statement-Bob.html"
+    with pytest.raises(InputError, match="Bop"):
+        write_statements(v, tmp_path, only=["Bop"], heading=Heading())
+
+
+def test_a_logo_is_part_of_the_page(tmp_path):
+    assert read_logo("") == ""
+    (tmp_path / "logo.png").write_bytes(b"\x89PNG")
+    assert read_logo(str(tmp_path / "logo.png")) == "data:image/png;base64,iVBORw=="
+    (tmp_path / "large.svg").write_bytes(b" " * 600_000)
+    for name, words in (
+        ("logo.txt", "must be one of"),
+        ("no.png", "cannot"),
+        ("large.svg", "most"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read_logo(str(tmp_path / name))

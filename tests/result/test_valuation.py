@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from dupre import InputError, Valuation
-from dupre.result.valuation import half_widths
+from dupre.result.covariances import half_widths
 from reporting import CHECK, DIAGNOSTICS, notes, only_line
 
 

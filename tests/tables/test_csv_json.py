@@ -23,8 +23,8 @@ def written(tmp_path):
     return write
 
 
-def parsed(path, delimiter=",", as_text=()):
-    return read_csv(path, delimiter=delimiter, as_text=as_text)
+def parsed(path, delimiter=",", as_text=(), **how):
+    return read_csv(path, delimiter=delimiter, as_text=as_text, **how)
 
 
 def refused(path, match, **options):
@@ -73,6 +73,19 @@ def test_a_delimiter_can_be_stated(written, given, between):
     assert parsed(written(ROWS.replace(",", between)), given).shape == (2, 3)
 
 
+def test_decimal_sign_and_encoding_can_be_stated(written):
+    rows = "o;x\nZürich;1,5\nBern;-2,25\n"
+    for encoding in ("cp1252", "utf-16", "utf-8-sig"):
+        file = written(rows.encode(encoding))
+        frame = parsed(file, ";", decimal=",", encoding=encoding)
+        assert frame.columns.tolist() == ["o", "x"]
+        assert frame["o"].tolist() == ["Zürich", "Bern"]
+        assert frame["x"].tolist() == [1.5, -2.25]
+    refused(written(rows), "not the delimiter, got ','; state delimiter=';'", decimal=",")
+    refused(written(rows), "'klingon' is no encoding", delimiter=";", encoding="klingon")
+    refused(written(rows), "is not ASCII text: byte 0xc3", delimiter=";", encoding="ascii")
+
+
 @pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n"])
 def test_a_delimiter_is_one_character(written, delimiter):
     refused(written(ROWS), "delimiter must be one character", delimiter=delimiter)
@@ -104,9 +117,15 @@ def test_a_table_of_one_column_is_no_fault_of_the_delimiter(written):
         ("o,y,x,y\na,1,2,3\n", "two columns named 'y', number 2 and 4"),
         (ROWS + '"a,1,u\nb,2,v\n', "from line 4 on: a quotation mark is opened and not closed"),
         (ROWS + '"a"z,1,u\n', "from line 4 on"),
-        ("o,x\na,é\n".encode("latin-1"), r"byte 0xe9 at position 6 \(line 2\), .* 'é' in Windows"),
+        (
+            "o,x\na,é\n".encode("latin-1"),
+            r"byte 0xe9 .*6 \(line 2\), .* 'é' in Windows-1252; .*encoding='cp1252'",
+        ),
         (b"o,x\na,\xe9\x81\n", r"not UTF-8 text: byte 0xe9 at position 6 \(line 2\); save it as"),
-        (ROWS.encode("utf-16"), "is UTF-16, expected UTF-8; save it as UTF-8"),
+        (
+            ROWS.encode("utf-16"),
+            "is UTF-16, expected UTF-8; save it as UTF-8, or state encoding='utf-16'",
+        ),
         (ROWS.encode("utf-16-le"), "line 1 of .* holds a zero byte"),
         (gzip.compress(ROWS.encode(), mtime=0), "compressed by gzip"),
         (b"PK\x03\x04rest", "an Excel or zip file"),

@@ -11,7 +11,15 @@ import pandas as pd
 import pytest
 
 from dupre.errors import InputError
-from dupre.tables.formats import holds_data, is_readable, read_one, stem, suffix
+from dupre.tables.formats import (
+    FileOptions,
+    holds_data,
+    is_readable,
+    read_one,
+    sheet_names,
+    stem,
+    suffix,
+)
 
 FRAME = pd.DataFrame({"o": ["a", "b", "a"], "x": [1.5, None, 3.0], "y": ["u", "v", "u"]})
 WRITERS = {
@@ -191,6 +199,20 @@ def test_cells_of_a_sheet_keep_their_types(tmp_path):
 def test_a_fault_of_a_sheet_is_one_clear_message(tmp_path, rows, match):
     with pytest.raises(InputError, match=match):
         read_one(sheet(tmp_path / "t.xlsx", rows))
+
+
+def test_of_several_sheets_one_is_read(tmp_path):
+    path = tmp_path / "t.xlsx"
+    frames = {"old": pd.DataFrame({"x": [1]}), "new": pd.DataFrame({"x": [2]})}
+    with pd.ExcelWriter(path) as book:
+        for name, frame in {**frames, "blank": pd.DataFrame()}.items():
+            frame.to_excel(book, sheet_name=name, index=False)
+    assert sheet_names(path) == ["old", "new"]
+    assert sheet_names(tmp_path / "t.csv") == []
+    assert read_one(path)["x"].tolist() == [1]
+    assert read_one(path, FileOptions(sheet="new"))["x"].tolist() == [2]
+    with pytest.raises(InputError, match=r"no sheet 'nw' \(did you mean 'new'\?\); it has 'old',"):
+        read_one(path, FileOptions(sheet="nw"))
 
 
 def test_names_of_files_tell_kind_and_owner():

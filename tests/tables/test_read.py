@@ -169,6 +169,21 @@ def test_delimiter_and_drop_are_passed_on(directory):
     assert table(Path("data"), delimiter=";", drop="k").shape == (4, 4)
 
 
+def test_rows_without_owner_or_target_can_be_left_out_and_are_counted(directory):
+    rows = "o;x;y\na;1,5;u\n ;2;v\nb;3;\n;4;\nb;5;v\n"
+    directory(all__csv=rows)
+    how = {"delimiter": ";", "decimal": ","}
+    refused("data/all.csv", "leave these rows out with skip_empty=True", **how)
+    frame = table("data/all.csv", **how, skip_empty=True)
+    assert frame["x"].tolist() == [1.5, 5]
+    assert frame.attrs["skipped"] == "2 without owner, 1 without target"
+    found = read_validation("data/all.csv", frame, owner="o", target="y", **how, skip_empty=True)
+    assert found["x"].tolist() == [1.5, 2, 5]
+    assert found.attrs["skipped"] == "2 without target"
+    directory(none__csv="o;x;y\na;1,5;\n")
+    refused("data/none.csv", "every row is 1 without target", **how, skip_empty=True)
+
+
 # --- validation rows
 
 

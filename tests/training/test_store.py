@@ -375,3 +375,16 @@ def test_rounds_come_back_as_they_were(widths):
     assert list(found) == sorted(widths)
     for evaluated, width in widths.items():
         np.testing.assert_equal(found[evaluated], {"widest": width, "r2": -width})
+
+
+def test_resampled_utilities_are_kept_and_unknown_in_older_stores(path):
+    numbers = np.array([0.1, np.nan, 1 / 3])
+    with open_store(path) as store:
+        store.save(success("a", resampled=numbers))
+    with open_store(path) as store:
+        np.testing.assert_array_equal(store.utilities("a")[0].resampled, numbers)
+    sql(path, "ALTER TABLE evaluations DROP COLUMN resampled")
+    with open_store(path) as store:
+        store.save(success("b", resampled=numbers))
+        assert store.utilities("a")[0].resampled is None
+        assert store.utilities("b")[0].score.resampled[0] == 0.1

@@ -424,7 +424,12 @@ def test_coalitions_of_the_same_rows_train_alike_and_twice_the_rows_otherwise():
         return 0.0
 
     utility = ModelUtility(
-        DecisionTreeClassifier(), owners, validation=(X, y), metric=remember, empty=0.0
+        DecisionTreeClassifier(),
+        owners,
+        validation=(X, y),
+        metric=remember,
+        empty=0.0,
+        resamples=0,
     )
     utility(("a",)), utility(("b",)), utility(("a", "b"))
     assert states[0] == states[1] != states[2]

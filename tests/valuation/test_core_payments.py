@@ -10,7 +10,7 @@ from dupre import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, permutation, regression
 from dupre.predictor.calibration import widening
-from dupre.result.valuation import half_widths
+from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.valuation import core_payments
 from dupre.valuation.stopping import within

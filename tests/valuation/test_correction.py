@@ -12,7 +12,7 @@ from dupre.predictor.form import Form, Predictor
 from dupre.predictor.gp import condition
 from dupre.predictor.training_noise import widening
 from dupre.predictor.warp import straight_warp
-from dupre.result.valuation import half_widths
+from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.valuation import knowledge
 from dupre.valuation.inference import LEAST_CORRECTION

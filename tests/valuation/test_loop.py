@@ -21,7 +21,7 @@ from dupre import InputError, StoreError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.predictor.training_noise import widening
-from dupre.result.valuation import half_widths
+from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.training.evaluation import evaluate
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within

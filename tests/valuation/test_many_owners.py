@@ -11,8 +11,8 @@ from dupre import estimators
 from dupre.game import coalitions
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import Sample, permutation, regression, stratified_svarm, svarm
+from dupre.result.covariances import half_widths
 from dupre.result.records import Z95, PredictorCheck
-from dupre.result.valuation import half_widths
 from dupre.training.engines import Local
 from dupre.valuation.stopping import within
 from dupre.valuation.strategies import Active, Drawn

@@ -12,7 +12,7 @@ from dupre import InputError
 from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import exact
 from dupre.predictor.training_noise import variance_of_means, widening
-from dupre.result.valuation import half_widths
+from dupre.result.covariances import half_widths
 from dupre.valuation import next_batch
 from dupre.valuation.strategies import Active
 from owners_and_games import (

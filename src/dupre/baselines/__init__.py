@@ -1,7 +1,7 @@
 """Cheaper methods of the literature, to compare dupre with.
 
 Each method is one function that returns a `Baseline`. None uses dupre's predictor or loop; each
-states what it assumes and what its values mean.
+states what it assumes and what its values mean. `otdd_kernel` is a kernel for `kernel=`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,23 @@ from __future__ import annotations
 from dupre.baselines.gradient import gradient_shapley
 from dupre.baselines.influences import influence
 from dupre.baselines.knn import knn_shapley
+from dupre.baselines.lava import lava
 from dupre.baselines.loo import leave_one_out
+from dupre.baselines.otdd import OTDDKernel, otdd_kernel
 from dupre.baselines.result import Baseline
 from dupre.baselines.tmc import tmc_shapley
+from dupre.baselines.utility_learning import LearnedUtilities, utility_learning
 
 __all__ = [
     "Baseline",
+    "LearnedUtilities",
+    "OTDDKernel",
     "gradient_shapley",
     "influence",
     "knn_shapley",
+    "lava",
     "leave_one_out",
+    "otdd_kernel",
     "tmc_shapley",
+    "utility_learning",
 ]

@@ -57,7 +57,7 @@ def gradient_shapley(
             f"MLPClassifier, got {type(model).__name__}; pipelines have none: scale X beforehand"
         )
     rng = np.random.default_rng(whole(seed, "seed", least=0))
-    start = _set_random_state(clone(model), int(rng.integers(2**31)))
+    start = set_random_state(clone(model), int(rng.integers(2**31)))
     marginals = [_marginals(start, utility, rng.permutation(owners.n)) for _ in range(count)]
     return from_permutations(owners, np.array(marginals), trained=count)
 
@@ -85,6 +85,7 @@ def _classes(utility: ModelUtility) -> NDArray[Any]:
     return np.unique(np.concatenate([utility.owners.y, utility.y_val]))
 
 
-def _set_random_state(model: Any, seed: int) -> Any:
+def set_random_state(model: Any, seed: int) -> Any:
+    """The model, with every random state within it set."""
     states = [p for p in model.get_params() if p.split("__")[-1] == "random_state"]
     return model.set_params(**dict.fromkeys(states, seed))

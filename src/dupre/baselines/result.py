@@ -17,8 +17,9 @@ class Baseline:
 
     Attributes:
         values: of each owner, by name.
-        std: Monte Carlo standard error of each; zero where the method does not sample. It does
-            not include errors of the method's assumptions.
+        std: Monte Carlo standard error of each; zero where the method does not sample, NaN
+            where it predicts and does not know its error. It does not include errors of the
+            method's assumptions.
         trained: how many full trainings of a model it took.
     """
 

@@ -1,15 +1,17 @@
-"""Verbs that ask about a run: show, report, compare, predict."""
+"""Verbs that ask about a run: show, report, pay, compare, predict."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dupre.cli import options as o
-from dupre.cli.output import open_run, print_json, print_values
+from dupre.cli.output import open_run, print_json, print_values, say
+from dupre.errors import InputError
 
 
 def show(run: o.DirArgument, json: o.JsonOption = False) -> None:
@@ -19,13 +21,65 @@ def show(run: o.DirArgument, json: o.JsonOption = False) -> None:
     print_values(RunDirectory(run).results(), json=json)
 
 
-def report(run: o.DirArgument) -> None:
+def report(
+    run: o.DirArgument,
+    statements: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write a page for each owner that names no other owner."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="With --statements: this owner alone; repeatable."),
+    ] = None,
+) -> None:
     """Write the page of a run again, and print where it is."""
     from dupre.runs.directory import RunDirectory
 
+    if only and statements is None:
+        raise InputError("--only chooses statements; state their directory by --statements DIR")
     directory = RunDirectory(run)
-    directory.write_report(directory.results())
-    print(directory.report)
+    valuations = directory.results()
+    if statements is None:
+        directory.write_report(valuations)
+        print(directory.report)
+    else:
+        for path in directory.write_statements(valuations[0], statements, only or ()):
+            print(path)
+
+
+def pay(
+    run: o.DirArgument,
+    amount: Annotated[float, typer.Option(metavar="X", help="To share among the owners.")],
+    currency: Annotated[str, typer.Option(metavar="CODE", help="Such as CHF.")] = "",
+    negative: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="zero: who is at or below zero gets nothing; owe: who is below zero pays.",
+        ),
+    ] = "zero",
+    minimum: Annotated[
+        float, typer.Option(metavar="X", help="What everybody gets at least.")
+    ] = 0.0,
+    json: o.JsonOption = False,
+) -> None:
+    """Share an amount by the values, to the cent: a table, payments.csv, a section of the page."""
+    from dupre.runs.config import PaymentSection
+    from dupre.runs.directory import RunDirectory
+
+    directory = RunDirectory(run)
+    valuations = directory.results()
+    terms = PaymentSection(amount, currency, negative, minimum)
+    payments = valuations[0].payments(**asdict(terms))
+    with directory.lock():
+        directory.write_config(replace(directory.config(), payment=terms))
+        path = directory.write_payments(payments)
+        directory.write_report(valuations)
+    if json:
+        print_json(payments.frame.reset_index().to_dict("records"))
+    else:
+        print(payments)
+        say(f"The table is in {path}, the page in {directory.report}.")
 
 
 def compare(
@@ -75,6 +129,7 @@ def predict(
 VERBS: dict[Callable[..., None], str] = {
     show: "show dupre-patients",
     report: "report dupre-patients",
+    pay: "pay dupre-patients --amount 10000 --currency CHF",
     compare: "compare dupre-patients Basel Bern",
     predict: "predict dupre-patients --members Basel,Bern",
 }

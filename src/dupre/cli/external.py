@@ -31,6 +31,10 @@ def init(
     task: o.TaskOption = "",
     delimiter: o.DelimiterOption = "",
     drop: o.DropOption = None,
+    decimal: o.DecimalOption = "",
+    encoding: o.EncodingOption = "",
+    sheet: o.SheetOption = "",
+    skip_empty: o.SkipEmptyOption = False,
     seed: o.SeedOption = 0,
     run: o.RunOption = None,
 ) -> None:
@@ -41,8 +45,9 @@ def init(
     from dupre.runs import config as c
     from dupre.runs.prepare import prepare_job
 
+    how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
     wanted = c.Config(
-        data=c.DataSection(absolute(data), owner, target, task, delimiter, tuple(drop or ())),
+        data=c.DataSection(absolute(data), owner, target, *how),
         utility=c.UtilitySection(model=c.EXTERNAL, empty=empty),
         values=c.ValuesSection(tuple(dict.fromkeys(semivalue or ("shapley",))), samples, seed=seed),
     )

@@ -32,6 +32,21 @@ DelimiterOption = Annotated[str, typer.Option(metavar="C", help="Between the cel
 DropOption = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
 ]
+DecimalOption = Annotated[
+    str, typer.Option(metavar="C", help="Sign before decimals in a CSV file; by default a point.")
+]
+EncodingOption = Annotated[
+    str, typer.Option(metavar="NAME", help="Of a text file, such as cp1252; by default UTF-8.")
+]
+SheetOption = Annotated[
+    str, typer.Option(metavar="NAME", help="Of an Excel file; by default the first sheet.")
+]
+SkipEmptyOption = Annotated[
+    bool,
+    typer.Option(
+        "--skip-empty", help="Leave out rows without an owner or a target, and say how many."
+    ),
+]
 ValidationOption = Annotated[
     str, typer.Option(metavar="FILE", help="Rows to score models on; no owner trains on them.")
 ]

@@ -41,6 +41,10 @@ def value(
     task: o.TaskOption = "",
     delimiter: o.DelimiterOption = "",
     drop: o.DropOption = None,
+    decimal: o.DecimalOption = "",
+    encoding: o.EncodingOption = "",
+    sheet: o.SheetOption = "",
+    skip_empty: o.SkipEmptyOption = False,
     seed: o.SeedOption = 0,
     run: o.RunOption = None,
     json: o.JsonOption = False,
@@ -51,8 +55,9 @@ def value(
 
     if validation and holdout is not None:
         raise InputError("state --validation FILE or --holdout PART, not both")
+    how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
     wanted = c.Config(
-        data=c.DataSection(absolute(data), owner, target, task, delimiter, tuple(drop or ())),
+        data=c.DataSection(absolute(data), owner, target, *how),
         utility=c.UtilitySection(
             model=_locate(model),
             metric=_locate(metric),

@@ -37,11 +37,20 @@ class Points:
         values: distinct standardised rows, (u, d), dense or CSR.
         index: which of them each row is, (N,).
         variance: sum of the variances of the d columns over all rows.
+        units: what each column was divided by, (d,).
     """
 
     values: Floats | sparse.csr_array
     index: Ints
     variance: float
+    units: Floats
+
+    @property
+    def raw(self) -> Floats | sparse.csr_array:
+        """The distinct rows as they were given, up to a shift that is the same for all, (u, d)."""
+        if isinstance(self.values, sparse.csr_array):
+            return sparse.csr_array(self.values @ sparse.diags_array(self.units))
+        return self.values * self.units
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,16 +120,18 @@ def standardise(columns: NumericColumns) -> Points:
     matrix = columns.matrix
     if isinstance(matrix, sparse.csr_array):
         mean, variance = mean_variance_axis(matrix, axis=0)
-        inverse = _inverse_scale(np.sqrt(variance), np.abs(mean))
+        scale = np.sqrt(variance)
+        inverse = _inverse_scale(scale, np.abs(mean))
         scaled = sparse.csr_array(matrix @ sparse.diags_array(inverse))
-        return Points(scaled, np.arange(matrix.shape[0]), float(np.count_nonzero(inverse)))
+        return Points(scaled, np.arange(matrix.shape[0]), float(np.count_nonzero(inverse)), scale)
     rows, index, counts = _distinct_rows(matrix)
     weight = counts / counts.sum()
     centred = rows - weight @ rows
     scale = np.sqrt(weight @ centred**2)
     inverse = _inverse_scale(scale, np.abs(rows).max(axis=0, initial=0.0))
     factor = np.where(columns.one_hot, 1.0, inverse)
-    return Points(centred * factor, index, float(np.sum((scale * factor) ** 2)))
+    units = np.where(columns.one_hot, 1.0, scale)
+    return Points(centred * factor, index, float(np.sum((scale * factor) ** 2)), units)
 
 
 def _numeric_columns(matrix: Floats | sparse.csr_array) -> NumericColumns:

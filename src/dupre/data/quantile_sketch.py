@@ -15,9 +15,10 @@ average of p-th powers, which is used here. It is a Euclidean (L1) distance betw
 Prop. 1 holds exactly for finite L, K and T. The outermost levels lie 1 / (2 K) from the ends:
 thinner tails are not seen, and very long tails count for less than in the exact SW.
 
-The supervised rows are [eta X / s_X, (1 - eta) e(y) / s_y], where s² is the total variance of a
-block. DUPRE Sec. 2.2 has no s: a label then has one part in d + 1 of the weight, so that the
-meaning of eta depends on the number of columns. The paper's weighting is another eta here.
+The supervised rows are [eta X / s_X, (1 - eta) e(y) / s_y], where columns of X are standardised and
+s² is the total variance of a block. DUPRE Sec. 2.2 has rows as they were given and no s: a label
+then has one part in d + 1 of the weight, so that the meaning of eta depends on the number of
+columns. `raw` asks for that.
 """
 
 from __future__ import annotations
@@ -107,37 +108,42 @@ class SketchCache:
     def __init__(self, owners: Owners, *, seed: int, resolution: Resolution | None = None):
         self.resolution = resolution or Resolution()
         self._owners, self._seed = owners, seed
-        self._features, self._labels = project(owners, seed=seed, resolution=self.resolution)
-        self._sketches: dict[float, Sketch] = {}
-        self._known: dict[tuple[float, int], _VectorCache] = {}
+        self._projected: dict[bool, tuple[Floats, Floats]] = {}
+        self._sketches: dict[tuple[float, bool], Sketch] = {}
+        self._known: dict[tuple[float, int, bool], _VectorCache] = {}
 
-    def __call__(self, eta: float, p: int, members: Members) -> Floats:
+    def __call__(self, eta: float, p: int, members: Members, *, raw: bool = False) -> Floats:
         """Vectors of m coalitions, (m, r), whose distance in the p-norm is SW_p, p in {1, 2}.
 
         Args:
             eta: weight of features against labels in (0, 1]; 1 ignores the labels.
             p: order of the distance.
             members: the coalitions, (m, n).
+            raw: whether rows are taken as they were given.
         """
-        return self._cache(eta, p)(members)
+        return self._cache(eta, p, raw)(members)
 
-    def compute(self, eta: float, p: int, members: Members) -> Floats:
+    def compute(self, eta: float, p: int, members: Members, *, raw: bool = False) -> Floats:
         """The same for coalitions that are needed only once: nothing is kept."""
-        return self._cache(eta, p).compute(members)
+        return self._cache(eta, p, raw).compute(members)
 
-    def _cache(self, eta: float, p: int) -> _VectorCache:
-        if (eta, p) not in self._known:
-            self._known[eta, p] = _VectorCache(self._make_vectors(eta, p))
-        return self._known[eta, p]
+    def _cache(self, eta: float, p: int, raw: bool) -> _VectorCache:
+        if (eta, p, raw) not in self._known:
+            self._known[eta, p, raw] = _VectorCache(self._make_vectors(eta, p, raw))
+        return self._known[eta, p, raw]
 
-    def _make_vectors(self, eta: float, p: int) -> Callable[[Members], Floats]:
-        if eta not in self._sketches:
-            projected = eta * self._features + (1 - eta) * self._labels
-            self._sketches[eta] = count(projected, self._owners.owner, resolution=self.resolution)
+    def _make_vectors(self, eta: float, p: int, raw: bool) -> Callable[[Members], Floats]:
+        owners, resolution = self._owners, self.resolution
+        if raw not in self._projected:
+            self._projected[raw] = project(owners, seed=self._seed, resolution=resolution, raw=raw)
+        if (eta, raw) not in self._sketches:
+            features, labels = self._projected[raw]
+            projected = eta * features + (1 - eta) * labels
+            self._sketches[eta, raw] = count(projected, owners.owner, resolution=resolution)
+        sketch = self._sketches[eta, raw]
         if p == 1:
-            return _Quantiles(self._sketches[eta])
-        rng = np.random.default_rng([self._seed, 4])
-        return principal_axes(self._sketches[eta], self._owners.n, rng)
+            return _Quantiles(sketch)
+        return principal_axes(sketch, owners.n, np.random.default_rng([self._seed, 4]))
 
 
 class _VectorCache:
@@ -212,19 +218,28 @@ def _sample_of_coalitions(n: int, rng: np.random.Generator) -> Members:
     return np.concatenate([np.eye(n, dtype=bool), everyone, drawn[drawn.any(axis=1)]])
 
 
-def project(owners: Owners, *, seed: int, resolution: Resolution) -> tuple[Floats, Floats]:
+def project(
+    owners: Owners, *, seed: int, resolution: Resolution, raw: bool = False
+) -> tuple[Floats, Floats]:
     """Projections of every row's features and of its label coordinates, (N, L) each.
 
-    Both blocks are divided by the square root of their total variance.
+    Both blocks are divided by the square root of their total variance, unless they are raw.
     """
-    points = owners.points
-    labels, label = label_coordinates(owners, seed=seed, resolution=resolution)
-    d = points.values.shape[1]
+    labels, label = label_coordinates(owners, seed=seed, resolution=resolution, raw=raw)
+    d = owners.points.values.shape[1]
     theta = unit_directions(d + labels.shape[1], resolution.directions, seed)
-    label_variance = float(np.sum(np.var(labels[label], axis=0)))
+    label_variance = 1.0 if raw else float(np.sum(np.var(labels[label], axis=0)))
     # Distinct rows and labels only: within one product, equal rows can be rounded differently.
-    features = (points.values @ theta[:d])[points.index] / np.sqrt(points.variance or 1.0)
+    features = _project_features(owners, theta[:d], raw)
     return features, (labels @ theta[d:])[label] / np.sqrt(label_variance or 1.0)
+
+
+def _project_features(owners: Owners, theta: Floats, raw: bool) -> Floats:
+    """Projections of every row's features on directions (d, L), (N, L)."""
+    points = owners.points
+    if raw:
+        return np.asarray((points.raw @ theta)[points.index])
+    return np.asarray((points.values @ theta)[points.index] / np.sqrt(points.variance or 1.0))
 
 
 def count(projected: Floats, owner: Ints, *, resolution: Resolution) -> Sketch:
@@ -261,7 +276,9 @@ def _thresholds(x: Floats, holder: Ints, T: int) -> Floats:
     return np.asarray(x[at])
 
 
-def label_coordinates(owners: Owners, *, seed: int, resolution: Resolution) -> tuple[Floats, Ints]:
+def label_coordinates(
+    owners: Owners, *, seed: int, resolution: Resolution, raw: bool = False
+) -> tuple[Floats, Ints]:
     """e(y) of every distinct label, (c, k), and which of them each row has, (N,).
 
     For regression e(y) is y itself. For classification it is a point for each class. The distance
@@ -272,10 +289,8 @@ def label_coordinates(owners: Owners, *, seed: int, resolution: Resolution) -> t
     code = code.reshape(-1)
     if owners.task == "regression":
         return np.asarray(classes, dtype=np.float64)[:, None] - float(np.median(owners.y)), code
-    points = owners.points
-    theta = unit_directions(points.values.shape[1], resolution.directions, seed)
-    projected = (points.values @ theta)[points.index] / np.sqrt(points.variance or 1.0)
-    sketch = count(projected, code, resolution=resolution)
+    theta = unit_directions(owners.points.values.shape[1], resolution.directions, seed)
+    sketch = count(_project_features(owners, theta, raw), code, resolution=resolution)
     return classical_scaling(sketch(np.eye(len(classes), dtype=bool))), code
 
 

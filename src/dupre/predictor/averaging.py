@@ -57,6 +57,8 @@ class AveragedPosterior:
 
     def functional_covariance(self) -> Floats:
         """Covariance of W @ u, (f, f), noise of the predicted utilities included."""
+        if len(self.weights) == 1:
+            return self.best.functional_covariance()
         counts = np.einsum("fb,fb->b", self.W, self.W)
         larger = self.weights @ self.variances @ counts / (self.best.std**2 @ counts)
         apart = (self.means - self.mean) @ self.W.T

@@ -14,8 +14,8 @@ from scipy.stats import f as fisher
 from dupre._types import Floats
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import GaussianProcess
+from dupre.predictor.kernel_algebra import Sum
 from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.kernels import Sum
 from dupre.result.records import Z95, Diagnostics, PredictorCheck
 
 DOUBT = 1.5
@@ -79,6 +79,7 @@ def diagnose(predictor: Predictor) -> Diagnostics:
         noise=math.sqrt(gp.noise) * float(np.median(gp.slope)),
         form=form.text + (", heavy tail" if gp.warp.curved else ""),
         strays=len(predictor.outliers),
+        asked=gp.prior.text,
     )
 
 
@@ -86,11 +87,14 @@ def widening(gp: GaussianProcess, more: int = 0) -> float:
     """Factor on standard deviations: 1 if leave-one-out scores have unit variance, times doubt.
 
     The hyper-parameters were learned from the left-out utilities too, so errors on new ones have a
-    larger variance. With `more`, the factor to expect after this many further evaluations.
+    larger variance. With `more`, the factor to expect after this many further evaluations. A plain
+    posterior is not widened.
     """
+    if gp.prior.plain:
+        return 1.0
     score = gp.leave_one_out_score()
     overconfidence = max(1.0, float(np.mean(score**2)))
-    learned = len(gp.kernel.theta) + 2  # the kernel's, the noise and the decay
+    learned = int((~gp.prior.held(gp.kernel)).sum())  # the kernel's, the noise and the decay
     return math.sqrt(overconfidence * (1 + DOUBT * learned / (len(score) + more)))
 
 

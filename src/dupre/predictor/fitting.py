@@ -20,7 +20,7 @@ from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
-from dupre._types import Floats
+from dupre._types import Floats, Ints
 from dupre.errors import InputError
 from dupre.predictor.gp import (
     Amplitude,
@@ -30,8 +30,9 @@ from dupre.predictor.gp import (
     log_likelihood,
     log_rows,
 )
+from dupre.predictor.kernel_algebra import Kernel
 from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.kernels import Kernel
+from dupre.predictor.prior import Prior
 from dupre.predictor.warp import Warp
 
 LEARN_ON = 500
@@ -68,6 +69,7 @@ def fit(
     near: Floats | None = None,
     least_noise: float = 0.0,
     decays: bool = False,
+    prior: Prior | None = None,
 ) -> GaussianProcess:
     """Learn the hyper-parameters by maximum a posteriori, then condition.
 
@@ -75,7 +77,7 @@ def fit(
     earlier fit), the prior mean, then draws from the prior.
 
     Args:
-        kernel: its form; its hyper-parameters are replaced.
+        kernel: its form; its hyper-parameters are replaced, unless `prior` holds them.
         inputs: the evaluated coalitions.
         utilities: theirs, (a,).
         warp: of the utilities.
@@ -85,19 +87,25 @@ def fit(
         near: x to start from.
         least_noise: smallest variance of a utility around the process.
         decays: whether the amplitude may depend on the number of rows.
+        prior: the mean, already learned, and what is held. If it is plain, the marginal
+            likelihood alone is maximised.
     """
+    prior = prior or Prior()
     chosen = np.arange(len(utilities))
     if len(chosen) > LEARN_ON:
         chosen = np.sort(rng.choice(len(chosen), LEARN_ON, replace=False))
     known = np.zeros(len(utilities)) if measured is None else measured
     u, reference = utilities[chosen], float(np.mean(log_rows(inputs[chosen])))
-    problem = _problem(kernel, inputs[chosen], u, known[chosen], warp=warp, reference=reference)
+    how: dict[str, Any] = {"warp": warp, "reference": reference, "prior": prior}
+    problem = _problem(kernel, inputs[chosen], u, known[chosen], **how)
     low, high = _of_each(BOUNDS, kernel)
     if least_noise > 0:  # in logarithms: the square of a very small slope is zero
         lowest = np.log(least_noise) - 2 * np.log(np.median(warp.slope(u)))
         low[-2] = np.clip(lowest, low[-2], high[-2])
     if not decays:
         low[-1] = high[-1] = 0.0
+    held = prior.held(kernel)
+    low[held] = high[held] = _stated(kernel, problem.form, prior.noise)[held]
     mean, std = _of_each(PRIOR, kernel)
     first = [mean] if near is None else [near, mean]
     draws = [rng.normal(mean, std) for _ in range(max(0, starts - len(first)))]
@@ -113,10 +121,8 @@ def fit(
         for start in [*first, *draws][:starts]
     ]
     best = _lowest(results)
-    gp = _condition_at_least(
-        problem.form, best, inputs, utilities, measured=known, warp=warp, reference=reference
-    )
-    log_prior = -float(np.sum(((best - mean) / std) ** 2)) / 2
+    gp = _condition_at_least(problem.form, best, inputs, utilities, measured=known, **how)
+    log_prior = -float(np.sum(((best - mean) / problem.spread) ** 2)) / 2
     return replace(gp, log_likelihood=gp.log_likelihood + log_prior)
 
 
@@ -132,29 +138,34 @@ def position(gp: GaussianProcess) -> Floats:
 
 
 def _position(gp: GaussianProcess, form: Kernel) -> Floats:
-    offset = _absolute(form, np.zeros(len(gp.kernel.theta) + 2))
-    return np.append(gp.kernel.theta - offset, [np.log(gp.noise), gp.amplitude.decay])
+    x = _stated(gp.kernel, form, gp.noise)
+    x[-1] = gp.amplitude.decay
+    return x
 
 
 def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, GaussianProcess]]:
     """Processes with hyper-parameters drawn around the learned ones, with weights that sum to 1.
 
     Draws are symmetric pairs, the same every time. With more than LEARN_ON evaluations the
-    hyper-parameters are known well enough: the only process is the given one.
+    hyper-parameters are known well enough: the only process is the given one. So it is if nothing
+    was learned, or the posterior is to be plain.
     """
-    if len(gp.utilities) > LEARN_ON:
+    free = np.flatnonzero(~gp.prior.held(gp.kernel))
+    if len(gp.utilities) > LEARN_ON or gp.prior.plain:
         return [(1.0, gp)]
     measured = gp.measured * gp.slope**2  # in units of utility
-    how: dict[str, Any] = {"warp": gp.warp, "reference": gp.amplitude.reference}
+    reference = gp.amplitude.reference
+    how: dict[str, Any] = {"warp": gp.warp, "reference": reference, "prior": gp.prior}
     problem = _problem(gp.kernel, gp.inputs, gp.utilities, measured, **how)
     centre = _position(gp, problem.form)
-    value, root = _curvature_root(problem, centre)
-    normal = np.random.default_rng(0).standard_normal((pairs, len(centre)))
+    value, root = _curvature_root(problem, centre, free)
+    normal = np.random.default_rng(0).standard_normal((pairs, len(free)))
     normal = np.concatenate([normal, -normal])
     low, high = _of_each(BOUNDS, gp.kernel)
     if not gp.amplitude.decay:
         low[-1] = high[-1] = 0.0
-    drawn = np.clip(centre + normal @ root.T, low, high)
+    drawn = np.tile(centre, (len(normal), 1))
+    drawn[:, free] = np.clip(centre[free] + normal @ root.T, low[free], high[free])
     height = np.array([problem(x)[0] for x in drawn])
     # Truncated: no single draw may dominate.
     log_weight = np.minimum(value - height + np.sum(normal**2, axis=1) / 2, MOST_WEIGHT)
@@ -167,15 +178,14 @@ def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, Gauss
     ]
 
 
-def _curvature_root(problem: _Problem, centre: Floats) -> tuple[float, Floats]:
-    """The value at the minimum, and a root of the inverse of its second derivatives, (x, x)."""
+def _curvature_root(problem: _Problem, centre: Floats, free: Ints) -> tuple[float, Floats]:
+    """The value at the minimum, and a root of the inverse of its second derivatives by free x."""
     value, gradient = problem(centre)
-    step = 1e-3
-    H = np.array([problem(centre + step * e)[1] - gradient for e in np.eye(len(centre))]) / step
+    step, axes = 1e-3, np.eye(len(centre))[free]
+    H = np.array([(problem(centre + step * e)[1] - gradient)[free] for e in axes]) / step
     scale, axes = np.linalg.eigh((H + H.T) / 2)
     # At a bound, or by rounding, a direction can seem flat; with the prior it is not.
-    _, std = _of_each(PRIOR, problem.form)
-    scale = np.maximum(scale, 0.5 / float(std.max()) ** 2)
+    scale = np.maximum(scale, 0.5 / float(problem.spread[free].max()) ** 2)
     return value, np.linalg.cholesky((axes / scale) @ axes.T)  # unique, whatever the axes
 
 
@@ -189,6 +199,7 @@ class _Problem:
         v: warped utilities, (a,).
         measured: variance of each as known from repeated trainings, (a,).
         rows: logarithm of their rows minus that of the reference, (a,).
+        spread: standard deviation of the prior of each x, (t + 2,); infinite where it has none.
     """
 
     form: Kernel
@@ -196,10 +207,11 @@ class _Problem:
     v: Floats
     measured: Floats
     rows: Floats
+    spread: Floats
 
     def __call__(self, x: Floats) -> tuple[float, Floats]:
         """The value at x and its gradient (RW06 Eq. 5.9)."""
-        mean, std = _of_each(PRIOR, self.form)
+        mean, _ = _of_each(PRIOR, self.form)
         noise, decay = float(np.exp(x[-2])), float(x[-1])
         growth = np.exp(decay * self.rows)  # one over the amplitude
         z, measured = self.v * growth, self.measured * growth**2
@@ -217,9 +229,9 @@ class _Problem:
         # The log density of v, not of z: its Jacobian is the sum of decay * rows.
         gradient.append(float(alpha @ (self.rows * z) + np.diag(inner) @ (self.rows * measured)))
         gradient[-1] -= float(self.rows.sum())
-        t = (x - mean) / std
+        t = (x - mean) / self.spread
         value = -log_likelihood(L, alpha, z) - decay * float(self.rows.sum()) + float(t @ t) / 2
-        return value, np.array(gradient) + t / std
+        return value, np.array(gradient) + t / self.spread
 
 
 def _problem(
@@ -230,14 +242,18 @@ def _problem(
     *,
     warp: Warp,
     reference: float,
+    prior: Prior,
 ) -> _Problem:
-    distances = kernel.distances(inputs, inputs)
+    distances, residuals = kernel.distances(inputs, inputs), utilities - prior.expect(inputs)
+    _, spread = _of_each(PRIOR, kernel)
+    spread[prior.held(kernel) | prior.plain] = np.inf
     return _Problem(
         form=kernel.at_median(distances),
         distances=distances,
-        v=warp.forward(utilities),
-        measured=(np.sqrt(measured) / warp.slope(utilities)) ** 2,
+        v=warp.forward(residuals),
+        measured=(np.sqrt(measured) / warp.slope(residuals)) ** 2,
         rows=log_rows(inputs) - reference,
+        spread=spread,
     )
 
 
@@ -250,6 +266,7 @@ def _condition_at_least(
     measured: Floats,
     warp: Warp,
     reference: float,
+    prior: Prior,
 ) -> GaussianProcess:
     """Condition with these hyper-parameters, or with the smallest larger noise that works.
 
@@ -268,6 +285,7 @@ def _condition_at_least(
                 measured=measured,
                 warp=warp,
                 amplitude=amplitude,
+                prior=prior,
             )
         except InputError:
             if noise > 1:  # as large as all utilities: rounding is not the reason
@@ -278,6 +296,12 @@ def _condition_at_least(
 def _of_each(table: dict[str, tuple[float, float]], form: Kernel) -> Floats:
     """The two numbers of a table for the role of every entry of x, (2, t + 2)."""
     return np.array([table[role] for role in [*form.roles, "noise", "decay"]]).T
+
+
+def _stated(kernel: Kernel, form: Kernel, noise: float | None) -> Floats:
+    """The x of the values that a kernel and a prior state, (t + 2,)."""
+    offset = _absolute(form, np.zeros(len(kernel.theta) + 2))
+    return np.append(kernel.theta - offset, [np.log(noise or 1.0), 0.0])
 
 
 def _absolute(form: Kernel, x: Floats) -> Floats:

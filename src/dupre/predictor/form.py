@@ -27,6 +27,7 @@ from dupre.predictor.fitting import fit, position, sample_around
 from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
+from dupre.predictor.prior import Prior
 from dupre.predictor.training_noise import lattice_step
 from dupre.predictor.warp import Warp, curved_warp, robust_scale, straight_warp
 
@@ -37,6 +38,17 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "p": (2, 1),
 }
 """What is chosen, in this order; the search starts with the first of each."""
+
+DEFAULT = (
+    Scaled(SlicedWasserstein(p=None, rho=None, eta=None) * Size())
+    + Scaled(Membership())
+    + Scaled(Linear())
+)
+"""Data x size + membership + linear, each with a variance of its own.
+
+The data term alone (the paper's) does not depend on how many rows a coalition has. A term that does
+not help gets a small variance.
+"""
 
 BETTER_BY = 1e-3
 """Log likelihood by which one form must surpass another; less can be rounding."""
@@ -65,27 +77,29 @@ class Form:
     given: Kernel | None = None
 
     def kernel(self) -> Kernel:
-        """The given one; or data x size + membership + linear, each with a variance of its own.
-
-        The data term alone (the paper's) does not depend on how many rows a coalition has. A term
-        that does not help gets a small variance.
-        """
-        if self.given is not None:
-            return self.given
-        data = SlicedWasserstein(p=self.p, rho=self.rho, eta=self.eta)
-        return Scaled(data * Size()) + Scaled(Membership()) + Scaled(Linear())
+        """The given one, or the default, with what it leaves open."""
+        return (self.given or DEFAULT).choose(self.p, self.rho, self.eta)
 
     @property
     def text(self) -> str:
         """The kernel in words."""
-        if self.given is not None:
-            return f"kernel given: {self.given.label}"
-        return f"SW_{self.p}, rho {self.rho:g}, label weight {1 - self.eta:g}"
+        chosen = f"SW_{self.p}, rho {self.rho:g}, label weight {1 - self.eta:g}"
+        if self.given is None:
+            return chosen
+        given = f"kernel given: {self.given.label}"
+        return f"{given}; {chosen} where open" if self.given.open else given
 
     def warp(self, utilities: Floats, empty: float) -> Warp:
         """The warp of these utilities; straight if they have no scale for a curved one."""
         bent = curved_warp(utilities) if self.curved else None
         return bent or straight_warp(utilities, empty=empty)
+
+    def is_open(self, choice: str, prior: Prior, *, choose_p: bool) -> bool:
+        """Whether something is to be chosen."""
+        if choice == "curved":
+            return prior.mean is None and not prior.plain
+        asked = choice != "p" or choose_p or self.given is not None
+        return asked and choice in (self.given or DEFAULT).open
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +158,7 @@ def learn(
     empty: float,
     choose_p: bool,
     rng: np.random.Generator,
-    kernel: Kernel | None = None,
+    prior: Prior | None = None,
 ) -> Predictor:
     """Fit the predictor; the result depends on the arguments alone.
 
@@ -153,35 +167,44 @@ def learn(
         utilities: theirs, (a,).
         measured: variance of each as known from repeated trainings, (a,).
         empty: utility of no data.
-        choose_p: try SW_1 too. It costs far more than SW_2, because it is no matrix product.
+        choose_p: try SW_1 too in the default kernel. It costs far more than SW_2, because it is no
+            matrix product.
         rng: of the starts.
-        kernel: to use in the place of those that are chosen among.
+        prior: what was asked for in the place of the default.
     """
+    prior = prior or Prior()
     # Utilities on a lattice are known to half a step at best.
-    least_noise = lattice_step(utilities) ** 2 / 12
+    least_noise = 0.0 if prior.plain else lattice_step(utilities) ** 2 / 12
 
     def fit_form(form: Form, index: Ints, near: Floats | None) -> GaussianProcess:
-        u = utilities[index]
+        u, some = utilities[index], inputs[index]
+        learned = prior.learn_mean(some, u)
+        if prior.mean is None:
+            warp = form.warp(u, empty)
+        else:  # the mean is the centre
+            warp = replace(straight_warp(u - learned.expect(some), empty=0.0), centre=0.0)
         return fit(
             form.kernel(),
-            inputs[index],
+            some,
             u,
-            warp=form.warp(u, empty),
-            starts=1 if near is not None else 2,
+            warp=warp,
+            # Without a prior on hyper-parameters there are more local maxima.
+            starts=1 if near is not None else 4 if prior.plain else 2,
             rng=rng,
             measured=measured[index],
             near=near,
             least_noise=least_noise,
-            decays=True,
+            decays=not prior.plain,
+            prior=learned,
         )
 
     everything = np.arange(len(utilities))
-    form = Form(given=kernel)
+    form = Form(given=prior.kernel)
     gp = fit_form(form, everything, None)
     fits = [gp]
     for choice, options in CHOICES.items():
         near = position(gp)
-        if (choice == "p" and not choose_p) or (kernel is not None and choice != "curved"):
+        if not form.is_open(choice, prior, choose_p=choose_p):
             continue
         for option in options[1:]:
             other = replace(form, **{choice: option})
@@ -189,7 +212,7 @@ def learn(
             fits.append(candidate)
             if candidate.log_likelihood > gp.log_likelihood + BETTER_BY:
                 form, gp = other, candidate
-    outliers = _suspected_outliers(gp, utilities)
+    outliers = NOTHING if prior.plain else _suspected_outliers(gp, utilities)
     if outliers.size:
         without = fit_form(form, np.delete(everything, outliers), position(gp))
         likelihood = without.log_likelihood + _log_density_of_outliers(utilities, outliers)
@@ -197,6 +220,7 @@ def learn(
             predicted, _ = without.predict(inputs[outliers])
             errors = utilities[outliers] - predicted
             return Predictor(form, without, (without,), utilities, outliers, errors)
+    fits = [gp] if prior.plain else fits  # the best one alone
     return Predictor(form, gp, tuple(fits), utilities, outliers[:0], np.empty(0))
 
 

@@ -5,8 +5,8 @@ kernel entries but only O(b) memory: no b x b matrix is built. Module `fitting` 
 hyper-parameters.
 
 Notation (docs/notation.md): a evaluated coalitions, b predicted ones, W (n, b) functionals.
-z = warp(u) / amplitude; K = kernel matrix of the evaluated, L its Cholesky factor with noise on
-the diagonal.
+z = warp(u - mean) / amplitude; K = kernel matrix of the evaluated, L its Cholesky factor with noise
+on the diagonal.
 RW06 is Rasmussen & Williams, Gaussian Processes for Machine Learning, 2006.
 """
 
@@ -20,8 +20,9 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
+from dupre.predictor.kernel_algebra import Kernel
 from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.kernels import Kernel
+from dupre.predictor.prior import Prior
 from dupre.predictor.warp import Warp
 
 TILE = 512
@@ -70,6 +71,7 @@ class GaussianProcess:
         log_likelihood: the log marginal likelihood of the utilities, plus the log prior of learned
             hyper-parameters; compares forms of kernel.
         amplitude: the spread of coalitions of each size.
+        prior: what was assumed: a mean, and whether predictions are those of the process alone.
     """
 
     kernel: Kernel
@@ -82,22 +84,32 @@ class GaussianProcess:
     alpha: Floats
     log_likelihood: float
     amplitude: Amplitude
+    prior: Prior
 
     @property
     def z(self) -> Floats:
         """The utilities as the process sees them, (a,)."""
-        return self.warp.forward(self.utilities) / self.amplitude(self.inputs)
+        return self.warp.forward(self._residuals) / self.amplitude(self.inputs)
+
+    @property
+    def _residuals(self) -> Floats:
+        return self.utilities - self.prior.expect(self.inputs)
 
     def back(self, mean: Floats, variance: Floats, inputs: Features) -> tuple[Floats, Floats]:
         """Mean of u and slope du/dz of coalitions whose z is normal, each (m,)."""
         size = self.amplitude(inputs)
         utility, slope = self.warp.back(mean * size, variance * size**2)
-        return utility, slope * size
+        return utility + self.prior.expect(inputs), slope * size
 
     @property
     def slope(self) -> Floats:
         """du/dz at the evaluated utilities, (a,)."""
-        return self.warp.slope(self.utilities) * self.amplitude(self.inputs)
+        return self.warp.slope(self._residuals) * self.amplitude(self.inputs)
+
+    @property
+    def noise_of_predicted(self) -> float:
+        """Variance of z around the process that predictions include: DUPRE Prop. 3 has none."""
+        return 0.0 if self.prior.plain else self.noise
 
     @property
     def noise_of_next(self) -> float:
@@ -120,7 +132,7 @@ class GaussianProcess:
         return np.asarray((self.z - mean) / np.sqrt(variance))
 
     def predict(self, inputs: Features) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of b utilities, (b,) each, noise included."""
+        """Mean and standard deviation of b utilities, (b,) each, noise as in `Posterior`."""
         posterior = self.posterior(inputs)
         return posterior.mean, posterior.std
 
@@ -165,13 +177,13 @@ class Posterior:
     @property
     def std(self) -> Floats:
         """Standard deviation of each utility if it were evaluated, noise included, (b,)."""
-        return np.asarray(np.sqrt(self.variance + self.gp.noise) * self.slope)
+        return np.asarray(np.sqrt(self.variance + self.gp.noise_of_predicted) * self.slope)
 
     def functional_covariance(self) -> Floats:
         """Covariance of W @ u, (f, f), noise of the predicted utilities included."""
         WJ = self.W * self.slope
         known = self.explained @ WJ.T
-        covariance = self.gp.noise * WJ @ WJ.T - known.T @ known
+        covariance = self.gp.noise_of_predicted * WJ @ WJ.T - known.T @ known
         for i in range(0, len(self.inputs), TILE):
             for j in range(i, len(self.inputs), TILE):
                 rows, columns = slice(i, i + TILE), slice(j, j + TILE)
@@ -213,28 +225,30 @@ def condition(
     measured: Floats | None = None,
     warp: Warp | None = None,
     amplitude: Amplitude | None = None,
+    prior: Prior | None = None,
 ) -> GaussianProcess:
     """Gaussian process with these hyper-parameters given utilities, (a,) (RW06 Alg. 2.1).
 
     `measured` is the variance of each utility as known from repeated trainings, (a,).
     """
-    warp, amplitude = warp or Warp(), amplitude or Amplitude()
-    size = amplitude(inputs)
-    z = warp.forward(utilities) / size
+    warp, amplitude, prior = warp or Warp(), amplitude or Amplitude(), prior or Prior()
+    size, residuals = amplitude(inputs), utilities - prior.expect(inputs)
+    z = warp.forward(residuals) / size
     known = np.zeros(len(z)) if measured is None else measured
-    measured_z = (np.sqrt(known) / (warp.slope(utilities) * size)) ** 2
+    measured_z = (np.sqrt(known) / (warp.slope(residuals) * size)) ** 2
     K = kernel(inputs, inputs)
     K[np.diag_indices_from(K)] += noise + measured_z
     L = cholesky_factor(K)
     if L is None:
         raise InputError(
-            f"the kernel matrix of {len(z)} coalitions is not positive definite with noise "
-            f"{noise:g}; raise the noise"
+            f"the kernel {kernel.label!r} is not positive semi-definite: with noise {noise:g} the "
+            f"smallest eigenvalue of its matrix of {len(z)} coalitions is "
+            f"{float(np.linalg.eigvalsh(K)[0]):.3g}; raise the noise, or take a valid kernel"
         )
     alpha = cho_solve((L, True), z, check_finite=False)
-    density = log_likelihood(L, alpha, z) + warp.log_slope(utilities) - float(np.log(size).sum())
+    density = log_likelihood(L, alpha, z) + warp.log_slope(residuals) - float(np.log(size).sum())
     return GaussianProcess(
-        kernel, noise, measured_z, inputs, utilities, warp, L, alpha, density, amplitude
+        kernel, noise, measured_z, inputs, utilities, warp, L, alpha, density, amplitude, prior
     )
 
 

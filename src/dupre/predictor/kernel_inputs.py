@@ -17,13 +17,14 @@ class Features:
         members: the coalitions, (m, n).
         rows: rows of each owner, (n,).
         vectors: callable(eta, p, members) -> vectors, (m, d), whose distance in the p-norm is
-            SW_p under feature weight eta; only data kernels need it.
+            SW_p under feature weight eta; it is given raw=True for rows as they were given. Only
+            data kernels need it.
     """
 
     members: Members
     rows: Ints
-    vectors: Callable[[float, int, Members], Floats] | None = field(default=None, repr=False)
-    _known: dict[tuple[float, int], Floats] = field(default_factory=dict, repr=False)
+    vectors: Callable[..., Floats] | None = field(default=None, repr=False)
+    _known: dict[tuple[float, int, bool], Floats] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -32,10 +33,15 @@ class Features:
         known = {key: vectors[index] for key, vectors in self._known.items()}
         return replace(self, members=self.members[index], _known=known)
 
-    def sketch(self, eta: float, p: int) -> Floats:
+    def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
-        if (eta, p) not in self._known:
+        key = eta, p, raw
+        if key not in self._known:
             if self.vectors is None:
-                raise InputError("a sliced Wasserstein kernel needs features with sketch vectors")
-            self._known[eta, p] = self.vectors(eta, p, self.members)
-        return self._known[eta, p]
+                raise InputError(
+                    "SlicedWasserstein compares the rows of coalitions, and these owners came "
+                    "without rows to compare; take Membership, Size or Linear, or owners with rows"
+                )
+            how = {"raw": True} if raw else {}
+            self._known[key] = self.vectors(eta, p, self.members, **how)
+        return self._known[key]

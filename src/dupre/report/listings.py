@@ -13,6 +13,7 @@ from dupre.result.table import table_headings, table_lines
 from dupre.wording import list_names, percent, shorten
 
 if TYPE_CHECKING:
+    from dupre.result.payments import Payments
     from dupre.result.valuation import Valuation
 
 MOST_ROWS = 200
@@ -32,6 +33,18 @@ def values_table(v: Valuation) -> str:
         rows.append([link, *(Cell(*entry) for entry in entries), *stds])
     caption = f"{v.words.nouns.capitalize()} of all owners"
     return table(caption, columns, rows, sortable=True)
+
+
+def payments_table(payments: Payments) -> str:
+    """What each owner is paid, with the sum."""
+    unit = f" ({payments.currency})" if payments.currency else ""
+    rows = []
+    for name, row in payments.frame.iterrows():
+        pay, low, high = (payments.format(row[key]) for key in ("payment", "low", "high"))
+        interval = Cell(f"{low} … {high}", row["low"])
+        rows.append([Cell(owner(str(name))), Cell(pay, row["payment"]), interval])
+    rows.append([Cell("Sum"), Cell(payments.format(payments.amount)), Cell("")])
+    return table("Payments", ["Owner", f"Payment{unit}", "95 % interval"], rows, sortable=False)
 
 
 def comparison_table(valuations: Sequence[Valuation]) -> str:

@@ -1,22 +1,18 @@
 """A valuation as one self-contained HTML page, and as the table that notebooks show.
 
-Everything on the page comes from `Valuation` records. It opens from disk and loads nothing from the
-network. Its policy allows only the script that sorts its tables, so that a hostile name could do
-nothing even if it were not escaped.
+Everything on the page comes from `Valuation` records.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Sequence
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.report import sections
+from dupre.report.document import Heading, document, sorting_script
 from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
 from dupre.report.relations import relations
 from dupre.report.statements import Statement, statements
@@ -27,6 +23,8 @@ from dupre.result.table import table_headings, table_lines
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
 
+NO_HEADING = Heading()
+
 TITLE = "What each owner's data are worth"
 
 SURELY = (
@@ -36,6 +34,7 @@ SURELY = (
 
 NAVIGATION = {
     "answer": "Answer",
+    "payments": "Payments",
     "ranking": "Ranking",
     "trained": "Trainings",
     "trust": "Predictor",
@@ -61,11 +60,18 @@ def write(valuations: Sequence[Valuation], path: Path) -> None:
     replace_text(path, page(valuations))
 
 
-def page(valuations: Sequence[Valuation]) -> str:
+def page(
+    valuations: Sequence[Valuation],
+    *,
+    heading: Heading = NO_HEADING,
+    terms: Mapping[str, Any] | None = None,
+) -> str:
     """The page as HTML.
 
     Args:
         valuations: one, or several semivalues of the same owners; the first is the main one.
+        heading: who speaks.
+        terms: of payments, the arguments of `Valuation.payments`; None for none.
     """
     _check_owners(valuations)
     v = valuations[0]
@@ -81,39 +87,24 @@ def page(valuations: Sequence[Valuation]) -> str:
         sections.reproduction_section(v),
         _statements_section(v, statements(v, found)),
     ]
-    main = "\n".join(parts)
-    style, script = _resource("page.css"), _resource("page.js")
-    links = "\n".join(
-        f'<li><a href="#{name}">{short}</a></li>' for name, short in NAVIGATION.items()
+    names = dict(NAVIGATION)
+    if terms is not None:
+        parts.insert(1, sections.payments_section(v, terms))
+    else:
+        del names["payments"]
+    links = "\n".join(f'<li><a href="#{name}">{short}</a></li>' for name, short in names.items())
+    title = heading.title or TITLE
+    return document(
+        title,
+        heading,
+        '<a class="skip" href="#main">Skip to the answer</a>',
+        f"<header>\n<h1>{text(title)}</h1>\n{paragraphs(_subtitle(v))}\n</header>",
+        f'<nav aria-label="Sections">\n<ul>\n{links}\n</ul>\n</nav>',
+        '<main id="main">',
+        *parts,
+        "</main>",
+        script=sorting_script(),
     )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{text(TITLE)}</title>
-<style>{style}</style>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the answer</a>
-<header>
-<h1>{text(TITLE)}</h1>
-{paragraphs(_subtitle(v))}
-</header>
-<nav aria-label="Sections">
-<ul>
-{links}
-</ul>
-</nav>
-<main id="main">
-{main}
-</main>
-<script>{script}</script>
-</body>
-</html>
-"""
 
 
 def notebook_table(v: Valuation) -> str:
@@ -175,17 +166,19 @@ def _subtitle(v: Valuation) -> list[str]:
 def _statements_section(v: Valuation, found: list[Statement]) -> str:
     words = [f"One for each owner, to be printed on a page of its own. {SURELY}"]
     return section(
-        "statements", "Statements", paragraphs(words), *(_statement(v, one) for one in found)
+        "statements", "Statements", paragraphs(words), *(statement_markup(v, one) for one in found)
     )
 
 
-def _statement(v: Valuation, statement: Statement) -> str:
+def statement_markup(v: Valuation, statement: Statement) -> str:
+    """One statement as an article."""
     name = f"owner-{statement.owner}"
     context = f"Statement on the {v.semivalue} {v.words.nouns} of "
     context += " ".join([f"{len(v.owners):,} owners.", *meaning(v), SURELY])
     return (
         f'<article id="{name}" aria-labelledby="{name}-title">\n'
         f'<h3 id="{name}-title">{owner(v.owners[statement.owner])}</h3>\n'
+        f"{paragraph(statement.effect, 'lead')}\n"
         f"{paragraph(context, 'context')}\n{definitions(statement.facts, 'facts')}\n"
         f"{paragraphs(statement.paragraphs)}\n"
         f"{items(statement.caveats, 'caveats')}\n</article>"
@@ -201,15 +194,3 @@ def _check_owners(valuations: Sequence[Valuation]) -> None:
                 f"the {v.semivalue} values are of other owners than the "
                 f"{valuations[0].semivalue} values; report them in pages of their own"
             )
-
-
-def _policy(script: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        "default-src 'none'; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _resource(name: str) -> str:
-    return files("dupre.report").joinpath(name).read_text(encoding="utf-8")

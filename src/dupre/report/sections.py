@@ -5,16 +5,18 @@ A section for which nothing was recorded says so in a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dupre.errors import InputError
 from dupre.plots.charts import known_widths
 from dupre.report.figures import draw_figure
 from dupre.report.listings import (
     comparison_table,
     member_list,
+    payments_table,
     probability_table,
     trainings_table,
     values_table,
@@ -97,6 +99,15 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
         parts += [paragraph(agreement(valuations)), comparison_table(valuations)]
         parts.append(items(_further_notes(valuations[1:], beware)))
     return section("answer", "The answer", *parts)
+
+
+def payments_section(v: Valuation, terms: Mapping[str, Any]) -> str:
+    """What each owner is paid, by terms that `Valuation.payments` takes."""
+    try:
+        found = v.payments(**terms)
+    except InputError as cause:  # terms that fitted the values of an earlier page
+        return section("payments", "Payments", paragraph(f"No payments: {cause}."))
+    return section("payments", "Payments", paragraph(found.rule), payments_table(found))
 
 
 def _further_notes(valuations: Sequence[Valuation], known: Sequence[str]) -> list[str]:

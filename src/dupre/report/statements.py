@@ -6,6 +6,7 @@ that of the utility; nothing here speaks of money.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dupre._types import Floats
+from dupre.report.effects import effect, score_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
 from dupre.result.table import decimals
@@ -40,20 +42,30 @@ class Statement:
 
     Attributes:
         owner: position among the owners.
+        effect: what its data do, in a sentence.
         facts: the numbers, each with its name.
         paragraphs: what they mean.
         caveats: what to keep in mind.
     """
 
     owner: int
+    effect: str
     facts: list[tuple[str, str]]
     paragraphs: list[str]
     caveats: list[str]
 
 
-def statements(v: Valuation, relations: list[Relation]) -> list[Statement]:
-    """One for each owner, from the greatest value to the smallest."""
-    writer = _StatementWriter(v, relations)
+def statements(
+    v: Valuation, relations: list[Relation], *, to_owner_alone: bool = False
+) -> list[Statement]:
+    """One for each owner, from the greatest value to the smallest.
+
+    Args:
+        v: the valuation.
+        relations: between the owners' data.
+        to_owner_alone: whether each names no other owner.
+    """
+    writer = (_DiscreetWriter if to_owner_alone else _StatementWriter)(v, relations)
     return [writer.write(int(i)) for i in v.order]
 
 
@@ -71,9 +83,10 @@ class _StatementWriter:
     def write(self, i: int) -> Statement:
         return Statement(
             owner=i,
+            effect=self._effect(i),
             facts=self._facts(i),
             paragraphs=[
-                self._meaning(i),
+                *self._meaning(i),
                 *self._share(i),
                 self._comparison(i),
                 *self._trained_alone(i),
@@ -83,11 +96,11 @@ class _StatementWriter:
         )
 
     def _facts(self, i: int) -> list[tuple[str, str]]:
-        row, n = self.frame.iloc[i], len(self.v.owners)
+        v, row, n = self.v, self.frame.iloc[i], len(self.v.owners)
         best, worst = int(row["best"]), int(row["worst"])
         facts = [
             ("Rows", f"{row['rows']:,.0f}"),
-            (self.v.words.noun.capitalize(), self.number(row["value"])),
+            (f"{v.semivalue} {v.words.noun}", self.number(row["value"])),
         ]
         if row["std"]:
             interval = f"{self.number(row['low'])} to {self.number(row['high'])}"
@@ -97,38 +110,40 @@ class _StatementWriter:
         rank = f"{best} of {n}" if best == worst else f"{best} to {worst} of {n}"
         return [*facts, ("Rank", rank)]
 
-    def _meaning(self, i: int) -> str:
+    def _effect(self, i: int) -> str:
         v, row = self.v, self.frame.iloc[i]
         who, value = spell_name(v.owners[i]), float(row["value"])
-        low, high = self.number(row["low"]), self.number(row["high"])
-        sure = f" We are 95 % sure that it is between {low} and {high}." if row["std"] else ""
         if v.subsidy:
-            return (
-                f"{who} is to be paid {self.number(value)} units of utility.{sure} The payments "
-                "share out what all owners reach together in such a way that no group of owners "
-                "has much reason to leave and train without the others."
-            )
+            low, high = self.number(row["low"]), self.number(row["high"])
+            sure = f" We are 95 % sure that it is between {low} and {high}." if row["std"] else ""
+            return f"{who} is to be paid {self.number(value)} units of utility.{sure}"
         if abs(value) < 0.5 * 10.0**-self.places:
-            size = "hardly changes the utility of the model"
+            change = f"hardly changes {score_of(v).name}"
         else:
-            turn = "raises" if value > 0 else "lowers"
-            size = f"{turn} the utility of the model by {self.number(abs(value))}"
+            change = effect(v, i)
         if v.semivalue == "leave-one-out":
-            first = f"Adding the data of {who} to those of all other owners {size}."
-        else:
-            average = AVERAGES.get(v.semivalue, "Some groups count more than others in it.")
-            first = (
-                f"Adding the data of {who} to a group of other owners {size} on average. {average}"
-            )
-        sure = sure.replace("that it is", "that the value is")
+            return f"Adding the data of {who} to those of all other owners {change}."
+        return f"Adding the data of {who} to a group of other owners {change} on average."
+
+    def _meaning(self, i: int) -> list[str]:
+        v, row = self.v, self.frame.iloc[i]
+        if v.subsidy:
+            return [
+                "The payments share out what all owners reach together in such a way that no group "
+                "of owners has much reason to leave and train without the others."
+            ]
+        sentences = []
+        if v.semivalue != "leave-one-out":
+            rule = AVERAGES.get(v.semivalue, "Some groups count more than others in the average.")
+            sentences.append(rule)
         if row["high"] < 0:
-            sure += (
-                " A negative value means that models trained with these data were worse than "
+            sentences.append(
+                "A negative value means that models trained with these data were worse than "
                 "those without: wrong labels or data of another kind are common reasons."
             )
         elif row["low"] <= 0 and row["std"]:
-            sure += " It is therefore not settled whether these data help or harm."
-        return f"{first}{sure}"
+            sentences.append("It is not settled whether these data help or harm.")
+        return [" ".join(sentences)] if sentences else []
 
     def _share(self, i: int) -> list[str]:
         v, share = self.v, self.frame["share"].iloc[i]
@@ -226,6 +241,43 @@ class _StatementWriter:
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
             )
         return [*caveats, *v.caveats]
+
+
+class _DiscreetWriter(_StatementWriter):
+    """Writes statements that name no other owner."""
+
+    def _comparison(self, i: int) -> str:
+        others = np.arange(len(self.v.owners)) != i
+        above = int((self.probability[others, i] >= LEVEL).sum())
+        below = int((self.probability[i, others] >= LEVEL).sum())
+        return (
+            f"Of the {others.sum():,} other owners {above:,} are surely {self.v.words.more} and "
+            f"{below:,} surely {self.v.words.less}; with {others.sum() - above - below:,} the "
+            "order is not settled."
+        )
+
+    def _data(self, i: int) -> list[str]:
+        found = [one for one in self.relations if i in one.owners]
+        texts = [one.text for one in found if one.owners == (i,)]
+        if len(texts) < len(found):
+            texts.append(
+                "Other owners hold data that are the same or alike. Data that others hold too add "
+                "little where the others take part, so their owners share the value."
+            )
+        return texts
+
+    def _caveats(self, i: int) -> list[str]:
+        others = [name for name in self.v.owners if name != self.v.owners[i]]
+        named = re.compile(
+            "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in others) or "(?!)"
+        )
+        every = super()._caveats(i)
+        kept = [caveat for caveat in every if not named.search(caveat)]
+        if hidden := len(every) - len(kept):
+            kept.append(
+                f"{hidden} more to keep in mind: not stated here, as other owners are named."
+            )
+        return kept
 
 
 def _trained_utilities(v: Valuation) -> Mapping[frozenset[str], float]:

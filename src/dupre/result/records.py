@@ -164,6 +164,8 @@ class Diagnostics:
         form: the chosen p, rho, eta and warp, in words.
         strays: number of outliers, evaluations that the predictor does not use; they count in
             the values, and the chance of more is part of the intervals.
+        asked: kernel, prior mean and what else of the predictor was asked for, in words; empty if
+            all of it is dupre's choice.
     """
 
     error: float
@@ -174,6 +176,7 @@ class Diagnostics:
     noise: float
     form: str
     strays: int = 0
+    asked: str = ""
 
 
 @dataclass(frozen=True)

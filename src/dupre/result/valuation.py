@@ -18,6 +18,7 @@ from dupre._types import Floats, Ints
 from dupre.errors import InputError
 from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order
+from dupre.result.covariances import half_widths, roots, spreads
 from dupre.result.records import (
     PAYMENTS,
     VALUES,
@@ -33,6 +34,8 @@ from dupre.result.records import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from dupre.result.payments import Negative, Payments
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -143,20 +146,20 @@ class Valuation:
     @property
     def std(self) -> pd.Series:
         """Standard deviation of each owner's value."""
-        return self._series(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), "std")
+        return self._series(roots(np.diag(self.covariance)), "std")
 
     @property
     def prediction_std(self) -> pd.Series:
         """The part of `std` due to utilities not evaluated and to noise: sigma_GP (Remark 1)."""
         part = self.covariance if self.prediction is None else self.prediction
-        return self._series(_roots(np.diag(part)), "prediction_std")
+        return self._series(roots(np.diag(part)), "prediction_std")
 
     @property
     def sampling_std(self) -> pd.Series:
         """The part of `std` due to the choice of coalitions: sigma_MC (DUPRE Remark 1)."""
         n = len(self.owners)
         variance = np.zeros(n) if self.sampling is None else np.diag(self.sampling)
-        return self._series(_roots(variance), "sampling_std")
+        return self._series(roots(variance), "sampling_std")
 
     @property
     def share(self) -> pd.Series:
@@ -253,6 +256,29 @@ class Valuation:
 
         return loads(text)[0]
 
+    def payments(
+        self,
+        amount: float,
+        *,
+        currency: str = "",
+        negative: Negative = "zero",
+        minimum: float = 0.0,
+    ) -> Payments:
+        """Share an amount of money by the values; the payments add up to it, to the cent.
+
+        Args:
+            amount: to share.
+            currency: such as "CHF"; it decides how many decimals a payment has.
+            negative: "zero", and who is at or below zero gets nothing; or "owe", and it pays.
+            minimum: what everybody gets at least.
+
+        Raises:
+            InputError: the terms contradict each other, or no value is above zero.
+        """
+        from dupre.result.payments import share_amount
+
+        return share_amount(self, amount, currency=currency, negative=negative, minimum=minimum)
+
     def report(self, path: str | Path) -> None:
         """Write one self-contained HTML page: values, how far to trust them, statements."""
         from dupre.report.page import write
@@ -282,43 +308,13 @@ class Valuation:
         # As for a single value, the two errors of a difference may add up (DUPRE Remark 1).
         parts = [self.covariance] if self.prediction is None else [self.prediction]
         parts += [] if self.sampling is None else [self.sampling]
-        return sum((_spreads(part) for part in parts), np.zeros_like(self.covariance))
+        return sum((spreads(part) for part in parts), np.zeros_like(self.covariance))
 
     def _index(self) -> pd.Index:
         return pd.Index(self.owners, name="owner")
 
     def _series(self, numbers: Floats, name: str) -> pd.Series:
         return pd.Series(numbers, index=self._index(), name=name)
-
-
-def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
-    """Covariance of values with both errors, however correlated the two are, (n, n).
-
-    Its diagonal is the bound sigma_GP² + sigma_MC² + 2 sigma_GP sigma_MC of DUPRE Remark 1; the
-    correlations of owners are those of the sum of both.
-    """
-    if sampling is None:
-        return covariance
-    both = covariance + sampling
-    stds = [np.sqrt(np.maximum(np.diag(part), 0.0)) for part in (covariance, sampling, both)]
-    scale = (stds[0] + stds[1]) / np.where(stds[2] > 0, stds[2], 1.0)
-    return np.asarray(both * np.outer(scale, scale))
-
-
-def _roots(variance: Floats) -> Floats:
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
-
-
-def _spreads(covariance: Floats) -> Floats:
-    """Standard deviation of every difference of two values, (n, n)."""
-    variance = np.diag(covariance)
-    return _roots(variance[:, None] + variance - 2 * covariance)
-
-
-def half_widths(covariance: Floats, level: float = 0.95) -> Floats:
-    """Half the width of the interval at this level of each value, (n,)."""
-    factor = float(ndtri((1 + level) / 2))
-    return np.asarray(factor * np.sqrt(np.maximum(np.diag(covariance), 0.0)))
 
 
 def _check_level(level: float) -> None:

@@ -37,6 +37,10 @@ class DataSection:
         task: "classification" or "regression"; "" if the target decides.
         delimiter: of a CSV file; "" for the usual one.
         drop: columns to leave out.
+        decimal: sign before decimals in a CSV file; "" for a point.
+        encoding: of a text file; "" for UTF-8.
+        sheet: of an Excel file; "" for the first.
+        skip_empty: whether rows without an owner or a target are left out.
     """
 
     path: str
@@ -45,6 +49,10 @@ class DataSection:
     task: str = ""
     delimiter: str = ""
     drop: tuple[str, ...] = ()
+    decimal: str = ""
+    encoding: str = ""
+    sheet: str = ""
+    skip_empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,38 @@ class MachineSection:
 
 
 @dataclass(frozen=True)
+class PageSection:
+    """Who speaks on the page and on the statements; people may edit it.
+
+    Attributes:
+        title: in place of the usual one.
+        contact: whom to ask.
+        logo: path of a picture.
+    """
+
+    title: str = ""
+    contact: str = ""
+    logo: str = ""
+
+
+@dataclass(frozen=True)
+class PaymentSection:
+    """The last terms of `dupre pay`; no amount if it was never asked.
+
+    Attributes:
+        amount: to share.
+        currency: such as "CHF".
+        negative: "zero" or "owe".
+        minimum: what everybody gets.
+    """
+
+    amount: float | None = None
+    currency: str = ""
+    negative: str = "zero"
+    minimum: float = 0.0
+
+
+@dataclass(frozen=True)
 class HistorySection:
     """The commands of the run, in order."""
 
@@ -119,6 +159,8 @@ class Config:
     values: ValuesSection = field(default_factory=ValuesSection)
     limits: LimitsSection = field(default_factory=LimitsSection)
     machine: MachineSection = field(default_factory=MachineSection)
+    page: PageSection = field(default_factory=PageSection)
+    payment: PaymentSection = field(default_factory=PaymentSection)
     history: HistorySection = field(default_factory=HistorySection)
 
     @property

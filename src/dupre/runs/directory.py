@@ -5,6 +5,7 @@
     result.json    the values and all that belongs to them (docs/result.md)
     values.csv     the values for a spreadsheet
     report.html    a page to pass on
+    payments.csv   what each owner is paid, once `dupre pay` has been asked
 
 Results are replaced as a whole: a reader never sees half of one, and when the disk is full the old
 one stays. Nothing here is a pickle.
@@ -15,8 +16,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -28,6 +30,10 @@ from dupre.runs import config as configuration
 from dupre.runs.config import Config
 from dupre.training.locks import FileLocks
 from dupre.wording import printable
+
+if TYPE_CHECKING:
+    from dupre.report.document import Heading
+    from dupre.result.payments import Payments
 
 WHOLE = 2**56
 """Byte of the store's lock file that stands for the directory; those of trainings are smaller."""
@@ -88,7 +94,7 @@ class RunDirectory:
                     f"{str(self)!r} holds another run ({conflict}); go on with "
                     f"`{self.command(verb)}`, or choose another directory with --run"
                 )
-            return replace(config, history=before.history)
+            return replace(config, history=before.history, page=before.page, payment=before.payment)
         if self.path.is_dir() and any(not _is_ours(file) for file in self.path.iterdir()):
             raise InputError(
                 f"{str(self)!r} holds other files and no run of dupre; choose another directory "
@@ -161,7 +167,31 @@ class RunDirectory:
         """Replace the page alone."""
         from dupre.report.page import page
 
-        replace_text(self.report, page(valuations))
+        terms = self.config().payment
+        shown = asdict(terms) if terms.amount is not None else None
+        replace_text(self.report, page(valuations, heading=self._heading(), terms=shown))
+
+    def write_statements(self, v: Valuation, directory: Path, only: Sequence[str]) -> list[Path]:
+        """Write statements as files of their own, and say where they are."""
+        from dupre.report.statement_files import write_statements
+
+        return write_statements(v, directory, only=only, heading=self._heading())
+
+    def write_payments(self, payments: Payments) -> Path:
+        """Replace the table of payments, and say where it is."""
+        frame = payments.frame.reset_index()
+        frame["owner"] = [_escape(name) for name in frame["owner"]]
+        frame["currency"] = payments.currency
+        path = self.path / "payments.csv"
+        replace_text(path, frame.to_csv(index=False, lineterminator="\n"))
+        return path
+
+    def _heading(self) -> Heading:
+        """Who speaks on pages and statements."""
+        from dupre.report.document import Heading, read_logo
+
+        asked = self.config().page
+        return Heading(asked.title, asked.contact, read_logo(asked.logo))
 
     @contextmanager
     def name_errors(self) -> Iterator[None]:

@@ -19,7 +19,8 @@ from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names
 from dupre.game.estimators import Sample, regression
-from dupre.result.valuation import Valuation, half_widths
+from dupre.result.covariances import half_widths
+from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
 from dupre.runs.recorded import ExternalResult, read_results
@@ -37,6 +38,8 @@ from dupre.valuation.valuer import Valuer
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from dupre.tables.columns import Columns
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,10 @@ class Job:
         utility: what is trained.
         model: the preprocessing and the model in words, a line each.
         without_held_rows: owners with too few rows to hold any out.
-        caveats: why the values may be worth less than they seem.
+        caveats: why the values may be worth less than they seem; they stay with the values.
+        advice: what to look at before anything is trained.
+        columns: what the columns hold; None if trainings are done elsewhere.
+        skipped: rows left out because they have no owner or no target, in words.
     """
 
     config: Config
@@ -68,6 +74,9 @@ class Job:
     model: tuple[str, ...] = ()
     without_held_rows: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    columns: Columns | None = None
+    skipped: tuple[str, ...] = ()
 
     @property
     def budget(self) -> int | None:

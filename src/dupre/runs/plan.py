@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dupre.result.as_text import coalition_count
+from dupre.result.records import Z95
 from dupre.valuation.second_trainings import CHECKED, count_needed
-from dupre.wording import printable
+from dupre.wording import join_list, printable
 
 if TYPE_CHECKING:
     from dupre.runs.job import Job
@@ -25,12 +26,14 @@ def plan(job: Job, directory: str, known: int) -> str:
         "data": _data(job),
         "target": [_target(job)],
         "validation": _validation(job, len(utility.y_val)),
+        "columns": _columns(job),
         "model": list(job.model),
         "metric": [f"{job.metric}; without data {utility.empty:.4g}"],
         "values": [_values(job)],
         "trainings": [_trainings(job, known), *_second_trainings(job)],
         "where": [_where(job)],
         "run": [directory],
+        "check": [*job.advice, *_few_validation_rows(job), *_few_trainings(job)],
         "beware": list(job.caveats),
     }
     lines = []
@@ -45,12 +48,56 @@ def _data(job: Job) -> list[str]:
     held = [f"{printable(n)} {r:,}" for n, r in zip(owners.names, owners.rows, strict=True)]
     total = f"{owners.n} owners, {len(owners.y):,} rows to train on"
     if owners.n <= MOST_LISTED:
-        return [f"{total}: {', '.join(held)}"]
+        return [f"{total}: {', '.join(held)}", *job.skipped]
     rows = np.sort(owners.rows)
     spread = f"{rows[0]:,} to {rows[-1]:,} each, half of them at least {int(np.median(rows)):,}"
     single = [name for name, count in zip(owners.names, owners.rows, strict=True) if count == 1]
     few = [f"{len(single)} owners have a single row"] if single else []
-    return [f"{total}, {spread}", *few]
+    return [f"{total}, {spread}", *few, *job.skipped]
+
+
+def _columns(job: Job) -> list[str]:
+    """The names of the columns that are used, by kind."""
+    found = job.columns
+    if found is None:
+        return []
+    kinds = {"numbers": found.numbers, "categories": found.categories, "dates": found.dates}
+    return [
+        f"{kind}: {join_list(list(map(printable, names)))}"
+        for kind, names in kinds.items()
+        if names
+    ]
+
+
+def _few_validation_rows(job: Job) -> list[str]:
+    """Whether too few validation rows tell the value of an average owner from zero.
+
+    Values v add up to at most best - empty. If an owner's data change the outcome of at least v of
+    m rows, v is known to about ± 1.96 sqrt(v / m): less than v only if m > 3.84 / v.
+    """
+    utility, n = cast("ModelUtility", job.utility), job.owners.n
+    bounded = isinstance(utility.metric, str) and not utility.metric.startswith(("neg_", "max_"))
+    average = (1 - utility.empty) / n if bounded else 0.0
+    rows, needed = len(utility.y_val), Z95**2 / average if average > 0 else 0.0
+    if rows >= needed:
+        return []
+    return [
+        f"{rows:,} validation rows are too few: of {n} owners the average one is worth at most "
+        f"{average:.2g}, which takes at least {np.ceil(needed):,.0f} rows to be told from chance."
+    ]
+
+
+def _few_trainings(job: Job) -> list[str]:
+    """Whether the budget ends before the first design does."""
+    n = job.owners.n
+    alone = job.options.semivalues[0].name == "leave-one-out"
+    first = n + 1 if alone else min(2 * n + 1, 2**n - 1)
+    if job.budget is None or job.budget >= first:
+        return []
+    return [
+        f"{job.budget:,} trainings are fewer than the {first:,} most important ones, with which a "
+        "run begins; the values will be a first guess."
+    ]
 
 
 def _target(job: Job) -> str:

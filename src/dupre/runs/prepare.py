@@ -5,20 +5,23 @@ Whatever can be wrong is found here, before anything is trained.
 
 from __future__ import annotations
 
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import pandas as pd
 
-from dupre._types import Names, Task
+from dupre._types import Task
 from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
 from dupre.runs.config import Config
 from dupre.runs.job import ExternalUtility, Job
 from dupre.runs.parse import parse_options
-from dupre.tables import holdout, models
+from dupre.tables import caveats, holdout, models
 from dupre.tables.columns import Columns, columns_of
-from dupre.tables.read import read_table, read_validation
+from dupre.tables.formats import sheet_names
+from dupre.tables.read import files_of, read_table, read_validation
 from dupre.utility.model import ModelUtility
+from dupre.wording import quote_names
 
 
 def prepare_job(config: Config) -> Job:
@@ -28,29 +31,23 @@ def prepare_job(config: Config) -> Job:
         InputError: anything that would make trainings fail or values meaningless.
     """
     data, wanted, options = config.data, config.utility, parse_options(config)
-    delimiter = data.delimiter or None
-    frame = read_table(
-        data.path, owner=data.owner, target=data.target, delimiter=delimiter, drop=data.drop
-    )
+    frame = read_table(data.path, owner=data.owner, drop=data.drop, **_how_written(config))
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
     targets = frame[data.target].to_numpy()
     task = task_of(as_targets(targets), cast("Task | None", data.task or None))
     left_out = [name for name, _ in columns.left_out]
+    advice = (*_other_sheets(config), *caveats.texts_for_numbers(frame, columns, data.target))
     if config.is_external:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, config, columns, task)
-        return Job(config, options, owners, ExternalUtility(wanted.empty or 0.0))
+        return Job(config, options, owners, ExternalUtility(wanted.empty or 0.0), advice=advice)
     model = models.model(wanted.model or None, columns, task=task)
-    used = frame if model.raw else frame.drop(columns=left_out)
+    # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
+    used = frame.drop(columns=list(data.drop) if model.raw else left_out)
     if wanted.validation:
         rows, without_held = used, tuple[str, ...]()
         validation = read_validation(
-            wanted.validation,
-            used,
-            owner=data.owner,
-            target=data.target,
-            task=task,
-            delimiter=delimiter,
+            wanted.validation, used, owner=data.owner, task=task, **_how_written(config)
         )
     else:
         owner, seed = frame[data.owner].to_numpy(), config.values.seed
@@ -66,26 +63,54 @@ def prepare_job(config: Config) -> Job:
         empty=wanted.empty,
         seed=config.values.seed,
     )
-    caveats = (*_similar_names(owners.names), *_shared_rows(rows, validation))
-    return Job(config, options, owners, utility, model.description, without_held, caveats)
-
-
-def _similar_names(names: Names) -> list[str]:
-    """Caveats about owners that may be meant to be one."""
-    known: dict[str, str] = {}
-    found = [(known.setdefault(name.casefold(), name), name) for name in names]
-    return [f"{one} and {other} are taken for two owners." for one, other in found if one != other]
-
-
-def _shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
-    """A caveat about validation rows that are trained on too."""
-    seen = holdout.count_shared_rows(rows, validation)
-    if not seen:
-        return ()
-    return (
-        f"{seen:,} of the {len(validation):,} validation rows are also among the rows to train on, "
-        "so models are partly scored on what they have seen.",
+    return Job(
+        config,
+        options,
+        owners,
+        utility,
+        model.description,
+        without_held,
+        caveats=(
+            *caveats.names_in_two_cases(owners.names),
+            *caveats.shared_rows(rows, validation),
+            *caveats.leaks(frame, columns, target=data.target, task=task),
+            *caveats.unequal_classes(utility.y_val, utility.metric),
+        ),
+        advice=(*advice, *caveats.misspelt_names(owners.names)),
+        columns=columns,
+        skipped=_skipped(frame, validation),
     )
+
+
+def _how_written(config: Config) -> dict[str, Any]:
+    """Arguments that reading the table and the validation rows have in common."""
+    data = config.data
+    stated = {"decimal": data.decimal, "encoding": data.encoding}
+    return {
+        "target": data.target,
+        "delimiter": data.delimiter or None,
+        "sheet": data.sheet or None,
+        "skip_empty": data.skip_empty,
+        **{name: text for name, text in stated.items() if text},
+    }
+
+
+def _other_sheets(config: Config) -> list[str]:
+    """Excel files of which only the first of several sheets is read."""
+    files = [*files_of(config.data.path), *map(Path, filter(None, [config.utility.validation]))]
+    several = {} if config.data.sheet else {file: sheet_names(file) for file in files}
+    return [
+        f"of {len(names)} sheets in {file.name} only {names[0]!r} is read, not "
+        f"{quote_names(names[1:])}; --sheet chooses another."
+        for file, names in several.items()
+        if len(names) > 1
+    ]
+
+
+def _skipped(frame: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
+    """Rows left out because they have no owner or no target, in words."""
+    counts = {"": frame.attrs.get("skipped"), "of validation ": validation.attrs.get("skipped")}
+    return tuple(f"rows {whose}left out: {text}" for whose, text in counts.items() if text)
 
 
 def _owners(

@@ -15,7 +15,7 @@ from dupre._types import Names
 from dupre.checks import finite
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members
-from dupre.tables.formats import read_one
+from dupre.tables.formats import FileOptions, read_one
 from dupre.utility.adapters import names_in
 
 
@@ -41,7 +41,7 @@ def read_results(path: Path, *, delimiter: str | None = None) -> list[ExternalRe
         InputError: it cannot be read, or a row is not a result.
     """
     columns = ("coalition", "utility", "failure", "repeat")
-    frame = read_one(path, delimiter=delimiter, as_text=columns)
+    frame = read_one(path, FileOptions(delimiter), as_text=columns)
     missing = {"coalition", "utility"} - set(frame.columns)
     if missing:
         raise InputError(

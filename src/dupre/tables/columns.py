@@ -31,6 +31,22 @@ FEW = 0.05
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _WITH_COMMA = r"\s*[-+]?\d+(?:[.,]\d+)*,\d+(?:[.,]\d+)*\s*"
+_DECIMALS = r"(?:[.,]\d+)?"
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+WRITTEN_NUMBERS = {
+    "percentages": rf"\s*[-+]?\d+{_DECIMALS}\s*%\s*",
+    "numbers with signs between thousands": (
+        rf"\s*[-+]?\d{{1,3}}(?:['’\u00a0\u202f ]\d{{3}})+{_DECIMALS}\s*"
+    ),
+    "numbers with a decimal point": r"\s*[-+]?\d*\.\d+\s*",
+    "dates": (
+        r"(?i)\s*(?:\d{1,2}\.\d{1,2}\.\d{2,4}|\d{1,2}/\d{1,2}/\d{2,4}|\d{1,2}-\d{1,2}-\d{2,4}"
+        rf"|\d{{4}}[./]\d{{1,2}}[./]\d{{1,2}}|\d{{1,2}}\.?[ -]{_MONTH}[ -]\d{{2,4}}"
+        rf"|{_MONTH} \d{{1,2}},? \d{{4}})(?:[ T].*)?\s*"
+    ),
+}
+"""How texts look that are numbers or dates for people, but categories for a model."""
+
 _PLACEHOLDERS = {"na", "n.a.", "n/a", "nan", "null", "none", "missing", "#div/0!", "#value!"}
 
 
@@ -237,12 +253,26 @@ def _tidy_text(column: pd.Series) -> pd.Series:
     if comma.any() and (comma | number).mean() > 1 - FEW:
         raise InputError(
             f"column {column.name!r} holds numbers with a comma such as "
-            f"{text.iloc[first(comma)]!r} ({place(held, first(comma))}); write a point before the "
-            "decimals and nothing between thousands",
+            f"{text.iloc[first(comma)]!r} ({place(held, first(comma))}); if it stands before the "
+            "decimals in a CSV file, state ",
+            Remedy.DECIMAL,
+            "','; otherwise write a point before the decimals and nothing between thousands",
             *or_drop(column.name),
         )
-    _check_few(held, ~number, "numbers")
+    in_words = text.str.fullmatch(WRITTEN_NUMBERS["numbers with signs between thousands"])
+    _check_few(held, ~(number | in_words.to_numpy(dtype=bool)), "numbers")
     return column
+
+
+def looks_like(column: pd.Series) -> str:
+    """What the texts of a column are for people, in words; "" if they are texts."""
+    text = column[column.notna().to_numpy()].astype(str)
+    number = pd.to_numeric(text, errors="coerce").notna()
+    for name, pattern in WRITTEN_NUMBERS.items():
+        found = text.str.fullmatch(pattern)
+        if found.any() and (found if name == "dates" else found | number).mean() > 1 - FEW:
+            return name
+    return ""
 
 
 def _check_few(held: pd.Series, wrong: Members, what: str) -> None:

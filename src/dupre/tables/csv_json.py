@@ -1,7 +1,7 @@
 """CSV and JSON: text to tables, or one message that names the line.
 
-Text is UTF-8. A CSV has one header line, and every line has as many values as that. Neither the
-encoding nor the delimiter is guessed: a wrong guess would cost trainings.
+A CSV has one header line, and every line has as many values as that. Neither the encoding nor the
+delimiter nor the decimal sign is guessed: a wrong guess would cost trainings.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from dupre.wording import quote_names
 EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None")
 """How an empty cell is written in text and Excel."""
 
+UTF8 = "utf-8"
+"""The encoding of a text unless another is stated."""
+
 UNNAMED = "unnamed column {}"
 """Name of a column whose header is empty, by its position."""
 
@@ -42,16 +45,31 @@ _SIGNATURES = {
 }
 
 
-def read_csv(path: Path, *, delimiter: str, as_text: Collection[str]) -> pd.DataFrame:
+def read_csv(
+    path: Path,
+    *,
+    delimiter: str,
+    as_text: Collection[str],
+    decimal: str = ".",
+    encoding: str = UTF8,
+) -> pd.DataFrame:
     """The table of a CSV file; its index is the line on which each row begins.
 
     Args:
         path: of the file; it is unpacked if it ends in .gz.
         delimiter: one character; a tab may be written as in a shell, or "tab".
         as_text: columns to keep as they are written.
+        decimal: sign before the decimals of a number: a point or a comma.
+        encoding: of the text, by one of Python's names.
     """
     separator = _parse_delimiter(delimiter)
-    text = _text(path)
+    if decimal not in (".", ",") or decimal == separator:
+        raise InputError(
+            f"the decimal sign must be '.' or ',' and not the delimiter, got {decimal!r}; state ",
+            Remedy.DELIMITER,
+            "';' if that is what separates the columns",
+        )
+    text = _text(path, encoding)
     records = _records(path, text, separator)
     _, header = next(records, (0, []))
     if len(header) == 1:
@@ -78,6 +96,7 @@ def read_csv(path: Path, *, delimiter: str, as_text: Collection[str]) -> pd.Data
         na_values={name: [""] if name in as_text else list(EMPTY) for name in names},
         keep_default_na=False,
         low_memory=False,
+        decimal=decimal,
     )
     if len(frame) != len(lines):
         raise InputError(
@@ -125,9 +144,9 @@ def _check_delimiter(path: Path, header: str, separator: str) -> None:
         )
 
 
-def read_json(path: Path) -> pd.DataFrame:
+def read_json(path: Path, *, encoding: str = UTF8) -> pd.DataFrame:
     """The table of a file of JSON lines or of one list of objects; its index is the line or row."""
-    text = _text(path)
+    text = _text(path, encoding)
     if text.lstrip().startswith("["):
         try:
             rows = json.loads(text, object_pairs_hook=_distinct_keys)
@@ -168,8 +187,8 @@ def _object(path: Path, line: str, number: int) -> Any:
         ) from cause
 
 
-def _text(path: Path) -> str:
-    """The contents of a UTF-8 file, also one compressed by gzip."""
+def _text(path: Path, encoding: str) -> str:
+    """The contents of a text file, also one compressed by gzip."""
     raw = path.read_bytes()
     if path.suffix.lower() == ".gz" and raw:
         try:
@@ -183,28 +202,38 @@ def _text(path: Path) -> str:
     for signature, kind in _SIGNATURES.items():
         if raw[:20].lstrip().lower().startswith(signature.lower()):
             raise InputError(f"{path} is not text but {kind}; rename it, or export it as CSV")
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise InputError(f"{path} is UTF-16, expected UTF-8; save it as UTF-8")
+    if encoding == UTF8 and raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError(
+            f"{path} is UTF-16, expected UTF-8; save it as UTF-8, or state ",
+            Remedy.ENCODING,
+            "'utf-16'",
+        )
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as cause:
-        raise _encoding_error(path, raw, cause.start) from cause
+        raise _encoding_error(path, raw, cause) from cause
+    except LookupError as cause:
+        raise InputError(f"{encoding!r} is no encoding; expected such as cp1252") from cause
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise InputError(f"line {line} of {path} holds a zero byte; save it as UTF-8 text")
     return text
 
 
-def _encoding_error(path: Path, raw: bytes, start: int) -> InputError:
+def _encoding_error(path: Path, raw: bytes, cause: UnicodeDecodeError) -> InputError:
+    start = cause.start
     line = raw.count(b"\n", 0, start) + 1
     found = f"byte {raw[start]:#04x} at position {start:,} (line {line})"
+    message = f"{path} is not {cause.encoding.upper()} text: {found}"
     try:
         shown = raw[start : start + 1].decode("cp1252")
         raw.decode("cp1252")
     except UnicodeDecodeError:
-        return InputError(f"{path} is not UTF-8 text: {found}; save it as UTF-8")
+        return InputError(f"{message}; save it as UTF-8")
     return InputError(
-        f"{path} is not UTF-8: {found}, which would be {shown!r} in Windows-1252; save it as UTF-8"
+        f"{message}, which would be {shown!r} in Windows-1252; save it as UTF-8, or state ",
+        Remedy.ENCODING,
+        "'cp1252'",
     )
 
 

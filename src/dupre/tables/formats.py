@@ -11,14 +11,24 @@ from __future__ import annotations
 import warnings
 import zlib
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile
 
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.tables.csv_json import EMPTY, UNNAMED, check_distinct, in_one_line, read_csv, read_json
-from dupre.wording import did_you_mean
+from dupre.tables.csv_json import (
+    EMPTY,
+    UNNAMED,
+    UTF8,
+    check_distinct,
+    in_one_line,
+    read_csv,
+    read_json,
+)
+from dupre.wording import did_you_mean, quote_names
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
 _SHEETS = (".xls", ".xlsb", ".xlsm", ".ods", ".numbers")
@@ -35,15 +45,35 @@ READABLE = (*_TEXTS, *_ARROW, ".xlsx")
 """Suffixes of the files that can be read; those of text also with .gz."""
 
 
+@dataclass(frozen=True)
+class FileOptions:
+    """How files are written, where that is not as usual.
+
+    Attributes:
+        delimiter: between the values of a line of CSV; by default a comma, or a tab for .tsv.
+        decimal: sign before the decimals of a number in CSV.
+        encoding: of CSV and JSON.
+        sheet: name of the sheet of an Excel file; by default the first.
+    """
+
+    delimiter: str | None = None
+    decimal: str = "."
+    encoding: str = UTF8
+    sheet: str | None = None
+
+
+USUAL = FileOptions()
+
+
 def read_one(
-    path: str | Path, *, delimiter: str | None = None, as_text: Collection[str] = ()
+    path: str | Path, options: FileOptions = USUAL, *, as_text: Collection[str] = ()
 ) -> pd.DataFrame:
     """The table of one file.
 
     Args:
         path: a .csv, .tsv, .txt (also .gz), .parquet, .pq, .feather, .jsonl, .ndjson, .json or
             .xlsx file.
-        delimiter: between the values of a line of CSV; by default a comma, or a tab for .tsv.
+        options: how it is written.
         as_text: columns of CSV and Excel files to keep as they are written: "007" stays "007", and
             "NA" is a name.
 
@@ -53,7 +83,7 @@ def read_one(
     path = Path(path).expanduser()
     try:
         _check_file(path)
-        frame = _frame(path, delimiter, as_text)
+        frame = _frame(path, options, as_text)
     except OSError as cause:
         raise InputError(f"cannot open {path}: {cause.strerror or in_one_line(cause)}") from cause
     if not frame.shape[1]:
@@ -97,16 +127,32 @@ def _check_file(path: Path) -> None:
         raise InputError(f"cannot read {path}: {_refusal(path)}")
 
 
-def _frame(path: Path, delimiter: str | None, as_text: Collection[str]) -> pd.DataFrame:
+def sheet_names(path: Path) -> list[str]:
+    """The sheets of an Excel file that hold something; none for another file."""
+    if suffix(path) != ".xlsx":
+        return []
+    with warnings.catch_warnings(), pd.ExcelFile(path, engine="openpyxl") as book:
+        warnings.simplefilter("ignore")
+        names = [str(name) for name in book.sheet_names]
+        return [n for n in names if not book.parse(n, header=None, nrows=1).empty]
+
+
+def _frame(path: Path, options: FileOptions, as_text: Collection[str]) -> pd.DataFrame:
     kind = suffix(path)
     if kind == ".xlsx":
-        return _excel(path, as_text)
+        return _excel(path, options.sheet, as_text)
     if kind in _ARROW:
         return _arrow(path)
     if "json" in kind:
-        return read_json(path)
+        return read_json(path, encoding=options.encoding)
     default = "\t" if kind == ".tsv" else ","
-    return read_csv(path, delimiter=default if delimiter is None else delimiter, as_text=as_text)
+    return read_csv(
+        path,
+        delimiter=default if options.delimiter is None else options.delimiter,
+        as_text=as_text,
+        decimal=options.decimal,
+        encoding=options.encoding,
+    )
 
 
 def _arrow(path: Path) -> pd.DataFrame:
@@ -121,11 +167,13 @@ def _parquet(path: Path) -> pd.DataFrame:
     return pd.read_parquet(path, engine="pyarrow")  # the other engine can unpickle
 
 
-def _excel(path: Path, as_text: Collection[str]) -> pd.DataFrame:
-    raw = _read(_sheet, path, extra="excel", package="openpyxl")
+def _excel(path: Path, sheet: str | None, as_text: Collection[str]) -> pd.DataFrame:
+    read = partial(_sheet, sheet=sheet)
+    raw = _read(read, path, extra="excel", package="openpyxl")
     blank = raw.isna().all(axis=1).to_numpy()
     if blank.all():
-        raise InputError(f"the first sheet of {path} is empty; expected a header and rows")
+        which = "first sheet" if sheet is None else f"sheet {sheet!r}"
+        raise InputError(f"the {which} of {path} is empty; expected a header and rows")
     header = [
         UNNAMED.format(i + 1) if pd.isna(cell) else str(cell) for i, cell in enumerate(raw.iloc[0])
     ]
@@ -139,12 +187,17 @@ def _excel(path: Path, as_text: Collection[str]) -> pd.DataFrame:
     return frame.infer_objects()
 
 
-def _sheet(path: Path) -> pd.DataFrame:
+def _sheet(path: Path, sheet: str | None) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # openpyxl warns of styles and forms, not of values
+        if sheet is not None and sheet not in (names := sheet_names(path)):
+            raise InputError(
+                f"{path} has no sheet {sheet!r}{did_you_mean(sheet, names)}; it has "
+                f"{quote_names(names)}"
+            )
         return pd.read_excel(
             path,
-            sheet_name=0,
+            sheet_name=0 if sheet is None else sheet,
             header=None,
             dtype=object,
             engine="openpyxl",
@@ -165,7 +218,7 @@ def _read(
         raise InputError(
             f"reading {path.name} needs the package {package}; pip install 'dupre[{extra}]'"
         ) from cause
-    except PermissionError:
+    except (InputError, PermissionError):
         raise
     except _DAMAGED as cause:
         raise InputError(

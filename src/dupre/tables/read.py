@@ -17,9 +17,18 @@ import pandas as pd
 from dupre._types import Task
 from dupre.errors import InputError
 from dupre.tables.columns import as_tuple, kind, or_drop, place, tidy, whole_as_text
-from dupre.tables.formats import READABLE, holds_data, is_readable, read_one, stem, suffix
+from dupre.tables.csv_json import UTF8
+from dupre.tables.formats import (
+    READABLE,
+    FileOptions,
+    holds_data,
+    is_readable,
+    read_one,
+    stem,
+    suffix,
+)
 from dupre.tables.holdout import check_validation
-from dupre.tables.roles import check_complete, check_known, check_roles
+from dupre.tables.roles import check_complete, check_known, check_roles, without_empty
 from dupre.wording import closest, quote_names
 
 _BESIDE_DATA = ("readme", "license", "licence", "changelog")
@@ -31,7 +40,11 @@ def read_table(
     owner: str,
     target: str,
     delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = UTF8,
+    sheet: str | None = None,
     drop: str | Sequence[str] = (),
+    skip_empty: bool = False,
 ) -> pd.DataFrame:
     """The rows of all owners, checked; its columns are of the types of what they hold.
 
@@ -41,7 +54,12 @@ def read_table(
         owner: name of the owner column; it is added if the names of the files are the owners.
         target: name of the column to predict.
         delimiter: between the values of a line of CSV; by default a comma, or a tab for .tsv.
+        decimal: sign before the decimals of a number in CSV.
+        encoding: of CSV and JSON, such as "cp1252".
+        sheet: name of the sheet of an Excel file; by default the first.
         drop: name or names of columns that will not be used; what they hold is not checked.
+        skip_empty: whether to leave out rows without an owner or a target. How many these are
+            is in `attrs["skipped"]` of the table, in words.
 
     Raises:
         InputError: the table cannot be used; says why and where.
@@ -49,6 +67,24 @@ def read_table(
     if owner == target:
         raise InputError(f"owner and target are the same column {owner!r}; expected two")
     data, drop = str(data), as_tuple(drop)
+    options = FileOptions(delimiter, decimal, encoding, sheet)
+    files = files_of(data)
+    if files == [Path(data).expanduser()]:
+        frame = read_one(files[0], options, as_text=(owner,))
+    else:
+        frame = _read_many(files, owner, options, drop)
+    frame, skipped = without_empty(frame, owner, target) if skip_empty else (frame, "")
+    frame = check_roles(frame, owner=owner, target=target, drop=drop).reset_index(drop=True)
+    frame.attrs["skipped"] = skipped
+    return frame
+
+
+def files_of(data: str) -> list[Path]:
+    """The file, or the files of a directory or pattern that hold tables.
+
+    Raises:
+        InputError: there is none, or one that cannot be read.
+    """
     path = Path(data).expanduser()
     if not data.strip() or "://" in data:
         raise InputError(f"expected a file, a directory or a pattern on this machine, got {data!r}")
@@ -57,12 +93,8 @@ def read_table(
     except OSError as cause:
         raise InputError(f"cannot open {path}: {cause.strerror}") from cause
     if is_directory:
-        frame = _read_many(_files_in(path), owner, delimiter, drop)
-    elif has_magic(data) and not exists:
-        frame = _read_many(_files_like(str(path)), owner, delimiter, drop)
-    else:
-        frame = read_one(path, delimiter=delimiter, as_text=(owner,))
-    return check_roles(frame, owner=owner, target=target, drop=drop).reset_index(drop=True)
+        return _files_in(path)
+    return _files_like(str(path)) if has_magic(data) and not exists else [path]
 
 
 def name_of(data: str) -> str:
@@ -79,6 +111,10 @@ def read_validation(
     target: str,
     task: Task | None = None,
     delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = UTF8,
+    sheet: str | None = None,
+    skip_empty: bool = False,
 ) -> pd.DataFrame:
     """The rows of a file on which models are scored, with the columns of the owners' table.
 
@@ -88,24 +124,35 @@ def read_validation(
         owner: name of its owner column.
         target: name of its target column.
         task: by default what the targets look like.
-        delimiter: of the owners' table; the file may have the usual one instead.
+        delimiter: of the owners' table, like `decimal`, `encoding` and `sheet`; the file may be
+            written as usual instead.
+        decimal: see `delimiter`.
+        encoding: see `delimiter`.
+        sheet: see `delimiter`.
+        skip_empty: whether to leave out rows without a target.
 
     Raises:
         InputError: it cannot be read, a column is missing or holds something else than in the
             owners' table, or there are classes that no owner has.
     """
-    found = _read_either_way(path, delimiter)
+    found = _read_either_way(path, FileOptions(delimiter, decimal, encoding, sheet))
+    skipped = ""
+    if skip_empty:
+        found, skipped = without_empty(found, None, target)
     result = match_columns(found, frame.drop(columns=owner), target=target)
     check_validation(frame[target].to_numpy(), result[target].to_numpy(), task=task)
+    result.attrs["skipped"] = skipped
     return result
 
 
-def _read_either_way(path: str | Path, delimiter: str | None) -> pd.DataFrame:
-    """A file with this delimiter, or with the usual one."""
-    if delimiter is not None:
+def _read_either_way(path: str | Path, options: FileOptions) -> pd.DataFrame:
+    """A file that is written in this way, or as usual."""
+    try:
+        return read_one(path, options)
+    except InputError:
         with suppress(InputError):
-            return read_one(path, delimiter=delimiter)
-    return read_one(path)
+            return read_one(path)
+        raise
 
 
 def match_columns(frame: pd.DataFrame, training: pd.DataFrame, *, target: str) -> pd.DataFrame:
@@ -161,10 +208,10 @@ def _tables_among(found: Sequence[Path], where: str) -> list[Path]:
 
 
 def _read_many(
-    paths: Sequence[Path], owner: str, delimiter: str | None, drop: Sequence[str]
+    paths: Sequence[Path], owner: str, options: FileOptions, drop: Sequence[str]
 ) -> pd.DataFrame:
     """The rows of all files under each other; the index holds file and line."""
-    frames = {path: read_one(path, delimiter=delimiter, as_text=(owner,)) for path in paths}
+    frames = {path: read_one(path, options, as_text=(owner,)) for path in paths}
     named_inside = all(owner in frame.columns for frame in frames.values())
     _check_one_each(paths, by_name=not named_inside)
     head, model = next(iter(frames.items()))

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from dupre.errors import InputError
+from dupre._types import Members
+from dupre.errors import InputError, Remedy
 from dupre.tables.columns import MAX_TEXTS, check_drop, first, kind, place, tidy, whole_as_text
 from dupre.wording import did_you_mean, quote_names
 
@@ -51,6 +52,30 @@ def check_roles(
     return pd.DataFrame(result, index=frame.index)
 
 
+def without_empty(frame: pd.DataFrame, owner: str | None, target: str) -> tuple[pd.DataFrame, str]:
+    """The rows that have an owner and a target, and in words how many have not.
+
+    Args:
+        frame: as read.
+        owner: name of the owner column; None if there is none.
+        target: name of the target column.
+    """
+    keep, counts = np.ones(len(frame), dtype=bool), []
+    for role, name in (("owner", owner), ("target", target)):
+        if name in frame.columns:
+            blank = _is_blank(frame[name])
+            counts += [f"{(blank & keep).sum():,} without {role}"] * int((blank & keep).any())
+            keep &= ~blank
+    if not keep.any():
+        raise InputError(f"every row is {' or '.join(counts)}; expected rows that have both")
+    return frame[keep], ", ".join(counts)
+
+
+def _is_blank(column: pd.Series) -> Members:
+    """Whether each cell is empty or holds only white space, (N,)."""
+    return np.asarray(column.isna() | (column.astype(str).str.strip() == ""))
+
+
 def check_known(frame: pd.DataFrame, role: str, name: str, where: str = "the table") -> None:
     """Raise InputError if there is no such column, with the one that was probably meant."""
     if name in frame.columns:
@@ -71,11 +96,13 @@ def _owner_names(column: pd.Series) -> pd.Series:
             f"the owner column {column.name!r} holds lists or the like; expected names"
         )
     names = whole_as_text(column)
-    blank = (names.isna() | (names.astype(str).str.strip() == "")).to_numpy()
+    blank = _is_blank(names)
     if blank.any():
         raise InputError(
             f"the owner column {column.name!r} is empty in {int(blank.sum())} of {len(names)} "
-            f"rows, first in {place(names, first(blank))}; name the owner of every row"
+            f"rows, first in {place(names, first(blank))}; name the owner of every row, or leave "
+            "these rows out with ",
+            Remedy.SKIP_EMPTY,
         )
     texts = names.astype(str)
     if texts.str.fullmatch(r"[-+]?\d+(\.0+)?").all():
@@ -150,6 +177,7 @@ def check_complete(column: pd.Series, role: str) -> None:
     if missing.any():
         raise InputError(
             f"the {role} column {column.name!r} is empty in {int(missing.sum())} of {len(column)} "
-            f"rows, first in {place(column, first(missing))}; drop those rows or fill them (cells "
-            "such as NA and None count as empty)"
+            f"rows, first in {place(column, first(missing))} (cells such as NA and None count as "
+            "empty); fill them, or leave these rows out with ",
+            Remedy.SKIP_EMPTY,
         )

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
+from dupre._types import Floats
 from dupre.checks import finite
+from dupre.utility.score import Score
 
 if TYPE_CHECKING:
     from dupre.utility.model import Utility
@@ -56,6 +58,7 @@ class Evaluation:
     Attributes:
         training: which one.
         utility: a finite number, or None if the training failed.
+        resampled: the utility on resamples of the validation rows, (B,); None if it is not known.
         failure: the reason in one line; empty if it did not fail.
         traceback: where it failed.
         warnings: the distinct warnings of the training.
@@ -76,6 +79,12 @@ class Evaluation:
     finished: str = field(default_factory=now)
     worker: str = field(default_factory=this_worker)
     cause: BaseException | None = field(default=None, compare=False)
+    resampled: Floats | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def score(self) -> Score:
+        """The utility with what it is on resamples; it must not have failed."""
+        return Score(self.utility, self.resampled)
 
 
 def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evaluation:
@@ -92,7 +101,7 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
             and so the last digit.
     """
     seeded: Any = utility if hasattr(utility, "training_seed") else None
-    number, seed, failure, trace = None, None, "", ""
+    number, resampled, seed, failure, trace = None, None, None, "", ""
     cause: BaseException | None = None
     start = time.perf_counter()
     with (
@@ -107,6 +116,7 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
                 seed = int(seeded.training_seed(training.members, training.repeat))
                 raw = seeded(training.members, repeat=training.repeat)
             number = finite(raw, "the utility")
+            resampled = getattr(raw, "resampled", None)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the user's code: recorded
             cause, trace = error, traceback.format_exc()
             failure = f"{type(error).__name__}: {_first_line(error)}"
@@ -119,6 +129,7 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
         seconds=time.perf_counter() - start,
         seed=seed,
         cause=cause,
+        resampled=resampled if number is not None else None,
     )
 
 

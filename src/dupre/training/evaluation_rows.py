@@ -9,6 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from dupre.checks import finite
 from dupre.errors import StoreError
 from dupre.game.coalitions import canonical
@@ -19,7 +21,7 @@ Kind = TypeVar("Kind")
 
 COLUMNS = (
     "coalition, contents, repeat, attempt, utility, failure, traceback, warnings, seconds, seed, "
-    "finished, worker"
+    "finished, worker, resampled"
 )
 
 INSERT = (
@@ -45,6 +47,7 @@ def to_row(evaluation: Evaluation, contents: str) -> tuple[Any, ...]:
         seed if seed is None or abs(seed) < 2**63 else str(seed),
         evaluation.finished,
         evaluation.worker,
+        None if evaluation.resampled is None else evaluation.resampled.astype("<f8").tobytes(),
     )
 
 
@@ -58,7 +61,7 @@ def from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
         sqlite3.DatabaseError: the row holds something else.
     """
     (key, names, contents, repeat, attempt, utility, failure, trace, caught, *cost) = row
-    seconds, seed, finished, worker = cost
+    seconds, seed, finished, worker, resampled = cost
     try:
         evaluation = Evaluation(
             training=Training(from_json(names), expect(int, repeat), expect(int, attempt)),
@@ -70,6 +73,7 @@ def from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
             seed=None if seed is None else int(seed),
             finished=expect(str, finished),
             worker=expect(str, worker),
+            resampled=None if resampled is None else np.frombuffer(expect(bytes, resampled), "<f8"),
         )
         return evaluation, expect(str, contents)
     except (TypeError, ValueError, RecursionError) as cause:

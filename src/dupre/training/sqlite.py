@@ -52,6 +52,7 @@ CREATE TABLE evaluations (
     seed,
     finished TEXT NOT NULL,
     worker TEXT NOT NULL,
+    resampled BLOB,
     CHECK ((utility IS NULL) <> (failure IS NULL))
 );
 CREATE UNIQUE INDEX one_utility ON evaluations (contents, repeat) WHERE utility IS NOT NULL;
@@ -190,6 +191,10 @@ def _check_tables(db: sqlite3.Connection, name: str, *, make: bool) -> None:
             "use the dupre that made it, or ",
             Remedy.ANOTHER_STORE,
         )
+    columns = [name for _, name, *_ in db.execute("PRAGMA table_info(evaluations)")]
+    if columns and "resampled" not in columns:  # stores made before utilities were resampled
+        with transaction(db):
+            db.execute("ALTER TABLE evaluations ADD COLUMN resampled BLOB")
     if (verdict := ask("PRAGMA quick_check(1)")) != "ok":
         raise sqlite3.DatabaseError(verdict)
 

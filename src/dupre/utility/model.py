@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable
 from copy import copy
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,15 +20,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from dupre._types import Digests
-from dupre.data.contents import digests_of_coalitions
+from dupre.checks import whole
+from dupre.data.contents import digests_of_coalitions, digests_of_rows
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.utility.model_checks import Metric, check_estimator, check_metric, check_validation
+from dupre.utility.resampling import Predictions, resample
+from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples
 
 
 class Utility(Protocol):
-    """What `dupre.value` calls: from the owner names of a coalition to one finite number."""
+    """What `dupre.value` calls: from the owner names of a coalition to one finite number.
+
+    It may be a `Score`, which knows how much it depends on the validation rows.
+    """
 
     def __call__(self, members: tuple[str, ...], /) -> float:
         """The utility of the coalition of these owners; of no data for ()."""
@@ -50,6 +57,11 @@ class ModelUtility:
     rows are ordered by their contents. So a utility depends on the rows alone, not on owner names
     or on when and where it is trained. Coalitions with the same rows have the same utility.
 
+    Every model is scored on resamples of the validation rows too, the same for all coalitions: how
+    far the values depend on the choice of these rows follows from them. For accuracy, balanced
+    accuracy, F1, precision, recall, log loss, Brier score, R² and errors of numbers this is one
+    product of matrices. Any other metric is called once for each resample, on the same predictions.
+
     Args:
         estimator: scikit-learn classifier, regressor or pipeline; it is cloned, never changed.
         owners: whose rows to train on.
@@ -59,6 +71,7 @@ class ModelUtility:
             Default: "accuracy" for classification, "r2" for regression.
         empty: utility of the empty coalition.
         seed: the training seeds derive from it.
+        resamples: of the validation rows; 0 to do without.
 
     Raises:
         InputError: every training would fail, or the score would have no meaning.
@@ -73,12 +86,16 @@ class ModelUtility:
         metric: str | Metric | None = None,
         empty: float | None = None,
         seed: int = 0,
+        resamples: int = RESAMPLES,
     ):
         self.estimator = check_estimator(estimator, owners)
         self.owners = owners
         if not isinstance(seed, (int, np.integer)):
             raise InputError(f"seed must be a whole number, got {seed!r}")
         self.seed = int(seed)
+        self.resamples = whole(resamples, "resamples", least=0)
+        if self.resamples == 1:
+            raise InputError("one resample of the validation rows says nothing; give 0, or many")
         self.metric = metric or ("accuracy" if owners.task == "classification" else "r2")
         self._scorer = check_metric(self.metric, owners)
         self.X_val, self.y_val = check_validation(validation, owners)
@@ -88,10 +105,14 @@ class ModelUtility:
             else None
         )
         # A named metric is tried even if `empty` is stated: an error now costs no training.
-        tried = self._constant_score() if empty is None or isinstance(self.metric, str) else 0.0
         if isinstance(empty, str):
             raise InputError(f"empty must be a number, got {empty!r}")
-        self.empty = tried if empty is None else float(empty)
+        tried = empty is None or isinstance(self.metric, str)
+        self._constant: Any = None
+        best, constant = self._best_constant() if tried else (0.0, None)
+        if empty is None:
+            self._constant = constant
+        self.empty = best if empty is None else float(empty)
         if not np.isfinite(self.empty):
             raise InputError(
                 f"the utility of the empty coalition is {self.empty}; state a finite ",
@@ -151,10 +172,16 @@ class ModelUtility:
         slim.owners = self.owners.without_points()
         return slim
 
-    def __call__(self, members: Collection[str], *, repeat: int = 0) -> float:
+    def score_of_no_data(self) -> Score:
+        """The utility of the empty coalition; a stated one does not depend on validation rows."""
+        if self._constant is None:
+            return Score(self.empty, [self.empty] * self.resamples or None)
+        return self._score(clone(self._constant).fit(self.X_val, self.y_val))
+
+    def __call__(self, members: Collection[str], *, repeat: int = 0) -> Score:
         """The utility of the coalition of these owners: one training, unless it is empty."""
         if not members:
-            return self.empty
+            return self.score_of_no_data()
         row = from_names(members, self.owners.names)
         X, y = self.owners.data_of(row)
         if self._classes is not None and len(np.unique(y)) == 1:
@@ -165,13 +192,35 @@ class ModelUtility:
             _set_random_states(model, self.training_seed(names, repeat))
         return self._score(model.fit(X, y))
 
-    def _score(self, model: Any) -> float:
-        if self._classes is not None and isinstance(self.metric, str):
-            model = _add_missing_classes(model, self._classes)
-        return float(self._scorer(model, self.X_val, self.y_val))
+    @cached_property
+    def _drawn(self) -> Resamples:
+        return draw_resamples(digests_of_rows(self.X_val, self.y_val), self.resamples)
 
-    def _constant_score(self) -> float:
-        """The score of the best model that ignores X. This also tries the metric."""
+    def _utility(self, model: Any) -> float:
+        return float(self._scorer(self._with_classes(model), self.X_val, self.y_val))
+
+    def _score(self, model: Any) -> Score:
+        predictions = Predictions(model, self.X_val)
+        utility = self._utility(model)
+        if not self.resamples or not np.isfinite(utility):
+            return Score(utility)
+        resampled = resample(
+            self._scorer,
+            self.metric,
+            self._with_classes(model),
+            predictions,
+            validation=(self.X_val, self.y_val),
+            utility=utility,
+            drawn=self._drawn,
+        )
+        return Score(utility, resampled)
+
+    def _with_classes(self, model: Any) -> Any:
+        named = self._classes is not None and isinstance(self.metric, str)
+        return _add_missing_classes(model, self._classes) if named else model
+
+    def _best_constant(self) -> tuple[float, Any]:
+        """Score and model of the best that ignores X. This also tries the metric."""
         if self._classes is None:
             constants: list[Any] = [DummyRegressor(strategy=s) for s in ("mean", "median")]
         else:
@@ -181,7 +230,9 @@ class ModelUtility:
                 for label in np.unique(self.y_val)
             ]
         try:
-            return max(self._score(model.fit(self.X_val, self.y_val)) for model in constants)
+            scores = [self._utility(model.fit(self.X_val, self.y_val)) for model in constants]
+            best = max(scores)
+            return best, constants[scores.index(best)]
         except Exception as cause:  # the metric may be the user's code
             raise InputError(
                 f"metric {self.metric!r} cannot score a constant {self.owners.task} model on the "
@@ -228,7 +279,7 @@ class _AllClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skle
         return full
 
 
-def _add_missing_classes(model: Any, classes: NDArray[Any]) -> Any:
+def _add_missing_classes(model: Any, classes: Any) -> Any:
     if not hasattr(model, "predict_proba") or len(model.classes_) == len(classes):
         return model
     return _AllClasses(model, classes)

@@ -63,7 +63,9 @@ def observations_and_predictions(knowledge: Knowledge, owners: Owners) -> pd.Dat
 
 
 def distances(knowledge: Knowledge, n: int) -> Floats:
-    """SW_1 between the rows of any two of n owners, (n, n)."""
+    """SW_1 between the rows of any two of n owners, (n, n); NaN if their rows are not known."""
+    if knowledge.question.owners.points is None:
+        return np.full((n, n), np.nan)
     vectors = knowledge.sketch(ETA, 1, np.eye(n, dtype=bool))
     return np.asarray(cdist(vectors, vectors, "cityblock"))
 

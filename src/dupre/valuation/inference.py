@@ -19,8 +19,9 @@ from dupre.game.draws import LEAST_DRAWS, SampledValues
 from dupre.predictor.calibration import diagnose, widening
 from dupre.predictor.training_noise import pooled_variance
 from dupre.predictor.training_noise import widening as widening_by_repeats
+from dupre.result.covariances import bounded_sum
 from dupre.result.records import Z95, Duplicates, Evidence, PredictorCheck, Subsidy, TrainingNoise
-from dupre.result.valuation import Valuation, bounded_sum
+from dupre.result.valuation import Valuation
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.duplicates import Merged, merge

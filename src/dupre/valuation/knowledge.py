@@ -9,6 +9,9 @@ the `Identity` goes by contents.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints, Members, Names
@@ -30,6 +33,7 @@ from dupre.predictor.averaging import AveragedPosterior
 from dupre.predictor.calibration import check_predictor
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import Posterior
+from dupre.predictor.kernel_checks import check_prior
 from dupre.predictor.kernel_inputs import Features
 from dupre.result.records import PredictorCheck
 from dupre.valuation import next_batch
@@ -68,14 +72,16 @@ class Knowledge:
         self.observations = Observations(weights.members, owners.names, identity)
         self.everyone = int(self.observations.positions(np.ones((1, owners.n), dtype=bool))[0])
         self.most_important = self._heaviest(semivalue, 2 * owners.n + 1)
-        if question.drawn:
-            self.heaviest = np.flatnonzero(self.counts)[: question.first]
+        if question.in_order or question.strategy.uniform:
+            self.heaviest = self.order[: question.first]
         elif question.first == len(self.most_important):
             self.heaviest = self.most_important
         else:
             self.heaviest = self._heaviest(semivalue, question.first)
         self.draws = Draws(weights.W, self.heaviest, question.check, self.rng(4))
         self.sketch = SketchCache(owners, seed=question.seed)
+        if question.kernel is not None or owners.points is None:
+            check_prior(question.prior, self.features(np.flatnonzero(self.counts)))
         self._memory: tuple[bytes, Predictor] | None = None
         self._correction: tuple[bytes, SampledValues] | None = None
 
@@ -92,6 +98,12 @@ class Knowledge:
         heavy = descending_order(np.linalg.norm(self.weights.W, axis=0))
         others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]
         return np.append(np.array(chosen, dtype=np.int64), others[: count - len(chosen)])
+
+    @cached_property
+    def order(self) -> Ints:
+        """The coalitions that count, as the estimator drew them, or drawn uniformly."""
+        counts = np.flatnonzero(self.counts)
+        return self.rng(10).permutation(counts) if self.question.strategy.uniform else counts
 
     @property
     def counting(self) -> int:
@@ -169,11 +181,15 @@ class Knowledge:
 
     def features(self, index: Ints) -> Features:
         """What kernels compare of some coalitions of the observations."""
-        return Features(self.observations.members[index], self._rows, self.sketch)
+        return self._describe(self.observations.members[index], self.sketch)
 
     def features_of(self, members: Members) -> Features:
         """What kernels compare of any coalitions, (m, n)."""
-        return Features(self.observations.representatives(members), self._rows, self.sketch)
+        return self._describe(self.observations.representatives(members), self.sketch)
+
+    def _describe(self, members: Members, vectors: Callable[..., Floats]) -> Features:
+        has_rows = self.question.owners.points is not None
+        return Features(members, self._rows, vectors if has_rows else None)
 
     def training_variances(self) -> Floats:
         """Variance of each utility as estimated from repeated trainings."""
@@ -198,7 +214,7 @@ class Knowledge:
             measured=measured,
             empty=self.empty,
             choose_p=self.b <= P_CHOSEN_UP_TO,
-            kernel=self.question.kernel,
+            prior=self.question.prior,
             rng=self.rng(*purpose),
         )
 
@@ -215,8 +231,7 @@ class Knowledge:
     def predict(self, learned: Predictor, members: Members) -> Floats:
         """Predicted utilities of coalitions, (m, n), by a given predictor, (m,)."""
         representatives = self.observations.representatives(members)
-        features = Features(representatives, self._rows, self.sketch.compute)
-        return learned.gp.predict(features)[0]
+        return learned.gp.predict(self._describe(representatives, self.sketch.compute))[0]
 
     def utilities_of(self, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""

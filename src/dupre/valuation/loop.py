@@ -19,7 +19,8 @@ import pandas as pd
 from dupre._types import Names
 from dupre.errors import EvaluationError, Interrupted
 from dupre.game.coalitions import canonical
-from dupre.result.valuation import Valuation, half_widths
+from dupre.result.covariances import half_widths
+from dupre.result.valuation import Valuation
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.store import Store

@@ -113,8 +113,8 @@ def choose(known: Knowledge, k: int, still_open: Ints, pending: Ints) -> Ints:
     heaviest = still_open[descending_order(np.linalg.norm(W[:, still_open], axis=0))]
     if question.corrected or (known.shown.size and known.check_failed()):
         return known.draws.sort_by_draw(heaviest)[:k]
-    if question.drawn:
-        return still_open[:k]
+    if question.in_order:
+        return known.order[np.isin(known.order, still_open)][:k]
     if not known.shown.size:  # all that was to come first is pending, or failed
         return heaviest[:k]
     functionals = question.functionals(W)
@@ -187,7 +187,7 @@ def forecast(posterior: Posterior, picks: Ints) -> Floats:
     gp = posterior.gp
     observed = posterior.covariance(picks, picks)
     observed[np.diag_indices_from(observed)] += gp.noise_of_next
-    own_noise = gp.noise * (posterior.W * posterior.slope)[:, picks].T
+    own_noise = gp.noise_of_predicted * (posterior.W * posterior.slope)[:, picks].T
     root = np.linalg.cholesky(observed)
     explained = solve_triangular(root, posterior.cross(picks) + own_noise, lower=True)
     removed = np.cumsum(np.einsum("kf,kg->kfg", explained, explained), axis=0)

@@ -20,8 +20,8 @@ from dupre.game import estimators
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
 from dupre.game.weight_matrix import Weights, check_weights
-from dupre.predictor.kernels import Kernel
-from dupre.valuation.strategies import Corrected, Drawn, Strategy, check_strategy
+from dupre.predictor.kernels import Kernel, Prior
+from dupre.valuation.strategies import Corrected, Drawn, Strategy, Uniform, check_strategy
 
 ENUMERATED_UP_TO = 16
 """Owners up to which all coalitions enter the values, unless an estimator is asked for."""
@@ -69,7 +69,7 @@ class Question:
         samples: how many coalitions enter the values.
         by_default: whether nobody chose the estimator.
         strategy: what to evaluate next.
-        kernel: of the predictor; None for the form of the highest marginal likelihood.
+        kernel: of the predictor, or its prior, as it was given; None for dupre's.
         seed: of everything random.
     """
 
@@ -80,8 +80,13 @@ class Question:
     samples: int
     by_default: bool
     strategy: Strategy
-    kernel: Kernel | None
+    kernel: Kernel | Prior | None
     seed: int
+
+    @property
+    def prior(self) -> Prior:
+        """What the predictor assumes."""
+        return self.kernel if isinstance(self.kernel, Prior) else Prior(self.kernel)
 
     @property
     def first(self) -> int:
@@ -102,6 +107,11 @@ class Question:
     def drawn(self) -> bool:
         """Whether coalitions are evaluated in the order in which the estimator drew them."""
         return isinstance(self.strategy, Drawn)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the order of evaluation is known from the start."""
+        return isinstance(self.strategy, (Drawn, Uniform))
 
     @property
     def corrected(self) -> bool:
@@ -138,7 +148,7 @@ def ask(
     semivalue: Semivalue | LeastCore | str,
     estimator: Estimator | Sample | None,
     strategy: Strategy | None,
-    kernel: Kernel | None,
+    kernel: Kernel | Prior | None,
     seed: int,
 ) -> Question:
     """Check what is asked; see `Valuer` for the arguments.
@@ -159,8 +169,8 @@ def ask(
         )
     if isinstance(strategy, Corrected) and least_core:
         raise InputError("Corrected() is for semivalues; the least core is no sum to correct")
-    if kernel is not None and not isinstance(kernel, Kernel):
-        raise InputError(f"kernel must be a Kernel of dupre.kernels, got {kernel!r}")
+    if kernel is not None and not isinstance(kernel, (Kernel, Prior)):
+        raise InputError(f"kernel must be a Kernel or a Prior of dupre.kernels, got {kernel!r}")
     return Question(
         owners,
         _check_semivalue(semivalue, owners.n),

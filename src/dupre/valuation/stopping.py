@@ -17,7 +17,8 @@ import numpy as np
 
 from dupre.checks import finite, positive, whole
 from dupre.errors import InputError
-from dupre.result.valuation import Valuation, half_widths
+from dupre.result.covariances import half_widths
+from dupre.result.valuation import Valuation
 
 __all__ = ["Rule", "State", "evaluated", "ranking_settled", "settled", "wall_time", "within"]
 

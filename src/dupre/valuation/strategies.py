@@ -2,18 +2,18 @@
 
     dupre.value(owners, utility, budget=60, strategy=dupre.strategies.Active(focus=("A", "B")))
 
-Every strategy begins with a first design of the coalitions that weigh most.
+A strategy begins with a first design: the coalitions that weigh most, unless it draws them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dupre.checks import whole
 from dupre.errors import InputError
 
-__all__ = ["Active", "Corrected", "Drawn", "Strategy"]
+__all__ = ["Active", "Corrected", "Drawn", "Strategy", "Uniform"]
 
 Focus = str | tuple[str, str] | None
 
@@ -32,12 +32,16 @@ class Active:
             on them after every batch; 0 for none, otherwise at least 4. They follow the first
             design and count in the values. If the check fails, the values do not rely on the
             predictor.
+        uniform: whether the first design is drawn uniformly, as in the paper's methods with the
+            suffix -a. In `dupre.value` it is half of the budget by default, and the other half is
+            one batch: DUPRE Alg. 2.
     """
 
     batch: int | None = None
     first: int | None = None
     focus: Focus = None
     check: int = 0
+    uniform: bool = False
 
     def __post_init__(self) -> None:
         _check_counts(self.batch, self.first)
@@ -69,6 +73,30 @@ class Drawn:
     first: int | None = None
     check: int = 0
     focus: ClassVar[None] = None
+    uniform: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _check_counts(self.batch, self.first)
+        whole(self.check, "check", least=0)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Evaluate coalitions drawn uniformly from those that enter the values, none twice.
+
+    This is how the paper chooses unless Alg. 2 does; it misses the coalitions that weigh most.
+
+    Attributes:
+        batch: coalitions between two looks at the values; as many as there are owners by default.
+        first: coalitions before the first look; 2n + 1 by default.
+        check: coalitions that the predictor is never shown, see `Active`.
+    """
+
+    batch: int | None = None
+    first: int | None = None
+    check: int = 0
+    focus: ClassVar[None] = None
+    uniform: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_counts(self.batch, self.first)
@@ -92,12 +120,29 @@ class Corrected:
     first: int | None = None
     check: ClassVar[int] = 0
     focus: ClassVar[None] = None
+    uniform: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_counts(self.batch, self.first)
 
 
-Strategy = Active | Drawn | Corrected
+Strategy = Active | Drawn | Uniform | Corrected
+
+
+def with_budget(strategy: Strategy, n: int, limit: int, *, stated: bool) -> Strategy:
+    """The strategy with as large a first design, and batches, as a budget has room for.
+
+    Args:
+        strategy: what was asked for.
+        n: owners.
+        limit: coalitions to evaluate at most.
+        stated: whether somebody chose this limit: only then it has two halves.
+    """
+    room = limit - strategy.check
+    if not (isinstance(strategy, Active) and strategy.uniform and stated):
+        return replace(strategy, first=min(strategy.first or 2 * n + 1, room))
+    first = min(strategy.first or (room + 1) // 2, room)
+    return replace(strategy, first=first, batch=strategy.batch or max(1, room - first))
 
 
 def _check_counts(batch: int | None, first: int | None) -> None:
@@ -110,12 +155,12 @@ def check_strategy(strategy: Strategy | None) -> Strategy:
     """The strategy, `Active()` by default.
 
     Raises:
-        InputError: it is none of the three.
+        InputError: it is none of them.
     """
     strategy = Active() if strategy is None else strategy
     if not isinstance(strategy, Strategy):
         raise InputError(
-            "strategy must be Active(), Drawn() or Corrected() of dupre.strategies, got "
-            f"{strategy!r}"
+            "strategy must be Active(), Drawn(), Uniform() or Corrected() of dupre.strategies, "
+            f"got {strategy!r}"
         )
     return strategy

@@ -17,7 +17,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import format_members
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
-from dupre.predictor.kernels import Kernel
+from dupre.predictor.kernels import Kernel, Prior
 from dupre.result.records import TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training import identity
@@ -31,7 +31,7 @@ from dupre.valuation.loop import Loop, Plan
 from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.stopping import Rule
-from dupre.valuation.strategies import Strategy, check_strategy
+from dupre.valuation.strategies import Strategy, check_strategy, with_budget
 from dupre.valuation.valuer import Valuer
 
 Contents = Callable[[], dict[str, str]]
@@ -47,7 +47,7 @@ def value(
     semivalue: Semivalue | LeastCore | str = shapley,
     estimator: Estimator | Sample | None = None,
     strategy: Strategy | None = None,
-    kernel: Kernel | None = None,
+    kernel: Kernel | Prior | None = None,
     empty: float | None = None,
     known: Known | None = None,
     store: str | Path | None = None,
@@ -77,10 +77,11 @@ def value(
             coalitions of up to 16 owners, `regression` on a sample for more; the error this adds
             is part of the intervals.
         strategy: what to evaluate next, a record of `dupre.strategies`: by default `Active()`, the
-            coalitions of most use; `Drawn()`, those of the estimator in its order; `Corrected()`,
-            random ones that correct the predictor.
-        kernel: of the predictor, a kernel of `dupre.kernels` or your own; by default the form of
-            the highest marginal likelihood.
+            coalitions of most use; `Drawn()`, those of the estimator in its order; `Uniform()`,
+            any; `Corrected()`, random ones that correct the predictor.
+        kernel: of the predictor, a kernel of `dupre.kernels` or your own, or a `Prior` with a
+            mean; `dupre.kernels.paper()` is the paper's. By default the form of the highest
+            marginal likelihood.
         empty: utility of no data; by default that of the ModelUtility, or `utility(())` is asked
             once, which is not counted.
         known: utilities already paid for elsewhere: {members: utility}, {members: [utilities]},
@@ -108,13 +109,13 @@ def value(
     strategy = check_strategy(strategy)
     engine = _check_engine(engine, n_jobs)
     limit = _check_limits(check_owners(owners), budget, stop, strategy.check)
-    first = min(strategy.first or 2 * owners.n + 1, limit - strategy.check)
+    strategy = with_budget(strategy, owners.n, limit, stated=budget is not None)
     valuer = Valuer(
         owners,
         empty=0.0,
         semivalue=semivalue,
         estimator=estimator,
-        strategy=replace(strategy, first=first),
+        strategy=strategy,
         kernel=kernel,
         by_content=isinstance(utility, ModelUtility) and utility.by_content,
         seed=seed,
@@ -269,6 +270,8 @@ def _identity(
         decides.append("by content")
     if asked.kernel is not None:
         decides.append(asked.kernel)
+    if asked.strategy.uniform:
+        decides.append(f"uniform {asked.in_order}")
     return setting, contents, digest(decides)
 
 

@@ -18,9 +18,10 @@ from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
-from dupre.predictor.kernels import Kernel
+from dupre.predictor.kernels import Kernel, Prior
+from dupre.result.covariances import bounded_sum, half_widths
 from dupre.result.records import Z95, PredictorCheck, TrainingNoise
-from dupre.result.valuation import Valuation, bounded_sum, half_widths
+from dupre.result.valuation import Valuation
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.inference import Inference
@@ -43,8 +44,9 @@ class Valuer:
             `Sample` of one, which says how many it draws. By default all coalitions of up to 16
             owners, `regression` on a sample for more.
         strategy: what to suggest: `Active()` of `dupre.strategies` by default.
-        kernel: of the predictor, a kernel of `dupre.kernels` or your own; by default the form of
-            the highest marginal likelihood.
+        kernel: of the predictor, a kernel of `dupre.kernels` or your own, or a `Prior` with a
+            mean; `dupre.kernels.paper()` is the paper's. By default the form of the highest
+            marginal likelihood.
         by_content: whether coalitions that hold the same rows have the same utility, as those of
             a ModelUtility do: one evaluation then serves all of them, and owners who hold the
             same rows have the same value. By default a coalition is known by its members.
@@ -59,7 +61,7 @@ class Valuer:
         semivalue: Semivalue | LeastCore | str = shapley,
         estimator: Estimator | Sample | None = None,
         strategy: Strategy | None = None,
-        kernel: Kernel | None = None,
+        kernel: Kernel | Prior | None = None,
         by_content: bool = False,
         seed: int = 0,
     ):

@@ -1,0 +1,185 @@
+"""An amount of money shared among owners by their values, to the last cent.
+
+Notation: n owners, m draws of their values; values and payments (m, n), one row per draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from scipy.linalg import cholesky
+
+from dupre._types import Bools, Floats
+from dupre.checks import finite
+from dupre.errors import InputError
+from dupre.wording import percent, printable
+
+if TYPE_CHECKING:
+    from dupre.result.valuation import Valuation
+
+Negative = Literal["zero", "owe"]
+"""What a negative value means: no payment, or a payment by the owner."""
+
+DRAWS = 10_000
+"""Joint draws of the values, from which the intervals of payments are taken."""
+
+PLACES = dict.fromkeys(("CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"), 0)
+PLACES |= dict.fromkeys(("BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"), 3)
+"""Decimals of currencies (ISO 4217) that do not have two."""
+
+LARGEST = 1e12
+"""Amounts up to which every cent is a number of its own."""
+
+RULES: dict[Negative, str] = {
+    "zero": "Payments are in proportion to the {nouns}; who is at or below zero gets nothing.",
+    "owe": "Payments are in proportion to the {nouns}; who is below zero owes its part, which is "
+    "shared by the others.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Payments:
+    """What each owner is paid. `print` it.
+
+    Attributes:
+        frame: `value`, `payment`, and `low` and `high`, bounds between which the payment lies with
+            95 %, by owner, from the greatest value to the smallest.
+        amount: the sum of the payments.
+        currency: such as "CHF"; "" if it is not stated.
+        rule: how values become payments, in sentences.
+        semivalue: which values they are.
+    """
+
+    frame: pd.DataFrame
+    amount: float
+    currency: str
+    rule: str
+    semivalue: str
+
+    @property
+    def places(self) -> int:
+        """Decimals of a payment."""
+        return PLACES.get(self.currency, 2)
+
+    def __str__(self) -> str:
+        unit = f" {self.currency}" if self.currency else ""
+        lines = [["owner", f"payment{unit}", "95 % interval"]]
+        for name, row in self.frame.iterrows():
+            pay, low, high = (self.format(row[key]) for key in ("payment", "low", "high"))
+            lines.append([printable(str(name)), pay, f"{low} … {high}"])
+        lines.append(["sum", self.format(self.frame["payment"].sum()), ""])
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = [
+            "  ".join([name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])]).rstrip()
+            for name, *cells in lines
+        ]
+        return "\n".join([*table, "", self.rule])
+
+    def format(self, payment: float) -> str:
+        """A payment as it is printed: `1,611.40`."""
+        return f"{payment:,.{self.places}f}"
+
+
+def share_amount(
+    v: Valuation, amount: float, *, currency: str, negative: Negative, minimum: float
+) -> Payments:
+    """Share an amount among the owners of a valuation; see `Valuation.payments`."""
+    places = PLACES.get(currency, 2)
+    n = len(v.owners)
+    _check_terms(amount, minimum, n, places, negative)
+    if not _are_shareable(v.mean[None], negative)[0]:
+        raise InputError(
+            "no value is above zero, so there is nothing to share the amount by"
+            if negative == "zero"
+            else f"the values add up to {v.mean.sum():.4g}; negative='owe' needs a sum above zero"
+        )
+    draws = _draw_values(v)
+    shareable = _are_shareable(draws, negative)
+    if (part := float(np.mean(shareable))) < 0.975:
+        raise InputError(
+            "the values are too uncertain to share an amount by: with a probability of "
+            f"{percent(1 - part)} % their sum is not above zero; train more coalitions first"
+        )
+    low, high = np.quantile(_share(draws[shareable], amount, negative, minimum), [0.025, 0.975], 0)
+    payment = _round_to_sum(_share(v.mean[None], amount, negative, minimum)[0], amount, places)
+    if not v.std.any():
+        low = high = payment
+    columns = {"value": v.mean, "payment": payment, "low": low, "high": high}
+    frame = pd.DataFrame(columns, index=pd.Index(v.owners, name="owner"))
+    frame[["low", "high"]] = frame[["low", "high"]].round(places) + 0.0  # no minus before zero
+    rule = RULES[negative].format(nouns=f"{v.semivalue} {v.words.nouns}")
+    if minimum:
+        rule += f" Nobody gets less than {minimum:,.{places}f}."
+    return Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue)
+
+
+def _check_terms(amount: float, minimum: float, n: int, places: int, negative: Negative) -> None:
+    if negative not in get_args(Negative):
+        raise InputError(f"negative must be 'zero' or 'owe', got {negative!r}")
+    for given, name in ((amount, "amount"), (minimum, "minimum")):
+        number = finite(given, name)
+        if not 0 <= number <= LARGEST:
+            raise InputError(f"{name} must lie between 0 and {LARGEST:,.0f}, got {number:,}")
+        if abs(number - round(number, places)) > 1e-9 * max(number, 1):
+            raise InputError(f"{name} must have at most {places} decimals, got {number!r}")
+    if not amount:
+        raise InputError("amount must be above zero, got 0")
+    if negative == "owe" and minimum:
+        raise InputError("with negative='owe' there is no minimum: some owners pay; got both")
+    if n * minimum > amount:
+        raise InputError(
+            f"a minimum of {minimum:,.{places}f} for {n} owners is {n * minimum:,.{places}f}, more "
+            f"than the amount of {amount:,.{places}f}; lower it"
+        )
+
+
+def _are_shareable(values: Floats, negative: Negative) -> Bools:
+    """Whether each row of values says how to share, (m,)."""
+    found = values.max(axis=1) if negative == "zero" else values.sum(axis=1)
+    return np.asarray(found > 0)
+
+
+def _draw_values(v: Valuation) -> Floats:
+    """Joint draws of the values from their normal distribution, (m, n)."""
+    # A little is added to the diagonal: the values may have a known sum, so that the covariance
+    # is singular, and its factor must not depend on rounding.
+    n = len(v.owners)
+    size = float(np.diag(v.covariance).max())
+    if not size > 0:
+        return v.mean[None]
+    factor = cholesky(v.covariance + 1e-8 * size * np.eye(n), lower=True)
+    normal = np.random.default_rng(0).standard_normal((DRAWS, n))
+    return np.asarray(v.mean + normal @ factor.T)
+
+
+def _share(values: Floats, amount: float, negative: Negative, minimum: float) -> Floats:
+    """Payments before rounding, (m, n): each row adds up to the amount."""
+    if negative == "owe":
+        return np.asarray(amount * values / values.sum(axis=1, keepdims=True))
+    m, n = values.shape
+    positive = np.maximum(values, 0.0)
+    # max(minimum, c p) adds up to the amount. If the k greatest are above the minimum, their sum
+    # S_k gives c; the right k is the last whose smallest owner is above it.
+    ordered = -np.sort(-positive, axis=1)
+    count = np.arange(1, n + 1)
+    sums = np.cumsum(ordered, axis=1)
+    scale = (amount - (n - count) * minimum) / sums
+    above = (scale * ordered >= minimum) & (ordered > 0)
+    last = n - 1 - np.argmax(above[:, ::-1], axis=1)
+    return np.asarray(np.maximum(minimum, scale[np.arange(m), last, None] * positive))
+
+
+def _round_to_sum(payments: Floats, amount: float, places: int) -> Floats:
+    """Whole cents that add up to the amount: the largest remainders are rounded up.
+
+    Of equal remainders those of the first owners are.
+    """
+    cents = payments * 10**places
+    whole = np.floor(cents + 1e-6)
+    left = round(amount * 10**places) - int(whole.sum())
+    remainder = np.round(cents - whole, 6)
+    whole[np.argsort(-remainder, kind="stable")[:left]] += 1
+    return np.asarray(whole / 10**places)

@@ -1,0 +1,159 @@
+"""What in a table makes values worth less than they seem; each doubt is a sentence.
+
+Everything here is cheap, and is said before anything is trained. A column is compared with the
+target by the rows next to each other when sorted by the column. If it determines the target, their
+targets are equal. In regression half the mean squared difference of neighbours estimates what the
+column leaves open of the variance (J. Rice, Ann. Statist. 12, 1984, p. 1220).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dupre._types import Floats, Names, Task
+from dupre.tables.columns import Columns, looks_like
+from dupre.tables.holdout import count_shared_rows
+from dupre.tables.preprocessing import as_levels, as_numbers
+from dupre.wording import join_list, printable
+
+LEAK = 0.94
+"""Part of the differences between targets from which on a column nearly determines them.
+
+The best columns of scikit-learn's tables and of California's houses are below 0.93."""
+
+MOST_ROWS = 2_000
+"""Rows that a column is compared with the target on."""
+
+FEWEST_PAIRS = 30
+"""Neighbouring rows below which nothing is said about a column."""
+
+UNEQUAL = 0.7
+"""Part of the rows in one class from which on accuracy says little about the others."""
+
+LONGEST_SHORT = 4
+"""Letters of a word up to which another letter makes another word, not a slip."""
+
+
+def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
+    """Columns of texts that are dates or numbers for people."""
+    texts = [name for name, reason in columns.left_out if "different texts" in reason]
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in (*columns.categories, *texts, target):
+        if not pd.api.types.is_numeric_dtype(frame[name]) and (what := looks_like(frame[name])):
+            found[what].append(name)
+    return [
+        f"{join_list(names)}: {what} such as {frame[names[0]].dropna().iloc[0]!r} are texts for a "
+        "model, not numbers; write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."
+        for what, names in found.items()
+    ]
+
+
+def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[str]:
+    """Columns each of which nearly determines the target; it may be known only with the target."""
+    rows = np.random.default_rng(0).permutation(len(frame))[:MOST_ROWS]
+    some = frame.iloc[rows]
+    y = pd.factorize(some[target])[0] if task == "classification" else as_numbers(some[[target]])
+    y = np.asarray(y, dtype=np.float64).ravel()
+    parts = {name: _determined(as_numbers(some[[name]])[:, 0], y, task) for name in columns.numbers}
+    for name in columns.categories:
+        levels = pd.factorize(as_levels(some[[name]])[:, 0], use_na_sentinel=False)[0]
+        parts[name] = _determined(levels, y, task, within=True)
+    return [
+        printable(
+            f"the column {name} alone nearly determines {target} ({100 * part:.0f} % of its "
+            f"differences). If it is not known before the target is, leave it out: --drop {name!r}."
+        )
+        for name, part in parts.items()
+        if part >= LEAK
+    ]
+
+
+def _determined(x: NDArray[Any], y: Floats, task: Task, *, within: bool = False) -> float:
+    """Part of the differences between targets y, (N,), that a column x, (N,), explains.
+
+    Args:
+        x: numbers, with NaN for gaps, or positions of levels; rows in random order.
+        y: numbers, or positions of classes.
+        task: what y are.
+        within: whether only neighbours of the same x are compared, as for levels without an order.
+    """
+    known = ~np.isnan(x.astype(np.float64))
+    order = np.argsort(x[known], kind="stable")
+    x, y = x[known][order], y[known][order]
+    pairs = x[1:] == x[:-1] if within else np.ones(max(len(x) - 1, 0), dtype=bool)
+    if pairs.sum() < FEWEST_PAIRS:
+        return 0.0
+    if task == "classification":
+        differ = float(np.mean((y[1:] != y[:-1])[pairs]))
+        usual = 1 - float(((np.unique(y, return_counts=True)[1] / len(y)) ** 2).sum())
+    else:
+        differ, usual = float(np.mean(np.diff(y)[pairs] ** 2)) / 2, float(np.var(y))
+    return 1 - differ / usual if usual > 0 else 0.0
+
+
+def unequal_classes(y: NDArray[Any], metric: object) -> list[str]:
+    """Accuracy where most rows are of one class; y are the targets of the validation rows."""
+    if metric != "accuracy":
+        return []
+    counts = pd.Series(y).value_counts()
+    part, better = counts.iloc[0] / len(y), "roc_auc" if len(counts) == 2 else "roc_auc_ovr"
+    if part < UNEQUAL:
+        return []
+    return [
+        f"{100 * part:.0f} % of validation rows are of class {printable(str(counts.index[0]))}, "
+        f"so accuracy says little about the others; --metric balanced_accuracy or {better} does."
+    ]
+
+
+def shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> list[str]:
+    """Validation rows that are trained on too."""
+    seen = count_shared_rows(rows, validation)
+    if not seen:
+        return []
+    return [
+        f"{seen:,} of the {len(validation):,} validation rows are also among the rows to train on, "
+        "so models are partly scored on what they have seen."
+    ]
+
+
+def names_in_two_cases(names: Names) -> list[str]:
+    """Owners whose names differ in small and capital letters alone."""
+    known: dict[str, str] = {}
+    found = [(known.setdefault(name.casefold(), name), name) for name in names]
+    return [
+        printable(f"{one} and {other} are taken for two owners.")
+        for one, other in found
+        if one != other
+    ]
+
+
+def misspelt_names(names: Names) -> list[str]:
+    """Owners whose names differ by one letter, or in the place of one, in a long word."""
+    groups: dict[Hashable, list[str]] = defaultdict(list)
+    for name in {name.casefold(): name for name in names}.values():
+        for key in dict.fromkeys(_with_one_letter_less(name)):
+            groups[key].append(name)
+    return [
+        f"{join_list(group)} look like one owner, and are taken for {len(group)}; write them alike "
+        "if they are."
+        for group in dict.fromkeys(tuple(group) for group in groups.values() if len(group) > 1)
+    ]
+
+
+def _with_one_letter_less(name: str) -> Iterator[Hashable]:
+    """The words of a name, one long word as it is or without one of its letters.
+
+    Two words that become equal in this way differ by one letter, or in the place of one.
+    """
+    words = re.findall(r"[^\W\d_]+|\d+", name.casefold())
+    for i, word in enumerate(words):
+        if not word.isdigit() and len(word) > LONGEST_SHORT:
+            for j in range(len(word) + 1):
+                yield i, (*words[:i], word[:j] + word[j + 1 :], *words[i + 1 :])

@@ -1,0 +1,231 @@
+"""The score of one fitted model on many resamples of the validation rows.
+
+Most metrics are means over rows, or functions of such means: their scores on B resamples are one
+product of a (B, m) matrix of counts and a (m, k) matrix of terms. Any other metric is called once
+for each resample, on predictions made once.
+
+Notation: m validation rows, B resamples, k terms of a row, c classes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dupre._types import Floats, Ints
+from dupre.data.rows import take
+from dupre.utility.model_checks import Metric
+from dupre.utility.score import Resamples
+
+Terms = tuple[Any, Callable[[Floats], Floats]]
+"""Terms of each row, (m, k), and the scores, (B,), from their means over resamples, (B, k)."""
+
+ROUNDING = 1e-6
+"""How well our formula and scikit-learn's must agree on all rows."""
+
+_METHODS = ("predict", "predict_proba", "decision_function")
+
+
+class Predictions:
+    """What a fitted model predicts for the validation rows and for resamples of them, once.
+
+    Args:
+        model: its methods are replaced by ones that remember.
+        X: the validation rows.
+    """
+
+    def __init__(self, model: Any, X: Any):
+        self._rows: dict[int, tuple[Any, Any]] = {id(X): (X, slice(None))}
+        for name in _METHODS:
+            # Some models forbid new attributes: then everything is predicted anew.
+            with suppress(AttributeError, TypeError):
+                setattr(model, name, self._remember(getattr(model, name)))
+
+    def _remember(self, method: Callable[[Any], Any]) -> Callable[..., Any]:
+        found: list[NDArray[Any]] = []
+
+        @wraps(method)  # scikit-learn looks at the name
+        def predict(X: Any, *arguments: Any, **options: Any) -> Any:
+            whole, rows = self._rows.get(id(X), (None, None))
+            if whole is not X or arguments or options:
+                return method(X, *arguments, **options)
+            if not found:
+                found.append(np.asarray(method(next(iter(self._rows.values()))[0])))
+            return found[0][rows].copy()
+
+        return predict
+
+    def of(self, X: Any, rows: Ints) -> None:
+        """From now on, X is known to be these rows of the validation rows."""
+        first = next(iter(self._rows))
+        self._rows = {first: self._rows[first], id(X): (X, rows)}
+
+
+def resample(
+    scorer: Metric,
+    metric: str | Metric,
+    model: Any,
+    predictions: Predictions,
+    *,
+    validation: tuple[Any, NDArray[Any]],
+    utility: float,
+    drawn: Resamples,
+) -> Floats:
+    """The scores on all resamples, (B,); NaN where a metric is not defined.
+
+    Args:
+        scorer: the metric as a callable.
+        metric: its name, if it has one.
+        model: fitted.
+        predictions: of this model.
+        validation: the rows X and targets y.
+        utility: the score on all of them.
+        drawn: the resamples.
+    """
+    X, y = validation
+    terms = _terms(metric, model, X, y) if isinstance(metric, str) else None
+    if terms is not None:
+        of_rows, scores = terms
+        with np.errstate(divide="ignore", invalid="ignore"):
+            everything = float(scores(np.asarray(of_rows.mean(axis=0)).reshape(1, -1))[0])
+            if abs(everything - utility) <= ROUNDING * max(1.0, abs(utility)):
+                return scores(drawn.sum_rows(of_rows) / drawn.sizes[:, None])
+    found = np.full(len(drawn.counts), np.nan)
+    for b in range(len(found)):
+        rows = drawn.rows(b)
+        some = take(X, rows)
+        predictions.of(some, rows)
+        # The metric may be the user's code. What it cannot score, such as a resample of a single
+        # class, is not known.
+        with warnings.catch_warnings(), suppress(Exception):
+            warnings.simplefilter("ignore")
+            found[b] = float(scorer(model, some, y[rows]))
+    return found
+
+
+def _terms(metric: str, model: Any, X: Any, y: NDArray[Any]) -> Terms | None:
+    """The terms of a metric; None if it is no function of means over rows."""
+    if metric in _OF_ERRORS:
+        return _OF_ERRORS[metric](y.astype(np.float64), np.ravel(model.predict(X)))
+    if metric in _OF_CHANCES:
+        return _OF_CHANCES[metric](model.predict_proba(X), np.searchsorted(model.classes_, y))
+    if metric in ("accuracy", "balanced_accuracy") or metric.partition("_")[0] in _RATIOS:
+        return _of_labels(metric, y, np.ravel(model.predict(X)))
+    return None
+
+
+def _of_labels(metric: str, y: NDArray[Any], predicted: NDArray[Any]) -> Terms | None:
+    """Metrics of counts: rows of each class that are right, that are true, that are predicted."""
+    if metric == "accuracy":
+        return (y == predicted).astype(np.float64)[:, None], lambda means: means[:, 0]
+    classes, codes = np.unique(np.concatenate([y, predicted]), return_inverse=True)
+    rows, (true, guess) = np.arange(len(y)), codes.reshape(2, -1)
+    counted = [((true == guess) * 1.0, true), (np.ones(len(y)), true), (np.ones(len(y)), guess)]
+    one_hot = [
+        sparse.csr_array((counts, (rows, code)), shape=(len(y), len(classes)))
+        for counts, code in counted
+    ]
+    ratio, average = _AVERAGES.get(metric) or metric.partition("_")[::2]
+    if average == "" and 1 in classes.tolist():  # the class of this label alone
+        average = classes.tolist().index(1)
+    if average not in _AVERAGED and not isinstance(average, int):
+        return None
+
+    def scores(means: Floats) -> Floats:
+        return _average_ratio(_RATIOS[ratio], average, *np.split(means, 3, axis=1))
+
+    return sparse.hstack(one_hot, format="csr"), scores
+
+
+def _average_ratio(
+    ratio: Callable[[Floats, Floats, Floats], Floats],
+    average: str | int,
+    right: Floats,
+    true: Floats,
+    guess: Floats,
+) -> Floats:
+    """The ratio of one class, or an average over those that occur, (B,)."""
+    if average == "micro":
+        right, true, guess = (part.sum(axis=1, keepdims=True) for part in (right, true, guess))
+    score = np.nan_to_num(ratio(right, true, guess))
+    if isinstance(average, int):
+        return np.asarray(score[:, average])
+    present = true if average == "true" else true + guess
+    weight = true if average == "weighted" else (present > 0).astype(np.float64)
+    return np.asarray((score * weight).sum(axis=1) / weight.sum(axis=1))
+
+
+_AVERAGED = ("macro", "micro", "weighted", "true")
+_AVERAGES = {"balanced_accuracy": ("recall", "true")}
+_RATIOS: dict[str, Callable[[Floats, Floats, Floats], Floats]] = {
+    "f1": lambda right, true, guess: 2 * right / (true + guess),
+    "precision": lambda right, _, guess: right / guess,
+    "recall": lambda right, true, _: right / true,
+    "jaccard": lambda right, true, guess: right / (true + guess - right),
+}
+"""Of the rows of a class that are right, true and predicted."""
+
+
+def _mean(of_rows: Floats) -> Terms:
+    return -of_rows[:, None], lambda means: means[:, 0]
+
+
+def _root(of_rows: Floats) -> Terms:
+    return of_rows[:, None], lambda means: -np.sqrt(means[:, 0])
+
+
+def _r2(y: Floats, predicted: Floats) -> Terms:
+    away = y - y.mean()
+    terms = np.column_stack([(y - predicted) ** 2, away, away**2])
+    return terms, lambda means: 1 - means[:, 0] / (means[:, 2] - means[:, 1] ** 2)
+
+
+def _explained_variance(y: Floats, predicted: Floats) -> Terms:
+    away, error = y - y.mean(), y - predicted
+    terms = np.column_stack([error, error**2, away, away**2])
+
+    def scores(means: Floats) -> Floats:
+        left, total = (means[:, k + 1] - means[:, k] ** 2 for k in (0, 2))
+        return np.asarray(1 - left / total)
+
+    return terms, scores
+
+
+_OF_ERRORS: dict[str, Callable[[Floats, Floats], Terms]] = {
+    "r2": _r2,
+    "explained_variance": _explained_variance,
+    "neg_mean_squared_error": lambda y, p: _mean((y - p) ** 2),
+    "neg_root_mean_squared_error": lambda y, p: _root((y - p) ** 2),
+    "neg_mean_absolute_error": lambda y, p: _mean(np.abs(y - p)),
+    "neg_mean_absolute_percentage_error": lambda y, p: _mean(
+        np.abs(y - p) / np.maximum(np.abs(y), np.finfo(np.float64).eps)
+    ),
+    "neg_mean_squared_log_error": lambda y, p: _mean((np.log1p(y) - np.log1p(p)) ** 2),
+    "neg_root_mean_squared_log_error": lambda y, p: _root((np.log1p(y) - np.log1p(p)) ** 2),
+}
+"""Of targets and predictions, (m,) each."""
+
+
+def _log_loss(chances: Floats, true: Ints) -> Terms:
+    smallest = float(np.finfo(chances.dtype).eps)
+    chance = np.clip(chances[np.arange(len(true)), true], smallest, 1 - smallest)
+    return _mean(-np.log(chance))
+
+
+def _brier(chances: Floats, true: Ints) -> Terms:
+    off = chances - (np.arange(chances.shape[1]) == true[:, None])
+    return _mean((off**2).sum(axis=1) / (2 if chances.shape[1] == 2 else 1))
+
+
+_OF_CHANCES: dict[str, Callable[[Floats, Ints], Terms]] = {
+    "neg_log_loss": _log_loss,
+    "neg_brier_score": _brier,
+}
+"""Of probabilities, (m, c), and the index of the true class, (m,)."""

@@ -1,0 +1,133 @@
+"""A utility together with what it would be on other validation rows.
+
+A utility is an average over a sample of validation rows. Other rows of the same population would
+give another one. The bootstrap (Efron 1979) tells how far: score the same model on B resamples, in
+which each row counts as often as it was drawn. The resamples are the same for every coalition, so
+that what all coalitions have in common cancels in the values.
+
+Notation: m validation rows, B resamples, g groups of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dupre._types import Digests, Floats, Ints
+from dupre.checks import finite
+from dupre.errors import InputError
+
+RESAMPLES = 200
+"""Resamples of the validation rows; they know a standard deviation to 5 %."""
+
+MOST_GROUPS = 10_000
+"""Rows that are drawn one by one; of more rows, groups of about equal size are drawn."""
+
+
+class Score(float):
+    """A utility that knows what it would be on other validation rows: a float with an attribute.
+
+    A utility of your own may return one in the place of a number, and so may what is recorded.
+    The resamples must be the same for every coalition.
+
+    Args:
+        utility: on all validation rows.
+        resampled: on each of B resamples of them, (B,), the same ones for every coalition; NaN
+            where it cannot be computed. None if it is not known.
+
+    Attributes:
+        resampled: the same, (B,), or None.
+    """
+
+    resampled: Floats | None
+
+    def __new__(cls, utility: Any, resampled: Sequence[float] | Floats | None = None) -> Score:
+        """Check that both are numbers."""
+        self = super().__new__(cls, finite(utility, "the utility"))
+        self.resampled = None if resampled is None else _check_resampled(resampled)
+        return self
+
+    def __getnewargs__(self) -> tuple[float, Floats | None]:  # type: ignore[override]
+        """What a copy or a pickle is made of."""
+        return float(self), self.resampled
+
+    @classmethod
+    def from_rows(cls, scores: Sequence[float] | Floats, resamples: int = RESAMPLES) -> Score:
+        """The mean of the scores of single validation rows, (m,), and of resamples of them.
+
+        Give the scores of all coalitions for the same rows in the same order: 1 where a model is
+        right and 0 where it is wrong, or minus each loss.
+        """
+        rows = np.asarray(scores, dtype=np.float64)
+        if rows.ndim != 1 or not rows.size or not np.isfinite(rows).all():
+            raise InputError("expected one finite score for each validation row")
+        drawn = draw_resamples(np.arange(2 * len(rows), dtype=np.uint64).reshape(-1, 2), resamples)
+        return cls(rows.mean(), drawn.sum_rows(rows[:, None])[:, 0] / drawn.sizes)
+
+
+def _check_resampled(resampled: Any) -> Floats:
+    try:
+        numbers = np.array(resampled, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.ndim != 1 or len(numbers) < 2 or np.isinf(numbers).any():
+        raise InputError(
+            "resampled must be the utilities on at least 2 resamples of the validation rows, got "
+            f"{resampled!r:.80}"
+        )
+    return numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Resamples:
+    """B resamples of m rows.
+
+    Attributes:
+        counts: how often each group was drawn, (B, g).
+        group: the group of each row, (m,).
+    """
+
+    counts: Floats
+    group: Ints
+
+    def sum_rows(self, terms: Any) -> Floats:
+        """Sums over the rows of each resample of k terms of each row, (m, k), (B, k)."""
+        grouped = self._indicator @ terms
+        return np.asarray((grouped.T @ self.counts.T).T)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Rows of each resample, (B,)."""
+        return self.sum_rows(np.ones((len(self.group), 1)))[:, 0]
+
+    def rows(self, resample: int) -> Ints:
+        """Indices of the rows of one resample, repetitions included."""
+        times = self.counts[resample, self.group].astype(np.int64)
+        return np.repeat(np.arange(len(self.group)), times)
+
+    @cached_property
+    def _indicator(self) -> sparse.csr_array:
+        m, g = len(self.group), self.counts.shape[1]
+        return sparse.csr_array((np.ones(m), (self.group, np.arange(m))), shape=(g, m))
+
+
+def draw_resamples(contents: Digests, resamples: int) -> Resamples:
+    """Resamples of rows with these digests, (m, 2).
+
+    They depend on the contents of the rows, not on their order, the machine or a seed: utilities
+    of the same validation rows are comparable wherever they were computed.
+    """
+    m = len(contents)
+    g = min(m, MOST_GROUPS)
+    order = np.lexsort((contents[:, 1], contents[:, 0]))
+    group = np.empty(m, dtype=np.int64)
+    group[order] = np.arange(m) % g
+    total = contents.sum(axis=0)  # unsigned integers wrap around
+    rng = np.random.default_rng([m, resamples, *map(int, total)])
+    counts = [np.bincount(rng.integers(g, size=g), minlength=g) for _ in range(resamples)]
+    return Resamples(np.array(counts, dtype=np.float64).reshape(-1, g), group)

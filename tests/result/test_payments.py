@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dupre import InputError
+from reporting import exact, valuation
+
+NUMBERS = st.lists(st.floats(-1, 1), min_size=1, max_size=12).filter(
+    lambda found: max(found) > 1e-3
+)
+
+
+def certain(values):
+    v = exact(len(values))
+    return replace(v, mean=np.array(values), covariance=np.zeros((len(values),) * 2))
+
+
+def brute_force(values, amount, minimum):
+    """max(minimum, c p) that adds up to the amount, c by bisection."""
+    positive, low, high = np.maximum(values, 0), 0.0, 1e9
+    for _ in range(200):
+        c = (low + high) / 2
+        low, high = (c, high) if np.maximum(minimum, c * positive).sum() < amount else (low, c)
+    return np.maximum(minimum, low * positive)
+
+
+@given(values=NUMBERS, cents=st.integers(1_200, 10**9), floor=st.integers(0, 100))
+def test_payments_add_up_to_the_cent_and_each_is_within_one_of_its_share(values, cents, floor):
+    amount, minimum = cents / 100, floor / 100
+    found = certain(values).payments(amount, minimum=minimum).frame
+    assert np.round(100 * found["payment"]).sum() == cents
+    assert (found["payment"] >= minimum).all()
+    expected = brute_force(found["value"].to_numpy(), amount, minimum)
+    np.testing.assert_allclose(found["payment"], expected, atol=0.01 + 1e-9 * amount)
+
+
+@given(values=NUMBERS)
+def test_who_owes_pays_in_proportion(values):
+    v = certain([*values, 20.0])
+    found = v.payments(1_000, negative="owe").frame
+    assert found["payment"].sum() == pytest.approx(1_000, abs=1e-6)
+    np.testing.assert_allclose(
+        found["payment"], 1_000 * found["value"] / v.mean.sum(), atol=0.010001
+    )
+
+
+def test_cents_that_cannot_be_divided_go_to_the_first_of_equal_owners():
+    found = certain([0.2, 0.2, 0.2]).payments(100).frame["payment"]
+    assert found.tolist() == [33.34, 33.33, 33.33]
+
+
+def test_intervals_are_those_of_the_share_itself():
+    """With a known sum a payment is a linear function of the value: its interval is scaled."""
+    v = valuation(5)
+    centre = np.eye(5) - 1 / 5
+    v = replace(v, mean=np.linspace(0.1, 0.5, 5), covariance=1e-4 * centre, prediction=None)
+    found = v.payments(300, currency="CHF").frame.loc[list(v.owners)]
+    scale = 300 / v.mean.sum()
+    half = 1.96 * scale * np.sqrt(1e-4 * 4 / 5)
+    np.testing.assert_allclose(found["low"], scale * v.mean - half, atol=0.05 * half)
+    np.testing.assert_allclose(found["high"], scale * v.mean + half, atol=0.05 * half)
+
+
+def test_the_text_states_sum_currency_and_rule():
+    text = str(certain([0.75, 0.25, -0.1]).payments(1_000, currency="JPY", minimum=10))
+    assert "payment JPY" in text
+    assert "1,000" in text
+    assert "Nobody gets less than 10." in text
+    assert "743" in text  # 990 in proportion 3 to 1, to whole yen
+
+
+@pytest.mark.parametrize(
+    ("values", "terms", "message"),
+    [
+        ([0.5], {"amount": 0}, "above zero"),
+        ([0.5], {"amount": float("nan")}, "finite"),
+        ([0.5], {"amount": 1.005}, "at most 2 decimals"),
+        ([0.5], {"amount": 1.5, "currency": "JPY"}, "at most 0 decimals"),
+        ([0.5], {"amount": 1e13}, "between 0 and"),
+        ([0.5, 0.1], {"amount": 10, "minimum": 6}, "more than the amount"),
+        ([0.5, -0.1], {"amount": 10, "minimum": 1, "negative": "owe"}, "no minimum"),
+        ([0.5], {"amount": 10, "negative": "forgive"}, "'zero' or 'owe'"),
+        ([-0.5, 0.0], {"amount": 10}, "no value is above zero"),
+        ([-0.5, 0.1], {"amount": 10, "negative": "owe"}, "a sum above zero"),
+    ],
+)
+def test_terms_that_cannot_be_kept_are_refused(values, terms, message):
+    with pytest.raises(InputError, match=message):
+        certain(values).payments(**terms)
+
+
+def test_values_that_may_all_be_below_zero_share_nothing():
+    v = replace(valuation(2), mean=np.array([0.01, 0.01]), covariance=np.eye(2), prediction=None)
+    with pytest.raises(InputError, match="too uncertain"):
+        v.payments(100)

@@ -1,0 +1,126 @@
+"""What is said before anything is trained."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import cloudpickle
+import numpy as np
+import pandas as pd
+import pytest
+
+from dupre.runs.config import Config, DataSection, LimitsSection, UtilitySection
+from dupre.runs.plan import plan
+from dupre.runs.prepare import prepare_job
+
+ROWS = 240
+
+
+def table(**columns):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=ROWS)
+    frame = pd.DataFrame({"x": x, "k": rng.choice(["n", "s"], ROWS)})
+    frame["day"] = pd.date_range("2024-01-01", periods=ROWS).astype(str)
+    frame["who"] = [f"site {i % 4}" for i in range(ROWS)]
+    return frame.assign(**{"y": x + rng.normal(size=ROWS) > 0, **columns})
+
+
+def prepare(frame, data=None, **sections):
+    frame.to_csv("t.csv", index=False)
+    how = {"path": "t.csv", "owner": "who", "target": "y", **(data or {})}
+    utility = sections.pop("utility", UtilitySection(holdout=0.25))
+    return prepare_job(Config(data=DataSection(**how), utility=utility, **sections))
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_plan_names_the_columns_and_has_no_doubts_without_reason():
+    words = plan(prepare(table()), "run", 0)
+    assert "columns     numbers: x\n              categories: k\n              dates: day" in words
+    assert "check" not in words
+    assert "beware" not in words
+    many = {f"x{i}": table()["x"] + i for i in range(20)}
+    assert "numbers: x, x0, x1, x2, x3, x4, x5, x6 and 13 more" in plan(
+        prepare(table(**many)), "run", 0
+    )
+
+
+LONG = [f"{p}{i}" for i in range(8) for p in "abcde"]
+DOUBTS = {
+    "imbalance": (table(y=np.arange(ROWS) % 10 == 0), {}, "beware.*90 % of validation rows are of"),
+    "leak": (
+        table(z=table()["y"].map({True: "paid", False: "due"})),
+        {},
+        "beware.*the column z al",
+    ),
+    "few validation rows": (table(who=LONG * 6), {}, "check .*40 validation .* 40 owners the aver"),
+    "small budget": (table(), {"limits": LimitsSection(budget=8)}, "check .*8 .* than the 9 most"),
+    "percentages": (
+        table(z="7 %").replace({"k": {"n": "8 %", "s": "9 %"}}),
+        {},
+        "check .*k: perce",
+    ),
+    "misspelt": (table(who=["toyota", "toyouta"] * 120), {}, "check .*toyota and toyouta look"),
+    "skipped": (table(who=["a", "b", None] * 80), {"data": {"skip_empty": True}}, "80 without own"),
+}
+
+
+@pytest.mark.parametrize("kind", DOUBTS)
+def test_doubts_are_said_before_anything_is_paid(kind):
+    frame, sections, words = DOUBTS[kind]
+    said = plan(prepare(frame, **sections), "run", 0)
+    assert re.search(words, said), said
+
+
+def test_sheets_that_are_not_read_are_named():
+    with pd.ExcelWriter("t.xlsx") as book:
+        for name in ("north", "south"):
+            table().to_excel(book, sheet_name=name, index=False)
+    how = {"owner": "who", "target": "y"}
+    first, stated = (
+        prepare_job(Config(DataSection("t.xlsx", **how, sheet=sheet), UtilitySection(holdout=0.2)))
+        for sheet in ("", "south")
+    )
+    assert "of 2 sheets in t.xlsx only 'north' is read, not 'south'" in plan(first, "run", 0)
+    assert "sheet" not in plan(stated, "run", 0)
+
+
+SPY = """
+from sklearn.dummy import DummyClassifier
+from sklearn.pipeline import make_pipeline
+
+SEEN = set()
+
+class Spy(DummyClassifier):
+    def fit(self, X, y):
+        SEEN.add(tuple(X.columns) if hasattr(X, "columns") else X.shape[1])
+        return super().fit(X, y)
+
+    def predict(self, X):
+        SEEN.add(tuple(X.columns) if hasattr(X, "columns") else X.shape[1])
+        return super().predict(X)
+
+pipeline = make_pipeline(Spy())
+"""
+
+
+@pytest.mark.parametrize("validation", ["", "validation.csv"])
+@pytest.mark.parametrize("name", ["pipeline", "Spy"])
+def test_no_model_sees_a_column_that_is_dropped(place, name, validation):
+    (place / "spy_on_fit.py").write_text(SPY)
+    table(z=table()["y"] * 7.5, same=1).to_csv("validation.csv", index=False)
+    utility = UtilitySection(f"spy_on_fit:{name}", validation=validation, holdout=0.25)
+    try:
+        job = prepare(
+            table(z=table()["y"] * 7.5, same=1), {"drop": ("z", "day", "k")}, utility=utility
+        )
+        job.utility(("site 0", "site 2"))
+        (seen,) = sys.modules["spy_on_fit"].SEEN
+    finally:
+        cloudpickle.unregister_pickle_by_value(sys.modules.pop("spy_on_fit"))
+    assert seen == ("x", "same") if name == "pipeline" else seen == 1

@@ -1,0 +1,102 @@
+"""Doubts about a table: said where there is reason, and not of ordinary tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+
+from dupre.tables.caveats import leaks, misspelt_names, texts_for_numbers, unequal_classes
+from dupre.tables.columns import columns_of
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=300)
+BOTH = {"owner": "o", "target": "y"}
+
+
+def doubts(y, task, **columns):
+    frame = pd.DataFrame({**columns, "y": y, "o": "a"})
+    return leaks(frame, columns_of(frame, **BOTH), target="y", task=task)
+
+
+@pytest.mark.parametrize(
+    ("y", "task", "column", "found"),
+    [
+        (X > 0, "classification", X, True),
+        (np.where(X > 0, "yes", "no"), "classification", np.where(X > 0, "paid", "due"), True),
+        (X > 0, "classification", X + 0.5 * RNG.normal(size=300), False),
+        (X, "regression", 3 * X + 0.1 * RNG.normal(size=300), True),
+        (X, "regression", -np.exp(X), True),
+        (np.round(X), "regression", [f"level {round(x)}" for x in X], True),
+        (X, "regression", X + 0.4 * RNG.normal(size=300), False),
+        (X > 0, "classification", [f"code {i // 3}" for i in range(300)], False),
+        (X, "regression", np.where(np.arange(300) < 9, X, np.nan), False),  # too few to tell
+    ],
+)
+def test_a_column_that_nearly_determines_the_target_is_named(y, task, column, found):
+    told = doubts(y, task, z=column, other=RNG.normal(size=300))
+    assert [("column z alone" in text and "--drop 'z'" in text) for text in told] == [True] * found
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_diabetes])
+def test_good_columns_of_ordinary_tables_are_not_named(load):
+    data = load(as_frame=True)
+    task = "regression" if load is load_diabetes else "classification"
+    assert doubts(data.target, task, **data.data) == []
+
+
+@pytest.mark.parametrize(
+    ("y", "metric", "words"),
+    [
+        (["no"] * 8 + ["yes"] * 2, "accuracy", ["80 % of", "class no", "accuracy or roc_auc does"]),
+        ([0] * 8 + [1, 2], "accuracy", ["class 0", "roc_auc_ovr"]),
+        (["no"] * 8 + ["yes"] * 2, "balanced_accuracy", []),
+        (["no"] * 6 + ["yes"] * 4, "accuracy", []),
+    ],
+)
+def test_accuracy_says_little_if_most_rows_are_of_one_class(y, metric, words):
+    told = unequal_classes(np.array(y), metric)
+    assert len(told) == bool(words)
+    assert all(word in told[0] for word in words)
+
+
+@pytest.mark.parametrize(
+    ("cells", "what"),
+    [
+        (["31.05.2024", "1.6.24"], "dates"),
+        (["5/31/2024 12:30", "6/1/2024"], "dates"),
+        (["31 May 2024", "1 Jun 2024"], "dates"),
+        (["May 31, 2024", "Jun 1, 2024"], "dates"),
+        (["12 %", "7.5%"], "percentages"),
+        (["1'234", "999", "2’000.50"], "numbers with signs between thousands"),
+        (["1 234", "999"], "numbers with signs between thousands"),
+        (["1.5", "2"], "numbers with a decimal point"),
+        (["007", "12"], ""),
+        (["north", "south"], ""),
+        (["10-20", "20-30"], ""),
+    ],
+)
+def test_texts_that_are_numbers_for_people_are_named(cells, what):
+    frame = pd.DataFrame({"z": cells * 20, "x": 1.5, "o": "a", "y": ["b", "c"] * (10 * len(cells))})
+    frame.loc[0, "x"] = 2
+    told = texts_for_numbers(frame, columns_of(frame, **BOTH), "y")
+    assert [text.startswith(f"z: {what} such as ") for text in told] == [True] * bool(what)
+
+
+@pytest.mark.parametrize(
+    ("names", "alike"),
+    [
+        (("toyota", "ford", "toyouta"), "toyota and toyouta"),
+        (("chevroelt", "chevrolet"), "chevroelt and chevrolet"),
+        (("Spital Zürich 1", "Spital Zurich 1"), "Spital Zürich 1 and Spital Zurich 1"),
+        (("Hospital A", "Hospital B", "owner 1", "owner 2", "site-01", "site-02"), ""),
+        (("North Carolina", "South Carolina", "Iran", "Iraq", "Slovakia", "Slovenia"), ""),
+        (("broker1", "broker2", "Basel", "BASEL"), ""),
+    ],
+)
+def test_owners_that_look_like_one_are_named(names, alike):
+    told = misspelt_names(names)
+    assert [text.startswith(f"{alike} look like one owner") for text in told] == [True] * bool(
+        alike
+    )

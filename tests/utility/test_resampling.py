@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import get_scorer
+from sklearn.naive_bayes import GaussianNB
+
+from dupre.data.contents import digests_of_rows
+from dupre.data.owners import Owners
+from dupre.errors import InputError
+from dupre.training.evaluation import Training, evaluate
+from dupre.utility import score
+from dupre.utility.model import ModelUtility
+from dupre.utility.score import Score, draw_resamples
+
+LABELS = ["accuracy", "balanced_accuracy", "neg_log_loss", "neg_brier_score", "f1_macro"]
+LABELS += ["f1_weighted", "f1_micro", "jaccard_macro", "recall_weighted", "roc_auc_ovr"]
+BINARY = ["f1", "recall", "jaccard", "neg_log_loss", "neg_brier_score", "roc_auc"]
+NUMBERS = ["r2", "explained_variance", "neg_mean_squared_error", "neg_mean_absolute_error"]
+NUMBERS += ["neg_root_mean_squared_error", "neg_mean_absolute_percentage_error"]
+NUMBERS += ["neg_root_mean_squared_log_error", "neg_median_absolute_error"]
+
+
+def tables(kind):
+    X, y = load_diabetes(return_X_y=True) if kind == "numbers" else load_iris(return_X_y=True)
+    if kind == "binary":
+        X, y = X[y > 0] + np.random.default_rng(0).normal(size=(100, 4)), y[y > 0] - 1
+    order = np.random.default_rng(0).permutation(len(y))
+    train, rest = order[:60], order[60:120]
+    owners = Owners.from_arrays(X[train], y[train], np.arange(60) % 3)
+    return owners, (X[rest], y[rest])
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [("labels", m) for m in LABELS]
+    + [("binary", m) for m in BINARY]
+    + [("numbers", m) for m in NUMBERS]
+    + [("binary", lambda model, X, y: float(np.mean(model.predict_proba(X)[:, 1] * y)))],
+)
+def test_resampled_utilities_are_the_metric_of_resampled_rows(kind, metric):
+    owners, (X, y) = tables(kind)
+    model = Ridge() if kind == "numbers" else GaussianNB()
+    utility = ModelUtility(model, owners, validation=(X, y), metric=metric, resamples=20)
+    fitted = model.fit(owners.X[owners.owner < 2], owners.y[owners.owner < 2])
+    scorer = get_scorer(metric) if isinstance(metric, str) else metric
+    drawn = draw_resamples(digests_of_rows(X, y), 20)
+    found = utility(("0", "1"))
+    assert found == pytest.approx(scorer(fitted, X, y))
+    wanted = [scorer(fitted, X[drawn.rows(b)], y[drawn.rows(b)]) for b in range(20)]
+    np.testing.assert_allclose(found.resampled, wanted, rtol=1e-6)
+    assert utility(()).resampled.shape == (20,)
+
+
+def test_resamples_follow_the_rows_not_their_order_and_can_be_left_out():
+    owners, (X, y) = tables("labels")
+    how = {"metric": "neg_log_loss"}
+    first = ModelUtility(LogisticRegression(), owners, validation=(X, y), **how)
+    turned = ModelUtility(LogisticRegression(), owners, validation=(X[::-1], y[::-1]), **how)
+    none = ModelUtility(LogisticRegression(), owners, validation=(X, y), resamples=0, **how)
+    np.testing.assert_allclose(first(("0",)).resampled, turned(("0",)).resampled)
+    assert none(("0",)).resampled is None
+    assert none(("0",)) == first(("0",))
+    assert none(()).resampled is None
+    stated = ModelUtility(LogisticRegression(), owners, validation=(X, y), empty=-2.0, **how)
+    assert set(stated(()).resampled) == {-2.0}
+
+
+def test_many_rows_are_drawn_in_groups_with_the_same_spread(monkeypatch):
+    right = np.random.default_rng(0).integers(2, size=3_000).astype(float)
+    spread = np.sqrt(right.var() / 3_000)
+    for most in (10_000, 500):
+        monkeypatch.setattr(score, "MOST_GROUPS", most)
+        found = Score.from_rows(right)
+        assert found == right.mean()
+        assert np.std(found.resampled) == pytest.approx(spread, rel=0.15)
+
+
+def test_a_failed_resample_is_not_known_and_a_score_keeps_its_resamples_in_a_pickle():
+    owners, (X, y) = tables("binary")
+    one = int(np.flatnonzero(y == 1)[0])
+    rows = np.append(np.flatnonzero(y == 0)[:5], one)  # a third of the resamples have one class
+    utility = ModelUtility(GaussianNB(), owners, validation=(X[rows], y[rows]), metric="roc_auc")
+    found = pickle.loads(pickle.dumps(utility(("0", "1"))))
+    assert found == utility(("0", "1"))
+    assert 30 < np.isnan(found.resampled).sum() < 120
+
+
+@pytest.mark.parametrize("resampled", [[0.1], [[0.1, 0.2]], ["a", "b"], 0.3, [0.1, np.inf]])
+def test_resampled_utilities_must_be_several_numbers(resampled):
+    with pytest.raises(InputError, match="at least 2 resamples"):
+        Score(0.1, resampled)
+
+
+def test_an_evaluation_has_the_resampled_utilities_of_its_score():
+    known = evaluate(lambda members: Score.from_rows([0.0, 1.0]), Training(("0",)))
+    assert known.score == 0.5
+    assert len(known.score.resampled) == score.RESAMPLES
