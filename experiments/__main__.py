@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import argparse
 
-import pandas as pd
-
 from experiments import complexity
 from experiments.cells import measure_all
 from experiments.games import GAMES, train
+from experiments.report import read_scores
 from experiments.sections import EXPERIMENTS, SCORES, write_results
 
 
@@ -42,7 +41,7 @@ def main() -> None:
         cells = EXPERIMENTS[name].cells
         scores = complexity.measure() if cells is None else measure_all(cells(), arguments.jobs)
         scores.to_csv(SCORES / f"{name}.csv", index=False, float_format="%.6g")
-        print(EXPERIMENTS[name].show(pd.read_csv(SCORES / f"{name}.csv")), flush=True)
+        print(EXPERIMENTS[name].show(read_scores(SCORES / f"{name}.csv")), flush=True)
     write_results()
 
 

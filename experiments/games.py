@@ -67,7 +67,7 @@ def cifar_8() -> dupre.ModelUtility:
         validation = _halve(data["x_test"]), data["y_test"].ravel()
     X, y, owner = _by_label(*train, ({0, 1}, {2, 3}, *({k} for k in range(4, 10))), rows=200)
     owners = dupre.Owners.from_arrays(X, y, owner)
-    return dupre.ModelUtility(ResidualClassifier(), owners, validation=validation)
+    return _utility(ResidualClassifier(), owners, validation)
 
 
 def calih_6() -> dupre.ModelUtility:
@@ -96,7 +96,7 @@ def moon_6() -> dupre.ModelUtility:
             owner += [i] * count
     model = MLPClassifier((32, 16, 8), batch_size=len(rows), learning_rate_init=0.01, max_iter=100)
     owners = dupre.Owners.from_arrays(X[rows], y[rows], np.array(owner))
-    return dupre.ModelUtility(model, owners, validation=(X_val, y_val))
+    return _utility(model, owners, (X_val, y_val))
 
 
 def imdb_10() -> dupre.ModelUtility:
@@ -112,21 +112,22 @@ def sst2_10() -> dupre.ModelUtility:
 
 
 def imdb_20() -> dupre.ModelUtility:
-    """Owner j holds 100 j reviews; owners 1 to 5 only positive ones, 6 to 10 only negative ones.
+    """Owner j holds 20 j reviews (the paper: 100 j), of owners 1 to 5 positive, 6 to 10 negative.
 
-    All others of the 33,000 reviews there are for validation (the paper: 29,000).
+    Owners 11 to 20 hold both. 8,000 other reviews are for validation (the paper: 29,000).
     """
-    X, y, _ = _texts("imdb_minilm.npz")
-    free = np.random.default_rng(0).permutation(len(y))
+    X, y, split = _texts("imdb_minilm.npz")
+    validation = X[split == 1], y[split == 1]
+    free = np.random.default_rng(0).permutation(np.flatnonzero(split == 0))
     owner = np.full(len(y), -1)
     for j in range(1, 21):
         fits = y[free] == (1 if j <= 5 else 0) if j <= 10 else np.full(len(free), True)
-        chosen = free[fits][: 100 * j]
+        chosen = free[fits][: 20 * j]
         owner[chosen] = j
         free = free[~np.isin(free, chosen)]
     held = owner > 0
     owners = dupre.Owners.from_arrays(X[held], y[held], owner[held])
-    return dupre.ModelUtility(LogisticRegression(), owners, validation=(X[~held], y[~held]))
+    return _utility(LogisticRegression(), owners, validation)
 
 
 GAMES: dict[str, Callable[[], dupre.ModelUtility]] = {
@@ -266,7 +267,7 @@ def _digits(parts: tuple[set[int], ...]) -> dupre.ModelUtility:
     X, y, owner = _by_label(*train, parts, rows=400)
     model = MLPClassifier((64, 32, 16), batch_size=64, max_iter=20)
     owners = dupre.Owners.from_arrays(X, y, owner)
-    return dupre.ModelUtility(model, owners, validation=validation)
+    return _utility(model, owners, validation)
 
 
 def _houses(n: int) -> dupre.ModelUtility:
@@ -284,7 +285,7 @@ def _houses(n: int) -> dupre.ModelUtility:
     model = make_pipeline(FunctionTransformer(np.arcsinh), StandardScaler(), scaled)
     owner = np.random.default_rng(0).permutation(len(y)) % n
     owners = dupre.Owners.from_arrays(X, y, owner)
-    return dupre.ModelUtility(model, owners, validation=(X_val, y_val))
+    return _utility(model, owners, (X_val, y_val))
 
 
 def _by_label(
@@ -313,6 +314,11 @@ def _sentiment(
     """Ten owners of equally many random rows."""
     owner = np.random.default_rng(0).permutation(len(train)) % 10
     owners = dupre.Owners.from_arrays(X[train], y[train], owner)
-    return dupre.ModelUtility(
-        LogisticRegression(), owners, validation=(X[validation], y[validation])
-    )
+    return _utility(LogisticRegression(), owners, (X[validation], y[validation]))
+
+
+def _utility(
+    model: object, owners: dupre.Owners, validation: tuple[np.ndarray, np.ndarray]
+) -> dupre.ModelUtility:
+    """Accuracy or R²; without resamples of the validation rows, which no experiment uses."""
+    return dupre.ModelUtility(model, owners, validation=validation, resamples=0)

@@ -27,7 +27,7 @@ from dupre.game.semivalues import Semivalue
 from dupre.utility.adapters import as_trainings
 from experiments.games import ALL_UP_TO, Game, estimator_of, load
 
-BATCHES = 8
+BATCHES = 4
 """Batches of dupre beyond 128 trainings, where its own smaller ones would take too long."""
 
 

@@ -26,7 +26,18 @@ COLOURS = {
     "evaluated": "tab:purple",
     "dupre": "black",
 }
+ORDER = ["evaluated", "SSW", "SSW-a", "OTDD", "OTDD-a", "GP-binary", "GP-binary-a"]
+ORDER += ["NN-binary", "LAVA", "dupre"]
 LOGARITHMIC = {"utility MSE", "MSE"}
+
+
+def read_scores(path: Path) -> pd.DataFrame:
+    """Scores by game, trainings and method, in the order in which methods are listed."""
+    frame = pd.read_csv(path)
+    if "game" not in frame:
+        return frame
+    place = frame["method"].map(ORDER.index)
+    return frame.assign(place=place).sort_values(["game", "trainings", "place"], kind="stable")
 
 
 def table(scores: pd.DataFrame, by: list[str], measures: Iterable[str]) -> str:
@@ -58,7 +69,7 @@ def lines(scores: pd.DataFrame, x: str, measures: list[str], file: str) -> None:
         for method, rows in scores.groupby("method", sort=False):
             groups = rows.groupby(x)[measure]
             mean, std = groups.mean(), groups.std().fillna(0.0)
-            style = {"color": COLOURS[method.removesuffix("-a")], "label": method}
+            style = {"color": COLOURS.get(method.removesuffix("-a")), "label": method}
             dashed = "--" if method.endswith("-a") else "-"
             if len(mean) == 1:  # a method that does not depend on x
                 axis.axhline(mean.iloc[0], linestyle=":", **style)

@@ -11,13 +11,21 @@ import pandas as pd
 
 from experiments import cells, complexity
 from experiments.cells import Cell
-from experiments.report import ROOT, bands, lines, table
+from experiments.page import compare, write_page
+from experiments.report import ROOT, bands, lines, read_scores, table
 
 FOLDER = ROOT / "experiments"
 SCORES = FOLDER / "scores"
 OF_VALUES = ["MSE", "Pearson", "Kendall", "within 95 %", "time"]
 OF_UTILITIES = ["utility MSE", "utility Pearson"]
 BY = ["game", "trainings", "method"]
+ON_THE_PAGE = {
+    "utility-mnist": (20, 40),
+    "utility-calih": (20, 40),
+    "uncertainty": (8, 16, 24),
+    "eta": (20,),
+}
+"""Numbers of trainings that docs/paper.md shows beside a figure; RESULTS.md has all."""
 
 
 @dataclass(frozen=True)
@@ -27,49 +35,52 @@ class Experiment:
     Attributes:
         title: where it is in the paper, and what it is.
         cells: what is run; None if it is measured otherwise.
-        show: scores to Markdown; figures are drawn on the way.
+        show: scores to Markdown.
+        draw: scores to a figure.
     """
 
     title: str
     cells: Callable[[], list[Cell]] | None
     show: Callable[[pd.DataFrame], str]
+    draw: Callable[[pd.DataFrame], None] | None = None
+
+
+def draw_predictions(scores: pd.DataFrame) -> None:
+    """Fig. 3 and 4."""
+    measures = ["utility MSE", "time", "utility Pearson", "Kendall"]
+    lines(scores, "trainings", measures, f"paper-utility-{scores['game'].iloc[0]}.png")
 
 
 def show_predictions(scores: pd.DataFrame) -> str:
     """Fig. 3 and 4."""
-    game = scores["game"].iloc[0]
-    lines(
-        scores,
-        "trainings",
-        ["utility MSE", "time", "utility Pearson", "Kendall"],
-        f"paper-utility-{game}.png",
-    )
     return table(scores, BY, [*OF_UTILITIES, *OF_VALUES])
 
 
 def show_values(scores: pd.DataFrame) -> str:
     """Tables 1 and 7."""
-    return table(scores.sort_values(["game", "trainings"], kind="stable"), BY, OF_VALUES)
+    return table(scores, BY, OF_VALUES)
 
 
 def show_orders(scores: pd.DataFrame) -> str:
     """Fig. 5."""
-    lines(scores, "more", ["MSE", "Pearson"], "paper-permutation.png")
     shown = scores[scores["more"].isin([0, 100, 250])]
     return table(shown, ["game", "trainings", "method", "more"], ["MSE", "Pearson", "time"])
 
 
 def show_uncertainty(scores: pd.DataFrame) -> str:
     """Fig. 6."""
-    bands(scores, ["highest", "lowest"], "paper-uncertainty.png")
     return table(scores, BY, ["MSE", "within 1 std", "within 95 %"])
 
 
-def show_eta(scores: pd.DataFrame) -> str:
+def draw_eta(scores: pd.DataFrame) -> None:
     """Fig. 7."""
     named = scores[scores["method"] == "SSW"]
     labelled = named.assign(method=[f"{t} trainings" for t in named["trainings"]])
     lines(labelled, "eta", ["utility MSE", "MSE", "utility Pearson", "Pearson"], "paper-eta.png")
+
+
+def show_eta(scores: pd.DataFrame) -> str:
+    """Fig. 7."""
     return table(scores, ["game", "trainings", "method", "eta"], [*OF_UTILITIES, "MSE", "Pearson"])
 
 
@@ -107,11 +118,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         "Figure 3: utility prediction, MNIST, 6 owners",
         partial(cells.figure_of_predictions, "mnist-6"),
         show_predictions,
+        draw_predictions,
     ),
     "utility-calih": Experiment(
         "Figure 4: utility prediction, California housing, 6 owners",
         partial(cells.figure_of_predictions, "calih-6"),
         show_predictions,
+        draw_predictions,
     ),
     "exact": Experiment(
         "Table 1: exact Shapley values, CIFAR-10 and California housing, 8 owners",
@@ -119,12 +132,20 @@ EXPERIMENTS: dict[str, Experiment] = {
         show_values,
     ),
     "permutation": Experiment(
-        "Figure 5: permutation sampling, MNIST, 10 owners", cells.figure_of_orders, show_orders
+        "Figure 5: permutation sampling, MNIST, 10 owners",
+        cells.figure_of_orders,
+        show_orders,
+        partial(lines, x="more", measures=["MSE", "Pearson"], file="paper-permutation.png"),
     ),
     "uncertainty": Experiment(
-        "Figure 6: uncertainty, MNIST, 5 owners", cells.figure_of_uncertainty, show_uncertainty
+        "Figure 6: uncertainty, MNIST, 5 owners",
+        cells.figure_of_uncertainty,
+        show_uncertainty,
+        partial(bands, owners=["highest", "lowest"], file="paper-uncertainty.png"),
     ),
-    "eta": Experiment("Figure 7: label weight, Moon, 6 owners", cells.figure_of_eta, show_eta),
+    "eta": Experiment(
+        "Figure 7: label weight, Moon, 6 owners", cells.figure_of_eta, show_eta, draw_eta
+    ),
     "imdb": Experiment(
         "Table 2: IMDb, 10 owners", partial(cells.table_of_texts, "imdb-10"), show_texts
     ),
@@ -146,22 +167,34 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def write_results() -> None:
-    """RESULTS.md and the figures, from all scores there are."""
+    """RESULTS.md, the tables of docs/paper.md and the figures, from all scores there are."""
     found = {name: SCORES / f"{name}.csv" for name in EXPERIMENTS}
-    scores = {name: pd.read_csv(path) for name, path in found.items() if path.exists()}
+    scores = {name: read_scores(path) for name, path in found.items() if path.exists()}
     parts = [
         "# The paper's experiments\n",
         "Made by `python -m experiments all` from the tables in `experiments/tables/`; beside the "
         "paper's numbers they are in [docs/paper.md](../docs/paper.md). Mean ± standard deviation "
         "over seeds. MSE, Pearson and Kendall are of values, `utility` ones of predicted "
         "utilities; time is trainings and method as a part of training all coalitions.\n",
+        "## dupre against the paper's setting\n",
         summary(scores),
     ]
     for name, frame in scores.items():
         experiment = EXPERIMENTS[name]
         parts.append(f"## {experiment.title}\n\n`python -m experiments {name}`\n")
         parts.append(experiment.show(frame) + "\n")
+        if experiment.draw is not None:
+            experiment.draw(frame)
     (FOLDER / "RESULTS.md").write_text("\n".join(parts))
+    printed = {"exact", "banzhaf", "imdb", "sst2", "imdb-20"}
+    shown = {n: compare(n, f) for n, f in scores.items() if n in printed}
+    for name, frame in scores.items():
+        if name not in printed:  # a figure: of its numbers of trainings, some
+            some = (
+                frame[frame["trainings"].isin(ON_THE_PAGE[name])] if name in ON_THE_PAGE else frame
+            )
+            shown[name] = EXPERIMENTS[name].show(some)
+    write_page(shown | {"summary": summary(scores)})
 
 
 def summary(scores: dict[str, pd.DataFrame]) -> str:
@@ -189,7 +222,6 @@ def summary(scores: dict[str, pd.DataFrame]) -> str:
                 )
     frame = pd.DataFrame(rows, columns=["experiment", "game", "trainings", "ssw", "best", "ratio"])
     lines_ = [
-        "## dupre against the paper's setting\n",
         "MSE of dupre's values divided by that of SSW and of the best other method, at equally "
         "many trainings.\n",
         "| experiment | game | trainings | dupre / SSW | best other | dupre / best other |",
