@@ -5,8 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dupre
 from dupre import InputError
-from dupre.checks import finite, positive, whole
+from dupre.checks import LARGEST, as_utility, finite, positive, whole
+from dupre.runs.recorded import read_results
+from dupre.training.evaluation import Training, evaluate
+from owners_and_games import make_owners
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -14,12 +18,28 @@ def test_finite_numbers_pass_unchanged(number):
     assert finite(number, "x").hex() == number.hex()
 
 
-@pytest.mark.parametrize("number", [np.nan, np.inf, None, "1", [1], 10**400, 1j])
+@pytest.mark.parametrize("number", [np.nan, np.inf, None, "1", [1], 10**400, 1j, np.complex128(1)])
 def test_what_is_no_finite_number_is_named_with_what_came(number):
     for check in (finite, positive):
         with pytest.raises(InputError, match="timeout must be a finite number, got") as caught:
             check(number, "timeout")
         assert repr(number) in str(caught.value)
+
+
+def test_a_utility_that_cannot_be_squared_is_refused_wherever_it_comes_from(tmp_path):
+    assert as_utility(-LARGEST) ** 2 < np.inf
+    valuer = dupre.Valuer(make_owners(2), empty=0.0)
+    (tmp_path / "results.csv").write_text('coalition,utility\n"[""A""]",1e151\n')
+    for pay in (
+        lambda: as_utility(-1e151),
+        lambda: valuer.record(("owner00",), 1e151),
+        lambda: dupre.value(make_owners(2), len, budget=1, empty=1e151),
+        lambda: read_results(tmp_path / "results.csv"),
+        lambda: dupre.Score(1e151),
+    ):
+        with pytest.raises(InputError, match="must lie between -1e"):
+            pay()
+    assert evaluate(lambda members: 1e151, Training(("A",))).failure.startswith("InputError")
 
 
 def test_positive_refuses_zero_and_less():

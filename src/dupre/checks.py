@@ -7,16 +7,31 @@ from numbers import Integral
 
 from dupre.errors import InputError
 
+LARGEST = 1e150
+"""Numbers whose squares are still finite."""
+
 
 def finite(number: object, what: str) -> float:
     """The number as a float, or an InputError that names `what` it is."""
     try:
+        # NumPy would drop the imaginary part of a complex number.
+        is_complex = getattr(getattr(number, "dtype", None), "kind", "") == "c"
         is_text = isinstance(number, (str, bytes, bytearray))
-        result = math.nan if is_text else float(number)  # type: ignore[arg-type]
+        result = math.nan if is_text or is_complex else float(number)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         result = math.nan
     if not math.isfinite(result):
         raise InputError(f"{what} must be a finite number, got {number!r}")
+    return result
+
+
+def as_utility(number: object, what: str = "the utility") -> float:
+    """The number as a float that can be squared, or an InputError that names `what` it is."""
+    if abs(result := finite(number, what)) > LARGEST:
+        raise InputError(
+            f"{what} must lie between -{LARGEST:g} and {LARGEST:g}, so that its square is a "
+            f"number, got {result!r}; divide all utilities by a constant"
+        )
     return result
 
 

@@ -213,6 +213,26 @@ def test_the_same_command_again_goes_on_and_another_is_refused(place):
     assert "'dupre-wine' holds another run (model (not set), not 'forest')" in message
 
 
+def test_kernel_mean_and_strategy_are_kept_in_the_run_and_said(data):
+    (data / "own_kernel.py").write_text("from dupre import kernels\nkernel = kernels.Size()\n")
+    paper = ("--kernel", "paper", "--prior-mean", "linear", "--strategy", "half-active:Alba")
+    done = run("value", *WINE, *paper, "--budget", 8, "--run", "run", cwd=data)
+    asked = "kernel raw data, prior mean linear in log(1 + rows), plain posterior (one process"
+    assert f"predictor   {asked}" in done.stderr
+    assert "8 of 31 possible, strategy half-active:Alba" in done.stderr
+    assert f"The predictor is as asked for: {asked}" in done.stdout
+    assert asked in run("resume", "run", "--budget", "+1", cwd=data).stdout
+    asked_again = refuse("value", *WINE, "--budget", 8, "--run", "run", cwd=data)
+    assert "kernel 'paper', not (not set)" in asked_again
+    config = (data / "run" / "config.toml").read_text()
+    assert 'kernel = "paper"\nprior_mean = "linear"\nstrategy = "half-active:Alba"' in config
+    own = ("--kernel", "own_kernel.py:kernel", "--strategy", "uniform")
+    run("init", *WINE, "--empty", 0.4, *own, "--run", "there", cwd=data)
+    assert f'kernel = "{data}/own_kernel.py:kernel"' in (data / "there" / "config.toml").read_text()
+    first = run("suggest", "there", "-n", 3, cwd=data).stdout
+    assert "Alba,Barolo,Chianti,Dolce,Etna" not in first
+
+
 def test_trainings_done_elsewhere(data):
     done = run("init", *WINE, "--empty", "0.4", "--run", "ask", cwd=data)
     assert done.stdout == "ask\n"

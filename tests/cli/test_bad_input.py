@@ -474,3 +474,27 @@ def test_nothing_is_predicted_from_nothing():
     run("init", "good.csv", *ROLES, "--empty", "0.5", "--run", "my run")
     message = refuse("predict", "my run", "--members", "owner 1")
     assert "no utility to learn from has been recorded; see `dupre suggest 'my run'`\n" in message
+
+
+def test_a_kernel_that_is_not_valid_is_named_before_anything_is_trained(place):
+    (place / "far_kernel.py").write_text(
+        "import numpy as np\n"
+        "from dupre import kernels\n"
+        "class Far(kernels.Exponential):\n"
+        "    def distance(self, a, b):\n"
+        "        return (a.members[:, None] != b.members).sum(axis=2) ** 3.0\n"
+        "kernel = Far()\n"
+        "text = 'data'\n"
+    )
+    message = refuse(
+        "value", "good.csv", *ROLES, "--kernel", "far_kernel.py:kernel", "--run", "run"
+    )
+    assert "kernel Far is not positive semi-definite: the smallest eigenvalue" in message
+    message = refuse("value", "good.csv", *ROLES, "--kernel", "far_kernel.py:text", "--run", "run")
+    assert "must name a Kernel or a Prior" in message
+    for options, expected in (
+        (("--kernel", "data*sise"), "'sise' is not known (did you mean 'size'?)"),
+        (("--strategy", "active:Ada"), "focus names 'Ada'; the owners are owner 0"),
+    ):
+        assert expected in refuse("value", "good.csv", *ROLES, *options, "--run", "run")
+    assert not (place / "run").exists()

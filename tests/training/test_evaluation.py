@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -13,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info
 
 from dupre import InputError, ModelUtility, Owners
+from dupre.training import threads as limits
 from dupre.training.evaluation import Evaluation, Training, evaluate, now, this_worker
 
 AB = Training(("a", "b"))
@@ -110,6 +112,8 @@ def test_any_number_becomes_a_plain_float(returned, expected):
         [0.5],
         np.array([0.5, 0.6]),
         0.5j,
+        np.complex64(1),
+        np.array(0.5 + 1j),
         10**400,
         pd.NA,
         pd.Series([0.5, 0.6]),
@@ -348,6 +352,16 @@ def test_blas_has_its_threads_inside_and_the_old_ones_after(threads, fails):
     assert (found.utility is None) == fails
     assert inside == [threads] * len(before)
     assert blas_threads() == before
+
+
+def test_libraries_are_looked_for_again_after_an_import_only(monkeypatch):
+    looked, find = [], limits.ThreadpoolController
+    monkeypatch.setattr(limits, "ThreadpoolController", lambda: looked.append(1) or find())
+    for count in (1, 2):
+        monkeypatch.setitem(sys.modules, f"new module {count}", sys)
+        train(lambda members: 0.5)
+        train(lambda members: 0.5)
+        assert len(looked) == count
 
 
 def test_now_is_utc_to_the_millisecond():

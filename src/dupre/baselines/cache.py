@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dupre._types import Members, Names
-from dupre.checks import finite
+from dupre.checks import as_utility
 from dupre.data.owners import Owners
 from dupre.errors import EvaluationError, InputError
 from dupre.game.coalitions import format_members, keys, to_names
@@ -41,6 +41,6 @@ def finite_score(score: object, members: Names) -> float:
         EvaluationError: it is not a finite number.
     """
     try:
-        return finite(score, f"the utility of {format_members(members)}")
+        return as_utility(score, f"the utility of {format_members(members)}")
     except InputError as cause:
         raise EvaluationError(str(cause), members=members) from cause

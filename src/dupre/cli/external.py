@@ -15,6 +15,7 @@ from dupre.cli.output import (
     command_line,
     directory_for,
     open_run,
+    predictor_choices,
     print_json,
     print_values,
     say,
@@ -28,6 +29,9 @@ def init(
     empty: o.StatedEmptyOption,
     semivalue: o.SemivalueOption = None,
     samples: o.SamplesOption = None,
+    kernel: o.KernelOption = "default",
+    prior_mean: o.PriorMeanOption = "constant",
+    strategy: o.StrategyOption = "active",
     task: o.TaskOption = "",
     delimiter: o.DelimiterOption = "",
     drop: o.DropOption = None,
@@ -49,7 +53,13 @@ def init(
     wanted = c.Config(
         data=c.DataSection(absolute(data), owner, target, *how),
         utility=c.UtilitySection(model=c.EXTERNAL, empty=empty),
-        values=c.ValuesSection(tuple(dict.fromkeys(semivalue or ("shapley",))), samples, seed=seed),
+        values=c.ValuesSection(
+            tuple(dict.fromkeys(semivalue or ("shapley",))),
+            samples,
+            None,
+            seed,
+            *predictor_choices(kernel, prior_mean, strategy),
+        ),
     )
     job, directory = prepare_job(wanted), directory_for(run, data)
     wanted = directory.with_history(wanted)

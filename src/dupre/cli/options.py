@@ -97,6 +97,30 @@ SamplesOption = Annotated[
         help="Coalitions that enter the values; by default all, or 16,384 above 16 owners.",
     ),
 ]
+KernelOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What makes coalitions alike: default, paper, gp-binary, a sum of products of data, "
+        "size, membership and linear such as data*size+membership, or module:object.",
+    ),
+]
+PriorMeanOption = Annotated[
+    str,
+    typer.Option(
+        metavar="WHAT",
+        help="Utilities expected before any is known: constant (the default), linear in the "
+        "logarithm of the rows, or a number.",
+    ),
+]
+StrategyOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What to train next: active (the default), half-active, uniform; active:OWNER for "
+        "what helps to value one owner.",
+    ),
+]
 BudgetOption = Annotated[
     int | None,
     typer.Option(

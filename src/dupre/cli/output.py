@@ -65,6 +65,18 @@ def absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
+def locate(name: str) -> str:
+    """The name with the absolute path of its file, if it is file.py:object."""
+    place, colon, thing = name.rpartition(":")
+    return f"{absolute(place)}:{thing}" if colon and place.endswith(".py") else name
+
+
+def predictor_choices(kernel: str, mean: str, strategy: str) -> tuple[str | None, ...]:
+    """Kernel, prior mean and strategy for a configuration: None where they are the default."""
+    asked = ((locate(kernel), "default"), (mean, "constant"), (strategy, "active"))
+    return tuple(None if name == default else name for name, default in asked)
+
+
 def directory_for(run: Path | None, data: str) -> RunDirectory:
     """The run directory asked for, or the one named after the data."""
     from dupre.runs.directory import RunDirectory

@@ -11,7 +11,16 @@ import typer
 
 from dupre.cli import options as o
 from dupre.cli.ask import compare, predict
-from dupre.cli.output import absolute, command_line, directory_for, open_run, print_values, say
+from dupre.cli.output import (
+    absolute,
+    command_line,
+    directory_for,
+    locate,
+    open_run,
+    predictor_choices,
+    print_values,
+    say,
+)
 from dupre.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,6 +39,9 @@ def value(
     empty: o.EmptyOption = None,
     semivalue: o.SemivalueOption = None,
     samples: o.SamplesOption = None,
+    kernel: o.KernelOption = "default",
+    prior_mean: o.PriorMeanOption = "constant",
+    strategy: o.StrategyOption = "active",
     budget: o.BudgetOption = None,
     until: o.UntilOption = None,
     time: o.TimeOption = None,
@@ -56,18 +68,18 @@ def value(
     if validation and holdout is not None:
         raise InputError("state --validation FILE or --holdout PART, not both")
     how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
+    names = tuple(dict.fromkeys(semivalue or ("shapley",)))
+    chosen = predictor_choices(kernel, prior_mean, strategy)
     wanted = c.Config(
         data=c.DataSection(absolute(data), owner, target, *how),
         utility=c.UtilitySection(
-            model=_locate(model),
-            metric=_locate(metric),
+            model=locate(model),
+            metric=locate(metric),
             validation=validation and absolute(validation),
             holdout=0.0 if validation else c.HOLDOUT if holdout is None else holdout,
             empty=empty,
         ),
-        values=c.ValuesSection(
-            tuple(dict.fromkeys(semivalue or ("shapley",))), samples, repeats, seed
-        ),
+        values=c.ValuesSection(names, samples, repeats, seed, *chosen),
         limits=c.with_changes(c.LimitsSection(), budget=budget, until=until, time=time),
         machine=c.with_changes(
             c.MachineSection(), jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
@@ -183,9 +195,3 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
     say(f"Report: {directory.report}")
     if not valuations[0].complete:
         say(f"Go on with: {directory.command('resume', '--budget', f'+{job.owners.n}')}")
-
-
-def _locate(name: str) -> str:
-    """The name with the absolute path of its file, if it is file.py:object."""
-    place, colon, thing = name.rpartition(":")
-    return f"{absolute(place)}:{thing}" if colon and place.endswith(".py") else name

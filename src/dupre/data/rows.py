@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dupre._types import Ints
+from dupre.checks import LARGEST
 from dupre.data.encoding import NumericColumns
 from dupre.errors import InputError
-
-LARGEST = 1e150
-"""Numbers whose squares are still finite."""
 
 
 def check_same_index(X: Any, other: Any, what: str) -> None:

@@ -59,6 +59,7 @@ LONGEST = 1_000
 
 SCALES = {
     "data": "what their data are like",
+    "raw data": "what their data are like",
     "size": "how much data they hold",
     "data × size": "what their data are like and how much of them there is",
     "membership": "who takes part",
@@ -327,6 +328,7 @@ def _similarity_sentence(d: Diagnostics) -> str:
     return (
         f"The predictor compares coalitions {join_list(parts)}. By chance, a training differs from "
         f"what can be predicted by about {d.noise:.2g}."
+        f"{f' It is as asked for: {d.asked}.' if d.asked else ''}"
     )
 
 

@@ -240,7 +240,8 @@ def _predictor_notes(v: Valuation, d: Diagnostics) -> list[str]:
         )
     scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
     alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}."
-    learned = [] if v.sampled else [alike, *fit_notes(v, d)]
+    asked = [f"The predictor is as asked for: {d.asked}."] if d.asked else []
+    learned = [] if v.sampled else [*asked, alike, *fit_notes(v, d)]
     return [first, *check_notes(v), *learned]
 
 

@@ -84,12 +84,18 @@ class ValuesSection:
         repeats: trainings of each coalition; None for 1 and a few second ones if the model has
             seeds.
         seed: of everything random.
+        kernel: of the predictor, by name or module:object; None for the default.
+        prior_mean: of the predictor; None for the mean of the trained utilities.
+        strategy: what is trained next; None for what helps most.
     """
 
     semivalues: tuple[str, ...] = ("shapley",)
     samples: int | None = None
     repeats: int | None = None
     seed: int = 0
+    kernel: str | None = None
+    prior_mean: str | None = None
+    strategy: str | None = None
 
 
 @dataclass(frozen=True)

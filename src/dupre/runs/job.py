@@ -147,6 +147,8 @@ class Job:
             semivalue=self.options.semivalues[which],
             store=store,
             estimator=self._estimator,
+            kernel=self.options.prior,
+            strategy=self.options.strategy,
             repeats=wanted.repeats,
             seed=wanted.seed,
             **how,
@@ -179,6 +181,8 @@ class Job:
             semivalue=self.options.semivalues[which],
             empty=self.utility.empty,
             estimator=self._estimator,
+            kernel=self.options.prior,
+            strategy=self.options.strategy,
             by_content=self._by_content,
             seed=wanted.seed,
         )

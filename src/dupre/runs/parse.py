@@ -9,11 +9,14 @@ from dupre._types import Names
 from dupre.errors import InputError
 from dupre.game.coalitions import from_names, to_names
 from dupre.game.semivalues import Semivalue
-from dupre.runs.config import Config
+from dupre.runs.config import Config, ValuesSection
+from dupre.tables.user_code import is_dotted, load
 from dupre.utility.adapters import names_in
 from dupre.valuation import stopping
+from dupre.valuation.names import Prior, parse_prior, parse_strategy, with_mean
 from dupre.valuation.question import LeastCore, parse_values
 from dupre.valuation.stopping import Rule
+from dupre.valuation.strategies import Strategy
 
 _PART = r"(\d+(?:\.\d+)?)\s*([smhd])"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -27,11 +30,15 @@ class Options:
         semivalues: what is to be valued by; the first decides what is trained.
         stop: when to stop besides the budget; None if nothing is asked for.
         timeout: seconds after which a training has failed; None for no limit.
+        prior: what the predictor assumes; None for the default.
+        strategy: what to train next; None for the default.
     """
 
     semivalues: tuple[Semivalue | LeastCore, ...]
     stop: Rule | None
     timeout: float | None
+    prior: Prior | None = None
+    strategy: Strategy | None = None
 
 
 def parse_options(config: Config) -> Options:
@@ -49,7 +56,17 @@ def parse_options(config: Config) -> Options:
         semivalues=tuple(map(parse_values, config.values.semivalues)),
         stop=_parse_stop(config.limits.until, config.limits.time),
         timeout=_parse_duration(machine.timeout, "--timeout") if machine.timeout else None,
+        prior=_parse_prior(config.values),
+        strategy=parse_strategy(wanted) if (wanted := config.values.strategy) else None,
     )
+
+
+def _parse_prior(values: ValuesSection) -> Prior | None:
+    """The kernel and the mean that are asked for; None if neither is."""
+    if values.kernel is None and values.prior_mean is None:
+        return None
+    kernel, mean = values.kernel or "default", values.prior_mean or "constant"
+    return with_mean(load(kernel), mean) if is_dotted(kernel) else parse_prior(kernel, mean)
 
 
 def parse_budget(text: str, known: int) -> int:

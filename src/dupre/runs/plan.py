@@ -30,6 +30,7 @@ def plan(job: Job, directory: str, known: int) -> str:
         "model": list(job.model),
         "metric": [f"{job.metric}; without data {utility.empty:.4g}"],
         "values": [_values(job)],
+        "predictor": [job.options.prior.text] if job.options.prior is not None else [],
         "trainings": [_trainings(job, known), *_second_trainings(job)],
         "where": [_where(job)],
         "run": [directory],
@@ -136,6 +137,8 @@ def _trainings(job: Job, known: int) -> str:
         text += f", until {stop.text}"
     elif job.config.limits.budget is None:
         text += " (--budget changes it)"
+    if (strategy := job.config.values.strategy) is not None:
+        text += f", strategy {strategy}"
     if (repeats := job.config.values.repeats) is not None and repeats > 1:
         text += f", {repeats} times each"
     return f"{text}; known already: {known:,}" if known else text

@@ -15,12 +15,13 @@ from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
 from dupre.runs.config import Config
 from dupre.runs.job import ExternalUtility, Job
-from dupre.runs.parse import parse_options
+from dupre.runs.parse import Options, parse_options
 from dupre.tables import caveats, holdout, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.formats import sheet_names
 from dupre.tables.read import files_of, read_table, read_validation
 from dupre.utility.model import ModelUtility
+from dupre.valuation.valuer import Valuer
 from dupre.wording import quote_names
 
 
@@ -40,6 +41,7 @@ def prepare_job(config: Config) -> Job:
     if config.is_external:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, config, columns, task)
+        _check_choices(owners, options, config.values.seed)
         return Job(config, options, owners, ExternalUtility(wanted.empty or 0.0), advice=advice)
     model = models.model(wanted.model or None, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
@@ -55,6 +57,7 @@ def prepare_job(config: Config) -> Job:
         rows, validation = used[~held], used[held].drop(columns=data.owner)
         without_held = holdout.owners_without_held_rows(owner, held)
     owners = _owners(rows, pd.concat([rows, validation]), config, columns, task)
+    _check_choices(owners, options, config.values.seed)
     utility = ModelUtility(
         model.estimator,
         owners,
@@ -80,6 +83,12 @@ def prepare_job(config: Config) -> Job:
         columns=columns,
         skipped=_skipped(frame, validation),
     )
+
+
+def _check_choices(owners: Owners, options: Options, seed: int) -> None:
+    """Refuse a kernel or a strategy that cannot be used with these owners."""
+    if options.prior is not None or options.strategy is not None:
+        Valuer(owners, empty=0.0, kernel=options.prior, strategy=options.strategy, seed=seed)
 
 
 def _how_written(config: Config) -> dict[str, Any]:

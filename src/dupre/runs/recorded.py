@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from dupre._types import Names
-from dupre.checks import finite
+from dupre.checks import as_utility
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members
 from dupre.tables.formats import FileOptions, read_one
@@ -96,7 +96,7 @@ def _number(cell: Any, members: Names) -> float | None:
             f"the utility of {format_members(members)} is {text!r}; expected a number such as "
             "0.91, or nothing"
         )
-    return finite(number, f"the utility of {format_members(members)}")
+    return as_utility(number, f"the utility of {format_members(members)}")
 
 
 def _text(cell: Any) -> str:

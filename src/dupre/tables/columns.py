@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Members
-from dupre.data.rows import LARGEST
+from dupre.checks import LARGEST
 from dupre.errors import InputError, Remedy
 from dupre.tables.csv_json import UNNAMED
 from dupre.wording import did_you_mean, quote_names

@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from threadpoolctl import threadpool_limits
-
 from dupre._types import Floats
-from dupre.checks import finite
+from dupre.checks import as_utility
+from dupre.training.threads import limit_threads
 from dupre.utility.score import Score
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
     start = time.perf_counter()
     with (
         warnings.catch_warnings(record=True) as caught,
-        threadpool_limits(limits=threads),
+        limit_threads(threads),
     ):
         warnings.simplefilter("always")
         try:
@@ -115,7 +114,7 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
             else:
                 seed = int(seeded.training_seed(training.members, training.repeat))
                 raw = seeded(training.members, repeat=training.repeat)
-            number = finite(raw, "the utility")
+            number = as_utility(raw)
             resampled = getattr(raw, "resampled", None)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the user's code: recorded
             cause, trace = error, traceback.format_exc()

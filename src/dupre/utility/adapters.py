@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Floats, Members, Names
-from dupre.checks import finite
+from dupre.checks import as_utility
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import canonical, format_members, to_names
@@ -54,7 +54,7 @@ def as_trainings(
             )
         several = found if isinstance(found, Iterable) else (found,)
         trainings[names] = tuple(
-            finite(u, f"the utility of {format_members(names)}") for u in several
+            as_utility(u, f"the utility of {format_members(names)}") for u in several
         )
     return trainings
 
@@ -75,7 +75,7 @@ def _from_frame(frame: pd.DataFrame) -> dict[Names, tuple[float, ...]]:
         names = names_in(text)
         ours = trainings.setdefault(names, {})
         which = len(ours) if repeat is None else int(repeat)
-        number = finite(utility, f"the utility of {format_members(names)}")
+        number = as_utility(utility, f"the utility of {format_members(names)}")
         if ours.setdefault(which, number) != number:
             raise InputError(
                 f"training {which} of {format_members(names)} has two utilities, {ours[which]!r} "
@@ -113,7 +113,7 @@ def to_game(utility: Utility, owners: Owners) -> Callable[[Members], Floats]:
     def utility_of(row: Members) -> float:
         names = to_names(row, owners.names)
         if names not in known:
-            known[names] = finite(utility(names), f"the utility of {format_members(names)}")
+            known[names] = as_utility(utility(names), f"the utility of {format_members(names)}")
         return known[names]
 
     def game(coalitions: Members) -> Floats:
@@ -137,7 +137,7 @@ def from_game(game: Any, owners: Owners) -> Utility:
 
     def utility(members: Names) -> float:
         row = np.isin(np.array(owners.names, dtype=object), np.array(members, dtype=object))
-        return finite(
+        return as_utility(
             np.asarray(game(row[None])).squeeze(), f"the utility of {format_members(members)}"
         )
 

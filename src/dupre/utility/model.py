@@ -105,7 +105,7 @@ class ModelUtility:
             else None
         )
         # A named metric is tried even if `empty` is stated: an error now costs no training.
-        if isinstance(empty, str):
+        if isinstance(empty, (str, complex)):
             raise InputError(f"empty must be a number, got {empty!r}")
         tried = empty is None or isinstance(self.metric, str)
         self._constant: Any = None

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from dupre._types import Digests, Floats, Ints
-from dupre.checks import finite
+from dupre.checks import LARGEST, as_utility
 from dupre.errors import InputError
 
 RESAMPLES = 200
@@ -48,7 +48,7 @@ class Score(float):
 
     def __new__(cls, utility: Any, resampled: Sequence[float] | Floats | None = None) -> Score:
         """Check that both are numbers."""
-        self = super().__new__(cls, finite(utility, "the utility"))
+        self = super().__new__(cls, as_utility(utility))
         self.resampled = None if resampled is None else _check_resampled(resampled)
         return self
 
@@ -75,7 +75,7 @@ def _check_resampled(resampled: Any) -> Floats:
         numbers = np.array(resampled, dtype=np.float64)
     except (TypeError, ValueError):
         numbers = np.empty(0)
-    if numbers.ndim != 1 or len(numbers) < 2 or np.isinf(numbers).any():
+    if numbers.ndim != 1 or len(numbers) < 2 or (np.abs(numbers) > LARGEST).any():
         raise InputError(
             "resampled must be the utilities on at least 2 resamples of the validation rows, got "
             f"{resampled!r:.80}"

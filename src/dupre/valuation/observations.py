@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dupre._types import Floats, Ints, Members, Names
-from dupre.checks import finite
+from dupre.checks import as_utility
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names, to_names
 from dupre.predictor.training_noise import variance_of_means
@@ -107,13 +107,13 @@ class Observations:
         """Record the utility of a coalition, or those of its repeated trainings.
 
         Raises:
-            InputError: an unknown owner, the empty coalition, a number that is not finite, or
-                utilities that contradict those recorded before.
+            InputError: an unknown owner, the empty coalition, a number that is not finite or
+                too large, or utilities that contradict those recorded before.
         """
         position, names = self.locate(members)
         what = f"the utility of {format_members(names)}"
         several: Any = [utility] if np.ndim(utility) == 0 else utility
-        numbers = tuple(finite(number, what) for number in several)
+        numbers = tuple(as_utility(number, what) for number in several)
         if not numbers:
             raise InputError(f"{what} must be a number or several, got {utility!r}")
         known = self.by_name.get(position, {}).get(names, ())

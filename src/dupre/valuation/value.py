@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from dupre._types import Names
-from dupre.checks import finite, whole
+from dupre.checks import as_utility, whole
 from dupre.data.digests import digest
 from dupre.data.owners import Owners
 from dupre.errors import InputError
@@ -128,7 +128,7 @@ def value(
     if empty is None and isinstance(utility, ModelUtility):
         empty = utility.empty
     if empty is not None:
-        valuer.empty = finite(empty, "empty")
+        valuer.empty = as_utility(empty, "empty")
     given = as_trainings(known, _contents_check(owners, contents))
     for members, utilities in given.items():
         if members:

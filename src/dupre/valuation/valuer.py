@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from dupre._types import Ints, Names
-from dupre.checks import finite, whole
+from dupre.checks import as_utility, whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
@@ -22,6 +22,7 @@ from dupre.predictor.kernels import Kernel, Prior
 from dupre.result.covariances import bounded_sum, half_widths
 from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation
+from dupre.training.threads import limit_threads
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.inference import Inference
@@ -88,7 +89,7 @@ class Valuer:
 
     @empty.setter
     def empty(self, utility: float) -> None:
-        self._knowledge.empty = finite(utility, "the utility of the empty coalition")
+        self._knowledge.empty = as_utility(utility, "the utility of the empty coalition")
 
     @property
     def evaluations(self) -> dict[Names, float]:
@@ -160,8 +161,8 @@ class Valuer:
         counts, and their spread is the noise of trainings.
 
         Raises:
-            InputError: an unknown owner, the empty coalition, a number that is not finite, or
-                utilities that contradict those recorded before.
+            InputError: an unknown owner, the empty coalition, a number that is not finite or
+                too large, or utilities that contradict those recorded before.
         """
         self._knowledge.observations.record(members, utility)
 
@@ -270,6 +271,6 @@ class Valuer:
         return np.append(picks, next_batch.choose(known, k - len(picks), rest, picks))
 
 
-def _one_blas_thread() -> threadpool_limits:
+def _one_blas_thread() -> Any:
     """Limit BLAS to one thread: more only slow down many products of small matrices."""
-    return threadpool_limits(limits=1, user_api="blas")
+    return limit_threads(1, user_api="blas")
