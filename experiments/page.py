@@ -43,5 +43,5 @@ def write_page(parts: dict[str, str], page: Path = PAGE) -> None:
     text = page.read_text()
     for name, part in parts.items():
         marks = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
-        text = marks.sub(lambda match, part=part: f"{match[1]}\n{part.strip()}\n\n{match[2]}", text)
+        text = marks.sub(lambda match, part=part: f"{match[1]}\n{part}\n\n{match[2]}", text)
     page.write_text(text)

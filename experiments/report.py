@@ -51,11 +51,11 @@ def table(scores: pd.DataFrame, by: list[str], measures: Iterable[str]) -> str:
 
 
 def format_mean(numbers: np.ndarray) -> str:
-    """Mean ± standard deviation with three digits."""
+    """Mean ± standard deviation; small ones with an exponent."""
     if np.isnan(numbers).all():
         return "–"
     mean, std = float(np.mean(numbers)), float(np.std(numbers))
-    if 0 < abs(mean) < 1e-3:
+    if 0 < abs(mean) < 0.01:
         return f"{mean:.1e} ± {std:.0e}"
     return f"{mean:.3f} ± {std:.3f}"
 

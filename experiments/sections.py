@@ -11,6 +11,7 @@ import pandas as pd
 
 from experiments import cells, complexity
 from experiments.cells import Cell
+from experiments.claims import claims, summary
 from experiments.page import compare, write_page
 from experiments.report import ROOT, bands, lines, read_scores, table
 
@@ -19,6 +20,9 @@ SCORES = FOLDER / "scores"
 OF_VALUES = ["MSE", "Pearson", "Kendall", "within 95 %", "time"]
 OF_UTILITIES = ["utility MSE", "utility Pearson"]
 BY = ["game", "trainings", "method"]
+PRINTED = {"exact", "banzhaf", "imdb", "sst2", "imdb-20"}
+"""Tables, of which the paper prints numbers."""
+
 ON_THE_PAGE = {
     "utility-mnist": (20, 40),
     "utility-calih": (20, 40),
@@ -168,74 +172,46 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 def write_results() -> None:
     """RESULTS.md, the tables of docs/paper.md and the figures, from all scores there are."""
+    scores = read_all()
+    (FOLDER / "RESULTS.md").write_text(results(scores))
+    write_page(tables_of_the_page(scores))
+    for name, frame in scores.items():
+        draw = EXPERIMENTS[name].draw
+        if draw is not None:
+            draw(frame)
+
+
+def read_all() -> dict[str, pd.DataFrame]:
+    """The scores of each experiment that was run."""
     found = {name: SCORES / f"{name}.csv" for name in EXPERIMENTS}
-    scores = {name: read_scores(path) for name, path in found.items() if path.exists()}
+    return {name: read_scores(path) for name, path in found.items() if path.exists()}
+
+
+def results(scores: dict[str, pd.DataFrame]) -> str:
+    """The text of RESULTS.md."""
     parts = [
         "# The paper's experiments\n",
         "Made by `python -m experiments all` from the tables in `experiments/tables/`; beside the "
         "paper's numbers they are in [docs/paper.md](../docs/paper.md). Mean ± standard deviation "
         "over seeds. MSE, Pearson and Kendall are of values, `utility` ones of predicted "
         "utilities; time is trainings and method as a part of training all coalitions.\n",
-        "## dupre against the paper's setting\n",
-        summary(scores),
+        f"## What holds\n\n{claims(scores)}\n",
+        f"## dupre against the paper's setting\n\n{summary(scores)}\n",
     ]
     for name, frame in scores.items():
         experiment = EXPERIMENTS[name]
         parts.append(f"## {experiment.title}\n\n`python -m experiments {name}`\n")
         parts.append(experiment.show(frame) + "\n")
-        if experiment.draw is not None:
-            experiment.draw(frame)
-    (FOLDER / "RESULTS.md").write_text("\n".join(parts))
-    printed = {"exact", "banzhaf", "imdb", "sst2", "imdb-20"}
-    shown = {n: compare(n, f) for n, f in scores.items() if n in printed}
-    for name, frame in scores.items():
-        if name not in printed:  # a figure: of its numbers of trainings, some
-            some = (
-                frame[frame["trainings"].isin(ON_THE_PAGE[name])] if name in ON_THE_PAGE else frame
-            )
-            shown[name] = EXPERIMENTS[name].show(some)
-    write_page(shown | {"summary": summary(scores)})
+    return "\n".join(parts)
 
 
-def summary(scores: dict[str, pd.DataFrame]) -> str:
-    """What dupre reaches against SSW and against the best of all others, by MSE of values."""
-    rows = []
+def tables_of_the_page(scores: dict[str, pd.DataFrame]) -> dict[str, str]:
+    """What stands between the comments of docs/paper.md."""
+    shown = {"claims": claims(scores), "summary": summary(scores)}
     for name, frame in scores.items():
-        if name == "complexity":
+        if name in PRINTED:
+            shown[name] = compare(name, frame)
             continue
-        usable = frame[frame["method"].ne("LAVA") & frame["method"].ne("evaluated")]
-        means = usable.groupby(["game", "trainings", "method", "more", "eta"])["MSE"].mean()
-        for (game, trainings), group in means.groupby(level=[0, 1]):
-            best = group.groupby("method").min()  # SSW and others with their best number of more
-            others = best.drop("dupre")
-            if "SSW" in best:
-                paper = group.xs("SSW", level="method").xs(0.5, level="eta").min()
-                rows.append(
-                    (
-                        name,
-                        game,
-                        trainings,
-                        best["dupre"] / paper,
-                        others.idxmin(),
-                        best["dupre"] / others.min(),
-                    )
-                )
-    frame = pd.DataFrame(rows, columns=["experiment", "game", "trainings", "ssw", "best", "ratio"])
-    lines_ = [
-        "MSE of dupre's values divided by that of SSW and of the best other method, at equally "
-        "many trainings.\n",
-        "| experiment | game | trainings | dupre / SSW | best other | dupre / best other |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines_ += [
-        f"| {r.experiment} | {r.game} | {r.trainings} | {r.ssw:.3g} | {r.best} | {r.ratio:.3g} |"
-        for r in frame.itertuples()
-    ]
-    by_experiment = np.log(frame["ssw"]).groupby(frame["experiment"] + frame["game"]).mean()
-    worse = frame[frame["ratio"] > 1]
-    lines_.append(
-        f"\nGeometric mean of dupre / SSW over the {len(by_experiment)} experiments and games: "
-        f"{np.exp(by_experiment.mean()):.3g}. dupre is worse than the best other method in "
-        f"{len(worse)} of {len(frame)} rows.\n"
-    )
-    return "\n".join(lines_)
+        some = frame["trainings"].isin(ON_THE_PAGE[name]) if name in ON_THE_PAGE else slice(None)
+        shown[name] = EXPERIMENTS[name].show(frame[some])
+    return {name: text.strip() for name, text in shown.items()}

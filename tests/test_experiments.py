@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from experiments import cells, methods, sections
+from experiments import cells, claims, methods, sections
 from experiments.cells import Cell
 from experiments.games import FOLDER, GAMES, Game, weights_of
 from sklearn.linear_model import Ridge
@@ -55,7 +55,7 @@ def test_a_small_experiment_runs_from_end_to_end(tiny):
     shown = sections.show_values(scores)
     assert shown.count("\n") == 1 + scores.groupby(sections.BY).ngroups
     ratio = scores.set_index("method")["MSE"]
-    assert f"{ratio['dupre'] / ratio['SSW'].iloc[0]:.3g}" in sections.summary({"exact": scores[:4]})
+    assert f"{ratio['dupre'] / ratio['SSW'].iloc[0]:.3g}" in claims.summary({"exact": scores[:4]})
 
 
 def test_all_coalitions_evaluated_are_the_truth(tiny):
@@ -84,6 +84,17 @@ def test_the_page_points_to_modules_and_tests_that_exist():
             path,
             name,
         )
+
+
+def test_the_page_and_the_results_show_the_committed_scores():
+    scores = sections.read_all()
+    assert set(scores) == set(sections.EXPERIMENTS)
+    assert (FOLDER / "RESULTS.md").read_text() == sections.results(scores)
+    page = PAGE.read_text()
+    missing = [
+        name for name, text in sections.tables_of_the_page(scores).items() if text not in page
+    ]
+    assert not missing, "run python -m experiments report"
 
 
 def test_the_page_names_every_experiment():
