@@ -1,17 +1,28 @@
 from __future__ import annotations
 
-import pytest
+import json
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dupre import InputError
 from dupre.wording import (
+    LONGEST_SHOWN,
     closest,
     did_you_mean,
     exact_percent,
     join_list,
+    json_text,
     list_names,
+    look_alikes,
     number,
     percent,
+    printable,
+    quote,
     quote_names,
     shorten,
+    spell_out,
 )
 
 
@@ -63,3 +74,35 @@ def test_what_is_uncertain_is_never_shown_as_certain():
     assert [percent(p) for p in (0, 0.001, 0.5, 0.999, 1)] == ["0", "<1", "50", ">99", "100"]
     assert exact_percent(0.9999) == "more than 99.9 %"
     assert [exact_percent(p) for p in (0.5, 0.1234, 1)] == ["50 %", "12.3 %", "100 %"]
+
+
+@given(st.text(), st.text())
+def test_different_names_are_spelled_differently_and_in_one_line(one, other):
+    assert spell_out(one).isprintable()
+    assert (spell_out(one) == spell_out(other)) == (one == other)
+
+
+def test_a_line_break_and_a_written_one_print_differently():
+    assert [printable("a\nb"), printable("a\\nb")] == ["a\\nb", "a\\\\nb"]
+    assert len(printable("x" * 10_000)) == len(quote("\x1b" * 10**6)) == LONGEST_SHOWN
+    assert len(str(InputError(f"the cell {'x' * 5_000_000!r}; ", "leave it empty"))) < 2_100
+
+
+@given(st.lists(st.text(st.characters(codec=None))))
+def test_json_for_a_terminal_is_the_same_json(names):
+    assert json.loads(json_text(names)) == json.loads(json.dumps(names))
+    assert json_text(names).isprintable()
+
+
+@pytest.mark.parametrize(
+    "other", ["Be\u200brn", "Веrn", "Ｂern", "Bеrn\u2060", "ΒERN", "Be\u3164rn", "Bern\ufe0f"]
+)
+def test_names_that_look_alike_are_told_with_what_they_are(other):
+    (told,) = look_alikes(["Bern", "Basel", other])
+    assert told.startswith("Bern and ")
+    assert ascii(other)[1:-1] in told
+
+
+def test_names_that_do_not_look_alike_are_not_told():
+    assert look_alikes(["Bern", "Barn", "Москва", "Mockba", "北京", "Bern 2", "Bärn"]) == []
+    assert look_alikes(["A", "a"]) == ["A and a are taken for two owners."]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from dupre.wording import LONGEST_LINE, cut
+
 if TYPE_CHECKING:
     from dupre.valuation.valuer import Valuer
 
@@ -49,8 +51,9 @@ class _Message(BaseException):
     run = ""
 
     def __init__(self, *parts: str):
-        super().__init__("".join(parts))
-        self.parts = parts
+        # A cell of a table may be megabytes long.
+        self.parts = tuple(cut(part, LONGEST_LINE) for part in parts)
+        super().__init__("".join(self.parts))
 
 
 class DupreError(_Message, Exception):

@@ -1,16 +1,29 @@
-"""Names, lists and numbers in sentences that people read, and the name that was probably meant."""
+"""Names, lists and numbers in sentences that people read, and the name that was probably meant.
+
+Names, cells and messages may come from strangers. Nothing of them moves a terminal: what is printed
+passes through `escape_controls`, a name through `printable`.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 MOST_LISTED = 12
 """Names up to which a list is written out."""
 
 LONGEST_NAME = 48
 """Characters of a name up to which it is not shortened within a sentence."""
+
+LONGEST_SHOWN = 120
+"""Characters of a name or a cell up to which it is shown as a whole in a table or a message."""
+
+LONGEST_LINE = 2_000
+"""Characters of a line up to which it is printed as a whole."""
 
 MOST_NAMED = 8
 """Things named one by one; the others are counted."""
@@ -31,13 +44,13 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message: " (did you mean 'price'?)", or nothing."""
     found = closest(name, known)
-    return f" (did you mean {found!r}?)" if found is not None else ""
+    return f" (did you mean {quote(found)}?)" if found is not None else ""
 
 
 def quote_names(names: Iterable[str], *, most: int = MOST_LISTED) -> str:
     """'a', 'b', 'c', … and 30 more."""
     every = list(names)
-    text = ", ".join(map(repr, every[:most]))
+    text = ", ".join(map(quote, every[:most]))
     return f"{text}, … and {len(every) - most} more" if len(every) > most else text
 
 
@@ -45,18 +58,74 @@ def _fold(name: str) -> str:
     return " ".join(name.replace("_", " ").replace("-", " ").split()).casefold()
 
 
+def escape_controls(text: str) -> str:
+    """The text in one line: line breaks and other control characters are spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def spell_out(name: str) -> str:
+    """The whole name in one line; different names stay different, as a backslash is doubled."""
+    return escape_controls(name.replace("\\", "\\\\"))
+
+
 def printable(name: str) -> str:
-    """The name with line breaks and other control characters spelled out."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+    """The name in one line, as tables and messages show it."""
+    return shorten(name, LONGEST_SHOWN)
 
 
 def shorten(name: str, longest: int = LONGEST_NAME) -> str:
     """The name in one line, the middle of a long one left out."""
-    name = printable(name)
-    if len(name) <= longest:
-        return name
+    return cut(spell_out(name), longest)
+
+
+def cut(text: str, longest: int) -> str:
+    """The text, the middle of a long one left out."""
+    if len(text) <= longest:
+        return text
     tail = (longest - 1) // 2
-    return f"{name[: longest - 1 - tail]}…{name[len(name) - tail :]}"
+    return f"{text[: longest - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def quote(thing: object) -> str:
+    """A name or a cell in quotation marks, the middle of a long one left out."""
+    return cut(repr(thing), LONGEST_SHOWN)
+
+
+def json_text(thing: Any) -> str:
+    """The thing as JSON in which letters are letters, and nothing moves a terminal."""
+    text = json.dumps(thing, ensure_ascii=False)
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+_LOOK_ALIKES = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԝ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυικ" + "ı",
+    "ABESIJKMHOPCTYXaesijopcyxhdqw" + "ABEZHIKMNOPTYXavopuik" + "i",
+    "\u034f\u115f\u1160\u3164\uffa0" + "".join(map(chr, range(0xFE00, 0xFE10))),
+)
+"""Cyrillic and Greek letters to Latin ones that look like them; letters that show nothing."""
+
+
+def _look(name: str) -> str:
+    """The same text for names that look alike, in small or capital letters."""
+    seen = "".join(c for c in name if unicodedata.category(c) not in ("Cf", "Cc"))
+    plain = unicodedata.normalize("NFKC", seen.translate(_LOOK_ALIKES)).translate(_LOOK_ALIKES)
+    return cut(" ".join(plain.casefold().split()), LONGEST_SHOWN)
+
+
+def look_alikes(names: Sequence[str]) -> list[str]:
+    """Owners whose names look alike, a sentence for each pair."""
+    first: dict[str, str] = {}
+    pairs = [(first.setdefault(_look(name), name), name) for name in names]
+    return [
+        f"{printable(one)} and {printable(other)} are taken for two owners."
+        if one.casefold() == other.casefold()
+        else f"{printable(one)} and {printable(other)} look alike, and are taken for two owners: "
+        f"they are written {cut(ascii(one), LONGEST_SHOWN)} and {cut(ascii(other), LONGEST_SHOWN)}."
+        for one, other in pairs
+        if one != other
+    ]
 
 
 def spell_name(name: str) -> str:

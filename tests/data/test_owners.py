@@ -155,6 +155,13 @@ def test_different_labels_with_one_name_are_refused(labels):
         Owners.from_arrays(np.eye(4), [0, 1, 0, 1], labels)
 
 
+def test_half_a_character_is_refused():
+    with pytest.raises(InputError, match=r"'\\ud800x' holds half a character"):
+        Owners.from_arrays(np.eye(4), [0, 1, 0, 1], ["\ud800x", "b", "b", "b"])
+    with pytest.raises(InputError, match=r"'\\ud800x' holds half a character"):
+        Owners.from_mapping(dict.fromkeys(["\ud800x", "b"], (np.eye(2), [0, 1])))
+
+
 def test_different_keys_of_a_mapping_with_one_name_are_refused():
     part = (np.eye(2), [0, 1])
     with pytest.raises(InputError, match="both shown as '1'"):

@@ -14,6 +14,7 @@ from dupre.predictor import form
 from dupre.result.as_text import format_comparison, format_valuation
 from dupre.result.records import Comparison, TrainingNoise
 from dupre.valuation import core_payments
+from dupre.wording import LONGEST_LINE
 from reporting import CHECK, DIAGNOSTICS, SUBSIDY, notes, only_line
 
 FAILED = replace(CHECK, by_size=0.03, limit=0.03)
@@ -132,6 +133,20 @@ def test_large_coalitions_are_told_by_their_first_members_and_their_size():
     written = "{o0, o1, o2, o3, o4, o5, o6, o7}"
     few = f"{written}, {{o0, o1, o2, … 9 owners}} and {{o0, o1, o2, … 70 owners}}."
     assert f"Tightest: {few}" in only_line(v, "Subsidy")
+
+
+def test_nothing_of_a_strangers_result_moves_the_terminal():
+    strange = "\x1b[2J\x9b5m\n\u202e"
+    v = valuation(
+        semivalue=strange,
+        stopped=strange,
+        caveats=(strange,),
+        failures={("x",): strange},
+        warnings={strange: (("x",),)},
+    )
+    assert str(v).replace("\n", "").isprintable()
+    assert "\\x1b[2J\\x9b5m\\n\\u202e" in str(v)
+    assert max(map(len, str(replace(v, caveats=("x" * 10**6,))).split("\n"))) <= LONGEST_LINE
 
 
 @pytest.mark.parametrize("name", ["two\nlines", "\x1b[31mred"])

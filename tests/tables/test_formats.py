@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from dupre.errors import InputError
+from dupre.tables import csv_json
 from dupre.tables.formats import (
     FileOptions,
     holds_data,
@@ -221,3 +222,21 @@ def test_names_of_files_tell_kind_and_owner():
     assert is_readable(Path("a.csv"))
     assert not is_readable(Path("a.xls"))
     assert [holds_data(Path(name)) for name in ("a.xls", "a.md", "a")] == [True, False, False]
+
+
+def test_a_small_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_json, "ALWAYS", 50_000)
+    frame = pd.DataFrame({"a": [0.0] * 20_000, "b": "the same text"})
+    writers = {
+        "a.csv.gz": lambda path: frame.to_csv(path, index=False),
+        "a.parquet": frame.to_parquet,
+        "a.feather": lambda path: frame.to_feather(path, compression="zstd"),
+        "a.xlsx": lambda path: frame.head(2_000).to_excel(path, index=False),
+    }
+    for name, write in writers.items():
+        write(tmp_path / name)
+        monkeypatch.setattr(csv_json, "MOST_TIMES", 2)
+        with pytest.raises(InputError, match=f"{name} unpacks to more than"):
+            read_one(tmp_path / name)
+        monkeypatch.setattr(csv_json, "MOST_TIMES", 1_000)
+        assert len(read_one(tmp_path / name)) >= 2_000

@@ -25,7 +25,7 @@ from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.training.evaluation import evaluate
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
-from dupre.valuation.strategies import Active, Corrected, Drawn
+from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform
 from owners_and_games import (
     LoggedGame,
     Noisy,
@@ -67,6 +67,7 @@ WAYS = {
     "Banzhaf": (SIX, 24, {"semivalue": "banzhaf", "seed": 3}),
     "focus": (SIX, 20, {"strategy": Active(focus="owner02")}),
     "check": (SIX, 24, {"strategy": Active(check=5)}),
+    "paper": (SIX, 24, {"strategy": Uniform(), "kernel": dupre.kernels.paper()}),
     "corrected": (SIX, 36, {"strategy": Corrected()}),
     "least core": (SIX, 20, {"semivalue": dupre.LeastCore(draws=8)}),
     "sample": (MANY, 60, {"estimator": Sample(regression, 150)}),
@@ -145,6 +146,8 @@ def test_a_larger_budget_evaluates_only_what_is_missing_and_a_smaller_one_nothin
         {"strategy": Active(focus="owner02")},
         {"seed": 5},
         {"strategy": Active(check=5)},
+        {"strategy": Uniform()},
+        {"strategy": Active(uniform=True), "kernel": dupre.kernels.paper()},
     ],
     ids=lambda value: str(value).partition(" at 0x")[0],
 )

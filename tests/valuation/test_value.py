@@ -78,7 +78,7 @@ def untouchable(members):
             "known for Shapley only",
         ),
         ({"estimator": estimators.maximum_sample_reuse}, "join independently"),
-        ({"kernel": "linear"}, "kernel must be a Kernel"),
+        ({"kernel": "linear"}, "kernel must be a Kernel or a Prior of dupre.kernels"),
         ({"empty": float("nan")}, "empty must be a finite number"),
         ({"empty": "0"}, "empty must be a finite number"),
         ({"known": [("owner00", 0.5)]}, "known must be a mapping"),

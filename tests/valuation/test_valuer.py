@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dupre
-from dupre import InputError
+from dupre import InputError, Valuer, kernels
 from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import exact
 from dupre.predictor.training_noise import variance_of_means, widening
@@ -707,3 +707,14 @@ def test_a_valuer_survives_pickling():
     again = pickle.loads(pickle.dumps(ours))
     assert_same(again.values(), ours.values())
     assert again.suggest(3) == ours.suggest(3)
+
+
+def test_owners_without_rows_to_compare_need_a_kernel_that_compares_none():
+    owners = make_owners(4).without_points()
+    for kernel in (None, kernels.paper(), 1.0 * kernels.SlicedWasserstein() + kernels.Size()):
+        with pytest.raises(InputError, match="owners came without rows to compare; take Members"):
+            Valuer(owners, empty=0.0, kernel=kernel)
+    valuer = Valuer(owners, empty=0.0, kernel=1.0 * kernels.Membership() + kernels.Size())
+    for members in valuer.suggest(9):
+        valuer.record(members, float(len(members)))
+    np.testing.assert_allclose(valuer.values().mean, 1.0, atol=0.05)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dupre.errors import InputError, Remedy
-from dupre.wording import printable
+from dupre.wording import LONGEST_LINE, cut, escape_controls, json_text
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -55,9 +55,7 @@ def print_values(valuations: list[Valuation], *, json: bool) -> None:
 
 def print_json(found: object) -> None:
     """Print anything as JSON."""
-    import json
-
-    print(json.dumps(found, ensure_ascii=False))
+    print(json_text(found))
 
 
 def absolute(path: str) -> str:
@@ -142,5 +140,7 @@ def in_flags(error: BaseException) -> str:
 
 def say(text: str) -> None:
     """Print to stderr what is not an answer."""
-    lines = [printable(line) for line in text.split("\n")]  # names may hold anything
+    lines = [
+        cut(escape_controls(line), LONGEST_LINE) for line in text.split("\n")
+    ]  # names may hold anything
     print("\n".join(lines), file=sys.stderr, flush=True)

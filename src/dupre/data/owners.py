@@ -8,7 +8,8 @@ Notation: N rows in total, n owners.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +35,7 @@ from dupre.data.rows import (
     take,
 )
 from dupre.errors import InputError
+from dupre.wording import printable, quote
 
 MAX_CLASSES_INFERRED = 20
 """A y of whole numbers with more distinct values than this is a regression target."""
@@ -191,7 +193,7 @@ class Owners:
 
     def __repr__(self) -> str:
         held = zip(self.names, self.rows, strict=True)
-        rows = ", ".join(f"{name}: {count}" for name, count in held)
+        rows = ", ".join(f"{printable(name)}: {count}" for name, count in held)
         return f"Owners({self.n} owners, {len(self.y)} rows, {self.task}; {rows})"
 
 
@@ -259,7 +261,8 @@ def _owner_codes(owner: Any) -> tuple[tuple[str, ...], Ints]:
     """Ordered owner names and the index among them of each row's label."""
     if getattr(owner, "ndim", 1) != 1:
         raise InputError(f"owner must be one label per row, got shape {owner.shape}")
-    labels = pd.Series(owner).reset_index(drop=True)
+    with _whole_characters():
+        labels = pd.Series(owner).reset_index(drop=True)
     if labels.isna().any():
         row = int(np.flatnonzero(labels.isna())[0])
         raise InputError(f"row {row} has no owner label; every row needs one")
@@ -277,11 +280,25 @@ def _owner_codes(owner: Any) -> tuple[tuple[str, ...], Ints]:
     return names, np.asarray(labels.map(position), dtype=np.int64)
 
 
+@contextmanager
+def _whole_characters() -> Iterator[None]:
+    try:
+        yield
+    except UnicodeEncodeError as cause:
+        raise InputError(
+            f"the owner name {quote(cause.object)} holds half a character (a lone surrogate), "
+            "which no file can keep; rename that owner"
+        ) from cause
+
+
 def _as_names(labels: Sequence[Any]) -> tuple[str, ...]:
     names = tuple(str(label) for label in labels)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"two different owner labels are both shown as {twice!r}; rename one")
+        raise InputError(f"two different owner labels are both shown as {quote(twice)}; rename one")
+    for name in names:
+        with _whole_characters():
+            name.encode()
     return names
 
 

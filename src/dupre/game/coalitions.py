@@ -14,7 +14,7 @@ import numpy as np
 
 from dupre._types import Ints, Members
 from dupre.errors import InputError, Remedy
-from dupre.wording import did_you_mean, printable, quote_names
+from dupre.wording import did_you_mean, printable, quote, quote_names
 
 MAX_OWNERS_ENUMERATED = 20
 """Above this, 2^n rows no longer fit in memory with everything computed from them."""
@@ -62,7 +62,8 @@ def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
 def unknown_owner(name: str, names: tuple[str, ...]) -> InputError:
     """The error that names the owners there are."""
     return InputError(
-        f"unknown owner {name!r}{did_you_mean(name, names)}; the owners are {quote_names(names)}"
+        f"unknown owner {quote(name)}{did_you_mean(name, names)}; the owners are "
+        f"{quote_names(names)}"
     )
 
 

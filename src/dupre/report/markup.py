@@ -10,7 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dupre.wording import printable
+from dupre.wording import escape_controls, shorten
+
+LONGEST = 300
+"""Characters of a name up to which it is written in full."""
 
 _ISOLATED = re.compile("\u2068([^\u2068\u2069]*)\u2069")
 
@@ -32,16 +35,16 @@ def text(words: str) -> str:
     """Any text as markup; an element isolates what `wording.spell_name` isolates."""
     parts = _ISOLATED.split(words)  # names are at the odd places
     for i, part in enumerate(parts):
-        safe = html.escape("\n".join(map(printable, part.split("\n"))))
+        safe = html.escape("\n".join(map(escape_controls, part.split("\n"))))
         # A number stays on one line with its sign and its unit.
         safe = safe.replace(" %", "\u00a0%").replace("± ", "±\u00a0")
-        parts[i] = f"<bdi>{html.escape(printable(part))}</bdi>" if i % 2 else safe
+        parts[i] = f"<bdi>{html.escape(escape_controls(part))}</bdi>" if i % 2 else safe
     return "".join(parts)
 
 
 def owner(name: str) -> str:
-    """The full name of an owner."""
-    return f"<bdi>{html.escape(printable(name))}</bdi>"
+    """The name of an owner, in full unless it is very long."""
+    return f"<bdi>{html.escape(shorten(name, LONGEST))}</bdi>"
 
 
 def paragraph(words: str, kind: str = "") -> str:

@@ -19,7 +19,7 @@ from dupre.report.effects import effect, score_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
 from dupre.result.table import decimals
-from dupre.wording import join_list, list_names, number, spell_name
+from dupre.wording import join_list, list_names, number, printable, spell_name
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -268,9 +268,8 @@ class _DiscreetWriter(_StatementWriter):
 
     def _caveats(self, i: int) -> list[str]:
         others = [name for name in self.v.owners if name != self.v.owners[i]]
-        named = re.compile(
-            "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in others) or "(?!)"
-        )
+        forms = [form for name in others for form in (name, printable(name))]
+        named = re.compile("|".join(rf"(?<!\w){re.escape(form)}(?!\w)" for form in forms) or "(?!)")
         every = super()._caveats(i)
         kept = [caveat for caveat in every if not named.search(caveat)]
         if hidden := len(every) - len(kept):

@@ -12,7 +12,16 @@ import numpy as np
 
 from dupre.game.coalitions import format_members
 from dupre.result.table import table_headings, table_lines
-from dupre.wording import MOST_NAMED, exact_percent, join_list, plain_number, printable
+from dupre.wording import (
+    LONGEST_LINE,
+    MOST_NAMED,
+    cut,
+    escape_controls,
+    exact_percent,
+    join_list,
+    plain_number,
+    printable,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +32,8 @@ if TYPE_CHECKING:
 
 def format_valuation(v: Valuation) -> str:
     """Title, table and notes."""
-    return "\n".join([*title_of(v), "", *_table(v), "", *notes(v)])
+    lines = [*title_of(v), "", *_table(v), "", *notes(v)]
+    return "\n".join(cut(escape_controls(line), LONGEST_LINE) for line in lines)
 
 
 def coalition_count(n: int) -> str:
@@ -37,10 +47,10 @@ def format_comparison(semivalue: str, c: Comparison) -> str:
         return format_comparison(semivalue, c.swap())
     one, other = printable(c.one), printable(c.other)
     if c.low == c.high == 0:
-        return f"{semivalue}: {one} and {other} are worth the same."
+        return escape_controls(f"{semivalue}: {one} and {other} are worth the same.")
     verdict = "" if c.probability >= 0.95 else " Not settled."
     bounds = "nothing predicted" if c.low == c.high else f"95 %: {c.low:.3g} … {c.high:.3g}"
-    return (
+    return escape_controls(
         f"{semivalue}: {one} is worth more than {other} with a probability of "
         f"{exact_percent(c.probability)}; difference {c.difference:.3g} ({bounds}).{verdict}"
     )
@@ -125,14 +135,14 @@ def _trouble_notes(v: Valuation) -> list[str]:
         notes.append(
             f"Failed: {len(v.failures)} of {v.evaluated:,} evaluations, predicted instead: "
             f"{_coalition_list(v.failures)}. The first, {_short_members(members)}: "
-            f"{printable(reason)}"
+            f"{reason}"
         )
     if v.stale:
         notes.append(f"Not used: {v.stale:,} stored evaluations, of rows changed since then.")
     for message, coalitions in list(v.warnings.items())[:3]:
         notes.append(
             f"Warning in {len(coalitions):,} of {v.evaluated:,} evaluations "
-            f"({_coalition_list(coalitions)}): {printable(message)}"
+            f"({_coalition_list(coalitions)}): {message}"
         )
     if len(v.warnings) > 3:
         notes.append(f"{len(v.warnings) - 3} more kinds of warning.")

@@ -15,7 +15,7 @@ from scipy.linalg import cholesky
 from dupre._types import Bools, Floats
 from dupre.checks import finite
 from dupre.errors import InputError
-from dupre.wording import percent, printable
+from dupre.wording import escape_controls, percent, printable
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -76,7 +76,7 @@ class Payments:
             "  ".join([name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])]).rstrip()
             for name, *cells in lines
         ]
-        return "\n".join([*table, "", self.rule])
+        return "\n".join(map(escape_controls, [*table, "", self.rule]))
 
     def format(self, payment: float) -> str:
         """A payment as it is printed: `1,611.40`."""

@@ -29,7 +29,7 @@ from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
 from dupre.runs.config import Config
 from dupre.training.locks import FileLocks
-from dupre.wording import printable
+from dupre.wording import spell_out
 
 if TYPE_CHECKING:
     from dupre.report.document import Heading
@@ -247,5 +247,5 @@ def spreadsheet(valuations: Sequence[Valuation]) -> str:
 
 
 def _escape(name: str) -> str:
-    text = printable(name)
+    text = spell_out(name)
     return f"'{text}" if text.startswith(FORMULA) else text

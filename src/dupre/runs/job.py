@@ -252,7 +252,7 @@ class Job:
         provenance = {"history": commands, "utility": {"meaning": self.meaning}, **before}
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
-        caveats = (*valuation.caveats, *self.caveats)
+        caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
         return replace(valuation, provenance=provenance, caveats=caveats)
 
     @property

@@ -22,7 +22,7 @@ from dupre.tables.formats import sheet_names
 from dupre.tables.read import files_of, read_table, read_validation
 from dupre.utility.model import ModelUtility
 from dupre.valuation.valuer import Valuer
-from dupre.wording import quote_names
+from dupre.wording import look_alikes, quote_names
 
 
 def prepare_job(config: Config) -> Job:
@@ -74,7 +74,7 @@ def prepare_job(config: Config) -> Job:
         model.description,
         without_held,
         caveats=(
-            *caveats.names_in_two_cases(owners.names),
+            *look_alikes(owners.names),
             *caveats.shared_rows(rows, validation),
             *caveats.leaks(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility.y_val, utility.metric),

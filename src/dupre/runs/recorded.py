@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import format_members
 from dupre.tables.formats import FileOptions, read_one
 from dupre.utility.adapters import names_in
+from dupre.wording import json_text
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def read_results(path: Path, *, delimiter: str | None = None) -> list[ExternalRe
 
 def format_sheet(coalitions: Sequence[Names]) -> str:
     """Coalitions as CSV with a column for their utilities to fill in."""
-    texts = [json.dumps(names, ensure_ascii=False) for names in coalitions]
+    texts = [json_text(names) for names in coalitions]
     frame = pd.DataFrame({"coalition": texts, "utility": [None] * len(texts)})
     return frame.to_csv(index=False, lineterminator="\n")
 

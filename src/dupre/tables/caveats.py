@@ -21,7 +21,7 @@ from dupre._types import Floats, Names, Task
 from dupre.tables.columns import Columns, looks_like
 from dupre.tables.holdout import count_shared_rows
 from dupre.tables.preprocessing import as_levels, as_numbers
-from dupre.wording import join_list, printable
+from dupre.wording import join_list, printable, quote
 
 LEAK = 0.94
 """Part of the differences between targets from which on a column nearly determines them.
@@ -49,7 +49,8 @@ def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> lis
         if not pd.api.types.is_numeric_dtype(frame[name]) and (what := looks_like(frame[name])):
             found[what].append(name)
     return [
-        f"{join_list(names)}: {what} such as {frame[names[0]].dropna().iloc[0]!r} are texts for a "
+        f"{join_list(list(map(printable, names)))}: {what} such as "
+        f"{quote(frame[names[0]].dropna().iloc[0])} are texts for a "
         "model, not numbers; write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."
         for what, names in found.items()
     ]
@@ -66,10 +67,9 @@ def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> 
         levels = pd.factorize(as_levels(some[[name]])[:, 0], use_na_sentinel=False)[0]
         parts[name] = _determined(levels, y, task, within=True)
     return [
-        printable(
-            f"the column {name} alone nearly determines {target} ({100 * part:.0f} % of its "
-            f"differences). If it is not known before the target is, leave it out: --drop {name!r}."
-        )
+        f"the column {printable(name)} alone nearly determines {printable(target)} "
+        f"({100 * part:.0f} % of its differences). If it is not known before the target is, leave "
+        f"it out: --drop {quote(name)}."
         for name, part in parts.items()
         if part >= LEAK
     ]
@@ -123,17 +123,6 @@ def shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> list[str]:
     ]
 
 
-def names_in_two_cases(names: Names) -> list[str]:
-    """Owners whose names differ in small and capital letters alone."""
-    known: dict[str, str] = {}
-    found = [(known.setdefault(name.casefold(), name), name) for name in names]
-    return [
-        printable(f"{one} and {other} are taken for two owners.")
-        for one, other in found
-        if one != other
-    ]
-
-
 def misspelt_names(names: Names) -> list[str]:
     """Owners whose names differ by one letter, or in the place of one, in a long word."""
     groups: dict[Hashable, list[str]] = defaultdict(list)
@@ -141,8 +130,8 @@ def misspelt_names(names: Names) -> list[str]:
         for key in dict.fromkeys(_with_one_letter_less(name)):
             groups[key].append(name)
     return [
-        f"{join_list(group)} look like one owner, and are taken for {len(group)}; write them alike "
-        "if they are."
+        f"{join_list(list(map(printable, group)))} look like one owner, and are taken for "
+        f"{len(group)}; write them alike if they are."
         for group in dict.fromkeys(tuple(group) for group in groups.values() if len(group) > 1)
     ]
 

@@ -21,7 +21,7 @@ from dupre._types import Members
 from dupre.checks import LARGEST
 from dupre.errors import InputError, Remedy
 from dupre.tables.csv_json import UNNAMED
-from dupre.wording import did_you_mean, quote_names
+from dupre.wording import did_you_mean, quote, quote_names
 
 MAX_TEXTS = 50
 """Most different texts of a column that is surely no free text."""
@@ -253,8 +253,8 @@ def _tidy_text(column: pd.Series) -> pd.Series:
     if comma.any() and (comma | number).mean() > 1 - FEW:
         raise InputError(
             f"column {column.name!r} holds numbers with a comma such as "
-            f"{text.iloc[first(comma)]!r} ({place(held, first(comma))}); if it stands before the "
-            "decimals in a CSV file, state ",
+            f"{quote(text.iloc[first(comma)])} ({place(held, first(comma))}); if it stands before "
+            "the decimals in a CSV file, state ",
             Remedy.DECIMAL,
             "','; otherwise write a point before the decimals and nothing between thousands",
             *or_drop(column.name),
@@ -285,8 +285,8 @@ def _check_few(held: pd.Series, wrong: Members, what: str) -> None:
     if few:
         value = held.iloc[first(wrong)]
         raise InputError(
-            f"column {held.name!r} holds {what}, but {value!r} in {place(held, first(wrong))} and "
-            f"the like in {int(wrong.sum())} of {len(held)} cells; leave those cells empty",
+            f"column {held.name!r} holds {what}, but {quote(value)} in {place(held, first(wrong))} "
+            f"and the like in {int(wrong.sum())} of {len(held)} cells; leave those cells empty",
             *or_drop(held.name),
         )
 

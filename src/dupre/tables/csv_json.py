@@ -29,6 +29,9 @@ UTF8 = "utf-8"
 UNNAMED = "unnamed column {}"
 """Name of a column whose header is empty, by its position."""
 
+MOST_TIMES, ALWAYS = 100, 100_000_000
+"""A packed table may unpack to this many times its size, and to this many bytes in any case."""
+
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _AS_LINES = (
     "expected JSON lines, one object per line, as DataFrame.to_json(path, orient='records', "
@@ -189,14 +192,7 @@ def _object(path: Path, line: str, number: int) -> Any:
 
 def _text(path: Path, encoding: str) -> str:
     """The contents of a text file, also one compressed by gzip."""
-    raw = path.read_bytes()
-    if path.suffix.lower() == ".gz" and raw:
-        try:
-            raw = gzip.decompress(raw)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
-            raise InputError(
-                f"cannot unpack {path}: {in_one_line(cause)}; pack it again, or copy it again"
-            ) from cause
+    raw = _unpack(path) if path.suffix.lower() == ".gz" else path.read_bytes()
     if not raw.strip():
         raise InputError(f"{path} is empty ({len(raw)} bytes); expected a header and rows")
     for signature, kind in _SIGNATURES.items():
@@ -218,6 +214,33 @@ def _text(path: Path, encoding: str) -> str:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise InputError(f"line {line} of {path} holds a zero byte; save it as UTF-8 text")
     return text
+
+
+def _unpack(path: Path) -> bytes:
+    most = most_unpacked(path.stat().st_size)
+    try:
+        with gzip.open(path) as packed:
+            raw = packed.read(most + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
+        raise InputError(
+            f"cannot unpack {path}: {in_one_line(cause)}; pack it again, or copy it again"
+        ) from cause
+    if len(raw) > most:
+        raise unpacks_too_much(path, most)
+    return raw
+
+
+def most_unpacked(size: int) -> int:
+    """Bytes that a packed file of this size may unpack to."""
+    return max(MOST_TIMES * size, ALWAYS)
+
+
+def unpacks_too_much(path: Path, most: int) -> InputError:
+    """The error for a small file that would fill the memory."""
+    return InputError(
+        f"{path} unpacks to more than {most:,} bytes, {MOST_TIMES} times its size; if that is "
+        "right, give it unpacked, as CSV"
+    )
 
 
 def _encoding_error(path: Path, raw: bytes, cause: UnicodeDecodeError) -> InputError:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import warnings
 import zlib
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import pandas as pd
 
@@ -25,8 +26,10 @@ from dupre.tables.csv_json import (
     UTF8,
     check_distinct,
     in_one_line,
+    most_unpacked,
     read_csv,
     read_json,
+    unpacks_too_much,
 )
 from dupre.wording import did_you_mean, quote_names
 
@@ -156,14 +159,26 @@ def _frame(path: Path, options: FileOptions, as_text: Collection[str]) -> pd.Dat
 
 
 def _arrow(path: Path) -> pd.DataFrame:
-    read = pd.read_feather if suffix(path) == ".feather" else _parquet
+    read = _feather if suffix(path) == ".feather" else _parquet
     frame = _read(read, path, extra="parquet", package="pyarrow")
     if any(name is not None for name in frame.index.names):  # an index with a name is data
         frame = frame.reset_index()
     return frame.set_axis(pd.RangeIndex(1, len(frame) + 1, name="row"))
 
 
+def _feather(path: Path) -> pd.DataFrame:
+    import pyarrow as pa
+
+    with suppress(pa.ArrowInvalid), pa.ipc.open_file(path) as file:  # not of the first version
+        _check_size(path, 8 * file.count_rows() * len(file.schema))
+    return pd.read_feather(path)
+
+
 def _parquet(path: Path) -> pd.DataFrame:
+    from pyarrow.parquet import read_metadata
+
+    found = read_metadata(path)
+    _check_size(path, 8 * found.num_rows * found.num_columns)
     return pd.read_parquet(path, engine="pyarrow")  # the other engine can unpickle
 
 
@@ -187,7 +202,15 @@ def _excel(path: Path, sheet: str | None, as_text: Collection[str]) -> pd.DataFr
     return frame.infer_objects()
 
 
+def _check_size(path: Path, unpacked: int) -> None:
+    """Raise InputError if a file unpacks to far more bytes than it has."""
+    if unpacked > (most := most_unpacked(path.stat().st_size)):
+        raise unpacks_too_much(path, most)
+
+
 def _sheet(path: Path, sheet: str | None) -> pd.DataFrame:
+    with ZipFile(path) as packed:
+        _check_size(path, sum(part.file_size for part in packed.infolist()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # openpyxl warns of styles and forms, not of values
         if sheet is not None and sheet not in (names := sheet_names(path)):

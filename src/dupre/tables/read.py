@@ -29,7 +29,7 @@ from dupre.tables.formats import (
 )
 from dupre.tables.holdout import check_validation
 from dupre.tables.roles import check_complete, check_known, check_roles, without_empty
-from dupre.wording import closest, quote_names
+from dupre.wording import closest, quote, quote_names
 
 _BESIDE_DATA = ("readme", "license", "licence", "changelog")
 
@@ -271,7 +271,7 @@ def _check_same_kinds(parts: dict[str, pd.DataFrame], *, skip: Sequence[str]) ->
             odd = column[as_number.isna().to_numpy()]
             odd = column if odd.empty else odd
             raise InputError(
-                f"column {name!r} holds numbers in {seen['number']}, but {odd.iloc[0]!r} in "
+                f"column {name!r} holds numbers in {seen['number']}, but {quote(odd.iloc[0])} in "
                 f"{place(odd, 0)} of {seen[other]}; expected one kind in all files: leave such "
                 "cells empty",
                 *or_drop(name),
@@ -297,5 +297,6 @@ def _match_column(column: pd.Series, training: pd.Series) -> pd.Series:
     odd = column[column.notna().to_numpy()]
     raise InputError(
         f"column {column.name!r} holds {words.get(expected, 'something else')} in training, but "
-        f"{odd.iloc[0]!r} in {place(odd, 0)} of the validation rows; expected the same kind in both"
+        f"{quote(odd.iloc[0])} in {place(odd, 0)} of the validation rows; expected the same "
+        "kind in both"
     )

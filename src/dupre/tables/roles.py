@@ -15,7 +15,7 @@ import pandas as pd
 from dupre._types import Members
 from dupre.errors import InputError, Remedy
 from dupre.tables.columns import MAX_TEXTS, check_drop, first, kind, place, tidy, whole_as_text
-from dupre.wording import did_you_mean, quote_names
+from dupre.wording import did_you_mean, quote, quote_names
 
 MANY_OWNERS = 20
 """With more owners than this, more than one owner per two rows is taken for a mistake."""
@@ -128,7 +128,7 @@ def _check_owners(texts: pd.Series) -> None:
         )
     if different == 1:
         raise InputError(
-            f"the owner column {texts.name!r} is {texts.iloc[0]!r} in all {len(texts)} rows; "
+            f"the owner column {texts.name!r} is {quote(texts.iloc[0])} in all {len(texts)} rows; "
             "expected at least two owners"
         )
 
@@ -159,8 +159,8 @@ def _check_target(column: pd.Series) -> None:
     different = column.nunique()
     if different == 1:
         raise InputError(
-            f"the target column {column.name!r} is {column.iloc[0]!r} in all {len(column)} rows; "
-            "expected something to predict"
+            f"the target column {column.name!r} is {quote(column.iloc[0])} in all {len(column)} "
+            "rows; expected something to predict"
         )
     if found == "text":
         if different > MAX_TEXTS and different > len(column) / 2:

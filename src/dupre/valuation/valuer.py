@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from dupre.valuation.inference import Inference
 from dupre.valuation.knowledge import Knowledge
 from dupre.valuation.question import LeastCore, ask
 from dupre.valuation.strategies import Strategy
+from dupre.wording import look_alikes
 
 
 class Valuer:
@@ -231,7 +233,7 @@ class Valuer:
 
         One row for each: `members`, `utility`, `std`, `low` and `high`, the bounds between which
         the utility of a training lies with 95 %, and whether it was `evaluated`: its utility is
-        then the observed one.
+        then the observed one. A plain posterior has no noise of trainings: see `kernels.Prior`.
         """
         self._check_any_recorded()
         owners = self.owners.names
@@ -255,7 +257,8 @@ class Valuer:
         """The values of all owners, from the utilities recorded so far."""
         self._check_any_recorded()
         with _one_blas_thread():
-            return self._inference.valuation()
+            found = self._inference.valuation()
+        return replace(found, caveats=(*found.caveats, *look_alikes(self.owners.names)))
 
     def _check_any_recorded(self) -> None:
         if not self._knowledge.shown.size:
