@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import binom
@@ -102,7 +103,9 @@ class Noisy:
 
 
 def value(owners, utility, **options):
-    """`dupre.value` that shows no progress."""
+    """`dupre.value` that shows no progress, and trains nothing that is stored again."""
+    if isinstance(options.get("store"), (str, Path)):
+        options["store"] = dupre.Stored(options["store"], check=False)
     return dupre.value(owners, utility, **{"progress": False} | options)
 
 

@@ -177,6 +177,7 @@ def test_the_public_names_are_these():
         "Score",
         "Semivalue",
         "StoreError",
+        "Stored",
         "Valuation",
         "Valuer",
         "banzhaf",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
     from dupre.training import engines
     from dupre.training.frames import read_evaluations
+    from dupre.training.spot_check import Stored
     from dupre.utility.adapters import from_game, from_table, to_game
     from dupre.utility.model import ModelUtility
     from dupre.utility.model_free import DataVolume, InformationGain
@@ -42,6 +43,7 @@ __all__ = [
     "Score",
     "Semivalue",
     "StoreError",
+    "Stored",
     "Valuation",
     "Valuer",
     "banzhaf",
@@ -76,6 +78,7 @@ _MODULE_OF = {
     "Score": "utility.score",
     "Semivalue": "game.semivalues",
     "StoreError": "errors",
+    "Stored": "training.spot_check",
     "Valuation": "result.valuation",
     "Valuer": "valuation.valuer",
     "banzhaf": "game.semivalues",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class Remedy(StrEnum):
     """What to do next, in the words of Python; the command has its own words for each."""
 
+    ACCEPT = "; or keep the stored utilities with store=dupre.Stored(FILE, accept_model=True)"
     ANOTHER_STORE = "another file for store="
     BEGIN_ANOTHER_STORE = "call again with another file for store= and known=error.valuer.trainings"
     CALL_AGAIN = "call again"
@@ -37,6 +38,10 @@ class Remedy(StrEnum):
     STATE_TASK = "state task= when building the Owners"
     TAKE_THE_SAME = "take the same things as then, or another file for store="
     TIMEOUT = "timeout"
+    UNDO = (
+        "Undo that, or take another file for store= (known=error.valuer.trainings are the stored "
+        "utilities)"
+    )
     VALIDATION = "take validation rows from elsewhere"
 
 

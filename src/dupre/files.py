@@ -1,11 +1,18 @@
-"""Files that are replaced as a whole: readers see the old or the new one, never a part."""
+"""Files that are replaced as a whole, and standard streams that nobody has to read.
+
+Readers of a file see the old or the new one, never a part. A run that stores goes on when the
+reader of its streams is gone.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
+import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TextIO
 
 from dupre.errors import InputError
 
@@ -31,3 +38,29 @@ def replace_text(file: Path, text: str) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+class _Lossy(io.FileIO):
+    """A descriptor that drops what can no longer be written."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:  # the reader has gone, or the terminal
+            return len(data)
+
+
+def open_lossy(descriptor: int) -> TextIO:
+    """A text stream to a descriptor whose reader may go away."""
+    raw = io.BufferedWriter(_Lossy(descriptor, "w", closefd=False))
+    encoding = getattr(sys.__stderr__, "encoding", None)
+    return io.TextIOWrapper(raw, encoding, errors="backslashreplace", line_buffering=True)
+
+
+def open_missing() -> None:
+    """Let standard streams that are closed lead nowhere, or the next file would be one of them."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,8 @@ import pytest
 from sklearn.datasets import load_wine
 
 import dupre
-from commands import COMMAND, ENVIRONMENT, RUN_FILES, refuse, run, start
+from commands import COMMAND, RUN_FILES, environment, refuse, run, start
+from dupre.cli.signals import interrupt_on_signals
 
 
 def wine():
@@ -125,13 +127,19 @@ def test_a_reader_that_stops_reading_and_a_terminal_of_ascii_are_no_errors(place
         f"{COMMAND} show dupre-wine | head -c 10",
         shell=True,
         cwd=place,
-        env={**ENVIRONMENT, "PYTHONIOENCODING": "ascii"},
+        env=environment(PYTHONIOENCODING="ascii"),
         capture_output=True,
         text=True,
         check=False,
     )
     assert piped.stdout == "Shapley va"
     assert piped.stderr == ""
+
+
+def test_a_run_needs_no_streams(data):
+    how = f"{COMMAND} value {' '.join(WINE)} --budget 4 --run run >&- 2>&-"
+    subprocess.run(how, shell=True, cwd=data, env=environment(), check=True)
+    assert "4 of 31 possible" in run("show", "run", cwd=data).stdout
 
 
 def test_payments_are_printed_kept_and_part_of_every_later_page(data):
@@ -261,12 +269,13 @@ def test_trainings_done_elsewhere(data):
 
 
 SLOW = """
-import time
+import sys, time
 from pathlib import Path
 from sklearn.linear_model import LogisticRegression
 
 class Slow(LogisticRegression):
     def fit(self, X, y):
+        print("a model that talks", file=sys.stderr, flush=True)
         if Path("slow").exists():
             time.sleep(0.4)
         return super().fit(X, y)
@@ -295,20 +304,25 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
 
     first = start(*how, cwd=data)
     wait_for_trainings(store, 2)
-    assert "'run' is in use by another run" in refuse(*how, cwd=data)
-    first.send_signal(signal.SIGINT)
+    first.send_signal(signal.SIGSTOP)
+    used = refuse(*how, cwd=data)
+    assert f"'run' is in use by another run (process {first.pid}, which is stopped: " in used
+    first.send_signal(signal.SIGCONT)
+    first.send_signal(signal.SIGTERM)
     out, err = first.communicate(timeout=60)
-    assert first.returncode == 130
+    assert first.returncode == 143
     assert out == ""
     assert "stopped; " in err
     assert "`dupre resume run` goes on" in err
     assert "Traceback" not in err
     kept = dupre.read_evaluations(store)
 
-    second = start("resume", "run", cwd=data)
-    wait_for_trainings(store, len(kept) + 2)
+    second = start("resume", "run", "--jobs", 2, cwd=data)
+    for stream in (second.stdout, second.stderr):
+        stream.close()  # nobody reads it, and the run goes on
+    wait_for_trainings(store, len(kept) + 3)
     os.killpg(second.pid, signal.SIGKILL)
-    second.communicate()
+    second.wait()
     assert "has no result yet" in refuse("show", "run", cwd=data)
 
     (data / "slow").unlink()
@@ -319,6 +333,42 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     everything = dupre.read_evaluations(store)
     assert not everything[["coalition", "repeat"]].duplicated().any()
     assert set(kept["finished"]) <= set(everything["finished"])
+
+
+ENDING = """
+import os, signal
+from sklearn.linear_model import LogisticRegression
+begun = []
+
+class Ending(LogisticRegression):
+    def fit(self, X, y):
+        begun.append(1)
+        if len(begun) == 3:
+            os.kill(os.getpid(), signal.{name})
+        return super().fit(X, y)
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_signals_end_a_run_with_what_is_finished_and_the_way_to_go_on(data, name, code):
+    (data / f"ending_{code}.py").write_text(ENDING.format(name=name))
+    before = signal.getsignal(getattr(signal, name))
+    how = ("--model", f"ending_{code}.py:Ending", "--budget", 5, "--run", "run")
+    done = run("value", *WINE, *how, cwd=data, code=code)
+    assert re.search(
+        "stopped; 2 evaluations so far are kept .*`dupre resume run` goes", done.stderr
+    )
+    assert signal.getsignal(getattr(signal, name)) is before
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with interrupt_on_signals() as came:
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert came == []
 
 
 def test_a_failed_training_is_named_kept_and_can_be_skipped(data):
@@ -404,7 +454,7 @@ def test_help_imports_nothing_heavy():
 def test_version_and_completion():
     assert run("--version").stdout == f"dupre {dupre.__version__}\n"
     words = {"_DUPRE_COMPLETE": "complete_bash", "COMP_WORDS": "dupre re", "COMP_CWORD": "1"}
-    shell = {**ENVIRONMENT, **words}
+    shell = environment(**words)
     done = subprocess.run([COMMAND], env=shell, capture_output=True, text=True, check=False)
     assert set(done.stdout.split()) == {"resume", "report", "record"}
 

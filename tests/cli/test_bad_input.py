@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -255,6 +256,55 @@ def test_the_demonstration_overwrites_nothing(place):
     assert (place / "mine/validation.csv").read_text() == "precious"
 
 
+EVIL = (
+    "open('run-by-a-stranger', 'w').close(); from sklearn.tree import DecisionTreeClassifier as M"
+)
+
+
+@pytest.fixture
+def strange_run(place):
+    """A run whose model was changed elsewhere."""
+    value()
+    run("init", "good.csv", *ROLES, "--empty", "0.5", "--run", "ask")
+    (place / "evil.py").write_text(EVIL)
+    config = place / "run/config.toml"
+    text = config.read_text().replace('model = ""', 'model = "evil:M"')
+    config.write_text(text.replace('dask = ""', 'dask = "tcp://127.0.0.1:1"'))
+    external = place / "ask/config.toml"
+    external.write_text(external.read_text().replace("empty = 0.5", "empty = 0.75"))
+    return place
+
+
+def test_nothing_of_a_directory_from_elsewhere_is_run_unasked(strange_run):
+    done = strange_run / "run-by-a-stranger"
+    for verb in (("predict", "run", "--members", "owner 0"), ("resume", "run", "--dask", "")):
+        message = refuse(*verb)
+        assert "'run' was not made here: its config.toml would make this command read " in message
+        assert "import 'evil:M' and connect to 'tcp://127.0.0.1:1'. If you trust" in message
+    for verb in (("suggest", "ask"), ("record", "ask", "good.csv")):
+        assert "'ask' was not made here" in refuse(*verb)
+    run("show", "run")
+    run("report", "run")
+    run("compare", "run", "owner 0", "owner 1")
+    run("pay", "run", "--amount", "100")
+    assert "was not made here" in refuse("resume", "run")  # pay has written the configuration
+    assert not done.exists()
+    run("suggest", "ask", "--trust")
+    run("suggest", "ask")  # it is asked once
+    assert "was made for the model" in refuse("resume", "run", "--trust")
+    assert done.exists()
+
+
+def test_without_a_home_every_directory_is_asked_about(monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    assert "Note: that this run is trusted cannot be kept" in value().stderr
+    assert "was not made here" in refuse("resume", "run")
+    run("resume", "run", "--trust")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
+    assert "was not made here" in refuse("resume", "run")
+
+
 COALITIONS = ('["owner 0", "owner 1", "owner 2"]', '["owner 0"]', '["owner 1"]')
 
 
@@ -334,7 +384,7 @@ def test_a_lost_store_does_not_replace_a_good_result(place):
     message = refuse("resume", "run", "--budget", "+1")
     assert "is of 5 trainings, of which 0 are valid now" in message
     assert run("show", "run").stdout == before
-    run("resume", "run", "--budget", "+1", "--accept-changes")
+    run("resume", "run", "--budget", "+1", "--accept-rows")
     assert "1 of 7 possible coalitions" in run("show", "run").stdout
 
 
@@ -348,19 +398,21 @@ def test_changed_rows_do_not_replace_a_good_result_unasked():
     good(20).to_csv("validation.csv", index=False)
     value("--validation", "validation.csv", budget=5)
     change_owner_1()
-    assert "--accept-changes" in refuse("resume", "run")
-    done = run("resume", "run", "--accept-changes")
+    assert "--accept-rows" in refuse("resume", "run")
+    done = run("resume", "run", "--accept-rows")
     assert "stored evaluations, of rows changed since then" in done.stdout
+    for told in (done, run("resume", "run", "--budget", "+1")):
+        assert "Beware: Accepted: 3 trainings are left out" in told.stdout
 
 
 def test_trainings_scored_on_other_rows_are_never_mixed():
     value()
     change_owner_1()  # some of the rows held out are among them
     assert "validation data" in refuse("resume", "run")
-    message = refuse("resume", "run", "--accept-changes")
+    message = refuse("resume", "run", "--accept-rows", "--accept-model")
     assert "validation data" in message
-    assert "cannot be mixed with new ones; " in message
-    assert message.endswith("take another directory for --run\n")
+    assert "cannot be mixed; " in message
+    assert message.endswith("or another directory for --run\n")
 
 
 def test_a_damaged_result_is_made_again(place):
@@ -399,22 +451,39 @@ def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place,
     change_owner_1()
     last = ("record", "ask", sheet("last.csv", [('["owner 2"]', 0.6)]), "--data", "good.csv")
     assert "is of 3 trainings, of which 1 are valid now" in refuse(*last)
-    told = run(*last, "--accept-changes").stdout
+    told = run(*last, "--accept-rows").stdout
     assert "Not used: 2 stored evaluations, of rows changed since then." in told
+    assert "Accepted: 2 trainings are left out" in told
     assert "dupre init good.csv" in page("ask")
     assert "dupre record ask more.csv --data moved.csv" in page("ask")
 
 
-def test_a_corrected_model_can_keep_its_trainings(place):
-    code = "from sklearn.tree import DecisionTreeClassifier\nclass Tree(DecisionTreeClassifier):\n"
-    (place / "tree_model.py").write_text(f"{code}    depth = 1\n")
-    value("--model", "tree_model.py:Tree")
-    (place / "tree_model.py").write_text(f"{code}    depth = 2222\n")
-    del sys.modules["tree_model"]
+def test_a_model_that_changed_is_refused_unless_it_is_accepted_for_good(place, page):
+    code = (
+        "from sklearn.dummy import DummyClassifier\n"
+        "class Mine(DummyClassifier):\n"
+        "    def score(self, X, y): return {}\n"
+        "def metric(model, X, y): return model.score(X, y)\n"
+    )
+    names = ("--model", "my_model.py:Mine", "--metric", "my_model.py:metric", "--empty", "0")
+
+    def write(score):
+        (place / "my_model.py").write_text(code.format(score))
+        sys.modules.pop("my_model", None)
+
+    write(0.5)
+    value(*names)
+    write("0.5  # the same")
+    assert "to check what is stored: 1\n" in run("resume", "run").stderr
+    assert "stored: 1\n" in run("resume", "run", "--no-spot-check").stderr
+    write(0.75)
     message = refuse("resume", "run", "--budget", "+1")
-    assert "`dupre resume run` with --accept-changes" in message
-    kept = run("resume", "run", "--budget", "+1", "--accept-changes")
+    assert "has the utility 0.5 there, but 0.75 when it is trained now" in message
+    assert "`dupre resume run` with --accept-model" in message
+    kept = run("resume", "run", "--budget", "+1", "--accept-model")
     assert "5 of 7 possible; known already: 4" in kept.stderr
+    for told in (kept.stdout, run("resume", "run", "--budget", "+1").stdout, page("run")):
+        assert "Accepted: 7 trainings are kept although" in told
 
 
 def test_a_cluster_that_did_not_answer_is_not_remembered(place, monkeypatch):

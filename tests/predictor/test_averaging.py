@@ -121,6 +121,8 @@ def test_processes_far_apart_widen_what_each_is_sure_of(game):
     a, b, u, W = game
     best = processes_of(a, u)[0].posterior(b, W)
     means = np.stack([best.mean - 10, best.mean + 10])
-    averaged = AveragedPosterior(best, means, np.stack([best.std**2] * 2), np.array([0.5, 0.5]))
+    halves = np.array([0.5, 0.5])
+    observed = best.observed_weights()
+    averaged = AveragedPosterior(best, means, np.stack([best.std**2] * 2), halves, observed)
     np.testing.assert_allclose(averaged.mean, best.mean, atol=1e-12)
     np.testing.assert_allclose(averaged.std, np.hypot(best.std, 10))

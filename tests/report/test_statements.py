@@ -171,7 +171,7 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
     assert "1 training with these data failed; its utility was predicted." in caveats
     assert "first guess" in caveats
     assert "about 3 were not trained but predicted" in caveats
-    assert of(exact(rows=np.full(4, 50)), "owner 1")[1] == ""
+    assert of(exact(rows=np.full(4, 50), validation=np.zeros((4, 4))), "owner 1")[1] == ""
 
 
 # An owner's words, and statements that name no other owner.

@@ -86,7 +86,8 @@ def numbers(plan):
         if of_engine:
             jobs = options.pop("n_jobs", 1)
             options["engine"] = dupre.engines.Local(jobs=jobs, **of_engine)
-        places = {"store": plan["store"], "progress": shown(plan)}
+        kept = plan["store"] and dupre.Stored(plan["store"], check=False)  # trainings are counted
+        places = {"store": kept, "progress": shown(plan)}
         result = dupre.value(owners, Game(plan), **places, **options)
     except (dupre.DupreError, dupre.Interrupted) as error:
         resource.setrlimit(resource.RLIMIT_FSIZE, resource.getrlimit(resource.RLIMIT_FSIZE)[1:] * 2)

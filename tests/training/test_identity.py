@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 
 import dupre
 from dupre import ModelUtility, Owners
-from dupre.data.digests import digest
 from dupre.training import identity
 from dupre.training.identity import of_owners, of_utility
 
@@ -35,6 +34,9 @@ class Stated:
 class Plain:
     def __init__(self, **state):
         vars(self).update(state)
+
+    def __call__(self, members):
+        return len(members)
 
 
 def digests(utility):
@@ -63,37 +65,8 @@ def owners_of(*given):
 )
 def test_a_stated_fingerprint_is_all_that_counts(first, second):
     assert digests(Stated(first)) == digests(Stated(first)) != digests(Stated(second))
+    assert digests(Stated(first)) == digests(Stated(lambda: first))
     assert list(of_utility(Stated(first))) == ["utility"]
-
-
-def test_a_stated_fingerprint_counts_inside_other_things():
-    def inside(stated):
-        return lambda members: stated(members)
-
-    for make in (lambda stated: Plain(inner=stated), inside):
-        first, same, other = (digest(make(Stated(text))) for text in ("v1", "v1", "v2"))
-        assert first == same != other
-
-
-def test_a_function_may_state_its_fingerprint_too():
-    def utility(members):
-        return threading.Lock()
-
-    utility.fingerprint = "v1"
-    first = digests(utility)
-    utility.fingerprint = "v2"
-    assert digests(utility) != first
-
-
-def test_a_method_named_fingerprint_is_called():
-    class Mine:
-        def __init__(self, version):
-            self.version = version
-
-        def fingerprint(self):
-            return self.version
-
-    assert digests(Mine(1.0)) == digests(Mine(1.0)) != digests(Mine(2.0))
 
 
 def test_stated_parts_are_told_one_by_one():
@@ -104,10 +77,12 @@ def test_stated_parts_are_told_one_by_one():
     assert first["data"] != second["data"]
 
 
-def test_a_utility_that_states_nothing_is_one_part():
-    first, second = of_utility(Plain(a=1)), of_utility(Plain(a=2))
-    assert list(first) == ["utility"]
-    assert first["utility"].digest == digest(Plain(a=1)) != second["utility"].digest
+def test_an_object_that_states_nothing_is_its_call_and_its_state():
+    first, second = digests(Plain(a=1)), digests(Plain(a=2))
+    assert list(first) == ["utility", "state"]
+    assert first["utility"] == second["utility"]
+    assert first["state"] != second["state"]
+    assert digests(Plain(a=1).__call__)["state"] == first["state"]
 
 
 @pytest.mark.parametrize("utility", [Plain(a=1), functools.partial(Plain.__init__, None)])
@@ -188,14 +163,9 @@ every_kind = pytest.mark.parametrize(
 
 
 @every_kind
-@settings(max_examples=15)
-@given(data=st.data())
-def test_how_rows_of_owners_are_mixed_does_not_matter(given_rows, data):
-    owner = given_rows[2]
-    turns = data.draw(st.permutations(list(owner)))
-    queues = {name: iter(np.flatnonzero(owner == name)) for name in set(owner)}
-    mixed = [next(queues[name]) for name in turns]
-    assert taken(*given_rows, mixed) == taken(*given_rows, np.arange(32))
+def test_the_order_of_rows_does_not_matter(given_rows):
+    mixed = np.random.default_rng(1).permutation(32)
+    assert taken(*given_rows, mixed) == {**taken(*given_rows, np.arange(32))}
 
 
 @every_kind
@@ -210,10 +180,10 @@ def test_owners_that_join_or_leave_do_not_change_the_others(given_rows):
 
 
 @every_kind
-def test_a_row_more_fewer_or_elsewhere_changes_only_its_owner(given_rows):
+def test_a_row_more_or_fewer_changes_only_its_owner(given_rows):
     everyone = taken(*given_rows, np.arange(32))
     base = list(range(32))
-    for chosen in (base[:10] + base[11:], [*base, 10], base[:8] + base[8:16][::-1] + base[16:]):
+    for chosen in (base[:10] + base[11:], [*base, 10]):
         found = taken(*given_rows, chosen)
         assert {name for name in found if found[name] != everyone[name]} == {"owner1"}
 
@@ -231,14 +201,23 @@ def test_one_number_changes_only_its_owner(row, column):
     assert {name for name in before if before[name] != after[name]} == {owner[row]}
 
 
-def test_categories_of_other_owners_do_not_matter():
-    def shop(*grades):
-        return pd.DataFrame({"grade": pd.Categorical(grades), "sold": [0, 1]})
+AS_TYPES = {
+    "index": lambda frame: frame.set_axis(range(7, 39)),
+    "pandas types": lambda frame: frame.convert_dtypes(),
+    "objects": lambda frame: frame.astype({"b": object}),
+    "microseconds": lambda frame: frame.astype({"day": "datetime64[us]"}),
+}
 
-    data = {"a": shop("x", "y"), "b": shop("y", "y")}
-    two = of_owners(Owners.from_mapping(data, target="sold"))
-    three = of_owners(Owners.from_mapping({**data, "c": shop("z", "w")}, target="sold"))
-    assert two == {name: three[name] for name in two}
+
+@pytest.mark.parametrize("change", AS_TYPES.values(), ids=AS_TYPES)
+def test_cells_count_by_value_whatever_pandas_calls_their_type(change):
+    X, y, owner = rows()
+    days = pd.date_range("2020-01-01", periods=32, unit="ns")
+    text = np.where(X[:, 1] > 0, "up", "down")
+    frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(32), "b": text, "day": days})
+    assert owners_of(change(frame), y, owner) == owners_of(frame, y, owner)
+    renamed = frame.rename(columns={"a": "n", "n": "a"})
+    assert owners_of(renamed, y, owner) != owners_of(frame, y, owner)
 
 
 def test_the_length_of_other_owners_labels_does_not_matter():
@@ -272,7 +251,6 @@ def test_rows_are_fingerprinted_once_per_call(tmp_path, counted):
 def test_rows_changed_in_place_have_other_fingerprints():
     owners = Owners.from_arrays(*rows())
     before = of_owners(owners)
-    assert before["owner1"] == digest((owners.X[8:16], owners.y[8:16]))
     owners.X[9] += 1
     after = of_owners(owners)
     assert {name for name in before if before[name] != after[name]} == {"owner1"}

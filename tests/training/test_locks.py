@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from dupre.errors import StoreError
 from dupre.training.evaluation import Training
+from dupre.training.locks import Holder, find_holder
 from stores import OWNERS, Other, open_store, other_process
+from workers import wait_for
 
 
 def training(members, repeat=0):
@@ -74,6 +77,20 @@ def test_locks_end_with_the_store_and_with_the_process_however_it_ends(path, oth
             victim.kill()
             assert store.lock(training("b"))
             assert store.lock(training("cba"))
+
+
+def test_who_holds_a_lock_is_known_and_whether_it_is_stopped(path):
+    with open_store(path) as store, other_process(path) as victim:
+        assert find_holder(path) is None
+        assert store.lock(training("b")), "one's own locks do not count"
+        assert victim.lock("a")
+        pid = victim.process.pid
+        assert find_holder(path) == Holder(pid, stopped=False)
+        os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: find_holder(path).stopped)
+        assert f"process {pid}, which is stopped: `kill -CONT {pid}`" in str(find_holder(path))
+        victim.kill()
+        assert find_holder(path) is None
 
 
 def test_two_stores_of_one_process_lock_against_each_other_too(path):

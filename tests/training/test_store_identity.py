@@ -6,9 +6,9 @@ from sklearn.linear_model import LogisticRegression
 
 from dupre import ModelUtility, Owners
 from dupre.errors import StoreError
-from dupre.training.identity import Part, of_owners, of_utility, restate
+from dupre.training.identity import Part, of_owners, of_utility
 from dupre.training.store import Store
-from stores import SETTING, beside, open_store, sql, success, utilities
+from stores import OWNERS, SETTING, beside, open_store, sql, success, utilities
 
 
 @pytest.fixture
@@ -96,17 +96,25 @@ def test_a_refused_store_is_left_as_it_was(path):
     assert beside(path) == []
 
 
-def test_a_changed_part_can_be_declared_harmless_but_no_other(path):
+def test_a_changed_part_can_be_accepted_but_no_other(path):
     with open_store(path) as store:
         store.save(success())
     corrected = {**SETTING, "model": Part("corrected", "m2")}
-    with pytest.raises(StoreError, match="was made for the model"):
+    with pytest.raises(StoreError, match=r"was made for the model .*accept_model=True"):
         open_store(path, setting=corrected)
     reseeded = {**corrected, "seed": Part("1", "s2")}
-    with pytest.raises(StoreError, match=r"the seed is not the same .* cannot be mixed"):
-        restate(path, reseeded, ["model"])
-    restate(path, corrected, ["model"])
-    with open_store(path, setting=corrected) as store:
+    with pytest.raises(StoreError, match=r"the seed 0, now 1; .* cannot be mixed"):
+        Store(path, reseeded, OWNERS, accept_model=True)
+    with Store(path, corrected, OWNERS, accept_model=True) as store:
         assert store.utilities(("a",))[0].utility == 0.5
+        store.origin.confirm()
+    with open_store(path, setting=corrected):
+        pass
     with pytest.raises(StoreError):
         utilities(path, "a")
+
+
+def test_hints_that_change_do_not_refuse_a_store(path):
+    open_store(path, setting={**SETTING, "packages": Part("numpy 1", "1")}).close()
+    with open_store(path, setting={**SETTING, "packages": Part("numpy 2", "2")}) as store:
+        assert (store.origin.change.text, store.origin.change.any) == ("", True)

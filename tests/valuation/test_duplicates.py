@@ -23,7 +23,6 @@ from dupre.game.weight_matrix import Weights
 from dupre.training import identity
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.identity import restate
 from dupre.training.store import Store
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
@@ -215,7 +214,8 @@ def test_a_question_about_two_equal_owners_is_settled_at_once():
     rule, pair = dupre.stopping.settled("Eve", "Eve's copy"), Active(focus=("Eve", "Eve's copy"))
     assert value(owners, utility, stop=rule).evaluated < 23
     assert value(owners, utility, budget=15, strategy=pair).evaluated <= 15
-    everything = value(owners, utility, stop=dupre.stopping.ranking_settled())
+    for_these_rows = utility_of(owners, resamples=0)
+    everything = value(owners, for_these_rows, stop=dupre.stopping.ranking_settled())
     assert everything.stopped == "the ranking is settled with 95 %"
 
 
@@ -447,10 +447,9 @@ def test_a_failure_is_tried_once_for_all_coalitions_that_hold_its_rows(tmp_path)
 
 @pytest.fixture
 def older(tmp_path):
-    """A copy of the older store; another scikit-learn may have other parameters of a tree."""
+    """A copy of the older store."""
     path = tmp_path / "older.sqlite"
     shutil.copy(PATH, path)
-    restate(path, identity.of_utility(older_utility(older_owners())), ("model",))
     return path
 
 

@@ -17,13 +17,15 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import ExtraTreeRegressor
 
 import dupre
-from dupre import InputError, StoreError
+from dupre import StoreError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.predictor.training_noise import widening
 from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.training.evaluation import evaluate
+from dupre.training.locks import FileLocks, Holder
+from dupre.valuation import loop
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
 from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform
 from owners_and_games import (
@@ -217,60 +219,14 @@ def test_a_store_of_other_owners_is_refused(store):
         value(other, smooth(other), budget=3, store=store)
 
 
-def power_of_worths(worth, power=2):
-    """A utility without a fingerprint of its own."""
-
-    def utility(members):
-        return sum(worth[name] for name in members) ** power
-
-    return utility
-
-
-def with_other_code(worth):
-    def utility(members):
-        return sum(worth[name] for name in members) ** 2 + 0.0
-
-    utility.__qualname__ = power_of_worths(worth).__qualname__
-    return utility
-
-
-WORTH = dict(zip(FOUR.names, (0.1, 0.4, 0.2, 0.3), strict=True))
-
-
-def test_a_function_whose_code_or_data_changed_is_refused_by_the_store(store):
-    first = value(FOUR, power_of_worths(WORTH), budget=5, store=store)
-    assert_same(first, value(FOUR, power_of_worths(dict(WORTH)), budget=5, store=store))
-    for other in (
-        power_of_worths(WORTH | {"owner01": 0.5}),
-        power_of_worths(WORTH, power=3),
-        with_other_code(WORTH),
-    ):
-        with pytest.raises(StoreError, match=r"run\.sqlite' was made for the utility"):
-            value(FOUR, other, budget=5, store=store)
-
-
 def test_a_fingerprint_of_ones_own_decides(store):
-    one, same, other = (power_of_worths(WORTH, power) for power in (2, 3, 2))
+    one, same, other = (lambda members: len(members) ** 2.0 for _ in range(3))
     one.fingerprint = same.fingerprint = "version 1"
     other.fingerprint = "version 2"
     first = value(FOUR, one, budget=5, store=store)
     assert_same(first, value(FOUR, same, budget=5, store=store))
     with pytest.raises(StoreError, match="version 1, now version 2"):
         value(FOUR, other, budget=5, store=store)
-
-
-def test_a_function_whose_sameness_cannot_be_told_is_refused_with_the_way_out(tmp_path, store):
-    with (tmp_path / "log.txt").open("w") as log:
-
-        def utility(members):
-            log.write(str(members))
-            return float(len(members))
-
-        with pytest.raises(InputError, match="fingerprint"):
-            value(FOUR, utility, budget=5, store=store)
-        assert value(FOUR, utility, budget=5).evaluated == 5
-        utility.fingerprint = "counts members"
-        assert value(FOUR, utility, budget=5, store=store).evaluated == 5
 
 
 def test_a_subclass_of_a_model_utility_has_a_store_of_its_own(store):
@@ -453,6 +409,17 @@ def test_failures_and_warnings_finish_in_any_order_too():
         assert_same(in_order, found)
         assert found.warnings == in_order.warnings
         assert found.evaluations["coalition"].tolist() == in_order.evaluations["coalition"].tolist()
+
+
+def test_a_run_that_waits_for_a_stopped_process_says_so_once(store, monkeypatch):
+    answers = iter([False] * 3)
+    real = FileLocks.acquire
+    monkeypatch.setattr(FileLocks, "acquire", lambda *how: next(answers, True) and real(*how))
+    monkeypatch.setattr(loop, "find_holder", lambda path: Holder(4711, stopped=True))
+    monkeypatch.setattr(loop, "POLL_SECONDS", 0.0)
+    with pytest.warns(UserWarning, match="waiting for a training of process 4711, which") as told:
+        value(THREE, lambda members: len(members), budget=1, store=store)
+    assert len(told) == 1
 
 
 def test_a_larger_batch_keeps_more_workers_busy():

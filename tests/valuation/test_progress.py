@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -9,6 +10,7 @@ import sys
 import textwrap
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -135,6 +137,16 @@ def test_lines_say_where_the_run_stands_and_the_last_once_if_any(
     assert errors.splitlines() == [f"dupre: {at(evaluated=n)}" for n in shown]
     Lines().close()  # without any progress
     assert capsys.readouterr() == ("", "")
+
+
+def test_nobody_has_to_read_how_far_it_is(monkeypatch):
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
+    closed = io.StringIO()
+    closed.close()
+    unread = SimpleNamespace(write=Mock(side_effect=BrokenPipeError), flush=lambda: None)
+    for stream in (closed, unread):
+        monkeypatch.setattr(sys, "stderr", stream)
+        show(WithEstimate(Lines()))
 
 
 # Which way of showing.

@@ -6,6 +6,7 @@ them, so that `dupre --help` is quick.
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Annotated, Any
 
@@ -14,19 +15,22 @@ from typer.core import TyperGroup
 
 from dupre.cli import ask, external, train
 from dupre.cli.output import in_flags, say
+from dupre.cli.signals import interrupt_on_signals
 from dupre.errors import DupreError
+from dupre.files import open_lossy, open_missing
 
 
 class Verbs(TyperGroup):
     """Verbs that say where everything is kept when they are interrupted."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a verb; after Ctrl-C say how to go on, and end with exit code 130."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as stop:
-            say(f"\n{in_flags(stop) or 'stopped'}")
-            raise typer.Exit(130) from stop
+        """Run a verb; after Ctrl-C or a signal say how to go on, and end with 128 + its number."""
+        with interrupt_on_signals() as came:
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt as stop:
+                say(f"\n{in_flags(stop) or 'stopped'}")
+                raise typer.Exit(128 + (came or [signal.SIGINT])[0]) from stop
 
 
 app = typer.Typer(
@@ -71,8 +75,11 @@ def _about(
 def main() -> None:
     """The entry point. A traceback is shown with --debug only, wherever that stands."""
     debug = "--debug" in sys.argv
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    open_missing()
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = open_lossy(2)
+    sys.stdout = sys.stdout or open_lossy(1)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         app([argument for argument in sys.argv[1:] if argument != "--debug"], prog_name="dupre")
     except Exception as error:  # also of models and metrics: the user sees a line, not a traceback

@@ -138,7 +138,8 @@ UntilOption = Annotated[
     str | None,
     typer.Option(
         metavar="WHAT",
-        help="Stop at intervals of, say, ±0.01, or once the ranking is settled: ranking.",
+        help="Stop at intervals of, say, ±0.01; or once the ranking is settled: ranking; or once "
+        "only more validation rows would help: rows.",
     ),
 ]
 TimeOption = Annotated[
@@ -176,6 +177,10 @@ TimeoutOption = Annotated[
     str | None, typer.Option(metavar="T", help="A training that takes longer has failed.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+TrustOption = Annotated[
+    bool,
+    typer.Option("--trust", help="Do what the directory names although it was not made here."),
+]
 MovedOption = Annotated[
     str | None,
     typer.Option("--data", metavar="DATA", help="Where the data are now, if they moved."),
@@ -184,11 +189,26 @@ MovedValidationOption = Annotated[
     str | None,
     typer.Option("--validation", metavar="FILE", help="Where the validation rows are now."),
 ]
-AcceptOption = Annotated[
+AcceptRowsOption = Annotated[
     bool,
     typer.Option(
-        "--accept-changes",
-        help="Go on without trainings of rows that have changed; keep all others, even if the "
-        "code of the model has changed.",
+        "--accept-rows",
+        help="Go on without the trainings of rows that have changed; every later result says so.",
+    ),
+]
+AcceptModelOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-model",
+        help="Keep trainings although the model, the metric or their code has changed; every "
+        "later result says so.",
+    ),
+]
+SpotCheckOption = Annotated[
+    bool,
+    typer.Option(
+        "--spot-check/--no-spot-check",
+        help="Train one stored coalition again before a run goes on, to see that its utility is "
+        "still the same.",
     ),
 ]

@@ -20,6 +20,7 @@ from dupre.cli.output import (
     predictor_choices,
     print_values,
     say,
+    write_config,
 )
 from dupre.errors import InputError
 
@@ -59,6 +60,7 @@ def value(
     skip_empty: o.SkipEmptyOption = False,
     seed: o.SeedOption = 0,
     run: o.RunOption = None,
+    spot_check: o.SpotCheckOption = True,
     json: o.JsonOption = False,
 ) -> None:
     """Train a few models and say what each owner's data is worth."""
@@ -86,7 +88,8 @@ def value(
         ),
     )
     job, directory = prepare_job(wanted), directory_for(run, data)
-    _run(directory, replace(job, config=directory.with_history(wanted)), json=json)
+    job = replace(job, config=directory.with_history(wanted), check=spot_check)
+    _run(directory, job, json=json)
 
 
 def resume(
@@ -100,7 +103,10 @@ def resume(
     timeout: o.TimeoutOption = None,
     data: o.MovedOption = None,
     validation: o.MovedValidationOption = None,
-    accept_changes: o.AcceptOption = False,
+    trust: o.TrustOption = False,
+    accept_rows: o.AcceptRowsOption = False,
+    accept_model: o.AcceptModelOption = False,
+    spot_check: o.SpotCheckOption = True,
     json: o.JsonOption = False,
 ) -> None:
     """Go on after an interruption, or with more trainings.
@@ -111,15 +117,14 @@ def resume(
     from dupre.runs import config as c
     from dupre.runs.parse import parse_budget
 
-    directory, job = open_run(run, data, validation)
+    directory, job = open_run(run, data, validation, trust=trust)
     if job.config.is_external:
         raise InputError(
             f"the trainings of {str(run)!r} are done elsewhere; use "
             f"`{directory.command('suggest')}` and `{directory.command('record', 'FILE')}`"
         )
+    job = replace(job, check=spot_check, accept_model=accept_model)
     with directory.lock():
-        if accept_changes:
-            job.accept_changes(directory.store)
         known = job.count_known(directory.store)
     more = None if budget is None else parse_budget(budget, known)
     limits = c.with_changes(c.LimitsSection(), budget=more, until=until, time=time)
@@ -130,7 +135,7 @@ def resume(
             job.config.machine, jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
         ),
     )
-    _run(directory, job.with_config(wanted), json=json, accept=accept_changes)
+    _run(directory, job.with_config(wanted), json=json, accept=accept_rows)
 
 
 def demo(
@@ -184,14 +189,16 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
     job = replace(job, config=job.config.after(command_line()))
     with directory.lock(), connect(job.config.machine.dask) as client:
         known = job.count_known(directory.store)
-        if not accept:
-            directory.check_nothing_lost(job.count_trained(directory.store))
-        directory.write_config(job.config)
+        if lost := directory.count_lost(job.count_trained(directory.store), accept=accept):
+            job.accept_rows(directory.store, lost)
+        write_config(directory, job.config)
         say(plan(job, str(directory), known))
         with redirect_stdout_to_stderr():
             valuations = job.run(directory.store, WithEstimate(display(True)), client)
         directory.write_results(valuations)
     print_values(valuations, json=json)
+    if checks := valuations[0].checked:
+        say(f"Trained again so far, to check what is stored: {checks:,}")
     say(f"Report: {directory.report}")
     if not valuations[0].complete:
         say(f"Go on with: {directory.command('resume', '--budget', f'+{job.owners.n}')}")

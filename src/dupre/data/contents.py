@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -104,8 +105,21 @@ def _bytes_of_column(column: pd.Series) -> NDArray[np.uint8]:
     elif isinstance(dtype, pd.SparseDtype):
         return _bytes_of(np.asarray(column))
     elif not isinstance(dtype, np.dtype):
-        column = column.astype(object)
+        return _bytes_of(_as_array(column, dtype))
+    if column.dtype.kind in "mM":  # in nanoseconds, unless they do not reach so far
+        with suppress(pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
+            column = column.dt.as_unit("ns")
     return _bytes_of(column.to_numpy())
+
+
+def _as_array(column: pd.Series, dtype: Any) -> NDArray[Any]:
+    """A column of a pandas dtype as the array that NumPy would hold if no cell were missing."""
+    plain = getattr(dtype, "numpy_dtype", np.dtype(object))
+    if plain.kind == "f":
+        return column.to_numpy(plain, na_value=np.nan)
+    if plain == np.int64:
+        return column.to_numpy(plain, na_value=np.iinfo(np.int64).min)
+    return column.astype(object).to_numpy()
 
 
 def _categories(column: pd.Series) -> pd.Series:
@@ -144,10 +158,10 @@ def _digests_of_things(things: Iterable[Any]) -> NDArray[np.uint8]:
         if thing is None or isinstance(thing, (*_TEXT, *_NUMBERS)):
             key = type(thing), thing
             if key not in known:
-                known[key] = bytes.fromhex(digest(thing))
+                known[key] = bytes.fromhex(digest(thing, strict=True))
             found.append(known[key])
         else:
-            found.append(bytes.fromhex(digest(thing)))
+            found.append(bytes.fromhex(digest(thing, strict=True)))
     return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(found), 16)
 
 

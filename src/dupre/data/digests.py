@@ -1,26 +1,22 @@
 """Short digests of data, models and functions: is this the same as last time?
 
-Two things have the same digest if and only if they cannot make a difference to a training. Arrays
-are compared by their bytes, frames by columns and values, estimators by class and parameters,
-functions by their code and by everything that it refers to. Some things have no contents that can
-be compared (an open file, a lock). They are refused, and the message says what to do: state a
-`fingerprint`, any text that changes when the results would.
+Arrays are compared by their bytes, frames by columns and values, objects by their class and by what
+pickle would save of them, estimators by class, parameters and fitted state. A function counts by
+its own source without docstrings and comments, a class by its name. What they refer to is not
+followed: whether results have changed is found out by a training (module `training.spot_check`).
 """
 
 from __future__ import annotations
 
 import ast
 import copyreg
-import dis
 import functools
 import hashlib
 import inspect
+import linecache
 import struct
-import sys
-import sysconfig
 import types
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -29,42 +25,38 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from dupre.data.stable_modules import stable_module
 from dupre.errors import InputError
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
-_OF_CODE = (
-    "co_code",
-    "co_consts",
-    "co_names",
-    "co_varnames",
-    "co_argcount",
-    "co_posonlyargcount",
-    "co_kwonlyargcount",
-    "co_exceptiontable",
-)
-_IN_SOURCE = (types.ModuleType, types.FunctionType, type)
-_OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 _LIBRARIES = {"site-packages", "dist-packages"}
-_STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def digest(thing: Any) -> str:
+def digest(thing: Any, *, strict: bool = False) -> str:
     """32 hexadecimal digits from the contents of a thing.
 
+    Args:
+        thing: anything.
+        strict: whether a thing without contents to compare (a lock, an open file) is an error;
+            otherwise it counts by its class.
+
     Raises:
-        InputError: it holds something that has no contents to compare.
+        InputError: there is such a thing.
     """
     try:
-        return _Digests().of(thing)
+        return _Digests(strict).of(thing)
     except RecursionError as cause:
-        raise _unknown_contents(thing, "too much depends on each other") from cause
+        if strict:
+            raise InputError(f"this {type(thing).__name__} is nested too deeply") from cause
+        return _Digests(strict).of(type(thing))
 
 
 class _Digests:
     """Digests of a thing and of everything it holds, each computed once."""
 
-    def __init__(self) -> None:
+    def __init__(self, strict: bool) -> None:
+        self._strict = strict
         self._known: dict[int, tuple[str, Any]] = {}  # keeps the things alive: ids are not reused
         self._under_way: list[int] = []
         self._reach = 0  # outermost thing under way that the last digest refers to
@@ -100,18 +92,21 @@ class _Digests:
     def _contents(self, thing: Any) -> Iterable[Any]:  # noqa: C901, PLR0912  # a table of kinds
         """The kind of a thing and its contents, as bytes."""
         if isinstance(thing, types.ModuleType):
-            return self._module(thing)
+            return self._parts("module", [thing.__name__])
         if isinstance(thing, type):
-            return self._class(thing)
+            return self._parts("class", [_module(thing), thing.__qualname__])
         if isinstance(thing, np.ma.MaskedArray):
             return self._parts("masked", [np.asarray(thing), np.ma.getmaskarray(thing)])
         if isinstance(thing, (np.ndarray, np.generic)):
             return self._array(np.asarray(thing))
         if isinstance(thing, pd.DataFrame):
             columns = [thing.iloc[:, i] for i in range(thing.shape[1])]
-            return self._parts("frame", [list(thing.columns), *columns])
+            values = [_without_index(column) for column in columns]
+            return self._parts("frame", [list(thing.columns), *values, *_index(thing)])
         if isinstance(thing, pd.MultiIndex):
             return self._parts("index", thing.to_list())
+        if isinstance(thing, pd.Series) and _index(thing):
+            return self._parts("series", [_without_index(thing), *_index(thing)])
         if isinstance(thing, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
             return self._column(pd.Series(thing))
         if sparse.issparse(thing):
@@ -126,17 +121,10 @@ class _Digests:
             return self._parts("dict", [[key, thing[name]] for key, name in keys])
         if isinstance(thing, (set, frozenset)):
             return self._parts("set", sorted(map(self.of, thing)))
-        if isinstance(thing, functools.partial):
-            return self._parts("partial", [thing.func, thing.args, thing.keywords])
         if isinstance(thing, types.FunctionType):
-            return self._function(thing)
-        if isinstance(thing, types.CodeType):
-            stars = thing.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-            return self._parts("code", [stars, *(getattr(thing, name) for name in _OF_CODE)])
-        if isinstance(thing, functools.cached_property):
-            return self._parts("cached property", [thing.func])
-        if isinstance(thing, functools._lru_cache_wrapper):
-            return self._parts("cached", [thing.__wrapped__])
+            return self._parts("function", [thing.__qualname__, _source(thing)])
+        if isinstance(thing, types.MethodType):
+            return self._parts("method", [thing.__func__, thing.__self__])
         if hasattr(thing, "detach") and hasattr(thing, "numpy"):  # a torch tensor
             return self._array(thing.detach().cpu().numpy())
         return self._object(thing)
@@ -144,7 +132,8 @@ class _Digests:
     def _array(self, array: Any) -> Iterator[Any]:
         if array.dtype.kind in "US":  # as wide as its longest text, whatever others hold
             array = np.array(array.tolist(), dtype=array.dtype.kind)
-        yield f"array {array.dtype.str} {array.shape}".encode()
+        dtype = array.dtype.descr if array.dtype.names else array.dtype.str
+        yield f"array {dtype} {array.shape}".encode()
         if array.dtype.hasobject:
             yield from self._parts("objects", array.ravel().tolist())
         elif array.size and array.itemsize:
@@ -160,73 +149,32 @@ class _Digests:
             return self._parts("categorical", [values, order, column.cat.ordered])
         return self._parts(f"column {column.dtype}", values)
 
-    def _module(self, module: types.ModuleType) -> Iterator[bytes]:
-        yield from self._parts("module", [module.__name__])
-        file = getattr(module, "__file__", None)
-        if file is not None and not _is_installed(module.__name__):
-            inner = [
-                thing for thing in vars(module).values() if isinstance(thing, types.ModuleType)
-            ]
-            source = ast.dump(ast.parse(Path(file).read_bytes()))  # comments do not matter
-            yield from self._parts("source", [source, *inner])
-            for name, value in sorted(vars(module).items()):  # settings can change at run time
-                if not name.startswith("__") and not isinstance(value, _IN_SOURCE):
-                    with suppress(InputError):  # a lock has no influence on results
-                        yield from self._parts(name, [value])
-
-    def _class(self, cls: type) -> Iterator[bytes]:
-        yield from self._parts("class", [stable_module(cls), cls.__qualname__])
-        if not _is_installed(cls.__module__, cls):
-            members = [
-                [name, member]
-                for name, member in vars(cls).items()
-                if _is_user_member(name, member)
-            ]
-            yield from self._parts("members", [list(cls.__bases__), dict(members)])
-
-    def _function(self, function: types.FunctionType) -> Iterator[bytes]:
-        yield from self._parts("function", [stable_module(function), function.__qualname__])
-        # What inner functions of a library remember counts too.
-        yield from self._parts("closure", map(_cell_contents, function.__closure__ or ()))
-        if not _is_installed(function.__module__, function):
-            used = sorted(_global_names(function.__code__) & set(function.__globals__))
-            data = {name: function.__globals__[name] for name in used}
-            defaults = [function.__defaults__, function.__kwdefaults__]
-            yield from self._parts("body", [function.__code__, *defaults, data])
-
     def _object(self, thing: Any) -> Iterable[bytes]:
-        """Anything else by what pickle would save of it."""
+        """Anything else by its class, its own call and what pickle would save of it."""
+        kind = type(thing)
         if (stated := stated_fingerprint(thing)) is not None:
-            return self._parts("stated", [type(thing), stated])
-        if thing is np.random.mtrand._rand:
-            return self._parts("global random state", [])
-        if isinstance(thing, property):
-            return self._parts("property", [thing.fget, thing.fset])
-        if isinstance(thing, (staticmethod, classmethod)):
-            return self._parts(type(thing).__name__, [thing.__func__])
+            return self._parts("stated", [kind, stated])
+        if isinstance(wrapped := getattr(thing, "__wrapped__", None), types.FunctionType):
+            return self._parts("wrapped", [wrapped])  # by numba, functools.cache, ...
         if hasattr(thing, "get_params") and hasattr(thing, "fit"):
-            if type(thing).__qualname__ == "FrozenEstimator":  # it is used as fitted
-                return self._parts("frozen", [type(thing.estimator), vars(thing.estimator)])
-            return self._parts("estimator", [type(thing), thing.get_params(deep=False)])
+            params = thing.get_params(deep=False)
+            fitted = {k: v for k, v in vars(thing).items() if k not in params}
+            return self._parts("estimator", [kind, params, fitted])
         try:
-            reducer = copyreg.dispatch_table.get(type(thing))
+            reducer = copyreg.dispatch_table.get(kind)
             reduced = reducer(thing) if reducer else thing.__reduce_ex__(4)
         except Exception as cause:  # the user's objects reduce themselves by code of their own
-            raise _unknown_contents(thing, cause) from cause
+            if self._strict:
+                raise InputError(f"this {kind.__name__} cannot be compared ({cause})") from cause
+            return self._parts("unknown", [kind])
         if isinstance(reduced, str):
             return self._parts("global", [getattr(thing, "__module__", ""), reduced])
         create, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
         if isinstance(state, dict):  # cached properties can be computed again
-            state = {k: v for k, v in state.items() if not _is_cached(type(thing), k)} or None
-        return self._parts("object", [create, arguments, state, [*(items or ())], [*(pairs or ())]])
-
-
-def _unknown_contents(thing: Any, cause: object) -> InputError:
-    return InputError(
-        f"cannot tell whether this {type(thing).__name__} will be the same next time ({cause}), so "
-        "a store cannot rely on it; give the utility an attribute `fingerprint`, any text that "
-        "changes when its results would"
-    )
+            state = {k: v for k, v in state.items() if not _is_cached(kind, k)} or None
+        call = [kind.__call__] if isinstance(kind.__call__, types.FunctionType) else []
+        contents = [create, arguments, state, [*(items or ())], [*(pairs or ())]]
+        return self._parts("object", [*contents, *call])
 
 
 def _hash_parts(*parts: Any) -> str:
@@ -244,12 +192,20 @@ def stated_fingerprint(thing: Any) -> Any:
     return stated() if callable(stated) else stated
 
 
-def _is_user_member(name: str, member: Any) -> bool:
-    """Whether a member of a class was written by the user, not added by Python."""
-    if isinstance(member, (types.GetSetDescriptorType, types.MemberDescriptorType)):
-        return False
-    own = not (name.startswith("__") and name.endswith("__")) and name != "_abc_impl"
-    return own or isinstance(member, (types.FunctionType, functools.partialmethod))
+def _module(cls: type) -> str:
+    """The module of a class; dupre's own classes may move."""
+    return "dupre" if cls.__module__.partition(".")[0] == "dupre" else cls.__module__
+
+
+def _index(thing: pd.DataFrame | pd.Series) -> list[Any]:
+    """The index of a frame or series, unless it only counts the rows."""
+    index = thing.index
+    counts = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
+    return [] if counts else [index]
+
+
+def _without_index(column: pd.Series) -> pd.Series:
+    return column.reset_index(drop=True)
 
 
 def _is_cached(cls: type, name: object) -> bool:
@@ -257,33 +213,32 @@ def _is_cached(cls: type, name: object) -> bool:
     return isinstance(found, functools.cached_property)
 
 
-def _cell_contents(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return None
+def _source(function: types.FunctionType) -> str:
+    """The source of a function without docstrings and comments; empty if there is none.
 
-
-def _global_names(code: types.CodeType) -> set[str]:
-    """Every global name a function refers to, also inside the functions it defines."""
-    inner = [_global_names(const) for const in code.co_consts if isinstance(const, types.CodeType)]
-    loads = (step for step in dis.get_instructions(code) if step.opname in _OF_GLOBALS)
-    return {str(step.argval) for step in loads}.union(*inner)
-
-
-def _is_installed(name: str | None, thing: Any = None) -> bool:
-    """Whether a module belongs to Python or to an installed package, not to the user.
-
-    If a thing is given, it must be found in that module.
+    Functions of installed packages count by their names, which stay the same in other versions.
     """
-    module = sys.modules.get(name or "")
-    if module is None or name == "__main__":
-        return False
-    place = getattr(thing, "__qualname__", "<locals>").partition(".")[0]
-    if "<locals>" not in place and not hasattr(module, place):  # made by exec
-        return False
-    file = getattr(module, "__file__", None)
-    if file is None or (name or "").partition(".")[0] == "dupre":
-        return True
-    path = Path(file).resolve()
-    return path.is_relative_to(_STANDARD) or bool(_LIBRARIES & set(path.parts))
+    code = function.__code__
+    parts = Path(code.co_filename).parts
+    if _LIBRARIES & set(parts) or str(function.__module__).partition(".")[0] == "dupre":
+        return ""
+    try:
+        lines = inspect.findsource(code)[0]
+        tree = ast.parse("".join(lines))
+    except (OSError, SyntaxError, ValueError):  # made by exec, or in a shell
+        return ""
+    finally:
+        linecache.checkcache(code.co_filename)
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    found = [node for node in ast.walk(tree) if _first_line(node) == code.co_firstlineno]
+    return "\n".join(map(ast.unparse, found))
+
+
+def _first_line(node: ast.AST) -> int:
+    """The first line of a definition as its code object counts; 0 for anything else."""
+    if not isinstance(node, _DEFINITIONS):
+        return 0
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])

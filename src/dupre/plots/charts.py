@@ -52,8 +52,12 @@ _LONGEST = 22
 
 
 def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
-    """Every owner's value with its 95 % interval, the greatest first."""
-    frame = valuation.to_frame().iloc[valuation.order]
+    """Every owner's value with its 95 % interval, the greatest first.
+
+    A thick line is the interval for these validation rows alone, if that is known.
+    """
+    alone = valuation.interval(for_these_rows=True).add_suffix(" alone")
+    frame = valuation.to_frame().join(alone).iloc[valuation.order]
     n, title = len(frame), ""
     if n > MOST_OWNERS:
         half = MOST_OWNERS // 2
@@ -70,6 +74,9 @@ def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
             value, sides = frame["value"][chosen], frame[["low", "high"]][chosen].to_numpy().T
             width = np.abs(sides - value.to_numpy())
             ax.errorbar(value, at[chosen], xerr=width, fmt=marker, color=colour, capsize=3, ms=5)
+            if valuation.validation is not None:
+                sides = frame[["low alone", "high alone"]][chosen].to_numpy().T
+                ax.hlines(at[chosen], *sides, color=colour, linewidth=4, alpha=0.6)
     ax.axvline(0, color=_ink(), linewidth=0.8)
     ax.set_yticks(at, labels=_labels(frame.index), parse_math=False)
     ax.set_ylim(at[-1] - 0.7, 0.7)

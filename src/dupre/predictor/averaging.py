@@ -32,12 +32,14 @@ class AveragedPosterior:
         means: of the utilities by each of k processes, (k, b).
         variances: of the utilities by each, noise included, (k, b).
         weights: of the processes, (k,); they sum to 1.
+        observed_weights: how much W @ mean changes with each evaluated utility, (f, a).
     """
 
     best: Posterior
     means: Floats
     variances: Floats
     weights: Floats
+    observed_weights: Floats
 
     @property
     def W(self) -> Floats:
@@ -80,10 +82,16 @@ def average_posterior(
         inputs: the b coalitions.
         W: the functionals.
     """
-    parts = [gp.predict(inputs) for _, gp in processes]
+    means, variances, observed = [], [], np.zeros((len(W), len(best.utilities)))
+    for weight, gp in processes:
+        posterior = gp.posterior(inputs, W)
+        means.append(posterior.mean)
+        variances.append(posterior.std**2)
+        observed += weight * posterior.observed_weights()
     return AveragedPosterior(
         best=best.posterior(inputs, W),
-        means=np.array([mean for mean, _ in parts]),
-        variances=np.array([std**2 for _, std in parts]),
+        means=np.array(means),
+        variances=np.array(variances),
         weights=np.array([weight for weight, _ in processes]),
+        observed_weights=observed,
     )

@@ -192,6 +192,21 @@ class Posterior:
                 covariance += part if i == j else part + part.T
         return (covariance + covariance.T) / 2
 
+    def observed_weights(self) -> Floats:
+        """How much W @ mean changes with each evaluated utility, (f, a), to first order.
+
+        At the learned hyper-parameters. Unless a mean is stated, it follows the utilities: a
+        change of all of them by the same amount changes every prediction by it.
+        """
+        inner = self.explained @ (self.W * self.slope).T
+        direct = solve_triangular(self.gp.L, inner, lower=True, trans="T", check_finite=False)
+        direct = direct.T / self.gp.slope
+        mean = self.gp.prior.mean
+        if mean is not None and not hasattr(mean, "learn"):
+            return np.asarray(direct)
+        rest = self.W.sum(axis=1) - direct.sum(axis=1)
+        return np.asarray(direct + rest[:, None] / len(self.gp.utilities))
+
     def functional_variance(self) -> Floats:
         """Variance of each of the functionals, (f,)."""
         return np.maximum(np.diag(self.functional_covariance()), 0.0)

@@ -21,11 +21,14 @@ MOST_ROWS = 200
 
 
 def values_table(v: Valuation) -> str:
-    """The table of values; two standard deviations more if they are sums over a sample."""
+    """The table of values; standard deviations by source if there are several."""
     columns = [heading.capitalize() for heading in table_headings(v)]
-    deviations = [] if v.sampling is None else [v.prediction_std, v.sampling_std]
-    if deviations:
-        columns += ["Std, predictions", "Std, choice"]
+    sources = {"Std, choice of coalitions": v.sampling, "Std, choice of rows": v.validation}
+    several = {name: part for name, part in sources.items() if part is not None}
+    deviations = [v.prediction_std] * bool(several)
+    deviations += [v.sampling_std] * (v.sampling is not None)
+    deviations += [v.validation_std] * (v.validation is not None)
+    columns += ["Std, predictions and noise", *several] if several else []
     rows = []
     for i, *entries in table_lines(v):
         link = Cell(f'<a href="#owner-{i}">{owner(v.owners[i])}</a>')

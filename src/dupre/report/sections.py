@@ -38,11 +38,11 @@ from dupre.result.as_text import (
     check_notes,
     duplicates_note,
     fit_notes,
-    forecast_notes,
     sampling_note,
     subsidy_notes,
 )
 from dupre.result.records import Z95
+from dupre.result.uncertainty import forecast_notes, variance_notes
 from dupre.wording import join_list, number
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
     caption = (
         f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
         "surely left of it is marked by a diamond."
+        f"{'' if v.validation is None else ' Thick: for these validation rows alone.'}"
     )
     parts += [_figure(v, "values", caption), values_table(v)]
     if len(valuations) > 1:
@@ -232,7 +233,7 @@ def uncertainty_section(v: Valuation) -> str:
             f"± {first['widest']:.2g}, after {last['evaluated']:,.0f} it was "
             f"± {last['widest']:.2g}."
         )
-    words += forecast_notes(v)
+    words += [*variance_notes(v), *forecast_notes(v)]
     if not words and v.complete:
         words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:

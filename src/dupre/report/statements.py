@@ -19,6 +19,7 @@ from dupre.report.effects import effect, score_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
 from dupre.result.table import decimals
+from dupre.result.uncertainty import UNKNOWN_ROWS
 from dupre.wording import join_list, list_names, number, printable, spell_name
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class _StatementWriter:
     def __init__(self, v: Valuation, relations: list[Relation]):
         self.v, self.relations = v, relations
         self.frame = v.to_frame()
+        self.alone = v.interval(for_these_rows=True)
         self.places = decimals(v)
         self.number = partial(number, places=self.places)
         self.probability = v.probability_greater().to_numpy()
@@ -105,6 +107,11 @@ class _StatementWriter:
         if row["std"]:
             interval = f"{self.number(row['low'])} to {self.number(row['high'])}"
             facts.append(("95 % interval", interval))
+        if self.v.validation is not None and self.v.validation.any():
+            low, high = self.alone.iloc[i]
+            same = self.number(low) == self.number(high)
+            bounds = "exact" if same else f"{self.number(low)} to {self.number(high)}"
+            facts.append(("For these validation rows alone", bounds))
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
         rank = f"{best} of {n}" if best == worst else f"{best} to {worst} of {n}"
@@ -227,6 +234,8 @@ class _StatementWriter:
             caveats.append(
                 "Predictions were of no use, so the values come from randomly drawn groups alone."
             )
+        if v.validation is None:
+            caveats.append(UNKNOWN_ROWS)
         if v.first_left and v.diagnostics is not None:
             caveats.append("Important coalitions are not trained yet: this value is a first guess.")
         if 0 < rows < FEW_ROWS:

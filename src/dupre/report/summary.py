@@ -13,8 +13,10 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.report.effects import effect
-from dupre.result.as_text import coalition_count, exactness_condition
+from dupre.result.as_text import coalition_count
+from dupre.result.covariances import half_widths
 from dupre.result.table import decimals
+from dupre.result.uncertainty import UNKNOWN_ROWS, exactness_condition
 from dupre.wording import join_list, list_names, number, percent, spell_name
 
 if TYPE_CHECKING:
@@ -117,16 +119,29 @@ def _trained_sentence(v: Valuation) -> str:
 
 def _certainty_sentence(v: Valuation) -> str:
     if is_certain(v):
-        return f"The {v.words.nouns} are exact{exactness_condition(v)}."
-    low, high = v.interval().to_numpy().T
-    widest = float(np.max(high - low)) / 2
+        unknown = f" {UNKNOWN_ROWS}" if v.validation is None else ""
+        return f"The {v.words.nouns} are exact{exactness_condition(v)}.{unknown}"
+    widest = float(half_widths(v.covariance).max())
     settled, pairs = settled_pairs(v)
     order = f"the order of {settled:,} of the {pairs:,} pairs of owners is settled"
     if settled == pairs:
         order = "the order of all owners is settled"
     elif not settled:
         order = "the order of no two owners is settled"
-    return f"With 95 % certainty each of the {v.words.nouns} is within ± {widest:.2g}, and {order}."
+    sure = f"With 95 % certainty each of the {v.words.nouns} is within ± {widest:.2g}, and {order}."
+    return f"{sure} {_population_sentence(v)}".strip()
+
+
+def _population_sentence(v: Valuation) -> str:
+    """For which validation rows that holds."""
+    if v.validation is None or not v.validation.any():
+        return UNKNOWN_ROWS if v.validation is None else ""
+    rows = f"{v.validation_rows:,} validation rows" if v.validation_rows else "validation rows"
+    alone = float(half_widths(v.covariance_for_these_rows).max())
+    exact = f"exact{exactness_condition(v)}" if v.exact else f"within ± {alone:.2g} for these rows"
+    return (
+        f"That holds for the population that the {rows} come from; the {v.words.nouns} are {exact}."
+    )
 
 
 def settled_pairs(v: Valuation) -> tuple[int, int]:

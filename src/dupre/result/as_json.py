@@ -34,8 +34,8 @@ VERSION = 2
 READ = (1, 2)
 """Versions that are read; the first compares check coalitions with a constant."""
 
-_COUNTS = ("evaluated", "counting", "found", "first_left", "stale")
-_MATRICES = ("covariance", "prediction", "sampling", "noise")
+_COUNTS = ("evaluated", "counting", "found", "checked", "first_left", "stale")
+_MATRICES = ("covariance", "prediction", "sampling", "noise", "validation")
 _FLAGS = ("sampled", "corrected", "uncorrected")
 _NUMBERS = frozenset({"utility", "predicted", "std", "seconds", "widest", "error", "coverage"})
 """Columns that stay numbers even if all are missing."""
@@ -88,6 +88,7 @@ def _document(v: Valuation) -> dict[str, Any]:
         "semivalue": v.semivalue,
         "owners": v.to_frame().rename_axis("name").reset_index().to_dict("records"),
         "utility": {"all": v.grand, "all_predicted": v.grand_predicted, "empty": v.empty},
+        "validation_rows": v.validation_rows,
         "trainings": {name: getattr(v, name) for name in _COUNTS} | {"stopped": v.stopped},
         "duplicates": None if v.duplicates is None else asdict(v.duplicates),
         "caveats": v.caveats,
@@ -110,8 +111,9 @@ def _document(v: Valuation) -> dict[str, Any]:
 def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuation:
     d, owners = document, document["owners"]
     n, predictor, forecast = len(owners), d["predictor"], _frame(d["forecast"])
-    parts: dict[str, Any] = {name: _check_type(int, d["trainings"][name]) for name in _COUNTS}
-    parts |= {name: _matrix(d[name], n) for name in _MATRICES}
+    counts = {"checked": 0, **d["trainings"]}  # older documents do not have it
+    parts: dict[str, Any] = {name: _check_type(int, counts[name]) for name in _COUNTS}
+    parts |= {name: _matrix(d.get(name), n) for name in _MATRICES}
     parts |= {name: _check_type(bool, predictor[name]) for name in _FLAGS}
     if parts["covariance"] is None or parts["noise"] is None:
         raise ValueError("values without a covariance")
@@ -123,6 +125,7 @@ def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuati
         grand=float(d["utility"]["all"]),
         grand_predicted=_check_type(bool, d["utility"]["all_predicted"]),
         empty=float(d["utility"]["empty"]),
+        validation_rows=_check_type(int, d.get("validation_rows", 0)),  # older documents have none
         **parts,
         stopped=_check_type(str, d["trainings"]["stopped"]),
         duplicates=_record(Duplicates, d.get("duplicates")),  # older documents have none
@@ -205,7 +208,7 @@ def _matrix(rows: Any, n: int) -> Floats | None:
 
 
 def _frame(table: Mapping[str, Any]) -> pd.DataFrame:
-    frame = pd.DataFrame(table["rows"], columns=table["columns"])
+    frame = pd.DataFrame(table["rows"], columns=_names(table["columns"]))
     numbers = {name: np.float64 for name in frame.columns if name in _NUMBERS}
     whole = {"seed": "Int64"} if "seed" in frame.columns else {}
     return frame.astype({**numbers, **whole})

@@ -12,6 +12,7 @@ import numpy as np
 
 from dupre.game.coalitions import format_members
 from dupre.result.table import table_headings, table_lines
+from dupre.result.uncertainty import exactness_condition, uncertainty_notes
 from dupre.wording import (
     LONGEST_LINE,
     MOST_NAMED,
@@ -108,15 +109,7 @@ def notes(v: Valuation) -> list[str]:
             f"Beware: {v.first_left} of the {min(2 * len(v.owners) + 1, v.counting)} most "
             "important coalitions are not evaluated; these values are a first guess."
         )
-    notes += training_noise_notes(v)
-    if v.noise.any():
-        part = np.trace(v.noise) / np.trace(v.covariance)
-        notes.append(
-            f"Of the variance of the values {100 * part:.0f} % is noise of trainings, which "
-            f"repeats reduce; {100 * (1 - part):.0f} % is coalitions not evaluated"
-            f"{'' if v.sampling is None else ' or not drawn'}."
-        )
-    notes += forecast_notes(v)
+    notes += uncertainty_notes(v)
     if abs(v.efficiency_gap) > 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
         notes.append(
             f"The values add up to {v.mean.sum():.4g}, "
@@ -149,27 +142,6 @@ def _trouble_notes(v: Valuation) -> list[str]:
     return notes
 
 
-def exactness_condition(v: Valuation) -> str:
-    """For what values are exact; nothing if utilities are known not to depend on chance."""
-    known = v.training_noise
-    if known is not None and known.deterministic:
-        return ""
-    return " for these seeds" if known is not None and known.seeded else " for these utilities"
-
-
-def training_noise_notes(v: Valuation) -> list[str]:
-    """What repeated trainings showed, or that there were none."""
-    known = v.training_noise
-    if known is None or not known.further:
-        if known is None or not known.seeded:
-            return []
-        return ["The effect of training seeds was not measured and is in no interval."]
-    trainings = f"{known.further:,} repeated training{'s' if known.further > 1 else ''}"
-    if known.std:
-        return [f"{trainings} measured the noise of trainings: standard deviation {known.std:.2g}."]
-    return [f"{trainings} gave the same utilities as before."]
-
-
 def beware_notes(v: Valuation) -> list[str]:
     """The notes that warn of something."""
     return [note for note in notes(v) if note.startswith("Beware")]
@@ -186,20 +158,6 @@ def duplicates_note(d: Duplicates) -> str:
         f"{who}: the {d.coalitions:,} coalitions that count are {d.different:,} different ones; "
         f"{d.saved:,} needed no training of their own."
     )
-
-
-def forecast_notes(v: Valuation) -> list[str]:
-    """What more evaluations would bring."""
-    if len(v.forecast) <= 1:
-        return []
-    widths = v.forecast["widest"]
-    more, now, then = len(widths) - 1, widths.iloc[0], widths.iloc[-1]
-    if then <= 1e-6 * now:
-        return [f"After {more} more, every coalition that counts is evaluated."]
-    return [
-        f"After {more} more, the widest interval is expected to be ± {then:.2g} instead of "
-        f"± {now:.2g}."
-    ]
 
 
 def subsidy_notes(s: Subsidy) -> list[str]:

@@ -1,14 +1,15 @@
-"""Standard deviations, intervals and sums of the covariances of values.
+"""Covariances of values: the sum of their sources, and what follows from it.
 
-Notation: n owners; covariances (n, n).
+Notation: n owners; every covariance is (n, n).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from dupre._types import Floats
+from dupre.errors import InputError
 
 
 def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
@@ -20,13 +21,21 @@ def bounded_sum(covariance: Floats, sampling: Floats | None) -> Floats:
     if sampling is None:
         return covariance
     both = covariance + sampling
-    stds = [roots(np.diag(part)) for part in (covariance, sampling, both)]
+    stds = [np.sqrt(np.maximum(np.diag(part), 0.0)) for part in (covariance, sampling, both)]
     scale = (stds[0] + stds[1]) / np.where(stds[2] > 0, stds[2], 1.0)
     return np.asarray(both * np.outer(scale, scale))
 
 
+def total_covariance(
+    covariance: Floats, sampling: Floats | None, validation: Floats | None
+) -> Floats:
+    """Covariance of values with all errors, (n, n); the choice of rows is independent of both."""
+    found = bounded_sum(covariance, sampling)
+    return found if validation is None else found + validation
+
+
 def roots(variance: Floats) -> Floats:
-    """Standard deviations; zero for variances that rounding has made negative."""
+    """Standard deviations; rounding may leave a variance below zero."""
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
@@ -36,7 +45,20 @@ def spreads(covariance: Floats) -> Floats:
     return roots(variance[:, None] + variance - 2 * covariance)
 
 
+def probability_above_zero(mean: Floats, std: Floats) -> Floats:
+    """P(x > 0) of normal numbers; 1/2 where the mean is zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.where(std > 0, mean / std, np.sign(mean) * np.inf)
+    return np.asarray(ndtr(np.where(mean == 0, 0.0, score)))
+
+
 def half_widths(covariance: Floats, level: float = 0.95) -> Floats:
     """Half the width of the interval at this level of each value, (n,)."""
     factor = float(ndtri((1 + level) / 2))
-    return np.asarray(factor * roots(np.diag(covariance)))
+    return np.asarray(factor * np.sqrt(np.maximum(np.diag(covariance), 0.0)))
+
+
+def check_level(level: float) -> None:
+    """Raise InputError if this is no probability."""
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, got {level}")

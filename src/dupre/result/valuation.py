@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri
 
 from dupre._types import Floats, Ints
-from dupre.errors import InputError
-from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order
-from dupre.result.covariances import half_widths, roots, spreads
+from dupre.result.covariances import (
+    check_level,
+    half_widths,
+    probability_above_zero,
+    roots,
+    spreads,
+)
 from dupre.result.records import (
     PAYMENTS,
     VALUES,
@@ -48,8 +51,10 @@ class Valuation:
         semivalue: name of the semivalue.
         mean: expected values, (n,).
         covariance: of the values, (n, n); zero when everything is known exactly.
-        prediction: the part of it, (n, n), due to utilities not evaluated and to noise; None if
-            that is all of it.
+        prediction: the part of it, (n, n), due to utilities not evaluated and to noise; None: all.
+        validation: the part of it, (n, n), due to the choice of the validation rows; None if it
+            is not known, and then in no interval.
+        validation_rows: how many; 0 if that is not known.
         sampling: the covariance, (n, n), due to the choice of the coalitions that enter the
             values; None if all of them do.
         noise: the part of the covariance, (n, n), due to the noise of trainings, as repeated ones
@@ -64,6 +69,8 @@ class Valuation:
             on names.
         found: how many evaluations were known before the call; not printed, so that a resumed run
             prints the same as one that was never interrupted.
+        checked: how many stored evaluations were done again, to see that they are still the same;
+            extra to the budget, and not printed either.
         first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
             a first guess until all are.
         failures: coalitions whose training failed, with the reason; they are predicted.
@@ -102,10 +109,13 @@ class Valuation:
     evaluated: int
     prediction: Floats | None = None
     sampling: Floats | None = None
+    validation: Floats | None = None
+    validation_rows: int = 0
     counting: int = 0
     duplicates: Duplicates | None = None
     grand_predicted: bool = False
     found: int = 0
+    checked: int = 0
     first_left: int = 0
     failures: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     diagnostics: Diagnostics | None = None
@@ -162,6 +172,27 @@ class Valuation:
         return self._series(roots(variance), "sampling_std")
 
     @property
+    def validation_std(self) -> pd.Series:
+        """The part of `std` due to the choice of the validation rows; NaN if it is not known."""
+        unknown = np.full(len(self.owners), np.nan)
+        variance = unknown if self.validation is None else np.diag(self.validation)
+        return self._series(roots(variance), "validation_std")
+
+    @property
+    def covariance_for_these_rows(self) -> Floats:
+        """Covariance of the values for these validation rows, (n, n), not for their population."""
+        return self.covariance if self.validation is None else self.covariance - self.validation
+
+    def validation_rows_for(self, distance: float, level: float = 0.95) -> int | None:
+        """Validation rows of the same population with which every value is within ± distance.
+
+        None if that alone is not enough, or if nothing is known of the choice of the rows.
+        """
+        from dupre.result.uncertainty import count_rows_for
+
+        return count_rows_for(self, distance, level)
+
+    @property
     def share(self) -> pd.Series:
         """Each value as a part of u(all) - u(empty); NaN when that is zero."""
         gain = self.grand - self.empty
@@ -176,7 +207,7 @@ class Valuation:
     def exact(self) -> bool:
         """Whether the values follow from the utilities without any uncertainty.
 
-        If trainings involve chance they do so for these seeds: see `training_noise`.
+        They do so for these validation rows, and for these seeds if trainings involve chance.
         """
         return self.complete and not self.noise.any()
 
@@ -185,10 +216,14 @@ class Valuation:
         """Whether every coalition with a weight was evaluated, so that nothing is predicted."""
         return self.diagnostics is None and not self.sampling_std.any()
 
-    def interval(self, level: float = 0.95) -> pd.DataFrame:
-        """Bounds between which each value lies with probability `level`."""
-        _check_level(level)
-        half = half_widths(self.covariance, level)
+    def interval(self, level: float = 0.95, *, for_these_rows: bool = False) -> pd.DataFrame:
+        """Bounds between which each value lies with probability `level`.
+
+        For the population that the validation rows come from, or for these rows alone.
+        """
+        check_level(level)
+        chosen = self.covariance_for_these_rows if for_these_rows else self.covariance
+        half = half_widths(chosen, level)
         bounds = {"low": self.mean - half, "high": self.mean + half}
         return pd.DataFrame(bounds, index=self._index())
 
@@ -197,10 +232,8 @@ class Valuation:
         difference = self.mean[:, None] - self.mean
         rounding = 1e-9 * max(np.abs(self.mean).max(), abs(self.grand), abs(self.empty))
         difference[np.abs(difference) <= rounding] = 0.0
-        spread = self._spread_of_differences()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            score = np.where(spread > 0, difference / spread, np.sign(difference) * np.inf)
-        probability = ndtr(np.where(difference == 0, 0.0, score))
+        spread = self.spread_of_differences()
+        probability = probability_above_zero(difference, spread)
         return pd.DataFrame(probability, index=self._index(), columns=list(self.owners))
 
     def compare(self, one: str, other: str) -> Comparison:
@@ -209,21 +242,13 @@ class Valuation:
         Raises:
             InputError: a name is unknown, or both are the same.
         """
-        one, other = str(one), str(other)
-        for name in (one, other):
-            if name not in self.owners:
-                raise unknown_owner(name, self.owners)
-        if one == other:
-            raise InputError(f"two different owners can be compared, got {one!r} twice")
-        i, j = self.owners.index(one), self.owners.index(other)
-        difference = float(self.mean[i] - self.mean[j])
-        half = float(ndtri(0.975) * self._spread_of_differences()[i, j])
-        probability = float(self.probability_greater().to_numpy()[i, j])
-        return Comparison(one, other, probability, difference, difference - half, difference + half)
+        from dupre.result.comparison import compare_owners
+
+        return compare_owners(self, str(one), str(other))
 
     def rank_range(self, level: float = 0.95) -> pd.DataFrame:
         """Best and worst rank of each owner: who is above and below it with P >= `level`."""
-        _check_level(level)
+        check_level(level)
         probability = self.probability_greater().to_numpy()
         above = (probability >= level) & (probability > 0.5)
         best, worst = 1 + above.sum(axis=0), len(self.owners) - above.sum(axis=1)
@@ -232,10 +257,11 @@ class Valuation:
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Everything per owner.
 
-        rows, value, std and the two parts that add up to it, low, high, share, best, worst.
+        rows, value, std and the parts of it, low, high, share, best, worst.
         """
         first = pd.DataFrame({"rows": self.rows}, index=self._index())
         columns = [first, self.values, self.std, self.prediction_std, self.sampling_std]
+        columns.append(self.validation_std)
         columns += [self.interval(level), self.share]
         return pd.concat([*columns, self.rank_range(level)], axis=1)
 
@@ -303,20 +329,14 @@ class Valuation:
 
     __repr__ = __str__
 
-    def _spread_of_differences(self) -> Floats:
-        """Standard deviation of the difference of any two values, (n, n)."""
-        # As for a single value, the two errors of a difference may add up (DUPRE Remark 1).
-        parts = [self.covariance] if self.prediction is None else [self.prediction]
-        parts += [] if self.sampling is None else [self.sampling]
-        return sum((spreads(part) for part in parts), np.zeros_like(self.covariance))
+    def spread_of_differences(self) -> Floats:
+        """Standard deviation of any difference, (n, n); its errors may add up (DUPRE Remark 1)."""
+        own = self.covariance_for_these_rows if self.prediction is None else self.prediction
+        spread = spreads(own) + (0.0 if self.sampling is None else spreads(self.sampling))
+        return np.hypot(spread, 0.0 if self.validation is None else spreads(self.validation))
 
     def _index(self) -> pd.Index:
         return pd.Index(self.owners, name="owner")
 
     def _series(self, numbers: Floats, name: str) -> pd.Series:
         return pd.Series(numbers, index=self._index(), name=name)
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, got {level}")

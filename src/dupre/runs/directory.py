@@ -8,7 +8,7 @@
     payments.csv   what each owner is paid, once `dupre pay` has been asked
 
 Results are replaced as a whole: a reader never sees half of one, and when the disk is full the old
-one stays. Nothing here is a pickle.
+one stays. Nothing here is a pickle, but config.toml names code: see `trust`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dupre.result import as_json
 from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
 from dupre.runs.config import Config
-from dupre.training.locks import FileLocks
+from dupre.training.locks import FileLocks, find_holder
 from dupre.wording import spell_out
 
 if TYPE_CHECKING:
@@ -143,19 +143,24 @@ class RunDirectory:
         external = self.config().is_external
         return self.command("record", "FILE") if external else self.command("resume")
 
-    def check_nothing_lost(self, known: int) -> None:
-        """Raise InputError if the result is of more trainings than are known now."""
+    def count_lost(self, known: int, *, accept: bool) -> int:
+        """By how many trainings the result is of more than are known now.
+
+        Raises:
+            InputError: there are such, and they are not accepted.
+        """
         try:
             last = self.results()[0]
         except InputError:  # there is no result to lose
-            return
+            return 0
         trained = last.evaluated - len(last.failures)
-        if known < trained:
+        if known < trained and not accept:
             raise InputError(
                 f"the result in {str(self)!r} is of {trained:,} trainings, of which {known:,} are "
                 "valid now: rows have changed, or the store has. To replace it all the same add "
-                "--accept-changes; to keep it, choose another directory with --run"
+                "--accept-rows; to keep it, choose another directory with --run"
             )
+        return max(0, trained - known)
 
     def write_results(self, valuations: Sequence[Valuation]) -> None:
         """Replace the result, the table and the page."""
@@ -220,8 +225,10 @@ class RunDirectory:
             ) from cause
         with closing(FileLocks(self.store)) as locks, self.name_errors():
             if not locks.acquire(WHOLE):
+                found = find_holder(self.store)
                 raise InputError(
-                    f"{str(self)!r} is in use by another run; wait for it to end, or stop it"
+                    f"{str(self)!r} is in use by another run{f' ({found})' if found else ''}; wait "
+                    "for it to end, or stop it"
                 )
             yield
 

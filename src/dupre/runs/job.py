@@ -28,7 +28,7 @@ from dupre.training import identity
 from dupre.training.engines import Dask, Local, OnError
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
-from dupre.training.identity import restate
+from dupre.training.spot_check import Stored
 from dupre.training.store import Store
 from dupre.utility.model import ModelUtility
 from dupre.valuation.duplicates import Identity
@@ -65,6 +65,8 @@ class Job:
         advice: what to look at before anything is trained.
         columns: what the columns hold; None if trainings are done elsewhere.
         skipped: rows left out because they have no owner or no target, in words.
+        check: whether to train one stored coalition again before a run goes on.
+        accept_model: whether to keep trainings although the model has changed.
     """
 
     config: Config
@@ -77,6 +79,8 @@ class Job:
     advice: tuple[str, ...] = ()
     columns: Columns | None = None
     skipped: tuple[str, ...] = ()
+    check: bool = True
+    accept_model: bool = False
 
     @property
     def budget(self) -> int | None:
@@ -126,7 +130,7 @@ class Job:
         )
         others = [
             replace(
-                self._value(
+                replace(self, check=False)._value(
                     which,
                     store,
                     budget=first.evaluated,
@@ -145,7 +149,7 @@ class Job:
             self.owners,
             cast("ModelUtility", self.utility),
             semivalue=self.options.semivalues[which],
-            store=store,
+            store=self._stored(store),
             estimator=self._estimator,
             kernel=self.options.prior,
             strategy=self.options.strategy,
@@ -179,7 +183,7 @@ class Job:
         valuer = Valuer(
             self.owners,
             semivalue=self.options.semivalues[which],
-            empty=self.utility.empty,
+            empty=self._empty,
             estimator=self._estimator,
             kernel=self.options.prior,
             strategy=self.options.strategy,
@@ -187,8 +191,8 @@ class Job:
             seed=wanted.seed,
         )
         for members in _coalitions(kept):
-            if utilities := [e.utility for _, e in sorted(kept.utilities(members).items())]:
-                valuer.record(members, cast("list[float]", utilities))
+            if utilities := [e.score for _, e in sorted(kept.utilities(members).items())]:
+                valuer.record(members, utilities)
             else:
                 failures = list(kept.failures(members).values())
                 valuer.record_failure(members, failures[0].failure)
@@ -226,7 +230,10 @@ class Job:
             known: dict[str, Any] = {
                 "evaluations": as_frame(kept.evaluations()),
                 "stale": kept.stale,
-                "provenance": identity.provenance(self.config.values.seed, *self._identity),
+                "provenance": identity.provenance(
+                    self.config.values.seed, self._origin.setting, self._origin.owners
+                ),
+                "caveats": tuple(kept.origin.notes()),
             }
             valuations = []
             for which in range(len(self.options.semivalues)):
@@ -240,10 +247,11 @@ class Job:
                 valuations.append(self._explain(replace(valuation, rounds=steps, **known)))
         return valuations
 
-    def accept_changes(self, store: Path) -> None:
-        """Keep the stored trainings although the code of the model or the metric has changed."""
-        if store.exists():
-            restate(store, self._identity[0], ("utility", "model", "metric"))
+    def accept_rows(self, store: Path, lost: int) -> None:
+        """Note for good that the user goes on without trainings whose rows have changed."""
+        with self._open(store) as kept:
+            text = f"Accepted: {lost:,} trainings are left out, their rows or their store changed"
+            kept.origin.note("rows", text)
 
     def _explain(self, valuation: Valuation) -> Valuation:
         """Add the commands, what utility means, the model in words and the caveats."""
@@ -253,7 +261,14 @@ class Job:
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
         caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
-        return replace(valuation, provenance=provenance, caveats=caveats)
+        rows = len(self.utility.y_val) if isinstance(self.utility, ModelUtility) else 0
+        return replace(valuation, provenance=provenance, caveats=caveats, validation_rows=rows)
+
+    @property
+    def _empty(self) -> float:
+        """The utility of no data."""
+        utility = self.utility
+        return utility.score_of_no_data() if isinstance(utility, ModelUtility) else utility.empty
 
     @property
     def meaning(self) -> str:
@@ -275,11 +290,14 @@ class Job:
         return isinstance(self.utility, ModelUtility) and self.utility.by_content
 
     @cached_property
-    def _identity(self) -> tuple[dict[str, identity.Part], dict[str, str]]:
-        return identity.of_utility(self.utility), identity.of_owners(self.owners)
+    def _origin(self) -> identity.Origin:
+        return identity.origin(self.owners, self.utility, identity.of_owners(self.owners))
+
+    def _stored(self, store: Path) -> Stored:
+        return Stored(store, check=self.check, accept_model=self.accept_model)
 
     def _open(self, store: Path) -> Store:
-        return Store(store, *self._identity)
+        return Store.of(self._origin, self._stored(store))
 
 
 def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Evaluation]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dupre._types import Names
@@ -100,9 +101,16 @@ def _parse_stop(until: str, time: str) -> Rule | None:
     return (rules[0] | rules[1]) if len(rules) == 2 else next(iter(rules), None)
 
 
+WORDS: dict[str, Callable[[], Rule]] = {
+    "ranking": stopping.ranking_settled,
+    "rows": stopping.rows_dominate,
+}
+"""Reasons to stop by name."""
+
+
 def _parse_until(text: str) -> Rule:
-    if text.strip().lower() == "ranking":
-        return stopping.ranking_settled()
+    if (rule := WORDS.get(text.strip().lower())) is not None:
+        return rule()
     found = re.fullmatch(r"\s*(?:±|\+/?-)?\s*([0-9.eE+-]+)\s*", text)
     try:
         distance = float(found[1]) if found else 0.0
@@ -110,7 +118,8 @@ def _parse_until(text: str) -> Rule:
         distance = 0.0
     if not distance > 0:
         raise InputError(
-            f"--until {text!r} is not known; expected a half width such as ±0.01, or ranking"
+            f"--until {text!r} is not known; expected a half width such as ±0.01, or "
+            f"{' or '.join(WORDS)}"
         )
     return stopping.within(distance)
 

@@ -1,33 +1,38 @@
 """What a store and a result were made from, and whether that is still the same.
 
 Owners' rows and the parts of a utility have fingerprints. The setting of a store is all that its
-utilities depend on besides the owners' rows, part by part: model, metric, validation data, seed.
+utilities depend on besides the owners' rows, part by part: model, metric, validation data, seed,
+and a version that the user states. Nothing here follows code. Some parts are hints: if one has
+changed, results may have, and the spot check looks at all owners together (module `spot_check`).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
-import sqlite3
 import textwrap
 import types
-from collections.abc import Collection, Mapping
-from contextlib import closing
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from dupre.data.contents import digests_of_owners, digests_of_rows
 from dupre.data.digests import digest, stated_fingerprint
 from dupre.data.owners import Owners
 from dupre.data.rows import take
-from dupre.errors import Remedy, StoreError
-from dupre.training.evaluation import now
-from dupre.training.sqlite import connect, escape_surrogates, explain_errors, transaction
 
 PACKAGES = ("dupre", "numpy", "scipy", "scikit-learn", "pandas")
 """Packages whose version can change a digit of a result."""
+
+HINTS = ("state", "categories", "packages")
+"""Parts that may change without any change of a utility."""
 
 
 @dataclass(frozen=True)
@@ -38,25 +43,124 @@ class Part:
     digest: str
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What stored utilities come from.
+
+    Attributes:
+        setting: what they depend on besides the owners' rows, part by part.
+        owners: fingerprint of each owner's rows.
+        older: gives the fingerprints by the rule of versions up to 0.1.
+    """
+
+    setting: Mapping[str, Part]
+    owners: Mapping[str, str]
+    older: Callable[[], Mapping[str, str]] = dict
+
+
+def origin(owners: Owners, utility: Any, contents: Mapping[str, str], stated: str = "") -> Origin:
+    """What utilities come from.
+
+    Args:
+        owners: whose rows.
+        utility: of their coalitions.
+        contents: fingerprint of each owner's rows.
+        stated: the version that the user states.
+    """
+    setting = of_utility(utility)
+    if stated:
+        setting["version"] = Part(stated, digest(stated))
+    if levels := _levels(owners):
+        setting["categories"] = Part("levels of categories", digest(levels))
+    packages = ", ".join(f"{package} {_version(package)}" for package in PACKAGES)
+    setting["packages"] = Part(packages, digest(packages))
+    return Origin(setting, contents, cache(partial(_older_digests, owners)))
+
+
 def of_owners(owners: Owners) -> dict[str, str]:
-    """A digest of each owner's rows, by name: their order and the types of columns count."""
+    """A digest of each owner's rows, by name.
+
+    Cells count by value, and the names of columns do; the order and the index of rows do not.
+    """
+    names = None if owners.columns is None else list(map(repr, owners.columns))
+    rows = digests_of_rows(owners.X, owners.y)  # not those kept: rows may change in place
+    contents = digests_of_owners(rows, owners.owner, owners.n).tolist()
+    return {
+        name: _hash([names, count, words])
+        for name, count, words in zip(owners.names, owners.rows.tolist(), contents, strict=True)
+    }
+
+
+def _older_digests(owners: Owners) -> dict[str, str]:
+    """A digest of each owner's rows by the rule of versions up to 0.1: their order counted."""
+    X = owners.X.reset_index(drop=True) if isinstance(owners.X, pd.DataFrame) else owners.X
     held = [np.flatnonzero(owners.owner == index) for index in range(owners.n)]
-    digests = [digest((take(owners.X, rows), owners.y[rows])) for rows in held]
+    parts = [take(X, rows) for rows in held]
+    parts = [p.reset_index(drop=True) if isinstance(p, pd.DataFrame) else p for p in parts]
+    digests = [digest((X, owners.y[rows])) for X, rows in zip(parts, held, strict=True)]
     return dict(zip(owners.names, digests, strict=True))
+
+
+def _levels(owners: Owners) -> list[Any]:
+    """The levels of every categorical column, in their order: a model may see their codes."""
+    columns = owners.X.items() if isinstance(owners.X, pd.DataFrame) else ()
+    return [
+        [repr(name), column.cat.categories.tolist()]
+        for name, column in columns
+        if isinstance(column.dtype, pd.CategoricalDtype)
+    ]
 
 
 def of_utility(utility: Any) -> dict[str, Part]:
     """What the utility of a coalition depends on besides its rows, part by part.
 
     The parts are those of the utility's `fingerprint`: a text, or a mapping from names to parts.
-    Without a fingerprint the utility is one part.
+    Without a fingerprint the utility counts by the source of its call; what it holds is its state,
+    a hint: it may be a count of calls.
     """
     stated = stated_fingerprint(utility)
-    whole = utility if stated is None else stated
-    parts = {"utility": whole}
     if isinstance(stated, Mapping):  # a subclass may use the same parts differently
         parts = {"utility": type(utility), **stated}
-    return {str(name): Part(_describe(part), digest(part)) for name, part in parts.items()}
+        return {str(name): Part(_describe(part), _digest(part)) for name, part in parts.items()}
+    if stated is not None:
+        return {"utility": Part(_describe(stated), digest(stated))}
+    code, state = _code_and_state(utility)
+    held = Part("what the utility holds", digest(state))
+    return {"utility": Part(_describe(utility), digest(code)), "state": held}
+
+
+def _code_and_state(utility: Any) -> tuple[Any, Any]:
+    """What a callable does, by its source, and what it holds."""
+    if isinstance(utility, types.FunctionType):
+        held = []
+        with suppress(ValueError):  # one is not assigned yet
+            held = [cell.cell_contents for cell in utility.__closure__ or ()]
+        return utility, [held, utility.__defaults__, utility.__kwdefaults__, vars(utility)]
+    if isinstance(utility, types.MethodType):
+        return [utility.__func__, type(utility.__self__)], utility.__self__
+    if isinstance(utility, (partial, type)):
+        return utility, None
+    return [type(utility), type(utility).__call__], utility
+
+
+def _digest(part: Any) -> str:
+    """The digest of a part; rows and their targets count by value, in any order."""
+    if not _is_rows(part):
+        return digest(part)
+    X, y = part
+    rows = digests_of_rows(X, y)
+    total = digests_of_owners(rows, np.zeros(len(y), dtype=np.int64), 1).tolist()
+    names = list(map(repr, X.columns)) if isinstance(X, pd.DataFrame) else None
+    return _hash([names, len(y), total])
+
+
+def _is_rows(part: Any) -> bool:
+    """Whether a part is rows X with targets y."""
+    return isinstance(part, tuple) and len(part) == 2 and isinstance(part[1], np.ndarray)
+
+
+def _hash(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def provenance(
@@ -69,15 +173,17 @@ def provenance(
         setting: what utilities depend on besides the owners' rows; empty if not known.
         contents: fingerprint of each owner's rows; empty texts if not known.
     """
+    parts = {name: part for name, part in setting.items() if name not in HINTS}
     found = {
         "versions": {"Python": platform.python_version()} | {p: _version(p) for p in PACKAGES},
-        "settings": {"seed": str(seed), **{k: part.description for k, part in setting.items()}},
-        "fingerprints": {k: part.digest for k, part in setting.items()}
+        "settings": {"seed": str(seed), **{k: part.description for k, part in parts.items()}},
+        "fingerprints": {k: part.digest for k, part in parts.items()}
         | {f"rows of {name}": mark for name, mark in contents.items() if mark},
     }
     return {section: texts for section, texts in found.items() if texts}
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return version(package)
@@ -89,7 +195,7 @@ def _describe(part: Any) -> str:
     """A part in words, for messages that say what differs."""
     if isinstance(part, str):
         text = part
-    elif isinstance(part, tuple) and len(part) == 2 and hasattr(part[1], "__len__"):
+    elif _is_rows(part):
         text = f"{len(part[1])} rows"
     elif isinstance(part, types.FunctionType):
         text = f"the function {part.__qualname__}"
@@ -100,92 +206,3 @@ def _describe(part: Any) -> str:
     else:
         text = repr(part)
     return textwrap.shorten(" ".join(text.split()), 300, placeholder=" …")
-
-
-def check_setting(db: sqlite3.Connection, name: str, setting: Mapping[str, Part]) -> None:
-    """Compare the setting of a store with the present one; write it into a new store.
-
-    Raises:
-        StoreError: they differ; says in which parts.
-    """
-    stored = _stored_setting(db, name)
-    if not stored:
-        rows = [
-            (n, escape_surrogates(part.description), part.digest) for n, part in setting.items()
-        ]
-        db.executemany("INSERT INTO setting VALUES (?, ?, ?)", rows)
-    elif differences := _differences(stored, setting):
-        raise StoreError(f"{name} was made for {differences}; ", Remedy.TAKE_THE_SAME)
-
-
-def check_owners(db: sqlite3.Connection, name: str, owners: Mapping[str, str]) -> None:
-    """Compare the owners of a store with the present ones; write down those that are new.
-
-    Args:
-        db: the store.
-        name: of the store, for messages.
-        owners: fingerprint of each owner's rows.
-
-    Raises:
-        StoreError: no owner's rows are the same.
-    """
-    with explain_errors(name, "read"):
-        before = set(db.execute("SELECT name, fingerprint FROM owners").fetchall())
-    present = [(escape_surrogates(owner), mark) for owner, mark in owners.items()]
-    if before and before.isdisjoint(present):
-        theirs, ours = sorted({owner for owner, _ in before}), list(owners)
-        raise StoreError(
-            f"{name} was made for other data: no owner's rows are the same as then, their order "
-            f"and the types of columns included (its owners: {', '.join(theirs[:5])}; now: "
-            f"{', '.join(ours[:5])}); take the same data as then, or ",
-            Remedy.ANOTHER_STORE,
-        )
-    first_seen = now()
-    rows = [(owner, mark, first_seen) for owner, mark in present]
-    db.executemany("INSERT OR IGNORE INTO owners VALUES (?, ?, ?)", rows)
-
-
-def restate(path: Path, setting: Mapping[str, Part], parts: Collection[str]) -> None:
-    """Declare that the evaluations in a store hold although some parts of its setting changed.
-
-    Raises:
-        StoreError: another part has changed as well, it is no store, or it is damaged.
-    """
-    name = f"the store {str(path)!r}"
-    with (
-        closing(connect(path.resolve(), make=False)) as db,
-        explain_errors(name, "written"),
-        transaction(db),
-    ):
-        stored = _stored_setting(db, name)
-        changed = [p for p in setting if p not in stored or stored[p][1] != setting[p].digest]
-        if others := [part for part in changed if part not in parts]:
-            raise StoreError(
-                f"the {others[0]} is not the same as for the evaluations in {name}, so they cannot "
-                "be mixed with new ones; restore it, or take ",
-                Remedy.ANOTHER_STORE,
-            )
-        rows = [(setting[p].digest, escape_surrogates(setting[p].description), p) for p in changed]
-        db.executemany("UPDATE setting SET fingerprint = ?, description = ? WHERE part = ?", rows)
-
-
-def _stored_setting(db: sqlite3.Connection, name: str) -> dict[str, tuple[str, str]]:
-    """Description and digest of each part."""
-    with explain_errors(name, "read"):
-        rows = db.execute("SELECT part, description, fingerprint FROM setting").fetchall()
-    return {part: (description, digest) for part, description, digest in rows}
-
-
-def _differences(then: Mapping[str, tuple[str, str]], now: Mapping[str, Part]) -> str:
-    """Which parts of a setting are not as they were, in words; empty if none."""
-    found = []
-    for part in dict.fromkeys([*then, *now]):
-        if part not in now:
-            found.append(f"a {part} ({then[part][0]}), which is not given now")
-        elif part not in then:
-            found.append(f"no {part}, which is now {now[part].description}")
-        elif then[part][1] != now[part].digest:
-            before, after = then[part][0], now[part].description
-            what = "with other contents" if before == after else f"now {after}"
-            found.append(f"the {part} {before}, {what}")
-    return " and ".join(found)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from dupre.errors import StoreError
@@ -17,8 +20,43 @@ try:
 except ImportError:  # Windows: processes may train the same coalition, the first result counts
     fcntl = None  # type: ignore[assignment]
 
+_FLOCK = "hhqqi"
+"""The record of a lock on Linux: kind, origin, start, length, process."""
+
 _open: dict[Path, tuple[int, list[FileLocks]]] = {}
 """Descriptor and users of each lock file."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process that holds a lock, and whether it is stopped (Ctrl-Z, SIGSTOP)."""
+
+    process: int
+    stopped: bool
+
+    def __str__(self) -> str:
+        way = f", which is stopped: `kill -CONT {self.process}` lets it go on"
+        return f"process {self.process}{way if self.stopped else ''}"
+
+
+def find_holder(store: Path) -> Holder | None:
+    """Another process that holds a lock of a store open here; None if the system does not say."""
+    users = _open.get(_lock_file(store))
+    if users is None or sys.platform != "linux":
+        return None
+    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(users[0], fcntl.F_GETLK, asked))
+    if kind == fcntl.F_UNLCK or process <= 0:
+        return None
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):  # it has ended, or is not of this system
+        return None
+    return Holder(process, state in ("T", "t"))
+
+
+def _lock_file(store: Path) -> Path:
+    return Path(f"{store.resolve()}-claims")
 
 
 class FileLocks:
@@ -33,7 +71,7 @@ class FileLocks:
         self._path: Path | None = None
         if store is None or fcntl is None:
             return
-        path = Path(f"{store.resolve()}-claims")
+        path = _lock_file(store)
         if path not in _open:
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -71,6 +71,27 @@ CREATE TABLE rounds (
 );
 """
 
+CHECKS = """
+CREATE TABLE IF NOT EXISTS checks (
+    id INTEGER PRIMARY KEY,
+    coalition TEXT NOT NULL,
+    repeat INTEGER NOT NULL,
+    stored REAL NOT NULL,
+    again REAL NOT NULL,
+    finished TEXT NOT NULL
+);
+"""
+NOTES = """
+CREATE TABLE IF NOT EXISTS notes (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    note TEXT NOT NULL,
+    last INTEGER NOT NULL,
+    written TEXT NOT NULL
+);
+"""
+"""Two tables that stores of versions up to 0.1 get when they are confirmed."""
+
 
 def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
     """A connection to a store of this version, or to a new one in memory.
@@ -98,6 +119,12 @@ def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
             raise _explain(cause, name, "opened") from cause
         stack.pop_all()
     return db
+
+
+def make_tables(db: sqlite3.Connection, schema: str) -> None:
+    """Execute the statements of a schema, inside a transaction."""
+    for statement in schema.split(";\n")[:-1]:
+        db.execute(statement)
 
 
 @contextmanager
@@ -179,8 +206,7 @@ def _check_tables(db: sqlite3.Connection, name: str, *, make: bool) -> None:
         db.execute("PRAGMA journal_mode = WAL")
         with transaction(db):
             if not ask("SELECT count(*) FROM sqlite_master"):
-                for statement in SCHEMA.split(";\n")[:-1]:
-                    db.execute(statement)
+                make_tables(db, SCHEMA + CHECKS + NOTES)
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
     if ask("PRAGMA application_id") != APPLICATION_ID:

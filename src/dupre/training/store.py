@@ -31,12 +31,13 @@ from dupre.training.evaluation_rows import (
     to_json,
     to_row,
 )
-from dupre.training.identity import check_owners, check_setting
 from dupre.training.locks import FileLocks
+from dupre.training.origin import StoreOrigin, contents_of
 from dupre.training.sqlite import connect, explain_errors, transaction
 
 if TYPE_CHECKING:
-    from dupre.training.identity import Part
+    from dupre.training.identity import Origin, Part
+    from dupre.training.spot_check import Stored
 
 Contents = Mapping[str, str]
 
@@ -50,9 +51,12 @@ class Store:
         owners: fingerprint of each owner's rows.
         key: callable(members) -> key, equal for coalitions that share one evaluation; by default
             their names.
+        older: gives the fingerprints by the rule of versions up to 0.1.
+        accept_model: whether to go on although the model has changed.
 
     Attributes:
         path: of the file; None in memory.
+        origin: what the store was made for, how that was checked, and what the user accepted.
         stale: number of evaluations of these owners on rows that have changed since.
 
     Raises:
@@ -65,6 +69,9 @@ class Store:
         setting: Mapping[str, Part],
         owners: Contents,
         key: Callable[[Names], Hashable] | None = None,
+        *,
+        older: Callable[[], Contents] = dict,
+        accept_model: bool = False,
     ):
         self.path = None if path is None else Path(path).resolve()
         self._owners = dict(owners)
@@ -78,11 +85,21 @@ class Store:
             self._db = stack.enter_context(closing(connect(self.path, make=True)))
             self._inode = None if self.path is None else self.path.stat().st_ino
             self._locks = stack.enter_context(closing(FileLocks(self.path)))
+            self.origin = StoreOrigin(self._db, self._name, setting, self._owners, older)
             with self._transaction():
-                check_setting(self._db, self._name, setting)
-                check_owners(self._db, self._name, self._owners)
+                self.origin.check(accept_model=accept_model)
             self.refresh()
             self._resources = stack.pop_all()
+
+    @classmethod
+    def of(
+        cls, origin: Origin, asked: Stored | None, key: Callable[[Names], Hashable] | None = None
+    ) -> Store:
+        """The store that is asked for, of these owners and this utility; None for memory."""
+        path = None if asked is None else asked.path
+        accept = asked is not None and asked.accept_model
+        setting, owners, older = origin.setting, origin.owners, origin.older
+        return cls(path, setting, owners, key, older=older, accept_model=accept)
 
     def __enter__(self) -> Store:
         return self
@@ -142,7 +159,7 @@ class Store:
                 evaluation, contents = from_row(row)
             names = evaluation.training.members
             if all(name in self._owners for name in names):
-                if contents == self._contents(names):
+                if contents in self.origin.contents(names):
                     found = self._failures if evaluation.utility is None else self._utilities
                     found[names][evaluation.training.repeat] = evaluation
                     self._same[self._key(names)][names] = None
@@ -174,6 +191,12 @@ class Store:
         self._same.clear()
         self._last = self.stale = 0
         self.refresh()
+
+    def to_check(self) -> list[Evaluation]:
+        """Evaluations that can be done again and must have the same utility, the cheapest first."""
+        found = self.origin.to_check()
+        known = [self.utilities(names).get(repeat) for names, repeat in found]
+        return [evaluation for evaluation in known if evaluation is not None]
 
     def lock(self, training: Training) -> bool:
         """Lock a training for this store; False while another store or process has it."""
@@ -259,9 +282,3 @@ class Store:
     def _transaction(self) -> Iterator[None]:
         with self._explain_errors("written"), transaction(self._db):
             yield
-
-
-def contents_of(names: Names, owners: Contents) -> str:
-    """A digest of the rows of a coalition, from the fingerprints of its members' rows."""
-    marks = json.dumps([[name, owners[name]] for name in canonical(names)])
-    return hashlib.sha256(marks.encode()).hexdigest()[:32]

@@ -34,6 +34,7 @@ import cloudpickle
 import numpy as np
 
 from dupre.errors import InputError, Remedy
+from dupre.files import open_lossy, open_missing
 from dupre.training.evaluation import Evaluation, Training, evaluate
 
 if TYPE_CHECKING:
@@ -201,10 +202,11 @@ def serve(payload: str, threads: int) -> None:
     Answers go to the original stdout. What trainings print goes to stderr. Their stdin is empty.
     Processes that they fork do not keep the pipe of answers open.
     """
+    open_missing()
     answers, questions = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # until the end
+    sys.stdout = sys.stderr = open_lossy(2)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: os.close(answers.fileno()))
     trainings: SimpleQueue[Training] = SimpleQueue()

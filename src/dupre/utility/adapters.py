@@ -15,6 +15,7 @@ from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import canonical, format_members, to_names
 from dupre.utility.model import Utility
+from dupre.utility.score import check_score
 
 Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame
 
@@ -54,7 +55,7 @@ def as_trainings(
             )
         several = found if isinstance(found, Iterable) else (found,)
         trainings[names] = tuple(
-            as_utility(u, f"the utility of {format_members(names)}") for u in several
+            check_score(u, f"the utility of {format_members(names)}") for u in several
         )
     return trainings
 
@@ -157,6 +158,7 @@ def from_table(table: Known) -> Utility:
             raise InputError(f"the table has no utility of {format_members(members)}")
         return means[key]
 
+    utility.fingerprint = sorted(means.items())  # type: ignore[attr-defined]
     return utility
 
 

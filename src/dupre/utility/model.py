@@ -107,12 +107,9 @@ class ModelUtility:
         # A named metric is tried even if `empty` is stated: an error now costs no training.
         if isinstance(empty, (str, complex)):
             raise InputError(f"empty must be a number, got {empty!r}")
-        tried = empty is None or isinstance(self.metric, str)
-        self._constant: Any = None
-        best, constant = self._best_constant() if tried else (0.0, None)
-        if empty is None:
-            self._constant = constant
-        self.empty = best if empty is None else float(empty)
+        self._stated = empty is not None
+        tried = self._constant_score() if empty is None or isinstance(self.metric, str) else 0.0
+        self.empty = tried if empty is None else float(empty)
         if not np.isfinite(self.empty):
             raise InputError(
                 f"the utility of the empty coalition is {self.empty}; state a finite ",
@@ -156,6 +153,11 @@ class ModelUtility:
         known = all(module.split(".")[0] == "sklearn" for module in modules)
         return known and not self.seeded and self.by_content
 
+    def is_trained(self, members: Collection[str]) -> bool:
+        """Whether a coalition's utility comes from the model, not from a constant prediction."""
+        row = from_names(members, self.owners.names)
+        return self._classes is None or len(np.unique(self.owners.y[row[self.owners.owner]])) > 1
+
     def training_seed(self, members: Collection[str], repeat: int = 0) -> int:
         """The seed of one training of a coalition; every repeat has its own."""
         row = from_names(members, self.owners.names)
@@ -173,10 +175,14 @@ class ModelUtility:
         return slim
 
     def score_of_no_data(self) -> Score:
-        """The utility of the empty coalition; a stated one does not depend on validation rows."""
-        if self._constant is None:
+        """The utility of the empty coalition; a stated one does not depend on validation rows.
+
+        On a resample it is that of the model which is the best there.
+        """
+        if self._stated or not self.resamples:
             return Score(self.empty, [self.empty] * self.resamples or None)
-        return self._score(clone(self._constant).fit(self.X_val, self.y_val))
+        resampled = [self._score(model).resampled for model in self._fitted_constants()]
+        return Score(self.empty, np.fmax.reduce(np.array(resampled, dtype=np.float64)))
 
     def __call__(self, members: Collection[str], *, repeat: int = 0) -> Score:
         """The utility of the coalition of these owners: one training, unless it is empty."""
@@ -219,8 +225,8 @@ class ModelUtility:
         named = self._classes is not None and isinstance(self.metric, str)
         return _add_missing_classes(model, self._classes) if named else model
 
-    def _best_constant(self) -> tuple[float, Any]:
-        """Score and model of the best that ignores X. This also tries the metric."""
+    def _fitted_constants(self) -> list[Any]:
+        """Models that ignore X, fitted to the validation rows."""
         if self._classes is None:
             constants: list[Any] = [DummyRegressor(strategy=s) for s in ("mean", "median")]
         else:
@@ -229,10 +235,12 @@ class ModelUtility:
                 DummyClassifier(strategy="constant", constant=[label])
                 for label in np.unique(self.y_val)
             ]
+        return [model.fit(self.X_val, self.y_val) for model in constants]
+
+    def _constant_score(self) -> float:
+        """The score of the best model that ignores X. This also tries the metric."""
         try:
-            scores = [self._utility(model.fit(self.X_val, self.y_val)) for model in constants]
-            best = max(scores)
-            return best, constants[scores.index(best)]
+            return max(self._utility(model) for model in self._fitted_constants())
         except Exception as cause:  # the metric may be the user's code
             raise InputError(
                 f"metric {self.metric!r} cannot score a constant {self.owners.task} model on the "

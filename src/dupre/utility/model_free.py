@@ -30,7 +30,13 @@ from dupre.game.coalitions import from_names
 
 
 class _RowUtility(ABC):
-    """A utility computed from the coordinates of a coalition's rows; 0 without rows."""
+    """A utility computed from the coordinates of a coalition's rows; 0 without rows.
+
+    Attributes:
+        uses_validation: no: there are no validation rows whose choice would matter.
+    """
+
+    uses_validation = False
 
     def __init__(self, owners: Owners):
         self.owners = owners
@@ -40,7 +46,10 @@ class _RowUtility(ABC):
     def fingerprint(self) -> dict[str, Any]:
         """All that a utility depends on besides the members' own rows."""
         points = self.owners.points
-        return {"encoded rows": (points.values, points.index), **self._settings()}
+        return {
+            "encoded rows": (points.values, np.zeros(points.values.shape[0])),
+            **self._settings(),
+        }
 
     def to_send(self) -> Self:
         """A copy for other processes, without the rows as the user gave them."""

@@ -70,6 +70,24 @@ class Score(float):
         return cls(rows.mean(), drawn.sum_rows(rows[:, None])[:, 0] / drawn.sizes)
 
 
+def check_score(number: object, what: str) -> float:
+    """A `Score` as it is, any other number as a float, or an InputError that names `what` it is."""
+    return number if isinstance(number, Score) else as_utility(number, what)
+
+
+def resampled_of(scores: Sequence[float]) -> Floats | None:
+    """What several utilities are on the same B resamples, (., B); None if one does not know."""
+    known = [getattr(score, "resampled", None) for score in scores]
+    lengths = {None if part is None else len(part) for part in known}
+    return np.array(known) if len(lengths) == 1 and None not in lengths else None
+
+
+def mean_score(scores: Sequence[float]) -> Score:
+    """The mean of several utilities, with its resamples if all of them know theirs."""
+    resampled = resampled_of(scores)
+    return Score(np.mean(scores), None if resampled is None else resampled.mean(axis=0))
+
+
 def _check_resampled(resampled: Any) -> Floats:
     try:
         numbers = np.array(resampled, dtype=np.float64)

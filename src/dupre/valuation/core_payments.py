@@ -18,6 +18,7 @@ from dupre.game.least_core import Core, draw_cores, least_core, search_core
 from dupre.game.ties import descending_order
 from dupre.predictor.calibration import widening
 from dupre.valuation.knowledge import Knowledge
+from dupre.valuation.validation_rows import Deviations, deviations
 
 MAX_DRAWN = 2_048
 """Predicted coalitions whose utilities are drawn jointly: those nearest to binding."""
@@ -33,12 +34,14 @@ class Payments:
     Attributes:
         core: found on the evaluated and predicted utilities.
         covariance: of the payments around those of the core, (n, n).
-        subsidies: of the draws, (d,).
+        validation: the same due to the choice of the validation rows; None if that is not known.
+        subsidy_variance: of the subsidy around that of the core, due to both.
     """
 
     core: Core
     covariance: Floats
-    subsidies: Floats
+    validation: Floats | None
+    subsidy_variance: float
 
 
 def least_core_payments(
@@ -68,18 +71,31 @@ def least_core_payments(
         members = np.append(members, core.tight, axis=0)
     # The egalitarian point is equal for equal owners; a search may have looked at one of them.
     core = replace(core, payments=utility_of.equal(core.payments[None])[0])
-    if listed and not knowledge.unknown.size and not knowledge.training_variances().any():
-        return Payments(core, np.zeros((members.shape[1],) * 2), np.array([core.subsidy]))
+    certain = listed and not knowledge.unknown.size and not knowledge.training_variances().any()
+    off = deviations(knowledge)
+    if certain and off is None:
+        return Payments(core, np.zeros((members.shape[1],) * 2), None, 0.0)
     # Each owner alone and all but each, which bound the subsidy, then those nearest to binding.
     one = np.eye(members.shape[1], dtype=bool)
     members = np.unique(np.concatenate([one, ~one, members]), axis=0)
     slack = core.subsidy + members @ core.payments - (utility_of(members) - knowledge.empty)
     slack[np.isin(members.sum(axis=1), [1, len(one) - 1])] = -np.inf
-    binding, utilities, grands = utility_of.draw(members[descending_order(-slack)], draws)
-    payments, subsidies = draw_cores(binding, utilities, grand=grands, empty=knowledge.empty)
-    off = utility_of.equal(payments) - core.payments
-    covariance = knowledge.identity.equal_covariance(off.T @ off / draws)
-    return Payments(core, covariance, subsidies)
+    members = members[descending_order(-slack)]
+
+    def spread(binding: Members, utilities: Floats, grands: Floats) -> tuple[Floats, float]:
+        """Covariance of the payments and variance of the subsidy around those of the core."""
+        payments, subsidies = draw_cores(binding, utilities, grand=grands, empty=knowledge.empty)
+        apart = utility_of.equal(payments) - core.payments
+        covariance = knowledge.identity.equal_covariance(apart.T @ apart / len(payments))
+        return covariance, float(np.mean((subsidies - core.subsidy) ** 2))
+
+    drawn = np.zeros((members.shape[1],) * 2), 0.0
+    if not certain:
+        drawn = spread(*utility_of.draw(members, draws))
+    if off is None:
+        return Payments(core, drawn[0], None, drawn[1])
+    resampled = spread(*utility_of.resample(members, off, draws))
+    return Payments(core, drawn[0], resampled[0], drawn[1] + resampled[1])
 
 
 class _Utilities:
@@ -147,6 +163,22 @@ class _Utilities:
         listed = np.append(members[at >= 0], members[unknown], axis=0)
         every = np.append(known[:, : len(evaluated)], predicted[:, : len(unknown)], axis=1)
         return listed, every, grands
+
+    def resample(
+        self, members: Members, off: Deviations, draws: int
+    ) -> tuple[Members, Floats, Floats]:
+        """The same on resamples of the validation rows, less the change of no data."""
+        knowledge, at = self._knowledge, self._positions(members)
+        near = np.append(np.flatnonzero(at >= 0), np.flatnonzero(at < 0)[:MAX_DRAWN])
+        chosen = np.append(members[near], np.ones((1, members.shape[1]), dtype=bool), axis=0)
+        at = self._positions(chosen)
+        change = off.evaluated[at]
+        if (at < 0).any():
+            features, one = knowledge.features_of(chosen[at < 0]), np.eye(int(np.sum(at < 0)))
+            weights = knowledge.predictor().gp.posterior(features, one).observed_weights()
+            change[at < 0] = weights @ off.evaluated[knowledge.fitted]
+        utilities = (self(chosen)[:, None] + change - off.empty)[:, :draws]
+        return chosen[:-1], utilities[:-1].T, utilities[-1]
 
     def _positions(self, members: Members) -> Ints:
         """Where evaluated coalitions are recorded, (m,); -1 for others."""

@@ -89,7 +89,7 @@ def _predict_without(knowledge: Knowledge, known: Ints) -> tuple[Floats, Floats]
     mean, variance = learned.gp.leave_one_out()
     utility, slope = learned.gp.back(mean, variance, learned.gp.inputs)
     std = std_of_a_training(learned, np.sqrt(variance) * slope)
-    fitted = np.delete(knowledge.shown, learned.outliers)
+    fitted = knowledge.fitted
     rest = np.setdiff1d(known, fitted)  # outliers, and check coalitions
     others = predictions(knowledge, knowledge.observations.members[rest])
     order = np.argsort(np.append(fitted, rest))

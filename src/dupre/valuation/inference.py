@@ -19,10 +19,10 @@ from dupre.game.draws import LEAST_DRAWS, SampledValues
 from dupre.predictor.calibration import diagnose, widening
 from dupre.predictor.training_noise import pooled_variance
 from dupre.predictor.training_noise import widening as widening_by_repeats
-from dupre.result.covariances import bounded_sum
+from dupre.result.covariances import total_covariance
 from dupre.result.records import Z95, Duplicates, Evidence, PredictorCheck, Subsidy, TrainingNoise
 from dupre.result.valuation import Valuation
-from dupre.valuation import evidence, next_batch
+from dupre.valuation import evidence, next_batch, validation_rows
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.duplicates import Merged, merge
 from dupre.valuation.knowledge import BLOCKS, Knowledge
@@ -85,13 +85,15 @@ class Inference:
         diagnostics = diagnose(known.predictor()) if known.unknown.size else None
         utilities = known.utilities.copy()
         random = self._from_random(check) if diagnostics is not None else None
+        off = validation_rows.deviations(known)
+        predicted = diagnostics is not None and (off is not None or random is None)
+        posterior = known.averaged_posterior() if predicted else None
         if random is not None:
             utilities[~recorded] = random.guess[~recorded]
             certain = np.isin(np.arange(known.b), known.heaviest) & recorded
             noise = (W[:, certain] * measured[certain]) @ W[:, certain].T
             mean, covariance = random.mean, random.covariance + noise
-        elif diagnostics is not None:
-            posterior = known.averaged_posterior()
+        elif posterior is not None and diagnostics is not None:
             utilities[known.unknown] = posterior.mean
             mean = W[:, recorded] @ known.utilities[recorded] + posterior.W @ posterior.mean
             own = posterior.functional_covariance()
@@ -105,14 +107,19 @@ class Inference:
             sampling = self._larger.sampling_covariance(larger, known.empty, np.zeros(len(larger)))
             counting = len(larger)
         covariance, noise = map(known.identity.equal_covariance, (covariance, noise))
+        validation = None
+        if off is not None:
+            M = validation_rows.evaluation_weights(known, posterior)
+            validation = validation_rows.validation_covariance(known, M, off)
         return Valuation(
             semivalue=self.question.semivalue.name,
             mean=known.identity.equal(mean + known.weights.empty * known.empty),
             counting=counting,
-            covariance=bounded_sum(covariance, sampling),
+            covariance=total_covariance(covariance, sampling, validation),
             prediction=covariance,
             noise=noise,
             sampling=sampling,
+            validation=validation,
             grand=self._grand(random),
             diagnostics=diagnostics,
             check=check,
@@ -128,12 +135,14 @@ class Inference:
         grand = self._grand(None)
         found = least_core_payments(known, wanted.draws, grand, listed=self._listed)
         # Around the amount. The subsidies of draws have an upward bias: a subsidy is a maximum.
-        off = Z95 * float(np.sqrt(np.mean((found.subsidies - found.core.subsidy) ** 2)))
+        off = Z95 * math.sqrt(found.subsidy_variance)
         tight = [to_names(row, self.owners.names) for row in np.unique(found.core.tight, axis=0)]
         return Valuation(
             semivalue=wanted.name,
             mean=found.core.payments,
-            covariance=found.covariance,
+            covariance=total_covariance(found.covariance, None, found.validation),
+            prediction=found.covariance,
+            validation=found.validation,
             noise=np.zeros_like(found.covariance) if unknown else found.covariance,
             grand=grand,
             counting=known.counting,

@@ -68,6 +68,7 @@ class Knowledge:
         self.b = len(weights.members)
         self.counts: Members = self.merged.counts
         self.empty = 0.0
+        self.empty_resampled: Floats | None = None
         self._rows = owners.rows
         self.observations = Observations(weights.members, owners.names, identity)
         self.everyone = int(self.observations.positions(np.ones((1, owners.n), dtype=bool))[0])
@@ -163,6 +164,11 @@ class Knowledge:
             return ours
         order = sorted(range(len(more)), key=keys(self.observations.members[more]).__getitem__)
         return np.append(ours, more[order])
+
+    @property
+    def fitted(self) -> Ints:
+        """Those that the predictor is fitted to: outliers are not among them."""
+        return np.delete(self.shown, self.predictor().outliers)
 
     @property
     def repeated(self) -> list[tuple[float, ...]]:

@@ -8,12 +8,12 @@ finishes it first. So the same call gives the same values for any workers and an
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
 import pandas as pd
 
 from dupre._types import Names
@@ -23,8 +23,10 @@ from dupre.result.covariances import half_widths
 from dupre.result.valuation import Valuation
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
+from dupre.training.locks import Holder, find_holder
 from dupre.training.store import Store
 from dupre.training.workers import Workers
+from dupre.utility.score import mean_score
 from dupre.valuation.failures import evaluation_error, group_warnings, how_to_resume
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.progress import Display, Progress
@@ -80,6 +82,7 @@ class Loop:
         self.workers = workers
         self.display = display
         self.plan = plan
+        self.opened = False
         self.budget = 2**valuer.owners.n - 1 if plan.budget is None else plan.budget
         self.second = SecondTrainings(valuer, store, key) if plan.repeats is None else None
         self.outcomes = Outcomes(valuer, store, repeats=plan.repeats or 1, skip=plan.skip)
@@ -89,16 +92,23 @@ class Loop:
         self.unsaved: list[Evaluation] = []
         self.failed: Evaluation | None = None
         self.taken: set[Names] = set()
+        self.told: set[Holder] = set()
         self.latest: tuple[int, Valuation] | None = None
 
-    def run(self) -> tuple[Valuation, dict[str, Any]]:
+    def run(self, begin: Callable[[], None]) -> tuple[Valuation, dict[str, Any]]:
         """Evaluate batch after batch until there is reason to stop.
+
+        Args:
+            begin: is called first; refuses a store of another game.
 
         Returns:
             the values, and what their `Valuation` says of this run.
         """
         with ExitStack() as stack:
             stack.push(self._save_finished)
+            self._record_done(self.store.coalitions())
+            begin()
+            self.opened = True
             return self._run()
 
     def _run(self) -> tuple[Valuation, dict[str, Any]]:
@@ -107,7 +117,7 @@ class Loop:
         self._show()
         if self.plan.ask_empty:
             self._evaluate(self.outcomes.missing(()))
-            self.valuer.empty = float(np.mean(self.outcomes.utilities(())))
+            self.valuer.empty = mean_score(self.outcomes.utilities(()))
         while True:
             number, batch = self.store.batch(self.key)
             if missing := self._missing(batch):
@@ -136,7 +146,8 @@ class Loop:
         if isinstance(error, Exception) and not isinstance(error, EvaluationError):
             self._rescue(self._unsaved_evaluations())
             error.valuer = self.valuer  # type: ignore[attr-defined]
-            error.add_note("".join(how_to_resume(self.valuer, self.store)))
+            if self.opened:  # otherwise the store itself is refused
+                error.add_note("".join(how_to_resume(self.valuer, self.store)))
 
     def _missing(self, batch: Iterable[Names]) -> list[Names]:
         """What is left to do of a batch, as far as the budget goes."""
@@ -197,9 +208,17 @@ class Loop:
                 raise self._error(self.failed, every=False)
             waiting = [training for training in waiting if not self.outcomes.is_answered(training)]
             if waiting:
-                time.sleep(POLL_SECONDS)
+                self._wait()
                 self.store.refresh()
                 self._record_done(training.members for training in trainings)
+
+    def _wait(self) -> None:
+        """Wait a moment for another process, and say so if it is stopped."""
+        time.sleep(POLL_SECONDS)
+        holder = find_holder(self.store.path) if self.store.path is not None else None
+        if holder is not None and holder.stopped and holder not in self.told:
+            self.told.add(holder)
+            warnings.warn(f"waiting for a training of {holder}", stacklevel=2)
 
     def _give_up_if_all_failed(self) -> None:
         """Raise if every evaluation so far has failed: there is nothing to predict from."""
@@ -234,13 +253,12 @@ class Loop:
     def _rescue(self, evaluations: list[Evaluation]) -> None:
         """Record what the store could not take."""
         for members in {evaluation.training.members for evaluation in evaluations}:
-            new = {
-                e.training.repeat: e.utility for e in evaluations if e.training.members == members
-            }
-            found = {r: e.utility for r, e in self.store.utilities(members).items()} | new
-            utilities = [found.get(repeat) for repeat in range(self.outcomes.repeats)]
-            if members and None not in utilities:
-                self.valuer.record(members, cast("list[float]", utilities))
+            new = {e.training.repeat: e for e in evaluations if e.training.members == members}
+            found = self.store.utilities(members) | new
+            wanted = [found[r] for r in range(self.outcomes.repeats) if r in found]
+            done = len(wanted) == self.outcomes.repeats
+            if members and done and all(e.utility is not None for e in wanted):
+                self.valuer.record(members, [e.score for e in wanted])
 
     def _unsaved_evaluations(self) -> list[Evaluation]:
         """Evaluations that are finished but not in the store, each once."""
@@ -314,6 +332,7 @@ class Loop:
         return valuation, {
             "warnings": group_warnings(used),
             "found": self.found,
+            "checked": self.store.origin.checked,
             "stale": self.store.stale,
             "stopped": reason,
             "rounds": pd.DataFrame(rounds, columns=None if rounds else ["evaluated", "widest"]),

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from dupre._types import Floats, Ints, Members, Names
-from dupre.checks import as_utility
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names, to_names
 from dupre.predictor.training_noise import variance_of_means
+from dupre.utility.score import check_score, resampled_of
 from dupre.valuation.duplicates import Identity
 
 
@@ -27,7 +27,7 @@ class Observations:
     Attributes:
         members: the coalitions, (b, n).
         utilities: mean of each coalition's trainings, NaN where there is none, (b,).
-        trainings: utilities of the trainings, by position.
+        trainings: utilities of the trainings, by position; a `Score` knows its resamples.
         by_name: the same, by position and by the names under which they were recorded.
         failures: why a coalition could not be evaluated, by position.
     """
@@ -113,12 +113,14 @@ class Observations:
         position, names = self.locate(members)
         what = f"the utility of {format_members(names)}"
         several: Any = [utility] if np.ndim(utility) == 0 else utility
-        numbers = tuple(as_utility(number, what) for number in several)
+        numbers = tuple(check_score(number, what) for number in several)
         if not numbers:
             raise InputError(f"{what} must be a number or several, got {utility!r}")
         known = self.by_name.get(position, {}).get(names, ())
         if known[: len(numbers)] == numbers:
-            return
+            adds = len(known) == len(numbers) and resampled_of(known) is None
+            if not adds or resampled_of(numbers) is None:
+                return
         if numbers[: len(known)] != known:
             raise InputError(
                 f"{format_members(names)} already has the utility {_format(known)}, got "
@@ -128,6 +130,21 @@ class Observations:
         self.by_name.setdefault(position, {})[names] = numbers
         self.trainings[position] = _combine(self.by_name[position])
         self.utilities[position] = np.mean(self.trainings[position])
+
+    def deviations(self) -> Floats | None:
+        """Each utility on B resamples of the validation rows less that on all rows, (b, B).
+
+        Zero where there is no utility; None if one was recorded without its resamples.
+        """
+        recorded = sorted(self.trainings)
+        every = [utility for i in recorded for utility in self.trainings[i]]
+        if (resampled := resampled_of(every)) is None:
+            return None
+        counts = np.array([len(self.trainings[i]) for i in recorded])
+        off = resampled - np.array(every)[:, None]
+        found = np.zeros((len(self), off.shape[1]))
+        found[recorded] = np.add.reduceat(off, np.cumsum(counts) - counts) / counts[:, None]
+        return found
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
         """Record that a coalition cannot be evaluated.

@@ -6,7 +6,6 @@ Coalitions that hold the same rows share their trainings if the store goes by co
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import cast
 
 from dupre._types import Names
 from dupre.training.evaluation import Evaluation, Training
@@ -60,7 +59,7 @@ class Outcomes:
         found = self.store.utilities(members)
         repeats = 2 if self.valuer.key(members) in self.twice else self.repeats
         counting = [repeat for repeat in sorted(found) if repeat < repeats]
-        return [cast("float", found[repeat].utility) for repeat in counting]
+        return [found[repeat].score for repeat in counting]
 
     def failures(self, members: Names) -> list[Evaluation]:
         """Failed trainings of a coalition that count and were not repeated with success."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -119,7 +120,7 @@ class WithEstimate:
             rest = (
                 f", about {_format_time(progress.remaining or 0.0)} for the rest" if known else ""
             )
-            print(f"The first {done} trainings took {each}{rest}.", file=sys.stderr, flush=True)
+            _print_line(f"The first {done} trainings took {each}{rest}.")
 
     def close(self) -> None:
         """End the display."""
@@ -147,7 +148,7 @@ class Lines:
             self._print(self._last)
 
     def _print(self, progress: Progress) -> None:
-        print(f"dupre: {progress}", file=sys.stderr, flush=True)
+        _print_line(f"dupre: {progress}")
         self._printed, self._last = True, None
 
 
@@ -175,11 +176,22 @@ class Bar:
             self._bar.start()
             self._task = self._bar.add_task("", total=progress.budget, outlook="")
         done, outlook = progress.evaluated, progress.outlook
-        self._bar.update(self._task, completed=done, outlook=outlook)
+        with _UNREAD:
+            self._bar.update(self._task, completed=done, outlook=outlook)
 
     def close(self) -> None:
         """Leave the bar as it is."""
-        self._bar.stop()
+        with _UNREAD:
+            self._bar.stop()
+
+
+_UNREAD = suppress(OSError, ValueError)
+"""A run does not end because nobody reads how far it is: the reader is gone, the stream closed."""
+
+
+def _print_line(text: str) -> None:
+    with _UNREAD:
+        print(text, file=sys.stderr, flush=True)
 
 
 def _format_time(seconds: float) -> str:

@@ -18,9 +18,19 @@ import numpy as np
 from dupre.checks import finite, positive, whole
 from dupre.errors import InputError
 from dupre.result.covariances import half_widths
+from dupre.result.uncertainty import DOMINANT, variance_shares
 from dupre.result.valuation import Valuation
 
-__all__ = ["Rule", "State", "evaluated", "ranking_settled", "settled", "wall_time", "within"]
+__all__ = [
+    "Rule",
+    "State",
+    "evaluated",
+    "ranking_settled",
+    "rows_dominate",
+    "settled",
+    "wall_time",
+    "within",
+]
 
 
 @dataclass(frozen=True)
@@ -104,14 +114,39 @@ def wall_time(seconds: float) -> Rule:
 
 
 def within(distance: float, *, level: float = 0.95) -> Rule:
-    """Every value is known to within ± distance: each interval at this level is that narrow."""
+    """Every value is known to within ± distance: each interval at this level is that narrow.
+
+    It also stops when only more validation rows could still narrow an interval that is too wide;
+    the reason says so.
+    """
     limit = positive(distance, "the distance")
     _probability(level)
+    text = f"every value is within ± {distance:g} with {100 * level:g} %"
 
-    def narrow(valuation: Valuation) -> bool:
-        return bool(np.all(half_widths(valuation.covariance, level) <= limit))
+    def fired(state: State) -> tuple[str, ...]:
+        if (valuation := state.valuation()) is None:
+            return ()
+        if np.all(half_widths(valuation.covariance, level) <= limit):
+            return (text,)
+        alone = 0.0 if valuation.validation is None else half_widths(valuation.validation, level)
+        if np.any(alone > limit) and variance_shares(valuation)["rows"] >= DOMINANT:
+            return (f"± {distance:g} cannot be reached without more validation rows",)
+        return ()
 
-    return _about_values(f"every value is within ± {distance:g} with {100 * level:g} %", narrow)
+    return Rule(text, fired)
+
+
+def rows_dominate(share: float = DOMINANT) -> Rule:
+    """So much of the variance of the values is due to the choice of the validation rows.
+
+    Further trainings cannot make the intervals much narrower then; more validation rows can.
+    """
+    if not 0 < finite(share, "share") < 1:
+        raise InputError(f"share must lie between 0 and 1, got {share!r}")
+    return _about_values(
+        f"validation rows are {100 * share:g} % of the variance of the values",
+        lambda valuation: variance_shares(valuation)["rows"] >= share,
+    )
 
 
 def ranking_settled(*, level: float = 0.95) -> Rule:

@@ -9,8 +9,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from dupre._types import Names
-from dupre.checks import as_utility, whole
+from dupre.checks import whole
 from dupre.data.digests import digest
 from dupre.data.owners import Owners
 from dupre.errors import InputError
@@ -23,9 +25,12 @@ from dupre.result.valuation import Valuation
 from dupre.training import identity
 from dupre.training.engines import Engine, Local
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.store import Store, contents_of
+from dupre.training.origin import contents_of
+from dupre.training.spot_check import Stored, spot_check
+from dupre.training.store import Store
 from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.model import ModelUtility, Utility
+from dupre.utility.score import check_score
 from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, Plan
 from dupre.valuation.progress import Display, Progress, display
@@ -50,7 +55,7 @@ def value(
     kernel: Kernel | Prior | None = None,
     empty: float | None = None,
     known: Known | None = None,
-    store: str | Path | None = None,
+    store: str | Path | Stored | None = None,
     n_jobs: int = 1,
     engine: Engine | None = None,
     repeats: int | None = None,
@@ -87,7 +92,9 @@ def value(
         known: utilities already paid for elsewhere: {members: utility}, {members: [utilities]},
             or a frame from `dupre.read_evaluations`.
         store: an SQLite file where every evaluation is kept the moment it is finished. Call again
-            with the same file to go on where a run was stopped, however it was stopped.
+            with the same file to go on where a run was stopped, however it was stopped. One stored
+            coalition is then trained again, to see that its utility is still the same;
+            `Stored(path, ...)` has options.
         n_jobs: processes of this machine to train in, -1 for one per core: short for
             `engine=Local(jobs=n_jobs)`.
         engine: where trainings run, and what happens if one fails: `Local(...)` or `Dask(...)` of
@@ -123,12 +130,11 @@ def value(
     _check_correction(valuer, limit)
     contents = cache(lambda: identity.of_owners(owners))  # once per call: rows may change between
     _check_utility(utility, owners, contents)
-    if store is not None and not isinstance(store, (str, Path)):
-        raise InputError(f"store must be the path of a file such as 'run.sqlite', got {store!r}")
+    stored = store if isinstance(store, Stored) or store is None else Stored(store)
     if empty is None and isinstance(utility, ModelUtility):
-        empty = utility.empty
+        empty = utility.score_of_no_data()
     if empty is not None:
-        valuer.empty = as_utility(empty, "empty")
+        valuer.empty = check_score(empty, "empty")
     given = as_trainings(known, _contents_check(owners, contents))
     for members, utilities in given.items():
         if members:
@@ -141,41 +147,54 @@ def value(
         ask_empty=empty is None,
     )
     shown = display(progress)
-    found = _identity(utility, valuer, plan.repeats, contents, store)
+    origin = identity.Origin({}, dict.fromkeys(owners.names, ""))  # of one in memory
+    if stored is not None:
+        origin = identity.origin(owners, utility, contents(), stored.version)
     return _run(
-        valuer, utility, found, plan=plan, engine=engine, given=given, store=store, shown=shown
+        valuer, utility, origin, plan=plan, engine=engine, given=given, stored=stored, shown=shown
     )
 
 
 def _run(
     valuer: Valuer,
     utility: Utility,
-    found: tuple[dict[str, identity.Part], dict[str, str], str],
+    origin: identity.Origin,
     *,
     plan: Plan,
     engine: Engine,
     given: dict[Names, tuple[float, ...]],
-    store: str | Path | None,
+    stored: Stored | None,
     shown: Display,
 ) -> Valuation:
     """Everything is checked: open the store, start workers, run the loop, tell the result."""
-    setting, contents, key = found
+    key = _run_key(valuer, plan.repeats, origin) if stored else ""
     with (
-        Store(store, setting, contents, valuer.key) as kept,
+        Store.of(origin, stored, valuer.key) as kept,
         closing(engine.start(utility)) as workers,
         closing(shown),
     ):
-        _keep_known(kept, given)
+        new = _new_evaluations(kept, given)
+
+        def begin() -> None:
+            if stored is not None:
+                spot_check(kept, utility, workers, stored)
+            if new:
+                kept.record(new)
+
         loop = Loop(valuer, kept, key, workers=workers, display=shown, plan=plan)
-        valuation, facts = loop.run()
+        valuation, facts = loop.run(begin)
         caveats = _older_rule_caveats(utility, loop.taken, kept.evaluations())
+        caveats += kept.origin.notes()
     valuation = replace(
         valuation,
         **facts,
-        provenance=identity.provenance(valuer.question.seed, setting, contents),
+        provenance=identity.provenance(valuer.question.seed, origin.setting, origin.owners),
         caveats=(*valuation.caveats, *caveats),
         training_noise=_training_noise(utility, valuer.training_noise()),
+        validation_rows=len(utility.y_val) if isinstance(utility, ModelUtility) else 0,
     )
+    if not getattr(utility, "uses_validation", True):
+        valuation = replace(valuation, validation=np.zeros_like(valuation.covariance))
     if valuation.sampled:
         warnings.warn(
             "on check coalitions the predictor was not clearly better than the mean of their size; "
@@ -246,33 +265,18 @@ def _check_utility(utility: Utility, owners: Owners, contents: Contents) -> None
         raise InputError("the utility was built on other owners than those to be valued")
 
 
-def _identity(
-    utility: Utility,
-    valuer: Valuer,
-    repeats: int | None,
-    contents_now: Contents,
-    store: str | Path | None,
-) -> tuple[dict[str, identity.Part], dict[str, str], str]:
-    """What utilities depend on, each owner's contents, and what a run's decisions depend on."""
-    asked = valuer.question
-    owners = asked.owners
-    if store is None:  # a store in memory is never opened again
-        return {}, dict.fromkeys(owners.names, ""), ""
-    setting = identity.of_utility(utility)
-    contents = contents_now()
-    # Digests of this list are in the stores of earlier versions: it grows only at its end.
-    decides: list[object] = [{name: part.digest for name, part in setting.items()}, contents]
-    decides += [asked.semivalue.log_weights(owners.n), asked.first, asked.check, asked.seed]
-    decides += [asked.strategy.focus, repeats, asked.batch, asked.estimator, asked.samples]
-    decides += ["drawn" if asked.drawn else "active", asked.corrected]
-    decides.append(asked.least_core and asked.least_core.draws)
-    if valuer.merges:  # where nothing is merged, runs begun by the older rule go on
-        decides.append("by content")
-    if asked.kernel is not None:
-        decides.append(asked.kernel)
-    if asked.strategy.uniform:
-        decides.append(f"uniform {asked.in_order}")
-    return setting, contents, digest(decides)
+def _run_key(valuer: Valuer, repeats: int | None, origin: identity.Origin) -> str:
+    """A digest of what the decisions of a run depend on."""
+    asked, setting = valuer.question, origin.setting
+    parts = {name: part.digest for name, part in setting.items() if name not in identity.HINTS}
+    decides: list[object] = [
+        parts,
+        dict(origin.owners),
+        asked.semivalue.log_weights(valuer.owners.n),
+    ]
+    decides += [asked.strategy, asked.batch, asked.in_order, asked.estimator, asked.samples]
+    decides += [asked.kernel, asked.least_core, asked.seed, repeats, valuer.merges]
+    return digest(decides)
 
 
 def _has_seeds(utility: Utility) -> bool:
@@ -315,8 +319,8 @@ def _contents_check(owners: Owners, contents: Contents) -> Callable[[Names, str]
     return is_valid
 
 
-def _keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
-    """Put what is known into the store, unless the store knows otherwise."""
+def _new_evaluations(store: Store, known: dict[Names, tuple[float, ...]]) -> list[Evaluation]:
+    """What is known and not in the store yet; InputError if the store knows otherwise."""
     new = []
     for members, utilities in known.items():
         if both := store.contradiction(members, utilities):
@@ -326,9 +330,13 @@ def _keep_known(store: Store, known: dict[Names, tuple[float, ...]]) -> None:
             )
         stored, several = store.utilities(members), enumerate(utilities)
         new += [
-            Evaluation(Training(members, r), u, worker="known")
+            Evaluation(
+                Training(members, r),
+                float(u),
+                worker="known",
+                resampled=getattr(u, "resampled", None),
+            )
             for r, u in several
             if r not in stored
         ]
-    if new:
-        store.record(new)
+    return new

@@ -13,17 +13,18 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Ints, Names
-from dupre.checks import as_utility, whole
+from dupre.checks import whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel, Prior
-from dupre.result.covariances import bounded_sum, half_widths
+from dupre.result.covariances import half_widths, total_covariance
 from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training.threads import limit_threads
+from dupre.utility.score import check_score
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.inference import Inference
@@ -91,7 +92,9 @@ class Valuer:
 
     @empty.setter
     def empty(self, utility: float) -> None:
-        self._knowledge.empty = as_utility(utility, "the utility of the empty coalition")
+        score = check_score(utility, "the utility of the empty coalition")
+        self._knowledge.empty = float(score)
+        self._knowledge.empty_resampled = getattr(score, "resampled", None)
 
     @property
     def evaluations(self) -> dict[Names, float]:
@@ -160,7 +163,8 @@ class Valuer:
         """Record the utility of a coalition, given by owner names in any order.
 
         Repeated trainings of a coalition are recorded as a sequence of utilities: their mean
-        counts, and their spread is the noise of trainings.
+        counts, and their spread is the noise of trainings. A `Score` in the place of a number
+        tells how much it depends on the validation rows.
 
         Raises:
             InputError: an unknown owner, the empty coalition, a number that is not finite or
@@ -221,7 +225,8 @@ class Valuer:
         if self._knowledge.open.size:
             with _one_blas_thread():
                 expected = self._inference.expected_covariances(self._following(k), now.noise)
-            covariances += [bounded_sum(covariance, now.sampling) for covariance in expected]
+            parts = now.sampling, now.validation
+            covariances += [total_covariance(covariance, *parts) for covariance in expected]
         widths = np.array([half_widths(covariance) for covariance in covariances])
         frame = pd.DataFrame(widths, columns=list(self.owners.names))
         frame.insert(0, "widest", widths.max(axis=1))

@@ -1,0 +1,141 @@
+"""Notes on where the uncertainty of values comes from, and what would reduce it.
+
+There are four sources: coalitions not evaluated, coalitions not drawn, noise of trainings, and the
+choice of the validation rows. More trainings, more draws, repeats and more validation rows reduce
+one of them each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+from dupre.checks import positive
+from dupre.result.covariances import check_level, half_widths
+
+if TYPE_CHECKING:
+    from dupre.result.valuation import Valuation
+
+UNKNOWN_ROWS = (
+    "How much other validation rows would change the values is not known, and in no interval."
+)
+"""Where utilities are plain numbers."""
+
+DOMINANT = 0.9
+"""Share of the variance from which on nothing but more validation rows helps."""
+
+
+def variance_shares(v: Valuation) -> dict[str, float]:
+    """Parts of the variance of all values: validation rows, noise of trainings, and the rest.
+
+    Of the rest more trainings or draws help: coalitions not evaluated, or not drawn.
+    """
+    whole = float(np.trace(v.covariance)) or 1.0
+    rows = 0.0 if v.validation is None else float(np.trace(v.validation)) / whole
+    noise = float(np.trace(v.noise)) / whole
+    return {"rows": rows, "noise": noise, "not evaluated": max(0.0, 1 - rows - noise)}
+
+
+def count_rows_for(v: Valuation, distance: float, level: float) -> int | None:
+    """See `Valuation.validation_rows_for`."""
+    check_level(level)
+    if v.validation is None or not v.validation_rows:
+        return None
+    allowed = (positive(distance, "the distance") / float(ndtri((1 + level) / 2))) ** 2
+    left = allowed - np.diag(v.covariance_for_these_rows)
+    if (left <= 0).any():
+        return None
+    return int(np.ceil(v.validation_rows * np.max(np.diag(v.validation) / left)))
+
+
+def uncertainty_notes(v: Valuation) -> list[str]:
+    """All of them."""
+    notes = [training_noise_notes, validation_notes, variance_notes, forecast_notes]
+    return [note for kind in notes for note in kind(v)]
+
+
+def exactness_condition(v: Valuation) -> str:
+    """For what values are exact; other validation rows or seeds would give others."""
+    known = v.training_noise
+    fixed = known is not None and known.deterministic
+    seeds = "seeds" if known is not None and known.seeded else "utilities"
+    if v.validation is None or not v.validation.any():
+        return "" if fixed else f" for these {seeds}"
+    return f" for these validation rows{'' if fixed else f' and {seeds}'}"
+
+
+def validation_notes(v: Valuation) -> list[str]:
+    """For whom the intervals hold: for these validation rows, and for those they come from."""
+    if v.validation is None:
+        return [UNKNOWN_ROWS]
+    if not v.validation.any():  # no validation rows are used
+        return []
+    wide, narrow = (
+        float(half_widths(part).max()) for part in (v.covariance, v.covariance_for_these_rows)
+    )
+    alone = f"within ± {narrow:.2g}" if narrow > 1e-6 * wide else "exact"
+    return [
+        f"Intervals are for the population that the {_rows(v)} come from, up to ± {wide:.2g}; for "
+        f"these rows alone the {v.words.nouns} are {alone}."
+    ]
+
+
+def variance_notes(v: Valuation) -> list[str]:
+    """Where the uncertainty comes from, and what would reduce it."""
+    shares, notes = variance_shares(v), []
+    other = f"coalitions not evaluated{'' if v.sampling is None else ' or not drawn'}"
+    sources = [
+        (shares["rows"], f"the choice of the {_rows(v)}, which more of them reduce"),
+        (shares["noise"], "noise of trainings, which repeats reduce"),
+        (shares["not evaluated"], other),
+    ]
+    parts = [f"{100 * share:.0f} % is {what}" for share, what in sources if share >= 0.005]
+    if len(parts) > 1 or shares["noise"] >= 0.005:
+        notes.append(f"Of the variance of the values {'; '.join(parts)}.")
+    if shares["rows"] >= DOMINANT:
+        needed = v.validation_rows_for(float(half_widths(v.covariance).max()) / 2)
+        more = f": about {_round(needed):,} would halve the widest" if needed else ""
+        first = "O" if v.complete else "More trainings can hardly narrow the intervals, o"
+        rest = " narrow the intervals" if v.complete else ""
+        notes.append(f"{first}nly more validation rows can{rest}{more}.")
+    return notes
+
+
+def _round(count: int) -> int:
+    """To two digits."""
+    return int(float(f"{count:.2g}"))
+
+
+def _rows(v: Valuation) -> str:
+    return f"{v.validation_rows:,} validation rows" if v.validation_rows else "validation rows"
+
+
+def training_noise_notes(v: Valuation) -> list[str]:
+    """What repeated trainings showed, or that there were none."""
+    known = v.training_noise
+    if known is None or not known.further:
+        if known is None or not known.seeded:
+            return []
+        return ["The effect of training seeds was not measured and is in no interval."]
+    trainings = f"{known.further:,} repeated training{'s' if known.further > 1 else ''}"
+    if known.std:
+        return [f"{trainings} measured the noise of trainings: standard deviation {known.std:.2g}."]
+    return [f"{trainings} gave the same utilities as before."]
+
+
+def forecast_notes(v: Valuation) -> list[str]:
+    """What more evaluations would bring."""
+    if len(v.forecast) <= 1:
+        return []
+    widths = v.forecast["widest"]
+    more, now, then = len(widths) - 1, widths.iloc[0], widths.iloc[-1]
+    if then <= 1e-6 * now:
+        return [f"After {more} more, every coalition that counts is evaluated."]
+    if f"{then:.2g}" == f"{now:.2g}":
+        return [f"After {more} more, the widest interval is expected to be ± {now:.2g} as now."]
+    return [
+        f"After {more} more, the widest interval is expected to be ± {then:.2g} instead of "
+        f"± {now:.2g}."
+    ]

@@ -1,0 +1,234 @@
+"""What the evaluations in a store come from: compared, checked again, and accepted by the user.
+
+The tables `setting` and `owners` say what a store was made for, `checks` which of its trainings
+were done again (module `spot_check`), and `notes` what the user accepted, which every later result
+says. Stores of versions up to 0.1 have no checks and notes; their fingerprints followed code and
+the order of rows. They are taken over by `confirm`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dupre._types import Names
+from dupre.errors import Remedy, StoreError
+from dupre.game.coalitions import canonical
+from dupre.training.evaluation import Evaluation, now
+from dupre.training.evaluation_rows import from_json, to_json
+from dupre.training.identity import HINTS
+from dupre.training.sqlite import (
+    CHECKS,
+    NOTES,
+    escape_surrogates,
+    explain_errors,
+    make_tables,
+    transaction,
+)
+
+if TYPE_CHECKING:
+    from dupre.training.identity import Part
+
+MODEL = ("utility", "model", "metric", "version")
+"""Parts whose change the user can accept; utilities on other validation rows are never mixed."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the setting of a store differs from the present one.
+
+    Attributes:
+        text: which parts, in words; empty if they are only hints.
+        any: whether any part differs.
+        model: whether nothing but the model has changed, which the user can accept.
+    """
+
+    text: str = ""
+    any: bool = False
+    model: bool = True
+
+
+class StoreOrigin:
+    """What one store was made for.
+
+    Args:
+        db: the store.
+        name: of the store, for messages.
+        setting: the present one, part by part.
+        owners: fingerprint of each owner's rows.
+        older: gives the fingerprints by the rule of versions up to 0.1.
+
+    Attributes:
+        change: how the setting differs; known after `check`.
+        is_older: whether the store is by a version up to 0.1, and not confirmed yet.
+    """
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        name: str,
+        setting: Mapping[str, Part],
+        owners: Mapping[str, str],
+        older: Callable[[], Mapping[str, str]],
+    ):
+        self._db, self._name = db, name
+        self._setting, self._owners = setting, owners
+        self._make_older = older
+        self._older: Mapping[str, str] = {}
+        self.is_older = False
+        self.change = Change()
+
+    def check(self, *, accept_model: bool) -> None:
+        """Compare, inside a transaction; write down the setting of a new store, and new owners.
+
+        Raises:
+            StoreError: the setting has changed, or no owner's rows are the same; says what.
+        """
+        tables = self._ask("SELECT name FROM sqlite_master WHERE name = 'checks'")
+        rows = self._ask("SELECT part, description, fingerprint FROM setting")
+        self.is_older = not tables
+        stored = {part: (description, mark) for part, description, mark in rows}
+        if not stored:
+            self._write_setting()
+        else:
+            self.change = self._compare(stored)
+        if self.change.text and not (accept_model and self.change.model):
+            what = [f"{self._name} was made for {self.change.text}; "]
+            if self.change.model:
+                raise StoreError(*what, Remedy.TAKE_THE_SAME, Remedy.ACCEPT)
+            what.append("utilities of both cannot be mixed; take the same things as then, or ")
+            raise StoreError(*what, Remedy.ANOTHER_STORE)
+        if self.is_older:
+            self._older = self._make_older()
+        self._check_owners()
+        if not self.is_older:
+            self._write_owners()
+
+    def contents(self, names: Names) -> set[str]:
+        """What a valid evaluation of a coalition states as the digest of its rows."""
+        known = [self._owners] if not self._older else [self._owners, self._older]
+        return {contents_of(names, marks) for marks in known}
+
+    @property
+    def checked(self) -> int:
+        """How many trainings were done again to check the store."""
+        return 0 if self.is_older else int(self._ask("SELECT count(*) FROM checks")[0][0])
+
+    def to_check(self) -> list[tuple[Names, int]]:
+        """Members and repeat of trainings that can be done again, the cheapest first.
+
+        Not those done elsewhere, and not those from before the user accepted a change.
+        """
+        last = "0" if self.is_older else "(SELECT coalesce(max(last), 0) FROM notes)"
+        rows = self._ask(
+            "SELECT coalition, repeat FROM evaluations WHERE utility IS NOT NULL AND "
+            f"worker <> 'known' AND coalition <> '[]' AND id > {last} ORDER BY seconds, id"
+        )
+        with explain_errors(self._name, "read"):
+            return [(from_json(names), repeat) for names, repeat in rows]
+
+    def confirm(self, checks: Sequence[tuple[Evaluation, Evaluation]] = ()) -> None:
+        """Write down that the evaluations belong to the present setting.
+
+        Args:
+            checks: evaluations that were done again, as stored and as they are now.
+        """
+        rows = [
+            (to_json(a.training.members), a.training.repeat, a.utility, b.utility, b.finished)
+            for a, b in checks
+        ]
+        columns = "INSERT INTO checks (coalition, repeat, stored, again, finished)"
+        with explain_errors(self._name, "written"), transaction(self._db):
+            if self.is_older:
+                self._take_over()
+            self._db.executemany(f"{columns} VALUES (?, ?, ?, ?, ?)", rows)
+            if self.change.any:
+                self._write_setting()
+            self._write_owners()
+        self.is_older, self._older = False, {}
+
+    def note(self, kind: str, text: str) -> None:
+        """Keep for good what the user accepted, "model" or "rows", or an "older" version."""
+        last = "(SELECT coalesce(max(id), 0) FROM evaluations)" if kind == "model" else "0"
+        columns = "INSERT INTO notes (kind, note, written, last)"
+        with explain_errors(self._name, "written"), transaction(self._db):
+            make_tables(self._db, NOTES)
+            row = (kind, escape_surrogates(text), now())
+            self._db.execute(f"{columns} VALUES (?, ?, ?, {last})", row)
+
+    def notes(self) -> list[str]:
+        """What was noted, a sentence each."""
+        query = "SELECT substr(written, 1, 10), note FROM notes ORDER BY id"
+        rows = [] if self.is_older else self._ask(query)
+        return [f"{note} ({day})." for day, note in rows]
+
+    def _compare(self, stored: Mapping[str, tuple[str, str]]) -> Change:
+        """What has changed since the setting was stored, as description and digest of each part."""
+        found, differs, model = [], False, True
+        for part in dict.fromkeys([*stored, *self._setting]):
+            description, mark = stored.get(part, ("", ""))
+            new = self._setting.get(part)
+            if new is not None and new.digest == mark:
+                continue
+            differs = True
+            same_text = new is not None and new.description == description
+            if part in HINTS or (self.is_older and same_text):  # its digests followed code
+                continue
+            model &= part in MODEL
+            if new is None:
+                found.append(f"a {part} ({description}), which is not given now")
+            elif part not in stored:
+                found.append(f"no {part}, which is now {new.description}")
+            else:
+                what = "with other contents" if same_text else f"now {new.description}"
+                found.append(f"the {part} {description}, {what}")
+        return Change(" and ".join(found), differs, model)
+
+    def _check_owners(self) -> None:
+        before = set(self._ask("SELECT name, fingerprint FROM owners"))
+        pairs = [*self._owners.items(), *self._older.items()]
+        if before and before.isdisjoint((escape_surrogates(name), mark) for name, mark in pairs):
+            theirs, ours = sorted({owner for owner, _ in before}), list(self._owners)
+            raise StoreError(
+                f"{self._name} was made for other data: no owner's rows are the same as then (its "
+                f"owners: {', '.join(theirs[:5])}; now: {', '.join(ours[:5])}); take the same data "
+                "as then, or ",
+                Remedy.ANOTHER_STORE,
+            )
+
+    def _take_over(self) -> None:
+        """Replace digests of rows by the older rule."""
+        make_tables(self._db, CHECKS)
+        rows = self._ask("SELECT DISTINCT coalition FROM evaluations")
+        known = [names for (text,) in rows if (names := from_json(text)) and self._knows(names)]
+        pairs = [(contents_of(n, self._owners), contents_of(n, self._older)) for n in [*known, ()]]
+        self._db.executemany("UPDATE evaluations SET contents = ? WHERE contents = ?", pairs)
+
+    def _knows(self, names: Names) -> bool:
+        return all(name in self._older for name in names)
+
+    def _write_setting(self) -> None:
+        parts = self._setting.items()
+        rows = [(n, escape_surrogates(part.description), part.digest) for n, part in parts]
+        self._db.execute("DELETE FROM setting")
+        self._db.executemany("INSERT INTO setting VALUES (?, ?, ?)", rows)
+
+    def _write_owners(self) -> None:
+        first_seen = now()
+        pairs = self._owners.items()
+        rows = [(escape_surrogates(owner), mark, first_seen) for owner, mark in pairs]
+        self._db.executemany("INSERT OR IGNORE INTO owners VALUES (?, ?, ?)", rows)
+
+    def _ask(self, query: str) -> list[tuple[Any, ...]]:
+        with explain_errors(self._name, "read"):
+            return self._db.execute(query).fetchall()
+
+
+def contents_of(names: Names, owners: Mapping[str, str]) -> str:
+    """A digest of the rows of a coalition, from the fingerprints of its members' rows."""
+    marks = json.dumps([[name, owners[name]] for name in canonical(names)])
+    return hashlib.sha256(marks.encode()).hexdigest()[:32]

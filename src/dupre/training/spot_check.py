@@ -1,0 +1,183 @@
+"""The spot check: before a stored game goes on, one of its trainings is done again and compared.
+
+No list of what a utility depends on is complete: code, files, settings and packages change. So one
+stored coalition is trained again before any stored utility is used: the cheapest, and another one
+each time. If a part of the setting has changed that need not matter, it is the largest one, which
+more owners share. A utility that is not the same number refuses the store.
+
+A utility that changes from call to call is compared by its noise: the difference of the means of
+its stored and its new trainings is tested by Student's t, with the variance of repeated trainings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from scipy import stats
+
+from dupre.errors import InputError, Remedy, StoreError
+from dupre.game.coalitions import format_members
+from dupre.training.evaluation import Evaluation, Training
+from dupre.training.store import Store
+from dupre.training.workers import Workers
+
+OF_SPREAD, OF_SIZE = 1e-6, 1e-9
+"""How far two utilities may be apart and still be the same, relative to the spread of all stored
+ones and to their size: another processor adds in another order."""
+
+NEW_TRAININGS = 3
+"""New trainings of a coalition whose utility changes from call to call."""
+
+CHANCE = 1e-3
+"""The chance to refuse such a utility although nothing has changed."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A store with its options, in the place of a path for `store=`.
+
+    Args:
+        path: of the SQLite file.
+        version: any text of your own; the store of another version is refused. State it if results
+            depend on something that you change at times.
+        check: whether to train one stored coalition again, to see whether its utility is the same.
+        accept_model: whether to keep stored utilities although the model, the metric or the code
+            has changed. Every later result says so.
+
+    Raises:
+        InputError: the path or the version is no text.
+    """
+
+    path: str | Path
+    version: str = ""
+    check: bool = True
+    accept_model: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, (str, Path)):
+            raise InputError(
+                f"store must be the path of a file such as 'run.sqlite', got {self.path!r}"
+            )
+        if not isinstance(self.version, str):
+            raise InputError(f"version must be a text such as '2', got {self.version!r}")
+
+
+def spot_check(store: Store, utility: Any, workers: Workers, asked: Stored) -> None:
+    """Train a stored coalition again, and let the store go on if its utility is the same.
+
+    Raises:
+        StoreError: it is not, and the user does not accept it.
+    """
+    origin = store.origin
+    known = [e for e in store.to_check() if _is_comparable(utility, e)] if asked.check else []
+    checks, difference = [], ""
+    if not (store.path and store.evaluations()):
+        return
+    if known:
+        chosen = known[origin.checked % len(known)]
+        if origin.change.any:
+            chosen = max(known, key=lambda e: len(e.training.members))
+        again = _train_again(workers, chosen, _tolerance(known, chosen))
+        checks = [(chosen, evaluation) for evaluation in again]
+        if not _are_same(store, chosen, again, _tolerance(known, chosen)):
+            difference = _difference(chosen, again)
+    if difference and not asked.accept_model:
+        raise StoreError(
+            f"the store {str(store.path)!r} holds utilities of another game: {difference}. What "
+            "they depend on has changed: code, data, a file, a setting or a package. ",
+            Remedy.UNDO,
+            Remedy.ACCEPT,
+        )
+    if not (checks or asked.accept_model or asked.check):
+        return
+    older = origin.is_older
+    origin.confirm([pair for pair in checks if pair[1].utility is not None])
+    reasons = [f"it was made for {origin.change.text}"] if origin.change.text else []
+    reasons += [difference] if difference else []
+    count = len(store.evaluations())
+    if reasons:
+        text = f"Accepted: {count:,} trainings are kept although {' and '.join(reasons)}"
+        origin.note("model", text)
+    elif older:
+        who = f"{format_members(chosen.training.members)} was" if known else "none could be"
+        text = f"{count:,} trainings are by dupre 0.1 or before; {who} done again for a comparison"
+        origin.note("older", text)
+
+
+def _is_comparable(utility: Any, evaluation: Evaluation) -> bool:
+    """Whether a training done again must have the same utility, and says something of the model."""
+    training, seed = evaluation.training, evaluation.seed
+    if hasattr(utility, "is_trained") and not utility.is_trained(training.members):
+        return False
+    if seed is None or not getattr(utility, "seeded", True):
+        return True
+    now = getattr(utility, "training_seed", None)  # an older rule gave other seeds
+    return now is not None and int(now(training.members, training.repeat)) == seed
+
+
+def _train_again(workers: Workers, chosen: Evaluation, tolerance: float) -> list[Evaluation]:
+    """New evaluations of a training: one if it has the same utility, more if it has not."""
+    found: list[Evaluation] = []
+
+    def ask() -> Iterator[Training]:
+        yield replace(chosen.training, attempt=1)
+
+    while len(found) < NEW_TRAININGS:
+        found += workers.run(ask())
+        same = _is_close(found[0].utility, chosen.utility, tolerance)
+        if same or found[-1].utility is None:
+            break
+        if len(found) > 1 and _is_close(found[0].utility, found[1].utility, tolerance):
+            break  # it does not change from call to call
+    return found
+
+
+def _tolerance(known: Sequence[Evaluation], chosen: Evaluation) -> float:
+    utilities = [cast("float", e.utility) for e in known]
+    size = abs(cast("float", chosen.utility))
+    return max(OF_SPREAD * (max(utilities) - min(utilities)), OF_SIZE * size)
+
+
+def _is_close(one: float | None, other: float | None, tolerance: float) -> bool:
+    return one is not None and other is not None and abs(one - other) <= tolerance
+
+
+def _are_same(
+    store: Store, chosen: Evaluation, again: Sequence[Evaluation], tolerance: float
+) -> bool:
+    """Whether new utilities are the stored one, or differ from it by no more than their noise."""
+    new = [e.utility for e in again if e.utility is not None]
+    if len(new) < len(again):
+        return False
+    if _is_close(new[0], chosen.utility, tolerance):
+        return True
+    if len(new) < NEW_TRAININGS:
+        return False
+    members = chosen.training.members
+    repeats = [
+        [cast("float", e.utility) for e in store.utilities(names).values()]
+        for names in store.coalitions()
+    ]
+    own = [cast("float", e.utility) for e in store.utilities(members).values()]
+    samples = [np.array(sample) for sample in (*repeats, new) if len(sample) > 1]
+    freedom = sum(len(sample) - 1 for sample in samples)
+    variance = sum(float(np.sum((s - s.mean()) ** 2)) for s in samples) / freedom
+    spread = np.sqrt(variance * (1 / len(own) + 1 / len(new)))
+    limit = stats.t.ppf(1 - CHANCE / 2, freedom) * spread
+    return bool(abs(np.mean(own) - np.mean(new)) <= limit)
+
+
+def _difference(chosen: Evaluation, again: Sequence[Evaluation]) -> str:
+    """What was stored and what came now, in words."""
+    who = format_members(chosen.training.members)
+    if failures := [e.failure for e in again if e.utility is None]:
+        return (
+            f"{who} has the utility {chosen.utility!r} there, but training it now fails: "
+            + (failures[0])
+        )
+    new = ", ".join(repr(e.utility) for e in [*again[:1], *again[2:]])
+    return f"{who} has the utility {chosen.utility!r} there, but {new} when it is trained now"

@@ -1,0 +1,72 @@
+"""What the choice of the validation rows adds to the uncertainty of the values.
+
+A utility is an average over the validation rows that happened to be taken. Values are linear in the
+evaluated utilities, exactly so if every coalition is evaluated, otherwise at the learned
+hyper-parameters (and to first order if utilities are warped):
+
+    values = M @ u + constant          M = weights of the evaluated + weights of predictions of them
+
+So the values on a resample of the validation rows differ by M @ (utilities on it - utilities), and
+their covariance over all resamples is that of the values over choices of the rows (docs/method.md).
+
+Notation: n owners, p coalitions with a position, B resamples; M (n, p).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dupre._types import Floats
+from dupre.predictor.averaging import AveragedPosterior
+from dupre.valuation.knowledge import Knowledge
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """Utilities on B resamples of the validation rows less those on all rows.
+
+    Attributes:
+        evaluated: of the coalitions by position, (p, B); zero where there is no utility.
+        empty: of no data, (B,).
+    """
+
+    evaluated: Floats
+    empty: Floats
+
+
+def deviations(known: Knowledge) -> Deviations | None:
+    """What is known of resamples; None unless every utility knows most of them.
+
+    A resample that one utility cannot be computed on is left out for all.
+    """
+    found, empty = known.observations.deviations(), known.empty_resampled
+    if found is None or (empty is not None and len(empty) != found.shape[1]):
+        return None
+    of_empty = np.zeros(found.shape[1]) if empty is None else empty - known.empty
+    usable = np.isfinite(found).all(axis=0) & np.isfinite(of_empty)
+    if 2 * usable.sum() < len(usable):
+        return None
+    return Deviations(found[:, usable], of_empty[usable])
+
+
+def evaluation_weights(known: Knowledge, posterior: AveragedPosterior | None) -> Floats:
+    """How much each value changes with the utility of each evaluated coalition: M, (n, p).
+
+    Args:
+        known: what is evaluated.
+        posterior: of the others; None if there are none.
+    """
+    W, recorded = known.weights.W, known.recorded
+    M = np.zeros((len(W), len(known.observations)))
+    M[:, : known.b][:, recorded] = W[:, recorded]
+    if posterior is not None:
+        M[:, known.fitted] += posterior.observed_weights
+    return M
+
+
+def validation_covariance(known: Knowledge, M: Floats, off: Deviations) -> Floats:
+    """Covariance of the values over choices of the validation rows, (n, n)."""
+    change = M @ off.evaluated + np.outer(known.weights.empty, off.empty)
+    return known.identity.equal_covariance(change @ change.T / len(off.empty))

@@ -1,0 +1,517 @@
+"""Stored utilities of another game are refused, whatever changed; harmless changes are not."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import types
+from functools import partial, wraps
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
+
+import dupre
+from dupre import ModelUtility, Owners, Stored, StoreError
+from stores import sql
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(24, 2))
+Y = X @ [1.0, -2.0] + RNG.normal(size=24)
+OWNERS = Owners.from_arrays(X, Y, np.repeat(["A", "B", "C"], 8))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.sqlite"
+
+
+def run(path, utility, owners=OWNERS, **options):
+    options = {"budget": 5, "progress": False, "store": path} | options
+    return dupre.value(owners, utility, **options)
+
+
+class Tools(types.SimpleNamespace):
+    """What a change needs: pytest's monkeypatch, a directory, and modules written into it."""
+
+    def module(self, name, source):
+        """A module of this source, loaded anew."""
+        (self.directory / f"{name}.py").write_text(source)
+        self.monkeypatch.syspath_prepend(self.directory)
+        self.monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        for loaded in [n for n in sys.modules if n in ("helper", "deep") or n == name]:
+            del sys.modules[loaded]
+        return __import__(name)
+
+
+@pytest.fixture
+def tools(monkeypatch, tmp_path):
+    yield Tools(monkeypatch=monkeypatch, directory=tmp_path)
+    for name in ("helper", "deep"):
+        sys.modules.pop(name, None)
+
+
+# Each change is a function of `tools` and the state, 1 or 2, that returns a utility.
+
+
+def deep_function(tools, n):
+    tools.module("deep", f"def g(m): return {n} * len(m)")
+    helper = tools.module("helper", "from deep import g\ndef score(m): return g(m)")
+    return lambda members: helper.score(members)
+
+
+def deep_class(tools, n):
+    tools.module("deep", f"class Config:\n    weight = {n}")
+    helper = tools.module(
+        "helper", "from deep import Config\ndef score(m): return Config.weight * len(m)"
+    )
+    return lambda members: helper.score(members)
+
+
+def namespace_package(tools, n):
+    folder = tools.directory / "space"
+    folder.mkdir(exist_ok=True)
+    (folder / "inner.py").write_text(f"WEIGHT = {n}")
+    tools.monkeypatch.syspath_prepend(tools.directory)
+    for name in ("space", "space.inner"):
+        sys.modules.pop(name, None)
+    inner = __import__("space.inner").inner
+    return lambda members: inner.WEIGHT * len(members)
+
+
+def class_attribute(tools, n):
+    helper = tools.module("helper", "class Config:\n    weight = 0")
+    helper.Config.weight = n
+    return lambda members: helper.Config.weight * len(members)
+
+
+def replaced_helper(tools, n):
+    helper = tools.module("helper", "def score(m): return len(m)")
+    helper.score = lambda members: n * len(members)
+    return lambda members: helper.score(members)
+
+
+def function_attribute(_, n):
+    def utility(members):
+        return utility.alpha * len(members)
+
+    utility.alpha = n
+    return utility
+
+
+def transformer_in_a_global(tools, n):
+    helper = tools.module("helper", "SCALER = None")
+    helper.SCALER = StandardScaler().fit(n * X)
+    return lambda members: float(helper.SCALER.scale_[0] * len(members))
+
+
+class FittedMetric:
+    def __init__(self, n):
+        self.model = LogisticRegression().fit(n * X, n < Y)
+
+    def __call__(self, model, X, _):
+        return float(model.predict(X) @ self.model.predict_proba(X)[:, 0])
+
+
+def metric_with_a_model(_, n):
+    return ModelUtility(Ridge(), OWNERS, validation=(X, Y), metric=FittedMetric(n), empty=0.0)
+
+
+class Pretrained(Ridge):
+    def __sklearn_clone__(self):
+        return self
+
+    def predict(self, X):
+        return X @ self.weights
+
+
+def pretrained_weights(_, n):
+    model = Pretrained()
+    model.weights = np.array([n, -n])
+    return ModelUtility(model, OWNERS, validation=(X, Y))
+
+
+def look_up_index(_, n):
+    table = pd.Series([1.0, 2.0, 3.0], index=list("ABC" if n == 1 else "BCA"))
+    return lambda members: float(table[list(members)] @ np.arange(1, len(members) + 1))
+
+
+def wrapped_library_function(_, n):
+    @wraps(np.mean)
+    def one(members):
+        return float(np.mean(len(members)))
+
+    @wraps(np.mean)
+    def two(members):
+        return float(np.mean(len(members))) + 1
+
+    return one if n == 1 else two
+
+
+def environment(tools, n):
+    tools.monkeypatch.setenv("WEIGHT", str(n))
+    return lambda members: float(os.environ["WEIGHT"]) * len(members)
+
+
+def file_read(tools, n):
+    file = tools.directory / "weight.txt"
+    file.write_text(str(n))
+    return lambda members: float(file.read_text()) * len(members)
+
+
+def import_inside(tools, n):
+    tools.module("helper", f"WEIGHT = {n}")
+
+    def utility(members):
+        import helper
+
+        return helper.WEIGHT * len(members)
+
+    return utility
+
+
+def sklearn_config(_, n):
+    return lambda members: float(len(members)) + (sklearn.get_config()["working_memory"] == n)
+
+
+class DropsState:
+    def __init__(self, n):
+        self.n = n
+
+    def __getstate__(self):
+        return {}
+
+    def __call__(self, members):
+        return self.n * len(members)
+
+
+def structured_fields(_, n):
+    names = ["a", "b"] if n == 1 else ["b", "a"]
+    table = np.array([(1.0, 2.0)], [(name, "f8") for name in names])
+    return lambda members: float(table["a"][0]) * len(members)
+
+
+def monkeypatched_model(tools, n):
+    if n == 2:
+        tools.monkeypatch.setattr(Ridge, "predict", lambda self, X: X[:, 0])
+    return ModelUtility(Ridge(), OWNERS, validation=(X, Y))
+
+
+def closure(_, n):
+    return lambda members: n * len(members)
+
+
+def default_argument(_, n):
+    def utility(members, weight=n):
+        return weight * len(members)
+
+    return utility
+
+
+def of_partial(_, n):
+    return partial(lambda weight, members: weight * len(members), n)
+
+
+class Weighted:
+    def __init__(self, n):
+        self.n, self.weights = n, dict.fromkeys("ABC", 1.0) | {"C": float(n)}
+
+    def __call__(self, members):
+        return sum(self.weights[name] for name in members)
+
+
+def hyper_parameter(_, n):
+    return ModelUtility(Ridge(alpha=n), OWNERS, validation=(X, Y))
+
+
+def validation_rows(_, n):
+    return ModelUtility(Ridge(), OWNERS, validation=(X[n:], Y[n:]))
+
+
+def training_seed(_, n):
+    return ModelUtility(Ridge(), OWNERS, validation=(X, Y), seed=n)
+
+
+def package_version(tools, n):
+    tools.monkeypatch.setattr(np, "dupre_test_version", n, raising=False)
+    return lambda members: np.dupre_test_version * len(members)
+
+
+def mutable_global(_, n):
+    STATE["weight"] = n
+    return lambda members: STATE["weight"] * len(members)
+
+
+def generator_of_rows(_, n):
+    rows = (X[:n].sum(), X.sum())
+    return lambda members: float(rows[0]) * len(members)
+
+
+def now_fails(_, n):
+    def utility(members):
+        if n == 2 and members:
+            raise ValueError("no more")
+        return float(len(members))
+
+    utility.fingerprint = "the same"
+    return utility
+
+
+STATE = {}
+CHANGES = [
+    deep_function,
+    deep_class,
+    namespace_package,
+    class_attribute,
+    replaced_helper,
+    function_attribute,
+    transformer_in_a_global,
+    metric_with_a_model,
+    pretrained_weights,
+    look_up_index,
+    wrapped_library_function,
+    environment,
+    file_read,
+    import_inside,
+    lambda _, n: DropsState(n),
+    structured_fields,
+    monkeypatched_model,
+    closure,
+    default_argument,
+    of_partial,
+    lambda _, n: Weighted(n),
+    hyper_parameter,
+    validation_rows,
+    training_seed,
+    package_version,
+    mutable_global,
+    generator_of_rows,
+    now_fails,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_every_change_of_utilities_refuses_the_store(change, tools, path):
+    first = run(path, change(tools, 1))
+    before = sql(path, "SELECT * FROM evaluations")
+    assert first.checked == 0
+    with pytest.raises(StoreError) as refused:
+        run(path, change(tools, 2))
+    assert "store=" in str(refused.value)
+    assert sql(path, "SELECT * FROM evaluations") == before
+    if change is not monkeypatched_model:
+        assert run(path, change(tools, 1)).checked == 1
+
+
+def test_a_setting_of_scikit_learn_refuses_the_store(path):
+    run(path, sklearn_config(None, 1))
+    with sklearn.config_context(working_memory=1), pytest.raises(StoreError, match="another game"):
+        run(path, sklearn_config(None, 1))
+
+
+# Harmless changes: the utility of no coalition changes.
+
+
+def source(tools, n, text):
+    module = tools.module("helper", text.replace("@", str(n)))
+    return module.utility
+
+
+def calls_counted(_, n):
+    class Counted:
+        calls = 0
+
+        def __call__(self, members):
+            self.calls += n
+            return len(members)
+
+    counted = Counted()
+    counted(("A",))
+    return counted
+
+
+def cached(_, n):
+    seen = {} if n == 1 else {("A",): 1}
+    return lambda members: seen.setdefault(members, len(members))
+
+
+class Fits:
+    """Keeps the model that it trained last."""
+
+    def __init__(self, n):
+        self.model = Ridge()
+        self.log, self.lock = logging.getLogger(f"run {n}"), threading.Lock()
+        for _ in range(n):
+            self("A")
+
+    def __call__(self, members):
+        rows = np.isin(np.repeat(["A", "B", "C"], 8), list(members))
+        return float(self.model.fit(X[rows], Y[rows]).score(X, Y)) if rows.any() else 0.0
+
+
+def frame_owners(index, order=slice(None)):
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y, who=np.repeat(["A", "B", "C"], 8))
+    return Owners.from_frame(frame.set_axis(index).iloc[order], owner="who", target="y")
+
+
+HARMLESS = {
+    "comment": lambda t, n: source(t, n, "def utility(m):\n    # @\n\n    return len(m)"),
+    "docstring": lambda t, n: source(t, n, "def utility(m):\n    '@'\n    return len(m)"),
+    "run id": lambda t, n: source(t, n, "RUN = @\ndef utility(m):\n    return len(m) + 0 * RUN"),
+    "other code": lambda t, n: source(
+        t, n, "def unused(): return @\ndef utility(m):\n    return len(m)"
+    ),
+    "counter": calls_counted,
+    "fitted by its own calls": lambda _, n: Fits(n),
+    "cache": cached,
+    "compiled helper": lambda _, n: lambda m: float(np.add(len(m), 0)),
+    "state that cannot be pickled": lambda _, n: partial(lambda lock, m: len(m), threading.Lock()),
+}
+
+
+@pytest.mark.parametrize("make", HARMLESS.values(), ids=HARMLESS)
+def test_harmless_changes_do_not_refuse_the_store(make, tools, path):
+    first = run(path, make(tools, 1))
+    second = run(path, make(tools, 2))
+    assert (second.found, second.checked) == (5, 1)
+    np.testing.assert_array_equal(first.mean, second.mean)
+
+
+def test_the_order_and_index_of_rows_do_not_matter(path):
+    shuffled = np.random.default_rng(1).permutation(24)
+    for owners in (frame_owners(range(24)), frame_owners(range(100, 124), shuffled)):
+        utility = ModelUtility(Ridge(), owners, validation=frame_owners(range(24)).X.assign(y=Y))
+        found = run(path, utility, owners)
+    assert (found.found, found.checked, found.stale) == (5, 1, 0)
+
+
+# --- how it is done
+
+
+def test_another_one_of_the_cheapest_is_checked_each_time(path):
+    asked = []
+
+    def utility(members):
+        asked.append(members)
+        return float(len(members))
+
+    utility.fingerprint = "counted"
+    run(path, utility)
+    sql(path, "UPDATE evaluations SET seconds = length(coalition)")
+    del asked[:]
+    assert [run(path, utility).checked for _ in range(3)] == [1, 2, 3]
+    assert sorted(asked) == [("A",), ("B",), ("C",)]
+    run(None, utility, store=Stored(path, check=False))
+    assert len(asked) == 3
+    assert sql(path, "SELECT stored, again FROM checks") == [(1.0, 1.0)] * 3
+
+
+def test_a_change_that_may_matter_is_looked_for_in_all_owners_together(path):
+    """The weight of C changes; the cheapest coalition need not hold C."""
+    run(path, Weighted(1))
+    sql(path, "UPDATE evaluations SET seconds = length(coalition)")
+    with pytest.raises(StoreError, match=r"\{A, B, C\} has the utility 3\.0 there, but 4\.0"):
+        run(path, Weighted(2))
+
+
+def test_an_owner_who_joins_with_a_new_category_cannot_shift_codes_unnoticed(path):
+    def owners(**levels):
+        frames = {
+            name: pd.DataFrame({"g": pd.Categorical(values), "y": [0, 1, 0, 1]})
+            for name, values in levels.items()
+        }
+        return Owners.from_mapping(frames, target="y")
+
+    def utility(owners):
+        return lambda members: float(owners.X["g"].cat.codes[np.isin(names(owners), members)].sum())
+
+    def names(owners):
+        return np.array(owners.names)[owners.owner]
+
+    two = owners(b=list("xyxy"), c=list("yyyx"))
+    first = run(path, utility(two), two, budget=3)
+    after = owners(b=list("xyxy"), c=list("yyyx"), d=list("zzxy"))
+    assert run(path, utility(after), after, budget=3).found == 3
+    before = owners(a=list("wwxy"), b=list("xyxy"), c=list("yyyx"))
+    with pytest.raises(StoreError, match="another game"):
+        run(path, utility(before), before, budget=3)
+    assert first.found == 0
+
+
+@pytest.mark.parametrize(("shift", "same"), [(0.0, True), (0.5, True), (50.0, False)])
+def test_a_utility_that_changes_from_call_to_call_is_compared_by_its_noise(path, shift, same):
+    def noisy(shift):
+        rng = np.random.default_rng()
+
+        def utility(members):
+            return len(members) + shift + rng.normal() if members else 0.0
+
+        utility.fingerprint = "noisy"
+        return utility
+
+    run(path, noisy(0.0), repeats=3)
+    if same:
+        assert run(path, noisy(shift), repeats=3).checked in (1, 3)
+    else:
+        with pytest.raises(StoreError, match="another game"):
+            run(path, noisy(shift), repeats=3)
+
+
+def test_a_stated_version_is_compared(path):
+    run(path, closure(None, 1), store=Stored(path, version="1"))
+    with pytest.raises(StoreError, match="the version 1, now 2"):
+        run(path, closure(None, 1), store=Stored(path, version="2"))
+    assert run(path, closure(None, 1), store=Stored(path, version="1")).found == 5
+
+
+def test_what_is_accepted_is_said_for_good(path, tmp_path):
+    run(path, closure(None, 1))
+    accepted = run(path, closure(None, 2), budget=6, store=Stored(path, accept_model=True))
+    assert (accepted.found, accepted.evaluated, accepted.checked) == (5, 6, 2)
+    (told,) = accepted.caveats
+    assert told.startswith("Accepted: 5 trainings are kept although {")
+    later = run(path, closure(None, 2), budget=7)  # the one trained since is checked
+    assert later.caveats == (told,)
+    later.report(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text().count("trainings are kept although") >= 4
+
+
+def test_other_validation_rows_cannot_be_accepted(path):
+    run(path, validation_rows(None, 1))
+    with pytest.raises(StoreError, match="cannot be mixed"):
+        run(path, validation_rows(None, 2), store=Stored(path, accept_model=True))
+
+
+def test_the_check_runs_where_trainings_run(path, monkeypatch):
+    utility = environment(types.SimpleNamespace(monkeypatch=monkeypatch), 1)
+    engine = dupre.engines.Local(jobs=1, timeout=60)  # a process of its own
+    run(path, utility, engine=engine)
+    monkeypatch.setenv("WEIGHT", "2")
+    with pytest.raises(StoreError, match="another game"):
+        run(path, utility, engine=engine)
+
+
+def test_nothing_is_checked_of_what_was_done_elsewhere_or_is_a_constant(path):
+    owners = Owners.from_arrays(X, (Y > 0).astype(int), np.repeat(["A", "B", "C"], 8))
+    one_class = Owners.from_arrays(X, np.repeat([0, 1, 2], 8), np.repeat(["A", "B", "C"], 8))
+    known = {("A",): 0.5, ("B",): 0.5, ("C",): 0.5}
+    utility = ModelUtility(LogisticRegression(), owners, validation=(X, owners.y))
+    run(path, utility, owners, budget=3, known=known, repeats=1)
+    assert run(path, utility, owners, budget=3, repeats=1).checked == 0
+    other = path.with_name("other.sqlite")
+    utility = ModelUtility(LogisticRegression(), one_class, validation=(X, one_class.y))
+    run(other, utility, one_class, budget=7)
+    run(other, utility, one_class, budget=7)
+    assert all(len(names) > 5 for (names,) in sql(other, "SELECT coalition FROM checks"))
+
+
+def test_refused_options():
+    with pytest.raises(dupre.InputError, match="store must be the path"):
+        Stored(3)
+    with pytest.raises(dupre.InputError, match="version must be a text"):
+        Stored("run.sqlite", version=2)

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.naive_bayes import GaussianNB
+
+import dupre
+from dupre.game.coalitions import all_coalitions, to_names
+from dupre.game.estimators import exact
+from dupre.predictor.gp import Amplitude, condition
+from dupre.predictor.kernels import Linear, Membership, Scaled
+from dupre.predictor.prior import Constant, Prior
+from dupre.predictor.warp import curved_warp, straight_warp
+from dupre.report.page import page
+from dupre.result.uncertainty import UNKNOWN_ROWS
+from owners_and_games import make_owners, smooth, value
+
+X, Y = load_digits(return_X_y=True)
+ORDER = np.random.default_rng(0).permutation(len(Y))
+X, Y = X[ORDER], Y[ORDER]
+OWNERS = dupre.Owners.from_arrays(X[:250], Y[:250], np.arange(250) % 5)
+FIVE = make_owners(5)
+
+
+def utility_on(rows, owners=OWNERS, **options):
+    return dupre.ModelUtility(GaussianNB(), owners, validation=(X[rows], Y[rows]), **options)
+
+
+@pytest.fixture(scope="module")
+def complete():
+    return value(OWNERS, utility_on(slice(300, 500)), budget=31)
+
+
+def resampled_table(utility, owners=OWNERS):
+    members = [(), *(to_names(row, owners.names) for row in all_coalitions(owners.n))]
+    return np.array([utility(names).resampled for names in members])
+
+
+@pytest.mark.parametrize("semivalue", [dupre.shapley, dupre.banzhaf])
+def test_if_all_is_trained_it_is_the_bootstrap_of_the_exact_values(semivalue):
+    utility = utility_on(slice(300, 500), metric="balanced_accuracy")
+    found = value(OWNERS, utility, budget=31, semivalue=semivalue)
+    weights = exact(semivalue, 5)
+    empty, *others = resampled_table(utility)
+    change = weights.W @ np.array(others) + np.outer(weights.empty, empty) - found.mean[:, None]
+    np.testing.assert_allclose(found.validation, change @ change.T / 200, rtol=1e-9)
+    np.testing.assert_array_equal(found.covariance, found.validation)
+    assert found.exact
+    greater = found.probability_greater().to_numpy()
+    drawn = change + found.mean[:, None]
+    wins = np.mean(drawn[:, None] > drawn, axis=2) + np.eye(5) / 2
+    np.testing.assert_allclose(greater, wins, atol=0.12)
+
+
+def test_a_value_from_few_trainings_depends_on_rows_about_as_the_exact_one(complete):
+    part = value(OWNERS, utility_on(slice(300, 500)), budget=16)
+    np.testing.assert_allclose(part.validation_std, complete.validation_std, rtol=0.25)
+    total = part.covariance_for_these_rows + part.validation
+    np.testing.assert_allclose(part.covariance, total)
+    assert (part.validation_std < part.std).all()
+    assert (part.forecast["widest"] > 1.96 * part.validation_std.max()).all()
+
+
+@pytest.mark.parametrize("estimator", [dupre.estimators.permutation, None])
+@pytest.mark.parametrize("strategy", [dupre.strategies.Corrected(), dupre.strategies.Active()])
+def test_every_way_to_values_knows_the_part(complete, estimator, strategy):
+    options = {"estimator": estimator, "strategy": strategy, "budget": 29}
+    part = value(OWNERS, utility_on(slice(300, 500)), **options)
+    np.testing.assert_allclose(part.validation_std, complete.validation_std, rtol=0.35)
+
+
+def test_payments_of_a_least_core_depend_on_rows_too():
+    core = value(OWNERS, utility_on(slice(300, 500)), budget=31, semivalue="least-core")
+    few = value(OWNERS, utility_on(slice(300, 340)), budget=24, semivalue="least-core")
+    assert core.validation_std.min() > 0
+    assert few.validation_std.mean() > 1.5 * core.validation_std.mean()
+    assert core.subsidy.low < core.subsidy.amount < core.subsidy.high
+
+
+@pytest.mark.parametrize("warp", ["straight", "curved", "stated mean"])
+def test_weights_of_observed_utilities_are_the_derivative_of_predictions(warp):
+    features = dupre.Valuer(FIVE, empty=0.0)._knowledge.features
+    a, b = features(np.arange(0, 31, 2)), features(np.arange(1, 31, 2))
+    rng = np.random.default_rng(0)
+    u, W = 1e-3 * rng.normal(size=len(a)) ** 3, rng.normal(size=(2, len(b)))
+    prior = Prior(mean=Constant(0.0)) if warp == "stated mean" else Prior()
+    bent = curved_warp(u)
+
+    def process(utilities, warped):
+        kernel = Scaled(Membership()) + Scaled(Linear())
+        amplitude = Amplitude(0.3, 2.0)
+        return condition(
+            kernel, a, utilities, noise=0.1, warp=warped, amplitude=amplitude, prior=prior
+        )
+
+    def mean(utilities):
+        own = straight_warp(utilities, empty=0.0)
+        if warp == "curved":  # at its own width; the centre follows all utilities
+            shift = np.mean(utilities - u)
+            own = type(bent)(True, bent.centre + shift, bent.width, bent.shift, bent.scale)
+        elif warp == "stated mean":
+            own = type(bent)(False, 0.0, own.width, own.shift, own.scale)
+        return W @ process(utilities, own).posterior(b, W).mean
+
+    own = bent if warp == "curved" else straight_warp(u, empty=0.0)
+    if warp == "stated mean":
+        own = type(bent)(False, 0.0, own.width, own.shift, own.scale)
+    found = process(u, own).posterior(b, W).observed_weights()
+    step = 1e-8
+    steps = [(mean(u + step * e) - mean(u - step * e)) / (2 * step) for e in np.eye(len(u))]
+    np.testing.assert_allclose(found, np.array(steps).T, rtol=1e-4, atol=1e-5)
+
+
+def test_repeated_trainings_are_averaged_and_plain_numbers_leave_the_part_unknown():
+    game, rng = smooth(FIVE), np.random.default_rng(0)
+    off = dict(zip(game.table, 0.1 * rng.normal(size=(31, 2, 50)), strict=True))
+    valuer = dupre.Valuer(FIVE, empty=dupre.Score(0.1, np.full(50, 0.1)))
+    for names, u in game.table.items():
+        valuer.record(names, [dupre.Score(u, u + part) for part in off[names]])
+    weights = exact(dupre.shapley, 5)
+    mean = np.array([off[to_names(row, FIVE.names)].mean(axis=0) for row in weights.members])
+    change = weights.W @ mean
+    np.testing.assert_allclose(valuer.values().validation, change @ change.T / 50)
+    other = dupre.Valuer(FIVE, empty=0.1)
+    for names, u in game.table.items():
+        other.record(names, dupre.Score(u, u + off[names][0]) if len(names) > 1 else u)
+    assert other.values().validation is None
+    assert str(other.values()).count(UNKNOWN_ROWS) == 1
+    other.record(FIVE.names[:1], dupre.Score(game.of(FIVE.names[:1]), [0.1] * 20))
+    assert other.values().validation is None  # of other resamples
+
+
+def test_values_of_many_validation_files_differ_as_reported():
+    """40 disjoint files of one population."""
+    owners = dupre.Owners.from_arrays(X[:120], Y[:120], np.arange(120) % 3)
+    files = [slice(at, at + 40) for at in range(120, 1720, 40)]
+    found = [value(owners, utility_on(rows, owners), budget=7) for rows in files]
+    means, stds = np.array([v.mean for v in found]), np.array([v.std for v in found])
+    spread = np.sqrt(means.var(axis=0, ddof=1).mean())
+    assert np.sqrt((stds**2).mean()) == pytest.approx(spread, rel=0.15)
+    inside = np.abs(means - means.mean(axis=0)) <= 1.96 * stds
+    assert 0.91 <= inside.mean() <= 0.99
+
+
+def test_no_broker_of_random_rows_is_called_best_worst_or_harmful():
+    """Unless it is so on most other validation files of the same population."""
+    names = np.array([f"broker {i}" for i in range(6)])[np.arange(120) % 6]
+    brokers = dupre.Owners.from_arrays(X[:120], Y[:120], names)
+    files = [slice(at, at + 75) for at in range(200, 1700, 75)]
+    found = [value(brokers, utility_on(rows, brokers), budget=20) for rows in files]
+    ranges = [v.rank_range() for v in found]
+    for extreme in ("best", "worst"):
+        rank = 1 if extreme == "best" else 6
+        ahead = [r[(r["best"] == rank) & (r["worst"] == rank)].index for r in ranges]
+        for owner in brokers.names:
+            said = sum(owner in who for who in ahead)
+            place = [v.values.idxmax() if rank == 1 else v.values.idxmin() for v in found]
+            assert said <= 1 or place.count(owner) > 10
+    assert not any((v.interval()["high"] < 0).any() for v in found)
+
+
+def test_it_stops_when_only_more_validation_rows_would_help():
+    utility = utility_on(slice(300, 330))
+    within = value(OWNERS, utility, stop=dupre.stopping.within(0.01))
+    assert within.stopped == "± 0.01 cannot be reached without more validation rows"
+    assert within.evaluated < 31
+    rows = value(OWNERS, utility, stop=dupre.stopping.rows_dominate(0.5))
+    assert rows.stopped == "validation rows are 50 % of the variance of the values"
+    with pytest.raises(dupre.InputError, match="share must lie between"):
+        dupre.stopping.rows_dominate(1.5)
+
+
+def test_both_intervals_and_what_would_help_are_said(complete):
+    text, html = str(complete), page([complete])
+    assert "Exact for these validation rows: every coalition" in text
+    assert "for the population that the 200 validation rows come from, up to ±" in text
+    assert "Only more validation rows can narrow the intervals: about 800 would halve" in text
+    assert "For these validation rows alone" in html
+    half = 1.96 * complete.std.max()
+    assert complete.validation_rows_for(half / 2) == pytest.approx(800, rel=0.01)
+    part = value(OWNERS, utility_on(slice(300, 500)), budget=12)
+    assert part.validation_rows_for(part.prediction_std.max()) is None
+    again = dupre.Valuation.from_json(complete.to_json())
+    np.testing.assert_array_equal(again.validation, complete.validation)
+    assert again.validation_rows == 200
+    assert (complete.interval(for_these_rows=True)["low"] == complete.values).all()
+    volume = value(OWNERS, dupre.DataVolume(OWNERS), budget=31)
+    assert UNKNOWN_ROWS not in str(volume)
