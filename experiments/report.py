@@ -36,6 +36,7 @@ def read_scores(path: Path) -> pd.DataFrame:
     frame = pd.read_csv(path)
     if "game" not in frame:
         return frame
+    frame.loc[frame["method"] == "LAVA", "MSE"] = np.nan  # its values have another unit
     place = frame["method"].map(ORDER.index)
     return frame.assign(place=place).sort_values(["game", "trainings", "place"], kind="stable")
 
@@ -51,10 +52,12 @@ def table(scores: pd.DataFrame, by: list[str], measures: Iterable[str]) -> str:
 
 
 def format_mean(numbers: np.ndarray) -> str:
-    """Mean ± standard deviation; small ones with an exponent."""
+    """Mean ± standard deviation, with an exponent if it is small."""
     if np.isnan(numbers).all():
         return "–"
     mean, std = float(np.mean(numbers)), float(np.std(numbers))
+    if len(numbers) == 1:
+        return f"{mean:.3f}"
     if 0 < abs(mean) < 0.01:
         return f"{mean:.1e} ± {std:.0e}"
     return f"{mean:.3f} ± {std:.3f}"
