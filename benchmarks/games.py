@@ -11,7 +11,6 @@ scikit-learn's loader.
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 import warnings
@@ -104,13 +103,13 @@ def diabetes_random_8() -> ModelUtility:
 
 
 def housing_random_8() -> ModelUtility:
-    X, X_val, y, y_val = _housing(train=1600)
+    X, X_val, y, y_val = housing(train=1600)
     owner = np.random.default_rng(0).permutation(len(y)) % 8
     return _regress_by_mlp(X, y, owner, (X_val, y_val))
 
 
 def housing_by_location_10() -> ModelUtility:
-    X, X_val, y, y_val = _housing(train=2000)
+    X, X_val, y, y_val = housing(train=2000)
     place = X[["Latitude", "Longitude"]]
     owner = KMeans(10, n_init=4, random_state=0).fit_predict(place)
     return _regress_by_mlp(X, y, owner, (X_val, y_val))
@@ -137,7 +136,7 @@ def housing_ridge_20() -> Game:
     Columns are transformed before they are handed out: scaling by what a coalition holds would
     make its model no function of sums.
     """
-    X, X_val, y, y_val = _housing(train=4000)
+    X, X_val, y, y_val = housing(train=4000)
     scaled = make_pipeline(FunctionTransformer(np.arcsinh), StandardScaler()).fit(X)
     X, X_val, y, y_val = scaled.transform(X), scaled.transform(X_val), np.array(y), np.array(y_val)
     rng = np.random.default_rng(0)
@@ -161,10 +160,9 @@ def load(name: str) -> Game:
     """A game with its committed table."""
     utility = GAMES[name]()
     owners = utility.owners
-    with open(TABLES / f"{name}.csv", newline="") as file:
-        table = {row["coalition"]: float(row["utility"]) for row in csv.DictReader(file)}
-    utilities = np.array([table[_digits_of(row)] for row in all_coalitions(owners.n)])
-    return Game(name, owners, utilities, table["0" * owners.n], BUDGETS[owners.n])
+    empty, rows = read_table(TABLES / f"{name}.csv", all_coalitions(owners.n))
+    utilities = rows["utility"].to_numpy()
+    return Game(name, owners, utilities, float(empty["utility"]), BUDGETS[owners.n])
 
 
 def train(name: str) -> None:
@@ -174,12 +172,24 @@ def train(name: str) -> None:
     members = all_coalitions(owners.n)
     jobs = (joblib.delayed(quietly)(utility, to_names(row, owners.names)) for row in members)
     utilities = joblib.Parallel(n_jobs=-1, verbose=1)(jobs)
-    TABLES.mkdir(exist_ok=True)
-    with open(TABLES / f"{name}.csv", "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["coalition", "utility"])
-        writer.writerow(["0" * owners.n, utility.empty])
-        writer.writerows(zip(map(_digits_of, members), utilities, strict=True))
+    frame = pd.DataFrame({"utility": [utility.empty, *utilities]})
+    write_table(TABLES / f"{name}.csv", members, frame)
+
+
+def read_table(path: Path, members: np.ndarray) -> tuple[pd.Series, pd.DataFrame]:
+    """The row of no data, and the rows of these coalitions, (m, n), of a table, plain or .gz."""
+    frame = pd.read_csv(path, dtype={"coalition": str}, float_precision="round_trip")
+    frame = frame.set_index("coalition")
+    return frame.loc["0" * members.shape[1]], frame.loc[[_digits_of(row) for row in members]]
+
+
+def write_table(path: Path, members: np.ndarray, rows: pd.DataFrame) -> None:
+    """Write columns for no data and for these coalitions, (m, n), gzipped if it ends so."""
+    path.parent.mkdir(exist_ok=True)
+    codes = ["0" * members.shape[1], *map(_digits_of, members)]
+    # Without the time of writing, equal tables are equal files.
+    compression = {"method": "gzip", "mtime": 1} if path.suffix == ".gz" else None
+    rows.set_index(pd.Index(codes, name="coalition")).to_csv(path, compression=compression)
 
 
 def quietly(utility: ModelUtility, names: Names) -> float:
@@ -202,9 +212,14 @@ def _classify(X, y, owner, validation) -> ModelUtility:  # type: ignore[no-untyp
     return ModelUtility(model, Owners.from_arrays(X, y, owner), validation=validation)
 
 
-def _housing(train: int) -> list[pd.DataFrame]:
-    folder = Path(os.environ.get("DUPRE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    file = folder / "california_housing.csv.gz"
+def data_folder() -> Path:
+    """Where data sets lie: the folder named by DUPRE_DATA, then `../shared/data`."""
+    return Path(os.environ.get("DUPRE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def housing(train: int) -> list[pd.DataFrame]:
+    """Rows of California housing: X, X for validation, y, y for validation."""
+    file = data_folder() / "california_housing.csv.gz"
     frame = pd.read_csv(file) if file.exists() else fetch_california_housing(as_frame=True).frame
     X, y = frame.drop(columns="MedHouseVal"), frame["MedHouseVal"]
     return train_test_split(X, y, train_size=train, test_size=2000, random_state=0)

@@ -21,6 +21,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "benchmarks.md",
     "benchmarks/RESULTS.md": "results.md",
+    "experiments/RESULTS.md": "paper-results.md",
     "examples": "examples.md",
 }
 """Page of the site for each file or directory of the repository."""

@@ -1,0 +1,1 @@
+"""Every experiment of the DUPRE paper as a command: `python -m experiments NAME`."""

@@ -1,0 +1,102 @@
+"""The paper's experiments: their tables are complete, and a small one runs from end to end."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from experiments import cells, claims, methods, sections
+from experiments.cells import Cell
+from experiments.games import FOLDER, GAMES, Game, weights_of
+from sklearn.linear_model import Ridge
+
+import dupre
+from dupre.game.estimators import permutation
+from owners_and_games import make_owners
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/paper.md"
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_committed_table_has_every_coalition(name):
+    n = int(name.rpartition("-")[2])
+    frame = pd.read_csv(FOLDER / "tables" / f"{name}.csv.gz", dtype={"coalition": str})
+    members = weights_of(dupre.shapley, n).members
+    expected = {"".join("01"[inside] for inside in row) for row in members.astype(int)}
+    assert set(frame["coalition"]) == expected | {"0" * n}
+    assert len(frame) == len(members) + 1
+    assert np.isfinite(frame[["utility", "seconds"]]).all(axis=None)
+
+
+@pytest.fixture
+def tiny(monkeypatch) -> Game:
+    """Four owners whose utility grows with their rows, in place of every game."""
+    owners = make_owners(n=4)
+    rows = owners.data_of(np.ones(4, dtype=bool))
+    utility = dupre.ModelUtility(Ridge(), owners, validation=rows)
+    members = weights_of(dupre.shapley, 4).members
+    worth = members @ np.array([1.0, 2.0, 3.0, 4.0])
+    game = Game("tiny-4", utility, members, np.sqrt(worth), np.ones(15), 0.0)
+    for module in (cells, methods):
+        monkeypatch.setattr(module, "load", lambda _: game)
+    return game
+
+
+def test_a_small_experiment_runs_from_end_to_end(tiny):
+    runs = [Cell("tiny-4", m, 10) for m in ("SSW", "GP-binary", "NN-binary", "dupre")]
+    runs += [Cell("tiny-4", "SSW-a", 5, 5), Cell("tiny-4", "SSW", 10, semivalue="banzhaf")]
+    scores = cells.measure_all(runs, jobs=1)
+    assert (scores["time"] >= 10 / 15).all()
+    assert scores[["utility MSE", "MSE", "Pearson", "Kendall"]].notna().all(axis=None)
+    shown = sections.show_values(scores)
+    assert shown.count("\n") == 1 + scores.groupby(sections.BY).ngroups
+    ratio = scores.set_index("method")["MSE"]
+    assert f"{ratio['dupre'] / ratio['SSW'].iloc[0]:.3g}" in claims.summary({"exact": scores[:4]})
+
+
+def test_all_coalitions_evaluated_are_the_truth(tiny):
+    for method in ("SSW", "NN-binary"):
+        result = methods.run(method, tiny, 15, seed=0)
+        np.testing.assert_allclose(result.values, tiny.values(dupre.shapley), atol=1e-12)
+
+
+def test_orders_are_those_of_permutation_sampling(tiny):
+    [row] = cells.measure(Cell("tiny-4", "evaluated", 8, more=(4,)))
+    drawn = cells.orders_within(dupre.shapley, 4, 12, seed=0)
+    assert len(drawn.members) <= 12
+    following = permutation(dupre.shapley, 4, 4 * 100, np.random.default_rng(0))
+    assert len(following.members) > 12
+    known = {m.tobytes(): u for m, u in zip(tiny.members, tiny.utilities, strict=True)}
+    values = drawn.W @ [known[m.tobytes()] for m in drawn.members]
+    assert row["MSE"] == pytest.approx(np.mean((values - tiny.values(dupre.shapley)) ** 2))
+
+
+def test_the_page_points_to_modules_and_tests_that_exist():
+    places = re.findall(r"`((?:src|tests|experiments)/[\w/]+\.py)(?:::(\w+))?`", PAGE.read_text())
+    assert len(places) > 30
+    for path, name in places:
+        text = (ROOT / path).read_text()
+        assert not name or re.search(rf"^(?:def|class) {name}\b|^{name}\b.*=", text, re.M), (
+            path,
+            name,
+        )
+
+
+def test_the_page_and_the_results_show_the_committed_scores():
+    scores = sections.read_all()
+    assert set(scores) == set(sections.EXPERIMENTS)
+    assert (FOLDER / "RESULTS.md").read_text() == sections.results(scores)
+    page = PAGE.read_text()
+    missing = [
+        name for name, text in sections.tables_of_the_page(scores).items() if text not in page
+    ]
+    assert not missing, "run python -m experiments report"
+
+
+def test_the_page_names_every_experiment():
+    commands = set(re.findall(r"`python -m experiments ([\w-]+)`", PAGE.read_text()))
+    assert set(sections.EXPERIMENTS) <= commands
