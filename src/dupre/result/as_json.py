@@ -87,7 +87,8 @@ def _document(v: Valuation) -> dict[str, Any]:
     return {
         "semivalue": v.semivalue,
         "owners": v.to_frame().rename_axis("name").reset_index().to_dict("records"),
-        "utility": {"all": v.grand, "all_predicted": v.grand_predicted, "empty": v.empty},
+        "utility": {"all": v.grand, "all_predicted": v.grand_predicted, "empty": v.empty}
+        | {"floor": v.floor, "floored": v.floored},
         "validation_rows": v.validation_rows,
         "trainings": {name: getattr(v, name) for name in _COUNTS} | {"stopped": v.stopped},
         "duplicates": None if v.duplicates is None else asdict(v.duplicates),
@@ -103,6 +104,7 @@ def _document(v: Valuation) -> dict[str, Any]:
         "warnings": [{"message": text, "coalitions": of} for text, of in v.warnings.items()],
         **{name: getattr(v, name) for name in _MATRICES},
         "rounds": v.rounds,
+        "contributions": v.contributions,
         "forecast": v.forecast.reset_index() if len(v.forecast) else v.forecast,
         "coalitions": v.evidence and v.evidence.coalitions,
     }
@@ -125,6 +127,8 @@ def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuati
         grand=float(d["utility"]["all"]),
         grand_predicted=_check_type(bool, d["utility"]["all_predicted"]),
         empty=float(d["utility"]["empty"]),
+        floor=None if d["utility"].get("floor") is None else float(d["utility"]["floor"]),
+        floored=_check_type(int, d["utility"].get("floored", 0)),
         validation_rows=_check_type(int, d.get("validation_rows", 0)),  # older documents have none
         **parts,
         stopped=_check_type(str, d["trainings"]["stopped"]),
@@ -139,6 +143,7 @@ def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuati
             _check_type(str, w["message"]): _coalitions(w["coalitions"]) for w in d["warnings"]
         },
         rounds=_frame(d["rounds"]),
+        contributions=_frame(d.get("contributions", {"columns": [], "rows": []})),
         forecast=forecast.set_index("evaluated") if len(forecast) else forecast,
         evaluations=_frame(whole["evaluations"]),
         evidence=_evidence(d["coalitions"], whole, n),

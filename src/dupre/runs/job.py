@@ -188,6 +188,8 @@ class Job:
             kernel=self.options.prior,
             strategy=self.options.strategy,
             by_content=self._by_content,
+            floor=getattr(self.utility, "floor", None),
+            bounds=getattr(self.utility, "bounds", None),
             seed=wanted.seed,
         )
         for members in _coalitions(kept):

@@ -125,6 +125,8 @@ def value(
         strategy=strategy,
         kernel=kernel,
         by_content=isinstance(utility, ModelUtility) and utility.by_content,
+        floor=getattr(utility, "floor", None),
+        bounds=getattr(utility, "bounds", None),
         seed=seed,
     )
     _check_correction(valuer, limit)
@@ -276,6 +278,7 @@ def _run_key(valuer: Valuer, repeats: int | None, origin: identity.Origin) -> st
     ]
     decides += [asked.strategy, asked.batch, asked.in_order, asked.estimator, asked.samples]
     decides += [asked.kernel, asked.least_core, asked.seed, repeats, valuer.merges]
+    decides += [] if valuer.floor is None else ["floor", valuer.floor]
     return digest(decides)
 
 
