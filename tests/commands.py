@@ -17,9 +17,13 @@ import pytest
 from dupre.cli import app
 
 COMMAND = Path(sys.executable).parent / "dupre"
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
 RUN_FILES = ("config.toml", "store.sqlite", "result.json", "values.csv", "report.html")
 """What a run directory holds besides the locks of its store."""
+
+
+def environment(**more):
+    """Of a process that runs the command."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", **more}
 
 
 def call(arguments, cwd, out, err):
@@ -67,7 +71,7 @@ def start(*arguments, cwd):
     return subprocess.Popen(
         [COMMAND, *map(str, arguments)],
         cwd=cwd,
-        env=ENVIRONMENT,
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -19,3 +19,11 @@ hypothesis.settings.load_profile("repeatable")
 def one_thread_for_small_matrices():
     with threadpoolctl.threadpool_limits(limits=1):
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_of_its_own(tmp_path_factory):
+    """What the command remembers of this user does not matter, and stays as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield

@@ -19,7 +19,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 import dupre
-from commands import COMMAND, ENVIRONMENT, RUN_FILES, refuse, run, start
+from commands import COMMAND, RUN_FILES, environment, refuse, run, start
 from dupre.cli.signals import interrupt_on_signals
 
 
@@ -127,7 +127,7 @@ def test_a_reader_that_stops_reading_and_a_terminal_of_ascii_are_no_errors(place
         f"{COMMAND} show dupre-wine | head -c 10",
         shell=True,
         cwd=place,
-        env={**ENVIRONMENT, "PYTHONIOENCODING": "ascii"},
+        env=environment(PYTHONIOENCODING="ascii"),
         capture_output=True,
         text=True,
         check=False,
@@ -138,7 +138,7 @@ def test_a_reader_that_stops_reading_and_a_terminal_of_ascii_are_no_errors(place
 
 def test_a_run_needs_no_streams(data):
     how = f"{COMMAND} value {' '.join(WINE)} --budget 4 --run run >&- 2>&-"
-    subprocess.run(how, shell=True, cwd=data, env=ENVIRONMENT, check=True)
+    subprocess.run(how, shell=True, cwd=data, env=environment(), check=True)
     assert "4 of 31 possible" in run("show", "run", cwd=data).stdout
 
 
@@ -454,7 +454,7 @@ def test_help_imports_nothing_heavy():
 def test_version_and_completion():
     assert run("--version").stdout == f"dupre {dupre.__version__}\n"
     words = {"_DUPRE_COMPLETE": "complete_bash", "COMP_WORDS": "dupre re", "COMP_CWORD": "1"}
-    shell = {**ENVIRONMENT, **words}
+    shell = environment(**words)
     done = subprocess.run([COMMAND], env=shell, capture_output=True, text=True, check=False)
     assert set(done.stdout.split()) == {"resume", "report", "record"}
 

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -253,6 +254,55 @@ def test_the_demonstration_overwrites_nothing(place):
     (place / "mine/validation.csv").write_text("precious")
     assert "'mine' exists and is no demonstration" in refuse("demo", "--run", "mine")
     assert (place / "mine/validation.csv").read_text() == "precious"
+
+
+EVIL = (
+    "open('run-by-a-stranger', 'w').close(); from sklearn.tree import DecisionTreeClassifier as M"
+)
+
+
+@pytest.fixture
+def strange_run(place):
+    """A run whose model was changed elsewhere."""
+    value()
+    run("init", "good.csv", *ROLES, "--empty", "0.5", "--run", "ask")
+    (place / "evil.py").write_text(EVIL)
+    config = place / "run/config.toml"
+    text = config.read_text().replace('model = ""', 'model = "evil:M"')
+    config.write_text(text.replace('dask = ""', 'dask = "tcp://127.0.0.1:1"'))
+    external = place / "ask/config.toml"
+    external.write_text(external.read_text().replace("empty = 0.5", "empty = 0.75"))
+    return place
+
+
+def test_nothing_of_a_directory_from_elsewhere_is_run_unasked(strange_run):
+    done = strange_run / "run-by-a-stranger"
+    for verb in (("predict", "run", "--members", "owner 0"), ("resume", "run", "--dask", "")):
+        message = refuse(*verb)
+        assert "'run' was not made here: its config.toml would make this command read " in message
+        assert "import 'evil:M' and connect to 'tcp://127.0.0.1:1'. If you trust" in message
+    for verb in (("suggest", "ask"), ("record", "ask", "good.csv")):
+        assert "'ask' was not made here" in refuse(*verb)
+    run("show", "run")
+    run("report", "run")
+    run("compare", "run", "owner 0", "owner 1")
+    run("pay", "run", "--amount", "100")
+    assert "was not made here" in refuse("resume", "run")  # pay has written the configuration
+    assert not done.exists()
+    run("suggest", "ask", "--trust")
+    run("suggest", "ask")  # it is asked once
+    assert "was made for the model" in refuse("resume", "run", "--trust")
+    assert done.exists()
+
+
+def test_without_a_home_every_directory_is_asked_about(monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    assert "Note: that this run is trusted cannot be kept" in value().stderr
+    assert "was not made here" in refuse("resume", "run")
+    run("resume", "run", "--trust")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
+    assert "was not made here" in refuse("resume", "run")
 
 
 COALITIONS = ('["owner 0", "owner 1", "owner 2"]', '["owner 0"]', '["owner 1"]')

@@ -49,7 +49,7 @@ def test_an_older_run_is_shown_and_reported(older_run, dupre_command):
 
 def test_an_older_run_is_resumed_from_its_trainings(older_run, dupre_command):
     directory, result = older_run
-    again = dupre_command("resume", directory, "--data", TABLE, "--json")
+    again = dupre_command("resume", directory, "--data", TABLE, "--trust", "--json")
     for now, then in zip(again["valuations"], result["valuations"], strict=True):
         assert [o["value"] for o in now["owners"]] == pytest.approx(
             [o["value"] for o in then["owners"]], abs=1e-9

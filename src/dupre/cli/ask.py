@@ -110,13 +110,14 @@ def predict(
         ),
     ],
     data: o.MovedOption = None,
+    trust: o.TrustOption = False,
     json: o.JsonOption = False,
 ) -> None:
     """Predict the utility of a coalition without training it."""
     from dupre.result.as_text import format_predictions
     from dupre.runs.parse import parse_members
 
-    directory, job = open_run(run, data)
+    directory, job = open_run(run, data, trust=trust)
     coalitions = [parse_members(text, job.owners.names) for text in members]
     with directory.name_errors():
         found = job.valuer(directory.store).predict(coalitions)

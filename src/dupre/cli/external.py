@@ -19,6 +19,7 @@ from dupre.cli.output import (
     print_json,
     print_values,
     say,
+    write_config,
 )
 
 
@@ -64,7 +65,7 @@ def init(
     job, directory = prepare_job(wanted), directory_for(run, data)
     wanted = directory.with_history(wanted)
     with directory.lock():
-        directory.write_config(wanted.after(command_line()))
+        write_config(directory, wanted.after(command_line()))
     rows = f"{job.owners.n} owners, {len(job.owners.y):,} rows"
     say(f"{rows}. Next: {directory.command('suggest')}")
     print(directory)
@@ -80,6 +81,7 @@ def suggest(
         typer.Option(metavar="FILE", help="Suggestions of before that are not yet recorded."),
     ] = None,
     data: o.MovedOption = None,
+    trust: o.TrustOption = False,
     json: o.JsonOption = False,
 ) -> None:
     """Print which coalitions to train next elsewhere.
@@ -89,7 +91,7 @@ def suggest(
     """
     from dupre.runs.recorded import format_sheet
 
-    directory, job = open_run(run, data)
+    directory, job = open_run(run, data, trust=trust)
     with directory.name_errors():
         found = job.suggestions(directory.store, count, pending)
     if json:
@@ -114,13 +116,14 @@ def record(
     ] = False,
     delimiter: o.DelimiterOption = "",
     data: o.MovedOption = None,
+    trust: o.TrustOption = False,
     accept_rows: o.AcceptRowsOption = False,
     json: o.JsonOption = False,
 ) -> None:
     """Record trainings done elsewhere, and print the values."""
     from dupre.runs.recorded import finished_results, read_results
 
-    directory, job = open_run(run, data)
+    directory, job = open_run(run, data, trust=trust)
     given = finished_results(read_results(results, delimiter=delimiter or None), results)
     job = replace(job, config=job.config.after(command_line()))
     with directory.lock():
@@ -129,7 +132,7 @@ def record(
             job.accept_rows(directory.store, lost)
         say(job.record(directory.store, given, replacing=replace_recorded))
         valuations = job.values(directory.store)
-        directory.write_config(job.config)
+        write_config(directory, job.config)
         directory.write_results(valuations)
     print_values(valuations, json=json)
 

@@ -184,6 +184,10 @@ TimeoutOption = Annotated[
     str | None, typer.Option(metavar="T", help="A training that takes longer has failed.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+TrustOption = Annotated[
+    bool,
+    typer.Option("--trust", help="Do what the directory names although it was not made here."),
+]
 MovedOption = Annotated[
     str | None,
     typer.Option("--data", metavar="DATA", help="Where the data are now, if they moved."),

@@ -17,19 +17,25 @@ from dupre.wording import LONGEST_LINE, cut, escape_controls, json_text
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
+    from dupre.runs.config import Config
     from dupre.runs.directory import RunDirectory
     from dupre.runs.job import Job
 
 
 def open_run(
-    run: Path, data: str | None = None, validation: str | None = None
+    run: Path, data: str | None = None, validation: str | None = None, *, trust: bool = False
 ) -> tuple[RunDirectory, Job]:
-    """An existing run directory, and its job with the data."""
+    """An existing run directory that was made here or is trusted, and its job with the data."""
     from dupre.runs.directory import RunDirectory
     from dupre.runs.prepare import prepare_job
+    from dupre.runs.trust import check_made_here
 
     directory = RunDirectory(run)
     config = directory.config()
+    if trust:
+        remember_config(config)
+    else:
+        check_made_here(config, str(run))
     if data is not None:
         config = replace(config, data=replace(config.data, path=absolute(data)))
     if not has_magic(config.data.path) and not os.path.exists(config.data.path):
@@ -41,6 +47,23 @@ def open_run(
         moved = replace(config.utility, validation=absolute(validation), holdout=0.0)
         config = replace(config, utility=moved)
     return directory, prepare_job(config)
+
+
+def write_config(directory: RunDirectory, config: Config) -> None:
+    """Write down what is asked for; from then on the directory is one made here."""
+    directory.write_config(config)
+    remember_config(config)
+
+
+def remember_config(config: Config) -> None:
+    """Remember that a configuration was made or trusted here, or say that this is not possible."""
+    from dupre.runs.trust import remember
+
+    if not remember(config):
+        say(
+            "Note: that this run is trusted cannot be kept, so later commands ask for --trust; let "
+            "XDG_STATE_HOME name a directory that can be written to."
+        )
 
 
 def print_values(valuations: list[Valuation], *, json: bool) -> None:

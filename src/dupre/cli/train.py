@@ -20,6 +20,7 @@ from dupre.cli.output import (
     predictor_choices,
     print_values,
     say,
+    write_config,
 )
 from dupre.errors import InputError
 
@@ -104,6 +105,7 @@ def resume(
     timeout: o.TimeoutOption = None,
     data: o.MovedOption = None,
     validation: o.MovedValidationOption = None,
+    trust: o.TrustOption = False,
     accept_rows: o.AcceptRowsOption = False,
     accept_model: o.AcceptModelOption = False,
     spot_check: o.SpotCheckOption = True,
@@ -117,7 +119,7 @@ def resume(
     from dupre.runs import config as c
     from dupre.runs.parse import parse_budget
 
-    directory, job = open_run(run, data, validation)
+    directory, job = open_run(run, data, validation, trust=trust)
     if job.config.is_external:
         raise InputError(
             f"the trainings of {str(run)!r} are done elsewhere; use "
@@ -191,7 +193,7 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
         known = job.count_known(directory.store)
         if lost := directory.count_lost(job.count_trained(directory.store), accept=accept):
             job.accept_rows(directory.store, lost)
-        directory.write_config(job.config)
+        write_config(directory, job.config)
         say(plan(job, str(directory), known))
         with redirect_stdout_to_stderr():
             valuations = job.run(directory.store, WithEstimate(display(True)), client)

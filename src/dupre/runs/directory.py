@@ -8,7 +8,7 @@
     payments.csv   what each owner is paid, once `dupre pay` has been asked
 
 Results are replaced as a whole: a reader never sees half of one, and when the disk is full the old
-one stays. Nothing here is a pickle.
+one stays. Nothing here is a pickle, but config.toml names code: see `trust`.
 """
 
 from __future__ import annotations

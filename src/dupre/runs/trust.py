@@ -1,0 +1,64 @@
+"""Which settings were made here, because a run directory names code.
+
+`config.toml` says which tables to read, which model and metric to import, and which cluster to
+connect to. A digest of all that is kept in the user's state directory when a command writes it. A
+directory with other settings comes from elsewhere, or was changed there: it is asked about first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from dupre.errors import InputError
+from dupre.runs.config import Config
+from dupre.tables.user_code import is_dotted
+from dupre.wording import join_list, quote
+
+
+def check_made_here(config: Config, directory: str) -> None:
+    """Raise InputError if no command of this user has written or trusted these settings."""
+    if _digest(config) in _known():
+        return
+    code = [name for name in (config.utility.model, config.utility.metric) if is_dotted(name)]
+    doing = [f"read {quote(config.data.path)}"]
+    doing += [f"import {' and '.join(map(quote, code))}"] if code else []
+    doing += [f"connect to {quote(config.machine.dask)}"] if config.machine.dask else []
+    raise InputError(
+        f"{directory!r} was not made here: its config.toml would make this command "
+        f"{join_list(doing)}. If you trust who made it, add --trust; this is asked once"
+    )
+
+
+def remember(config: Config) -> bool:
+    """Keep in mind that these settings were made or trusted here; False if that is not possible."""
+    mark = _digest(config)
+    with suppress(OSError, RuntimeError):  # no home, or none that can be written to
+        if mark not in _known():
+            _file().parent.mkdir(parents=True, exist_ok=True)
+            with _file().open("a", encoding="ascii") as file:
+                file.write(f"{mark}\n")
+        return True
+    return False
+
+
+def _digest(config: Config) -> str:
+    parts = [asdict(config.data), asdict(config.utility), config.machine.dask]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _known() -> set[str]:
+    with suppress(OSError, RuntimeError, ValueError):
+        return set(_file().read_text(encoding="ascii").split())
+    return set()
+
+
+def _file() -> Path:
+    """One line for each setting; RuntimeError if the user has no home."""
+    stated = Path(os.environ.get("XDG_STATE_HOME", ""))
+    state = stated if stated.is_absolute() else Path.home() / ".local" / "state"
+    return state / "dupre" / "made-here"
