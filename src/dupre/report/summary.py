@@ -15,7 +15,7 @@ from dupre._types import Bools
 from dupre.report.effects import effect
 from dupre.result.as_text import coalition_count
 from dupre.result.covariances import half_widths
-from dupre.result.group_sizes import harms_most_groups
+from dupre.result.group_sizes import by_size, harms_most_groups
 from dupre.result.table import decimals
 from dupre.result.uncertainty import UNKNOWN_ROWS, exactness_condition
 from dupre.wording import join_list, list_names, number, percent, spell_name
@@ -88,8 +88,9 @@ def _harm_sentences(v: Valuation) -> list[str]:
         found.append(f"The payment of {_names(v, harmful)} is below zero.")
     elif harmful.any():
         most = harms_most_groups(v)
-        found += _below_zero(v, harmful & most, "harm the model, whatever the size of most groups")
-        found += _below_zero(v, harmful & ~most, "lower the score on average of all groups")
+        rest = ", though not in groups of most sizes" if by_size(v) is not None else ""
+        found += _below_zero(v, harmful & most, "harm the model, in groups of most sizes")
+        found += _below_zero(v, harmful & ~most, f"make models worse on average{rest}")
     if nothing.any():
         found.append(v.words.nothing.format(who=_names(v, nothing)))
     if either.any():

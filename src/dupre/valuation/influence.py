@@ -19,6 +19,9 @@ from dupre.wording import join_list, printable
 FAR = 8.0
 """Robust standard deviations from which on a utility is far from others of its size."""
 
+GAINS = 2.0
+"""Distance from others of its size that it must have too, in gains of the largest group."""
+
 DECISIVE = 0.5
 """Part of a value from which on a single training decides it."""
 
@@ -44,8 +47,9 @@ def decisive_trainings(known: Knowledge, M: Floats, values: Floats) -> list[str]
     far = utilities - typical
     scale = robust_scale(far)
     change = M[:, at] * far
-    decided = (np.abs(change) > DECISIVE * np.abs(values)[:, None]) & (np.abs(far) > FAR * scale)
-    decided &= scale > 0
+    gain = abs(float(np.max(utilities[sizes == sizes.max()])) - known.empty)
+    unlike = (np.abs(far) > max(FAR * scale, GAINS * gain)) & (scale > 0)
+    decided = (np.abs(change) > DECISIVE * np.abs(values)[:, None]) & unlike
     worst = np.argsort(-np.abs(np.where(decided, change, 0.0)).max(axis=0), kind="stable")
     sentences = []
     for k in worst[: min(MOST_NAMED, int(decided.any(axis=0).sum()))]:
