@@ -86,6 +86,28 @@ class Chance(RegressorMixin, BaseEstimator):
         return np.zeros(len(X))
 
 
+class Unsteady(Chance):
+    """Scores by how often any model was fitted."""
+
+    count = 0
+
+    def fit(self, X, y):
+        Unsteady.count += 1
+        self.at_ = Unsteady.count
+        return super().fit(X, y)
+
+    def predict(self, X):
+        return np.full(len(X), self.at_ / 100)
+
+
+@pytest.mark.parametrize(("estimator", "steady"), [(Chance(), True), (Unsteady(), False)])
+def test_a_model_without_a_seed_is_trained_twice_and_must_score_the_same(estimator, steady):
+    utility = model(estimator)
+    valuation = dupre.value(utility.owners, utility, budget=9, progress=False)
+    assert valuation.training_noise.deterministic == steady
+    assert ("Beware: the model is not reproducible: trained" in str(valuation)) != steady
+
+
 @pytest.mark.parametrize(
     ("estimator", "seeded", "deterministic"),
     [

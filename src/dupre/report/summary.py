@@ -13,12 +13,12 @@ import numpy as np
 
 from dupre._types import Bools
 from dupre.report.effects import effect
-from dupre.result.as_text import coalition_count
+from dupre.result.as_text import trained_part
 from dupre.result.covariances import half_widths
 from dupre.result.group_sizes import by_size, harms_most_groups
 from dupre.result.table import decimals
 from dupre.result.uncertainty import UNKNOWN_ROWS, exactness_condition
-from dupre.wording import join_list, list_names, number, percent, spell_name
+from dupre.wording import join_list, list_names, number, percent, spell_name, without_directories
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -48,7 +48,7 @@ def value_with_interval(v: Valuation, i: int) -> str:
 def meaning(v: Valuation) -> list[str]:
     """What utility means here, and when the last training was finished, if that is known."""
     words = v.provenance.get("utility", {}).get("meaning", "")
-    found = [f"Utility is {words}."] if words else []
+    found = [f"Utility is {without_directories(words)}."] if words else []
     if "finished" in v.evaluations and len(v.evaluations):
         found.append(f"The last training was finished on {v.evaluations['finished'].max()[:10]}.")
     return found
@@ -115,7 +115,9 @@ def _names(v: Valuation, chosen: Bools) -> str:
 
 
 def _trained_sentence(v: Valuation) -> str:
-    done = f"{v.evaluated:,} of {coalition_count(len(v.owners))} possible coalitions were trained"
+    done = f"{trained_part(v)} were trained"
+    if done.startswith("all"):
+        return f"A{done[1:]}; nothing was predicted."
     if v.complete:
         return f"{done}, all that count in the values; nothing was predicted."
     if v.sampled:
