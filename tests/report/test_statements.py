@@ -47,8 +47,8 @@ def test_an_open_first_place_is_said_to_be_open():
 
 def test_harm_no_difference_and_doubt_are_told_apart():
     words = plain(answer(three([0.3, -0.2, 0.001])))
-    harm = "The data of owner 1 harm the model: they lower the utility of the model by 0.2000"
-    assert f"{harm} (95 %: 0.1980 to 0.2020) on average; Shapley value −0.2000" in words
+    worse = "The data of owner 1 make models worse on average: they lower the utility of the model"
+    assert f"{worse} by 0.2000 (95 %: 0.1980 to 0.2020) on average; Shapley value −0.2000" in words
     assert "Whether the data of owner 2 help or harm is not settled" in words
     words = plain(answer(exact(3, mean=np.array([0.5, 0.3, 0.0]), covariance=np.zeros((3, 3)))))
     assert "The data of owner 2 make no difference." in words

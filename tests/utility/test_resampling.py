@@ -45,7 +45,8 @@ def tables(kind):
 def test_resampled_utilities_are_the_metric_of_resampled_rows(kind, metric):
     owners, (X, y) = tables(kind)
     model = Ridge() if kind == "numbers" else GaussianNB()
-    utility = ModelUtility(model, owners, validation=(X, y), metric=metric, resamples=20)
+    how = {"metric": metric, "resamples": 20, "floor": False}
+    utility = ModelUtility(model, owners, validation=(X, y), **how)
     fitted = model.fit(owners.X[owners.owner < 2], owners.y[owners.owner < 2])
     scorer = get_scorer(metric) if isinstance(metric, str) else metric
     drawn = draw_resamples(digests_of_rows(X, y), 20)

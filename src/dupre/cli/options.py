@@ -77,6 +77,13 @@ EmptyOption = Annotated[
         metavar="U", help="Utility of no data; by default that of the best constant prediction."
     ),
 ]
+FloorOption = Annotated[
+    str,
+    typer.Option(
+        metavar="U",
+        help="Lower utilities count as this one, or none; by default that of no data for r2.",
+    ),
+]
 StatedEmptyOption = Annotated[
     float,
     typer.Option("--empty", metavar="U", help="Utility of no data, such as that of a blind guess."),

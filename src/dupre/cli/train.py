@@ -38,6 +38,7 @@ def value(
     model: o.ModelOption = "",
     metric: o.MetricOption = "",
     empty: o.EmptyOption = None,
+    floor: o.FloorOption = "",
     semivalue: o.SemivalueOption = None,
     samples: o.SamplesOption = None,
     kernel: o.KernelOption = "default",
@@ -70,16 +71,13 @@ def value(
     if validation and holdout is not None:
         raise InputError("state --validation FILE or --holdout PART, not both")
     how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
+    held = 0.0 if validation else c.HOLDOUT if holdout is None else holdout
     names = tuple(dict.fromkeys(semivalue or ("shapley",)))
     chosen = predictor_choices(kernel, prior_mean, strategy)
     wanted = c.Config(
         data=c.DataSection(absolute(data), owner, target, *how),
         utility=c.UtilitySection(
-            model=locate(model),
-            metric=locate(metric),
-            validation=validation and absolute(validation),
-            holdout=0.0 if validation else c.HOLDOUT if holdout is None else holdout,
-            empty=empty,
+            locate(model), locate(metric), validation and absolute(validation), held, empty, floor
         ),
         values=c.ValuesSection(names, samples, repeats, seed, *chosen),
         limits=c.with_changes(c.LimitsSection(), budget=budget, until=until, time=time),

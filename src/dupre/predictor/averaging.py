@@ -33,6 +33,7 @@ class AveragedPosterior:
         variances: of the utilities by each, noise included, (k, b).
         weights: of the processes, (k,); they sum to 1.
         observed_weights: how much W @ mean changes with each evaluated utility, (f, a).
+        bounds: between which the means lie.
     """
 
     best: Posterior
@@ -40,6 +41,7 @@ class AveragedPosterior:
     variances: Floats
     weights: Floats
     observed_weights: Floats
+    bounds: tuple[float, float] = (-np.inf, np.inf)
 
     @property
     def W(self) -> Floats:
@@ -49,12 +51,16 @@ class AveragedPosterior:
     @property
     def mean(self) -> Floats:
         """Of the utilities, (b,)."""
+        return np.clip(self._average, *self.bounds)
+
+    @property
+    def _average(self) -> Floats:
         return np.asarray(self.weights @ self.means)
 
     @property
     def std(self) -> Floats:
         """Standard deviation of each utility if it were evaluated, noise included, (b,)."""
-        between = (self.means - self.mean) ** 2
+        between = (self.means - self._average) ** 2
         return np.asarray(np.sqrt(self.weights @ (self.variances + between)))
 
     def functional_covariance(self) -> Floats:
@@ -63,7 +69,7 @@ class AveragedPosterior:
             return self.best.functional_covariance()
         counts = np.einsum("fb,fb->b", self.W, self.W)
         larger = self.weights @ self.variances @ counts / (self.best.std**2 @ counts)
-        apart = (self.means - self.mean) @ self.W.T
+        apart = (self.means - self._average) @ self.W.T
         within = larger * self.best.functional_covariance()
         return np.asarray(within + (apart.T * self.weights) @ apart)
 

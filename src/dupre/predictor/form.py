@@ -113,6 +113,7 @@ class Predictor:
         utilities: of all evaluations, (a,).
         outliers: indices of the evaluations set aside, (s,).
         outlier_errors: their utilities minus the predictions of them, (s,).
+        bounds: between which predicted utilities lie.
     """
 
     form: Form
@@ -121,6 +122,7 @@ class Predictor:
     utilities: Floats
     outliers: Ints
     outlier_errors: Floats
+    bounds: tuple[float, float] = (-np.inf, np.inf)
 
     def predict(self, inputs: Features) -> tuple[Floats, Floats]:
         """Mean and standard deviation of b utilities, (b,) each, averaged over all processes."""
@@ -129,7 +131,8 @@ class Predictor:
 
     def posterior(self, inputs: Features, W: Floats) -> AveragedPosterior:
         """Prediction of b coalitions and of functionals W, (f, b), averaged over all processes."""
-        return average_posterior(self.gp, self.processes, inputs, W)
+        averaged = average_posterior(self.gp, self.processes, inputs, W)
+        return replace(averaged, bounds=self.bounds)
 
     @cached_property
     def processes(self) -> tuple[tuple[float, GaussianProcess], ...]:

@@ -179,9 +179,17 @@ def statement_markup(v: Valuation, statement: Statement) -> str:
         f'<h3 id="{name}-title">{owner(v.owners[statement.owner])}</h3>\n'
         f"{paragraph(statement.effect, 'lead')}\n"
         f"{paragraph(context, 'context')}\n{definitions(statement.facts, 'facts')}\n"
-        f"{paragraphs(statement.paragraphs)}\n"
+        f"{paragraphs(statement.paragraphs)}\n{_sizes(statement)}"
         f"{items(statement.caveats, 'caveats')}\n</article>"
     )
+
+
+def _sizes(statement: Statement) -> str:
+    """What the data add to groups of each size."""
+    if not statement.sizes:
+        return ""
+    words = "What these data add to groups of each size, on average (95 % intervals):"
+    return f"{paragraph(words)}\n{definitions(statement.sizes, 'sizes')}\n"
 
 
 def _check_owners(valuations: Sequence[Valuation]) -> None:

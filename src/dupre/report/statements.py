@@ -18,6 +18,7 @@ from dupre._types import Floats
 from dupre.report.effects import effect, score_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
+from dupre.result.group_sizes import by_size, harms_most_groups
 from dupre.result.table import decimals
 from dupre.result.uncertainty import UNKNOWN_ROWS
 from dupre.wording import join_list, list_names, number, printable, spell_name
@@ -45,6 +46,7 @@ class Statement:
         owner: position among the owners.
         effect: what its data do, in a sentence.
         facts: the numbers, each with its name.
+        sizes: what the data add to groups of each size.
         paragraphs: what they mean.
         caveats: what to keep in mind.
     """
@@ -52,6 +54,7 @@ class Statement:
     owner: int
     effect: str
     facts: list[tuple[str, str]]
+    sizes: list[tuple[str, str]]
     paragraphs: list[str]
     caveats: list[str]
 
@@ -81,12 +84,15 @@ class _StatementWriter:
         self.number = partial(number, places=self.places)
         self.probability = v.probability_greater().to_numpy()
         self.trained = _trained_utilities(v)
+        self.harms = harms_most_groups(v)
+        self.sizes = by_size(v)
 
     def write(self, i: int) -> Statement:
         return Statement(
             owner=i,
             effect=self._effect(i),
             facts=self._facts(i),
+            sizes=self._sizes(i),
             paragraphs=[
                 *self._meaning(i),
                 *self._share(i),
@@ -117,6 +123,18 @@ class _StatementWriter:
         rank = f"{best} of {n}" if best == worst else f"{best} to {worst} of {n}"
         return [*facts, ("Rank", rank)]
 
+    def _sizes(self, i: int) -> list[tuple[str, str]]:
+        if self.sizes is None:
+            return []
+        score = score_of(self.v)
+        places = self.places if score.factor == 1 else max(self.places - 3, 0)
+        found = []
+        for others, numbers in enumerate(score.factor * self.sizes[i]):
+            value, low, high = (number(part, places) for part in numbers)
+            bounds = "" if low == high else f" ({low} to {high})"
+            found.append((_to_others(others), f"{value}{bounds}{score.unit}"))
+        return found
+
     def _effect(self, i: int) -> str:
         v, row = self.v, self.frame.iloc[i]
         who, value = spell_name(v.owners[i]), float(row["value"])
@@ -144,9 +162,11 @@ class _StatementWriter:
             rule = AVERAGES.get(v.semivalue, "Some groups count more than others in the average.")
             sentences.append(rule)
         if row["high"] < 0:
+            most = "for most sizes of groups" if self.harms[i] else "not for most sizes of groups"
+            where = "" if self.sizes is None else f"; that is so {most}"
             sentences.append(
-                "A negative value means that models trained with these data were worse than "
-                "those without: wrong labels or data of another kind are common reasons."
+                "A negative value means that models trained with these data were worse than those "
+                f"without, on average{where}."
             )
         elif row["low"] <= 0 and row["std"]:
             sentences.append("It is not settled whether these data help or harm.")
@@ -286,6 +306,12 @@ class _DiscreetWriter(_StatementWriter):
                 f"{hidden} more to keep in mind: not stated here, as other owners are named."
             )
         return kept
+
+
+def _to_others(count: int) -> str:
+    if not count:
+        return "to nobody"
+    return f"to {count} other{'s' if count > 1 else ''}"
 
 
 def _trained_utilities(v: Valuation) -> Mapping[frozenset[str], float]:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dupre._types import Floats
+from dupre._types import Bools
 from dupre.report.effects import effect
 from dupre.result.as_text import trained_part
 from dupre.result.covariances import half_widths
+from dupre.result.group_sizes import by_size, harms_most_groups
 from dupre.result.table import decimals
 from dupre.result.uncertainty import UNKNOWN_ROWS, exactness_condition
 from dupre.wording import join_list, list_names, number, percent, spell_name, without_directories
@@ -83,15 +84,13 @@ def _harm_sentences(v: Valuation) -> list[str]:
     harmful = (high < 0) & ~nothing
     either = (low <= 0) & (high >= 0) & ~nothing
     found = []
-    if harmful.any():
-        who = _names(v, harmful)
-        if v.subsidy:
-            found.append(f"The payment of {who} is below zero.")
-        elif harmful.sum() == 1:
-            value = value_with_interval(v, int(np.flatnonzero(harmful)[0]))
-            found.append(f"The data of {who} harm the model: {value}, surely below zero.")
-        else:
-            found.append(f"The data of {who} harm the model: their values are surely below zero.")
+    if harmful.any() and v.subsidy:
+        found.append(f"The payment of {_names(v, harmful)} is below zero.")
+    elif harmful.any():
+        most = harms_most_groups(v)
+        rest = ", though not in groups of most sizes" if by_size(v) is not None else ""
+        found += _below_zero(v, harmful & most, "harm the model, in groups of most sizes")
+        found += _below_zero(v, harmful & ~most, f"make models worse on average{rest}")
     if nothing.any():
         found.append(v.words.nothing.format(who=_names(v, nothing)))
     if either.any():
@@ -102,7 +101,16 @@ def _harm_sentences(v: Valuation) -> list[str]:
     return found
 
 
-def _names(v: Valuation, chosen: Floats) -> str:
+def _below_zero(v: Valuation, chosen: Bools, what: str) -> list[str]:
+    if not chosen.any():
+        return []
+    who, surely = _names(v, chosen), "their values are surely below zero"
+    if chosen.sum() == 1:
+        surely = f"{value_with_interval(v, int(np.flatnonzero(chosen)[0]))}, surely below zero"
+    return [f"The data of {who} {what}: {surely}."]
+
+
+def _names(v: Valuation, chosen: Bools) -> str:
     return list_names(v.owners[i] for i in v.order[::-1] if chosen[i])
 
 

@@ -58,8 +58,14 @@ _COALITIONS = {
     "std": "a number from 0 on or null",
 }
 _ROUNDS = {"evaluated": "a whole number", "": "a number or null"}
+_CONTRIBUTIONS = {"owner": "a text", "others": "a whole number"}
+_CONTRIBUTIONS |= dict.fromkeys(("value", "low", "high"), "a number")
 _FORECAST = {"evaluated": "a whole number", "widest": "a number", "": "a number"}
 """Kinds of the columns of tables; that of others under ""."""
+
+
+NO_ROWS: dict[str, list[Any]] = {"columns": [], "rows": []}
+"""A table that older documents do not have."""
 
 
 def dumps(valuations: Sequence[Valuation]) -> str:
@@ -106,7 +112,8 @@ def _document(v: Valuation) -> dict[str, Any]:
     return {
         "semivalue": v.semivalue,
         "owners": v.to_frame().rename_axis("name").reset_index().to_dict("records"),
-        "utility": {"all": v.grand, "all_predicted": v.grand_predicted, "empty": v.empty},
+        "utility": {"all": v.grand, "all_predicted": v.grand_predicted, "empty": v.empty}
+        | {"floor": v.floor, "floored": v.floored},
         "validation_rows": v.validation_rows,
         "trainings": {name: getattr(v, name) for name in _COUNTS} | {"stopped": v.stopped},
         "duplicates": None if v.duplicates is None else asdict(v.duplicates),
@@ -122,6 +129,7 @@ def _document(v: Valuation) -> dict[str, Any]:
         "warnings": [{"message": text, "coalitions": of} for text, of in v.warnings.items()],
         **{name: getattr(v, name) for name in _MATRICES},
         "rounds": v.rounds,
+        "contributions": v.contributions,
         "forecast": v.forecast.reset_index() if len(v.forecast) else v.forecast,
         "coalitions": v.evidence and v.evidence.coalitions,
     }
@@ -146,6 +154,8 @@ def _valuation(d: Field, whole: Field) -> Valuation:
         grand=utility["all"].number(),
         grand_predicted=utility["all_predicted"].of("true or false"),
         empty=utility["empty"].number(),
+        floor=None if utility.get("floor").thing is None else utility["floor"].number(),
+        floored=utility.get("floored", 0).of("a whole number"),
         validation_rows=d.get("validation_rows", 0).of("a whole number"),
         **{name: trainings[name].of("a whole number") for name in _COUNTS},
         **matrices,
@@ -160,6 +170,7 @@ def _valuation(d: Field, whole: Field) -> Valuation:
         failures={f["members"].names(): f["reason"].of("a text") for f in d["failures"]},
         warnings={w["message"].of("a text"): w["coalitions"].coalitions() for w in d["warnings"]},
         rounds=d["rounds"].table(_ROUNDS),
+        contributions=d.get("contributions", NO_ROWS).table(_CONTRIBUTIONS),
         forecast=forecast.set_index("evaluated") if len(forecast) else forecast,
         evaluations=_evaluations(whole["evaluations"]),
         evidence=_evidence(d["coalitions"], whole, n),

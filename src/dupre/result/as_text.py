@@ -123,13 +123,21 @@ def notes(v: Valuation) -> list[str]:
             f"Beware: {v.first_left} of the {min(2 * len(v.owners) + 1, v.counting)} most "
             "important coalitions are not evaluated; these values are a first guess."
         )
-    notes += uncertainty_notes(v)
+    notes += [*floor_notes(v), *uncertainty_notes(v)]
     if abs(v.efficiency_gap) > 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
         notes.append(
             f"The values add up to {v.mean.sum():z.4g}, "
             f"u(all owners) - u(no data) is {v.grand - v.empty:z.4g}."
         )
     return notes + _trouble_notes(v)
+
+
+def floor_notes(v: Valuation) -> list[str]:
+    """What the lowest utility is that counts, and how many are lower."""
+    if v.floor is None:
+        return []
+    what = f"{v.floor:.4g}{', the score of no data,' if v.floor == v.empty else ''}"
+    return [f"Utilities below {what} count as that: {v.floored:,} of {v.evaluated:,} coalitions."]
 
 
 def _trouble_notes(v: Valuation) -> list[str]:

@@ -59,6 +59,8 @@ class Valuation:
             values; None if all of them do.
         noise: the part of the covariance, (n, n), due to the noise of trainings, as repeated ones
             showed it; the rest is due to coalitions not evaluated.
+        floor: lowest utility that counts; None if there is none.
+        floored: how many evaluated coalitions have a lower one.
         grand: utility of all owners together.
         grand_predicted: whether that was predicted, not evaluated.
         empty: utility of no owner.
@@ -91,6 +93,8 @@ class Valuation:
         rounds: what was known after each batch: number evaluated, widest half interval (unless
             very many coalitions count) and, on check coalitions, the predictor's error, that of
             the mean of their size (by_size) and the coverage.
+        contributions: what each `owner` adds to groups of so many `others` on average: `value`,
+            `low` and `high`; empty for more than 12 owners and for samples of coalitions.
         forecast: expected half widths of the 95 % intervals against further evaluations.
         evaluations: everything evaluated, one row per training; empty for ask / tell.
         evidence: utilities observed and predicted, and how the owners' data relate.
@@ -111,6 +115,8 @@ class Valuation:
     sampling: Floats | None = None
     validation: Floats | None = None
     validation_rows: int = 0
+    floor: float | None = None
+    floored: int = 0
     counting: int = 0
     duplicates: Duplicates | None = None
     grand_predicted: bool = False
@@ -130,6 +136,7 @@ class Valuation:
     stopped: str = ""
     caveats: tuple[str, ...] = ()
     rounds: pd.DataFrame = field(default_factory=pd.DataFrame)
+    contributions: pd.DataFrame = field(default_factory=pd.DataFrame)
     forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
     evaluations: pd.DataFrame = field(default_factory=pd.DataFrame)
     evidence: Evidence | None = None

@@ -82,6 +82,7 @@ class UtilitySection:
         validation: file with rows for validation, absolute; "" to hold rows out.
         holdout: part of each owner's rows to hold out; 0 with a validation file.
         empty: utility of no data; None for that of the best constant prediction.
+        floor: lowest utility that counts, a number or "none"; "" for the default of the metric.
     """
 
     model: str = ""
@@ -89,6 +90,7 @@ class UtilitySection:
     validation: str = ""
     holdout: float = 0.0
     empty: float | None = None
+    floor: str = ""
 
 
 @dataclass(frozen=True)

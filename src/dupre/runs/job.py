@@ -193,6 +193,8 @@ class Job:
             kernel=self.options.prior,
             strategy=self.options.strategy,
             by_content=self._by_content,
+            floor=getattr(self.utility, "floor", None),
+            bounds=getattr(self.utility, "bounds", None),
             seed=wanted.seed,
         )
         for members in _coalitions(kept):
@@ -315,8 +317,15 @@ def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Eva
             "leave it out, or correct what is recorded with --replace"
         )
     if row.utilities:
-        several = enumerate(row.utilities)
-        return [Evaluation(Training(row.members, r), u, worker="known") for r, u in several]
+        return [
+            Evaluation(
+                Training(row.members, r),
+                float(u),
+                worker="known",
+                resampled=getattr(u, "resampled", None),
+            )
+            for r, u in enumerate(row.utilities)
+        ]
     tried = [] if replacing else [e.training.attempt for e in store.failures(row.members).values()]
     training = Training(row.members, attempt=1 + max(tried, default=0))
     return [Evaluation(training, None, failure=row.failure, worker="known")]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dupre._types import Names
+from dupre.checks import finite
 from dupre.errors import InputError
 from dupre.game.coalitions import from_names, to_names
 from dupre.game.semivalues import Semivalue
@@ -91,6 +92,17 @@ def parse_members(text: str, owners: Names) -> Names:
         if not names:
             raise InputError(f"{text!r} names no owner; expected such as A,C")
     return to_names(from_names(names, owners), owners)
+
+
+def parse_floor(text: str) -> float | bool | None:
+    """What `ModelUtility` takes: a number, False for none, None for the default."""
+    word = text.strip().lower()
+    if not word or word == "none":
+        return False if word else None
+    try:
+        return finite(float(word), "--floor")
+    except ValueError as cause:
+        raise InputError(f"--floor must be a number or none, got {text!r}") from cause
 
 
 def _parse_stop(until: str, time: str) -> Rule | None:

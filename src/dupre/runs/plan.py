@@ -37,7 +37,7 @@ def plan(job: Job, directory: str, known: int, before: Names = ()) -> str:
         "validation": _validation(job, len(utility.y_val)),
         "columns": _columns(job),
         "model": list(job.model),
-        "metric": [f"{job.metric}; without data {utility.empty:z.4g}"],
+        "metric": [f"{job.metric}; without data {utility.empty:z.4g}{_floor(utility)}"],
         "values": [_values(job)],
         "predictor": [job.options.prior.text] if job.options.prior is not None else [],
         "trainings": [_trainings(job, known), *_second_trainings(job)],
@@ -51,6 +51,12 @@ def plan(job: Job, directory: str, known: int, before: Names = ()) -> str:
         for first, text in zip([label, *[""] * len(texts)], texts, strict=False):
             lines.append(f"  {first:<11} {text}".rstrip())
     return "\n".join(["Plan", *lines])
+
+
+def _floor(utility: ModelUtility) -> str:
+    if utility.floor is None:
+        return ""
+    return f"; lower scores than {utility.floor:.4g} count as that (--floor changes it)"
 
 
 def _data(job: Job) -> list[str]:

@@ -15,7 +15,7 @@ from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
 from dupre.runs.config import Config
 from dupre.runs.job import ExternalUtility, Job
-from dupre.runs.parse import Options, parse_options
+from dupre.runs.parse import Options, parse_floor, parse_options
 from dupre.tables import caveats, holdout, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.formats import sheet_names
@@ -64,6 +64,7 @@ def prepare_job(config: Config) -> Job:
         validation=validation,
         metric=models.metric(wanted.metric or None, task=task),
         empty=wanted.empty,
+        floor=parse_floor(wanted.floor),
         seed=config.values.seed,
     )
     return Job(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import format_members
 from dupre.runs.parse import parse_members
 from dupre.tables.formats import FileOptions, read_one
+from dupre.utility.score import Score
 from dupre.wording import json_text
 
 
@@ -37,7 +39,10 @@ class ExternalResult:
 def read_results(
     path: Path, owners: Names, *, delimiter: str | None = None
 ) -> list[ExternalResult]:
-    """The coalitions of a table with the columns coalition, utility and maybe failure, repeat.
+    """The coalitions of a table with the columns coalition, utility and maybe others.
+
+    `failure` says why there is no utility, `repeat` numbers repeated trainings, `resampled` is a
+    JSON list of the utilities on resamples of the validation rows.
 
     Args:
         path: of the table.
@@ -47,7 +52,7 @@ def read_results(
     Raises:
         InputError: it cannot be read, or a row is not a result.
     """
-    columns = ("coalition", "utility", "failure", "repeat")
+    columns = ("coalition", "utility", "failure", "repeat", "resampled")
     frame = read_one(path, FileOptions(delimiter), as_text=columns)
     missing = {"coalition", "utility"} - set(frame.columns)
     if missing:
@@ -59,6 +64,8 @@ def read_results(
     for row in frame.reindex(columns=list(columns)).itertuples(index=False):
         members = parse_members(_text(row.coalition), owners)
         utility, reason = _number(row.utility, members), _text(row.failure)
+        if utility is not None and (resampled := _text(row.resampled)):
+            utility = _score(utility, resampled, members)
         before = found.get(members)
         if before is not None and not _text(row.repeat):
             raise InputError(
@@ -104,6 +111,16 @@ def _number(cell: Any, members: Names) -> float | None:
             "0.91, or nothing"
         )
     return as_utility(number, f"the utility of {format_members(members)}")
+
+
+def _score(utility: float, resampled: str, members: Names) -> Score:
+    try:
+        return Score(utility, json.loads(resampled))
+    except ValueError as cause:  # the errors of JSON and of dupre are ValueErrors
+        raise InputError(
+            f"resampled of {format_members(members)} must be a JSON list of utilities such as "
+            f"[0.91, 0.89], got {resampled[:80]!r}"
+        ) from cause
 
 
 def _text(cell: Any) -> str:

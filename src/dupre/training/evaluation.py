@@ -114,6 +114,8 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
             else:
                 seed = int(seeded.training_seed(training.members, training.repeat))
                 raw = seeded(training.members, repeat=training.repeat)
+            if (before := getattr(raw, "before_floor", None)) is not None:
+                raw = before  # the store keeps scores as they are: another floor may come
             number = as_utility(raw)
             resampled = getattr(raw, "resampled", None)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the user's code: recorded

@@ -26,6 +26,7 @@ from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.utility.fit import fit, other_libraries, random_states, uses_torch
+from dupre.utility.limits import bounds_of_metric, check_bounds, check_floor
 from dupre.utility.model_checks import Metric, check_estimator, check_metric, check_validation
 from dupre.utility.resampling import Predictions, resample
 from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples
@@ -34,7 +35,9 @@ from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples
 class Utility(Protocol):
     """What `dupre.value` calls: from the owner names of a coalition to one finite number.
 
-    It may be a `Score`, which knows how much it depends on the validation rows.
+    It may be a `Score`, which knows how much it depends on the validation rows. A utility with an
+    attribute `bounds`, (low, high), has predictions between them, and one with a `floor` has no
+    lower utility.
     """
 
     def __call__(self, members: tuple[str, ...], /) -> float:
@@ -72,6 +75,11 @@ class ModelUtility:
         metric: scikit-learn scorer name or callable(model, X, y) -> float, greater is better.
             Default: "accuracy" for classification, "r2" for regression.
         empty: utility of the empty coalition.
+        floor: lowest utility that counts: a lower score counts as this. Default: the score of no
+            data for R² and the like, whose scores have no lower bound; none for other metrics.
+            False for none. Stores keep the scores as they were.
+        bounds: between which scores lie, (low, high), None for an end without one: predictions
+            do too. Default: those of the metric, if its name tells.
         seed: the training seeds derive from it.
         resamples: of the validation rows; 0 to do without.
 
@@ -87,6 +95,8 @@ class ModelUtility:
         validation: Any,
         metric: str | Metric | None = None,
         empty: float | None = None,
+        floor: float | bool | None = None,
+        bounds: tuple[float | None, float | None] | None = None,
         seed: int = 0,
         resamples: int = RESAMPLES,
     ):
@@ -117,6 +127,10 @@ class ModelUtility:
                 f"the utility of the empty coalition is {self.empty}; state a finite ",
                 Remedy.EMPTY,
             )
+
+        self.floor = check_floor(floor, self.metric, self.empty)
+        stated = bounds_of_metric(self.metric) if bounds is None else check_bounds(bounds)
+        self.bounds = max(stated[0], -np.inf if self.floor is None else self.floor), stated[1]
 
     @property
     def fingerprint(self) -> dict[str, Any]:
@@ -187,19 +201,23 @@ class ModelUtility:
     def __call__(self, members: Collection[str], *, repeat: int = 0) -> Score:
         """The utility of the coalition of these owners: one training, unless it is empty."""
         if not members:
-            return self.score_of_no_data()
+            return self._at_least(self.score_of_no_data())
         row = from_names(members, self.owners.names)
         X, y = self.owners.data_of(row)
         if self._classes is not None and len(np.unique(y)) == 1:
             constant = DummyClassifier(strategy="constant", constant=[y[0]])
-            return self._score(constant.fit(X, y))
+            return self._at_least(self._score(constant.fit(X, y)))
         seed = self.training_seed(to_names(row, self.owners.names), repeat)
         labelled = self._classes is not None
-        return self._score(fit(self.estimator, X, y, seed=seed, classes=labelled))
+        model = fit(self.estimator, X, y, seed=seed, classes=labelled)
+        return self._at_least(self._score(model))
 
     @cached_property
     def _drawn(self) -> Resamples:
         return draw_resamples(digests_of_rows(self.X_val, self.y_val), self.resamples)
+
+    def _at_least(self, score: Score) -> Score:
+        return score if self.floor is None else score.at_least(self.floor)
 
     def _utility(self, model: Any) -> float:
         return float(self._scorer(self._with_classes(model), self.X_val, self.y_val))

@@ -42,9 +42,11 @@ class Score(float):
 
     Attributes:
         resampled: the same, (B,), or None.
+        before_floor: the score before a floor raised it; None if there is no floor.
     """
 
     resampled: Floats | None
+    before_floor: Score | None = None
 
     def __new__(cls, utility: Any, resampled: Sequence[float] | Floats | None = None) -> Score:
         """Check that both are numbers."""
@@ -55,6 +57,13 @@ class Score(float):
     def __getnewargs__(self) -> tuple[float, Floats | None]:  # type: ignore[override]
         """What a copy or a pickle is made of."""
         return float(self), self.resampled
+
+    def at_least(self, floor: float) -> Score:
+        """The score, or the floor where it is higher."""
+        resampled = None if self.resampled is None else np.maximum(self.resampled, floor)
+        found = Score(max(float(self), floor), resampled)
+        found.before_floor = self
+        return found
 
     @classmethod
     def from_rows(cls, scores: Sequence[float] | Floats, resamples: int = RESAMPLES) -> Score:

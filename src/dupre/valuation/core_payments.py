@@ -212,4 +212,4 @@ def _joint_draws(
     normal = rng.standard_normal((draws, len(members)))
     wide = normal @ root.T * posterior.slope * widening(learned.gp)
     outliers = np.sqrt(learned.outlier_variance) * rng.standard_normal(wide.shape)
-    return np.asarray(posterior.mean + wide + outliers)
+    return np.asarray(np.clip(posterior.mean + wide + outliers, *learned.bounds))

@@ -93,6 +93,7 @@ def _predict_without(knowledge: Knowledge, known: Ints) -> tuple[Floats, Floats]
     rest = np.setdiff1d(known, fitted)  # outliers, and check coalitions
     others = predictions(knowledge, knowledge.observations.members[rest])
     order = np.argsort(np.append(fitted, rest))
+    utility = np.clip(utility, *learned.bounds)
     return np.append(utility, others[0])[order], np.append(std, others[1])[order]
 
 

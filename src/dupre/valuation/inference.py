@@ -25,6 +25,7 @@ from dupre.result.valuation import Valuation
 from dupre.valuation import evidence, next_batch, validation_rows
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.duplicates import Merged, merge
+from dupre.valuation.influence import decisive_trainings
 from dupre.valuation.knowledge import BLOCKS, Knowledge
 from dupre.valuation.question import LeastCore, Question
 
@@ -107,13 +108,13 @@ class Inference:
             sampling = self._larger.sampling_covariance(larger, known.empty, np.zeros(len(larger)))
             counting = len(larger)
         covariance, noise = map(known.identity.equal_covariance, (covariance, noise))
-        validation = None
-        if off is not None:
-            M = validation_rows.evaluation_weights(known, posterior)
-            validation = validation_rows.validation_covariance(known, M, off)
+        mean = known.identity.equal(mean + known.weights.empty * known.empty)
+        M = validation_rows.evaluation_weights(known, posterior)
+        validation = None if off is None else validation_rows.covariance(known, M, off)
         return Valuation(
             semivalue=self.question.semivalue.name,
-            mean=known.identity.equal(mean + known.weights.empty * known.empty),
+            mean=mean,
+            caveats=tuple(decisive_trainings(known, M, mean)),
             counting=counting,
             covariance=total_covariance(covariance, sampling, validation),
             prediction=covariance,
@@ -169,6 +170,8 @@ class Inference:
             "grand_predicted": not known.observations.recorded[known.everyone],
             "first_left": int((~known.recorded[known.most_important]).sum()),
             "empty": known.empty,
+            "floor": known.observations.floor,
+            "floored": len(known.observations.raised),
             "evaluated": known.evaluated,
             "duplicates": self._duplicates(),
             "failures": known.failures,

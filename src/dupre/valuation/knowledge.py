@@ -10,6 +10,7 @@ the `Identity` goes by contents.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +37,7 @@ from dupre.predictor.gp import Posterior
 from dupre.predictor.kernel_checks import check_prior
 from dupre.predictor.kernel_inputs import Features
 from dupre.result.records import PredictorCheck
+from dupre.utility.limits import UNBOUNDED
 from dupre.valuation import next_batch
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
@@ -69,6 +71,7 @@ class Knowledge:
         self.counts: Members = self.merged.counts
         self.empty = 0.0
         self.empty_resampled: Floats | None = None
+        self.bounds = UNBOUNDED
         self._rows = owners.rows
         self.observations = Observations(weights.members, owners.names, identity)
         self.everyone = int(self.observations.positions(np.ones((1, owners.n), dtype=bool))[0])
@@ -214,7 +217,7 @@ class Knowledge:
 
     def _learn(self, index: Ints, measured: Floats, *purpose: int) -> Predictor:
         utilities = self.observations.utilities[index]
-        return form.learn(
+        learned = form.learn(
             self.features(index),
             utilities,
             measured=measured,
@@ -223,6 +226,13 @@ class Knowledge:
             prior=self.question.prior,
             rng=self.rng(*purpose),
         )
+        prior = self.question.prior
+        if prior is not None and prior.plain:
+            return learned
+        # What was recorded is possible, whatever the bounds say.
+        seen = np.append(utilities, self.empty)
+        bounds = min(self.bounds[0], seen.min()), max(self.bounds[1], seen.max())
+        return replace(learned, bounds=bounds)
 
     def posterior(self, W: Floats) -> Posterior:
         """Of the unknown coalitions and of functionals W, (f, b), of them, by the best form."""
@@ -237,7 +247,8 @@ class Knowledge:
     def predict(self, learned: Predictor, members: Members) -> Floats:
         """Predicted utilities of coalitions, (m, n), by a given predictor, (m,)."""
         representatives = self.observations.representatives(members)
-        return learned.gp.predict(self._describe(representatives, self.sketch.compute))[0]
+        features = self._describe(representatives, self.sketch.compute)
+        return np.clip(learned.gp.predict(features)[0], *learned.bounds)
 
     def utilities_of(self, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
@@ -317,7 +328,7 @@ class Knowledge:
             seen = self.shown[~np.isin(self.shown, to_come)]
             measured = self.observations.training_variances(to_come)[seen]
             learned = self._learn(seen, measured, 5, j, len(seen))
-            guesses[j], _ = learned.gp.predict(everything)
+            guesses[j] = np.clip(learned.gp.predict(everything)[0], *learned.bounds)
             ours = seen[seen < self.b]
             guesses[j, ours] = self.utilities[ours]
         return self._estimate(guesses)

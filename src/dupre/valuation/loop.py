@@ -288,7 +288,7 @@ class Loop:
         if not self.valuer.designed:
             return None
         if self.latest is None or self.latest[0] != self.valuer.evaluated:
-            self.latest = self.valuer.evaluated, self.valuer.values()
+            self.latest = self.valuer.evaluated, self.valuer.interim_values()
         return self.latest[1]
 
     def _save_progress(self) -> None:
@@ -329,7 +329,7 @@ class Loop:
         evaluations = self.store.evaluations()
         used = [found for found in evaluations if found.training.members in self.taken]
         rounds = [{"evaluated": n, **f} for n, f in self.store.rounds(self.key).items()]
-        valuation = self._valuation() or self.valuer.values()
+        valuation = self._valuation() or self.valuer.interim_values()
         forecast = pd.DataFrame()
         if self.valuer.left and self._is_watched():
             forecast = self.valuer.forecast(FORECAST, now=valuation)
@@ -341,6 +341,7 @@ class Loop:
             "stopped": reason,
             "rounds": pd.DataFrame(rounds, columns=None if rounds else ["evaluated", "widest"]),
             "forecast": forecast,
+            "contributions": self.valuer.contributions(),
             "evaluations": as_frame(evaluations),
         }
 

@@ -17,7 +17,7 @@ from dupre._types import Floats, Ints, Members, Names
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names, to_names
 from dupre.predictor.training_noise import variance_of_means
-from dupre.utility.score import check_score, resampled_of
+from dupre.utility.score import Score, check_score, resampled_of
 from dupre.valuation.duplicates import Identity
 
 
@@ -26,6 +26,8 @@ class Observations:
 
     Attributes:
         members: the coalitions, (b, n).
+        floor: lowest utility that counts; None if there is none.
+        raised: positions of those that have a lower one.
         utilities: mean of each coalition's trainings, NaN where there is none, (b,).
         trainings: utilities of the trainings, by position; a `Score` knows its resamples.
         by_name: the same, by position and by the names under which they were recorded.
@@ -34,6 +36,8 @@ class Observations:
 
     def __init__(self, members: Members, names: Names, identity: Identity | None = None):
         self.members = members
+        self.floor: float | None = None
+        self.raised: set[int] = set()
         self._owners = names
         self._identity = identity or Identity(len(names))
         self._position = {key: i for i, key in enumerate(self._identity.keys(members))}
@@ -113,7 +117,7 @@ class Observations:
         position, names = self.locate(members)
         what = f"the utility of {format_members(names)}"
         several: Any = [utility] if np.ndim(utility) == 0 else utility
-        numbers = tuple(check_score(number, what) for number in several)
+        numbers = tuple(self.raise_to_floor(check_score(number, what)) for number in several)
         if not numbers:
             raise InputError(f"{what} must be a number or several, got {utility!r}")
         known = self.by_name.get(position, {}).get(names, ())
@@ -126,10 +130,20 @@ class Observations:
                 f"{format_members(names)} already has the utility {_format(known)}, got "
                 f"{_format(numbers)}; record repeated trainings of a coalition together, as a list"
             )
+        if self.floor is not None and any(float(number) < self.floor for number in several):
+            self.raised.add(position)
         self.failures.pop(position, None)
         self.by_name.setdefault(position, {})[names] = numbers
         self.trainings[position] = _combine(self.by_name[position])
         self.utilities[position] = np.mean(self.trainings[position])
+
+    def raise_to_floor(self, utility: float) -> float:
+        """The utility as it counts."""
+        if self.floor is None:
+            return utility
+        if isinstance(utility, Score):
+            return utility.at_least(self.floor)
+        return max(utility, self.floor)
 
     def deviations(self) -> Floats | None:
         """Each utility on B resamples of the validation rows less that on all rows, (b, B).

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from dupre._types import Names
+from dupre.errors import InputError
+from dupre.game.coalitions import format_members
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.store import Store
 from dupre.valuation.valuer import Valuer
@@ -80,3 +82,26 @@ class Outcomes:
         }
         done = self._successes(members) if failed else {}
         return [failed[repeat] for repeat in sorted(failed) if repeat not in done]
+
+
+def new_evaluations(store: Store, known: dict[Names, tuple[float, ...]]) -> list[Evaluation]:
+    """What is known and not in the store yet; InputError if the store knows otherwise."""
+    new = []
+    for members, utilities in known.items():
+        if both := store.contradiction(members, utilities):
+            raise InputError(
+                f"{both[0]!r} is given for {format_members(members)}, but the store has "
+                f"{both[1]!r}; leave it out, or take another store"
+            )
+        stored, several = store.utilities(members), enumerate(utilities)
+        new += [
+            Evaluation(
+                Training(members, r),
+                float(u),
+                worker="known",
+                resampled=getattr(u, "resampled", None),
+            )
+            for r, u in several
+            if r not in stored
+        ]
+    return new

@@ -66,7 +66,7 @@ def evaluation_weights(known: Knowledge, posterior: AveragedPosterior | None) ->
     return M
 
 
-def validation_covariance(known: Knowledge, M: Floats, off: Deviations) -> Floats:
+def covariance(known: Knowledge, M: Floats, off: Deviations) -> Floats:
     """Covariance of the values over choices of the validation rows, (n, n)."""
     change = M @ off.evaluated + np.outer(known.weights.empty, off.empty)
     return known.identity.equal_covariance(change @ change.T / len(off.empty))

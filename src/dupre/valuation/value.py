@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from dupre.checks import whole
 from dupre.data.digests import digest
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.game.coalitions import format_members
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel, Prior
@@ -24,7 +24,7 @@ from dupre.result.records import TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training import identity
 from dupre.training.engines import Engine, Local
-from dupre.training.evaluation import Evaluation, Training
+from dupre.training.evaluation import Evaluation
 from dupre.training.origin import contents_of
 from dupre.training.spot_check import Stored, spot_check
 from dupre.training.store import Store
@@ -33,6 +33,7 @@ from dupre.utility.model import ModelUtility, Utility
 from dupre.utility.score import check_score
 from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, Plan
+from dupre.valuation.outcomes import new_evaluations
 from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.second_trainings import reproducibility_caveats
@@ -125,7 +126,7 @@ def value(
         estimator=estimator,
         strategy=strategy,
         kernel=kernel,
-        by_content=isinstance(utility, ModelUtility) and utility.by_content,
+        **_described_by(utility),
         seed=seed,
     )
     _check_correction(valuer, limit)
@@ -174,7 +175,7 @@ def _run(
         closing(engine.start(utility)) as workers,
         closing(shown),
     ):
-        new = _new_evaluations(kept, given)
+        new = new_evaluations(kept, given)
 
         def begin() -> None:
             if stored is not None:
@@ -235,6 +236,15 @@ def _check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: 
     return limit
 
 
+def _described_by(utility: Utility) -> dict[str, Any]:
+    """What a utility says of itself, as arguments of `Valuer`."""
+    return {
+        "by_content": isinstance(utility, ModelUtility) and utility.by_content,
+        "floor": getattr(utility, "floor", None),
+        "bounds": getattr(utility, "bounds", None),
+    }
+
+
 def _check_correction(valuer: Valuer, limit: int) -> None:
     """A correction needs random coalitions, unless all are evaluated anyway."""
     least = LEAST_CORRECTION + 2 * valuer.owners.n + 1
@@ -279,6 +289,7 @@ def _run_key(valuer: Valuer, repeats: int | None, origin: identity.Origin) -> st
     ]
     decides += [asked.strategy, asked.batch, asked.in_order, asked.estimator, asked.samples]
     decides += [asked.kernel, asked.least_core, asked.seed, repeats, valuer.merges]
+    decides += [] if valuer.floor is None else ["floor", valuer.floor]
     return digest(decides)
 
 
@@ -320,26 +331,3 @@ def _contents_check(owners: Owners, contents: Contents) -> Callable[[Names, str]
         return known and contents_of(members, contents()) == given
 
     return is_valid
-
-
-def _new_evaluations(store: Store, known: dict[Names, tuple[float, ...]]) -> list[Evaluation]:
-    """What is known and not in the store yet; InputError if the store knows otherwise."""
-    new = []
-    for members, utilities in known.items():
-        if both := store.contradiction(members, utilities):
-            raise InputError(
-                f"{both[0]!r} is given for {format_members(members)}, but the store has "
-                f"{both[1]!r}; leave it out, or take another store"
-            )
-        stored, several = store.utilities(members), enumerate(utilities)
-        new += [
-            Evaluation(
-                Training(members, r),
-                float(u),
-                worker="known",
-                resampled=getattr(u, "resampled", None),
-            )
-            for r, u in several
-            if r not in stored
-        ]
-    return new

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Ints, Names
-from dupre.checks import whole
+from dupre.checks import finite, whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
@@ -24,8 +24,10 @@ from dupre.result.covariances import half_widths, total_covariance
 from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training.threads import limit_threads
+from dupre.utility.limits import check_bounds
 from dupre.utility.score import check_score
 from dupre.valuation import evidence, next_batch
+from dupre.valuation.contributions import contributions_by_size
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.inference import Inference
 from dupre.valuation.knowledge import Knowledge
@@ -54,6 +56,9 @@ class Valuer:
         by_content: whether coalitions that hold the same rows have the same utility, as those of
             a ModelUtility do: one evaluation then serves all of them, and owners who hold the
             same rows have the same value. By default a coalition is known by its members.
+        floor: lowest utility that counts: a lower one is taken for this; None for none.
+        bounds: between which utilities lie, (low, high), None for an end without one: so do
+            predictions.
         seed: of directions, first design, everything drawn, and starts of the fit.
     """
 
@@ -67,6 +72,8 @@ class Valuer:
         strategy: Strategy | None = None,
         kernel: Kernel | Prior | None = None,
         by_content: bool = False,
+        floor: float | None = None,
+        bounds: tuple[float | None, float | None] | None = None,
         seed: int = 0,
     ):
         self.question = ask(
@@ -83,6 +90,11 @@ class Valuer:
         same = Identity(owners.n, owners.contents if by_content else None)
         self._knowledge = Knowledge(self.question, same)
         self._inference = Inference(self._knowledge, self.question)
+        self.floor = self._knowledge.observations.floor = (
+            None if floor is None else finite(floor, "floor")
+        )
+        if bounds is not None:
+            self._knowledge.bounds = check_bounds(bounds)
         self.empty = empty
 
     @property
@@ -93,6 +105,7 @@ class Valuer:
     @empty.setter
     def empty(self, utility: float) -> None:
         score = check_score(utility, "the utility of the empty coalition")
+        score = self._knowledge.observations.raise_to_floor(score)
         self._knowledge.empty = float(score)
         self._knowledge.empty_resampled = getattr(score, "resampled", None)
 
@@ -250,8 +263,9 @@ class Valuer:
         evaluated = ~np.isnan(known)
         mean[evaluated], std[evaluated] = known[evaluated], 0.0
         columns = {"members": members, "utility": mean, "std": std}
-        bounds = {"low": mean - Z95 * std, "high": mean + Z95 * std, "evaluated": evaluated}
-        return pd.DataFrame(columns | bounds)
+        limits = self._knowledge.predictor().bounds
+        low, high = (np.clip(mean + side * Z95 * std, *limits) for side in (-1, 1))
+        return pd.DataFrame(columns | {"low": low, "high": high, "evaluated": evaluated})
 
     def check(self) -> PredictorCheck | None:
         """The predictor measured on the check coalitions; None until all are evaluated."""
@@ -260,10 +274,20 @@ class Valuer:
 
     def values(self) -> Valuation:
         """The values of all owners, from the utilities recorded so far."""
+        return replace(self.interim_values(), contributions=self.contributions())
+
+    def interim_values(self) -> Valuation:
+        """The values without contributions by group size: for a look after every batch."""
         self._check_any_recorded()
         with _one_blas_thread():
             found = self._inference.valuation()
         return replace(found, caveats=(*found.caveats, *look_alikes(self.owners.names)))
+
+    def contributions(self) -> pd.DataFrame:
+        """What each owner adds to groups of 0, 1, 2, ... others: `Valuation.contributions`."""
+        self._check_any_recorded()
+        with _one_blas_thread():
+            return contributions_by_size(self._knowledge)
 
     def _check_any_recorded(self) -> None:
         if not self._knowledge.shown.size:

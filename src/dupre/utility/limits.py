@@ -1,0 +1,74 @@
+"""The limits of a utility: bounds that no model can exceed, and a floor.
+
+R² has no lower bound: one group whose model fails on a few rows can score -14 and decide the values
+of its members, although nobody would use such a model. Whoever has it still has the prediction
+without data. So scores of metrics like R² that are below the score of no data count as that score,
+unless another floor is stated or none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from dupre.checks import finite
+from dupre.errors import InputError
+
+Bounds = tuple[float, float]
+
+UNBOUNDED: Bounds = (-math.inf, math.inf)
+
+_SHARES: tuple[str, ...] = ("accuracy", "balanced_accuracy", "top_k_accuracy", "roc_auc", "f1")
+_SHARES += ("average_precision", "precision", "recall", "jaccard")
+_LIKE_R2 = ("r2", "explained_variance", "d2_")
+
+
+def bounds_of_metric(metric: object) -> Bounds:
+    """Between which numbers the scores of a metric lie, as far as its name tells."""
+    name = metric if isinstance(metric, str) else ""
+    if name.startswith(_SHARES):
+        return 0.0, 1.0
+    if name == "matthews_corrcoef":
+        return -1.0, 1.0
+    if name.startswith(_LIKE_R2):
+        return -math.inf, 1.0
+    return (-math.inf, 0.0) if name.startswith("neg_") else UNBOUNDED
+
+
+def check_bounds(bounds: Any) -> Bounds:
+    """Two numbers, None for an end without a bound.
+
+    Raises:
+        InputError: they are something else.
+    """
+    if not isinstance(bounds, Sequence) or len(bounds) != 2 or isinstance(bounds, str):
+        raise InputError(f"bounds must be two numbers such as (0, 1), got {bounds!r}")
+    ends = (
+        end if given is None else finite(given, "a bound") if math.isfinite(given) else float(given)
+        for given, end in zip(bounds, UNBOUNDED, strict=True)
+    )
+    low, high = ends
+    if not low < high:
+        raise InputError(f"the lower bound must be less than the upper one, got {bounds!r}")
+    return low, high
+
+
+def check_floor(floor: Any, metric: object, empty: float) -> float | None:
+    """The lowest utility that counts; None if there is none.
+
+    Args:
+        floor: a number, False for none, or None for the default.
+        metric: scores of metrics like R² are not below that of no data by default.
+        empty: the score of no data.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if floor is False:
+        return None
+    if floor is None:
+        return empty if isinstance(metric, str) and metric.startswith(_LIKE_R2) else None
+    if floor is True:
+        raise InputError("floor must be a number, or False for none, got True")
+    return finite(floor, "floor")

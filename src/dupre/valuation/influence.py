@@ -1,0 +1,65 @@
+"""Single trainings that decide a value.
+
+Values are sums of utilities. If one utility is far from all others of its size, it can outweigh
+them; who reads the value should know.
+
+Notation: n owners, p coalitions with a position; M (n, p) from `validation_rows`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dupre._types import Floats
+from dupre.game.coalitions import format_members
+from dupre.predictor.warp import robust_scale
+from dupre.valuation.knowledge import Knowledge
+from dupre.wording import join_list, printable
+
+FAR = 8.0
+"""Robust standard deviations from which on a utility is far from others of its size."""
+
+GAINS = 2.0
+"""Distance from others of its size that it must have too, in gains of the largest group."""
+
+DECISIVE = 0.5
+"""Part of a value from which on a single training decides it."""
+
+MOST_NAMED = 2
+"""Trainings named, and owners of each."""
+
+
+def decisive_trainings(known: Knowledge, M: Floats, values: Floats) -> list[str]:
+    """A sentence about each training that alone decides the value of somebody, the worst first.
+
+    Args:
+        known: what is evaluated.
+        M: how much each value changes with each utility, (n, p).
+        values: of the owners, (n,).
+    """
+    observations = known.observations
+    at = np.flatnonzero(observations.recorded)
+    utilities, sizes = observations.utilities[at], observations.members[at].sum(axis=1)
+    typical = np.empty(len(at))
+    for k, size in enumerate(sizes):
+        others = np.delete(utilities, k)[np.delete(sizes, k) == size]
+        typical[k] = np.median(others if len(others) > 1 else utilities)
+    far = utilities - typical
+    scale = robust_scale(far)
+    change = M[:, at] * far
+    gain = abs(float(np.max(utilities[sizes == sizes.max()])) - known.empty)
+    unlike = (np.abs(far) > max(FAR * scale, GAINS * gain)) & (scale > 0)
+    decided = (np.abs(change) > DECISIVE * np.abs(values)[:, None]) & unlike
+    worst = np.argsort(-np.abs(np.where(decided, change, 0.0)).max(axis=0), kind="stable")
+    sentences = []
+    for k in worst[: min(MOST_NAMED, int(decided.any(axis=0).sum()))]:
+        owners = np.flatnonzero(decided[:, k])
+        owners = owners[np.argsort(-np.abs(change[owners, k]), kind="stable")][:MOST_NAMED]
+        names = known.question.owners.names
+        parts = [f"that of {printable(names[i])} by {change[i, k]:.2g}" for i in owners]
+        sentences.append(
+            f"one training decides much: {format_members(observations.names(at[k]))} scored "
+            f"{utilities[k]:.3g} where others of this size score about {typical[k]:.3g}. This "
+            f"alone changes values: {join_list(parts)}."
+        )
+    return sentences

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.naive_bayes import GaussianNB
+
+import dupre
+from dupre.training.evaluation import Training, evaluate
+from dupre.utility.limits import bounds_of_metric
+from owners_and_games import make_owners, smooth, value
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4))
+Y = X[:, 0] + 0.1 * RNG.normal(size=60)
+WILD = dupre.Owners.from_arrays(X[:24], Y[:24], np.arange(24) % 6)
+"""Groups of four rows with four columns: a line through them fails on others."""
+
+
+def utility_of(**options):
+    return dupre.ModelUtility(LinearRegression(), WILD, validation=(X[24:], Y[24:]), **options)
+
+
+@pytest.mark.parametrize(
+    ("metric", "bounds"),
+    [
+        ("balanced_accuracy", (0, 1)),
+        ("f1_macro", (0, 1)),
+        ("roc_auc_ovr", (0, 1)),
+        ("matthews_corrcoef", (-1, 1)),
+        ("r2", (-np.inf, 1)),
+        ("neg_log_loss", (-np.inf, 0)),
+        (len, (-np.inf, np.inf)),
+    ],
+)
+def test_names_tell_the_bounds_of_metrics(metric, bounds):
+    assert bounds_of_metric(metric) == bounds
+
+
+def test_r2_is_not_below_that_of_no_data_unless_that_is_asked_for():
+    default, plain, other = utility_of(), utility_of(floor=False), utility_of(floor=-0.5)
+    low = [name for name in WILD.names if plain((name,)) < -1]
+    assert low
+    assert default.floor == default((low[0],)) == 0.0
+    assert other((low[0],)) == -0.5
+    assert min(other((low[0],)).resampled) >= -0.5
+    kept = evaluate(default, Training((low[0],)))
+    assert kept.utility == plain((low[0],))
+    np.testing.assert_array_equal(kept.resampled, plain((low[0],)).resampled)
+    assert utility_of(metric="neg_mean_squared_error").floor is None
+    assert default.bounds == (0.0, 1.0)
+
+
+def test_a_floor_is_applied_to_what_was_stored_without_it(tmp_path):
+    store = tmp_path / "run.sqlite"
+    wild = value(WILD, utility_of(floor=False), budget=30, store=store)
+    calm = value(WILD, utility_of(), budget=30, store=store)
+    assert calm.floored > 0
+    assert f"0, the score of no data, count as that: {calm.floored} of 30" in str(calm)
+    assert wild.floor is None
+    assert calm.values.min() > wild.values.min()
+    assert calm.evidence.coalitions["utility"].min() == 0
+    assert calm.evidence.coalitions["predicted"].between(0, 1).all()
+    again = dupre.Valuation.from_json(calm.to_json())
+    assert (again.floor, again.floored) == (0.0, calm.floored)
+
+
+@pytest.mark.parametrize("semivalue", ["shapley", "least-core"])
+def test_predictions_stay_within_the_bounds(semivalue):
+    owners = make_owners(5)
+    steep = smooth(owners)
+    steep.game = lambda C: np.minimum(C.sum(axis=1) / 2, 1.0)
+    free = dupre.Valuer(owners, empty=0.0, semivalue=semivalue)
+    bound = dupre.Valuer(owners, empty=0.0, semivalue=semivalue, bounds=(0, 1))
+    for names, utility in list(steep.table.items())[:12]:
+        free.record(names, utility)
+        bound.record(names, utility)
+    every = list(steep.table)
+    assert free.predict(every)["utility"].max() > 1
+    found = bound.predict(every)
+    assert found[["utility", "low", "high"]].to_numpy().max() <= 1
+    assert bound.values().grand <= 1
+    bound.record(owners.names, 1.5)  # what is recorded is possible
+    assert bound.predict([owners.names])["utility"].item() == 1.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bounds": (1, 0)}, "must be less"),
+        ({"bounds": 3}, "two numbers"),
+        ({"floor": True}, "floor must be a number"),
+        ({"floor": "low"}, "floor must be a finite number"),
+    ],
+)
+def test_limits_that_cannot_be_are_refused(options, message):
+    with pytest.raises(dupre.InputError, match=message):
+        utility_of(**options)
+
+
+def test_a_utility_of_ones_own_states_its_limits():
+    owners = make_owners(4)
+    game = smooth(owners)
+    game.floor, game.bounds = 0.5, (None, 1)
+    found = value(owners, game, budget=15)
+    assert found.grand == game.of(owners.names)
+    assert found.floored > 0
+    assert found.empty == 0.5
+    assert dupre.ModelUtility(
+        GaussianNB(), dupre.Owners.from_arrays(X, Y > 0, np.arange(60) % 3), validation=(X, Y > 0)
+    ).bounds == (0.0, 1.0)
