@@ -18,11 +18,14 @@ from dupre.wording import (
     look_alikes,
     number,
     percent,
+    plain_number,
     printable,
     quote,
     quote_names,
     shorten,
     spell_out,
+    with_minus_signs,
+    without_directories,
 )
 
 
@@ -68,6 +71,25 @@ def test_numbers_have_a_minus_sign_unless_they_are_zero():
     assert number(-0.25, 2) == "−0.25"
     assert number(-0.0001, 2) == "0.00"
     assert number(float("nan"), 2) == "–"
+    assert [plain_number(x, 2) for x in (-0.0001, -0.25)] == ["0.00", "-0.25"]
+    said = "from -0.00 and -0 to -0.5 (95 %: -1.4 … -0.1), 2024-05-31, 1e-05, x-1"
+    expected = "from 0.00 and 0 to −0.5 (95 %: −1.4 … −0.1), 2024-05-31, 1e-05, x-1"
+    assert with_minus_signs(said) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("dupre value /home/u/a.csv --validation=/b/c.csv", "dupre value a.csv --validation=c.csv"),
+        ("'/my data/x y.csv' is missing", "'x y.csv' is missing"),
+        (r"C:\Users\me\x.csv and ~/d/e.csv", "x.csv and e.csv"),
+        ("your own /home/me/model.py:build", "your own model.py:build"),
+        ("https://scikit-learn.org/stable/x.html", "https://scikit-learn.org/stable/x.html"),
+        ("data/x.csv, and/or 1/2", "data/x.csv, and/or 1/2"),
+    ],
+)
+def test_files_are_named_without_their_directories(text, expected):
+    assert without_directories(text) == expected
 
 
 def test_what_is_uncertain_is_never_shown_as_certain():

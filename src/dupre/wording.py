@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -27,6 +28,11 @@ LONGEST_LINE = 2_000
 
 MOST_NAMED = 8
 """Things named one by one; the others are counted."""
+
+_MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
+_MINUS_ZERO = re.compile(r"(?<![\w.-])-(?=0(?:\.0+)?(?![\d.]))")
+_DIRECTORIES = re.compile(r"(?<![\w:/.\\])(?:~|[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;]+)+[/\\](?=\S)")
+_QUOTED_DIRECTORIES = re.compile(r"(?<=')(?:~|[A-Za-z]:)?(?:[/\\][^'/\\\n]+)+[/\\](?=[^'/\\\n]+')")
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
@@ -163,15 +169,22 @@ def exact_percent(probability: float) -> str:
 
 
 def plain_number(value: float, places: int) -> str:
-    """A number with so many decimals, as programs read it."""
-    return f"{value:.{places}f}"
+    """A number with so many decimals, as programs read it; no minus sign before zero."""
+    return f"{value:z.{places}f}"
+
+
+def with_minus_signs(words: str) -> str:
+    """A sentence with the minus signs of `number` before its numbers, and none before zero."""
+    return _MINUS.sub("−", _MINUS_ZERO.sub("", words))
+
+
+def without_directories(words: str) -> str:
+    """A text in which files of this machine are named without their directories."""
+    return _DIRECTORIES.sub("", _QUOTED_DIRECTORIES.sub("", words))
 
 
 def number(value: float, places: int) -> str:
     """A number with so many decimals, as it is printed; a dash where there is none."""
     if math.isnan(value):
         return "–"
-    shown = f"{value:,.{places}f}"
-    if not shown.strip("-0.,"):  # no minus sign before zero
-        shown = shown.lstrip("-")
-    return shown.replace("-", "−")
+    return f"{value:z,.{places}f}".replace("-", "−")

@@ -185,11 +185,11 @@ def test_limits_asked_for_on_resume_replace_those_before():
     data = written(good().assign(who=four))
     run("value", data, *ROLES, "--until", "5", "--run", "run")
     plan = run("resume", "run", "--budget", "15").stderr
-    assert "15 of 15 possible; known already: 9\n" in plan
+    assert "all 15, so that nothing is predicted; known already: 9\n" in plan
     assert "until" not in plan
     done = run("resume", "run", "--until", "ranking")
     assert "as many of 15 as it takes, until the ranking is settled" in done.stderr
-    assert "15 of 15 possible coalitions evaluated" in done.stdout
+    assert "all 15 possible coalitions evaluated" in done.stdout
     assert "Go on with" not in done.stderr  # nothing is left
     assert "until the ranking is settled" in run("resume", "run").stderr
 
@@ -336,7 +336,8 @@ def sheet(name, rows, columns=("coalition", "utility")):
         ([(COALITIONS[2], 0.6), (COALITIONS[2], 0.7)], "is in results.csv twice"),
         ([(COALITIONS[2], "0,6")], "is '0,6'; expected a number such as 0.91"),
         ([(COALITIONS[2], "inf")], "finite"),
-        ([("owner 1", 0.6)], "a coalition is a JSON list"),
+        ([("[owner 1]", 0.6)], "a coalition is a JSON list"),
+        ([(",", 0.6)], "',' names no owner; expected such as A,C"),
         ([("[]", 0.6)], "never recorded: its utility is stated by --empty"),
     ],
 )
@@ -363,6 +364,12 @@ def test_results_may_come_from_a_spreadsheet(recorded, name):
     assert done.stderr == taken
     told = json.loads(run("predict", "ask", "--members", "owner 1", "--json").stdout)
     assert told[0]["utility"] == 0.123456789012345
+
+
+def test_a_coalition_may_be_written_as_for_predict(recorded):
+    run("record", "ask", sheet("more.csv", [("owner 1", 0.7), ("owner 2, owner 0", 0.8)]))
+    for members, told in (("owner 1", "0.7"), ("owner 0,owner 2", "0.8")):
+        assert f"{told}, as evaluated" in run("predict", "ask", "--members", members).stdout
 
 
 def test_repeated_trainings_are_numbered(recorded):
@@ -438,7 +445,7 @@ def test_failures_that_were_skipped_can_be_tried_again(place):
     assert "Failed: 3 of 7" in run("resume", "run").stdout
     done = run("resume", "run", "--retry-failures")
     assert "known already: 4" in done.stderr
-    assert "Exact: every coalition that counts was evaluated." in done.stdout
+    assert "Exact for these validation rows: every coalition" in done.stdout
 
 
 def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place, page):
@@ -517,6 +524,14 @@ def test_the_page_shows_every_command_and_what_utility_is(page):
         "Utility is the score (accuracy) on 15 validation rows of a model that predicts y.",
     ):
         assert words in page()
+
+
+def test_the_page_names_no_directory_of_this_machine(place, page):
+    (place / "page_tree.py").write_text("from sklearn.tree import DecisionTreeClassifier as Tree\n")
+    good().to_csv("validation.csv", index=False)
+    value("--model", place / "page_tree.py:Tree", "--validation", place / "validation.csv")
+    assert "--validation validation.csv" in page()
+    assert str(place) not in page()
 
 
 def test_commands_that_are_printed_can_be_typed():

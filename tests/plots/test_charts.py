@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import matplotlib
 import numpy as np
@@ -129,6 +130,16 @@ def test_equal_owners_share_a_label_on_the_map():
     v = replace(v, evidence=Evidence(v.evidence.coalitions, matrix, np.eye(4)))
     shown = {text.get_text() for text in plots.owner_map(v, axes()).texts}
     assert shown == {"owner 0 and owner 3", "owner 1", "owner 2"}
+
+
+def test_labels_of_the_map_never_overlap_and_the_title_says_who_is_left_out():
+    v = valuation(names=[f"a place with a name {i}" for i in range(37)])
+    ax = axes()
+    plots.owner_map(v, ax)
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert 5 <= len(boxes) < 37
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+    assert ax.get_title() == "37 owners; named where there is room"
 
 
 def test_the_map_keeps_distances_of_points_in_the_plane():

@@ -33,13 +33,21 @@ def browser():
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Reports: the usual one, one with hostile names, one of many owners."""
+    """Reports: the usual one, one with hostile names, one of many owners, one of a sample."""
     folder = tmp_path_factory.mktemp("reports")
     usual = valuation(6)
     made = {
         "usual": [usual, replace(usual, semivalue="Banzhaf")],
         "hostile": [valuation(names=HOSTILE)],
         "many": [valuation(100)],
+        "sampled": [
+            valuation(
+                4,
+                sampling=np.eye(4) / 1e9,
+                mean=np.array([0.3, 0.2, 0.1, 0.05]),
+                covariance=np.eye(4) / 1e9,
+            )
+        ],
     }
     for name, valuations in made.items():
         write(valuations, folder / f"{name}.html")
@@ -209,6 +217,32 @@ def test_on_paper_there_is_no_navigation_and_each_statement_has_a_page(opened):
     assert articles.count() == 6
     breaks = articles.evaluate_all("all => all.map(a => getComputedStyle(a).breakBefore)")
     assert breaks == ["page"] * 6
+
+
+LINK_TABLES = """() => document.querySelectorAll("section > .wide table").forEach((table, i) => {
+  for (const [name, place] of [["head", table.tHead], ["row", table.tBodies[0]]]) {
+    place.rows[0].cells[0].id = `${name}${i}`;
+    document.body.insertAdjacentHTML("beforeend", `<a href="#${name}${i}">${name}</a>`);
+  }
+})"""
+
+
+def test_on_paper_the_head_of_a_table_stands_with_its_first_row(opened):
+    page = opened("usual")
+    page.evaluate(LINK_TABLES)
+    for height in range(140, 220, 8):  # of the paper; some page ends after the head of each table
+        paper = page.pdf(width="210mm", height=f"{height}mm")
+        places = dict(re.findall(rb"/((?:head|row)\d) \[(\d+) 0 R /XYZ", paper))  # links to pages
+        assert len(places) == 4
+        assert [places[b"head%d" % i] for i in (0, 1)] == [places[b"row%d" % i] for i in (0, 1)]
+
+
+def test_a_wide_window_cuts_no_table(opened):
+    page = opened("sampled", width=1280)
+    widths = "all => all.map(e => [e.clientWidth, e.scrollWidth])"
+    ((shown, needed),) = page.locator("section > .wide").evaluate_all(widths)
+    assert shown == needed > page.locator("main").evaluate("e => e.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") == 1280
 
 
 def test_links_lead_to_statements(opened):

@@ -59,7 +59,7 @@ def test_exact_values_are_told_without_intervals():
     words = plain(answer(exact()))
     assert "95 %" not in words
     assert "The values are exact for these utilities." in words
-    assert "15 of 15 possible coalitions were trained, all that count" in words
+    assert "All 15 possible coalitions were trained; nothing was predicted." in words
 
 
 def test_how_much_was_trained_is_told():
@@ -160,7 +160,7 @@ def test_what_was_trained_alone_and_without_is_told():
 def test_relations_are_told_to_those_they_are_about():
     told = [Relation((0, 2), "They hold the same rows.")]
     v = valuation(4)
-    assert "They hold the same rows. Data that others hold too" in of(v, "owner 2", told)[0]
+    assert "They hold the same rows. Data like those of others" in of(v, "owner 2", told)[0]
     assert "same rows" not in of(v, "owner 1", told)[0]
 
 

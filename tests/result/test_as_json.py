@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import fields, replace
+from functools import reduce
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dupre
 from dupre.game.estimators import Sample, regression
+from dupre.report.page import page
 from dupre.result.as_json import dumps, loads
 from dupre.result.records import PredictorCheck
 from dupre.valuation.strategies import Active
@@ -118,7 +123,10 @@ def test_several_valuations_are_kept_together():
         ("[" * 100_000, "this is no JSON"),
         ("[]", "this is no result of dupre"),
         ('{"format": "dupre result", "version": 3}', "has version 3 of the format"),
-        ('{"format": "dupre result", "version": 1}', "the result is damaged: KeyError"),
+        (
+            '{"format": "dupre result", "version": 1}',
+            "the result is damaged: valuations is missing",
+        ),
         (
             '{"format": "dupre result", "version": 1, "valuations": []}',
             "the result holds no valuation",
@@ -143,32 +151,56 @@ def test_a_damaged_part_is_no_crash():
             loads(json.dumps(document))
 
 
-def leaves(thing, path=()):
-    """Every part of a document that has no parts."""
+def test_what_is_refused_is_named():
+    document = json.loads(valued().to_json())
+    document["valuations"][0]["owners"][2]["rows"] = "x"
+    words = r"damaged: valuations\[0\]\.owners\[2\]\.rows must be a whole number, got 'x'"
+    with pytest.raises(dupre.InputError, match=words):
+        loads(json.dumps(document))
+
+
+def places(thing, path=()):
+    """The place of every part of a document."""
     inside = thing.items() if isinstance(thing, dict) else enumerate(thing)
     for key, part in inside:
-        if isinstance(part, (dict, list)) and part:
-            yield from leaves(part, (*path, key))
-        else:
-            yield (*path, key)
+        yield (*path, key)
+        if isinstance(part, (dict, list)):
+            yield from places(part, (*path, key))
 
 
-def test_any_damaged_leaf_is_refused_or_can_still_be_printed():
-    text = valued(semivalue=dupre.LeastCore(draws=2)).to_json()
-    paths = list(leaves(json.loads(text)))
-    rng = np.random.default_rng(0)
-    for path in rng.choice(np.array(paths, dtype=object), 40, replace=False):
-        for damage in (None, "x", -1.5, [], {}):
-            document = json.loads(text)
-            whole = document
-            for key in path[:-1]:
-                whole = whole[key]
-            whole[path[-1]] = damage
-            try:
-                valuation = dupre.Valuation.from_json(json.dumps(document))
-            except dupre.InputError:
-                continue
-            assert str(valuation)
+ODD = [None, True, -1, 0, 2.5, -1e150, 1e300, 1e999, 10**400, "", "x", "\ud800", [], [[]], {}]
+
+
+@pytest.fixture(scope="module")
+def documents():
+    """Results of three kinds, with the places of their parts."""
+    core = valued(semivalue=dupre.LeastCore(draws=2))
+    texts = [v.to_json() for v in (core, strange(), valued(budget=16, strategy=Active(check=4)))]
+    return [(text, list(places(json.loads(text)))) for text in texts]
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_a_changed_result_is_refused_or_all_is_said_of_it(documents, data):
+    text, known = data.draw(st.sampled_from(documents))
+    document = json.loads(text)
+    *path, last = data.draw(st.sampled_from(known))
+    part = reduce(lambda thing, key: thing[key], path, document)
+    how = data.draw(st.sampled_from(["replace", "delete", "double"]))
+    if how == "delete":
+        del part[last]
+    else:
+        part[last] = [part[last]] * 2 if how == "double" else data.draw(st.sampled_from(ODD))
+    try:
+        found = loads(json.dumps(document))
+    except dupre.InputError:  # and nothing else
+        return
+    assert "".join(map(str, found)).replace("\n", "").isprintable()
+    found[0].compare(*found[0].owners[:2])
+    with suppress(dupre.InputError):  # nothing to share
+        found[0].payments(100.0)
+    if data.draw(st.integers(0, 9)) == 0:  # a page takes long
+        assert page(found)
 
 
 def test_a_validation_of_an_older_document_keeps_its_meaning():

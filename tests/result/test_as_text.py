@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from dupre.result.records import Comparison, TrainingNoise
 from dupre.result.uncertainty import UNKNOWN_ROWS
 from dupre.valuation import core_payments
 from dupre.wording import LONGEST_LINE
+from owners_and_games import make_owners
 from reporting import CHECK, DIAGNOSTICS, SUBSIDY, notes, only_line
 
 FAILED = replace(CHECK, by_size=0.03, limit=0.03)
@@ -61,15 +63,41 @@ def test_the_text_speaks_of_values_or_of_payments():
     assert columns == ["value", "payment"]
 
 
-@pytest.mark.parametrize(("n", "possible"), [(30, "1,073,741,823"), (31, "2^31 - 1")])
+@pytest.mark.parametrize(
+    ("n", "possible"),
+    [
+        (30, "1,073,741,823"),
+        (37, "about 137 billion"),
+        (40, "about 1.1 trillion"),
+        (150, "more than a thousand trillion"),
+    ],
+)
 def test_the_title_says_how_many_coalitions_there_are(n, possible):
     title = format_valuation(valuation(n, evaluated=1234)).split("\n")[0]
     assert f" {n} owners; 1,234 of {possible} possible coalitions" in title
 
 
+def test_an_exact_result_says_that_everything_is_trained_and_offers_nothing():
+    owners = make_owners(3)
+    text = str(dupre.value(owners, lambda members: len(members) ** 0.5, progress=False, budget=7))
+    assert "; all 7 possible coalitions evaluated\n" in text
+    assert "Stopped: nothing is left to evaluate." in text
+    assert "Exact for these utilities: every coalition that counts was evaluated." in text
+    assert "more" not in text
+
+
 def test_a_predicted_utility_of_all_owners_is_marked_as_such():
     v = valuation(grand_predicted=True)
     assert format_valuation(v).split("\n")[1] == "u(all owners) ≈ 0.9 (predicted), u(no data) = 0.1"
+
+
+def test_zero_has_no_minus_sign():
+    diagnostics = replace(DIAGNOSTICS, r2=-0.001)
+    text = format_valuation(
+        valuation(empty=-0.0, mean=-np.eye(3)[0] / 1e9, diagnostics=diagnostics)
+    )
+    assert re.findall(r"-0(?:\.0*)?(?![\d.])", text) == []
+    assert "u(no data) = 0\n" in text
 
 
 def test_print_str_and_repr_are_one():
@@ -376,7 +404,7 @@ def test_an_exact_least_core_is_printed_as_such(owners):
         owners, majority(owners), budget=31, semivalue=dupre.LeastCore(), progress=False
     )
     assert format_valuation(v).startswith(
-        "Least core payments of 5 owners; 31 of 31 possible coalitions"
+        "Least core payments of 5 owners; all 31 possible coalitions"
     )
     exact, subsidy, _ = notes(v)
     assert exact == "Exact for these utilities: every coalition that counts was evaluated."

@@ -1,26 +1,31 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dupre import InputError
+from dupre.report.document import read_logo
 from dupre.runs.config import (
     Config,
     DataSection,
     HistorySection,
     LimitsSection,
     MachineSection,
+    PaymentSection,
     UtilitySection,
     ValuesSection,
     dumps,
     loads,
     with_changes,
 )
+from dupre.runs.parse import parse_options
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 configs = st.builds(
     Config,
     data=st.builds(
@@ -32,7 +37,7 @@ configs = st.builds(
         texts,
         texts,
         st.floats(0, 1),
-        st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        st.none() | st.floats(-1e150, 1e150),
     ),
     values=st.builds(
         ValuesSection,
@@ -71,6 +76,10 @@ def test_a_whole_number_may_stand_for_a_float():
         ("[limits]", "[limit]", "limit is not known in it .did you mean 'limits'"),
         ('owner = "owner"', "", r"\[data\] of it is not complete: .*'owner'"),
         ('["shapley"]', "[1]", "semivalues in .* of the wrong type"),
+        ('["shapley"]', "[]", "semivalues in .* names none"),
+        ("holdout = 0.25", "holdout = nan", "holdout in .* is nan, expected 0 to 1"),
+        ("jobs = 1", "jobs = -2", "jobs in .* is -2, expected -1 to"),
+        ('path = "/d.csv"', r'path = "a\u0000"', "path in .* holds a zero byte"),
     ],
 )
 def test_a_file_that_was_edited_badly_is_named(old, new, complaint):
@@ -78,6 +87,33 @@ def test_a_file_that_was_edited_badly_is_named(old, new, complaint):
     assert old in text
     with pytest.raises(InputError, match=complaint):
         loads(text.replace(old, new, 1), "it")
+
+
+ODD = ["nan", "-inf", "1e999", "-1", f"1{'0' * 400}", f"1{'0' * 5000}", "true", '""', '"\\u0000"']
+ODD += [
+    '"9e999s"',
+    '"beta:nan,0"',
+    '"x:y"',
+    "[]",
+    "[[]]",
+    "{}",
+    "{a = 1}",
+    "1979-05-27",
+    "[" * 2000,
+]
+
+
+@given(st.data())
+def test_a_changed_file_is_refused_or_its_options_are_known(data):
+    lines = dumps(replace(PLAIN, payment=PaymentSection(5.0))).splitlines()
+    where = data.draw(st.integers(0, len(lines) - 1))
+    key, _, value = lines[where].partition(" = ")
+    new = st.sampled_from(ODD).map(lambda odd: f"{key} = {odd}") | st.sampled_from(["", value])
+    lines[where] = data.draw(new | st.text(st.characters(exclude_categories=["Cs"]), max_size=5))
+    with suppress(InputError):  # and nothing else
+        config = loads("\n".join(lines), "it")
+        parse_options(config)
+        read_logo(config.page.logo)
 
 
 def test_a_conflict_says_what_differs():

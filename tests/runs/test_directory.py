@@ -46,6 +46,18 @@ def test_results_come_back(directory, valuation):
     ]
 
 
+def test_the_result_before_stays_beside_the_new_one(directory, valuation):
+    assert directory.write_results([valuation]) is None
+    assert directory.write_results([valuation]) is None  # the same values
+    for number in (1, 2):
+        before = (directory.path / "result.json").read_text()
+        kept = directory.write_results([replace(valuation, mean=valuation.mean + number)])
+        assert kept == directory.path / "history" / str(number)
+        assert (kept / "result.json").read_text() == before
+        assert (kept / "values.csv").read_text() != (directory.path / "values.csv").read_text()
+    assert directory.earlier_owners == valuation.owners
+
+
 def test_everything_is_written_inside_and_nothing_else(directory, valuation, tmp_path):
     directory.write_results([valuation])
     directory.write_report([valuation])

@@ -95,5 +95,5 @@ def test_members_are_separated_by_commas_or_a_json_list():
     assert parse_members("B, A", owners) == ("A", "B")
     assert parse_members("Smith, J", owners) == ("Smith, J",)
     assert parse_members('["Smith, J", "A"]', owners) == ("A", "Smith, J")
-    with pytest.raises(dupre.InputError, match="--members ' ,' names no owner"):
+    with pytest.raises(dupre.InputError, match="' ,' names no owner"):
         parse_members(" ,", owners)

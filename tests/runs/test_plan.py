@@ -77,6 +77,20 @@ def test_doubts_are_said_before_anything_is_paid(kind):
     assert re.search(words, said), said
 
 
+def test_who_joins_and_who_leaves_is_named():
+    said = plan(prepare(table()), "run", 9, before=("site 0", "site 1", "site 2", "old"))
+    assert "new: site 3; the result before is kept in its history" in said
+    assert "no longer there: old; " in said
+    assert "new: " not in plan(prepare(table()), "run", 9)
+
+
+def test_an_exact_run_is_called_so_and_offers_no_other_budget():
+    three = table(who=["a", "b", "c"] * 80)
+    said = plan(prepare(three), "run", 0)
+    assert "trainings   all 7, so that nothing is predicted\n" in said
+    assert "--budget" not in said
+
+
 def test_sheets_that_are_not_read_are_named():
     with pd.ExcelWriter("t.xlsx") as book:
         for name in ("north", "south"):

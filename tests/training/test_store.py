@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sqlite3
 import struct
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -383,8 +386,91 @@ def test_resampled_utilities_are_kept_and_unknown_in_older_stores(path):
         store.save(success("a", resampled=numbers))
     with open_store(path) as store:
         np.testing.assert_array_equal(store.utilities("a")[0].resampled, numbers)
-    sql(path, "ALTER TABLE evaluations DROP COLUMN resampled")
+    for column in ("resampled", "checksum"):
+        sql(path, f"ALTER TABLE evaluations DROP COLUMN {column}")
     with open_store(path) as store:
         store.save(success("b", resampled=numbers))
         assert store.utilities("a")[0].resampled is None
         assert store.utilities("b")[0].score.resampled[0] == 0.1
+
+
+# --- what is finished is stored, wherever
+
+
+def only_main_file(path):
+    """A copy of a store's main file and its lock file, as after a lost log."""
+    copy = path.with_name("copy.sqlite")
+    for end in ("", "-claims"):
+        shutil.copy(f"{path}{end}", f"{copy}{end}")
+    return copy
+
+
+def test_the_main_file_holds_all_that_is_saved(path):
+    with open_store(path) as store:
+        for repeat in range(30):
+            store.save(success("ab", repeat))
+            store.write_at_once(success("b", repeat))
+            store.save(success("b", repeat))
+        copy = only_main_file(path)
+    assert len(utilities(copy, "ab")) == len(utilities(copy, "b")) == 30
+
+
+def test_a_log_that_vanished_is_noticed(path):
+    with open_store(path) as store:
+        store.save(success("a"))
+        store._db.execute("PRAGMA wal_autocheckpoint = 0")
+        store.save(success("b"))
+        copy = only_main_file(path)
+    with pytest.raises(StoreError, match=r"ends at number 1, but 2 were written\. Its log 'copy"):
+        open_store(copy)
+    Path(f"{copy}-claims").unlink()
+    assert utilities(copy, "a")
+    assert not utilities(copy, "b")
+
+
+def test_replacing_what_was_recorded_is_no_loss_and_a_new_store_begins_anew(path):
+    with open_store(path) as store:
+        store.record([success("a", repeat) for repeat in range(5)])
+        store.record([success("a")], replacing=True)
+    assert utilities(path, "a") == {0: 0.5}
+    path.unlink()
+    with open_store(path) as store:
+        assert store.evaluations() == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "coalition = '[\"b\"]'",
+        "contents = 'x' || substr(contents, 2)",
+        "utility = 146540.0",
+        "repeat = 4",
+        "seed = 2",
+        "resampled = zeroblob(16)",
+        "finished = '2020-01-01'",
+    ],
+)
+def test_a_row_that_has_changed_is_noticed(path, change):
+    with open_store(path) as store:
+        store.save(success("a", seed=1, resampled=np.array([0.25, 0.75])))
+        store.save(success("b", utility=-0.0, seconds=1))
+    sql(path, f"UPDATE evaluations SET {change} WHERE id = 1")
+    with pytest.raises(StoreError, match=r"DELETE FROM evaluations WHERE id = 1"):
+        open_store(path)
+    sql(path, "DELETE FROM evaluations WHERE id = 1")
+    assert utilities(path, "b") == {0: 0.0}
+
+
+@settings(max_examples=40)
+@given(st.floats(0, 1, exclude_max=True), st.integers(0, 7))
+def test_a_flipped_bit_changes_no_utility(where, bit):
+    with fresh_path() as path:
+        with open_store(path) as store:
+            for repeat in range(8):
+                store.save(success("ab", repeat, utility=repeat / 7, warnings=("w" * 99,)))
+        raw = bytearray(path.read_bytes())
+        raw[int(where * len(raw))] ^= 1 << bit
+        path.write_bytes(raw)
+        with suppress(StoreError):
+            found = utilities(path, "ab")
+            assert found == {repeat: repeat / 7 for repeat in range(8)}

@@ -23,6 +23,8 @@ from dupre.training.dask import DaskCluster
 from dupre.training.evaluation import Training
 from dupre.training.worker_process import ProcessSettings
 from dupre.training.workers import LocalProcesses, ThisProcess
+from stores import sql
+from tabulated import make_owners
 from workers import (
     ONCE,
     A,
@@ -477,3 +479,23 @@ list(workers.run(Training((name,)) for name in ("a", "b", "idle")))
         parent.wait()
     wait_for(lambda: all(is_gone(pid) for pid in pids))
     wait_for(lambda: not list(folder.glob("dupre-*")))
+
+
+def test_what_is_finished_is_stored_while_the_main_process_is_busy(tmp_path):
+    """It does nothing after the first training until the second is in the store."""
+    path, owners = tmp_path / "run.sqlite", make_owners(3)
+
+    def stored():
+        return sql(path, "SELECT count(*) FROM evaluations")[0][0]
+
+    def busy(progress):
+        if progress.evaluated == 1:
+            wait_for(lambda: stored() == 2)
+
+    def utility(members):  # both children are at work before one has finished
+        (tmp_path / f"{len(members)} {members[0]}").touch()
+        wait_for(lambda: len(list(tmp_path.glob("? owner*"))) >= 2)
+        return float(len(members))
+
+    options = {"empty": 0.0, "store": path, "n_jobs": 2, "progress": busy}
+    assert dupre.value(owners, utility, budget=4, **options).evaluated == stored() == 4

@@ -47,6 +47,25 @@ def test_metrics_of_the_other_task_are_refused():
             ModelUtility(Ridge(), DIABETES, validation=(DIABETES.X, DIABETES.y), metric=metric)
 
 
+@pytest.mark.parametrize(
+    ("metric", "labels", "better"),
+    [
+        ("roc_auc", [0, 1, 2], "'roc_auc' is for two classes, but .* 3 classes; use 'roc_auc_ovr'"),
+        ("f1", ["a", "b", "c"], "use 'f1_macro'"),
+        ("recall", ["no", "yes"], r"0 and 1, but .* \['no', 'yes'\]; use 'recall_macro'"),
+        ("roc_auc", ["no", "yes"], None),
+        ("f1", [False, True], None),
+    ],
+)
+def test_a_metric_of_two_classes_names_that_of_more(metric, labels, better):
+    owners = Owners.from_arrays(np.arange(12.0)[:, None], np.array(labels * 6)[:12], ["a", "b"] * 6)
+    if better is None:
+        check_metric(metric, owners)
+    else:
+        with pytest.raises(InputError, match=better):
+            check_metric(metric, owners)
+
+
 def test_regression_metrics_are_those_that_score_regressions():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 2)), rng.uniform(1, 5, size=40)

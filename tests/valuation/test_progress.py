@@ -17,7 +17,7 @@ import pytest
 import dupre
 from dupre import InputError
 from dupre.valuation import progress
-from dupre.valuation.progress import Lines, Progress, WithEstimate, display
+from dupre.valuation.progress import Clock, Lines, Progress, WithEstimate, display
 from owners_and_games import make_owners, smooth
 
 DEADLINE = 120.0
@@ -244,21 +244,37 @@ def test_a_run_that_breaks_off_gives_the_terminal_back_with_its_cursor():
         assert until.rfind("\x1b[?25h") >= until.rfind("\x1b[?25l")
 
 
-def stderr_after(screen, capsys, counts, remaining=60.0):
+def stderr_after(screen, capsys, counts, remaining=60.0, own=None, each=2.0):
     for count in counts:
-        screen.show(Progress(count, 20, 0, 2.0 * count, remaining, None))
+        seconds = each * count + (own or 0.0)
+        screen.show(Progress(count, 20, 0, seconds, remaining, None, own))
     return capsys.readouterr().err
 
 
 def test_the_time_is_estimated_once_from_the_first_few(capsys):
     shown = []
     screen = WithEstimate(display(shown.append))
-    assert stderr_after(screen, capsys, [0, 1, 2]) == ""
-    printed = stderr_after(screen, capsys, [3])
-    assert printed == "The first 3 trainings took 2 s each, about 1:00 for the rest.\n"
-    assert stderr_after(screen, capsys, [4, 5, 20]) == ""
+    assert stderr_after(screen, capsys, [0, 1, 2, 3]) == ""  # dupre's own time is not known yet
+    printed = stderr_after(screen, capsys, [4], own=3.0)
+    rest = "about 1:00 for the rest with dupre's own time"
+    assert printed == f"The first 4 trainings took 2 s each, {rest}.\n"
+    assert stderr_after(screen, capsys, [5, 20], own=4.0) == ""
     assert [progress.evaluated for progress in shown] == [0, 1, 2, 3, 4, 5, 20]
     screen.close()
+    slow = WithEstimate(display(shown.append))
+    printed = stderr_after(slow, capsys, [0, 1, 2, 3], each=60.0)
+    assert printed == "The first 3 trainings took 60 s each, about 1:00 for the rest.\n"
+
+
+def test_time_in_which_nothing_is_trained_is_dupres_own(monkeypatch):
+    now = iter([0.0, 2.0, 5.0, 8.0, 8.0, 8.0, 8.0, 8.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    clock = Clock()  # at 0, trainings from 2 to 5, then chosen until 8
+    with clock.training():
+        pass
+    clock.choices = 2
+    assert (clock.seconds, clock.own, clock.per_choice) == (8.0, 5.0, 2.5)
+    assert clock.per_training(6) == 0.5
 
 
 def test_trainings_found_in_the_store_tell_nothing_of_the_time(capsys):

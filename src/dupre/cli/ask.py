@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,12 +13,39 @@ from dupre.cli import options as o
 from dupre.cli.output import open_run, print_json, print_values, say
 from dupre.errors import InputError
 
+if TYPE_CHECKING:
+    from dupre.result.valuation import Valuation
 
-def show(run: o.DirArgument, json: o.JsonOption = False) -> None:
-    """Print the values of a run again."""
+UNFINISHED = "the run is not finished; these are the values so far."
+
+
+def show(
+    run: o.DirArgument,
+    semivalue: o.MoreSemivalueOption = None,
+    data: o.MovedOption = None,
+    trust: o.TrustOption = False,
+    json: o.JsonOption = False,
+) -> None:
+    """Print the values of a run again, or those so far if it is not finished.
+
+    With --semivalue, the values by that name alone, from the trainings there are.
+    """
+    print_values(_results(run, data, semivalue, trust=trust), json=json)
+
+
+def _results(
+    run: Path, data: str | None, semivalue: list[str] | None = None, *, trust: bool
+) -> list[Valuation]:
+    """The last result; computed if trainings were stored since, or for other semivalues."""
     from dupre.runs.directory import RunDirectory
 
-    print_values(RunDirectory(run).results(), json=json)
+    directory = RunDirectory(run)
+    if not (behind := directory.is_behind) and semivalue is None:
+        return directory.results()
+    directory, job = open_run(run, data, trust=trust)
+    job = job if semivalue is None else job.with_semivalues(semivalue)
+    with directory.name_errors():
+        return job.values(directory.store, *[UNFINISHED] * behind)
 
 
 def report(
@@ -31,14 +58,16 @@ def report(
         list[str] | None,
         typer.Option(metavar="NAME", help="With --statements: this owner alone; repeatable."),
     ] = None,
+    data: o.MovedOption = None,
+    trust: o.TrustOption = False,
 ) -> None:
-    """Write the page of a run again, and print where it is."""
+    """Write the page of a run again, of the values so far if it is not finished."""
     from dupre.runs.directory import RunDirectory
 
     if only and statements is None:
         raise InputError("--only chooses statements; state their directory by --statements DIR")
     directory = RunDirectory(run)
-    valuations = directory.results()
+    valuations = _results(run, data, trust=trust)
     if statements is None:
         directory.write_report(valuations)
         print(directory.report)

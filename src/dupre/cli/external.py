@@ -124,7 +124,8 @@ def record(
     from dupre.runs.recorded import finished_results, read_results
 
     directory, job = open_run(run, data, trust=trust)
-    given = finished_results(read_results(results, delimiter=delimiter or None), results)
+    found = read_results(results, job.owners.names, delimiter=delimiter or None)
+    given = finished_results(found, results)
     job = replace(job, config=job.config.after(command_line()))
     with directory.lock():
         trained = job.count_trained(directory.store)

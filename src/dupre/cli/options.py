@@ -89,6 +89,14 @@ SemivalueOption = Annotated[
         "from the same trainings: the first decides what is trained.",
     ),
 ]
+MoreSemivalueOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--semivalue",
+        metavar="NAME",
+        help="Value the same trainings in this way too; names as for `dupre value`; repeatable.",
+    ),
+]
 SamplesOption = Annotated[
     int | None,
     typer.Option(

@@ -95,6 +95,7 @@ def value(
 def resume(
     run: o.DirArgument,
     budget: o.MoreBudgetOption = None,
+    semivalue: o.MoreSemivalueOption = None,
     until: o.UntilOption = None,
     time: o.TimeOption = None,
     jobs: o.JobsOption = None,
@@ -118,6 +119,7 @@ def resume(
     from dupre.runs.parse import parse_budget
 
     directory, job = open_run(run, data, validation, trust=trust)
+    job = job.with_semivalues([*job.config.values.semivalues, *(semivalue or ())])
     if job.config.is_external:
         raise InputError(
             f"the trainings of {str(run)!r} are done elsewhere; use "
@@ -192,11 +194,13 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
         if lost := directory.count_lost(job.count_trained(directory.store), accept=accept):
             job.accept_rows(directory.store, lost)
         write_config(directory, job.config)
-        say(plan(job, str(directory), known))
+        say(plan(job, str(directory), known, directory.earlier_owners))
         with redirect_stdout_to_stderr():
             valuations = job.run(directory.store, WithEstimate(display(True)), client)
-        directory.write_results(valuations)
+        kept = directory.write_results(valuations)
     print_values(valuations, json=json)
+    if kept:
+        say(f"Result before: {kept}")
     if checks := valuations[0].checked:
         say(f"Trained again so far, to check what is stored: {checks:,}")
     say(f"Report: {directory.report}")

@@ -137,7 +137,9 @@ def owner_map(valuation: Valuation, ax: Axes | None = None) -> Axes:
         ax.spines[side].set_visible(False)
     groups = group_by_place(points, labelled, 0.01 * (right - left))
     texts = [join_list(_labels([valuation.owners[i] for i in group]), most=3) for group in groups]
-    label_points(ax, points, [group[0] for group in groups], texts, SMALL)
+    room = label_points(ax, points, [group[0] for group in groups], texts, SMALL)
+    if not room and not title:
+        _set_title(ax, f"{n} owners; named where there is room")
     return ax
 
 

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 Box = tuple[float, float, float, float]
 """Left, bottom, right, top."""
 
+WIDTH_OF_LETTER = 0.62
+"""Width of a letter in most fonts, as a part of the font size; rather too much than too little."""
+
+FEW = 12
+"""Points up to which a label may cover others."""
+
 DOT, GAP = 4.0, 6.0
 """Half the size of a point, and how far from its middle a label begins."""
 
@@ -48,24 +54,33 @@ def group_by_place(points: Floats, chosen: Ints, near: float) -> list[list[int]]
 
 def label_points(
     ax: Axes, points: Floats, labelled: Sequence[int], texts: Sequence[str], size: float
-) -> None:
-    """Write texts of this font size beside points of a map whose two scales are the same."""
+) -> bool:
+    """Write texts of this font size beside points of a map whose two scales are the same.
+
+    Returns:
+        whether there was room for all of them; the others are left out.
+    """
     left, right = ax.get_xlim()
     width = ax.get_window_extent().width * 72 / ax.figure.dpi
     shown = (points - [(left + right) / 2, 0.0]) * width / (right - left)
-    wide = [0.56 * size * len(text) for text in texts]
+    wide = [WIDTH_OF_LETTER * size * len(text) for text in texts]
     spots = _label_places(shown, labelled, wide, 1.3 * size, half=width / 2)
-    for text, i, (ha, offset) in zip(texts, labelled, spots, strict=True):
+    for text, i, spot in zip(texts, labelled, spots, strict=True):
+        if spot is None:
+            continue
+        ha, offset = spot
         ax.annotate(text, points[i], offset, textcoords="offset points", ha=ha, va="center",
                     fontsize=size, parse_math=False)  # fmt: skip
+    return None not in spots
 
 
 def _label_places(
     points: Floats, labelled: Sequence[int], wide: Sequence[float], tall: float, *, half: float
-) -> list[tuple[str, tuple[float, float]]]:
-    """Alignment of each label and its offset from its point, so that labels cover little.
+) -> list[tuple[str, tuple[float, float]] | None]:
+    """Alignment of each label and its offset from its point; None for one without room.
 
-    One after the other, each in the best of eight spots around its point.
+    One after the other, each in the best of eight spots around its point. A label may touch a
+    point, but no other label.
 
     Args:
         points: all of them, (n, 2), in the unit of the other lengths.
@@ -74,17 +89,22 @@ def _label_places(
         tall: height of a label.
         half: half the width of the map, beyond which labels are cut.
     """
-    taken: list[Box] = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
-    found = []
+    dots: list[Box] = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
+    taken: list[Box] = []
+    found: list[tuple[str, tuple[float, float]] | None] = []
     for i, width in zip(labelled, wide, strict=True):
         spots = _spots_around(width, tall)
         boxes = [_box(points[i], at, width, tall) for _, at in spots]
         cost = [
-            sum(_overlap(box, other) for other in taken)
+            sum(_overlap(box, other) for other in dots)
+            + 1e6 * any(_overlap(box, other) for other in taken)
             + 20 * (max(0.0, -half - box[0]) + max(0.0, box[2] - half))
             for box in boxes
         ]
         best = int(np.argmin(cost))
+        if cost[best] >= 1e6 or (cost[best] > (2 * DOT) ** 2 and len(points) > FEW):
+            found.append(None)
+            continue
         taken.append(boxes[best])
         side, (left, bottom) = spots[best]
         anchor = {"left": left, "center": left + width / 2, "right": left + width}[side]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dupre.wording import escape_controls, shorten
+from dupre.wording import escape_controls, shorten, with_minus_signs
 
 LONGEST = 300
 """Characters of a name up to which it is written in full."""
@@ -42,6 +42,13 @@ def text(words: str) -> str:
     return "".join(parts)
 
 
+def sentence(words: str) -> str:
+    """A text of sentences as markup: one kind of minus sign, and names as they are."""
+    parts = _ISOLATED.split(words)
+    spelt = [f"\u2068{p}\u2069" if i % 2 else with_minus_signs(p) for i, p in enumerate(parts)]
+    return text("".join(spelt))
+
+
 def owner(name: str) -> str:
     """The name of an owner, in full unless it is very long."""
     return f"<bdi>{html.escape(shorten(name, LONGEST))}</bdi>"
@@ -49,7 +56,7 @@ def owner(name: str) -> str:
 
 def paragraph(words: str, kind: str = "") -> str:
     """A paragraph of plain text."""
-    return f"<p{_class(kind)}>{text(words)}</p>"
+    return f"<p{_class(kind)}>{sentence(words)}</p>"
 
 
 def paragraphs(words: Iterable[str]) -> str:
@@ -59,7 +66,7 @@ def paragraphs(words: Iterable[str]) -> str:
 
 def items(words: Iterable[str], kind: str = "") -> str:
     """A list of plain texts; nothing for none."""
-    lines = "\n".join(f"<li>{text(line)}</li>" for line in words)
+    lines = "\n".join(f"<li>{sentence(line)}</li>" for line in words)
     return f"<ul{_class(kind)}>\n{lines}\n</ul>" if lines else ""
 
 

@@ -17,7 +17,7 @@ from dupre.report.markup import definitions, items, owner, paragraph, paragraphs
 from dupre.report.relations import relations
 from dupre.report.statements import Statement, statements
 from dupre.report.summary import meaning
-from dupre.result.as_text import coalition_count, notes, title_of
+from dupre.result.as_text import notes, title_of, trained_part
 from dupre.result.table import table_headings, table_lines
 
 if TYPE_CHECKING:
@@ -156,8 +156,7 @@ _BAR = 4
 def _subtitle(v: Valuation) -> list[str]:
     about, n = "predicted to be " if v.grand_predicted else "", len(v.owners)
     return [
-        f"{v.semivalue} {v.words.nouns} of {n:,} owners; {v.evaluated:,} of "
-        f"{coalition_count(n)} possible coalitions trained",
+        f"{v.semivalue} {v.words.nouns} of {n:,} owners; {trained_part(v)} trained",
         f"Utility of all data together {about}{v.grand:.4g}, of no data {v.empty:.4g}",
         *meaning(v),
     ]

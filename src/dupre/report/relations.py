@@ -1,4 +1,4 @@
-"""How the owners' data relate, in words: who holds nearly the same data, and whose are different.
+"""How the owners' data relate, in words: whose are the same or alike, and whose are different.
 
 A copy must be reported and a random split must not, whatever the sizes. Between samples of the same
 source, distances are about proportional to sqrt(1 / r_i + 1 / r_j) with r_i and r_j rows. So a
@@ -27,7 +27,7 @@ SHARED = 0.5
 """Part of an owner's rows that another holds too from which on it is reported."""
 
 NEAR = 0.3
-"""Part of a typical distance below which two owners hold nearly the same data.
+"""Part of a typical distance below which two owners hold data of a similar kind.
 
 Random splits of real and made-up data stay above 0.38 with up to 150 owners; copies with noise
 of a tenth of a standard deviation are below 0.27."""
@@ -53,7 +53,7 @@ class Relation:
 
 
 def relations(v: Valuation) -> list[Relation]:
-    """Pairs that share rows or hold nearly the same data, then owners unlike all others."""
+    """Pairs that share rows or hold similar data, then owners unlike all others."""
     if v.evidence is None:
         return []
     shared = _sharing_pairs(v, v.evidence)
@@ -62,7 +62,7 @@ def relations(v: Valuation) -> list[Relation]:
     typical = _median_of_pairs(v.evidence.distances)
     return [
         *shared,
-        *(_near_relation(v, pair, v.evidence.distances[pair], typical) for pair in near),
+        *(_near_relation(v, v.evidence, pair, typical) for pair in near),
         *_distant_owners(v, v.evidence),
     ]
 
@@ -106,12 +106,15 @@ def _near_pairs(v: Valuation, evidence: Evidence) -> Iterable[tuple[int, int]]:
 
 
 def _near_relation(
-    v: Valuation, pair: tuple[int, int], distance: float, typical: float
+    v: Valuation, evidence: Evidence, pair: tuple[int, int], typical: float
 ) -> Relation:
+    """Nearly the same data if rows are shared; otherwise owners are alike, and none copied."""
     both = " and ".join(spell_name(v.owners[i]) for i in pair)
+    shared = max(evidence.shared[pair], evidence.shared[pair[::-1]]) > 0
+    what = "nearly the same data" if shared else "data of a similar kind"
     return Relation(
         pair,
-        f"{both} hold nearly the same data: their distance is {distance:.2g}, that of a typical "
+        f"{both} hold {what}: their distance is {evidence.distances[pair]:.2g}, that of a typical "
         f"pair {typical:.2g}.",
     )
 

@@ -43,7 +43,7 @@ from dupre.result.as_text import (
 )
 from dupre.result.records import Z95
 from dupre.result.uncertainty import forecast_notes, variance_notes
-from dupre.wording import join_list, number
+from dupre.wording import join_list, number, without_directories
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,8 +211,8 @@ def data_section(v: Valuation, relations: Sequence[Relation]) -> str:
     title = "How the owners' data relate"
     if v.evidence is None:
         return section("data", title, paragraph("Distances between the data were not recorded."))
-    words = "No two owners hold the same or nearly the same data, and no owner's data are unlike "
-    words += "those of all others."
+    words = "No two owners share many rows or hold data of an unusually similar kind, and no "
+    words += "owner's data are unlike those of all others."
     lines = _first_lines([relation.text for relation in relations])
     return section(
         "data",
@@ -339,7 +339,8 @@ def _figure(v: Valuation, name: str, caption: str = "") -> str:
 
 
 def _shorten_text(words: str) -> str:
-    """A text from outside, which may be very long."""
+    """A text from outside, which may be very long and name files of this machine."""
+    words = without_directories(words)
     return words if len(words) <= LONGEST else f"{words[:LONGEST]} …"
 
 

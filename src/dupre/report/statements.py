@@ -216,7 +216,7 @@ class _StatementWriter:
             texts.append(f"{len(found) - len(texts):,} more such relations are not listed.")
         if any(len(relation.owners) > 1 for relation in found):
             texts.append(
-                "Data that others hold too add little where the others take part, so their "
+                "Data like those of others add little where the others take part, so their "
                 "owners share the value."
             )
         return [" ".join(texts)]

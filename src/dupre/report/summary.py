@@ -13,11 +13,11 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.report.effects import effect
-from dupre.result.as_text import coalition_count
+from dupre.result.as_text import trained_part
 from dupre.result.covariances import half_widths
 from dupre.result.table import decimals
 from dupre.result.uncertainty import UNKNOWN_ROWS, exactness_condition
-from dupre.wording import join_list, list_names, number, percent, spell_name
+from dupre.wording import join_list, list_names, number, percent, spell_name, without_directories
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
@@ -47,7 +47,7 @@ def value_with_interval(v: Valuation, i: int) -> str:
 def meaning(v: Valuation) -> list[str]:
     """What utility means here, and when the last training was finished, if that is known."""
     words = v.provenance.get("utility", {}).get("meaning", "")
-    found = [f"Utility is {words}."] if words else []
+    found = [f"Utility is {without_directories(words)}."] if words else []
     if "finished" in v.evaluations and len(v.evaluations):
         found.append(f"The last training was finished on {v.evaluations['finished'].max()[:10]}.")
     return found
@@ -107,7 +107,9 @@ def _names(v: Valuation, chosen: Floats) -> str:
 
 
 def _trained_sentence(v: Valuation) -> str:
-    done = f"{v.evaluated:,} of {coalition_count(len(v.owners))} possible coalitions were trained"
+    done = f"{trained_part(v)} were trained"
+    if done.startswith("all"):
+        return f"A{done[1:]}; nothing was predicted."
     if v.complete:
         return f"{done}, all that count in the values; nothing was predicted."
     if v.sampled:

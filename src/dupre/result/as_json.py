@@ -8,15 +8,16 @@ follow from the rest and are not read back.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dupre._types import Floats
+from dupre.checks import LARGEST
 from dupre.errors import InputError
+from dupre.result.fields import Field
 from dupre.result.records import (
     Diagnostics,
     Duplicates,
@@ -27,8 +28,6 @@ from dupre.result.records import (
 )
 from dupre.result.valuation import Valuation
 
-Kind = TypeVar("Kind")
-
 FORMAT = "dupre result"
 VERSION = 2
 READ = (1, 2)
@@ -37,8 +36,30 @@ READ = (1, 2)
 _COUNTS = ("evaluated", "counting", "found", "checked", "first_left", "stale")
 _MATRICES = ("covariance", "prediction", "sampling", "noise", "validation")
 _FLAGS = ("sampled", "corrected", "uncorrected")
-_NUMBERS = frozenset({"utility", "predicted", "std", "seconds", "widest", "error", "coverage"})
-"""Columns that stay numbers even if all are missing."""
+_NEEDED = ("covariance", "noise")
+_EVALUATIONS = {
+    "coalition": "a JSON list of texts",
+    "utility": "a number or null",
+    "failure": "a text",
+    "repeat": "a whole number",
+    "attempt": "a whole number",
+    "seed": "a whole number or null",
+    "seconds": "a number from 0 on or null",
+    "warnings": "a JSON list of texts",
+    "finished": "a text",
+    "worker": "a text",
+}
+_COALITIONS = {
+    "members": "a list of texts",
+    "size": "a whole number",
+    "rows": "a whole number",
+    "utility": "a number or null",
+    "predicted": "a number or null",
+    "std": "a number from 0 on or null",
+}
+_ROUNDS = {"evaluated": "a whole number", "": "a number or null"}
+_FORECAST = {"evaluated": "a whole number", "widest": "a number", "": "a number"}
+"""Kinds of the columns of tables; that of others under ""."""
 
 
 def dumps(valuations: Sequence[Valuation]) -> str:
@@ -70,13 +91,11 @@ def loads(text: str) -> list[Valuation]:
         raise InputError(f'this is no result of dupre: expected JSON with "format": "{FORMAT}"')
     if (version := whole.get("version")) not in READ:
         raise InputError(
-            f"the result has version {version} of the format, this dupre knows versions "
+            f"the result has version {version!r} of the format, this dupre knows versions "
             f"{' and '.join(map(str, READ))}; read it with the dupre that made it"
         )
-    try:
-        valuations = [_valuation(document, whole) for document in whole["valuations"]]
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as cause:
-        raise InputError(f"the result is damaged: {type(cause).__name__} {cause}") from cause
+    document = Field(whole)
+    valuations = [_valuation(part, document) for part in document["valuations"]]
     if not valuations:
         raise InputError("the result holds no valuation")
     return valuations
@@ -108,110 +127,80 @@ def _document(v: Valuation) -> dict[str, Any]:
     }
 
 
-def _valuation(document: Mapping[str, Any], whole: Mapping[str, Any]) -> Valuation:
-    d, owners = document, document["owners"]
-    n, predictor, forecast = len(owners), d["predictor"], _frame(d["forecast"])
-    counts = {"checked": 0, **d["trainings"]}  # older documents do not have it
-    parts: dict[str, Any] = {name: _check_type(int, counts[name]) for name in _COUNTS}
-    parts |= {name: _matrix(d.get(name), n) for name in _MATRICES}
-    parts |= {name: _check_type(bool, predictor[name]) for name in _FLAGS}
-    if parts["covariance"] is None or parts["noise"] is None:
-        raise ValueError("values without a covariance")
+def _valuation(d: Field, whole: Field) -> Valuation:
+    utility, trainings, predictor = d["utility"], d["trainings"], d["predictor"]
+    names = _owner_names(d["owners"])
+    n, owners = len(names), list(d["owners"])
+    trainings.of("an object").setdefault("checked", 0)  # older documents do not have it
+    matrices: dict[str, Any] = {
+        name: None if part.thing is None and name not in _NEEDED else part.covariance(n)
+        for name in _MATRICES
+        for part in [d.get(name)]
+    }
+    forecast = d["forecast"].table(_FORECAST)
     return Valuation(
-        owners=_names(owner["name"] for owner in owners),
-        rows=np.array([_check_type(int, owner["rows"]) for owner in owners], dtype=np.int64),
-        mean=np.array([owner["value"] for owner in owners], dtype=np.float64),
-        semivalue=_check_type(str, d["semivalue"]),
-        grand=float(d["utility"]["all"]),
-        grand_predicted=_check_type(bool, d["utility"]["all_predicted"]),
-        empty=float(d["utility"]["empty"]),
-        validation_rows=_check_type(int, d.get("validation_rows", 0)),  # older documents have none
-        **parts,
-        stopped=_check_type(str, d["trainings"]["stopped"]),
-        duplicates=_record(Duplicates, d.get("duplicates")),  # older documents have none
-        caveats=_names(d["caveats"]),
-        subsidy=_record(Subsidy, d["subsidy"]),
-        training_noise=_record(TrainingNoise, d.get("training_noise")),  # likewise
-        diagnostics=_record(Diagnostics, predictor["diagnostics"]),
-        check=_record(PredictorCheck, _add_limit(predictor["validation"])),
-        failures={_names(f["members"]): _check_type(str, f["reason"]) for f in d["failures"]},
-        warnings={
-            _check_type(str, w["message"]): _coalitions(w["coalitions"]) for w in d["warnings"]
-        },
-        rounds=_frame(d["rounds"]),
+        owners=names,
+        rows=np.array([owner["rows"].of("a whole number") for owner in owners], dtype=np.int64),
+        mean=np.array([owner["value"].number() for owner in owners]),
+        semivalue=d["semivalue"].of("a text"),
+        grand=utility["all"].number(),
+        grand_predicted=utility["all_predicted"].of("true or false"),
+        empty=utility["empty"].number(),
+        validation_rows=d.get("validation_rows", 0).of("a whole number"),
+        **{name: trainings[name].of("a whole number") for name in _COUNTS},
+        **matrices,
+        **{name: predictor[name].of("true or false") for name in _FLAGS},
+        stopped=trainings["stopped"].of("a text"),
+        duplicates=d.get("duplicates").record(Duplicates),
+        caveats=d["caveats"].names(),
+        subsidy=d["subsidy"].record(Subsidy),
+        training_noise=d.get("training_noise").record(TrainingNoise),
+        diagnostics=predictor["diagnostics"].record(Diagnostics),
+        check=_add_limit(predictor["validation"]).record(PredictorCheck),
+        failures={f["members"].names(): f["reason"].of("a text") for f in d["failures"]},
+        warnings={w["message"].of("a text"): w["coalitions"].coalitions() for w in d["warnings"]},
+        rounds=d["rounds"].table(_ROUNDS),
         forecast=forecast.set_index("evaluated") if len(forecast) else forecast,
-        evaluations=_frame(whole["evaluations"]),
+        evaluations=_evaluations(whole["evaluations"]),
         evidence=_evidence(d["coalitions"], whole, n),
         provenance={
-            _check_type(str, section): {
-                _check_type(str, name): _check_type(str, text) for name, text in texts.items()
-            }
-            for section, texts in whole["provenance"].items()
+            section: {name: texts[name].of("a text") for name in texts.of("an object")}
+            for section in whole["provenance"].of("an object")
+            for texts in [whole["provenance"][section]]
         },
     )
 
 
-def _evidence(coalitions: Any, whole: Mapping[str, Any], n: int) -> Evidence | None:
-    if coalitions is None:
+def _owner_names(owners: Field) -> tuple[str, ...]:
+    names = tuple(owner["name"].of("a text") for owner in owners)
+    if len(set(names)) < max(2, len(names)):
+        raise owners.error("at least two owners with different names")
+    return names
+
+
+def _evaluations(table: Field) -> pd.DataFrame:
+    frame = table.table(_EVALUATIONS)
+    fits = all(pd.isna(seed) or abs(seed) < 2**63 for seed in frame.get("seed", ()))
+    return frame.astype({"seed": "Int64"}) if "seed" in frame and fits else frame
+
+
+def _evidence(coalitions: Field, whole: Field, n: int) -> Evidence | None:
+    if coalitions.thing is None:
         return None
-    frame = _frame(coalitions)
-    frame["members"] = list(_coalitions(frame["members"]))
-    distances, shared = _matrix(whole["distances"], n), _matrix(whole["shared"], n)
-    if distances is None or shared is None:
-        raise ValueError("coalitions without distances")
-    return Evidence(frame, distances, shared)
+    frame = coalitions.table(_COALITIONS)
+    frame["members"] = list(map(tuple, frame["members"]))
+    return Evidence(
+        frame, whole["distances"].matrix(n, 0.0, LARGEST), whole["shared"].matrix(n, 0.0, 1.0)
+    )
 
 
-def _record(kind: type[Kind], document: Mapping[str, Any] | None) -> Kind | None:
-    """A dataclass from its fields, each checked for its type; a null number is NaN."""
-    if document is None:
-        return None
-    hints = get_type_hints(kind)
-    parts: dict[str, Any] = {}
-    for name, part in document.items():
-        if hints[name] is float:
-            parts[name] = np.nan if part is None else float(_check_type((int, float), part))
-        elif hints[name] == Mapping[str, float]:
-            parts[name] = {label: float(share) for label, share in part.items()}
-        elif hints[name] in (int, bool, str):
-            parts[name] = _check_type(hints[name], part)
-        else:
-            parts[name] = _coalitions(part)
-    return kind(**parts)
-
-
-def _add_limit(check: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _add_limit(check: Field) -> Field:
     """The record of an older document, where the best constant was also the limit."""
-    if check is None or "constant" not in check:
+    if not isinstance(check.thing, dict) or "constant" not in check.thing:
         return check
-    constant = check["constant"]
-    rest = {name: part for name, part in check.items() if name != "constant"}
-    return {**rest, "by_size": constant, "limit": constant}
-
-
-def _check_type(kind: Any, thing: Any) -> Any:
-    if not isinstance(thing, kind) or (isinstance(thing, bool) and kind is not bool):
-        raise TypeError(f"expected {kind}, got {thing!r:.50}")
-    return thing
-
-
-def _names(members: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(_check_type(str, name) for name in members)
-
-
-def _coalitions(several: Iterable[Any]) -> tuple[tuple[str, ...], ...]:
-    return tuple(_names(_check_type((list, tuple), members)) for members in several)
-
-
-def _matrix(rows: Any, n: int) -> Floats | None:
-    return None if rows is None else np.array(rows, dtype=np.float64).reshape(n, n)
-
-
-def _frame(table: Mapping[str, Any]) -> pd.DataFrame:
-    frame = pd.DataFrame(table["rows"], columns=_names(table["columns"]))
-    numbers = {name: np.float64 for name in frame.columns if name in _NUMBERS}
-    whole = {"seed": "Int64"} if "seed" in frame.columns else {}
-    return frame.astype({**numbers, **whole})
+    rest = {name: part for name, part in check.thing.items() if name != "constant"}
+    limits = dict.fromkeys(("by_size", "limit"), check.thing["constant"])
+    return Field(rest | limits, check.place)
 
 
 def _to_plain(thing: Any) -> Any:

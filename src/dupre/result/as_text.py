@@ -39,7 +39,21 @@ def format_valuation(v: Valuation) -> str:
 
 def coalition_count(n: int) -> str:
     """How many coalitions of n owners there are."""
-    return f"{2**n - 1:,}" if n <= 30 else f"2^{n} - 1"
+    every = 2**n - 1
+    if n <= 30:
+        return f"{every:,}"
+    if n < 50:
+        unit, size = ("trillion", 10**12) if n >= 40 else ("billion", 10**9)
+        return f"about {every / size:.3g} {unit}"
+    return "more than a thousand trillion"
+
+
+def trained_part(v: Valuation) -> str:
+    """How many of all coalitions were evaluated."""
+    n = len(v.owners)
+    if v.complete and v.evaluated == 2**n - 1:
+        return f"all {v.evaluated:,} possible coalitions"
+    return f"{v.evaluated:,} of {coalition_count(n)} possible coalitions"
 
 
 def format_comparison(semivalue: str, c: Comparison) -> str:
@@ -50,10 +64,10 @@ def format_comparison(semivalue: str, c: Comparison) -> str:
     if c.low == c.high == 0:
         return escape_controls(f"{semivalue}: {one} and {other} are worth the same.")
     verdict = "" if c.probability >= 0.95 else " Not settled."
-    bounds = "nothing predicted" if c.low == c.high else f"95 %: {c.low:.3g} … {c.high:.3g}"
+    bounds = "nothing predicted" if c.low == c.high else f"95 %: {c.low:z.3g} … {c.high:z.3g}"
     return escape_controls(
         f"{semivalue}: {one} is worth more than {other} with a probability of "
-        f"{exact_percent(c.probability)}; difference {c.difference:.3g} ({bounds}).{verdict}"
+        f"{exact_percent(c.probability)}; difference {c.difference:z.3g} ({bounds}).{verdict}"
     )
 
 
@@ -62,9 +76,9 @@ def format_predictions(frame: pd.DataFrame) -> str:
     lines = []
     for row in frame.itertuples():
         if row.evaluated:
-            text = f"{row.utility:.4g}, as evaluated"
+            text = f"{row.utility:z.4g}, as evaluated"
         else:
-            text = f"{row.utility:.4g} (95 %: {row.low:.4g} … {row.high:.4g}), predicted"
+            text = f"{row.utility:z.4g} (95 %: {row.low:z.4g} … {row.high:z.4g}), predicted"
         lines.append(f"{_short_members(cast('tuple[str, ...]', row.members))}: {text}")
     return "\n".join(lines)
 
@@ -72,9 +86,9 @@ def format_predictions(frame: pd.DataFrame) -> str:
 def title_of(v: Valuation) -> list[str]:
     """What was valued, how many coalitions were evaluated, and why no more."""
     n = len(v.owners)
-    trained = f"{v.evaluated:,} of {coalition_count(n)} possible coalitions evaluated"
-    grand = f"≈ {v.grand:.4g} (predicted)" if v.grand_predicted else f"= {v.grand:.4g}"
-    ends = f"u(all owners) {grand}, u(no data) = {v.empty:.4g}"
+    trained = f"{trained_part(v)} evaluated"
+    grand = f"≈ {v.grand:z.4g} (predicted)" if v.grand_predicted else f"= {v.grand:z.4g}"
+    ends = f"u(all owners) {grand}, u(no data) = {v.empty:z.4g}"
     lines = [f"{v.semivalue} {v.words.nouns} of {n} owners; {trained}", ends]
     return [*lines, f"Stopped: {v.stopped}."] if v.stopped else lines
 
@@ -112,8 +126,8 @@ def notes(v: Valuation) -> list[str]:
     notes += uncertainty_notes(v)
     if abs(v.efficiency_gap) > 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
         notes.append(
-            f"The values add up to {v.mean.sum():.4g}, "
-            f"u(all owners) - u(no data) is {v.grand - v.empty:.4g}."
+            f"The values add up to {v.mean.sum():z.4g}, "
+            f"u(all owners) - u(no data) is {v.grand - v.empty:z.4g}."
         )
     return notes + _trouble_notes(v)
 
@@ -204,7 +218,7 @@ def _predictor_notes(v: Valuation, d: Diagnostics) -> list[str]:
     else:
         first = (
             f"Predictor, each evaluation left out in turn: error {d.error:.2g}, "
-            f"R² {d.r2:.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
+            f"R² {d.r2:z.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
         )
     scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
     alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}."

@@ -7,12 +7,14 @@ history change: everything else decides what the stored trainings mean.
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_type_hints
 
+from dupre.checks import LARGEST
 from dupre.errors import InputError
-from dupre.wording import did_you_mean
+from dupre.wording import did_you_mean, quote
 
 VERSION = 1
 
@@ -24,6 +26,21 @@ HOLDOUT = 0.25
 
 EXTERNAL = "elsewhere"
 """Instead of a model, if trainings are done elsewhere."""
+
+
+_MOST = 2**53
+_BOUNDS = {
+    "holdout": (0, 1),
+    "empty": (-LARGEST, LARGEST),
+    "samples": (1, _MOST),
+    "repeats": (1, _MOST),
+    "seed": (0, math.inf),
+    "budget": (1, _MOST),
+    "jobs": (-1, _MOST),
+    "amount": (0, _MOST),
+    "minimum": (0, _MOST),
+}
+"""Between what a number must lie; what depends on the data is checked with them."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +229,7 @@ def loads(text: str, name: str) -> Config:
     """
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as cause:
+    except (ValueError, RecursionError) as cause:
         raise InputError(f"{name} is not TOML: {cause}") from cause
     version = found.pop("version", None)
     if version != VERSION:
@@ -242,14 +259,29 @@ def _parse_section(kind: Any, table: Any, name: str) -> Any:
     values = {}
     for key, given in table.items():
         whole = hints[key] in (float, float | None) and type(given) is int
-        value = tuple(given) if isinstance(given, list) else float(given) if whole else given
+        value = tuple(given) if isinstance(given, list) else _as_float(given) if whole else given
         if not _is_of_type(value, hints[key]):
-            raise InputError(f"{key} in {name} is {given!r}, which is of the wrong type")
+            raise InputError(f"{key} in {name} is {quote(given)}, which is of the wrong type")
+        _check_range(key, value, name)
         values[key] = value
     try:
         return kind(**values)
     except TypeError as cause:
         raise InputError(f"{name} is not complete: {cause}") from cause
+
+
+def _as_float(number: int) -> float:
+    return float(number) if abs(number) <= LARGEST else math.inf
+
+
+def _check_range(key: str, value: Any, name: str) -> None:
+    low, high = _BOUNDS.get(key, (-math.inf, math.inf))
+    if type(value) in (int, float) and not low <= value <= high:
+        raise InputError(f"{key} in {name} is {value!r}, expected {low:g} to {high:g}")
+    if key == "semivalues" and not value:
+        raise InputError(f"{key} in {name} names none; expected such as 'shapley'")
+    if any("\0" in str(text) for text in (value if isinstance(value, tuple) else (value,))):
+        raise InputError(f"{key} in {name} holds a zero byte; remove it")
 
 
 def _check_known(table: dict[str, Any], known: Any, name: str) -> None:

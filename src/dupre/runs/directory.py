@@ -28,6 +28,7 @@ from dupre.result import as_json
 from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
 from dupre.runs.config import Config
+from dupre.training.frames import read_evaluations
 from dupre.training.locks import FileLocks, find_holder
 from dupre.wording import spell_out
 
@@ -119,7 +120,11 @@ class RunDirectory:
                 f"{what} {str(self)!r}; expected the run directory that `dupre value` or "
                 "`dupre init` made"
             )
-        return configuration.loads(file.read_text(encoding="utf-8"), str(file))
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as cause:
+            raise InputError(f"{str(file)!r} cannot be read: {cause}") from cause
+        return configuration.loads(text, str(file))
 
     def results(self) -> list[Valuation]:
         """The valuations of the last result.
@@ -133,7 +138,7 @@ class RunDirectory:
             raise InputError(f"{str(self)!r} has no result yet; go on with `{self._renewal()}`")
         try:
             return as_json.loads(file.read_text(encoding="utf-8"))
-        except (InputError, UnicodeDecodeError) as cause:
+        except (InputError, OSError, UnicodeDecodeError) as cause:
             raise InputError(
                 f"{str(file)!r}: {cause}; `{self._renewal()}` makes it again from the store"
             ) from cause
@@ -162,11 +167,48 @@ class RunDirectory:
             )
         return max(0, trained - known)
 
-    def write_results(self, valuations: Sequence[Valuation]) -> None:
-        """Replace the result, the table and the page."""
-        replace_text(self.path / "result.json", as_json.dumps(valuations))
-        replace_text(self.path / "values.csv", spreadsheet(valuations))
+    def write_results(self, valuations: Sequence[Valuation]) -> Path | None:
+        """Write the result, the table and the page.
+
+        Returns:
+            where the result before is kept; None if there was none, or its values were the same.
+        """
+        result, table = self.path / "result.json", self.path / "values.csv"
+        values, kept = spreadsheet(valuations), None
+        if result.is_file() and table.is_file() and table.read_text(encoding="utf-8") != values:
+            kept = self._keep(result, table)
+        replace_text(result, as_json.dumps(valuations))
+        replace_text(table, values)
         self.write_report(valuations)
+        return kept
+
+    def _keep(self, *files: Path) -> Path:
+        """Copy files to a new directory of the history."""
+        history = self.path / "history"
+        history.mkdir(exist_ok=True)
+        kept = history / str(1 + sum(1 for _ in history.iterdir()))
+        kept.mkdir()
+        for file in files:
+            replace_text(kept / file.name, file.read_text(encoding="utf-8"))
+        return kept
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether trainings are stored that came after the last result, or there is none yet."""
+        if not self.store.is_file():
+            return False
+        known = ""
+        if (self.path / "result.json").is_file():
+            known = _last_finished(self.results()[0].evaluations)
+        return _last_finished(read_evaluations(self.store)) > known
+
+    @property
+    def earlier_owners(self) -> tuple[str, ...]:
+        """The owners of the last result; none if there is no result."""
+        try:
+            return self.results()[0].owners
+        except InputError:
+            return ()
 
     def write_report(self, valuations: Sequence[Valuation]) -> None:
         """Replace the page alone."""
@@ -231,6 +273,11 @@ class RunDirectory:
                     "for it to end, or stop it"
                 )
             yield
+
+
+def _last_finished(evaluations: pd.DataFrame) -> str:
+    """When the last training was finished; "" if there is none."""
+    return str(evaluations["finished"].max()) if len(evaluations) else ""
 
 
 def _is_ours(file: Path) -> bool:

@@ -90,6 +90,11 @@ class Job:
             return int(min(limits.budget, every))
         return None if self.options.stop is not None else int(min(PER_OWNER * self.owners.n, every))
 
+    def with_semivalues(self, names: Sequence[str]) -> Job:
+        """The same trainings, valued in these ways."""
+        wanted = replace(self.config.values, semivalues=tuple(dict.fromkeys(names)))
+        return self.with_config(replace(self.config, values=wanted))
+
     def with_config(self, config: Config) -> Job:
         """The same data, with other limits or another machine."""
         return replace(self, config=config, options=parse_options(config))
@@ -200,7 +205,7 @@ class Job:
 
     def suggestions(self, store: Path, count: int, pending: Path | None) -> list[Names]:
         """Coalitions to train elsewhere next, without those in the table `pending`."""
-        given = [] if pending is None else read_results(pending)
+        given = [] if pending is None else read_results(pending, self.owners.names)
         return self.valuer(store).suggest(count, pending=[row.members for row in given])
 
     def record(self, store: Path, given: Sequence[ExternalResult], *, replacing: bool) -> str:
@@ -224,8 +229,8 @@ class Job:
             f"In all: {len(after)}."
         )
 
-    def values(self, store: Path) -> list[Valuation]:
-        """The values from what is recorded, without a training."""
+    def values(self, store: Path, *caveats: str) -> list[Valuation]:
+        """The values from what is recorded, without a training, with further caveats."""
         with self._open(store) as kept:
             known: dict[str, Any] = {
                 "evaluations": as_frame(kept.evaluations()),
@@ -244,7 +249,9 @@ class Job:
                     kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
                 rounds = kept.rounds(valuation.semivalue).items()
                 steps = pd.DataFrame([{"evaluated": n, **found} for n, found in rounds])
-                valuations.append(self._explain(replace(valuation, rounds=steps, **known)))
+                found = replace(valuation, rounds=steps, **known)
+                found = replace(found, caveats=(*found.caveats, *caveats))
+                valuations.append(self._explain(found))
         return valuations
 
     def accept_rows(self, store: Path, lost: int) -> None:

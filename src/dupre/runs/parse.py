@@ -88,8 +88,8 @@ def parse_members(text: str, owners: Names) -> Names:
         names = names_in(text)
     else:
         names = tuple(filter(None, map(str.strip, text.split(","))))
-    if not names:
-        raise InputError(f"--members {text!r} names no owner; expected such as A,C")
+        if not names:
+            raise InputError(f"{text!r} names no owner; expected such as A,C")
     return to_names(from_names(names, owners), owners)
 
 

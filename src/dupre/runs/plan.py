@@ -8,10 +8,12 @@ import numpy as np
 
 from dupre.result.as_text import coalition_count
 from dupre.result.records import Z95
+from dupre.utility.fit import uses_torch
 from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.wording import join_list, printable
 
 if TYPE_CHECKING:
+    from dupre._types import Names
     from dupre.runs.job import Job
     from dupre.utility.model import ModelUtility
 
@@ -19,16 +21,23 @@ MOST_LISTED = 12
 """Owners up to which each is named with its rows."""
 
 
-def plan(job: Job, directory: str, known: int) -> str:
-    """Owners, model, metric and trainings, `known` of which are stored already."""
+def plan(job: Job, directory: str, known: int, before: Names = ()) -> str:
+    """Owners, model, metric and trainings.
+
+    Args:
+        job: what is about to be done.
+        directory: where.
+        known: trainings that are stored already.
+        before: owners of the result so far; none if there is no result.
+    """
     utility = cast("ModelUtility", job.utility)
     found = {
-        "data": _data(job),
+        "data": [*_data(job), *_changed_owners(job.owners.names, before)],
         "target": [_target(job)],
         "validation": _validation(job, len(utility.y_val)),
         "columns": _columns(job),
         "model": list(job.model),
-        "metric": [f"{job.metric}; without data {utility.empty:.4g}"],
+        "metric": [f"{job.metric}; without data {utility.empty:z.4g}"],
         "values": [_values(job)],
         "predictor": [job.options.prior.text] if job.options.prior is not None else [],
         "trainings": [_trainings(job, known), *_second_trainings(job)],
@@ -55,6 +64,15 @@ def _data(job: Job) -> list[str]:
     single = [name for name, count in zip(owners.names, owners.rows, strict=True) if count == 1]
     few = [f"{len(single)} owners have a single row"] if single else []
     return [f"{total}, {spread}", *few, *job.skipped]
+
+
+def _changed_owners(now: Names, before: Names) -> list[str]:
+    """Who joins the owners of the result so far, and who leaves."""
+    joining = [printable(name) for name in now if name not in before]
+    leaving = [printable(name) for name in before if name not in now]
+    found = {"new": joining if before else [], "no longer there": leaving}
+    kept = "the result before is kept in its history"
+    return [f"{label}: {join_list(names)}; {kept}" for label, names in found.items() if names]
 
 
 def _columns(job: Job) -> list[str]:
@@ -129,13 +147,15 @@ def _values(job: Job) -> str:
 
 def _trainings(job: Job, known: int) -> str:
     n, budget, stop = job.owners.n, job.budget, job.options.stop
-    if budget is None:
+    if budget == 2**n - 1 and stop is None:
+        text = f"all {budget:,}, so that nothing is predicted"
+    elif budget is None:
         text = f"as many of {coalition_count(n)} as it takes"
     else:
         text = f"{budget:,} of {coalition_count(n)} possible"
     if stop is not None:
         text += f", until {stop.text}"
-    elif job.config.limits.budget is None:
+    elif job.config.limits.budget is None and not text.startswith("all"):
         text += " (--budget changes it)"
     if (strategy := job.config.values.strategy) is not None:
         text += f", strategy {strategy}"
@@ -146,10 +166,17 @@ def _trainings(job: Job, known: int) -> str:
 
 def _second_trainings(job: Job) -> list[str]:
     """Whether a few coalitions are trained twice."""
-    if job.config.values.repeats is not None or not cast("ModelUtility", job.utility).seeded:
+    utility = cast("ModelUtility", job.utility)
+    if job.config.values.repeats is not None or utility.deterministic:
         return []
     count = "more" if job.budget is None else f"{count_needed(job.budget)}"
-    return [f"{CHECKED} of them twice, or {count} if the seed of the model matters (--repeats)"]
+    if not utility.seeded:
+        why = "the model is not reproducible: it has no random_state"
+    elif uses_torch(utility.estimator):
+        why = "the seed of the model matters, which is set in torch too"
+    else:
+        why = "the seed of the model matters"
+    return [f"{CHECKED} of them twice, or {count} if {why} (--repeats)"]
 
 
 def _where(job: Job) -> str:

@@ -14,8 +14,8 @@ from dupre._types import Names
 from dupre.checks import as_utility
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members
+from dupre.runs.parse import parse_members
 from dupre.tables.formats import FileOptions, read_one
-from dupre.utility.adapters import names_in
 from dupre.wording import json_text
 
 
@@ -34,8 +34,15 @@ class ExternalResult:
     failure: str = ""
 
 
-def read_results(path: Path, *, delimiter: str | None = None) -> list[ExternalResult]:
+def read_results(
+    path: Path, owners: Names, *, delimiter: str | None = None
+) -> list[ExternalResult]:
     """The coalitions of a table with the columns coalition, utility and maybe failure, repeat.
+
+    Args:
+        path: of the table.
+        owners: that there are; a coalition is a JSON list of them, or a text such as "A,C".
+        delimiter: of a CSV file.
 
     Raises:
         InputError: it cannot be read, or a row is not a result.
@@ -50,7 +57,7 @@ def read_results(path: Path, *, delimiter: str | None = None) -> list[ExternalRe
         )
     found: dict[Names, ExternalResult] = {}
     for row in frame.reindex(columns=list(columns)).itertuples(index=False):
-        members = names_in(row.coalition)
+        members = parse_members(_text(row.coalition), owners)
         utility, reason = _number(row.utility, members), _text(row.failure)
         before = found.get(members)
         if before is not None and not _text(row.repeat):

@@ -37,8 +37,8 @@ FEWEST_PAIRS = 30
 UNEQUAL = 0.7
 """Part of the rows in one class from which on accuracy says little about the others."""
 
-LONGEST_SHORT = 4
-"""Letters of a word up to which another letter makes another word, not a slip."""
+SHORTEST, LONGEST = 5, 40
+"""Letters of the words that are looked at: in a shorter one another letter is no slip."""
 
 
 def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
@@ -143,6 +143,6 @@ def _with_one_letter_less(name: str) -> Iterator[Hashable]:
     """
     words = re.findall(r"[^\W\d_]+|\d+", name.casefold())
     for i, word in enumerate(words):
-        if not word.isdigit() and len(word) > LONGEST_SHORT:
+        if not word.isdigit() and SHORTEST <= len(word) <= LONGEST:
             for j in range(len(word) + 1):
                 yield i, (*words[:i], word[:j] + word[j + 1 :], *words[i + 1 :])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -50,6 +50,7 @@ class DaskCluster:
                 "the Dask cluster has no workers; start some, or wait for them with "
                 "client.wait_for_workers(1)"
             )
+        self.on_finished: Callable[[Evaluation], object] | None = None
         self._client = client
         self._settings = settings
         self._token = uuid.uuid4().hex
@@ -69,6 +70,7 @@ class DaskCluster:
                 _evaluate_on_dask, self._shared, self._token, self._settings, training, pure=False
             )
             running[future] = training
+            future.add_done_callback(self._tell)  # in a thread of the client
             finished.add(future)
 
         def fill() -> None:
@@ -96,8 +98,15 @@ class DaskCluster:
         outcomes = [_outcome(future, training) for future, training in done.items()]
         return [evaluation for evaluation in outcomes if evaluation is not None]
 
+    def _tell(self, future: Any) -> None:
+        tell = self.on_finished
+        if tell is not None and future.status == "finished":
+            with suppress(Exception):  # `run` yields it again, or says what is wrong
+                tell(future.result())
+
     def close(self) -> None:
         """Kill the child processes of all workers and delete the rows."""
+        self.on_finished = None
         if self._client.status != "closed":
             with suppress(OSError):  # a scheduler that is gone has no workers left
                 self._client.cancel(list(self._running))

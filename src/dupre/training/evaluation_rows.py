@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ Kind = TypeVar("Kind")
 
 COLUMNS = (
     "coalition, contents, repeat, attempt, utility, failure, traceback, warnings, seconds, seed, "
-    "finished, worker, resampled"
+    "finished, worker, resampled, checksum"
 )
 
 INSERT = (
@@ -33,22 +34,33 @@ INSERT = (
 
 def to_row(evaluation: Evaluation, contents: str) -> tuple[Any, ...]:
     """An evaluation as a row of its table, without the key."""
-    training, seed = evaluation.training, evaluation.seed
-    return (
+    training, seed, utility = evaluation.training, evaluation.seed, evaluation.utility
+    row = (
         to_json(canonical(training.members)),
         contents,
         training.repeat,
         training.attempt,
-        evaluation.utility,
-        escape_surrogates(evaluation.failure) if evaluation.utility is None else None,
+        _real(utility),
+        escape_surrogates(evaluation.failure) if utility is None else None,
         escape_surrogates(evaluation.traceback) or None,
         to_json(evaluation.warnings),
-        evaluation.seconds,
+        _real(evaluation.seconds),
         seed if seed is None or abs(seed) < 2**63 else str(seed),
         evaluation.finished,
         evaluation.worker,
         None if evaluation.resampled is None else evaluation.resampled.astype("<f8").tobytes(),
     )
+    return (*row, checksum(row))
+
+
+def _real(number: float | None) -> float | None:
+    """A number as SQLite returns it: there is no minus zero."""
+    return None if number is None else float(number) + 0.0
+
+
+def checksum(row: Sequence[Any]) -> str:
+    """A checksum of the columns of a row before it: a flipped bit is noticed."""
+    return hashlib.blake2b(repr(tuple(row)).encode(), digest_size=8).hexdigest()
 
 
 def from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
@@ -61,8 +73,13 @@ def from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
         sqlite3.DatabaseError: the row holds something else.
     """
     (key, names, contents, repeat, attempt, utility, failure, trace, caught, *cost) = row
-    seconds, seed, finished, worker, resampled = cost
+    seconds, seed, finished, worker, resampled, stated = cost
     try:
+        if stated is not None and stated != checksum(row[1:-1]):  # rows of older stores have none
+            raise ValueError(
+                "its checksum is another; without it the rest can be used: "
+                f"DELETE FROM evaluations WHERE id = {key}"
+            )
         evaluation = Evaluation(
             training=Training(from_json(names), expect(int, repeat), expect(int, attempt)),
             utility=None if utility is None else finite(utility, "a stored utility"),

@@ -2,6 +2,9 @@
 
 The system drops the locks of a process when it ends, however it ends. It also drops them when the
 process closes the file; therefore all locks of one process on one file share a descriptor.
+
+The file itself holds one number, the key of the last evaluation that was written to the store. A
+store that ends before it has lost what its log held.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import errno
 import os
 import struct
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +45,7 @@ class Holder:
 
 def find_holder(store: Path) -> Holder | None:
     """Another process that holds a lock of a store open here; None if the system does not say."""
-    users = _open.get(_lock_file(store))
+    users = _open.get(lock_file(store))
     if users is None or sys.platform != "linux":
         return None
     asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -55,7 +59,8 @@ def find_holder(store: Path) -> Holder | None:
     return Holder(process, state in ("T", "t"))
 
 
-def _lock_file(store: Path) -> Path:
+def lock_file(store: Path) -> Path:
+    """The file beside a store."""
     return Path(f"{store.resolve()}-claims")
 
 
@@ -71,7 +76,7 @@ class FileLocks:
         self._path: Path | None = None
         if store is None or fcntl is None:
             return
-        path = _lock_file(store)
+        path = lock_file(store)
         if path not in _open:
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -108,6 +113,19 @@ class FileLocks:
         if self._path is not None and byte in self._held:
             self._held.remove(byte)
             fcntl.lockf(_open[self._path][0], fcntl.LOCK_UN, 1, byte)
+
+    @property
+    def last(self) -> int:
+        """The number in the file; 0 if there is none."""
+        if self._path is None:
+            return 0
+        return int.from_bytes(os.pread(_open[self._path][0], 8, 0), "little")
+
+    @last.setter
+    def last(self, key: int) -> None:
+        if self._path is not None:
+            with suppress(OSError):  # the disk is full: a smaller number is right too
+                os.pwrite(_open[self._path][0], key.to_bytes(8, "little"), 0)
 
     def close(self) -> None:
         """Release all locks."""

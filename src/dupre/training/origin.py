@@ -19,7 +19,7 @@ from dupre._types import Names
 from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
 from dupre.training.evaluation import Evaluation, now
-from dupre.training.evaluation_rows import from_json, to_json
+from dupre.training.evaluation_rows import COLUMNS, checksum, from_json, to_json
 from dupre.training.identity import HINTS
 from dupre.training.sqlite import (
     CHECKS,
@@ -64,6 +64,7 @@ class StoreOrigin:
 
     Attributes:
         change: how the setting differs; known after `check`.
+        is_new: whether the store was made just now.
         is_older: whether the store is by a version up to 0.1, and not confirmed yet.
     """
 
@@ -79,7 +80,7 @@ class StoreOrigin:
         self._setting, self._owners = setting, owners
         self._make_older = older
         self._older: Mapping[str, str] = {}
-        self.is_older = False
+        self.is_new = self.is_older = False
         self.change = Change()
 
     def check(self, *, accept_model: bool) -> None:
@@ -92,7 +93,8 @@ class StoreOrigin:
         rows = self._ask("SELECT part, description, fingerprint FROM setting")
         self.is_older = not tables
         stored = {part: (description, mark) for part, description, mark in rows}
-        if not stored:
+        self.is_new = not stored
+        if self.is_new:
             self._write_setting()
         else:
             self.change = self._compare(stored)
@@ -207,6 +209,9 @@ class StoreOrigin:
         known = [names for (text,) in rows if (names := from_json(text)) and self._knows(names)]
         pairs = [(contents_of(n, self._owners), contents_of(n, self._older)) for n in [*known, ()]]
         self._db.executemany("UPDATE evaluations SET contents = ? WHERE contents = ?", pairs)
+        rows = self._ask(f"SELECT id, {COLUMNS} FROM evaluations")
+        sums = [(checksum(row[1:-1]), row[0]) for row in rows]
+        self._db.executemany("UPDATE evaluations SET checksum = ? WHERE id = ?", sums)
 
     def _knows(self, names: Names) -> bool:
         return all(name in self._older for name in names)

@@ -53,6 +53,7 @@ CREATE TABLE evaluations (
     finished TEXT NOT NULL,
     worker TEXT NOT NULL,
     resampled BLOB,
+    checksum TEXT,
     CHECK ((utility IS NULL) <> (failure IS NULL))
 );
 CREATE UNIQUE INDEX one_utility ON evaluations (contents, repeat) WHERE utility IS NOT NULL;
@@ -108,7 +109,7 @@ def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
         try:
             if path is not None:
                 _check_path(path, name)
-            db = sqlite3.connect(path or ":memory:", timeout=LOCK_SECONDS, isolation_level=None)
+            db = connect_again(path)
             stack.callback(db.close)
             _retry_while_locked(partial(_check_tables, db, name, make=make))
             if path is not None:
@@ -118,6 +119,18 @@ def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
         except (sqlite3.Error, OSError, ValueError) as cause:
             raise _explain(cause, name, "opened") from cause
         stack.pop_all()
+    return db
+
+
+def connect_again(path: Path | None) -> sqlite3.Connection:
+    """A connection to a store that is known to be one, for any thread, one at a time."""
+    db = sqlite3.connect(
+        path or ":memory:", timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    # Every commit waits for the disk, which takes less time than a training, and is moved from the
+    # log into the file at once: what was paid for is in one file.
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA wal_autocheckpoint = 1")
     return db
 
 
@@ -199,8 +212,6 @@ def _check_tables(db: sqlite3.Connection, name: str, *, make: bool) -> None:
     def ask(question: str) -> Any:
         return db.execute(question).fetchone()[0]
 
-    # Every commit waits for the disk, which takes less time than a training.
-    db.execute("PRAGMA synchronous = FULL")
     marks = [ask("PRAGMA application_id"), ask("PRAGMA user_version")]
     if make and marks == [0, 0] and not ask("SELECT count(*) FROM sqlite_master"):
         db.execute("PRAGMA journal_mode = WAL")
@@ -218,9 +229,10 @@ def _check_tables(db: sqlite3.Connection, name: str, *, make: bool) -> None:
             Remedy.ANOTHER_STORE,
         )
     columns = [name for _, name, *_ in db.execute("PRAGMA table_info(evaluations)")]
-    if columns and "resampled" not in columns:  # stores made before utilities were resampled
-        with transaction(db):
-            db.execute("ALTER TABLE evaluations ADD COLUMN resampled BLOB")
+    for column, kind in (("resampled", "BLOB"), ("checksum", "TEXT")):
+        if columns and column not in columns:  # a store made before there was one
+            with transaction(db):
+                db.execute(f"ALTER TABLE evaluations ADD COLUMN {column} {kind}")
     if (verdict := ask("PRAGMA quick_check(1)")) != "ok":
         raise sqlite3.DatabaseError(verdict)
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +33,9 @@ from dupre.training.evaluation_rows import (
     to_json,
     to_row,
 )
-from dupre.training.locks import FileLocks
+from dupre.training.locks import FileLocks, lock_file
 from dupre.training.origin import StoreOrigin, contents_of
-from dupre.training.sqlite import connect, explain_errors, transaction
+from dupre.training.sqlite import connect, connect_again, explain_errors, transaction
 
 if TYPE_CHECKING:
     from dupre.training.identity import Origin, Part
@@ -88,7 +90,11 @@ class Store:
             self.origin = StoreOrigin(self._db, self._name, setting, self._owners, older)
             with self._transaction():
                 self.origin.check(accept_model=accept_model)
+            held = 0 if self.origin.is_new else self._locks.last
             self.refresh()
+            self._check_log(held)
+            self._writer = _Writer(self.path)
+            stack.callback(self._writer.close)
             self._resources = stack.pop_all()
 
     @classmethod
@@ -171,10 +177,19 @@ class Store:
 
     def save(self, evaluation: Evaluation) -> None:
         """Write one evaluation to the disk; a second utility of the same training is ignored."""
-        self._check_file()
-        with self._transaction():
-            self._db.execute(INSERT, self._to_row(evaluation))
+        row = self._to_row(evaluation)
+        if not self._writer.has_written(row):
+            self._check_file()
+            with self._transaction():
+                self._db.execute(INSERT, row)
         self.refresh()
+        self._locks.last = self._last
+
+    def write_at_once(self, evaluation: Evaluation) -> None:
+        """Write an evaluation from any thread; `save` takes note of it, or tries it again."""
+        with suppress(sqlite3.Error, StoreError):  # `save` says why it cannot be written
+            self._check_file()
+            self._writer.write(self._to_row(evaluation))
 
     def record(self, evaluations: Sequence[Evaluation], *, replacing: bool = False) -> None:
         """Write several evaluations, all or none; `replacing` deletes those of their coalitions."""
@@ -191,6 +206,7 @@ class Store:
         self._same.clear()
         self._last = self.stale = 0
         self.refresh()
+        self._locks.last = self._last
 
     def to_check(self) -> list[Evaluation]:
         """Evaluations that can be done again and must have the same utility, the cheapest first."""
@@ -260,6 +276,15 @@ class Store:
                     Remedy.BEGIN_ANOTHER_STORE,
                 )
 
+    def _check_log(self, held: int) -> None:
+        """Refuse a store that ends before the last evaluation that was written to it."""
+        if self.path is not None and self._last < held:
+            raise StoreError(
+                f"{self._name} has lost evaluations: it ends at number {self._last:,}, but "
+                f"{held:,} were written. Its log '{self.path.name}-wal' has vanished or changed; "
+                f"put that back. To go on without them, delete '{lock_file(self.path)}'"
+            )
+
     @property
     def _name(self) -> str:
         return f"the store {str(self.path)!r}"
@@ -282,3 +307,35 @@ class Store:
     def _transaction(self) -> Iterator[None]:
         with self._explain_errors("written"), transaction(self._db):
             yield
+
+
+class _Writer:
+    """A connection for threads that write evaluations while the main one is busy."""
+
+    def __init__(self, path: Path | None):
+        self._path = path
+        self._db: sqlite3.Connection | None = None
+        self._lock = threading.Lock()
+        self._written: set[tuple[Any, ...]] = set()
+
+    def write(self, row: tuple[Any, ...]) -> None:
+        """Write the row of an evaluation; a store in memory is left to the main thread."""
+        if self._path is None:
+            return
+        with self._lock:
+            self._db = self._db or connect_again(self._path)
+            with transaction(self._db):
+                self._db.execute(INSERT, row)
+            self._written.add(row)
+
+    def has_written(self, row: tuple[Any, ...]) -> bool:
+        """Whether a thread has written this row."""
+        with self._lock:
+            return row in self._written
+
+    def close(self) -> None:
+        """Close the connection; nothing is written afterwards."""
+        with self._lock:
+            self._path = None
+            if self._db is not None:
+                self._db.close()

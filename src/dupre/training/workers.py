@@ -7,7 +7,7 @@ seeds from the coalition, and the number of threads of BLAS and OpenMP is the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Workers(Protocol):
-    """Processes or machines that train. The caller closes them."""
+    """Processes or machines that train. The caller closes them.
+
+    If they have an attribute `on_finished`, it is set to a function of an evaluation. They call it,
+    in any thread, as soon as a training is finished: then it is stored even while nobody consumes
+    what `run` yields.
+    """
 
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
         """Take a training from the iterator whenever one can be started; yield evaluations.
@@ -64,6 +69,7 @@ class LocalProcesses:
     """Child processes on this machine, each with a thread of this process that waits for it."""
 
     def __init__(self, utility: Utility, settings: ProcessSettings, jobs: int):
+        self.on_finished: Callable[[Evaluation], object] | None = None
         self._payload = pack(utility).to_file()
         self._children = [ChildProcess(self._payload, settings) for _ in range(jobs)]
         self._threads = ThreadPoolExecutor(jobs)
@@ -82,13 +88,20 @@ class LocalProcesses:
                     more = False
                 else:
                     child = idle.pop()
-                    self._busy[self._threads.submit(child.evaluate, training)] = child
+                    self._busy[self._threads.submit(self._evaluate, child, training)] = child
             if not more and starting.issuperset(self._busy):
                 return
             for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
                 if (evaluation := future.result()) is not None:
                     yield evaluation
                 idle.append(self._busy.pop(future))  # until then `finished_evaluations` has it
+
+    def _evaluate(self, child: ChildProcess, training: Training) -> Evaluation:
+        """Runs in the thread that waits for a child."""
+        evaluation = child.evaluate(training)
+        if (tell := self.on_finished) is not None:
+            tell(evaluation)
+        return evaluation
 
     def finished_evaluations(self) -> list[Evaluation]:
         """Evaluations that are finished but not yet yielded."""
@@ -97,6 +110,7 @@ class LocalProcesses:
 
     def close(self) -> None:
         """Kill the children and delete the file of rows."""
+        self.on_finished = None  # trainings that are killed now are not told
         with suppress(OSError):  # first: if this process is killed now, no file is left
             self._payload.unlink()
         for child in self._children:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from dupre._types import Digests
@@ -25,6 +25,7 @@ from dupre.data.contents import digests_of_coalitions, digests_of_rows
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
+from dupre.utility.fit import fit, other_libraries, random_states, uses_torch
 from dupre.utility.model_checks import Metric, check_estimator, check_metric, check_validation
 from dupre.utility.resampling import Predictions, resample
 from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples
@@ -54,8 +55,9 @@ class ModelUtility:
     of the mean and the median of the validation targets (for R²: 0). State `empty=` to override.
 
     Every `random_state` of the estimator is set from (seed, contents of the coalition, repeat), and
-    rows are ordered by their contents. So a utility depends on the rows alone, not on owner names
-    or on when and where it is trained. Coalitions with the same rows have the same utility.
+    so is the seed of torch if it is used; rows are ordered by their contents. So a utility depends
+    on the rows alone, not on owner names or on when and where it is trained. Coalitions with the
+    same rows have the same utility. A classifier that refuses the labels gets whole numbers.
 
     Every model is scored on resamples of the validation rows too, the same for all coalitions: how
     far the values depend on the choice of these rows follows from them. For accuracy, balanced
@@ -138,8 +140,8 @@ class ModelUtility:
 
     @property
     def seeded(self) -> bool:
-        """Whether the estimator has a `random_state`, so that the seed may change a utility."""
-        return bool(_random_states(self.estimator))
+        """Whether the seed may change a utility: there is a `random_state`, or torch is used."""
+        return bool(random_states(self.estimator)) or uses_torch(self.estimator)
 
     @property
     def deterministic(self) -> bool:
@@ -148,9 +150,7 @@ class ModelUtility:
         This holds for estimators of scikit-learn without a `random_state`. Others may draw random
         numbers without a seed of ours.
         """
-        parts = [self.estimator, *self.estimator.get_params(deep=True).values()]
-        modules = [type(part).__module__ for part in parts if hasattr(part, "get_params")]
-        known = all(module.split(".")[0] == "sklearn" for module in modules)
+        known = not other_libraries(self.estimator)
         return known and not self.seeded and self.by_content
 
     def is_trained(self, members: Collection[str]) -> bool:
@@ -191,12 +191,11 @@ class ModelUtility:
         row = from_names(members, self.owners.names)
         X, y = self.owners.data_of(row)
         if self._classes is not None and len(np.unique(y)) == 1:
-            model: Any = DummyClassifier(strategy="constant", constant=[y[0]])
-        else:
-            model = clone(self.estimator)
-            names = to_names(row, self.owners.names)
-            _set_random_states(model, self.training_seed(names, repeat))
-        return self._score(model.fit(X, y))
+            constant = DummyClassifier(strategy="constant", constant=[y[0]])
+            return self._score(constant.fit(X, y))
+        seed = self.training_seed(to_names(row, self.owners.names), repeat)
+        labelled = self._classes is not None
+        return self._score(fit(self.estimator, X, y, seed=seed, classes=labelled))
 
     @cached_property
     def _drawn(self) -> Resamples:
@@ -291,14 +290,3 @@ def _add_missing_classes(model: Any, classes: Any) -> Any:
     if not hasattr(model, "predict_proba") or len(model.classes_) == len(classes):
         return model
     return _AllClasses(model, classes)
-
-
-def _set_random_states(model: Any, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    model.set_params(**{state: int(rng.integers(2**31)) for state in _random_states(model)})
-
-
-def _random_states(model: Any) -> list[str]:
-    """The names of all parameters that are seeds."""
-    params = model.get_params(deep=True)
-    return sorted(p for p in params if p == "random_state" or p.endswith("__random_state"))

@@ -46,6 +46,12 @@ REGRESSION_METRICS = frozenset(
 )
 """Scorer names that measure errors of numbers; they have no meaning for class labels."""
 
+OF_TWO_CLASSES = {
+    "roc_auc": "roc_auc_ovr",
+    **{name: f"{name}_macro" for name in ("f1", "precision", "recall", "jaccard")},
+}
+"""Metrics of two classes, and what to take for others."""
+
 Metric = Callable[[Any, Any, Any], float]
 
 
@@ -87,8 +93,22 @@ def check_metric(metric: str | Metric, owners: Owners) -> Metric:
             "'accuracy' or another classification metric, or ",
             Remedy.STATE_REGRESSION,
         )
+    _check_labels(metric, owners)
     scorer: Metric = get_scorer(metric)
     return scorer
+
+
+def _check_labels(metric: str, owners: Owners) -> None:
+    """Raise InputError if a metric of two classes is asked for more, or cannot tell which is 1."""
+    if owners.task != "classification" or metric not in OF_TWO_CLASSES:
+        return
+    labels = np.unique(owners.y).tolist()
+    if len(labels) > 2 or (metric != "roc_auc" and 1 not in labels):
+        found = f"{len(labels)} classes" if len(labels) > 2 else f"the classes {labels}"
+        raise InputError(
+            f"metric {metric!r} is for two classes{'' if metric == 'roc_auc' else ', 0 and 1'}, "
+            f"but there are {found}; use {OF_TWO_CLASSES[metric]!r}"
+        )
 
 
 def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]]:

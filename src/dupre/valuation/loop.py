@@ -7,12 +7,13 @@ finishes it first. So the same call gives the same values for any workers and an
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 
@@ -29,7 +30,7 @@ from dupre.training.workers import Workers
 from dupre.utility.score import mean_score
 from dupre.valuation.failures import evaluation_error, group_warnings, how_to_resume
 from dupre.valuation.outcomes import Outcomes
-from dupre.valuation.progress import Display, Progress
+from dupre.valuation.progress import Clock, Display, Progress
 from dupre.valuation.second_trainings import SecondTrainings
 from dupre.valuation.stopping import Rule, State
 from dupre.valuation.valuer import Valuer
@@ -86,7 +87,7 @@ class Loop:
         self.budget = 2**valuer.owners.n - 1 if plan.budget is None else plan.budget
         self.second = SecondTrainings(valuer, store, key) if plan.repeats is None else None
         self.outcomes = Outcomes(valuer, store, repeats=plan.repeats or 1, skip=plan.skip)
-        self.begun = time.monotonic()
+        self.clock = Clock()
         self.trained = 0
         self.found = 0
         self.unsaved: list[Evaluation] = []
@@ -109,6 +110,8 @@ class Loop:
             self._record_done(self.store.coalitions())
             begin()
             self.opened = True
+            if hasattr(self.workers, "on_finished"):
+                self.workers.on_finished = self.store.write_at_once
             return self._run()
 
     def _run(self) -> tuple[Valuation, dict[str, Any]]:
@@ -167,21 +170,22 @@ class Loop:
         batch = (
             self.valuer.left if no_choice else self.valuer.first_left or self.valuer.question.batch
         )
+        self.clock.choices += not self.valuer.first_left
         return self.valuer.suggest(min(batch, left))
 
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
-        state = State(self.valuer.evaluated, self._seconds(), self._valuation)
+        state = State(self.valuer.evaluated, self.clock.seconds, self._valuation)
         anything = self.valuer.evaluated > len(self.valuer.failures)
         if self.plan.stop is not None and anything and (fired := self.plan.stop.fired(state)):
             return " and ".join(fired)
+        if not self.valuer.left:
+            if self.valuer.question.estimator is None:
+                return "nothing is left to evaluate"
+            return "all sampled coalitions are evaluated"
         if self.valuer.evaluated >= self.budget:
             return f"the budget of {self.budget} evaluations is spent"
-        if self.valuer.left:
-            return ""
-        if self.valuer.question.estimator is None:
-            return "nothing is left to evaluate"
-        return "all sampled coalitions are evaluated"
+        return ""
 
     def _train_again(self, second: SecondTrainings) -> None:
         """Train some coalitions a second time, as many as it takes to know the noise."""
@@ -201,9 +205,10 @@ class Loop:
         """Evaluate what no other process is evaluating, wait for what others are."""
         waiting = trainings
         while waiting:
-            for evaluation in self.workers.run(self._lock_each(waiting)):
-                self._keep(evaluation)
-                self.store.unlock(evaluation.training)
+            with self.clock.training():
+                for evaluation in self.workers.run(self._lock_each(waiting)):
+                    self._keep(evaluation)
+                    self.store.unlock(evaluation.training)
             if self.failed is not None:
                 raise self._error(self.failed, every=False)
             waiting = [training for training in waiting if not self.outcomes.is_answered(training)]
@@ -302,24 +307,23 @@ class Loop:
         return self.valuer.question.least_core is None and self.valuer.counting <= WATCHED_UP_TO
 
     def _show(self) -> None:
-        seconds, evaluated = self._seconds(), self.valuer.evaluated
+        evaluated = self.valuer.evaluated
         left = max(0, min(self.budget - evaluated, self.valuer.left))
-        per_coalition = seconds / self.trained * self.outcomes.repeats if self.trained else None
-        known = self.plan.budget is not None and per_coalition is not None
+        each = self.clock.per_training(self.trained) * self.outcomes.repeats
+        batches = math.ceil(left / self.valuer.question.batch)
+        known = self.plan.budget is not None and self.trained > 0
         widest = None if self.latest is None else half_widths(self.latest[1].covariance).max()
         self.display.show(
             Progress(
                 evaluated=evaluated,
                 budget=evaluated + left if self.plan.budget is not None else None,
                 failed=len(self.valuer.failures),
-                seconds=seconds,
-                remaining=cast("float", per_coalition) * left if known else None,
+                seconds=self.clock.seconds,
+                remaining=each * left + self.clock.per_choice * batches if known else None,
                 widest=None if widest is None else float(widest),
+                own=self.clock.own if self.clock.choices else None,
             )
         )
-
-    def _seconds(self) -> float:
-        return time.monotonic() - self.begun
 
     def _result(self, reason: str) -> tuple[Valuation, dict[str, Any]]:
         evaluations = self.store.evaluations()

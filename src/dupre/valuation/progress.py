@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,6 +17,9 @@ LINE_EVERY = 30.0
 
 FIRST_FEW = 3
 """Evaluations after which their number times their time is an estimate."""
+
+SLOW = 5.0
+"""Seconds of a training from which on dupre's own time hardly counts in an estimate."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Progress:
         seconds: since the call.
         remaining: seconds to the end of the budget, estimated; None if there is no estimate.
         widest: half the width of the widest 95 % interval of a value; None until it is known.
+        own: seconds of `seconds` in which nothing was trained, but chosen and predicted; None
+            until the first choice.
     """
 
     evaluated: int
@@ -38,6 +43,7 @@ class Progress:
     seconds: float
     remaining: float | None
     widest: float | None
+    own: float | None = None
 
     @property
     def outlook(self) -> str:
@@ -57,6 +63,50 @@ class Progress:
         return ", ".join(
             filter(None, [done, f"{_format_time(self.seconds)} elapsed", self.outlook])
         )
+
+
+class Clock:
+    """The time of a run, of which a part is spent in trainings.
+
+    Attributes:
+        choices: how often a batch was chosen by what is predicted.
+    """
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._trained = 0.0
+        self._since: float | None = None
+        self.choices = 0
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """Count the time as that of trainings."""
+        self._since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._trained += time.monotonic() - self._since
+            self._since = None
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return time.monotonic() - self._begun
+
+    @property
+    def own(self) -> float:
+        """Seconds in which nothing was trained."""
+        now = 0.0 if self._since is None else time.monotonic() - self._since
+        return self.seconds - self._trained - now
+
+    def per_training(self, count: int) -> float:
+        """Seconds of each of so many trainings."""
+        return (self.seconds - self.own) / max(count, 1)
+
+    @property
+    def per_choice(self) -> float:
+        """Seconds between two batches; 0 until the first choice."""
+        return self.own / self.choices if self.choices else 0.0
 
 
 @runtime_checkable
@@ -113,14 +163,16 @@ class WithEstimate:
         if self._start is None:
             self._start = progress.evaluated
         done = progress.evaluated - self._start
-        if done >= FIRST_FEW and not self._estimated:
+        each = (progress.seconds - (progress.own or 0.0)) / max(done, 1)
+        enough = progress.own is not None or each >= SLOW or not progress.remaining
+        if done >= FIRST_FEW and enough and not self._estimated:
             self._estimated = True
-            each = f"{progress.seconds / done:.2g} s each"
             known = progress.remaining is not None and progress.remaining > 0
             rest = (
                 f", about {_format_time(progress.remaining or 0.0)} for the rest" if known else ""
             )
-            _print_line(f"The first {done} trainings took {each}{rest}.")
+            own = "" if progress.own is None or not rest else " with dupre's own time"
+            _print_line(f"The first {done} trainings took {each:.2g} s each{rest}{own}.")
 
     def close(self) -> None:
         """End the display."""

@@ -1,4 +1,4 @@
-"""Which coalitions are trained a second time, to measure how much seeds change utilities.
+"""Which coalitions are trained a second time, to measure how much chance changes utilities.
 
 Three are trained first, all owners together among them. If their utilities do not change, the model
 is taken to be deterministic. Otherwise others of the first design follow, one for every eight
@@ -9,7 +9,9 @@ they are written to the store before they start.
 from __future__ import annotations
 
 from dupre._types import Names
+from dupre.result.records import TrainingNoise
 from dupre.training.store import Store
+from dupre.utility.model import ModelUtility
 from dupre.valuation.valuer import Valuer
 
 CHECKED = 3
@@ -25,6 +27,16 @@ PER_SECOND = 8
 def count_needed(evaluated: int) -> int:
     """Second trainings that measure the noise of so many evaluated coalitions."""
     return max(LEAST, evaluated // PER_SECOND)
+
+
+def reproducibility_caveats(utility: object, noise: TrainingNoise) -> list[str]:
+    """What to say of a model that has no seed, and scores differently on the same rows."""
+    if not isinstance(utility, ModelUtility) or utility.seeded or not noise.std > 0:
+        return []
+    return [
+        f"the model is not reproducible: trained twice on the same rows it scores differently, by "
+        f"a standard deviation of {noise.std:.2g}, and it has no random_state to set."
+    ]
 
 
 class SecondTrainings:

@@ -35,6 +35,7 @@ from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, Plan
 from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import LeastCore, check_owners
+from dupre.valuation.second_trainings import reproducibility_caveats
 from dupre.valuation.stopping import Rule
 from dupre.valuation.strategies import Strategy, check_strategy, with_budget
 from dupre.valuation.valuer import Valuer
@@ -100,9 +101,9 @@ def value(
         engine: where trainings run, and what happens if one fails: `Local(...)` or `Dask(...)` of
             `dupre.engines`, or your own.
         repeats: trainings per coalition, each with its own seed. Their mean counts, their spread
-            is the noise of trainings. By default 1, but if the utility has seeds, a few coalitions
-            are trained a second time, extra to the budget: three to see whether seeds matter, then
-            one for every eight evaluated if they do. State 1 to spend nothing on it.
+            is the noise of trainings. By default 1, but unless a model is known to use no chance,
+            a few coalitions are trained a second time, extra to the budget: three to see whether
+            that changes anything, then one for every eight evaluated. State 1 to spend nothing.
         progress: True for a bar in a terminal and lines elsewhere, False for nothing, or a
             callable that is given a `Progress`, or an object with `show` and `close`.
         seed: of everything random in dupre; the trainings have their own in ModelUtility.
@@ -185,12 +186,13 @@ def _run(
         valuation, facts = loop.run(begin)
         caveats = _older_rule_caveats(utility, loop.taken, kept.evaluations())
         caveats += kept.origin.notes()
+    noise = _training_noise(utility, valuer.training_noise())
     valuation = replace(
         valuation,
         **facts,
         provenance=identity.provenance(valuer.question.seed, origin.setting, origin.owners),
-        caveats=(*valuation.caveats, *caveats),
-        training_noise=_training_noise(utility, valuer.training_noise()),
+        caveats=(*valuation.caveats, *caveats, *reproducibility_caveats(utility, noise)),
+        training_noise=noise,
         validation_rows=len(utility.y_val) if isinstance(utility, ModelUtility) else 0,
     )
     if not getattr(utility, "uses_validation", True):
@@ -205,10 +207,11 @@ def _run(
 
 
 def _check_repeats(repeats: int | None, utility: Utility) -> int | None:
-    """Trainings per coalition; None to train some twice, if the utility has seeds."""
+    """Trainings per coalition; None to train some twice, if chance may change the utility."""
     if repeats is not None:
         return whole(repeats, "repeats", least=1)
-    return None if _has_seeds(utility) else 1
+    unsure = isinstance(utility, ModelUtility) and not utility.deterministic
+    return None if unsure or _has_seeds(utility) else 1
 
 
 def _check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: int) -> int:

@@ -1,0 +1,89 @@
+"""One training: the seeds of an estimator, and labels that it accepts.
+
+Every `random_state` of the estimator is set from the seed of the training. If torch is loaded, its
+generator is seeded for the training and put back afterwards: networks begin with random weights.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+
+
+def fit(estimator: Any, X: Any, y: NDArray[Any], *, seed: int, classes: bool) -> Any:
+    """A clone of the estimator, fitted with this seed.
+
+    Some classifiers want the labels 0, 1, …, k - 1 (XGBoost). One that refuses the labels as they
+    are gets their positions among the labels of these rows, and answers in labels.
+
+    Args:
+        estimator: not changed.
+        X: rows.
+        y: targets, (N,).
+        seed: of everything random.
+        classes: whether the targets are labels.
+    """
+    try:
+        return _fit(estimator, X, y, seed)
+    except (TypeError, ValueError):
+        labels, positions = np.unique(y, return_inverse=True)
+        if not classes or labels.tolist() == list(range(len(labels))):
+            raise
+    return _InLabels(_fit(estimator, X, positions, seed), labels)
+
+
+def random_states(model: Any) -> list[str]:
+    """The names of all parameters that are seeds."""
+    params = model.get_params(deep=True)
+    return sorted(p for p in params if p == "random_state" or p.endswith("__random_state"))
+
+
+def other_libraries(estimator: Any) -> set[str]:
+    """Names of the packages besides scikit-learn that an estimator and its parts come from."""
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    modules = [type(part).__module__ for part in parts if hasattr(part, "get_params")]
+    return {module.split(".")[0] for module in modules} - {"sklearn"}
+
+
+def uses_torch(estimator: Any) -> bool:
+    """Whether a training may draw random numbers of torch: it is loaded, and not only sklearn."""
+    return "torch" in sys.modules and bool(other_libraries(estimator))
+
+
+def _fit(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Any:
+    model = clone(estimator)
+    rng = np.random.default_rng(seed)
+    model.set_params(**{state: int(rng.integers(2**31)) for state in random_states(model)})
+    with _torch_seed(seed) if uses_torch(model) else nullcontext():
+        return model.fit(X, y)
+
+
+@contextmanager
+def _torch_seed(seed: int) -> Iterator[None]:
+    """Seed torch; its generators are as before afterwards."""
+    torch: Any = sys.modules["torch"]
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield
+
+
+class _InLabels(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+    """A classifier fitted on positions of labels, which answers in labels."""
+
+    def __init__(self, model: Any, labels: NDArray[Any]):
+        self.model = model
+        self.classes_ = labels
+
+    def predict(self, X: Any) -> Any:
+        return self.classes_[np.asarray(self.model.predict(X)).astype(np.int64)]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("predict_proba", "decision_function"):
+            return getattr(self.model, name)
+        raise AttributeError(name)
