@@ -388,7 +388,8 @@ def test_no_rows_are_left_when_a_run_is_killed_while_it_ends(runner, line):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_processes_on_one_store_share_the_work(runner, undisturbed, n_jobs):
     name = f"shared {n_jobs}"
-    runs = [runner(name, waiting=["owner1"], options={"n_jobs": n_jobs}) for _ in range(2)]
+    three = ["owner0", "owner1", "owner2"]  # one process with two workers cannot take them all
+    runs = [runner(name, waiting=three, options={"n_jobs": n_jobs}) for _ in range(2)]
     wait_for(lambda: all(run.trained() for run in runs))
     Path(runs[0].plan["go"]).touch()
     runs.append(runner(name))
