@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections import Counter
 from functools import partial
@@ -290,8 +289,7 @@ def test_the_mean_of_repeats_counts_and_their_spread_is_the_noise():
         means[np.all(all_coalitions(4) == row, axis=1)] = group["utility"].mean()
     np.testing.assert_allclose(valuation.mean, exact(dupre.shapley, 4).W @ means, atol=1e-12)
     np.testing.assert_array_equal(valuation.covariance, valuation.noise)
-    expected = r"100 % is noise of trainings.* 0 % is coalitions not evaluated"
-    assert re.search(expected, str(valuation))
+    assert "Of the variance of the values 100 % is noise of trainings" in str(valuation)
 
 
 @pytest.mark.parametrize("repeats", [2, 4])
