@@ -175,7 +175,7 @@ def learn(
             matrix product.
         rng: of the starts.
         prior: what was asked for in the place of the default.
-        bounds: between which predicted utilities lie, unless the prior is plain.
+        bounds: between which predicted utilities lie.
     """
     prior = prior or Prior()
     # Utilities on a lattice are known to half a step at best.
@@ -225,9 +225,8 @@ def learn(
             predicted, _ = without.predict(inputs[outliers])
             errors = utilities[outliers] - predicted
             return Predictor(form, without, (without,), utilities, outliers, errors, bounds)
-    fits = [gp] if prior.plain else fits  # the best one alone
-    bounds = (-np.inf, np.inf) if prior.plain else bounds
-    return Predictor(form, gp, tuple(fits), utilities, outliers[:0], np.empty(0), bounds)
+    every = tuple([gp] if prior.plain else fits)  # the best one alone
+    return Predictor(form, gp, every, utilities, outliers[:0], np.empty(0), bounds)
 
 
 def _suspected_outliers(gp: GaussianProcess, utilities: Floats) -> Ints:

@@ -216,16 +216,17 @@ class Knowledge:
 
     def _learn(self, index: Ints, measured: Floats, *purpose: int) -> Predictor:
         utilities = self.observations.utilities[index]
-        # What was recorded is possible, whatever the bounds say.
-        seen = np.append(utilities, self.empty)
+        # What was recorded is possible, whatever the bounds say. A plain posterior has none.
+        seen, prior = np.append(utilities, self.empty), self.question.prior
+        low, high = UNBOUNDED if prior is not None and prior.plain else self.bounds
         return form.learn(
             self.features(index),
             utilities,
             measured=measured,
             empty=self.empty,
             choose_p=self.b <= P_CHOSEN_UP_TO,
-            prior=self.question.prior,
-            bounds=(min(self.bounds[0], seen.min()), max(self.bounds[1], seen.max())),
+            prior=prior,
+            bounds=(min(low, seen.min()), max(high, seen.max())),
             rng=self.rng(*purpose),
         )
 
