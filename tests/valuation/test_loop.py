@@ -267,7 +267,7 @@ def test_every_coalition_is_trained_as_often_as_asked_each_time_with_another_see
 
 def test_a_model_is_trained_with_its_seed_of_each_repeat():
     tree = ExtraTreeRegressor(max_depth=2)
-    utility = dupre.ModelUtility(tree, THREE, validation=(THREE.X, THREE.y))
+    utility = dupre.ModelUtility(tree, THREE, validation=(THREE.X, THREE.y), floor=False)
     valuation = value(THREE, utility, budget=7, repeats=2)
     for row in valuation.evaluations.itertuples():
         assert row.utility == utility(json.loads(row.coalition), repeat=row.repeat)

@@ -162,6 +162,7 @@ def learn(
     choose_p: bool,
     rng: np.random.Generator,
     prior: Prior | None = None,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> Predictor:
     """Fit the predictor; the result depends on the arguments alone.
 
@@ -174,6 +175,7 @@ def learn(
             matrix product.
         rng: of the starts.
         prior: what was asked for in the place of the default.
+        bounds: between which predicted utilities lie.
     """
     prior = prior or Prior()
     # Utilities on a lattice are known to half a step at best.
@@ -222,9 +224,9 @@ def learn(
         if likelihood > gp.log_likelihood + BETTER_BY:
             predicted, _ = without.predict(inputs[outliers])
             errors = utilities[outliers] - predicted
-            return Predictor(form, without, (without,), utilities, outliers, errors)
-    fits = [gp] if prior.plain else fits  # the best one alone
-    return Predictor(form, gp, tuple(fits), utilities, outliers[:0], np.empty(0))
+            return Predictor(form, without, (without,), utilities, outliers, errors, bounds)
+    every = tuple([gp] if prior.plain else fits)  # the best one alone
+    return Predictor(form, gp, every, utilities, outliers[:0], np.empty(0), bounds)
 
 
 def _suspected_outliers(gp: GaussianProcess, utilities: Floats) -> Ints:

@@ -185,8 +185,8 @@ class TrainingNoise:
 
     Attributes:
         further: trainings beyond the first of each coalition.
-        std: standard deviation of the utility of one training, pooled over the coalitions that
-            were trained more than once; NaN if none was.
+        std: standard deviation of the score of one training, before any floor, pooled over the
+            coalitions that were trained more than once; NaN if none was.
         seeded: whether trainings have seeds that may change their utilities.
         deterministic: whether utilities are known not to depend on chance: by the model, or
             because repeated trainings gave the same ones.

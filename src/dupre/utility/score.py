@@ -84,6 +84,12 @@ def check_score(number: object, what: str) -> float:
     return number if isinstance(number, Score) else as_utility(number, what)
 
 
+def before_floor(utility: float) -> float:
+    """What was scored, before a floor raised it."""
+    scored = getattr(utility, "before_floor", None)
+    return float(utility if scored is None else scored)
+
+
 def resampled_of(scores: Sequence[float]) -> Floats | None:
     """What several utilities are on the same B resamples, (., B); None if one does not know."""
     known = [getattr(score, "resampled", None) for score in scores]

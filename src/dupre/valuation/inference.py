@@ -22,6 +22,7 @@ from dupre.predictor.training_noise import widening as widening_by_repeats
 from dupre.result.covariances import total_covariance
 from dupre.result.records import Z95, Duplicates, Evidence, PredictorCheck, Subsidy, TrainingNoise
 from dupre.result.valuation import Valuation
+from dupre.utility.score import before_floor
 from dupre.valuation import evidence, next_batch, validation_rows
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.duplicates import Merged, merge
@@ -183,7 +184,8 @@ class Inference:
 
     def training_noise(self) -> TrainingNoise:
         """What repeated trainings say; whether trainings have seeds is not known here."""
-        variance, further = pooled_variance(self.known.repeated)
+        scores = [list(map(before_floor, own)) for own in self.known.repeated]
+        variance, further = pooled_variance(scores)
         return TrainingNoise(further, math.sqrt(variance), False, variance == 0)
 
     def _duplicates(self) -> Duplicates | None:

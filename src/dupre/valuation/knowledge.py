@@ -10,7 +10,6 @@ the `Identity` goes by contents.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -217,22 +216,19 @@ class Knowledge:
 
     def _learn(self, index: Ints, measured: Floats, *purpose: int) -> Predictor:
         utilities = self.observations.utilities[index]
-        learned = form.learn(
+        # What was recorded is possible, whatever the bounds say. A plain posterior has none.
+        seen, prior = np.append(utilities, self.empty), self.question.prior
+        low, high = UNBOUNDED if prior is not None and prior.plain else self.bounds
+        return form.learn(
             self.features(index),
             utilities,
             measured=measured,
             empty=self.empty,
             choose_p=self.b <= P_CHOSEN_UP_TO,
-            prior=self.question.prior,
+            prior=prior,
+            bounds=(min(low, seen.min()), max(high, seen.max())),
             rng=self.rng(*purpose),
         )
-        prior = self.question.prior
-        if prior is not None and prior.plain:
-            return learned
-        # What was recorded is possible, whatever the bounds say.
-        seen = np.append(utilities, self.empty)
-        bounds = min(self.bounds[0], seen.min()), max(self.bounds[1], seen.max())
-        return replace(learned, bounds=bounds)
 
     def posterior(self, W: Floats) -> Posterior:
         """Of the unknown coalitions and of functionals W, (f, b), of them, by the best form."""
