@@ -329,9 +329,11 @@ class _Writer:
             self._written.add(row)
 
     def has_written(self, row: tuple[Any, ...]) -> bool:
-        """Whether a thread has written this row."""
-        with self._lock:
-            return row in self._written
+        """Whether a thread has written this row.
+
+        Without the lock, which Ctrl-C on its last line would leave closed: a set is read in one step.
+        """
+        return row in self._written
 
     def close(self) -> None:
         """Close the connection; nothing is written afterwards."""
