@@ -138,7 +138,6 @@ IN_FLAGS = {
     Remedy.EVALUATE: "see `dupre suggest {run}`",
     Remedy.GO_ON: "`dupre resume {run}` goes on",
     Remedy.ONE_PROCESS: "--jobs 1",
-    Remedy.SHEET: "--sheet ",
     Remedy.SKIP: "--skip-failures",
     Remedy.SKIP_EMPTY: "--skip-empty",
     Remedy.STATE_EMPTY: "its utility is stated by --empty when the run is set up",
