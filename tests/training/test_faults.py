@@ -122,8 +122,7 @@ def shown(plan):
     def show(progress):
         if progress.evaluated == plan.get("full_at"):
             hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-            size = Path(f"{plan['store']}-wal").stat().st_size
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))  # less than a page of the log
 
     return show if plan.get("full_at") else False
 

@@ -90,9 +90,10 @@ class Store:
             self.origin = StoreOrigin(self._db, self._name, setting, self._owners, older)
             with self._transaction():
                 self.origin.check(accept_model=accept_model)
-            held = 0 if self.origin.is_new else self._locks.last
+            if self.origin.is_new:
+                self._locks.last = 0  # a store of this name was deleted
             self.refresh()
-            self._check_log(held)
+            self._check_log(self._locks.last)
             self._writer = _Writer(self.path)
             stack.callback(self._writer.close)
             self._resources = stack.pop_all()
@@ -331,7 +332,8 @@ class _Writer:
     def has_written(self, row: tuple[Any, ...]) -> bool:
         """Whether a thread has written this row.
 
-        Without the lock, which Ctrl-C on its last line would leave closed: a set is read in one step.
+        Without the lock, which Ctrl-C on its last line would leave closed: a set is read in one
+        step.
         """
         return row in self._written
 
