@@ -92,8 +92,9 @@ class Store:
                 self.origin.check(accept_model=accept_model)
             if self.origin.is_new:
                 self._locks.last = 0  # a store of this name was deleted
+            held = self._locks.last  # before what others may write from now on
             self.refresh()
-            self._check_log(self._locks.last)
+            self._check_log(held)
             self._writer = _Writer(self.path)
             stack.callback(self._writer.close)
             self._resources = stack.pop_all()
