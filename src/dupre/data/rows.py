@@ -162,7 +162,7 @@ def with_levels_of_both(X: Any, other: Any) -> tuple[Any, Any]:
             first = [level for level in dtype.categories if dtype.ordered and level in occurs]
             levels = [*first, *_sort_levels(occurs.difference(first))]
             common[column] = pd.CategoricalDtype(levels, dtype.ordered)
-    return X.astype(common), other.astype(common)
+    return (X.astype(common), other.astype(common)) if common else (X, other)
 
 
 def _difference(first_name: str, first: Any, name: str, part: Any) -> str:
