@@ -197,3 +197,9 @@ def test_a_long_cell_is_only_long(tmp_path):
     file = tmp_path / "long.csv"
     file.write_text(f"o,x\na,{'x' * 200_000}\n")
     assert read_csv(file, delimiter=",", as_text=()).loc[2, "x"] == "x" * 200_000
+
+
+def test_a_number_is_the_nearest_to_its_text_in_every_version_of_pandas(tmp_path):
+    numbers = np.random.default_rng(0).normal(size=500).tolist()
+    (tmp_path / "t.csv").write_text("\n".join(["x", *map(repr, numbers)]))
+    assert read_csv(tmp_path / "t.csv")["x"].tolist() == numbers
