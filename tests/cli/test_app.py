@@ -260,7 +260,8 @@ def test_kernel_mean_and_strategy_are_kept_in_the_run_and_said(data):
 
 
 def test_trainings_done_elsewhere(data):
-    done = run("init", *WINE, "--empty", "0.4", "--run", "ask", cwd=data)
+    limits = ("--floor", "0.55", "--bounds", ",0.9")
+    done = run("init", *WINE, "--empty", "0.4", *limits, "--run", "ask", cwd=data)
     assert done.stdout == "ask\n"
     assert "5 owners, 178 rows. Next: dupre suggest ask" in done.stderr
     sheet = run("suggest", "ask", "-n", "6", cwd=data).stdout
@@ -281,6 +282,9 @@ def test_trainings_done_elsewhere(data):
     assert taken in done.stderr
     assert "Failed: 1 of 6 evaluations, predicted instead" in done.stdout
     assert "the node was lost" in done.stdout
+    assert "Utilities below 0.55, the score of no data, count as that: 4 of 6" in done.stdout
+    asked = run("predict", "ask", "--members", "Alba,Barolo", "--json", cwd=data).stdout
+    assert 0.55 <= json.loads(asked)[0]["low"] <= json.loads(asked)[0]["high"] <= 0.9
     assert (data / "ask/report.html").stat().st_size > 10_000
     again = run("record", "ask", "results.csv", cwd=data)
     assert "New: 0. Known before: 6. In all: 6." in again.stderr
@@ -424,6 +428,15 @@ def test_processes_and_repeats_and_rules_give_the_same_values(data):
     assert "2 times each" in two.stderr
     until = "until (every value is within ± 0.0001 with 95 % or 3600 seconds have passed)"
     assert until in one.stderr
+
+
+def test_no_trainings_are_offered_when_only_validation_rows_would_help(data):
+    done = run("value", *WINE, "--model", "knn", "--holdout", "0.1", "--until", "±0.02", cwd=data)
+    assert re.search(
+        r"Stopped: ± 0.02 takes about \d+.\d times as many validation rows", done.stdout
+    )
+    assert "More trainings can hardly narrow the intervals, only more validation" in done.stdout
+    assert "Go on with" not in done.stderr
 
 
 def test_debug_shows_where_an_error_comes_from(data):
