@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextvars
 import logging
+import math
 import os
+import pickle
 import sys
 import threading
 import types
 from functools import partial, wraps
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import make_scorer, mean_pinball_loss
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dupre
@@ -263,35 +269,102 @@ def now_fails(_, n):
 
 
 STATE = {}
+VARIABLE = contextvars.ContextVar("weight")
+
+
+class Base:
+    def __init__(self, n=0):
+        self.n = n
+
+    def weight(self):
+        return 1
+
+    def score(self, members, power=1):
+        return len(members) ** power
+
+
+class Derived(Base):
+    def __call__(self, members):
+        return self.weight() * len(members)
+
+
+def default_that_changes(_, n, seen=[0]):  # noqa: B006  # that is the change
+    seen[0] = n
+    return lambda members: seen[0] * len(members)
+
+
+def context_variable(_, n):
+    VARIABLE.set(n)
+    return lambda members: VARIABLE.get() * len(members)
+
+
+def base_class(tools, n):
+    tools.monkeypatch.setattr(Base, "weight", lambda _: n)
+    return Derived()
+
+
+def relative_file(tools, n):
+    place = tools.directory / str(n)
+    place.mkdir(exist_ok=True)
+    (place / "weight.txt").write_text(str(n))
+    tools.monkeypatch.chdir(place)
+    return lambda members: float(Path("weight.txt").read_text()) * len(members)
+
+
+def cached_helper(tools, n):
+    text = f"from functools import cache\n@cache\ndef score(m): return {n} * len(m)"
+    helper = tools.module("helper", text)
+    return lambda members: helper.score(members)
+
+
+def builtin_replaced(tools, n):
+    tools.monkeypatch.setattr("builtins.weight_of_test", lambda: n, raising=False)
+    return lambda members: weight_of_test() * len(members)  # noqa: F821  # a builtin
+
+
+def array_in_place(_, n, table=np.ones(1)):  # noqa: B008  # that is the change
+    table[:] = n
+    return lambda members: float(table[0]) * len(members)
+
+
+def pickled_file(tools, n):
+    file = tools.directory / "model.pickle"
+    file.write_bytes(pickle.dumps(LinearRegression().fit(X, n * Y)))
+
+    def utility(members):
+        return float(pickle.loads(file.read_bytes()).predict(X[: len(members) + 1]).sum())
+
+    return utility
+
+
+def pipeline_step(_, n):
+    steps = StandardScaler(with_mean=n == 1), Ridge(fit_intercept=False)
+    return ModelUtility(make_pipeline(*steps), OWNERS, validation=(X, Y))
+
+
+def scorer(_, n):
+    metric = make_scorer(mean_pinball_loss, alpha=n / 10, greater_is_better=False)
+    return ModelUtility(Ridge(), OWNERS, validation=(X, Y), metric=metric, resamples=0)
+
+
+def targets(_, n):
+    return ModelUtility(Ridge(), OWNERS, validation=(X, np.append(Y[:-1], n)))
+
+
+def bound_method(_, n):
+    return partial(Base(n).score, power=n)
+
+
 CHANGES = [
-    deep_function,
-    deep_class,
-    namespace_package,
-    class_attribute,
-    replaced_helper,
-    function_attribute,
-    transformer_in_a_global,
-    metric_with_a_model,
-    pretrained_weights,
-    look_up_index,
-    wrapped_library_function,
-    environment,
-    file_read,
-    import_inside,
-    lambda _, n: DropsState(n),
-    structured_fields,
-    monkeypatched_model,
-    closure,
-    default_argument,
-    of_partial,
-    lambda _, n: Weighted(n),
-    hyper_parameter,
-    validation_rows,
-    training_seed,
-    package_version,
-    mutable_global,
-    generator_of_rows,
-    now_fails,
+    *(deep_function, deep_class, namespace_package, class_attribute, replaced_helper),
+    *(function_attribute, transformer_in_a_global, metric_with_a_model, pretrained_weights),
+    *(look_up_index, wrapped_library_function, environment, file_read, import_inside),
+    *(lambda _, n: DropsState(n), structured_fields, monkeypatched_model, closure),
+    *(default_argument, of_partial, lambda _, n: Weighted(n), hyper_parameter, validation_rows),
+    *(training_seed, package_version, mutable_global, generator_of_rows, now_fails),
+    *(default_that_changes, context_variable, base_class, relative_file, cached_helper),
+    *(builtin_replaced, array_in_place, pickled_file, pipeline_step, scorer, targets),
+    bound_method,
 ]
 
 
@@ -354,6 +427,12 @@ class Fits:
         return float(self.model.fit(X[rows], Y[rows]).score(X, Y)) if rows.any() else 0.0
 
 
+def compiled(_, n):
+    score = pytest.importorskip("numba").njit(lambda count: count + 0.0)
+    score(n)  # it is compiled in another state
+    return lambda members: score(len(members))
+
+
 def frame_owners(index, order=slice(None)):
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y, who=np.repeat(["A", "B", "C"], 8))
     return Owners.from_frame(frame.set_axis(index).iloc[order], owner="who", target="y")
@@ -369,7 +448,19 @@ HARMLESS = {
     "counter": calls_counted,
     "fitted by its own calls": lambda _, n: Fits(n),
     "cache": cached,
-    "compiled helper": lambda _, n: lambda m: float(np.add(len(m), 0)),
+    "compiled helper": lambda _, n: lambda m: math.fsum(np.add(1, 0) for _ in m),
+    "helper compiled by numba": compiled,
+    "other lines above": lambda t, n: source(t, n, "\n" * n + "def utility(m):\n    return len(m)"),
+    "layout": lambda t, n: source(
+        t, n, f"def utility(m):{[' ', chr(10) + '  '][n - 1]}return (len(m) + 0 )"
+    ),
+    "order of attributes": lambda _, n: partial(
+        lambda how, m: len(m), dict.fromkeys("ab"[:: 3 - 2 * n])
+    ),
+    "an equal copy": lambda _, n: partial(lambda table, m: float(table[len(m)]), np.arange(9.0)),
+    "validation in another order": lambda _, n: ModelUtility(
+        Ridge(), OWNERS, validation=(X[:: 3 - 2 * n], Y[:: 3 - 2 * n])
+    ),
     "state that cannot be pickled": lambda _, n: partial(lambda lock, m: len(m), threading.Lock()),
 }
 
