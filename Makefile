@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint docs bench figures clean
+.PHONY: demo test check lint docs bench soak figures clean
 
 demo: .venv/ready
 	$(BIN)/dupre demo
@@ -28,6 +28,9 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/engine.py >> benchmarks/RESULTS.md
 	cat benchmarks/RESULTS.md
+
+soak: .venv/ready
+	$(BIN)/python benchmarks/soak.py
 
 figures: .venv/ready
 	$(BIN)/python examples/figures.py docs/figures

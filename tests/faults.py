@@ -59,7 +59,7 @@ class Game:
             return 0.1
         plan, text = self.plan, "+".join(members)
         note(plan["log"], f"{plan['tag']} {os.getpid()} {text}\n")
-        note(plan["times"], f"begin {time.time()} {text}\n")
+        note(plan["times"], f"begin {time.time()} {plan['tag']} {text}\n")
         time.sleep(plan.get("seconds", 0.01))
         if text in plan.get("hanging", ()) and not Path(plan["go"]).exists():
             time.sleep(600)
@@ -67,7 +67,7 @@ class Game:
             time.sleep(0.002)
         if text in plan.get("failing", ()) or plan.get("all_failing"):
             raise ValueError(f"no luck with {text}")
-        note(plan["times"], f"end {time.time()} {text}\n")
+        note(plan["times"], f"end {time.time()} {plan['tag']} {text}\n")
         return float(0.9 - 0.8 * np.exp(-sum(worth[name] for name in members)))
 
 
@@ -85,6 +85,7 @@ def numbers(plan):
         of_engine = {k: options.pop(k) for k in names if k in options}
         if plan.get("scheduler"):
             client = distributed.Client(scheduler_file=plan["scheduler"], timeout=5)
+            client.wait_for_workers(1, timeout=60)
             options["engine"] = dupre.engines.Dask(client, **of_engine)
         elif of_engine:
             jobs = options.pop("n_jobs", 1)
