@@ -32,7 +32,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -84,7 +84,7 @@ class Game:
         self.plan, self.name = plan, f"game {soak.games}"
         self.store = Path(plan.get("store", runner.folder / f"{self.name}.sqlite"))
         self.kept: set[str] = set()
-        self.struck = 0.0
+        self.strikes = [0.0]
         soak.games += 1
 
     def play(self, strike: Callable[[Game, Run], None], expected: dict[str, Any]) -> None:
@@ -116,7 +116,7 @@ class Game:
 
     def hit(self, pid: int) -> None:
         """Kill a process and count it."""
-        self.struck = time.time()
+        self.strikes.append(time.time())
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             self.soak.count(self.kind, "times")
@@ -128,14 +128,15 @@ class Game:
         """
         now = set(stored(self.store))
         self.soak.count(self.kind, "repeated", len(self.kept.intersection(run.coalitions())))
-        ended = {
-            text
-            for what, at, tag, text in self.times()
-            if (what, tag) == ("end", run.tag) and at < self.struck - GRACE
-        }
-        due = set() if self.kind == "disk filled" else ended
+        ended = [(at, x) for what, at, tag, x in self.times() if (what, tag) == ("end", run.tag)]
+        due = {text for at, text in ended if self.kind != "disk filled" and self.is_due(at)}
         self.soak.count(self.kind, "lost", len((self.kept | due) - now))
         self.kept = now
+
+    def is_due(self, at: float) -> bool:
+        """Whether a training that ended then must be stored: no kill was near, but one came."""
+        near = any(abs(strike - at) < GRACE for strike in self.strikes)
+        return at < self.strikes[-1] and not near
 
     def times(self) -> list[tuple[str, float, str, str]]:
         """Beginning or end of each training: when, of which run, of which coalition."""
@@ -185,7 +186,6 @@ def fill_disk(game: Game, run: Run) -> None:
             while True:
                 file.write(b"x" * 4096)
         game.soak.count(game.kind, "times")
-        game.struck = time.time()
         wait_for(lambda: run.ended)
         filler.unlink()
 
@@ -309,6 +309,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="end after this time at last")
     parser.add_argument("--seed", type=int, default=0, help="of the random moments")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         soak = Soak(asked.kills, start + 60 * asked.minutes, Path(folder))
@@ -318,6 +319,10 @@ def main() -> int:
                 threads.submit(play, soak, random.Random(f"{asked.seed} {play.__name__}"))
                 for play in plays
             ]
+            try:
+                wait(futures)
+            except KeyboardInterrupt:  # count what was done
+                soak.end = 0.0
         for future in futures:
             if (problem := future.exception()) is not None:
                 soak.count("soak", "different")
