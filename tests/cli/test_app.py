@@ -21,6 +21,7 @@ from sklearn.datasets import load_wine
 import dupre
 from commands import COMMAND, RUN_FILES, environment, refuse, run, start
 from dupre.cli.signals import interrupt_on_signals
+from dupre.report import sections
 
 
 def wine():
@@ -54,7 +55,9 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def data(tmp_path):
+def data(tmp_path, monkeypatch):
+    """A directory with the data; pages of runs in this process have no figures."""
+    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
     wine().to_csv(tmp_path / "wine.csv", index=False)
     return tmp_path
 
@@ -296,7 +299,7 @@ class Slow(LogisticRegression):
     def fit(self, X, y):
         print("a model that talks", file=sys.stderr, flush=True)
         if Path("slow").exists():
-            time.sleep(0.4)
+            time.sleep(0.2)
         return super().fit(X, y)
 """
 
@@ -318,7 +321,7 @@ def wait_for_trainings(store, count):
 def test_stopped_killed_and_in_use_nothing_is_lost(data):
     (data / "slow_model.py").write_text(SLOW)
     (data / "slow").touch()
-    how = ("value", *WINE, "--model", "slow_model.py:Slow", "--budget", 26, "--run", "run")
+    how = ("value", *WINE, "--model", "slow_model.py:Slow", "--budget", 16, "--run", "run")
     store = data / "run/store.sqlite"
 
     first = start(*how, cwd=data)
@@ -350,7 +353,7 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
 
     (data / "slow").unlink()
     done = run("resume", "run", cwd=data)
-    assert done.stdout.startswith("Shapley values of 5 owners; 26 of 31")
+    assert done.stdout.startswith("Shapley values of 5 owners; 16 of 31")
     whole = run(*how[:-1], "whole", cwd=data)
     assert whole.stdout == done.stdout
     everything = dupre.read_evaluations(store)
