@@ -68,7 +68,8 @@ class ModelUtility:
     Every model is scored on resamples of the validation rows too, the same for all coalitions: how
     far the values depend on the choice of these rows follows from them. For accuracy, balanced
     accuracy, F1, precision, recall, log loss, Brier score, R² and errors of numbers this is one
-    product of matrices. Any other metric is called once for each resample, on the same predictions.
+    product of matrices, for areas under the ROC curve a sum over sorted rows. Any other metric is
+    called once for each resample, on the same predictions.
 
     Args:
         estimator: scikit-learn classifier, regressor or pipeline; it is cloned, never changed.
