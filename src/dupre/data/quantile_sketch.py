@@ -33,8 +33,8 @@ from dupre._types import Floats, Ints, Members
 from dupre.data.owners import Owners
 from dupre.game.coalitions import all_coalitions, keys
 
-BLOCK = 64
-"""Coalitions sketched at a time: (BLOCK, L, T) counts stay small."""
+BLOCK = 16
+"""Coalitions sketched at a time: (BLOCK, L, T) counts stay in the cache."""
 
 MAX_AXES = 256
 """Coordinates of a coalition's vector after projection on principal axes."""
@@ -83,17 +83,20 @@ class Sketch:
         """Q of a block of coalitions, (m, L, K)."""
         n, L, T = self.counts.shape
         m, K = len(members), self.levels
-        below = members @ self.counts.reshape(n, L * T)
-        rows = members @ self.counts[:, 0, -1]
+        share = members @ self.counts.reshape(n, L * T)
         # How many levels (k + 1/2) / K each distribution function has reached at each threshold.
         # One correctly rounded division: equal fractions give equal numbers, so data sets of the
         # same distribution have the same vector to the last bit.
-        reached = np.floor(below * K / rows[:, None] + 0.5).astype(np.int64).reshape(m * L, T)
+        share *= K
+        share /= (members @ self.counts[:, 0, -1])[:, None]
+        share += 0.5
+        reached = share.astype(np.int64).reshape(m * L, T)
         reached += np.arange(m * L)[:, None] * (K + 1)
         histogram = np.bincount(reached.ravel(), minlength=m * L * (K + 1))
         # The bin of a quantile is the number of thresholds that have not reached its level.
         bins = histogram.reshape(m, L, K + 1)[:, :, :K].cumsum(axis=2)
-        return np.asarray(self.values[np.arange(L)[:, None], bins])
+        bins += np.arange(L)[:, None] * T
+        return np.asarray(self.values.ravel()[bins])
 
 
 class SketchCache:

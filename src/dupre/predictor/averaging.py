@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dupre._types import Floats
-from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.gp import GaussianProcess, Posterior, tiles
 from dupre.predictor.kernel_inputs import Features
 
 
@@ -88,16 +88,32 @@ def average_posterior(
         inputs: the b coalitions.
         W: the functionals.
     """
-    means, variances, observed = [], [], np.zeros((len(W), len(best.utilities)))
-    for weight, gp in processes:
-        posterior = gp.posterior(inputs, W)
-        means.append(posterior.mean)
-        variances.append(posterior.std**2)
-        observed += weight * posterior.observed_weights()
-    return AveragedPosterior(
-        best=best.posterior(inputs, W),
-        means=np.array(means),
-        variances=np.array(variances),
-        weights=np.array([weight for weight, _ in processes]),
-        observed_weights=observed,
-    )
+    first, k, b = best.posterior(inputs, W), len(processes), len(inputs)
+    means, variances = np.empty((k, b)), np.empty((k, b))
+    observed = np.zeros((len(W), len(best.utilities)))
+    others = []
+    for i, (weight, gp) in enumerate(processes):
+        if gp is best:
+            means[i], variances[i] = first.mean, first.std**2
+            observed += weight * first.observed_weights()
+        else:
+            others.append((i, weight, gp, np.zeros((len(gp.utilities), len(W)))))
+    for columns in tiles(b):
+        some, distances = inputs[columns], {}
+        for i, _, gp, inner in others:
+            form = _form(gp)
+            if form not in distances:
+                distances[form] = gp.kernel.distances(gp.inputs, some)
+            K = gp.kernel.evaluate(distances[form])
+            explained, (means[i, columns], variance, slope) = gp.explain(K, some)
+            variances[i, columns] = (variance + gp.noise_of_predicted) * slope**2
+            inner += explained @ (W[:, columns] * slope).T
+    for _, weight, gp, inner in others:
+        observed += weight * gp.observed_weights(inner, W)
+    weights = np.array([weight for weight, _ in processes])
+    return AveragedPosterior(first, means, variances, weights, observed)
+
+
+def _form(gp: GaussianProcess) -> tuple[int, str]:
+    """Equal for processes that differ in hyper-parameters alone: their distances are the same."""
+    return id(gp.inputs), repr(gp.kernel.with_theta(np.zeros_like(gp.kernel.theta)))

@@ -138,18 +138,50 @@ class GaussianProcess:
 
     def posterior(self, inputs: Features, W: Floats | None = None) -> Posterior:
         """Prediction of b further coalitions and of functionals W, (f, b), of them, if any."""
-        if W is None:
-            W = np.empty((0, len(inputs)))
-        explained = np.empty((len(self.inputs), len(inputs)))
-        for start in range(0, len(inputs), TILE):
-            columns = slice(start, start + TILE)
-            K = self.kernel(self.inputs, inputs[columns])
-            explained[:, columns] = solve_triangular(self.L, K, lower=True, check_finite=False)
-        mean_z = explained.T @ solve_triangular(self.L, self.z, lower=True, check_finite=False)
+        b = len(inputs)
+        explained, found = np.empty((len(self.inputs), b)), np.empty((3, b))
+        for columns in tiles(b):
+            some = inputs[columns]
+            K = self.kernel(self.inputs, some)
+            explained[:, columns], found[:, columns] = self.explain(K, some)
+        W = np.empty((0, b)) if W is None else W
+        return Posterior(self, inputs, W, found[0], found[1], found[2], explained)
+
+    def explain(self, K: Floats, inputs: Features) -> tuple[Floats, Floats]:
+        """L^-1 K_AB, (a, b), and mean of u, variance of z and slope du/dz of b coalitions, (3, b).
+
+        Args:
+            K: covariance of the evaluated with the b coalitions, (a, b).
+            inputs: the b coalitions.
+        """
+        explained = solve_triangular(self.L, K, lower=True, check_finite=False)
         variance = self.kernel.diagonal(inputs) - np.einsum("ab,ab->b", explained, explained)
         variance = np.maximum(variance, 0.0)
-        mean, slope = self.back(mean_z, variance + self.noise, inputs)
-        return Posterior(self, inputs, W, mean, variance, slope, explained)
+        mean, slope = self.back(self._root_z @ explained, variance + self.noise, inputs)
+        return explained, np.array([mean, variance, slope])
+
+    @cached_property
+    def _root_z(self) -> Floats:
+        """L^-1 z, (a,)."""
+        return np.asarray(solve_triangular(self.L, self.z, lower=True, check_finite=False))
+
+    def observed_weights(self, inner: Floats, W: Floats) -> Floats:
+        """How much functionals W, (f, b), of predicted means change with each utility, (f, a).
+
+        To first order, at the learned hyper-parameters. Unless a mean is stated, it follows the
+        utilities: a change of all of them by the same amount changes every prediction by it.
+
+        Args:
+            inner: L^-1 K_AB (W du/dz)^T, (a, f).
+            W: the functionals.
+        """
+        direct = solve_triangular(self.L, inner, lower=True, trans="T", check_finite=False)
+        direct = direct.T / self.slope
+        mean = self.prior.mean
+        if mean is not None and not hasattr(mean, "learn"):
+            return np.asarray(direct)
+        rest = W.sum(axis=1) - direct.sum(axis=1)
+        return np.asarray(direct + rest[:, None] / len(self.utilities))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,28 +216,16 @@ class Posterior:
         WJ = self.W * self.slope
         known = self.explained @ WJ.T
         covariance = self.gp.noise_of_predicted * WJ @ WJ.T - known.T @ known
-        for i in range(0, len(self.inputs), TILE):
-            for j in range(i, len(self.inputs), TILE):
-                rows, columns = slice(i, i + TILE), slice(j, j + TILE)
+        for i, rows in enumerate(tiles(len(self.inputs))):
+            for columns in tiles(len(self.inputs))[i:]:
                 tile = self.gp.kernel(self.inputs[rows], self.inputs[columns])
                 part = WJ[:, rows] @ tile @ WJ[:, columns].T
-                covariance += part if i == j else part + part.T
+                covariance += part if rows == columns else part + part.T
         return (covariance + covariance.T) / 2
 
     def observed_weights(self) -> Floats:
-        """How much W @ mean changes with each evaluated utility, (f, a), to first order.
-
-        At the learned hyper-parameters. Unless a mean is stated, it follows the utilities: a
-        change of all of them by the same amount changes every prediction by it.
-        """
-        inner = self.explained @ (self.W * self.slope).T
-        direct = solve_triangular(self.gp.L, inner, lower=True, trans="T", check_finite=False)
-        direct = direct.T / self.gp.slope
-        mean = self.gp.prior.mean
-        if mean is not None and not hasattr(mean, "learn"):
-            return np.asarray(direct)
-        rest = self.W.sum(axis=1) - direct.sum(axis=1)
-        return np.asarray(direct + rest[:, None] / len(self.gp.utilities))
+        """How much W @ mean changes with each evaluated utility, (f, a), to first order."""
+        return self.gp.observed_weights(self.explained @ (self.W * self.slope).T, self.W)
 
     def functional_variance(self) -> Floats:
         """Variance of each of the functionals, (f,)."""
@@ -219,16 +239,20 @@ class Posterior:
         right = (self.W * self.slope).T
         rows = self.inputs[index]
         prior = np.zeros((len(rows), right.shape[1]))
-        for i in range(0, len(rows), TILE):
-            for j in range(0, len(self.inputs), TILE):
-                tile = self.gp.kernel(rows[i : i + TILE], self.inputs[j : j + TILE])
-                prior[i : i + TILE] += tile @ right[j : j + TILE]
+        for some in tiles(len(rows)):
+            for columns in tiles(len(self.inputs)):
+                prior[some] += self.gp.kernel(rows[some], self.inputs[columns]) @ right[columns]
         return np.asarray(prior - self.explained[:, index].T @ (self.explained @ right))
 
     def covariance(self, rows: Ints, columns: Ints) -> Floats:
         """Posterior covariance of the z of some coalitions with those of others."""
         prior = self.gp.kernel(self.inputs[rows], self.inputs[columns])
         return np.asarray(prior - self.explained[:, rows].T @ self.explained[:, columns])
+
+
+def tiles(b: int) -> list[slice]:
+    """Up to TILE of b coalitions each."""
+    return [slice(start, start + TILE) for start in range(0, b, TILE)]
 
 
 def condition(

@@ -30,8 +30,17 @@ class Features:
         return len(self.members)
 
     def __getitem__(self, index: slice | Ints) -> Features:
-        known = {key: vectors[index] for key, vectors in self._known.items()}
-        return replace(self, members=self.members[index], _known=known)
+        """Some of the coalitions; their vectors are taken from those of all, computed once."""
+
+        def vectors(eta: float, p: int, members: Members, *, raw: bool = False) -> Floats:
+            return self.sketch(eta, p, raw=raw)[index]
+
+        return replace(
+            self,
+            members=self.members[index],
+            vectors=None if self.vectors is None else vectors,
+            _known={},
+        )
 
     def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
