@@ -22,7 +22,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import dupre
-from dupre.training import dask, worker_process, workers
+from dupre.training import dask_worker, worker_process, workers
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.store import Store
 
@@ -146,7 +146,7 @@ def bytes_per_task() -> tuple[int, int]:
         worker_process._send = original
     everyone = Training(owners.names)
     for_dask = (
-        dask._evaluate_on_dask,
+        dask_worker.evaluate_on_worker,
         "f" * 32,
         worker_process.ProcessSettings(timeout=60.0),
         everyone,

@@ -25,12 +25,13 @@ def main() -> None:
     utility = dupre.ModelUtility(
         GradientBoostingRegressor(), owners, validation=(X[300:], y[300:]), metric="r2"
     )
-    here = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    # Trainings have processes of their own, so the workers need none.
+    here = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with Client(sys.argv[1]) if len(sys.argv) > 1 else Client(**here) as client:
         valuation = dupre.value(owners, utility, budget=30, engine=dupre.engines.Dask(client))
     print(valuation)
     print(f"\nTrained by {valuation.evaluations['worker'].nunique()} workers.")
 
 
-if __name__ == "__main__":  # Dask starts its workers by importing this file again
+if __name__ == "__main__":
     main()

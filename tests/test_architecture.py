@@ -167,6 +167,7 @@ def test_the_public_names_are_these():
     assert dupre.__all__ == [
         "DataVolume",
         "DupreError",
+        "EngineError",
         "EvaluationError",
         "InformationGain",
         "InputError",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import dupre
 from dupre.cli.output import IN_FLAGS, in_flags
-from dupre.errors import EvaluationError, InputError, Interrupted, Remedy, StoreError
+from dupre.errors import EngineError, EvaluationError, InputError, Interrupted, Remedy, StoreError
 
 SOURCE = Path(dupre.__file__).parent
 
@@ -44,7 +44,7 @@ def test_the_command_names_the_run_it_was_working_on():
 
 def test_messages_survive_pickling_with_their_parts():
     parts = ("no room; take ", Remedy.ANOTHER_STORE, ", or ", Remedy.CALL_AGAIN)
-    for kind in (InputError, EvaluationError, Interrupted, StoreError):
+    for kind in (InputError, EvaluationError, EngineError, Interrupted, StoreError):
         again = pickle.loads(pickle.dumps(kind(*parts)))
         assert type(again) is kind
         assert again.parts == parts

@@ -99,6 +99,13 @@ def end_badly(tried, members):
         sys.exit(7)
     if members == ("ends",):
         os._exit(7)
+    if members == ("exhausts memory",):
+        np.empty(2**55)
+    if members == ("interrupts",):
+        raise KeyboardInterrupt
+    if members == ("closes",):
+        os.closerange(3, 1_000)
+        time.sleep(600)
     if members == ("killed",) or (members == ("killed once",) and attempts == 1):
         os.kill(os.getpid(), signal.SIGKILL)
     return 1.0

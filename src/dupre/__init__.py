@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dupre import baselines, plots, tables
     from dupre.data.owners import Owners
-    from dupre.errors import DupreError, EvaluationError, InputError, Interrupted, StoreError
+    from dupre.errors import (
+        DupreError,
+        EngineError,
+        EvaluationError,
+        InputError,
+        Interrupted,
+        StoreError,
+    )
     from dupre.game import estimators
     from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.predictor import kernels
@@ -33,6 +40,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DataVolume",
     "DupreError",
+    "EngineError",
     "EvaluationError",
     "InformationGain",
     "InputError",
@@ -68,6 +76,7 @@ __all__ = [
 _MODULE_OF = {
     "DataVolume": "utility.model_free",
     "DupreError": "errors",
+    "EngineError": "errors",
     "EvaluationError": "errors",
     "InformationGain": "utility.model_free",
     "InputError": "errors",

@@ -83,6 +83,18 @@ class EvaluationError(DupreError, RuntimeError):
         self.valuer = valuer
 
 
+class EngineError(DupreError, RuntimeError):
+    """Trainings can no longer run where they ran: the workers or their scheduler are gone.
+
+    Attributes:
+        valuer: the valuer with every evaluation recorded so far, if a run was under way.
+    """
+
+    def __init__(self, *parts: str, valuer: Valuer | None = None):
+        super().__init__(*parts)
+        self.valuer = valuer
+
+
 class Interrupted(_Message, KeyboardInterrupt):
     """The run was stopped from the keyboard; `valuer` holds all that was evaluated.
 

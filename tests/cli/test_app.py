@@ -400,7 +400,7 @@ def test_a_failed_training_is_named_kept_and_can_be_skipped(data):
     )
     how = ("value", *WINE, "--model", "fussy.py:Fussy", "--budget", 12, "--run", "run")
     message = refuse(*how, cwd=data)
-    assert "failed: MemoryError: too little data to be kind; " in message
+    assert "failed: out of memory: MemoryError: too little data to be kind; " in message
     assert "go on without it by --skip-failures" in message
     assert message.endswith("`dupre resume run` goes on\n")
     done = run("resume", "run", "--skip-failures", cwd=data)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from contextlib import closing
@@ -118,7 +120,7 @@ def test_ctrl_c_takes_back_what_has_not_begun_on_dask(cluster, tmp_path):
         def known():
             return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
 
-        wait_for(lambda: known() > 4)
+        wait_for(lambda: known() > 5)
         os.kill(os.getpid(), signal.SIGINT)
 
     at_work = [client.submit(others, workers=[at], pure=False) for at in client.nthreads()]
@@ -141,6 +143,47 @@ def test_ctrl_c_takes_back_what_has_not_begun_on_dask(cluster, tmp_path):
     assert not any(children_of(worker.pid) for worker in workers)
 
 
+@linux
+def test_a_killed_client_leaves_nothing_on_the_workers(cluster, tmp_path):
+    """Neither processes, idle or not, nor their files, nor the rows in memory."""
+    client, workers = cluster
+
+    def in_memory():
+        return client.run(lambda dask_worker: sorted(dask_worker.data))
+
+    script = f"""
+import os, time
+from pathlib import Path
+import numpy as np
+from distributed import Client
+from dupre.training.dask import DaskCluster
+from dupre.training.evaluation import Training
+from dupre.training.worker_process import ProcessSettings
+
+rows = np.ones(100_000)
+
+def utility(members):
+    (Path({str(tmp_path)!r}) / members[0]).write_text(f"{{os.getpid()}}\\n")
+    time.sleep(600 if members[0] == "busy" else 0)
+    return float(rows[0])
+
+client = Client({client.scheduler.address!r})
+list(DaskCluster(utility, ProcessSettings(), client).run(map(Training, [("busy",), ("idle",)])))
+"""
+    before = in_memory()
+    killed = subprocess.Popen([sys.executable, "-c", script])
+    try:
+        pids = [written_number(tmp_path / name) for name in ("busy", "idle")]
+        assert len(rows_left(client)) == 4  # each of two workers sees both files
+    finally:
+        killed.kill()
+        killed.wait()
+    wait_for(lambda: all(is_gone(pid) for pid in pids))
+    wait_for(lambda: not rows_left(client))
+    wait_for(lambda: in_memory() == before)
+    assert not any(children_of(worker.pid) for worker in workers)
+
+
 def test_an_asynchronous_client_is_refused(cluster):
     from distributed import Client
 
@@ -159,7 +202,8 @@ def test_an_asynchronous_client_is_refused(cluster):
 
 
 @linux
-def test_a_dask_worker_killed_amid_a_run_changes_nothing(cluster_to_kill, tmp_path):
+def test_a_dask_worker_killed_amid_a_run_changes_nothing(cluster_to_kill, tmp_path, monkeypatch):
+    """And a scheduler that is killed ends the run with an error that says what is kept."""
     client, workers = cluster_to_kill
     utility, note = forest(), tmp_path / "parent"
 
@@ -187,6 +231,39 @@ def test_a_dask_worker_killed_amid_a_run_changes_nothing(cluster_to_kill, tmp_pa
     np.testing.assert_array_equal(theirs.covariance, ours.covariance)
     assert theirs.evaluated == ours.evaluated
     assert not theirs.failures
+    scheduler = client.run_on_scheduler(os.getpid)
+    monkeypatch.setattr(dupre.training.dask, "CONNECT_SECONDS", 1)
+    with pytest.raises(dupre.EngineError, match=r"scheduler has not answered.* kept in") as lost:
+        dupre.value(
+            utility.owners,
+            utility,
+            budget=6,
+            engine=dupre.engines.Dask(client, wait=1),
+            progress=lambda done: done.evaluated == 1 and os.kill(scheduler, signal.SIGKILL),
+        )
+    assert lost.value.valuer.evaluated >= 1
+    assert isinstance(lost.value, RuntimeError)
+
+
+def test_workers_that_do_not_come_back_end_a_run():
+    from distributed import Client, LocalCluster
+
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(n_workers=1, **options) as cluster, Client(cluster) as client:
+
+        def trainings():
+            yield A
+            cluster.scale(0)
+            wait_for(lambda: not client.nthreads())
+            yield B
+
+        with closing(DaskCluster(len, ONCE, client, wait=0.5)) as ours:
+            found = ours.run(trainings())
+            assert next(found).training == A
+            with pytest.raises(dupre.EngineError, match="has had no workers"):
+                list(found)
+        with pytest.raises(InputError, match="has no workers"):
+            DaskCluster(len, ONCE, client)
 
 
 def test_a_result_that_dies_with_its_worker_is_lost_not_an_error():

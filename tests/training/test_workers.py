@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import threadpoolctl
 
 import dupre
 from dupre import InputError
+from dupre.training import worker_process
 from dupre.training.dask import DaskCluster
 from dupre.training.evaluation import Training
 from dupre.training.worker_process import ProcessSettings
@@ -342,6 +344,37 @@ def test_a_training_whose_process_dies_is_tried_again(tmp_path, name, attempts, 
     assert len(tried.read_text()) == attempts + 1
 
 
+@linux
+@pytest.mark.parametrize(
+    ("name", "attempts", "failure"),
+    [
+        ("exhausts memory", 1, "out of memory: MemoryError: Unable to allocate"),
+        ("killed", 1, "out of memory: the system killed the worker process"),
+        ("interrupts", 2, "the worker process died (signal 2) in attempt 2"),
+        ("closes", 2, "the worker process died (it closed the pipe for its answers) in attempt 2"),
+    ],
+)
+def test_only_what_exhausts_memory_is_called_so_and_not_tried_again(
+    tmp_path, monkeypatch, name, attempts, failure
+):
+    kills = itertools.count()  # the system counts one between any two looks
+    monkeypatch.setattr(worker_process, "_kills_for_memory", lambda: next(kills))
+    tried = tmp_path / "tried"
+    found = train(partial(end_badly, tried), [Training((name,))], ProcessSettings(retries=1))
+    assert found[0].failure.startswith(failure)
+    assert len(tried.read_text()) == attempts
+
+
+def test_loading_a_utility_that_hangs_ends_with_the_timeout(monkeypatch):
+    class Hanging:
+        def __reduce__(self):
+            return time.sleep, (600,)
+
+    monkeypatch.setattr(worker_process, "LOAD_SECONDS", 0.2)
+    with pytest.raises(InputError, match=r"not loaded after 0\.3 seconds"):
+        train(Hanging(), [A], ProcessSettings(timeout=0.3))
+
+
 def test_without_retries_a_training_that_dies_is_not_tried_again(tmp_path):
     tried = tmp_path / "tried"
     (found,) = train(partial(end_badly, tried), [Training(("killed",))])
@@ -473,7 +506,7 @@ list(workers.run(Training((name,)) for name in ("a", "b", "idle")))
     parent = subprocess.Popen([sys.executable, "-c", script], env=environment)
     try:
         pids = [written_number(tmp_path / name) for name in ("a", "b", "idle")]
-        assert len(list(folder.glob("dupre-*.rows"))) == 1
+        assert len(list(folder.glob("dupre-*"))) == 1
     finally:
         parent.kill()
         parent.wait()

@@ -1,23 +1,28 @@
 """Trainings on a Dask cluster.
 
-The utility is scattered to the workers once; a training is a few hundred bytes. Every thread of a
-worker has a `ChildProcess` of its own: there too a training that takes too long can be killed, and
-it computes what it would compute on this machine.
+The utility is scattered to the workers once; a training is a few hundred bytes. What happens on the
+workers is in `dask_worker`.
+
+A run has a small task on the scheduler, which forgets it when the run ends or its client is gone,
+however that ended. By that the workers know whether anybody asks for what they do.
 """
 
 from __future__ import annotations
 
-import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
+from functools import cache, partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from dupre.errors import InputError
+from dupre.errors import EngineError, InputError
+from dupre.training.dask_worker import WATCH_SECONDS, close_run, evaluate_on_worker, run_key
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.worker_process import ChildProcess, PackedUtility, ProcessSettings, pack
+from dupre.training.packed_utility import pack
+from dupre.training.worker_process import CLOSED, ProcessSettings
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -26,6 +31,12 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 5
 """How long to wait for a scheduler to answer."""
+
+POLL_SECONDS = 0.5
+"""Time between two looks at whether a cluster has come back."""
+
+_Outcome = Evaluation | Exception | None
+_Finished = SimpleQueue[tuple[Any, _Outcome]]
 
 
 def check_client(client: Client) -> None:
@@ -42,133 +53,187 @@ def check_client(client: Client) -> None:
 
 
 class DaskCluster:
-    """The workers of a Dask cluster; the utility is scattered to them once."""
+    """The workers of a Dask cluster; the utility is scattered to them once.
 
-    def __init__(self, utility: Utility, settings: ProcessSettings, client: Client):
-        if not client.nthreads():
-            raise InputError(
-                "the Dask cluster has no workers; start some, or wait for them with "
-                "client.wait_for_workers(1)"
-            )
+    Args:
+        utility: what to train.
+        settings: of every training.
+        client: of the cluster.
+        wait: seconds to wait for a scheduler or for workers that are gone.
+
+    Raises:
+        InputError: the cluster has no workers, or the utility cannot be sent.
+    """
+
+    def __init__(
+        self, utility: Utility, settings: ProcessSettings, client: Client, wait: float = 60.0
+    ):
         self.on_finished: Callable[[Evaluation], object] | None = None
         self._client = client
         self._settings = settings
-        self._token = uuid.uuid4().hex
-        self._packed = pack(utility)
+        self._wait = wait
         self._running: dict[Any, Training] = {}
-        self._scatter()
+        self._wanted: Any = None
+        self._shared: Any = None
+        if not _places(client):
+            raise InputError(
+                "the Dask cluster has no workers, or its scheduler does not answer; start some, or "
+                "wait for them with client.wait_for_workers(1)"
+            )
+        self._address = client.scheduler.address
+        self._packed = pack(utility)
+        self._share()
 
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
-        """Evaluate trainings on all workers at the same time, also on those that join later."""
-        from distributed import as_completed
+        """Evaluate trainings on all workers at the same time, also on those that join later.
 
-        running = self._running = {}
-        finished = as_completed(loop=self._client.loop)
-
-        def submit(training: Training) -> None:
-            future = self._client.submit(
-                _evaluate_on_dask, self._shared, self._token, self._settings, training, pure=False
-            )
-            running[future] = training
-            future.add_done_callback(self._tell)  # in a thread of the client
-            finished.add(future)
-
-        def fill() -> None:
-            while len(running) < max(1, sum(self._client.nthreads().values())):
+        Raises:
+            EngineError: the scheduler or all workers are gone.
+        """
+        self._running = {}
+        finished: _Finished = SimpleQueue()
+        while True:
+            while len(self._running) < max(1, _places(self._client)):
                 if (training := next(trainings, None)) is None:
-                    return
-                submit(training)
+                    break
+                self._submit(training, finished)
+            if not self._running:
+                return
+            if (done := self._wait_for_one(finished)) is not None:
+                yield done
 
-        fill()
-        for future in finished:
-            training = running.pop(future)
-            evaluation = _outcome(future, training)
-            if evaluation is not None:
-                yield evaluation
-            elif training.attempt <= self._settings.retries:
-                self._scatter()  # the only worker with the rows has died
-                submit(replace(training, attempt=training.attempt + 1))
-            else:
-                yield Evaluation(training, None, failure="the Dask worker died", worker="dask")
-            fill()
+    def _submit(self, training: Training, finished: _Finished) -> None:
+        with self._explain_errors():
+            future = self._client.submit(
+                *(evaluate_on_worker, self._shared, self._token, self._settings, training),
+                pure=False,
+            )
+            self._running[future] = training
+            future.add_done_callback(partial(self._collect, training, finished))
+
+    def _collect(self, training: Training, finished: _Finished, future: Any) -> None:
+        """Runs in a thread of the client when a training is done."""
+        outcome = _outcome(future, training)
+        if isinstance(outcome, Evaluation) and (tell := self.on_finished) is not None:
+            tell(outcome)
+        finished.put((future, outcome))
+
+    def _wait_for_one(self, finished: _Finished) -> Evaluation | None:
+        """The next evaluation; None if there is none yet, or its training is tried again."""
+        try:
+            future, outcome = finished.get(timeout=WATCH_SECONDS)
+        except Empty:
+            self._wait_for_workers()  # or nothing would ever finish
+            return None
+        training = self._running.pop(future)
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome is not None:
+            return outcome
+        self._share()
+        if training.attempt > self._settings.retries:
+            return Evaluation(training, None, failure="the Dask worker died", worker="dask")
+        self._submit(replace(training, attempt=training.attempt + 1), finished)
+        return None
 
     def finished_evaluations(self) -> list[Evaluation]:
         """Evaluations that are finished but not yet yielded."""
         done = {f: training for f, training in self._running.items() if f.status == "finished"}
         outcomes = [_outcome(future, training) for future, training in done.items()]
-        return [evaluation for evaluation in outcomes if evaluation is not None]
-
-    def _tell(self, future: Any) -> None:
-        tell = self.on_finished
-        if tell is not None and future.status == "finished":
-            with suppress(Exception):  # `run` yields it again, or says what is wrong
-                tell(future.result())
+        return [outcome for outcome in outcomes if isinstance(outcome, Evaluation)]
 
     def close(self) -> None:
         """Kill the child processes of all workers and delete the rows."""
         self.on_finished = None
-        if self._client.status != "closed":
-            with suppress(OSError):  # a scheduler that is gone has no workers left
+        if self._client.status == "running":
+            with suppress(*_errors()):  # workers end a run themselves that nobody asks for
                 self._client.cancel(list(self._running))
-                self._client.run(_close_children, self._token, on_error="ignore")
-        self._shared.release()
+                self._client.run(close_run, self._token, on_error="ignore")
+        for future in (self._shared, self._wanted):
+            future.release()
 
-    def _scatter(self) -> None:
-        self._shared = self._client.scatter(self._packed, broadcast=True, hash=False)
+    def _share(self) -> None:
+        """Give the rows to the workers, unless they have them.
+
+        The scheduler knows a task of this run until it is released, or the client is gone.
+        """
+        self._wait_for_workers()
+        with self._explain_errors():
+            if self._wanted is None or self._wanted.status not in ("pending", "finished"):
+                self._token = uuid.uuid4().hex
+                self._wanted = self._client.submit(str, key=run_key(self._token))
+            if self._shared is None or self._shared.status != "finished":
+                self._shared = self._client.scatter(
+                    self._packed, broadcast=True, hash=False, timeout=self._wait
+                )
+
+    def _wait_for_workers(self) -> None:
+        """Wait until the cluster can train.
+
+        Raises:
+            EngineError: it has not come back.
+        """
+        end = time.monotonic() + self._wait
+        while not _places(self._client):
+            if self._client.status == "closed" or time.monotonic() > end:
+                raise EngineError(self._gone())
+            time.sleep(POLL_SECONDS)
+
+    @contextmanager
+    def _explain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except _errors() as cause:
+            raise EngineError(self._gone()) from cause
+
+    def _gone(self) -> str:
+        running = self._client.status == "running"
+        lost = "it has had no workers" if running else "its scheduler has not answered"
+        return (
+            f"the Dask cluster at {self._address} is lost: {lost} for {self._wait:g} seconds; "
+            "start it again and connect to it"
+        )
 
 
-def _outcome(future: Any, training: Training) -> Evaluation | None:
-    """The evaluation of a finished Dask future; None if the result is lost.
+def _places(client: Client) -> int:
+    """Threads of all workers; 0 if the scheduler does not answer."""
+    if client.status != "running":  # it is connecting again, or has given up
+        return 0
+    try:
+        ask = client.scheduler.ncores  # as `client.nthreads`, which may wait much longer
+        return sum(client.sync(ask, workers=None, callback_timeout=CONNECT_SECONDS).values())
+    except _errors():
+        return 0
+
+
+@cache
+def _errors() -> tuple[type[Exception], ...]:
+    """What Dask raises when a scheduler or its workers are gone."""
+    from distributed import CancelledError
+    from distributed.client import ClosedClientError
+
+    return OSError, CancelledError, ClosedClientError, AttributeError, RuntimeError
+
+
+def _outcome(future: Any, training: Training) -> _Outcome:
+    """The evaluation or the error of a Dask future that is done; None if the result is lost.
 
     A worker may die after it has finished and before its result was fetched.
     """
-    from distributed import CancelledError
     from distributed.scheduler import KilledWorker
 
     if future.status in ("cancelled", "lost"):
         return None
     try:
-        error = future.exception()
+        error: Exception | None = future.exception()
         if error is None:
             evaluation: Evaluation = future.result()
-            return evaluation
-    except CancelledError:
+            return None if evaluation.failure == CLOSED else evaluation
+    except _errors():
         return None
     if isinstance(error, KilledWorker):
         return Evaluation(training, None, failure=f"the Dask worker died: {error}", worker="dask")
-    raise error
-
-
-_children: dict[tuple[str, int], ChildProcess] = {}
-_payloads: dict[str, Path] = {}
-_closed_runs: set[str] = set()
-_lock = threading.Lock()
-
-
-def _evaluate_on_dask(
-    shared: PackedUtility, token: str, settings: ProcessSettings, training: Training
-) -> Evaluation:
-    """Runs in a thread of a Dask worker: evaluate in the child process of this thread."""
-    key = token, threading.get_ident()
-    with _lock:
-        if token in _closed_runs:  # it was still waiting when the run ended
-            return Evaluation(training, None, failure="closed")
-        if token not in _payloads:
-            _payloads[token] = shared.to_file()
-        if key not in _children:
-            _children[key] = ChildProcess(_payloads[token], settings)
-    return _children[key].evaluate(training)
-
-
-def _close_children(token: str) -> None:
-    """Runs on a Dask worker: close the child processes of a run."""
-    with _lock:
-        _closed_runs.add(token)
-        for key in [key for key in _children if key[0] == token]:
-            _children.pop(key).close()
-        if token in _payloads:
-            with suppress(OSError):
-                _payloads.pop(token).unlink()
+    return error
 
 
 @contextmanager

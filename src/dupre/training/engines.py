@@ -23,6 +23,7 @@ from dupre.checks import positive, whole
 from dupre.errors import InputError
 from dupre.training.dask import DaskCluster, check_client
 from dupre.training.evaluation import Evaluation, Training, evaluate
+from dupre.training.packed_utility import delete_left_rows
 from dupre.training.worker_process import ProcessSettings
 from dupre.training.workers import LocalProcesses, ThisProcess, Workers
 
@@ -61,8 +62,9 @@ class Local:
         jobs: trainings at the same time, each in a process of its own; -1 for one per core.
         threads: threads of BLAS and OpenMP in each training. Their number can change the last
             digit of a utility.
-        timeout: seconds after which a training counts as failed; None for no limit.
-        retries: further attempts if the process of a training dies.
+        timeout: seconds after which a training counts as failed; None for no limit. Loading the
+            utility has the same limit, but at least 30 seconds.
+        retries: further attempts if the process of a training dies, unless memory was short.
         on_error: "raise" to stop at a failed training after those that are running have finished;
             the next call tries it again. "skip" to go on without it: its utility is predicted.
 
@@ -87,6 +89,7 @@ class Local:
         Raises:
             InputError: the utility cannot be sent to other processes.
         """
+        delete_left_rows()
         settings, jobs = _process_settings(self), joblib.effective_n_jobs(int(self.jobs))
         if jobs == 1 and settings.timeout is None:
             return ThisProcess(utility, settings)
@@ -103,6 +106,7 @@ class Dask:
         timeout: as for `Local`.
         retries: further attempts if the process of a training or its Dask worker dies.
         on_error: as for `Local`.
+        wait: seconds to wait for a scheduler or for workers that are gone, before the run ends.
 
     Raises:
         InputError: an argument cannot be used, or Dask is not installed.
@@ -113,9 +117,11 @@ class Dask:
     timeout: float | None = None
     retries: int = 2
     on_error: OnError = "raise"
+    wait: float = 60.0
 
     def __post_init__(self) -> None:
         check_client(self.client)
+        positive(self.wait, "wait")
         _process_settings(self)
 
     def start(self, utility: Utility) -> Workers:
@@ -124,7 +130,7 @@ class Dask:
         Raises:
             InputError: the utility cannot be sent there, or the cluster has no workers.
         """
-        return DaskCluster(utility, _process_settings(self), self.client)
+        return DaskCluster(utility, _process_settings(self), self.client, self.wait)
 
 
 def _process_settings(engine: Local | Dask) -> ProcessSettings:

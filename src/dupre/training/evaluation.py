@@ -24,6 +24,9 @@ from dupre.utility.score import Score
 if TYPE_CHECKING:
     from dupre.utility.model import Utility
 
+OUT_OF_MEMORY = "out of memory"
+"""How the failure of a training begins that had too little memory."""
+
 
 def now() -> str:
     """The time now, UTC, as ISO 8601."""
@@ -121,6 +124,8 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the user's code: recorded
             cause, trace = error, traceback.format_exc()
             failure = f"{type(error).__name__}: {_first_line(error)}"
+            if isinstance(error, MemoryError):
+                failure = f"{OUT_OF_MEMORY}: {failure}"
     return Evaluation(
         training=training,
         utility=number,

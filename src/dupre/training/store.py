@@ -331,7 +331,7 @@ class _Writer:
     def has_written(self, row: tuple[Any, ...]) -> bool:
         """Whether a thread has written this row.
 
-        Without the lock, which Ctrl-C on its last line would leave closed: a set is read in one step.
+        Without the lock, which Ctrl-C on its last line would leave closed: a set is read at once.
         """
         return row in self._written
 

@@ -1,9 +1,8 @@
 """Child processes that train, one training at a time.
 
 A `ChildProcess` loads the utility once and evaluates one training after the other. It is killed
-when a training takes too long. When it dies, one training is lost, not the run. Large arrays of the
-utility lie in one file that all children of a machine map into their memory: they share one copy
-of the rows.
+when a training, or loading the utility, takes too long. When it dies, one training is lost, not the
+run.
 
 The child is a plain Python process, not one of multiprocessing: scripts need no main guard, the
 number of threads is limited before anything is imported, and a child ends when its parent is gone.
@@ -11,41 +10,41 @@ number of threads is limited before anything is imported, and a child ends when 
 
 from __future__ import annotations
 
-import importlib
 import json
-import mmap
 import os
 import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import traceback
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, TYPE_CHECKING, Any
-
-import cloudpickle
-import numpy as np
+from typing import IO, Any
 
 from dupre.errors import InputError, Remedy
 from dupre.files import open_lossy, open_missing
-from dupre.training.evaluation import Evaluation, Training, evaluate
-
-if TYPE_CHECKING:
-    from dupre.utility.model import Utility
+from dupre.training.evaluation import OUT_OF_MEMORY, Evaluation, Training, evaluate
+from dupre.training.packed_utility import PackedUtility
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from dupre.training.worker_process import serve; serve(sys.argv[2], int(sys.argv[3]))"
 )
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-_ALIGNED = 64
+
+CLOSED = "closed"
+"""The failure of a training that nobody asks for any more."""
+
+LOAD_SECONDS = 30.0
+"""Loading a utility may take this long, or as long as a training if that is more: it imports."""
+
+END_SECONDS = 2.0
+"""How long a process that has stopped answering may take to end by itself."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,8 @@ class ProcessSettings:
 
     Attributes:
         threads: of BLAS and OpenMP in each training.
-        timeout: seconds after which a training counts as failed; None for no limit.
+        timeout: seconds after which a training counts as failed; None for no limit. See also
+            `LOAD_SECONDS`.
         retries: further attempts when the process of a training dies.
     """
 
@@ -79,6 +79,7 @@ class ChildProcess:
     def warm_up(self) -> None:
         """Start the process before the first training."""
         with self._busy:
+            self._expired = False
             try:
                 self._start()
             except _DIED:
@@ -94,7 +95,7 @@ class ChildProcess:
             return self._evaluate(training)
 
     def _evaluate(self, training: Training) -> Evaluation:
-        start = time.perf_counter()
+        start, killed = time.perf_counter(), _kills_for_memory()
         self._expired = False
         for attempt in range(training.attempt, training.attempt + self._settings.retries + 1):
             training = replace(training, attempt=attempt)
@@ -104,12 +105,17 @@ class ChildProcess:
             except _DIED:
                 end = self._reap()
             if self._closed:
-                return Evaluation(training, None, failure="closed")
+                return Evaluation(training, None, failure=CLOSED)
             if self._expired:
                 failure = f"timeout: not finished after {self._settings.timeout:g} seconds"
                 break
-            advice = "; is memory short?" if end == "signal 9" else ""
-            failure = f"the worker process died ({end}) in attempt {attempt}{advice}"
+            failure = f"the worker process died ({end}) in attempt {attempt}"
+            if end == "signal 9":
+                if (now := _kills_for_memory()) != killed:
+                    failure = f"{OUT_OF_MEMORY}: the system killed the worker process"
+                    break  # it would need as much again
+                if now is None:
+                    failure += "; is memory short?"
         return Evaluation(training, None, failure=failure, seconds=time.perf_counter() - start)
 
     def close(self) -> None:
@@ -135,7 +141,15 @@ class ChildProcess:
         )
         if self._closed:  # by another thread in the meantime
             _kill(self._child)
-        if (problem := _receive(self._child.stdout)) is not None:
+        limit = self._settings.timeout and max(self._settings.timeout, LOAD_SECONDS)
+        try:
+            with self._limit(limit):
+                problem = _receive(self._child.stdout)
+        except _DIED:
+            if not self._expired:
+                raise
+            problem = f"It was not loaded after {limit:g} seconds. A longer timeout allows more."
+        if problem is not None:
             self._reap()
             raise InputError(
                 "the utility cannot be loaded in a worker process; define what it needs in "
@@ -147,15 +161,21 @@ class ChildProcess:
     def _ask(self, training: Training) -> Evaluation:
         """Send a training to the child, receive its evaluation; raises _DIED if it dies."""
         assert self._child is not None
-        timer = None
-        if self._settings.timeout is not None:
-            timer = threading.Timer(self._settings.timeout, self._expire, [self._asked])
-            timer.daemon = True
-            timer.start()
-        try:
+        with self._limit(self._settings.timeout):
             _send(self._child.stdin, training)
             evaluation: Evaluation = _receive(self._child.stdout)
             return evaluation
+
+    @contextmanager
+    def _limit(self, seconds: float | None) -> Iterator[None]:
+        """Kill the child if this takes longer; None for no limit."""
+        timer = None
+        if seconds is not None:
+            timer = threading.Timer(seconds, self._expire, [self._asked])
+            timer.daemon = True
+            timer.start()
+        try:
+            yield
         finally:
             if timer is not None:
                 timer.cancel()
@@ -173,12 +193,41 @@ class ChildProcess:
         child, self._child = self._child, None
         if child is None:
             return "it could not be started"
+        running = _is_running(child)
         _kill(child)
         code = child.wait()
         for pipe in (child.stdin, child.stdout):
             with suppress(OSError):  # a training may still wait in the pipe
                 pipe.close()  # type: ignore[union-attr]  # both are pipes
+        if running:
+            return "it closed the pipe for its answers"
         return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _is_running(child: subprocess.Popen[bytes]) -> bool:
+    """Whether a child that has stopped answering goes on; it has a moment to end by itself.
+
+    Its number is not given away before it is waited for: `_kill` needs it for its group.
+    """
+    end = time.monotonic() + END_SECONDS
+    while child.returncode is None:
+        if not hasattr(os, "waitid"):
+            child.poll()
+        elif os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return False
+        if time.monotonic() > end:
+            return child.returncode is None
+        time.sleep(0.002)
+    return False
+
+
+def _kills_for_memory() -> int | None:
+    """How many processes the system has killed because memory was short; None if it is unknown."""
+    try:
+        counts = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+        return int(counts["oom_kill"])
+    except (OSError, KeyError, ValueError):  # not Linux, or an old one
+        return None
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
@@ -243,91 +292,3 @@ def _send(stream: IO[bytes] | None, thing: Any) -> None:
 def _receive(stream: IO[bytes] | None) -> Any:
     assert stream is not None
     return pickle.load(stream)  # from our own child or parent
-
-
-@dataclass(frozen=True)
-class PackedUtility:
-    """A utility to be sent to other processes: its pickle, and its large arrays as bytes."""
-
-    pickled: bytes
-    buffers: tuple[Any, ...]
-
-    def to_file(self) -> Path:
-        """Write it to a temporary file that processes can share.
-
-        Raises:
-            InputError: the disk is full.
-        """
-        with ExitStack() as stack:
-            try:
-                descriptor, name = tempfile.mkstemp(prefix="dupre-", suffix=".rows")
-                stack.callback(os.unlink, name)
-                with os.fdopen(descriptor, "wb") as file:
-                    sizes = [len(buffer) for buffer in self.buffers]
-                    pickle.dump((self.pickled, sizes), file)
-                    for buffer in self.buffers:
-                        file.write(b"\0" * (-file.tell() % _ALIGNED))
-                        file.write(buffer)
-            except OSError as cause:
-                raise InputError(
-                    f"the rows for the workers do not fit into {tempfile.gettempdir()} ({cause}); "
-                    "set the environment variable TMPDIR to a directory with more room"
-                ) from cause
-            stack.pop_all()
-        return Path(name)
-
-    @staticmethod
-    def from_file(path: Path) -> Utility:
-        """The utility. Its large arrays stay in the file; pages are read when they are used.
-
-        A process can write to the arrays; no other process sees it.
-        """
-        with path.open("rb") as file:
-            pickled, sizes = pickle.load(file)  # written by our parent
-            start = file.tell()
-            whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-        buffers = []
-        for size in sizes:
-            start += -start % _ALIGNED
-            buffers.append(whole[start : start + size])
-            start += size
-        config, utility = pickle.loads(pickled, buffers=buffers)
-        if config is not None:
-            importlib.import_module("sklearn").set_config(**config)
-        loaded: Utility = utility
-        return loaded
-
-
-def _sklearn_config() -> Any:
-    """The configuration of scikit-learn, which other processes must have too; None if default.
-
-    To set it a process must import scikit-learn, which takes longer than all else at its start.
-    """
-    if (sklearn := sys.modules.get("sklearn")) is None:
-        return None
-    with ThreadPoolExecutor(1) as new_thread:  # a new thread has the default
-        default = new_thread.submit(sklearn.get_config).result()
-    return None if sklearn.get_config() == default else sklearn.get_config()
-
-
-def pack(utility: Utility) -> PackedUtility:
-    """Pack a utility, also one defined in a script or a notebook.
-
-    Raises:
-        InputError: it holds something that cannot be sent to another process.
-    """
-    buffers: list[pickle.PickleBuffer] = []
-    slim = utility.to_send() if hasattr(utility, "to_send") else utility
-    try:
-        data = cloudpickle.dumps(
-            (_sklearn_config(), slim), protocol=5, buffer_callback=buffers.append
-        )
-    except Exception as cause:  # the user's objects pickle themselves by code of their own
-        raise InputError(
-            f"the utility cannot be sent to worker processes: {cause}; open files, connections and "
-            "locks inside the call instead of keeping them in the model or utility, or use ",
-            Remedy.ONE_PROCESS,
-            " without ",
-            Remedy.TIMEOUT,
-        ) from cause
-    return PackedUtility(data, tuple(np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers))

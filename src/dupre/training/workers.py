@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dupre.training.evaluation import Evaluation, Training, evaluate
-from dupre.training.worker_process import ChildProcess, ProcessSettings, pack
+from dupre.training.packed_utility import pack
+from dupre.training.worker_process import ChildProcess, ProcessSettings
 
 if TYPE_CHECKING:
     from dupre.utility.model import Utility
@@ -70,8 +70,8 @@ class LocalProcesses:
 
     def __init__(self, utility: Utility, settings: ProcessSettings, jobs: int):
         self.on_finished: Callable[[Evaluation], object] | None = None
-        self._payload = pack(utility).to_file()
-        self._children = [ChildProcess(self._payload, settings) for _ in range(jobs)]
+        self._rows = pack(utility).to_file()
+        self._children = [ChildProcess(self._rows.path, settings) for _ in range(jobs)]
         self._threads = ThreadPoolExecutor(jobs)
         self._busy: dict[Future[Any], ChildProcess] = {
             self._threads.submit(child.warm_up): child for child in self._children
@@ -111,10 +111,8 @@ class LocalProcesses:
     def close(self) -> None:
         """Kill the children and delete the file of rows."""
         self.on_finished = None  # trainings that are killed now are not told
-        with suppress(OSError):  # first: if this process is killed now, no file is left
-            self._payload.unlink()
+        self._rows.delete()  # first: if this process is killed now, no file is left
         for child in self._children:
             child.close()
         self._threads.shutdown()
-        with suppress(OSError):  # Windows keeps a file that is in use
-            self._payload.unlink()
+        self._rows.delete()  # Windows keeps a file that is in use

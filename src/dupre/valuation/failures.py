@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from dupre._types import Names
-from dupre.errors import EvaluationError, Remedy
+from dupre.errors import EngineError, EvaluationError, Interrupted, Remedy
 from dupre.game.coalitions import format_members
 from dupre.training.evaluation import Evaluation
 from dupre.training.store import Store
@@ -46,6 +46,26 @@ def evaluation_error(
     if names and failed.traceback and failed.cause is None:
         error.add_note(f"Where it failed:\n{failed.traceback}")
     return error
+
+
+def say_what_is_kept(error: BaseException, valuer: Valuer, store: Store, *, opened: bool) -> None:
+    """Complete an error that ends a run; one that needs another message is raised here.
+
+    Args:
+        error: any but that of a failed training, which is complete.
+        valuer: holds all that was recorded.
+        store: keeps the trainings.
+        opened: whether the store was found to be of this game.
+    """
+    kept = how_to_resume(valuer, store)
+    if isinstance(error, KeyboardInterrupt):
+        raise Interrupted("stopped; ", *kept, valuer=valuer) from error
+    if isinstance(error, EngineError):
+        raise EngineError(*error.parts, "; ", *kept, valuer=valuer) from error
+    if isinstance(error, Exception) and not isinstance(error, EvaluationError):
+        error.valuer = valuer  # type: ignore[attr-defined]
+        if opened:  # otherwise the store itself is refused
+            error.add_note("".join(kept))
 
 
 def how_to_resume(valuer: Valuer, store: Store) -> tuple[str, ...]:

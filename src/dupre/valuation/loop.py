@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from dupre._types import Names
-from dupre.errors import EvaluationError, Interrupted
+from dupre.errors import EvaluationError
 from dupre.game.coalitions import canonical
 from dupre.result.covariances import half_widths
 from dupre.result.valuation import Valuation
@@ -28,7 +28,7 @@ from dupre.training.locks import Holder, find_holder
 from dupre.training.store import Store
 from dupre.training.workers import Workers
 from dupre.utility.score import mean_score
-from dupre.valuation.failures import evaluation_error, group_warnings, how_to_resume
+from dupre.valuation.failures import evaluation_error, group_warnings, say_what_is_kept
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.progress import Clock, Display, Progress
 from dupre.valuation.second_trainings import SecondTrainings
@@ -143,14 +143,10 @@ class Loop:
         if isinstance(error, KeyboardInterrupt):
             for evaluation in self._unsaved_evaluations():
                 self._keep(evaluation)
-            raise Interrupted(
-                "stopped; ", *how_to_resume(self.valuer, self.store), valuer=self.valuer
-            ) from error
-        if isinstance(error, Exception) and not isinstance(error, EvaluationError):
+        elif isinstance(error, Exception) and not isinstance(error, EvaluationError):
             self._rescue(self._unsaved_evaluations())
-            error.valuer = self.valuer  # type: ignore[attr-defined]
-            if self.opened:  # otherwise the store itself is refused
-                error.add_note("".join(how_to_resume(self.valuer, self.store)))
+        if error is not None:
+            say_what_is_kept(error, self.valuer, self.store, opened=self.opened)
 
     def _missing(self, batch: Iterable[Names]) -> list[Names]:
         """What is left to do of a batch, as far as the budget goes."""

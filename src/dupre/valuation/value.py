@@ -113,6 +113,7 @@ def value(
         InputError: an argument cannot be used; nothing was trained.
         StoreError: the store cannot be used, or the disk is full.
         EvaluationError: a training failed and the engine does not skip failures.
+        EngineError: the workers, or the scheduler of a cluster, are gone.
         Interrupted: Ctrl-C.
     """
     strategy = check_strategy(strategy)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import subprocess
 import sys
 import tempfile
@@ -11,7 +12,7 @@ import sklearn
 from sklearn.ensemble import RandomForestClassifier
 
 import dupre
-from dupre.training.worker_process import PackedUtility, pack
+from dupre.training.packed_utility import PackedUtility, pack
 from workers import linux
 
 
@@ -19,7 +20,15 @@ from workers import linux
 def travel(tmp_path, monkeypatch):
     """Pack a utility, write it to a file, and load it again."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return lambda utility: PackedUtility.from_file(pack(utility).to_file())
+    return lambda utility: load(pack(utility))
+
+
+def load(packed):
+    rows = packed.to_file()
+    try:
+        return PackedUtility.from_file(rows.path)
+    finally:
+        rows.delete()
 
 
 def test_lambdas_closures_and_classes_of_a_test_travel(travel):
@@ -58,7 +67,7 @@ def test_settings_of_scikit_learn_travel_along(travel, monkeypatch):
     with sklearn.config_context(transform_output="pandas"):
         packed = pack(len)
     with sklearn.config_context():
-        PackedUtility.from_file(packed.to_file())
+        load(packed)
         assert sklearn.get_config()["transform_output"] == "pandas"
     assert sklearn.get_config()["transform_output"] == "default"
 
@@ -86,7 +95,7 @@ def test_no_room_for_the_rows_says_where_to_put_them(tmp_path):
     script = f"""
 import resource, numpy as np
 from dupre import InputError
-from dupre.training.worker_process import pack
+from dupre.training.packed_utility import pack
 import tempfile
 tempfile.tempdir = {str(tmp_path)!r}
 rows = np.ones(100_000)
@@ -100,3 +109,29 @@ except InputError as error:
     assert "do not fit" in found.stdout
     assert "TMPDIR" in found.stdout
     assert not list(tmp_path.iterdir())
+
+
+@linux
+def test_a_new_run_deletes_rows_that_nobody_holds(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    script = """
+import os, signal
+from dupre.training.packed_utility import pack
+rows = pack(len).to_file()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], env=environment)
+    (left,) = tmp_path.iterdir()
+    in_use = pack(len).to_file()
+    other = {tmp_path / "dupre-rows-folder"}
+    (tmp_path / "dupre-rows-folder").mkdir()
+    if os.getuid() == 0:
+        other.add(tmp_path / "dupre-rows-theirs")
+        (tmp_path / "dupre-rows-theirs").touch()
+        os.chown(tmp_path / "dupre-rows-theirs", 12345, 12345)
+    dupre.engines.Local().start(len).close()
+    assert not left.exists()
+    assert set(tmp_path.iterdir()) == {in_use.path, *other}
+    in_use.delete()
+    in_use.delete()  # does no harm
