@@ -178,8 +178,7 @@ def train(name: str) -> None:
 
 def read_table(path: Path, members: np.ndarray) -> tuple[pd.Series, pd.DataFrame]:
     """The row of no data, and the rows of these coalitions, (m, n), of a table, plain or .gz."""
-    frame = pd.read_csv(path, dtype={"coalition": str}, float_precision="round_trip")
-    frame = frame.set_index("coalition")
+    frame = pd.read_csv(path, dtype=str).set_index("coalition").astype(float)  # to the last bit
     return frame.loc["0" * members.shape[1]], frame.loc[[_digits_of(row) for row in members]]
 
 

@@ -34,7 +34,7 @@ def test_a_utility_that_cannot_be_squared_is_refused_wherever_it_comes_from(tmp_
         lambda: as_utility(-1e151),
         lambda: valuer.record(("owner00",), 1e151),
         lambda: dupre.value(make_owners(2), len, budget=1, empty=1e151),
-        lambda: read_results(tmp_path / "results.csv"),
+        lambda: read_results(tmp_path / "results.csv", ("A",)),
         lambda: dupre.Score(1e151),
     ):
         with pytest.raises(InputError, match="must lie between -1e"):

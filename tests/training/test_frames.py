@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression
 
 import dupre
 from dupre import InputError, StoreError
+from dupre.checks import LARGEST
 from dupre.game.coalitions import all_coalitions
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
@@ -43,7 +44,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@given(numbers=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
+@given(numbers=st.lists(st.floats(-LARGEST, LARGEST), min_size=1, max_size=8))
 @settings(max_examples=30, deadline=None)
 def test_utilities_go_to_a_file_and_back_to_the_last_bit(suffix, folder, numbers):
     done = [Evaluation(Training((f"owner{i}",)), number) for i, number in enumerate(numbers)]
@@ -52,7 +53,7 @@ def test_utilities_go_to_a_file_and_back_to_the_last_bit(suffix, folder, numbers
     assert as_trainings(read) == {(f"owner{i}",): (u,) for i, u in enumerate(numbers)}
 
 
-@given(numbers=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
+@given(numbers=st.lists(st.floats(-LARGEST, LARGEST), min_size=1, max_size=8))
 @settings(max_examples=15, deadline=None)
 def test_utilities_come_from_a_store_to_the_last_bit(tmp_path_factory, numbers):
     path = tmp_path_factory.mktemp("store") / "run.sqlite"

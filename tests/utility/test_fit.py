@@ -83,6 +83,8 @@ class Torch:
 
 def test_torch_is_seeded_for_a_training_and_put_back(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", Torch())
+    assert not uses_torch(Network())  # something else has loaded it
+    monkeypatch.setattr(sys.modules[__name__], "torch", sys.modules["torch"], raising=False)
     for seed in (1, 2):
         fitted = fit(Network(), X, CODES, seed=seed, classes=True)
         assert fitted.weight_ == seed

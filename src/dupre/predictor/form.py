@@ -222,8 +222,7 @@ def learn(
         without = fit_form(form, np.delete(everything, outliers), position(gp))
         likelihood = without.log_likelihood + _log_density_of_outliers(utilities, outliers)
         if likelihood > gp.log_likelihood + BETTER_BY:
-            predicted, _ = without.predict(inputs[outliers])
-            errors = utilities[outliers] - predicted
+            errors = utilities[outliers] - without.predict(inputs[outliers])[0]
             return Predictor(form, without, (without,), utilities, outliers, errors, bounds)
     every = tuple([gp] if prior.plain else fits)  # the best one alone
     return Predictor(form, gp, every, utilities, outliers[:0], np.empty(0), bounds)

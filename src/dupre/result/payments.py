@@ -168,6 +168,7 @@ def _share(values: Floats, amount: float, negative: Negative, minimum: float) ->
     sums = np.cumsum(ordered, axis=1)
     scale = (amount - (n - count) * minimum) / sums
     above = (scale * ordered >= minimum) & (ordered > 0)
+    above[:, 0] = True  # also if rounding puts the share of the greatest just below the minimum
     last = n - 1 - np.argmax(above[:, ::-1], axis=1)
     return np.asarray(np.maximum(minimum, scale[np.arange(m), last, None] * positive))
 

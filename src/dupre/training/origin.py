@@ -64,7 +64,6 @@ class StoreOrigin:
 
     Attributes:
         change: how the setting differs; known after `check`.
-        is_new: whether the store was made just now.
         is_older: whether the store is by a version up to 0.1, and not confirmed yet.
     """
 
@@ -80,7 +79,7 @@ class StoreOrigin:
         self._setting, self._owners = setting, owners
         self._make_older = older
         self._older: Mapping[str, str] = {}
-        self.is_new = self.is_older = False
+        self.is_older = False
         self.change = Change()
 
     def check(self, *, accept_model: bool) -> None:
@@ -93,11 +92,10 @@ class StoreOrigin:
         rows = self._ask("SELECT part, description, fingerprint FROM setting")
         self.is_older = not tables
         stored = {part: (description, mark) for part, description, mark in rows}
-        self.is_new = not stored
-        if self.is_new:
-            self._write_setting()
-        else:
+        if stored:
             self.change = self._compare(stored)
+        else:
+            self._write_setting()
         if self.change.text and not (accept_model and self.change.model):
             what = [f"{self._name} was made for {self.change.text}; "]
             if self.change.model:

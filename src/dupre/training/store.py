@@ -83,6 +83,7 @@ class Store:
         self._failures: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
         self._key = key or canonical
         self._same: dict[Hashable, dict[Names, None]] = defaultdict(dict)
+        made_now = self.path is not None and not self.path.exists()
         with ExitStack() as stack:
             self._db = stack.enter_context(closing(connect(self.path, make=True)))
             self._inode = None if self.path is None else self.path.stat().st_ino
@@ -90,7 +91,9 @@ class Store:
             self.origin = StoreOrigin(self._db, self._name, setting, self._owners, older)
             with self._transaction():
                 self.origin.check(accept_model=accept_model)
-            held = 0 if self.origin.is_new else self._locks.last
+            if made_now:  # what stands beside it is of a store that was deleted
+                self._locks.last = 0
+            held = self._locks.last
             self.refresh()
             self._check_log(held)
             self._writer = _Writer(self.path)
@@ -331,7 +334,7 @@ class _Writer:
     def has_written(self, row: tuple[Any, ...]) -> bool:
         """Whether a thread has written this row.
 
-        Without the lock, which Ctrl-C on its last line would leave closed: a set is read at once.
+        A set is read in one step. With the lock, Ctrl-C on its last line would leave that closed.
         """
         return row in self._written
 

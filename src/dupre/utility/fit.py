@@ -1,7 +1,8 @@
 """One training: the seeds of an estimator, and labels that it accepts.
 
-Every `random_state` of the estimator is set from the seed of the training. If torch is loaded, its
-generator is seeded for the training and put back afterwards: networks begin with random weights.
+Every `random_state` of the estimator is set from the seed of the training. If it uses torch, the
+generator of torch is seeded for the training and put back afterwards: networks begin with random
+weights.
 """
 
 from __future__ import annotations
@@ -46,14 +47,28 @@ def random_states(model: Any) -> list[str]:
 
 def other_libraries(estimator: Any) -> set[str]:
     """Names of the packages besides scikit-learn that an estimator and its parts come from."""
-    parts = [estimator, *estimator.get_params(deep=True).values()]
-    modules = [type(part).__module__ for part in parts if hasattr(part, "get_params")]
+    modules = [type(part).__module__ for part in _parts(estimator) if hasattr(part, "get_params")]
     return {module.split(".")[0] for module in modules} - {"sklearn"}
 
 
 def uses_torch(estimator: Any) -> bool:
-    """Whether a training may draw random numbers of torch: it is loaded, and not only sklearn."""
-    return "torch" in sys.modules and bool(other_libraries(estimator))
+    """Whether a class of an estimator or of a part of it is of torch, or of a module that uses it.
+
+    That torch is loaded is not enough: another program in this process may have loaded it, and the
+    same estimator would then be trained otherwise.
+    """
+    torch = sys.modules.get("torch")
+    classes = [part if isinstance(part, type) else type(part) for part in _parts(estimator)]
+    modules = {base.__module__ for cls in classes for base in cls.__mro__} - {"builtins"}
+    return torch is not None and any(
+        name.split(".")[0] in ("torch", "skorch")
+        or any(thing is torch for thing in vars(sys.modules.get(name, object)).values())
+        for name in modules
+    )
+
+
+def _parts(estimator: Any) -> list[Any]:
+    return [estimator, *estimator.get_params(deep=True).values()]
 
 
 def _fit(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Any:
