@@ -107,7 +107,7 @@ def average_posterior(
             K = gp.kernel.evaluate(distances[form])
             explained, (means[i, columns], variance, slope) = gp.explain(K, some)
             variances[i, columns] = (variance + gp.noise_of_predicted) * slope**2
-            inner += explained @ (W[:, columns] * slope).T
+            np.add(inner, explained @ (W[:, columns] * slope).T, out=inner)
     for _, weight, gp, inner in others:
         observed += weight * gp.observed_weights(inner, W)
     weights = np.array([weight for weight, _ in processes])

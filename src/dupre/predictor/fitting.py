@@ -254,8 +254,7 @@ class _Problem:
 
     @cached_property
     def _mean(self) -> Floats:
-        mean, _ = _of_each(PRIOR, self.form)
-        return mean
+        return np.asarray(_of_each(PRIOR, self.form)[0])
 
 
 def _problem(

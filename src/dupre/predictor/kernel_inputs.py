@@ -32,7 +32,7 @@ class Features:
     def __getitem__(self, index: slice | Ints) -> Features:
         """Some of the coalitions; their vectors are taken from those of all, computed once."""
 
-        def vectors(eta: float, p: int, members: Members, *, raw: bool = False) -> Floats:
+        def vectors(eta: float, p: int, _: Members, *, raw: bool = False) -> Floats:
             return self.sketch(eta, p, raw=raw)[index]
 
         return replace(

@@ -30,7 +30,7 @@ class Term(Protocol):
     def evaluate(self, theta: Floats) -> tuple[Floats, Any]:
         """The packed matrix, (m,), and whatever `add_gradient` needs of it."""
 
-    def add_gradient(self, gradient: Floats, theta: Floats, found: Any, inner: Floats) -> None:
+    def add_gradient(self, gradient: Floats, theta: Floats, found: Any, inner: Floats, /) -> None:
         """Add the products of the derivatives by each theta with a packed matrix, (m,)."""
 
 
@@ -55,6 +55,7 @@ class ProductTerm:
     matrix: Floats | None
 
     def evaluate(self, theta: Floats) -> tuple[Floats, Floats]:
+        """The packed matrix, (m,), twice."""
         scale = 1.0 if self.variance is None else float(np.exp(theta[self.variance]))
         gamma = -np.exp(theta[self.gammas])
         if self.levels is not None:
@@ -69,6 +70,7 @@ class ProductTerm:
         return found, found
 
     def add_gradient(self, gradient: Floats, theta: Floats, found: Floats, inner: Floats) -> None:
+        """Add to the entries of its variance and of its gammas."""
         weighted = found * inner
         if self.variance is not None:
             gradient[self.variance] += weighted.sum()
@@ -95,12 +97,12 @@ class KernelTerm:
         return slice(self.first, self.first + len(self.kernel.theta))
 
     def evaluate(self, theta: Floats) -> tuple[Floats, list[Floats]]:
+        """The packed matrix, (m,), and its derivatives, (a, a) each."""
         K, derivatives = self.kernel.with_theta(theta[self._own]).gradient(self.distances)
         return pack(K), derivatives
 
-    def add_gradient(
-        self, gradient: Floats, theta: Floats, found: list[Floats], inner: Floats
-    ) -> None:
+    def add_gradient(self, gradient: Floats, _: Floats, found: list[Floats], inner: Floats) -> None:
+        """Add to the entries of its thetas."""
         gradient[self._own] += [pack(dK) @ inner for dK in found]
 
 
