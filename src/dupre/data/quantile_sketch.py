@@ -156,8 +156,16 @@ class _VectorCache:
         self.compute = compute
         self._position: dict[bytes, int] = {}
         self._vectors: Floats | None = None
+        self._latest: tuple[bytes, Ints] | None = None
 
     def __call__(self, members: Members) -> Floats:
+        content = members.tobytes()
+        if self._latest is None or self._latest[0] != content:
+            self._latest = content, self._find(members)
+        return np.asarray(self._vectors[self._latest[1]])  # type: ignore[index]  # found
+
+    def _find(self, members: Members) -> Ints:
+        """Where the vectors are; those of new coalitions are computed."""
         wanted = keys(members)
         new = {key: row for row, key in enumerate(wanted) if key not in self._position}
         if new or self._vectors is None:
@@ -165,7 +173,7 @@ class _VectorCache:
             known = [computed] if self._vectors is None else [self._vectors, computed]
             self._position.update({key: len(self._position) + i for i, key in enumerate(new)})
             self._vectors = np.concatenate(known)
-        return np.asarray(self._vectors[[self._position[key] for key in wanted]])
+        return np.array([self._position[key] for key in wanted], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +188,10 @@ class _Quantiles:
 
 @dataclass(frozen=True, eq=False)
 class PrincipalAxes:
-    """Sketch vectors in coordinates along a few axes: centre (L K,), basis (L K, r)."""
+    """Sketch vectors in coordinates along a few axes: centre (L K,), basis (L K, r).
+
+    Zeros are added to the basis until r is a multiple of 32.
+    """
 
     sketch: Sketch
     centre: Floats
@@ -189,11 +200,13 @@ class PrincipalAxes:
     def __call__(self, members: Members) -> Floats:
         """Coordinates of m coalitions, (m, r)."""
         vectors = np.empty((len(members), self.basis.shape[1]))
+        # Products of one shape, whose sides are multiples of what any CPU takes at a time: the
+        # vector of a coalition is the same to the last bit, whatever stands beside it.
+        centred = np.zeros((BLOCK, len(self.centre)))
         for start in range(0, len(members), BLOCK):
-            block = slice(start, start + BLOCK)
-            centred = self.sketch(members[block]) - self.centre
-            # One product per row: a vector does not depend on the other coalitions.
-            vectors[block] = np.matmul(centred[:, None, :], self.basis)[:, 0]
+            block = self.sketch(members[start : start + BLOCK])
+            np.subtract(block, self.centre, out=centred[: len(block)])
+            vectors[start : start + BLOCK] = (centred @ self.basis)[: len(block)]
         return vectors
 
 
@@ -211,7 +224,7 @@ def principal_axes(sketch: Sketch, n: int, rng: np.random.Generator) -> Principa
     scale, axes = _spectrum(vectors - centre, least=1e-6)
     longest = np.arange(len(scale))[::-1][:MAX_AXES]
     basis = (vectors - centre).T @ (axes[:, longest] / np.sqrt(scale[longest]))
-    return PrincipalAxes(sketch, centre, basis)
+    return PrincipalAxes(sketch, centre, np.pad(basis, ((0, 0), (0, -len(longest) % 32))))
 
 
 def _sample_of_coalitions(n: int, rng: np.random.Generator) -> Members:

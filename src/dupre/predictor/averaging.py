@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dupre._types import Floats
-from dupre.predictor.gp import GaussianProcess, Posterior, tiles
-from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.kernel_inputs import tiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,43 +75,37 @@ class AveragedPosterior:
 
 
 def average_posterior(
-    best: GaussianProcess,
-    processes: Sequence[tuple[float, GaussianProcess]],
-    inputs: Features,
-    W: Floats,
+    best: Posterior, processes: Sequence[tuple[float, GaussianProcess]]
 ) -> AveragedPosterior:
-    """Prediction of b coalitions and of the functionals W, (f, b), of them.
+    """The same prediction by several processes.
 
     Args:
-        best: the process whose covariance is used.
+        best: prediction of b coalitions and of functionals W, (f, b), whose covariance is used.
         processes: those whose means and variances are averaged, with their weights.
-        inputs: the b coalitions.
-        W: the functionals.
     """
-    first, k, b = best.posterior(inputs, W), len(processes), len(inputs)
+    inputs, W, k, b = best.inputs, best.W, len(processes), len(best.inputs)
     means, variances = np.empty((k, b)), np.empty((k, b))
-    observed = np.zeros((len(W), len(best.utilities)))
+    observed = np.zeros((len(W), len(best.gp.utilities)))
     others = []
     for i, (weight, gp) in enumerate(processes):
-        if gp is best:
-            means[i], variances[i] = first.mean, first.std**2
-            observed += weight * first.observed_weights()
+        if gp is best.gp:
+            means[i], variances[i] = best.mean, best.std**2
+            observed += weight * best.observed_weights()
         else:
-            others.append((i, weight, gp, np.zeros((len(gp.utilities), len(W)))))
+            others.append((i, gp, _form(gp), np.zeros((len(gp.utilities), len(W)))))
     for columns in tiles(b):
         some, distances = inputs[columns], {}
-        for i, _, gp, inner in others:
-            form = _form(gp)
+        for i, gp, form, inner in others:
             if form not in distances:
                 distances[form] = gp.kernel.distances(gp.inputs, some)
             K = gp.kernel.evaluate(distances[form])
             explained, (means[i, columns], variance, slope) = gp.explain(K, some)
             variances[i, columns] = (variance + gp.noise_of_predicted) * slope**2
             np.add(inner, explained @ (W[:, columns] * slope).T, out=inner)
-    for _, weight, gp, inner in others:
-        observed += weight * gp.observed_weights(inner, W)
     weights = np.array([weight for weight, _ in processes])
-    return AveragedPosterior(first, means, variances, weights, observed)
+    for i, gp, _, inner in others:
+        observed += weights[i] * gp.observed_weights(inner, W)
+    return AveragedPosterior(best, means, variances, weights, observed)
 
 
 def _form(gp: GaussianProcess) -> tuple[int, str]:

@@ -24,7 +24,7 @@ from dupre._types import NOTHING, Floats, Ints
 from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
 from dupre.predictor.fitting import fit, position, sample_around
-from dupre.predictor.gp import GaussianProcess
+from dupre.predictor.gp import GaussianProcess, Posterior
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
 from dupre.predictor.prior import Prior
@@ -131,8 +131,11 @@ class Predictor:
 
     def posterior(self, inputs: Features, W: Floats) -> AveragedPosterior:
         """Prediction of b coalitions and of functionals W, (f, b), averaged over all processes."""
-        averaged = average_posterior(self.gp, self.processes, inputs, W)
-        return replace(averaged, bounds=self.bounds)
+        return self.average(self.gp.posterior(inputs, W))
+
+    def average(self, posterior: Posterior) -> AveragedPosterior:
+        """The same, given the posterior of the best form."""
+        return replace(average_posterior(posterior, self.processes), bounds=self.bounds)
 
     @cached_property
     def processes(self) -> tuple[tuple[float, GaussianProcess], ...]:

@@ -1,7 +1,8 @@
 """Exact Gaussian process regression of utilities on coalitions.
 
 Other than in a general library, the posterior of any linear functional of b predictions costs O(b²)
-kernel entries but only O(b) memory: no b x b matrix is built. Module `fitting` learns the
+kernel entries but only O(b) memory: no b x b matrix is built. For very large b, module `landmarks`
+needs fewer entries. Module `fitting` learns the
 hyper-parameters.
 
 Notation (docs/notation.md): a evaluated coalitions, b predicted ones, W (n, b) functionals.
@@ -21,12 +22,13 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
 from dupre.predictor.kernel_algebra import Kernel
-from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.kernel_inputs import Features, tiles
+from dupre.predictor.landmarks import Landmarks, find_landmarks
 from dupre.predictor.prior import Prior
 from dupre.predictor.warp import Warp
 
-TILE = 512
-"""Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
+EXACT_UP_TO = 4_096
+"""Predicted coalitions up to which covariances of functionals are summed over all pairs of them."""
 
 
 @dataclass(frozen=True)
@@ -212,10 +214,16 @@ class Posterior:
         return np.asarray(np.sqrt(self.variance + self.gp.noise_of_predicted) * self.slope)
 
     def functional_covariance(self) -> Floats:
-        """Covariance of W @ u, (f, f), noise of the predicted utilities included."""
-        WJ = self.W * self.slope
+        """Covariance of W @ u, (f, f), noise of the predicted utilities included.
+
+        Of more than EXACT_UP_TO coalitions by `Landmarks`.
+        """
+        WJ, noise = self.W * self.slope, self.gp.noise_of_predicted
+        if self.landmarks is not None:
+            product, rest = self.landmarks.product, self.landmarks.rest
+            return np.asarray(product.T @ product + (WJ * (rest + noise)) @ WJ.T)
         known = self.explained @ WJ.T
-        covariance = self.gp.noise_of_predicted * WJ @ WJ.T - known.T @ known
+        covariance = noise * WJ @ WJ.T - known.T @ known
         for i, rows in enumerate(tiles(len(self.inputs))):
             for columns in tiles(len(self.inputs))[i:]:
                 tile = self.gp.kernel(self.inputs[rows], self.inputs[columns])
@@ -237,6 +245,11 @@ class Posterior:
         The prior part K[index, B] @ (W slope)^T is summed over square tiles of the kernel matrix.
         """
         right = (self.W * self.slope).T
+        if self.landmarks is not None:
+            through = self.landmarks.explain(self.covariance(self.landmarks.index, index))
+            return np.asarray(
+                through.T @ self.landmarks.product + self.landmarks.rest[index, None] * right[index]
+            )
         rows = self.inputs[index]
         prior = np.zeros((len(rows), right.shape[1]))
         for some in tiles(len(rows)):
@@ -244,15 +257,15 @@ class Posterior:
                 prior[some] += self.gp.kernel(rows[some], self.inputs[columns]) @ right[columns]
         return np.asarray(prior - self.explained[:, index].T @ (self.explained @ right))
 
+    @cached_property
+    def landmarks(self) -> Landmarks | None:
+        """For more than EXACT_UP_TO coalitions."""
+        return find_landmarks(self) if len(self.inputs) > EXACT_UP_TO else None
+
     def covariance(self, rows: Ints, columns: Ints) -> Floats:
         """Posterior covariance of the z of some coalitions with those of others."""
         prior = self.gp.kernel(self.inputs[rows], self.inputs[columns])
         return np.asarray(prior - self.explained[:, rows].T @ self.explained[:, columns])
-
-
-def tiles(b: int) -> list[slice]:
-    """Up to TILE of b coalitions each."""
-    return [slice(start, start + TILE) for start in range(0, b, TILE)]
 
 
 def condition(

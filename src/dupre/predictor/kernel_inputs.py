@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError
 
+TILE = 512
+"""Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
+
 
 @dataclass(frozen=True, eq=False)
 class Features:
@@ -54,3 +57,8 @@ class Features:
             how = {"raw": True} if raw else {}
             self._known[key] = self.vectors(eta, p, self.members, **how)
         return self._known[key]
+
+
+def tiles(b: int) -> list[slice]:
+    """Up to TILE of b coalitions each."""
+    return [slice(start, start + TILE) for start in range(0, b, TILE)]
