@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint docs bench figures clean
+.PHONY: demo test check lint docs bench soak figures clean
 
 demo: .venv/ready
 	$(BIN)/dupre demo
@@ -24,10 +24,14 @@ bench: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/accuracy.py > benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/bank.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/estimators.py --figure docs/figures/estimators.png >> benchmarks/RESULTS.md
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/validation_rows.py >> benchmarks/RESULTS.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/speed.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/engine.py >> benchmarks/RESULTS.md
 	cat benchmarks/RESULTS.md
+
+soak: .venv/ready
+	$(BIN)/python benchmarks/soak.py
 
 figures: .venv/ready
 	$(BIN)/python examples/figures.py docs/figures

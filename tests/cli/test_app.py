@@ -21,6 +21,7 @@ from sklearn.datasets import load_wine
 import dupre
 from commands import COMMAND, RUN_FILES, environment, refuse, run, start
 from dupre.cli.signals import interrupt_on_signals
+from dupre.report import sections
 
 
 def wine():
@@ -54,7 +55,9 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def data(tmp_path):
+def data(tmp_path, monkeypatch):
+    """A directory with the data; pages of runs in this process have no figures."""
+    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
     wine().to_csv(tmp_path / "wine.csv", index=False)
     return tmp_path
 
@@ -257,7 +260,8 @@ def test_kernel_mean_and_strategy_are_kept_in_the_run_and_said(data):
 
 
 def test_trainings_done_elsewhere(data):
-    done = run("init", *WINE, "--empty", "0.4", "--run", "ask", cwd=data)
+    limits = ("--floor", "0.55", "--bounds", ",0.9")
+    done = run("init", *WINE, "--empty", "0.4", *limits, "--run", "ask", cwd=data)
     assert done.stdout == "ask\n"
     assert "5 owners, 178 rows. Next: dupre suggest ask" in done.stderr
     sheet = run("suggest", "ask", "-n", "6", cwd=data).stdout
@@ -278,6 +282,9 @@ def test_trainings_done_elsewhere(data):
     assert taken in done.stderr
     assert "Failed: 1 of 6 evaluations, predicted instead" in done.stdout
     assert "the node was lost" in done.stdout
+    assert "Utilities below 0.55, the score of no data, count as that: 4 of 6" in done.stdout
+    asked = run("predict", "ask", "--members", "Alba,Barolo", "--json", cwd=data).stdout
+    assert 0.55 <= json.loads(asked)[0]["low"] <= json.loads(asked)[0]["high"] <= 0.9
     assert (data / "ask/report.html").stat().st_size > 10_000
     again = run("record", "ask", "results.csv", cwd=data)
     assert "New: 0. Known before: 6. In all: 6." in again.stderr
@@ -292,7 +299,7 @@ class Slow(LogisticRegression):
     def fit(self, X, y):
         print("a model that talks", file=sys.stderr, flush=True)
         if Path("slow").exists():
-            time.sleep(0.4)
+            time.sleep(0.2)
         return super().fit(X, y)
 """
 
@@ -314,7 +321,7 @@ def wait_for_trainings(store, count):
 def test_stopped_killed_and_in_use_nothing_is_lost(data):
     (data / "slow_model.py").write_text(SLOW)
     (data / "slow").touch()
-    how = ("value", *WINE, "--model", "slow_model.py:Slow", "--budget", 26, "--run", "run")
+    how = ("value", *WINE, "--model", "slow_model.py:Slow", "--budget", 16, "--run", "run")
     store = data / "run/store.sqlite"
 
     first = start(*how, cwd=data)
@@ -346,7 +353,7 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
 
     (data / "slow").unlink()
     done = run("resume", "run", cwd=data)
-    assert done.stdout.startswith("Shapley values of 5 owners; 26 of 31")
+    assert done.stdout.startswith("Shapley values of 5 owners; 16 of 31")
     whole = run(*how[:-1], "whole", cwd=data)
     assert whole.stdout == done.stdout
     everything = dupre.read_evaluations(store)
@@ -421,6 +428,15 @@ def test_processes_and_repeats_and_rules_give_the_same_values(data):
     assert "2 times each" in two.stderr
     until = "until (every value is within ± 0.0001 with 95 % or 3600 seconds have passed)"
     assert until in one.stderr
+
+
+def test_no_trainings_are_offered_when_only_validation_rows_would_help(data):
+    done = run("value", *WINE, "--model", "knn", "--holdout", "0.1", "--until", "±0.02", cwd=data)
+    assert re.search(
+        r"Stopped: ± 0.02 takes about \d+.\d times as many validation rows", done.stdout
+    )
+    assert "More trainings can hardly narrow the intervals, only more validation" in done.stdout
+    assert "Go on with" not in done.stderr
 
 
 def test_debug_shows_where_an_error_comes_from(data):

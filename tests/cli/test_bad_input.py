@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from commands import refuse, run
+from dupre.report import sections
 from dupre.runs.directory import RunDirectory
 from dupre.tables.read import name_of
 from dupre.training import dask
@@ -34,6 +35,7 @@ def place(tmp_path, monkeypatch):
 def page(place, monkeypatch):
     """Pages are written; returns the text of that of a run."""
     monkeypatch.setattr(RunDirectory, "write_report", WRITE_REPORT)
+    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
     return lambda run="run": (place / run / "report.html").read_text()
 
 
@@ -466,26 +468,24 @@ def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place,
 
 
 def test_a_model_that_changed_is_refused_unless_it_is_accepted_for_good(place, page):
-    code = (
-        "from sklearn.dummy import DummyClassifier\n"
-        "class Mine(DummyClassifier):\n"
-        "    def score(self, X, y): return {}\n"
-        "def metric(model, X, y): return model.score(X, y)\n"
-    )
-    names = ("--model", "my_model.py:Mine", "--metric", "my_model.py:metric", "--empty", "0")
+    names = ("--model", "my_model.py:Mine")
 
-    def write(score):
-        (place / "my_model.py").write_text(code.format(score))
+    def write(predicts):
+        (place / "my_model.py").write_text(
+            "from sklearn.dummy import DummyClassifier\n"
+            "class Mine(DummyClassifier):\n"
+            f"    def predict(self, X): return [{predicts}] * len(X)\n"
+        )
         sys.modules.pop("my_model", None)
 
-    write(0.5)
+    write("'yes'")
     value(*names)
-    write("0.5  # the same")
+    write("('yes')")  # the same
     assert "to check what is stored: 1\n" in run("resume", "run").stderr
     assert "stored: 1\n" in run("resume", "run", "--no-spot-check").stderr
-    write(0.75)
+    write("'no'")
     message = refuse("resume", "run", "--budget", "+1")
-    assert "has the utility 0.5 there, but 0.75 when it is trained now" in message
+    assert "has the utility 0.5333333333333333 there, but 0.4666666666666667 when it" in message
     assert "`dupre resume run` with --accept-model" in message
     kept = run("resume", "run", "--budget", "+1", "--accept-model")
     assert "5 of 7 possible; known already: 4" in kept.stderr

@@ -8,9 +8,12 @@ import shutil
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from dupre.report.document import Heading
 from dupre.report.page import write
+from dupre.report.statement_files import write_statements
 from reporting import HOSTILE, valuation
 
 EXECUTABLE = os.environ.get("DUPRE_BROWSER") or shutil.which("chromium")
@@ -75,6 +78,18 @@ def opened(browser, files):
     assert troubles == []
     assert all(url.startswith(("file:", "data:image/png")) for url in requests)
     assert len([url for url in requests if url.startswith("file:")]) == len(contexts)
+
+
+def test_a_statement_is_printed_on_one_page(browser, tmp_path):
+    names = [f"hospital {i}" for i in range(12)]
+    sizes = [[name, s, 0.01, -0.02, 0.03] for name in names for s in range(12)]
+    table = pd.DataFrame(sizes, columns=["owner", "others", "value", "low", "high"])
+    found = valuation(names=names, contributions=table, validation=np.eye(12) / 1e9)
+    path, *_ = write_statements(found, tmp_path, heading=Heading())
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    assert b"/Count 1\n" in page.pdf(format="A4")
+    page.close()
 
 
 TABLE = "#answer table >> nth=0"

@@ -151,6 +151,7 @@ def test_series_and_frames_are_indexed_by_owner(uncertain):
         "value",
         "std",
         "prediction_std",
+        "noise_std",
         "sampling_std",
         "validation_std",
         "low",

@@ -11,7 +11,13 @@ from dupre.runs.config import (
     UtilitySection,
     ValuesSection,
 )
-from dupre.runs.parse import parse_budget, parse_members, parse_options
+from dupre.runs.parse import (
+    parse_bounds,
+    parse_budget,
+    parse_floor,
+    parse_members,
+    parse_options,
+)
 
 
 def options(semivalue="shapley", until="", time="", **machine):
@@ -88,6 +94,15 @@ def test_a_budget_in_all_or_in_addition():
     for text in ("", "+", "-3", "0", "+0", "4.5", "many"):
         with pytest.raises(dupre.InputError, match=r"or \+40 for 40 more"):
             parse_budget(text, 12)
+
+
+def test_floors_and_bounds_are_numbers_or_left_out():
+    assert [parse_floor(text) for text in ("", "none", "-0.5", "0")] == [None, False, -0.5, 0.0]
+    assert parse_bounds("") is None
+    assert [parse_bounds(text) for text in ("0,1", ",1")] == [(0.0, 1.0), (-float("inf"), 1.0)]
+    for parse, text in ((parse_floor, "low"), (parse_bounds, "1"), (parse_bounds, "0,x")):
+        with pytest.raises(dupre.InputError, match=f"must be .* got {text!r}"):
+            parse(text)
 
 
 def test_members_are_separated_by_commas_or_a_json_list():

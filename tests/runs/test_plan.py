@@ -50,6 +50,14 @@ def test_a_plan_names_the_columns_and_has_no_doubts_without_reason():
     )
 
 
+def test_a_plan_says_how_low_a_score_counts_and_what_scoring_costs():
+    slow = UtilitySection(holdout=0.25, metric="neg_median_absolute_error", floor="-2")
+    words = plan(prepare(table(y=table()["x"]), utility=slow), "run", 0)
+    assert "lower scores than -2 count as that (--floor changes it)" in words
+    assert "called 200 times more for each model" in words
+    assert "called" not in plan(prepare(table()), "run", 0)
+
+
 LONG = [f"{p}{i}" for i in range(8) for p in "abcde"]
 DOUBTS = {
     "imbalance": (table(y=np.arange(ROWS) % 10 == 0), {}, "beware.*90 % of validation rows are of"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 
+import numpy as np
 import pytest
 
 from dupre.errors import InputError
@@ -197,3 +198,8 @@ def test_a_long_cell_is_only_long(tmp_path):
     file = tmp_path / "long.csv"
     file.write_text(f"o,x\na,{'x' * 200_000}\n")
     assert read_csv(file, delimiter=",", as_text=()).loc[2, "x"] == "x" * 200_000
+
+
+def test_a_number_is_the_nearest_to_its_text_in_every_version_of_pandas(written):
+    numbers = np.random.default_rng(0).normal(size=500).tolist()
+    assert parsed(written("\n".join(["x", *map(repr, numbers)])))["x"].tolist() == numbers

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import fbeta_score, make_scorer
 from sklearn.pipeline import make_pipeline
@@ -203,21 +204,36 @@ def test_one_number_changes_only_its_owner(row, column):
 
 AS_TYPES = {
     "index": lambda frame: frame.set_axis(range(7, 39)),
-    "pandas types": lambda frame: frame.convert_dtypes(),
-    "objects": lambda frame: frame.astype({"b": object}),
+    "pandas types": lambda frame: frame.convert_dtypes().astype({"then": object}),
+    "objects": lambda frame: frame.astype({"b": object, "label": object}),
+    "python strings": lambda frame: frame.astype({"b": pd.StringDtype("python")}),
     "microseconds": lambda frame: frame.astype({"day": "datetime64[us]"}),
+    "seconds": lambda frame: frame.astype({"then": "datetime64[s]"}).astype({"then": object}),
+    "names": lambda frame: frame.set_axis(frame.columns.astype(object), axis=1),
 }
+"""What pandas 2 and 3 make of the same table, and more."""
+
+
+def fingerprints(frame, owner):
+    """Of the owners' rows, and of the same rows as validation data."""
+    X, y = frame.drop(columns="label"), frame["label"]
+    owners = Owners.from_arrays(X, y, owner, embed=lambda X: X[["a"]].to_numpy(float))
+    utility = ModelUtility(DummyClassifier(), owners, validation=(X, y))
+    return of_owners(owners), digests(utility)["validation data"]
 
 
 @pytest.mark.parametrize("change", AS_TYPES.values(), ids=AS_TYPES)
 def test_cells_count_by_value_whatever_pandas_calls_their_type(change):
-    X, y, owner = rows()
+    X, _, owner = rows()
     days = pd.date_range("2020-01-01", periods=32, unit="ns")
     text = np.where(X[:, 1] > 0, "up", "down")
     frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(32), "b": text, "day": days})
-    assert owners_of(change(frame), y, owner) == owners_of(frame, y, owner)
+    frame = frame.assign(byte=np.arange(32, dtype=np.uint8), yes=text == "up", label=text)
+    frame["then"] = pd.Series(list(days), dtype=object)
+    frame["level"] = frame["b"].astype("category")
+    assert fingerprints(change(frame), owner) == fingerprints(frame, owner)
     renamed = frame.rename(columns={"a": "n", "n": "a"})
-    assert owners_of(renamed, y, owner) != owners_of(frame, y, owner)
+    assert fingerprints(renamed, owner) != fingerprints(frame, owner)
 
 
 def test_the_length_of_other_owners_labels_does_not_matter():

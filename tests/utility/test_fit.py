@@ -35,7 +35,7 @@ def test_a_classifier_that_wants_whole_numbers_gets_them_and_answers_in_labels(m
     owners = Owners.from_arrays(X, labels, CODES)  # every owner holds one class
     for estimator in (Strict(max_iter=500), make_pipeline(Strict(max_iter=500))):
         strict, plain = (
-            ModelUtility(model, owners, validation=(X, labels), metric=metric)
+            ModelUtility(model, owners, validation=(X, labels), metric=metric, resamples=2)
             for model in (estimator, LogisticRegression(max_iter=500))
         )
         for members in (("0", "2"), ("0", "1", "2")):

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
+from dupre.report.page import page
 from dupre.training.evaluation import Training, evaluate
 from dupre.utility.limits import bounds_of_metric
 from owners_and_games import make_owners, smooth, value
@@ -63,6 +66,10 @@ def test_a_floor_is_applied_to_what_was_stored_without_it(tmp_path):
     assert calm.evidence.coalitions["predicted"].between(0, 1).all()
     again = dupre.Valuation.from_json(calm.to_json())
     assert (again.floor, again.floored) == (0.0, calm.floored)
+    note = f"Utilities below 0, the score of no data, count as that: {calm.floored} of 30"
+    assert page([calm]).count(note) == 1 + len(WILD.names)  # at the top, and in every statement
+    low = replace(calm, floored=30)
+    assert "no group scores above the floor" in str(low)
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "least-core"])

@@ -23,7 +23,7 @@ from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
@@ -143,6 +143,27 @@ def test_a_pipeline_gets_the_columns_and_categories_of_the_frame(shops):
         rows = train[train["firm"].isin(members)]
         fitted = clone(model).fit(rows.drop(columns=["firm", "sold"]), rows["sold"])
         assert utility(members) == pytest.approx(fitted.score(X_val, y_val))
+
+
+def test_codes_of_categories_do_not_depend_on_other_owners_or_their_order():
+    """The new levels of A come first, in the middle and last; validation has one that B lacks."""
+    rng = np.random.default_rng(0)
+    parts = {
+        name: pd.DataFrame({"g": pd.Categorical([*levels] * 6), "y": rng.random(6 * len(levels))})
+        for name, levels in {"B": "bdf", "C": "df", "V": "bch", "A": "acxh"}.items()
+    }
+    validation = parts.pop("V")
+    model = make_pipeline(FunctionTransformer(lambda X: X.apply(lambda g: g.cat.codes)), Ridge())
+
+    def utilities(names):
+        owners = Owners.from_mapping({name: parts[name] for name in names}, target="y")
+        utility = ModelUtility(model, owners, validation=validation, floor=False)
+        return [utility(members) for members in (("B",), ("C",), ("B", "C"))]
+
+    assert utilities("BC") == utilities("CB") == utilities("ABC") == utilities("BCA")
+    codes = [[["bcdfh".index(g)] for g in part["g"]] for part in (parts["B"], validation)]
+    expected = Ridge().fit(codes[0], parts["B"]["y"]).score(codes[1], validation["y"])
+    assert utilities("ABC")[0] == pytest.approx(expected)
 
 
 def test_validation_frame_may_have_its_columns_in_another_order_and_more_of_them(shops):

@@ -15,10 +15,12 @@ from dupre.errors import InputError
 from dupre.training.evaluation import Training, evaluate
 from dupre.utility import score
 from dupre.utility.model import ModelUtility
+from dupre.utility.resampling import is_called_for_each
 from dupre.utility.score import Score, draw_resamples
 
 LABELS = ["accuracy", "balanced_accuracy", "neg_log_loss", "neg_brier_score", "f1_macro"]
 LABELS += ["f1_weighted", "f1_micro", "jaccard_macro", "recall_weighted", "roc_auc_ovr"]
+LABELS += ["roc_auc_ovr_weighted", "roc_auc_ovo"]
 BINARY = ["f1", "recall", "jaccard", "neg_log_loss", "neg_brier_score", "roc_auc"]
 NUMBERS = ["r2", "explained_variance", "neg_mean_squared_error", "neg_mean_absolute_error"]
 NUMBERS += ["neg_root_mean_squared_error", "neg_mean_absolute_percentage_error"]
@@ -44,7 +46,7 @@ def tables(kind):
 )
 def test_resampled_utilities_are_the_metric_of_resampled_rows(kind, metric):
     owners, (X, y) = tables(kind)
-    model = Ridge() if kind == "numbers" else GaussianNB()
+    model = {"numbers": Ridge(), "binary": LogisticRegression()}.get(kind, GaussianNB())
     how = {"metric": metric, "resamples": 20, "floor": False}
     utility = ModelUtility(model, owners, validation=(X, y), **how)
     fitted = model.fit(owners.X[owners.owner < 2], owners.y[owners.owner < 2])
@@ -54,6 +56,8 @@ def test_resampled_utilities_are_the_metric_of_resampled_rows(kind, metric):
     assert found == pytest.approx(scorer(fitted, X, y))
     wanted = [scorer(fitted, X[drawn.rows(b)], y[drawn.rows(b)]) for b in range(20)]
     np.testing.assert_allclose(found.resampled, wanted, rtol=1e-6)
+    several = ("roc_auc_ovo", "neg_median_absolute_error")
+    assert is_called_for_each(metric) == (callable(metric) or metric in several)
     assert utility(()).resampled.shape == (20,)
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -163,7 +165,11 @@ def test_no_broker_of_random_rows_is_called_best_worst_or_harmful():
 def test_it_stops_when_only_more_validation_rows_would_help():
     utility = utility_on(slice(300, 330))
     within = value(OWNERS, utility, stop=dupre.stopping.within(0.01))
-    assert within.stopped == "± 0.01 cannot be reached without more validation rows"
+    times = re.fullmatch(
+        r"± 0.01 takes about ([\d.]+) times as many validation rows", within.stopped
+    )
+    alone = 1.96 * within.validation_std.max() / 0.01
+    assert float(times[1]) == pytest.approx(alone**2, abs=0.06)
     assert within.evaluated < 31
     rows = value(OWNERS, utility, stop=dupre.stopping.rows_dominate(0.5))
     assert rows.stopped == "validation rows are 50 % of the variance of the values"

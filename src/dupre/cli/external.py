@@ -28,6 +28,8 @@ def init(
     owner: o.OwnerOption,
     target: o.TargetOption,
     empty: o.StatedEmptyOption,
+    floor: o.FloorOption = "",
+    bounds: o.BoundsOption = "",
     semivalue: o.SemivalueOption = None,
     samples: o.SamplesOption = None,
     kernel: o.KernelOption = "default",
@@ -53,7 +55,7 @@ def init(
     how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
     wanted = c.Config(
         data=c.DataSection(absolute(data), owner, target, *how),
-        utility=c.UtilitySection(model=c.EXTERNAL, empty=empty),
+        utility=c.UtilitySection(model=c.EXTERNAL, empty=empty, floor=floor, bounds=bounds),
         values=c.ValuesSection(
             tuple(dict.fromkeys(semivalue or ("shapley",))),
             samples,

@@ -84,6 +84,13 @@ FloorOption = Annotated[
         help="Lower utilities count as this one, or none; by default that of no data for r2.",
     ),
 ]
+BoundsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="LOW,HIGH",
+        help="Between which utilities lie, such as 0,1 or ,1; by default those of a named metric.",
+    ),
+]
 StatedEmptyOption = Annotated[
     float,
     typer.Option("--empty", metavar="U", help="Utility of no data, such as that of a blind guess."),

@@ -39,6 +39,7 @@ def value(
     metric: o.MetricOption = "",
     empty: o.EmptyOption = None,
     floor: o.FloorOption = "",
+    bounds: o.BoundsOption = "",
     semivalue: o.SemivalueOption = None,
     samples: o.SamplesOption = None,
     kernel: o.KernelOption = "default",
@@ -71,14 +72,13 @@ def value(
     if validation and holdout is not None:
         raise InputError("state --validation FILE or --holdout PART, not both")
     how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
+    rows = validation and absolute(validation)
     held = 0.0 if validation else c.HOLDOUT if holdout is None else holdout
     names = tuple(dict.fromkeys(semivalue or ("shapley",)))
     chosen = predictor_choices(kernel, prior_mean, strategy)
     wanted = c.Config(
         data=c.DataSection(absolute(data), owner, target, *how),
-        utility=c.UtilitySection(
-            locate(model), locate(metric), validation and absolute(validation), held, empty, floor
-        ),
+        utility=c.UtilitySection(locate(model), locate(metric), rows, held, empty, floor, bounds),
         values=c.ValuesSection(names, samples, repeats, seed, *chosen),
         limits=c.with_changes(c.LimitsSection(), budget=budget, until=until, time=time),
         machine=c.with_changes(
@@ -182,6 +182,7 @@ VERBS: dict[Callable[..., None], str] = {
 def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False) -> None:
     """Print the plan, train, write the results, print them."""
     from dupre.cli.output import redirect_stdout_to_stderr
+    from dupre.result.uncertainty import trainings_help
     from dupre.runs.plan import plan
     from dupre.training.dask import connect
     from dupre.valuation.progress import WithEstimate, display
@@ -202,5 +203,5 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
     if checks := valuations[0].checked:
         say(f"Trained again so far, to check what is stored: {checks:,}")
     say(f"Report: {directory.report}")
-    if not valuations[0].complete:
+    if any(map(trainings_help, valuations)):
         say(f"Go on with: {directory.command('resume', '--budget', f'+{job.owners.n}')}")

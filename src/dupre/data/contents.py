@@ -117,8 +117,11 @@ def _as_array(column: pd.Series, dtype: Any) -> NDArray[Any]:
     plain = getattr(dtype, "numpy_dtype", np.dtype(object))
     if plain.kind == "f":
         return column.to_numpy(plain, na_value=np.nan)
-    if plain == np.int64:
-        return column.to_numpy(plain, na_value=np.iinfo(np.int64).min)
+    if plain.kind in "iu":
+        limits = np.iinfo(plain)
+        return column.to_numpy(plain, na_value=limits.min or limits.max)
+    if plain.kind == "b":
+        return column.to_numpy(np.uint8, na_value=2)
     return column.astype(object).to_numpy()
 
 
@@ -155,6 +158,8 @@ def _digests_of_things(things: Iterable[Any]) -> NDArray[np.uint8]:
         thing = None if _is_missing(cell) else cell
         if isinstance(thing, (float, np.floating)):
             thing = thing + type(thing)(0)  # minus zero becomes zero
+        elif isinstance(thing, pd.Timestamp):  # pickled differently by versions and units
+            thing = thing.as_unit("ns").isoformat(), "a time"
         if thing is None or isinstance(thing, (*_TEXT, *_NUMBERS)):
             key = type(thing), thing
             if key not in known:

@@ -5,7 +5,7 @@ Every function takes all of these kinds. Owners are only names in messages here.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -134,9 +134,35 @@ def _concat_frames(parts: list[pd.DataFrame]) -> pd.DataFrame:
         dtypes = [part[column].dtype for part in parts]
         kinds = [other for other in dtypes if isinstance(other, pd.CategoricalDtype)]
         if len(kinds) == len(parts) and any(other != dtype for other in kinds):
-            levels = dict.fromkeys(level for other in kinds for level in other.categories)
-            common[column] = pd.CategoricalDtype(list(levels))
+            levels = {level for other in kinds for level in other.categories}
+            common[column] = pd.CategoricalDtype(_sort_levels(levels))
     return pd.concat([part.astype(common) for part in parts], ignore_index=True)
+
+
+def _sort_levels(levels: Collection[Any]) -> list[Any]:
+    """Levels in an order that does not depend on the order of owners."""
+    try:
+        return sorted(levels)
+    except TypeError:  # numbers and texts
+        return sorted(levels, key=lambda level: (type(level).__name__, repr(level)))
+
+
+def with_levels_of_both(X: Any, other: Any) -> tuple[Any, Any]:
+    """Two frames with the same levels in each categorical column: those that occur in one of them.
+
+    Levels are sorted; those of an ordered column keep their order. So codes do not depend on the
+    levels of other rows. Anything but frames stays as it is.
+    """
+    if not (isinstance(X, pd.DataFrame) and isinstance(other, pd.DataFrame)):
+        return X, other
+    common: dict[Hashable, pd.CategoricalDtype] = {}
+    for column, dtype in X.dtypes.items():
+        if isinstance(dtype, pd.CategoricalDtype):
+            occurs = {*X[column].dropna().unique(), *other[column].dropna().unique()}
+            first = [level for level in dtype.categories if dtype.ordered and level in occurs]
+            levels = [*first, *_sort_levels(occurs.difference(first))]
+            common[column] = pd.CategoricalDtype(levels, dtype.ordered)
+    return (X.astype(common), other.astype(common)) if common else (X, other)
 
 
 def _difference(first_name: str, first: Any, name: str, part: Any) -> str:

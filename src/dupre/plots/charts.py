@@ -209,6 +209,9 @@ def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
         ax.plot(known["evaluated"], known["widest"], "o-", color=DATA, ms=5, label="reached")
     if len(ahead) > 1:
         ax.plot(ahead.index, ahead["widest"], "--", color=ODD, label="expected after more")
+    if valuation.validation is not None and valuation.validation.any():
+        least = Z95 * valuation.validation_std.max()
+        ax.axhline(least, color=_ink(), linestyle=":", linewidth=1, label="due to rows alone")
     ax.set(xlabel="coalitions trained", ylabel="widest interval, ±")
     ax.set_ylim(bottom=0)
     _tick_whole_numbers(ax)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from dupre._types import Floats
 from dupre.report.markup import Cell, details, owner, table, text
+from dupre.result.covariances import roots
 from dupre.result.table import table_headings, table_lines
 from dupre.wording import list_names, percent, shorten
 
@@ -23,19 +25,28 @@ MOST_ROWS = 200
 def values_table(v: Valuation) -> str:
     """The table of values; standard deviations by source if there are several."""
     columns = [heading.capitalize() for heading in table_headings(v)]
-    sources = {"Std, choice of coalitions": v.sampling, "Std, choice of rows": v.validation}
-    several = {name: part for name, part in sources.items() if part is not None}
-    deviations = [v.prediction_std] * bool(several)
-    deviations += [v.sampling_std] * (v.sampling is not None)
-    deviations += [v.validation_std] * (v.validation is not None)
-    columns += ["Std, predictions and noise", *several] if several else []
+    stds = _stds_by_source(v)
+    columns += [f"Std, {source}" for source in stds]
     rows = []
     for i, *entries in table_lines(v):
         link = Cell(f'<a href="#owner-{i}">{owner(v.owners[i])}</a>')
-        stds = [Cell(f"{std.iloc[i]:.2g}", std.iloc[i]) for std in deviations]
-        rows.append([link, *(Cell(*entry) for entry in entries), *stds])
+        parts = [Cell(f"{std[i]:.2g}", std[i]) for std in stds.values()]
+        rows.append([link, *(Cell(*entry) for entry in entries), *parts])
     caption = f"{v.words.nouns.capitalize()} of all owners"
     return table(caption, columns, rows, sortable=True)
+
+
+def _stds_by_source(v: Valuation) -> dict[str, Floats]:
+    """Parts of the standard deviations, (n,) each; none if there is a single one."""
+    untrained = v.prediction_std.to_numpy() ** 2 - v.noise_std.to_numpy() ** 2
+    found = {"predictions": roots(untrained)}
+    if v.noise.any():
+        found["noise of trainings"] = v.noise_std.to_numpy()
+    if v.sampling is not None:
+        found["choice of coalitions"] = v.sampling_std.to_numpy()
+    if v.validation is not None:
+        found["choice of validation rows"] = v.validation_std.to_numpy()
+    return found if len(found) > 1 else {}
 
 
 def payments_table(payments: Payments) -> str:

@@ -28,8 +28,8 @@ NO_HEADING = Heading()
 TITLE = "What each owner's data are worth"
 
 SURELY = (
-    "Surely means with a probability of at least 95 %. An interval says how well the value of "
-    "these rows is known, not what other rows of the same owner would be worth."
+    "Surely means with a probability of at least 95 %. An interval says how well the value of the "
+    "owner's present rows is known{}, not what other rows of the same owner would be worth."
 )
 
 NAVIGATION = {
@@ -163,7 +163,7 @@ def _subtitle(v: Valuation) -> list[str]:
 
 
 def _statements_section(v: Valuation, found: list[Statement]) -> str:
-    words = [f"One for each owner, to be printed on a page of its own. {SURELY}"]
+    words = [f"One for each owner, to be printed on a page of its own. {_surely(v)}"]
     return section(
         "statements", "Statements", paragraphs(words), *(statement_markup(v, one) for one in found)
     )
@@ -173,7 +173,7 @@ def statement_markup(v: Valuation, statement: Statement) -> str:
     """One statement as an article."""
     name = f"owner-{statement.owner}"
     context = f"Statement on the {v.semivalue} {v.words.nouns} of "
-    context += " ".join([f"{len(v.owners):,} owners.", *meaning(v), SURELY])
+    context += " ".join([f"{len(v.owners):,} owners.", *meaning(v), _surely(v)])
     return (
         f'<article id="{name}" aria-labelledby="{name}-title">\n'
         f'<h3 id="{name}-title">{owner(v.owners[statement.owner])}</h3>\n'
@@ -182,6 +182,11 @@ def statement_markup(v: Valuation, statement: Statement) -> str:
         f"{paragraphs(statement.paragraphs)}\n{_sizes(statement)}"
         f"{items(statement.caveats, 'caveats')}\n</article>"
     )
+
+
+def _surely(v: Valuation) -> str:
+    others = ", if models are scored on other validation rows of the same population too"
+    return SURELY.format("" if v.validation is None or not v.validation.any() else others)
 
 
 def _sizes(statement: Statement) -> str:

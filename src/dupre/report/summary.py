@@ -13,7 +13,7 @@ import numpy as np
 
 from dupre._types import Bools
 from dupre.report.effects import effect
-from dupre.result.as_text import trained_part
+from dupre.result.as_text import floor_notes, trained_part
 from dupre.result.covariances import half_widths
 from dupre.result.group_sizes import by_size, harms_most_groups
 from dupre.result.table import decimals
@@ -46,9 +46,10 @@ def value_with_interval(v: Valuation, i: int) -> str:
 
 
 def meaning(v: Valuation) -> list[str]:
-    """What utility means here, and when the last training was finished, if that is known."""
+    """What utility means here, its floor, and when the last training was finished, if known."""
     words = v.provenance.get("utility", {}).get("meaning", "")
     found = [f"Utility is {without_directories(words)}."] if words else []
+    found += floor_notes(v)
     if "finished" in v.evaluations and len(v.evaluations):
         found.append(f"The last training was finished on {v.evaluations['finished'].max()[:10]}.")
     return found

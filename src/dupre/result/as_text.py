@@ -143,6 +143,8 @@ def floor_notes(v: Valuation) -> list[str]:
 def _trouble_notes(v: Valuation) -> list[str]:
     """What is wrong with the data or the trainings, a sentence or two each."""
     notes = [f"Beware: {caveat}" for caveat in v.caveats]
+    if v.floored and v.floored == v.evaluated - len(v.failures):
+        notes.append("Beware: no group scores above the floor; is the model of any use here?")
     if v.grand < v.empty:
         notes.append("Beware: all data together score worse than none; is greater better here?")
     if v.failures:

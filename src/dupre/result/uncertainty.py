@@ -38,6 +38,11 @@ def variance_shares(v: Valuation) -> dict[str, float]:
     return {"rows": rows, "noise": noise, "not evaluated": max(0.0, 1 - rows - noise)}
 
 
+def trainings_help(v: Valuation) -> bool:
+    """Whether further trainings can still narrow the intervals by much."""
+    return not v.complete and variance_shares(v)["rows"] < DOMINANT
+
+
 def count_rows_for(v: Valuation, distance: float, level: float) -> int | None:
     """See `Valuation.validation_rows_for`."""
     check_level(level)

@@ -163,27 +163,30 @@ class Valuation:
     @property
     def std(self) -> pd.Series:
         """Standard deviation of each owner's value."""
-        return self._series(roots(np.diag(self.covariance)), "std")
+        return self._root(self.covariance, "std")
 
     @property
     def prediction_std(self) -> pd.Series:
         """The part of `std` due to utilities not evaluated and to noise: sigma_GP (Remark 1)."""
         part = self.covariance if self.prediction is None else self.prediction
-        return self._series(roots(np.diag(part)), "prediction_std")
+        return self._root(part, "prediction_std")
+
+    @property
+    def noise_std(self) -> pd.Series:
+        """The part of `prediction_std` due to the noise of trainings; 0 if it was not measured."""
+        return self._root(self.noise, "noise_std")
 
     @property
     def sampling_std(self) -> pd.Series:
         """The part of `std` due to the choice of coalitions: sigma_MC (DUPRE Remark 1)."""
-        n = len(self.owners)
-        variance = np.zeros(n) if self.sampling is None else np.diag(self.sampling)
-        return self._series(roots(variance), "sampling_std")
+        part = np.zeros_like(self.covariance) if self.sampling is None else self.sampling
+        return self._root(part, "sampling_std")
 
     @property
     def validation_std(self) -> pd.Series:
         """The part of `std` due to the choice of the validation rows; NaN if it is not known."""
-        unknown = np.full(len(self.owners), np.nan)
-        variance = unknown if self.validation is None else np.diag(self.validation)
-        return self._series(roots(variance), "validation_std")
+        unknown = np.full_like(self.covariance, np.nan)
+        return self._root(unknown if self.validation is None else self.validation, "validation_std")
 
     @property
     def covariance_for_these_rows(self) -> Floats:
@@ -231,16 +234,14 @@ class Valuation:
         check_level(level)
         chosen = self.covariance_for_these_rows if for_these_rows else self.covariance
         half = half_widths(chosen, level)
-        bounds = {"low": self.mean - half, "high": self.mean + half}
-        return pd.DataFrame(bounds, index=self._index())
+        return pd.DataFrame({"low": self.mean - half, "high": self.mean + half}, self._index())
 
     def probability_greater(self) -> pd.DataFrame:
         """P(row owner is worth more than column owner); 1/2 on a tie."""
         difference = self.mean[:, None] - self.mean
         rounding = 1e-9 * max(np.abs(self.mean).max(), abs(self.grand), abs(self.empty))
         difference[np.abs(difference) <= rounding] = 0.0
-        spread = self.spread_of_differences()
-        probability = probability_above_zero(difference, spread)
+        probability = probability_above_zero(difference, self.spread_of_differences())
         return pd.DataFrame(probability, index=self._index(), columns=list(self.owners))
 
     def compare(self, one: str, other: str) -> Comparison:
@@ -262,14 +263,10 @@ class Valuation:
         return pd.DataFrame({"best": best, "worst": worst}, index=self._index())
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Everything per owner.
-
-        rows, value, std and the parts of it, low, high, share, best, worst.
-        """
+        """Everything per owner: rows, value, std and its parts, low, high, share, best, worst."""
         first = pd.DataFrame({"rows": self.rows}, index=self._index())
-        columns = [first, self.values, self.std, self.prediction_std, self.sampling_std]
-        columns.append(self.validation_std)
-        columns += [self.interval(level), self.share]
+        parts = [self.prediction_std, self.noise_std, self.sampling_std, self.validation_std]
+        columns = [first, self.values, self.std, *parts, self.interval(level), self.share]
         return pd.concat([*columns, self.rank_range(level)], axis=1)
 
     def to_json(self) -> str:
@@ -344,6 +341,9 @@ class Valuation:
 
     def _index(self) -> pd.Index:
         return pd.Index(self.owners, name="owner")
+
+    def _root(self, covariance: Floats, name: str) -> pd.Series:
+        return self._series(roots(np.diag(covariance)), name)
 
     def _series(self, numbers: Floats, name: str) -> pd.Series:
         return pd.Series(numbers, index=self._index(), name=name)

@@ -83,6 +83,7 @@ class UtilitySection:
         holdout: part of each owner's rows to hold out; 0 with a validation file.
         empty: utility of no data; None for that of the best constant prediction.
         floor: lowest utility that counts, a number or "none"; "" for the default of the metric.
+        bounds: between which utilities lie, such as "0,1"; "" for those of the metric.
     """
 
     model: str = ""
@@ -91,6 +92,7 @@ class UtilitySection:
     holdout: float = 0.0
     empty: float | None = None
     floor: str = ""
+    bounds: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.training.spot_check import Stored
 from dupre.training.store import Store
+from dupre.utility.limits import Bounds
 from dupre.utility.model import ModelUtility
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
@@ -47,6 +48,8 @@ class ExternalUtility:
     """A utility whose trainings are done elsewhere; only that of no data is known."""
 
     empty: float
+    floor: float | None = None
+    bounds: Bounds | None = None
     fingerprint = "trained elsewhere"
 
 
@@ -193,8 +196,8 @@ class Job:
             kernel=self.options.prior,
             strategy=self.options.strategy,
             by_content=self._by_content,
-            floor=getattr(self.utility, "floor", None),
-            bounds=getattr(self.utility, "bounds", None),
+            floor=self.utility.floor,
+            bounds=self.utility.bounds,
             seed=wanted.seed,
         )
         for members in _coalitions(kept):

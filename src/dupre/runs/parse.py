@@ -14,6 +14,7 @@ from dupre.game.semivalues import Semivalue
 from dupre.runs.config import Config, ValuesSection
 from dupre.tables.user_code import is_dotted, load
 from dupre.utility.adapters import names_in
+from dupre.utility.limits import Bounds, check_bounds
 from dupre.valuation import stopping
 from dupre.valuation.names import Prior, parse_prior, parse_strategy, with_mean
 from dupre.valuation.question import LeastCore, parse_values
@@ -103,6 +104,17 @@ def parse_floor(text: str) -> float | bool | None:
         return finite(float(word), "--floor")
     except ValueError as cause:
         raise InputError(f"--floor must be a number or none, got {text!r}") from cause
+
+
+def parse_bounds(text: str) -> Bounds | None:
+    """Two numbers with a comma between them, an end without a bound left out; None if empty."""
+    if not text.strip():
+        return None
+    try:
+        low, high = (float(part) if part.strip() else None for part in text.split(","))
+    except ValueError as cause:
+        raise InputError(f"--bounds must be two numbers such as 0,1 or ,1, got {text!r}") from cause
+    return check_bounds((low, high))
 
 
 def _parse_stop(until: str, time: str) -> Rule | None:

@@ -9,6 +9,7 @@ import numpy as np
 from dupre.result.as_text import coalition_count
 from dupre.result.records import Z95
 from dupre.utility.fit import uses_torch
+from dupre.utility.resampling import is_called_for_each
 from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.wording import join_list, printable
 
@@ -37,7 +38,10 @@ def plan(job: Job, directory: str, known: int, before: Names = ()) -> str:
         "validation": _validation(job, len(utility.y_val)),
         "columns": _columns(job),
         "model": list(job.model),
-        "metric": [f"{job.metric}; without data {utility.empty:z.4g}{_floor(utility)}"],
+        "metric": [
+            f"{job.metric}; without data {utility.empty:z.4g}{_floor(utility)}",
+            *_many_calls(utility),
+        ],
         "values": [_values(job)],
         "predictor": [job.options.prior.text] if job.options.prior is not None else [],
         "trainings": [_trainings(job, known), *_second_trainings(job)],
@@ -57,6 +61,12 @@ def _floor(utility: ModelUtility) -> str:
     if utility.floor is None:
         return ""
     return f"; lower scores than {utility.floor:.4g} count as that (--floor changes it)"
+
+
+def _many_calls(utility: ModelUtility) -> list[str]:
+    if not utility.resamples or not is_called_for_each(utility.metric):
+        return []
+    return [f"called {utility.resamples} times more for each model, on resamples of these rows"]
 
 
 def _data(job: Job) -> list[str]:

@@ -15,7 +15,7 @@ from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
 from dupre.runs.config import Config
 from dupre.runs.job import ExternalUtility, Job
-from dupre.runs.parse import Options, parse_floor, parse_options
+from dupre.runs.parse import Options, parse_bounds, parse_floor, parse_options
 from dupre.tables import caveats, holdout, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.formats import sheet_names
@@ -42,7 +42,11 @@ def prepare_job(config: Config) -> Job:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, config, columns, task)
         _check_choices(owners, options, config.values.seed)
-        return Job(config, options, owners, ExternalUtility(wanted.empty or 0.0), advice=advice)
+        floor = parse_floor(wanted.floor)
+        elsewhere = ExternalUtility(
+            wanted.empty or 0.0, None if floor is False else floor, parse_bounds(wanted.bounds)
+        )
+        return Job(config, options, owners, elsewhere, advice=advice)
     model = models.model(wanted.model or None, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
     used = frame.drop(columns=list(data.drop) if model.raw else left_out)
@@ -65,6 +69,7 @@ def prepare_job(config: Config) -> Job:
         metric=models.metric(wanted.metric or None, task=task),
         empty=wanted.empty,
         floor=parse_floor(wanted.floor),
+        bounds=parse_bounds(wanted.bounds),
         seed=config.values.seed,
     )
     return Job(

@@ -48,6 +48,12 @@ _SIGNATURES = {
 }
 
 
+_NEAREST: dict[str, Any] = (
+    {"float_precision": "round_trip"} if int(pd.__version__.partition(".")[0]) < 3 else {}
+)
+"""To read the number nearest to a text: pandas 2 may be off by a digit, pandas 3 never is."""
+
+
 def read_csv(
     path: Path,
     *,
@@ -89,7 +95,7 @@ def read_csv(
         lines.append(line)
     if not lines:
         return pd.DataFrame(columns=names)
-    frame = pd.read_csv(
+    frame: pd.DataFrame = pd.read_csv(
         io.StringIO(text),
         sep=separator,
         names=names,
@@ -100,6 +106,7 @@ def read_csv(
         keep_default_na=False,
         low_memory=False,
         decimal=decimal,
+        **_NEAREST,
     )
     if len(frame) != len(lines):
         raise InputError(

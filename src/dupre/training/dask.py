@@ -157,15 +157,22 @@ class DaskCluster:
 
         The scheduler knows a task of this run until it is released, or the client is gone.
         """
-        self._wait_for_workers()
-        with self._explain_errors():
-            if self._wanted is None or self._wanted.status not in ("pending", "finished"):
-                self._token = uuid.uuid4().hex
-                self._wanted = self._client.submit(str, key=run_key(self._token))
-            if self._shared is None or self._shared.status != "finished":
-                self._shared = self._client.scatter(
-                    self._packed, broadcast=True, hash=False, timeout=self._wait
-                )
+        end = time.monotonic() + self._wait
+        while True:
+            self._wait_for_workers()
+            try:
+                if self._wanted is None or self._wanted.status not in ("pending", "finished"):
+                    self._token = uuid.uuid4().hex
+                    self._wanted = self._client.submit(str, key=run_key(self._token))
+                if self._shared is None or self._shared.status != "finished":
+                    self._shared = self._client.scatter(
+                        self._packed, broadcast=True, hash=False, timeout=self._wait
+                    )
+                return
+            except _errors() as cause:  # a worker has died meanwhile
+                if time.monotonic() > end:
+                    raise EngineError(self._gone()) from cause
+                time.sleep(POLL_SECONDS)
 
     def _wait_for_workers(self) -> None:
         """Wait until the cluster can train.

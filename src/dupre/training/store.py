@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 import threading
 from collections import defaultdict
@@ -83,7 +84,7 @@ class Store:
         self._failures: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
         self._key = key or canonical
         self._same: dict[Hashable, dict[Names, None]] = defaultdict(dict)
-        made_now = self.path is not None and not self.path.exists()
+        made_now = self.path is not None and not os.path.exists(self.path)  # any name will do
         with ExitStack() as stack:
             self._db = stack.enter_context(closing(connect(self.path, make=True)))
             self._inode = None if self.path is None else self.path.stat().st_ino

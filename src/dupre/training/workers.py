@@ -73,6 +73,7 @@ class LocalProcesses:
         self._rows = pack(utility).to_file()
         self._children = [ChildProcess(self._rows.path, settings) for _ in range(jobs)]
         self._threads = ThreadPoolExecutor(jobs)
+        self._finished: list[Evaluation] = []  # not yet yielded
         self._busy: dict[Future[Any], ChildProcess] = {
             self._threads.submit(child.warm_up): child for child in self._children
         }
@@ -94,19 +95,20 @@ class LocalProcesses:
             for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
                 if (evaluation := future.result()) is not None:
                     yield evaluation
-                idle.append(self._busy.pop(future))  # until then `finished_evaluations` has it
+                    self._finished.remove(evaluation)
+                idle.append(self._busy.pop(future))
 
     def _evaluate(self, child: ChildProcess, training: Training) -> Evaluation:
         """Runs in the thread that waits for a child."""
         evaluation = child.evaluate(training)
+        self._finished.append(evaluation)
         if (tell := self.on_finished) is not None:
             tell(evaluation)
         return evaluation
 
     def finished_evaluations(self) -> list[Evaluation]:
         """Evaluations that are finished but not yet yielded."""
-        done = [future.result() for future in self._busy if future.done()]
-        return [evaluation for evaluation in done if evaluation is not None]
+        return list(self._finished)
 
     def close(self) -> None:
         """Kill the children and delete the file of rows."""

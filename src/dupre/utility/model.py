@@ -23,6 +23,7 @@ from dupre._types import Digests
 from dupre.checks import whole
 from dupre.data.contents import digests_of_coalitions, digests_of_rows
 from dupre.data.owners import Owners
+from dupre.data.rows import with_levels_of_both
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.utility.fit import fit, other_libraries, random_states, uses_torch
@@ -60,12 +61,15 @@ class ModelUtility:
     Every `random_state` of the estimator is set from (seed, contents of the coalition, repeat), and
     so is the seed of torch if it is used; rows are ordered by their contents. So a utility depends
     on the rows alone, not on owner names or on when and where it is trained. Coalitions with the
-    same rows have the same utility. A classifier that refuses the labels gets whole numbers.
+    same rows have the same utility. A classifier that refuses the labels gets whole numbers. A
+    categorical column has the levels of the coalition's and the validation rows, sorted unless it
+    is ordered: their codes do not depend on other owners.
 
     Every model is scored on resamples of the validation rows too, the same for all coalitions: how
     far the values depend on the choice of these rows follows from them. For accuracy, balanced
     accuracy, F1, precision, recall, log loss, Brier score, R² and errors of numbers this is one
-    product of matrices. Any other metric is called once for each resample, on the same predictions.
+    product of matrices, for areas under the ROC curve a sum over sorted rows. Any other metric is
+    called once for each resample, on the same predictions.
 
     Args:
         estimator: scikit-learn classifier, regressor or pipeline; it is cloned, never changed.
@@ -195,7 +199,7 @@ class ModelUtility:
         """
         if self._stated or not self.resamples:
             return Score(self.empty, [self.empty] * self.resamples or None)
-        resampled = [self._score(model).resampled for model in self._fitted_constants()]
+        resampled = [self._score(model, self.X_val).resampled for model in self._fitted_constants()]
         return Score(self.empty, np.fmax.reduce(np.array(resampled, dtype=np.float64)))
 
     def __call__(self, members: Collection[str], *, repeat: int = 0) -> Score:
@@ -206,11 +210,12 @@ class ModelUtility:
         X, y = self.owners.data_of(row)
         if self._classes is not None and len(np.unique(y)) == 1:
             constant = DummyClassifier(strategy="constant", constant=[y[0]])
-            return self._at_least(self._score(constant.fit(X, y)))
+            return self._at_least(self._score(constant.fit(X, y), self.X_val))
         seed = self.training_seed(to_names(row, self.owners.names), repeat)
         labelled = self._classes is not None
+        X, X_val = with_levels_of_both(X, self.X_val)
         model = fit(self.estimator, X, y, seed=seed, classes=labelled)
-        return self._at_least(self._score(model))
+        return self._at_least(self._score(model, X_val))
 
     @cached_property
     def _drawn(self) -> Resamples:
@@ -219,12 +224,12 @@ class ModelUtility:
     def _at_least(self, score: Score) -> Score:
         return score if self.floor is None else score.at_least(self.floor)
 
-    def _utility(self, model: Any) -> float:
-        return float(self._scorer(self._with_classes(model), self.X_val, self.y_val))
+    def _utility(self, model: Any, X_val: Any) -> float:
+        return float(self._scorer(self._with_classes(model), X_val, self.y_val))
 
-    def _score(self, model: Any) -> Score:
-        predictions = Predictions(model, self.X_val)
-        utility = self._utility(model)
+    def _score(self, model: Any, X_val: Any) -> Score:
+        predictions = Predictions(model, X_val)
+        utility = self._utility(model, X_val)
         if not self.resamples or not np.isfinite(utility):
             return Score(utility)
         resampled = resample(
@@ -232,7 +237,7 @@ class ModelUtility:
             self.metric,
             self._with_classes(model),
             predictions,
-            validation=(self.X_val, self.y_val),
+            validation=(X_val, self.y_val),
             utility=utility,
             drawn=self._drawn,
         )
@@ -257,7 +262,7 @@ class ModelUtility:
     def _constant_score(self) -> float:
         """The score of the best model that ignores X. This also tries the metric."""
         try:
-            return max(self._utility(model) for model in self._fitted_constants())
+            return max(self._utility(model, self.X_val) for model in self._fitted_constants())
         except Exception as cause:  # the metric may be the user's code
             raise InputError(
                 f"metric {self.metric!r} cannot score a constant {self.owners.task} model on the "

@@ -1,8 +1,8 @@
 """The score of one fitted model on many resamples of the validation rows.
 
 Most metrics are means over rows, or functions of such means: their scores on B resamples are one
-product of a (B, m) matrix of counts and a (m, k) matrix of terms. Any other metric is called once
-for each resample, on predictions made once.
+product of a (B, m) matrix of counts and a (m, k) matrix of terms. Areas under the ROC curve need a
+sum over sorted rows. Any other metric is called once for each resample, on predictions made once.
 
 Notation: m validation rows, B resamples, k terms of a row, c classes.
 """
@@ -97,6 +97,10 @@ def resample(
             everything = float(scores(np.asarray(of_rows.mean(axis=0)).reshape(1, -1))[0])
             if abs(everything - utility) <= ROUNDING * max(1.0, abs(utility)):
                 return scores(drawn.sum_rows(of_rows) / drawn.sizes[:, None])
+    if metric in _AREAS:
+        area = _area(str(metric), model, X, y)
+        if abs(area(np.ones(len(y))) - utility) <= ROUNDING:
+            return np.array([area(counts[drawn.group]) for counts in drawn.counts])
     found = np.full(len(drawn.counts), np.nan)
     for b in range(len(found)):
         rows = drawn.rows(b)
@@ -108,6 +112,46 @@ def resample(
             warnings.simplefilter("ignore")
             found[b] = float(scorer(model, some, y[rows]))
     return found
+
+
+def is_called_for_each(metric: str | Metric) -> bool:
+    """Whether a metric is called once for each resample, which may take long."""
+    kind = metric.partition("_")[0] if isinstance(metric, str) else ""
+    known = (*_OF_ERRORS, *_OF_CHANCES, *_AREAS, "accuracy", "balanced_accuracy")
+    return metric not in known and kind not in _RATIOS
+
+
+_AREAS = ("roc_auc", "roc_auc_ovr", "roc_auc_ovr_weighted")
+
+
+def _area(metric: str, model: Any, X: Any, y: NDArray[Any]) -> Callable[[Floats], float]:
+    """The area under the ROC curve, from how often each row is drawn, (m,).
+
+    It is the chance that a row of a class has a higher decision than one of another class, half
+    of ties included (Hanley and McNeil 1982); NaN if all rows drawn are of one class.
+    """
+    classes = model.classes_
+    if metric != "roc_auc":
+        decisions = model.predict_proba(X)
+    elif hasattr(model, "decision_function"):
+        classes, decisions = classes[1:], model.decision_function(X).reshape(-1, 1)
+    else:
+        classes, decisions = classes[1:], model.predict_proba(X)[:, 1:]
+    places = [np.unique(column, return_inverse=True)[1] for column in decisions.T]
+
+    def area(counts: Floats) -> float:
+        parts, shares = [], []
+        for place, label in zip(places, classes, strict=True):
+            ours, others = (
+                np.bincount(place, counts * chosen) for chosen in (y == label, y != label)
+            )
+            below = np.cumsum(others) - others / 2
+            with np.errstate(invalid="ignore"):
+                parts.append(ours @ below / (ours.sum() * others.sum()))
+            shares.append(ours.sum())
+        return float(np.average(parts, weights=shares if metric.endswith("weighted") else None))
+
+    return area
 
 
 def _terms(metric: str, model: Any, X: Any, y: NDArray[Any]) -> Terms | None:

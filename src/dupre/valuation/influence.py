@@ -56,10 +56,14 @@ def decisive_trainings(known: Knowledge, M: Floats, values: Floats) -> list[str]
         owners = np.flatnonzero(decided[:, k])
         owners = owners[np.argsort(-np.abs(change[owners, k]), kind="stable")][:MOST_NAMED]
         names = known.question.owners.names
-        parts = [f"that of {printable(names[i])} by {change[i, k]:.2g}" for i in owners]
+        parts = [f"that of {printable(names[i])} by {_short(change[i, k])}" for i in owners]
         sentences.append(
             f"one training decides much: {format_members(observations.names(at[k]))} scored "
-            f"{utilities[k]:.3g} where others of this size score about {typical[k]:.3g}. This "
-            f"alone changes values: {join_list(parts)}."
+            f"{_short(utilities[k])} where others of this size score about {_short(typical[k])}. "
+            f"This alone changes values: {join_list(parts)}."
         )
     return sentences
+
+
+def _short(number: float) -> str:
+    return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"

@@ -11,14 +11,14 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from dupre._types import Names
-from dupre.errors import EvaluationError
+from dupre.errors import EvaluationError, StoreError
 from dupre.game.coalitions import canonical
 from dupre.result.covariances import half_widths
 from dupre.result.valuation import Valuation
@@ -146,6 +146,9 @@ class Loop:
         elif isinstance(error, Exception) and not isinstance(error, EvaluationError):
             self._rescue(self._unsaved_evaluations())
         if error is not None:
+            with suppress(StoreError):  # what threads of the workers have stored meanwhile
+                self.store.refresh()
+            self._record_done(self.store.coalitions())
             say_what_is_kept(error, self.valuer, self.store, opened=self.opened)
 
     def _missing(self, batch: Iterable[Names]) -> list[Names]:

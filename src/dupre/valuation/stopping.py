@@ -117,7 +117,7 @@ def within(distance: float, *, level: float = 0.95) -> Rule:
     """Every value is known to within ± distance: each interval at this level is that narrow.
 
     It also stops when only more validation rows could still narrow an interval that is too wide;
-    the reason says so.
+    the reason says how many.
     """
     limit = positive(distance, "the distance")
     _probability(level)
@@ -130,7 +130,8 @@ def within(distance: float, *, level: float = 0.95) -> Rule:
             return (text,)
         alone = 0.0 if valuation.validation is None else half_widths(valuation.validation, level)
         if np.any(alone > limit) and variance_shares(valuation)["rows"] >= DOMINANT:
-            return (f"± {distance:g} cannot be reached without more validation rows",)
+            times = float(np.max(alone / limit)) ** 2
+            return (f"± {distance:g} takes about {times:,.1f} times as many validation rows",)
         return ()
 
     return Rule(text, fired)

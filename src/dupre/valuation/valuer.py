@@ -24,7 +24,7 @@ from dupre.result.covariances import half_widths, total_covariance
 from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training.threads import limit_threads
-from dupre.utility.limits import check_bounds
+from dupre.utility.limits import UNBOUNDED, check_bounds
 from dupre.utility.score import check_score
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.contributions import contributions_by_size
@@ -58,7 +58,7 @@ class Valuer:
             same rows have the same value. By default a coalition is known by its members.
         floor: lowest utility that counts: a lower one is taken for this; None for none.
         bounds: between which utilities lie, (low, high), None for an end without one: so do
-            predictions.
+            predictions, and none is below the floor.
         seed: of directions, first design, everything drawn, and starts of the fit.
     """
 
@@ -93,8 +93,8 @@ class Valuer:
         self.floor = self._knowledge.observations.floor = (
             None if floor is None else finite(floor, "floor")
         )
-        if bounds is not None:
-            self._knowledge.bounds = check_bounds(bounds)
+        low, high = UNBOUNDED if bounds is None else check_bounds(bounds)
+        self._knowledge.bounds = low if self.floor is None else max(low, self.floor), high
         self.empty = empty
 
     @property
