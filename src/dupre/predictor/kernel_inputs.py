@@ -34,16 +34,8 @@ class Features:
 
     def __getitem__(self, index: slice | Ints) -> Features:
         """Some of the coalitions; their vectors are taken from those of all, computed once."""
-
-        def vectors(eta: float, p: int, _: Members, *, raw: bool = False) -> Floats:
-            return self.sketch(eta, p, raw=raw)[index]
-
-        return replace(
-            self,
-            members=self.members[index],
-            vectors=None if self.vectors is None else vectors,
-            _known={},
-        )
+        some = None if self.vectors is None else _SomeVectors(self, index)
+        return replace(self, members=self.members[index], vectors=some, _known={})
 
     def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
@@ -57,6 +49,17 @@ class Features:
             how = {"raw": True} if raw else {}
             self._known[key] = self.vectors(eta, p, self.members, **how)
         return self._known[key]
+
+
+@dataclass(frozen=True, eq=False)
+class _SomeVectors:
+    """The vectors of some coalitions of features."""
+
+    features: Features
+    index: slice | Ints
+
+    def __call__(self, eta: float, p: int, _: Members, *, raw: bool = False) -> Floats:
+        return self.features.sketch(eta, p, raw=raw)[self.index]
 
 
 def tiles(b: int) -> list[slice]:
