@@ -254,11 +254,13 @@ class Clusters:
             self.cluster.start_worker()
 
     def kill_worker(self, game: Game, run: Run) -> None:
-        while game.soak.goes_on and game.wait(run):
+        least = 1  # a cluster without workers is refused at the beginning
+        while game.soak.goes_on and game.wait(run, least):
             victim = self.cluster.workers.pop(0)
             game.hit(victim.pid)
             victim.wait()
             self.cluster.start_worker()
+            least = 0
 
     def kill_scheduler(self, game: Game, run: Run) -> None:
         if game.wait(run, least=1):  # its client is connected
@@ -313,6 +315,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the random moments")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    os.environ["DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES"] = str(asked.kills)
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         soak = Soak(asked.kills, start + 60 * asked.minutes, Path(folder))
