@@ -40,6 +40,8 @@ def test_a_utility_that_cannot_be_squared_is_refused_wherever_it_comes_from(tmp_
         with pytest.raises(InputError, match="must lie between -1e"):
             pay()
     assert evaluate(lambda members: 1e151, Training(("A",))).failure.startswith("InputError")
+    with pytest.raises(InputError, match=r"it is dupre.Score\(utility, resampled\)"):
+        as_utility(np.full(200, 0.5))
 
 
 def test_positive_refuses_zero_and_less():

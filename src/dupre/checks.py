@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sized
 from numbers import Integral
 
 from dupre.errors import InputError
@@ -27,7 +28,16 @@ def finite(number: object, what: str) -> float:
 
 def as_utility(number: object, what: str = "the utility") -> float:
     """The number as a float that can be squared, or an InputError that names `what` it is."""
-    if abs(result := finite(number, what)) > LARGEST:
+    try:
+        result = finite(number, what)
+    except InputError as cause:
+        if not isinstance(number, Sized) or isinstance(number, (str, bytes, bytearray)):
+            raise
+        raise InputError(
+            f"{what} must be a finite number, got {number!r:.60}; with utilities on resamples of "
+            "the validation rows it is dupre.Score(utility, resampled)"
+        ) from cause
+    if abs(result) > LARGEST:
         raise InputError(
             f"{what} must lie between -{LARGEST:g} and {LARGEST:g}, so that its square is a "
             f"number, got {result!r}; divide all utilities by a constant"

@@ -38,8 +38,8 @@ class Remedy(StrEnum):
     TAKE_THE_SAME = "take the same things as then, or another file for store="
     TIMEOUT = "timeout"
     UNDO = (
-        "Undo that, or take another file for store= (known=error.valuer.trainings are the stored "
-        "utilities)"
+        "Undo that, or take another file, store=dupre.Stored(FILE, version=...), to begin with "
+        "known=error.valuer.trainings, which are the stored utilities"
     )
     VALIDATION = "take validation rows from elsewhere"
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextvars
 import logging
+import math
 import os
+import pickle
 import sys
 import threading
 import types
 from functools import partial, wraps
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import make_scorer, mean_pinball_loss
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dupre
@@ -32,7 +38,7 @@ def path(tmp_path):
 
 
 def run(path, utility, owners=OWNERS, **options):
-    options = {"budget": 5, "progress": False, "store": path} | options
+    options = {"budget": 7, "progress": False, "store": path} | options
     return dupre.value(owners, utility, **options)
 
 
@@ -263,35 +269,102 @@ def now_fails(_, n):
 
 
 STATE = {}
+VARIABLE = contextvars.ContextVar("weight")
+
+
+class Base:
+    def __init__(self, n=0):
+        self.n = n
+
+    def weight(self):
+        return 1
+
+    def score(self, members, power=1):
+        return len(members) ** power
+
+
+class Derived(Base):
+    def __call__(self, members):
+        return self.weight() * len(members)
+
+
+def default_that_changes(_, n, seen=[0]):  # noqa: B006  # that is the change
+    seen[0] = n
+    return lambda members: seen[0] * len(members)
+
+
+def context_variable(_, n):
+    VARIABLE.set(n)
+    return lambda members: VARIABLE.get() * len(members)
+
+
+def base_class(tools, n):
+    tools.monkeypatch.setattr(Base, "weight", lambda _: n)
+    return Derived()
+
+
+def relative_file(tools, n):
+    place = tools.directory / str(n)
+    place.mkdir(exist_ok=True)
+    (place / "weight.txt").write_text(str(n))
+    tools.monkeypatch.chdir(place)
+    return lambda members: float(Path("weight.txt").read_text()) * len(members)
+
+
+def cached_helper(tools, n):
+    text = f"from functools import cache\n@cache\ndef score(m): return {n} * len(m)"
+    helper = tools.module("helper", text)
+    return lambda members: helper.score(members)
+
+
+def builtin_replaced(tools, n):
+    tools.monkeypatch.setattr("builtins.weight_of_test", lambda: n, raising=False)
+    return lambda members: weight_of_test() * len(members)  # noqa: F821  # a builtin
+
+
+def array_in_place(_, n, table=np.ones(1)):  # noqa: B008  # that is the change
+    table[:] = n
+    return lambda members: float(table[0]) * len(members)
+
+
+def pickled_file(tools, n):
+    file = tools.directory / "model.pickle"
+    file.write_bytes(pickle.dumps(LinearRegression().fit(X, n * Y)))
+
+    def utility(members):
+        return float(pickle.loads(file.read_bytes()).predict(X[: len(members) + 1]).sum())
+
+    return utility
+
+
+def pipeline_step(_, n):
+    steps = StandardScaler(with_mean=n == 1), Ridge(fit_intercept=False)
+    return ModelUtility(make_pipeline(*steps), OWNERS, validation=(X, Y))
+
+
+def scorer(_, n):
+    metric = make_scorer(mean_pinball_loss, alpha=n / 10, greater_is_better=False)
+    return ModelUtility(Ridge(), OWNERS, validation=(X, Y), metric=metric, resamples=0)
+
+
+def targets(_, n):
+    return ModelUtility(Ridge(), OWNERS, validation=(X, np.append(Y[:-1], n)))
+
+
+def bound_method(_, n):
+    return partial(Base(n).score, power=n)
+
+
 CHANGES = [
-    deep_function,
-    deep_class,
-    namespace_package,
-    class_attribute,
-    replaced_helper,
-    function_attribute,
-    transformer_in_a_global,
-    metric_with_a_model,
-    pretrained_weights,
-    look_up_index,
-    wrapped_library_function,
-    environment,
-    file_read,
-    import_inside,
-    lambda _, n: DropsState(n),
-    structured_fields,
-    monkeypatched_model,
-    closure,
-    default_argument,
-    of_partial,
-    lambda _, n: Weighted(n),
-    hyper_parameter,
-    validation_rows,
-    training_seed,
-    package_version,
-    mutable_global,
-    generator_of_rows,
-    now_fails,
+    *(deep_function, deep_class, namespace_package, class_attribute, replaced_helper),
+    *(function_attribute, transformer_in_a_global, metric_with_a_model, pretrained_weights),
+    *(look_up_index, wrapped_library_function, environment, file_read, import_inside),
+    *(lambda _, n: DropsState(n), structured_fields, monkeypatched_model, closure),
+    *(default_argument, of_partial, lambda _, n: Weighted(n), hyper_parameter, validation_rows),
+    *(training_seed, package_version, mutable_global, generator_of_rows, now_fails),
+    *(default_that_changes, context_variable, base_class, relative_file, cached_helper),
+    *(builtin_replaced, array_in_place, pickled_file, pipeline_step, scorer, targets),
+    bound_method,
 ]
 
 
@@ -354,6 +427,12 @@ class Fits:
         return float(self.model.fit(X[rows], Y[rows]).score(X, Y)) if rows.any() else 0.0
 
 
+def compiled(_, n):
+    score = pytest.importorskip("numba").njit(lambda count: count + 0.0)
+    score(n)  # it is compiled in another state
+    return lambda members: score(len(members))
+
+
 def frame_owners(index, order=slice(None)):
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y, who=np.repeat(["A", "B", "C"], 8))
     return Owners.from_frame(frame.set_axis(index).iloc[order], owner="who", target="y")
@@ -369,7 +448,19 @@ HARMLESS = {
     "counter": calls_counted,
     "fitted by its own calls": lambda _, n: Fits(n),
     "cache": cached,
-    "compiled helper": lambda _, n: lambda m: float(np.add(len(m), 0)),
+    "compiled helper": lambda _, n: lambda m: math.fsum(np.add(1, 0) for _ in m),
+    "helper compiled by numba": compiled,
+    "other lines above": lambda t, n: source(t, n, "\n" * n + "def utility(m):\n    return len(m)"),
+    "layout": lambda t, n: source(
+        t, n, f"def utility(m):{[' ', chr(10) + '  '][n - 1]}return (len(m) + 0 )"
+    ),
+    "order of attributes": lambda _, n: partial(
+        lambda how, m: len(m), dict.fromkeys("ab"[:: 3 - 2 * n])
+    ),
+    "an equal copy": lambda _, n: partial(lambda table, m: float(table[len(m)]), np.arange(9.0)),
+    "validation in another order": lambda _, n: ModelUtility(
+        Ridge(), OWNERS, validation=(X[:: 3 - 2 * n], Y[:: 3 - 2 * n])
+    ),
     "state that cannot be pickled": lambda _, n: partial(lambda lock, m: len(m), threading.Lock()),
 }
 
@@ -378,7 +469,7 @@ HARMLESS = {
 def test_harmless_changes_do_not_refuse_the_store(make, tools, path):
     first = run(path, make(tools, 1))
     second = run(path, make(tools, 2))
-    assert (second.found, second.checked) == (5, 1)
+    assert (second.found, second.checked) == (7, 1)
     np.testing.assert_array_equal(first.mean, second.mean)
 
 
@@ -387,7 +478,7 @@ def test_the_order_and_index_of_rows_do_not_matter(path):
     for owners in (frame_owners(range(24)), frame_owners(range(100, 124), shuffled)):
         utility = ModelUtility(Ridge(), owners, validation=frame_owners(range(24)).X.assign(y=Y))
         found = run(path, utility, owners)
-    assert (found.found, found.checked, found.stale) == (5, 1, 0)
+    assert (found.found, found.checked, found.stale) == (7, 1, 0)
 
 
 # --- how it is done
@@ -466,11 +557,11 @@ def test_a_stated_version_is_compared(path):
     run(path, closure(None, 1), store=Stored(path, version="1"))
     with pytest.raises(StoreError, match="the version 1, now 2"):
         run(path, closure(None, 1), store=Stored(path, version="2"))
-    assert run(path, closure(None, 1), store=Stored(path, version="1")).found == 5
+    assert run(path, closure(None, 1), store=Stored(path, version="1")).found == 7
 
 
 def test_what_is_accepted_is_said_for_good(path, tmp_path):
-    run(path, closure(None, 1))
+    run(path, closure(None, 1), budget=5)
     accepted = run(path, closure(None, 2), budget=6, store=Stored(path, accept_model=True))
     assert (accepted.found, accepted.evaluated, accepted.checked) == (5, 6, 2)
     (told,) = accepted.caveats

@@ -295,7 +295,8 @@ def test_a_single_class_ranks_nothing(metric):
     X, y = load_iris(return_X_y=True)
     X, y = X[50:], y[50:] - 1
     owners = Owners.from_arrays(X, y, y)
-    utility = ModelUtility(LogisticRegression(), owners, validation=(X, y), metric=metric)
+    how = {"validation": (X, y), "metric": metric, "resamples": 0}
+    utility = ModelUtility(LogisticRegression(), owners, **how)
     assert utility(("0",)) == utility(("1",)) == utility(()) == pytest.approx(0.5)
     assert utility(("0", "1")) > 0.9
 
@@ -321,7 +322,8 @@ def test_a_class_that_no_owner_holds_counts_as_missed(iris):
 )
 def test_no_data_score_as_the_best_constant_classifier(iris, metric, expected):
     owners, validation = iris
-    utility = ModelUtility(LogisticRegression(), owners, validation=validation, metric=metric)
+    how = {"validation": validation, "metric": metric, "resamples": 2}
+    utility = ModelUtility(LogisticRegression(), owners, **how)
     share = np.bincount(validation[1]) / len(validation[1])
     assert utility(()) == utility.empty == pytest.approx(expected(share))
 

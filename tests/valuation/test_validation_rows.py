@@ -149,7 +149,7 @@ def test_no_broker_of_random_rows_is_called_best_worst_or_harmful():
     """Unless it is so on most other validation files of the same population."""
     names = np.array([f"broker {i}" for i in range(6)])[np.arange(120) % 6]
     brokers = dupre.Owners.from_arrays(X[:120], Y[:120], names)
-    files = [slice(at, at + 75) for at in range(200, 1700, 75)]
+    files = [slice(at, at + 75) for at in range(200, 1700, 150)]
     found = [value(brokers, utility_on(rows, brokers), budget=20) for rows in files]
     ranges = [v.rank_range() for v in found]
     for extreme in ("best", "worst"):
@@ -158,7 +158,7 @@ def test_no_broker_of_random_rows_is_called_best_worst_or_harmful():
         for owner in brokers.names:
             said = sum(owner in who for who in ahead)
             place = [v.values.idxmax() if rank == 1 else v.values.idxmin() for v in found]
-            assert said <= 1 or place.count(owner) > 10
+            assert said <= 1 or place.count(owner) > 5
     assert not any((v.interval()["high"] < 0).any() for v in found)
 
 

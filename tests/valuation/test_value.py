@@ -8,9 +8,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import closed_form
 import dupre
@@ -387,3 +390,60 @@ def test_half_the_trainings_of_a_real_game_are_close_to_all_of_them(digits):
             if semivalue is dupre.shapley:  # the wrongly labelled owner comes last
                 assert ours.rank_range().loc["d"].tolist() == [5, 5]
     assert np.mean(covered) >= 0.75
+
+
+def shops():
+    """Six shops with numbers, texts, categories and truth, and validation rows."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"a": rng.normal(size=150), "k": rng.integers(0, 50, 150)})
+    frame["t"] = rng.choice(list("xyz"), 150)
+    frame["c"] = pd.Categorical(rng.choice(list("uvw"), 150))
+    frame["flag"] = rng.random(150) < 0.5
+    frame["y"] = frame["a"] + 0.02 * frame["k"] + (frame["t"] == "x") + rng.normal(size=150)
+    return frame[:100].assign(shop=np.array(list("ABCDEF"))[np.arange(100) % 6]), frame[100:]
+
+
+def as_mapping(frame, order):
+    parts = {name: frame[frame["shop"] == name].drop(columns="shop") for name in order}
+    return dupre.Owners.from_mapping(parts, target="y")
+
+
+def in_one_frame(frame):
+    return dupre.Owners.from_frame(frame, owner="shop", target="y")
+
+
+def shuffled(frame):
+    """In another order, with another index."""
+    mixed = frame.sample(frac=1, random_state=0)
+    return mixed.set_axis(np.arange(len(frame)) * 3 + 7)
+
+
+SAME_ROWS = {
+    "another order of owners": lambda f, v: (as_mapping(f, "FBDACE"), v),
+    "another order of rows": lambda f, v: (in_one_frame(shuffled(f)), shuffled(v)),
+    "pandas types": lambda f, v: (in_one_frame(f.convert_dtypes()), v.convert_dtypes()),
+    "pandas 2, more levels": lambda f, v: (
+        in_one_frame(f.astype({"t": object, "c": pd.CategoricalDtype(list("wqvu"))})),
+        v,
+    ),
+}
+
+
+def test_the_same_rows_have_the_same_picks_and_digits():
+    """Whatever the order of owners and rows, the index and what pandas calls their types."""
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["t", "c"]), (StandardScaler(), ["a", "k", "flag"])
+    )
+
+    def answer(owners, validation):
+        utility = dupre.ModelUtility(make_pipeline(columns, Ridge()), owners, validation=validation)
+        found = value(owners, utility, budget=24, strategy=Active(batch=4))
+        table = found.to_frame().sort_index().select_dtypes("number")
+        return {frozenset(json.loads(c)) for c in found.evaluations["coalition"]}, table
+
+    picks, table = answer(as_mapping(shops()[0], "ABCDEF"), shops()[1])
+    assert len(picks) == 24
+    for name, change in SAME_ROWS.items():
+        found = answer(*change(*shops()))
+        assert found[0] == picks, name
+        pd.testing.assert_frame_equal(found[1], table, rtol=1e-9, atol=1e-12, obj=name)
