@@ -81,7 +81,10 @@ class Game:
 
     def __init__(self, soak: Soak, kind: str, runner: Runner, rng: random.Random, **plan: Any):
         self.soak, self.kind, self.runner, self.rng = soak, kind, runner, rng
-        self.plan, self.name = plan, f"game {soak.games}"
+        self.name = f"game {soak.games}"
+        self.rows = runner.folder / f"{self.name} rows"
+        self.rows.mkdir()
+        self.plan = {**plan, "rows": str(self.rows)}
         self.store = Path(plan.get("store", runner.folder / f"{self.name}.sqlite"))
         self.kept: set[str] = set()
         self.strikes = [0.0]
@@ -93,7 +96,7 @@ class Game:
             run = self.runner(self.name, **self.plan)
             if self.soak.goes_on:
                 strike(self, run)
-            run.join()
+            wait_for(lambda run=run: run.ended)
             self.look(run)
             if not Path(run.plan["out"]).exists():
                 continue  # it was killed
@@ -106,6 +109,10 @@ class Game:
             self.soak.count(self.kind, "different")
             print(problem, found.get("message"), file=sys.stderr)
         self.count_repeated()
+        try:  # what a kill has left, the next run has deleted
+            wait_for(lambda: not list(self.rows.iterdir()), seconds=10)
+        except TimeoutError:
+            self.soak.count(self.kind, "left")
 
     def wait(self, run: Run, least: int = 0) -> bool:
         """Wait for a random moment of a run; whether it is still alive."""
@@ -160,14 +167,13 @@ class Game:
 def kill_main(game: Game, run: Run) -> None:
     if game.wait(run):
         game.hit(run.pid)
-        run.join()
 
 
 def kill_main_and_remove(game: Game, run: Run) -> None:
     """Nobody has looked at the store since the kill: SQLite has repaired nothing."""
     if game.wait(run):
         game.hit(run.pid)
-        run.join()
+        wait_for(lambda: run.ended)
         for side in ("-wal", "-shm"):
             Path(f"{game.store}{side}").unlink(missing_ok=True)
 
@@ -228,10 +234,7 @@ def play_here(soak: Soak, rng: random.Random) -> None:
                     continue
                 plan["store"] = str(disk / f"{number}.sqlite")
             game = Game(soak, kind, runner, rng, **plan)
-            try:
-                game.play(strikes[kind], expected)
-            except TimeoutError:  # rows of a run that has ended are still there
-                soak.count(kind, "left")
+            game.play(strikes[kind], expected)
             if disk is not None:
                 for path in disk.iterdir():
                     path.unlink()
@@ -251,11 +254,13 @@ class Clusters:
             self.cluster.start_worker()
 
     def kill_worker(self, game: Game, run: Run) -> None:
-        while game.soak.goes_on and game.wait(run):
+        least = 1  # a cluster without workers is refused at the beginning
+        while game.soak.goes_on and game.wait(run, least):
             victim = self.cluster.workers.pop(0)
             game.hit(victim.pid)
             victim.wait()
             self.cluster.start_worker()
+            least = 0
 
     def kill_scheduler(self, game: Game, run: Run) -> None:
         if game.wait(run, least=1):  # its client is connected
@@ -310,6 +315,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the random moments")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    os.environ["DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES"] = str(asked.kills)
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         soak = Soak(asked.kills, start + 60 * asked.minutes, Path(folder))

@@ -39,7 +39,9 @@ def processes_of(inputs, utilities):
 def test_mean_and_std_are_those_of_a_mixture_of_normal_distributions(game):
     a, b, u, W = game
     processes, weights = processes_of(a, u), np.array([0.5, 0.3, 0.2])
-    averaged = average_posterior(processes[0], list(zip(weights, processes, strict=True)), b, W)
+    averaged = average_posterior(
+        processes[0].posterior(b, W), list(zip(weights, processes, strict=True))
+    )
     rng, draws = np.random.default_rng(1), 40_000
     parts = [process.posterior(b, W) for process in processes]
     counts = (weights * draws).astype(int)
@@ -57,7 +59,9 @@ def test_mean_and_std_are_those_of_a_mixture_of_normal_distributions(game):
 def test_mean_and_std_equal_the_moments_of_the_mixture(game):
     a, b, u, W = game
     processes, weights = processes_of(a, u), [0.5, 0.3, 0.2]
-    averaged = average_posterior(processes[1], list(zip(weights, processes, strict=True)), b, W)
+    averaged = average_posterior(
+        processes[1].posterior(b, W), list(zip(weights, processes, strict=True))
+    )
     parts = [process.posterior(b, W) for process in processes]
     first = sum(w * part.mean for w, part in zip(weights, parts, strict=True))
     second = sum(w * (part.std**2 + part.mean**2) for w, part in zip(weights, parts, strict=True))
@@ -71,7 +75,7 @@ def test_mean_and_std_equal_the_moments_of_the_mixture(game):
 def test_one_process_or_several_equal_ones_say_what_it_says(game, index, weights):
     a, b, u, W = game
     process = processes_of(a, u)[index]
-    averaged = average_posterior(process, [(weight, process) for weight in weights], b, W)
+    averaged = average_posterior(process.posterior(b, W), [(weight, process) for weight in weights])
     alone = process.posterior(b, W)
     np.testing.assert_allclose(averaged.mean, alone.mean, rtol=1e-12)
     np.testing.assert_allclose(averaged.std, alone.std, rtol=1e-12)
@@ -83,7 +87,7 @@ def test_one_process_or_several_equal_ones_say_what_it_says(game, index, weights
 def test_the_covariance_of_two_processes_is_within_and_between_them(game):
     a, b, u, W = game
     best, other, _ = processes_of(a, u)
-    averaged = average_posterior(best, [(0.6, best), (0.4, other)], b, W)
+    averaged = average_posterior(best.posterior(b, W), [(0.6, best), (0.4, other)])
     one, two = best.posterior(b, W), other.posterior(b, W)
     # A mixture of two: w (1 - w) times the squared difference of their means.
     apart = W @ (one.mean - two.mean)
@@ -100,7 +104,7 @@ def test_processes_of_the_same_kernel_but_other_scale_have_their_averaged_covari
     # Four times the kernel and the noise: the same means and four times the covariance.
     small = gp.condition(Membership(0.3), a, u, noise=0.1)
     large = gp.condition(4.0 * Membership(0.3), a, u, noise=0.4)
-    averaged = average_posterior(small, [(0.5, small), (0.5, large)], b, W)
+    averaged = average_posterior(small.posterior(b, W), [(0.5, small), (0.5, large)])
     exact = (
         small.posterior(b, W).functional_covariance()
         + large.posterior(b, W).functional_covariance()
@@ -112,7 +116,9 @@ def test_the_covariance_is_symmetric_and_has_no_negative_variance(game):
     a, b, u, _ = game
     W = np.random.default_rng(2).normal(size=(30, len(b)))
     processes = list(zip([0.5, 0.3, 0.2], processes_of(a, u), strict=True))
-    covariance = average_posterior(processes[0][1], processes, b, W).functional_covariance()
+    covariance = average_posterior(
+        processes[0][1].posterior(b, W), processes
+    ).functional_covariance()
     np.testing.assert_allclose(covariance, covariance.T, rtol=1e-12)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.trace(covariance)
 

@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 from dupre import InputError, Owners
 from dupre.data.quantile_sketch import SketchCache
 from dupre.game.coalitions import all_coalitions
-from dupre.predictor import form, gp
+from dupre.predictor import form, gp, kernel_inputs, landmarks
 from dupre.predictor.fitting import fit
 from dupre.predictor.gp import Amplitude
 from dupre.predictor.kernel_inputs import Features
@@ -173,11 +173,11 @@ def test_leave_one_out_equals_refitting_without_each_point(rng, warp, amplitude)
         assert back[0] == pytest.approx(predicted.mean[0], abs=1e-9)
 
 
-@pytest.mark.parametrize("tile", [gp.TILE, 7])
+@pytest.mark.parametrize("tile", [kernel_inputs.TILE, 7])
 @pytest.mark.parametrize("amplitude", [Amplitude(), DECAYING], ids=["equal", "decaying"])
 @pytest.mark.parametrize("warp", [Warp(), CURVED], ids=["straight", "curved"])
 def test_functional_covariance_equals_the_dense_formula(rng, monkeypatch, warp, amplitude, tile):
-    monkeypatch.setattr(gp, "TILE", tile)
+    monkeypatch.setattr(kernel_inputs, "TILE", tile)
     a, b, u = split(rng)
     W, noise = rng.normal(size=(4, len(b))), 0.03
     process = gp.condition(DATA_KERNEL, a, u, noise=noise, warp=warp, amplitude=amplitude)
@@ -201,6 +201,26 @@ def test_functional_covariance_equals_the_dense_formula(rng, monkeypatch, warp, 
 def learned(a, u):
     nothing, rng = np.zeros(len(u)), np.random.default_rng(0)
     return form.learn(a, u, measured=nothing, empty=0.0, choose_p=False, rng=rng).gp
+
+
+def test_landmarks_give_the_dense_covariances_as_far_as_they_reach(rng, monkeypatch):
+    a, b, u = split(rng)
+    W, process = rng.normal(size=(3, len(b))), gp.condition(KERNELS["sum"][0], a, u, noise=0.01)
+    exact, some = process.posterior(b, W), np.arange(0, len(b), 3)
+    covariance, cross = exact.functional_covariance(), exact.cross(some)
+    monkeypatch.setattr(gp, "EXACT_UP_TO", 0)
+    for count, tolerance in ((len(b), 1e-6), (30, 0.15)):
+        monkeypatch.setattr(landmarks, "COUNT", count)
+        found = process.posterior(b, W)
+        assert len(found.landmarks.index) == count
+        scale = tolerance * np.abs(covariance).max()
+        np.testing.assert_allclose(found.functional_covariance(), covariance, atol=scale)
+        scale = tolerance * np.abs(cross).max()
+        np.testing.assert_allclose(found.cross(some), cross, atol=scale)
+    # What landmarks do not explain is counted for each coalition alone: all variances are right.
+    monkeypatch.setattr(landmarks, "COUNT", 5)
+    each = process.posterior(b, np.eye(len(b)))
+    np.testing.assert_allclose(np.sqrt(each.functional_variance()), each.std, rtol=1e-6)
 
 
 @pytest.mark.parametrize("evaluated", [1, 2, 12])

@@ -245,6 +245,20 @@ def test_a_dask_worker_killed_amid_a_run_changes_nothing(cluster_to_kill, tmp_pa
     assert isinstance(lost.value, RuntimeError)
 
 
+def test_a_worker_that_dies_while_the_rows_are_sent_does_not_end_a_run(cluster, monkeypatch):
+    client, _ = cluster
+    scatter, problems = client.scatter, [OSError("the worker is gone")]
+
+    def send(*data, **options):
+        if problems:
+            raise problems.pop()
+        return scatter(*data, **options)
+
+    monkeypatch.setattr(client, "scatter", send)
+    (found,) = train(client, len, [A])
+    assert found.utility == 1.0
+
+
 def test_workers_that_do_not_come_back_end_a_run():
     from distributed import Client, LocalCluster
 

@@ -33,8 +33,8 @@ from dupre._types import Floats, Ints, Members
 from dupre.data.owners import Owners
 from dupre.game.coalitions import all_coalitions, keys
 
-BLOCK = 64
-"""Coalitions sketched at a time: (BLOCK, L, T) counts stay small."""
+BLOCK = 16
+"""Coalitions sketched at a time: (BLOCK, L, T) counts stay in the cache."""
 
 MAX_AXES = 256
 """Coordinates of a coalition's vector after projection on principal axes."""
@@ -83,17 +83,20 @@ class Sketch:
         """Q of a block of coalitions, (m, L, K)."""
         n, L, T = self.counts.shape
         m, K = len(members), self.levels
-        below = members @ self.counts.reshape(n, L * T)
-        rows = members @ self.counts[:, 0, -1]
+        share = members @ self.counts.reshape(n, L * T)
         # How many levels (k + 1/2) / K each distribution function has reached at each threshold.
         # One correctly rounded division: equal fractions give equal numbers, so data sets of the
         # same distribution have the same vector to the last bit.
-        reached = np.floor(below * K / rows[:, None] + 0.5).astype(np.int64).reshape(m * L, T)
+        share *= K
+        share /= (members @ self.counts[:, 0, -1])[:, None]
+        share += 0.5
+        reached = share.astype(np.int64).reshape(m * L, T)
         reached += np.arange(m * L)[:, None] * (K + 1)
         histogram = np.bincount(reached.ravel(), minlength=m * L * (K + 1))
         # The bin of a quantile is the number of thresholds that have not reached its level.
         bins = histogram.reshape(m, L, K + 1)[:, :, :K].cumsum(axis=2)
-        return np.asarray(self.values[np.arange(L)[:, None], bins])
+        bins += np.arange(L)[:, None] * T
+        return np.asarray(self.values.ravel()[bins])
 
 
 class SketchCache:
@@ -154,8 +157,16 @@ class _VectorCache:
         self.compute = compute
         self._position: dict[bytes, int] = {}
         self._vectors: Floats | None = None
+        self._latest: tuple[bytes, Ints] | None = None
 
     def __call__(self, members: Members) -> Floats:
+        content = members.tobytes()
+        if self._latest is None or self._latest[0] != content:
+            self._latest = content, self._find(members)
+        return np.asarray(self._vectors[self._latest[1]])  # type: ignore[index]  # found
+
+    def _find(self, members: Members) -> Ints:
+        """Where the vectors are; those of new coalitions are computed."""
         wanted = keys(members)
         new = {key: row for row, key in enumerate(wanted) if key not in self._position}
         if new or self._vectors is None:
@@ -163,7 +174,7 @@ class _VectorCache:
             known = [computed] if self._vectors is None else [self._vectors, computed]
             self._position.update({key: len(self._position) + i for i, key in enumerate(new)})
             self._vectors = np.concatenate(known)
-        return np.asarray(self._vectors[[self._position[key] for key in wanted]])
+        return np.array([self._position[key] for key in wanted], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +189,10 @@ class _Quantiles:
 
 @dataclass(frozen=True, eq=False)
 class PrincipalAxes:
-    """Sketch vectors in coordinates along a few axes: centre (L K,), basis (L K, r)."""
+    """Sketch vectors in coordinates along a few axes: centre (L K,), basis (L K, r).
+
+    Zeros are added to the basis until r is a multiple of 32.
+    """
 
     sketch: Sketch
     centre: Floats
@@ -187,11 +201,13 @@ class PrincipalAxes:
     def __call__(self, members: Members) -> Floats:
         """Coordinates of m coalitions, (m, r)."""
         vectors = np.empty((len(members), self.basis.shape[1]))
+        # Products of one shape, whose sides are multiples of what any CPU takes at a time: the
+        # vector of a coalition is the same to the last bit, whatever stands beside it.
+        centred = np.zeros((BLOCK, len(self.centre)))
         for start in range(0, len(members), BLOCK):
-            block = slice(start, start + BLOCK)
-            centred = self.sketch(members[block]) - self.centre
-            # One product per row: a vector does not depend on the other coalitions.
-            vectors[block] = np.matmul(centred[:, None, :], self.basis)[:, 0]
+            block = self.sketch(members[start : start + BLOCK])
+            np.subtract(block, self.centre, out=centred[: len(block)])
+            vectors[start : start + BLOCK] = (centred @ self.basis)[: len(block)]
         return vectors
 
 
@@ -209,7 +225,7 @@ def principal_axes(sketch: Sketch, n: int, rng: np.random.Generator) -> Principa
     scale, axes = _spectrum(vectors - centre, least=1e-6)
     longest = np.arange(len(scale))[::-1][:MAX_AXES]
     basis = (vectors - centre).T @ (axes[:, longest] / np.sqrt(scale[longest]))
-    return PrincipalAxes(sketch, centre, basis)
+    return PrincipalAxes(sketch, centre, np.pad(basis, ((0, 0), (0, -len(longest) % 32))))
 
 
 def _sample_of_coalitions(n: int, rng: np.random.Generator) -> Members:

@@ -20,7 +20,7 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.predictor.gp import GaussianProcess, Posterior
-from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.kernel_inputs import tiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,29 +75,39 @@ class AveragedPosterior:
 
 
 def average_posterior(
-    best: GaussianProcess,
-    processes: Sequence[tuple[float, GaussianProcess]],
-    inputs: Features,
-    W: Floats,
+    best: Posterior, processes: Sequence[tuple[float, GaussianProcess]]
 ) -> AveragedPosterior:
-    """Prediction of b coalitions and of the functionals W, (f, b), of them.
+    """The same prediction by several processes.
 
     Args:
-        best: the process whose covariance is used.
+        best: prediction of b coalitions and of functionals W, (f, b), whose covariance is used.
         processes: those whose means and variances are averaged, with their weights.
-        inputs: the b coalitions.
-        W: the functionals.
     """
-    means, variances, observed = [], [], np.zeros((len(W), len(best.utilities)))
-    for weight, gp in processes:
-        posterior = gp.posterior(inputs, W)
-        means.append(posterior.mean)
-        variances.append(posterior.std**2)
-        observed += weight * posterior.observed_weights()
-    return AveragedPosterior(
-        best=best.posterior(inputs, W),
-        means=np.array(means),
-        variances=np.array(variances),
-        weights=np.array([weight for weight, _ in processes]),
-        observed_weights=observed,
-    )
+    inputs, W, k, b = best.inputs, best.W, len(processes), len(best.inputs)
+    means, variances = np.empty((k, b)), np.empty((k, b))
+    observed = np.zeros((len(W), len(best.gp.utilities)))
+    others = []
+    for i, (weight, gp) in enumerate(processes):
+        if gp is best.gp:
+            means[i], variances[i] = best.mean, best.std**2
+            observed += weight * best.observed_weights()
+        else:
+            others.append((i, gp, _form(gp), np.zeros((len(gp.utilities), len(W)))))
+    for columns in tiles(b):
+        some, distances = inputs[columns], {}
+        for i, gp, form, inner in others:
+            if form not in distances:
+                distances[form] = gp.kernel.distances(gp.inputs, some)
+            K = gp.kernel.evaluate(distances[form])
+            explained, (means[i, columns], variance, slope) = gp.explain(K, some)
+            variances[i, columns] = (variance + gp.noise_of_predicted) * slope**2
+            np.add(inner, explained @ (W[:, columns] * slope).T, out=inner)
+    weights = np.array([weight for weight, _ in processes])
+    for i, gp, _, inner in others:
+        observed += weights[i] * gp.observed_weights(inner, W)
+    return AveragedPosterior(best, means, variances, weights, observed)
+
+
+def _form(gp: GaussianProcess) -> tuple[int, str]:
+    """Equal for processes that differ in hyper-parameters alone: their distances are the same."""
+    return id(gp.inputs), repr(gp.kernel.with_theta(np.zeros_like(gp.kernel.theta)))

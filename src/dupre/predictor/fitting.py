@@ -13,11 +13,12 @@ of the amplitude.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_solve
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.blas import dspr
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtpttr
 from scipy.optimize import minimize
 
 from dupre._types import Floats, Ints
@@ -25,13 +26,13 @@ from dupre.errors import InputError
 from dupre.predictor.gp import (
     Amplitude,
     GaussianProcess,
-    cholesky_factor,
     condition,
     log_likelihood,
     log_rows,
 )
 from dupre.predictor.kernel_algebra import Kernel
 from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.packed_terms import Term, diagonal_of_packed, pack, terms_of
 from dupre.predictor.prior import Prior
 from dupre.predictor.warp import Warp
 
@@ -195,7 +196,7 @@ class _Problem:
 
     Attributes:
         form: the kernel with every gamma at one over the median of its distances.
-        distances: of the evaluated coalitions, from `kernel.distances`.
+        terms: of its matrix of the evaluated coalitions.
         v: warped utilities, (a,).
         measured: variance of each as known from repeated trainings, (a,).
         rows: logarithm of their rows minus that of the reference, (a,).
@@ -203,35 +204,57 @@ class _Problem:
     """
 
     form: Kernel
-    distances: Any
+    terms: list[Term]
     v: Floats
     measured: Floats
     rows: Floats
     spread: Floats
 
     def __call__(self, x: Floats) -> tuple[float, Floats]:
-        """The value at x and its gradient (RW06 Eq. 5.9)."""
-        mean, _ = _of_each(PRIOR, self.form)
+        """The value at x and its gradient (RW06 Eq. 5.9); matrices are packed or triangular."""
+        a, diagonal, theta = len(self.v), self._diagonal, x[:-2] + self._offset
         noise, decay = float(np.exp(x[-2])), float(x[-1])
         growth = np.exp(decay * self.rows)  # one over the amplitude
         z, measured = self.v * growth, self.measured * growth**2
-        K, derivatives = self.form.with_theta(_absolute(self.form, x)).gradient(self.distances)
-        K = K.copy()
-        K[np.diag_indices_from(K)] += noise + measured
-        L = cholesky_factor(K)
-        if L is None:  # numerically impossible: turn the search around
+        parts = [term.evaluate(theta) for term in self.terms]
+        packed = reduce(np.add, [part for part, _ in parts])
+        K, _ = dtpttr(a, packed, uplo="L")
+        K[self._corner] += noise + measured
+        L, failed = dpotrf(K, lower=1, clean=0, overwrite_a=1)
+        if failed:  # numerically impossible: turn the search around
             return 1e25, np.zeros_like(x)
-        alpha = cho_solve((L, True), z, check_finite=False)
-        lower, _ = dpotri(L, lower=1)  # K^-1 below and on the diagonal: all the gradient needs
-        inner = lower + np.tril(lower, -1).T - np.outer(alpha, alpha)
-        gradient = [float(np.vdot(inner, dK)) / 2 for dK in derivatives]
-        gradient.append(noise * float(np.trace(inner)) / 2)
+        alpha, _ = dpotrs(L, z, lower=1)
+        log_density = log_likelihood(L, alpha, z)
+        inverse, _ = dpotri(L, lower=1, overwrite_c=1)
+        inner = dspr(a, -1.0, alpha, pack(inverse), lower=1, overwrite_ap=1)
+        on_diagonal = inner[diagonal]
+        inner[diagonal] /= 2  # entries beside the diagonal stand for two, and all are halved
+        gradient = np.zeros_like(x)
+        for term, (_, found) in zip(self.terms, parts, strict=True):
+            term.add_gradient(gradient, theta, found, inner)
+        gradient[-2] = noise * on_diagonal.sum() / 2
         # The log density of v, not of z: its Jacobian is the sum of decay * rows.
-        gradient.append(float(alpha @ (self.rows * z) + np.diag(inner) @ (self.rows * measured)))
-        gradient[-1] -= float(self.rows.sum())
-        t = (x - mean) / self.spread
-        value = -log_likelihood(L, alpha, z) - decay * float(self.rows.sum()) + float(t @ t) / 2
-        return value, np.array(gradient) + t / self.spread
+        gradient[-1] = alpha @ (self.rows * z) + on_diagonal @ (self.rows * measured)
+        gradient[-1] -= self.rows.sum()
+        t = (x - self._mean) / self.spread
+        value = -log_density - decay * float(self.rows.sum()) + float(t @ t) / 2
+        return value, gradient + t / self.spread
+
+    @cached_property
+    def _diagonal(self) -> Ints:
+        return diagonal_of_packed(len(self.v))
+
+    @cached_property
+    def _corner(self) -> tuple[Ints, ...]:
+        return np.diag_indices(len(self.v))
+
+    @cached_property
+    def _offset(self) -> Floats:
+        return _absolute(self.form, np.zeros(len(self.spread)))
+
+    @cached_property
+    def _mean(self) -> Floats:
+        return np.asarray(_of_each(PRIOR, self.form)[0])
 
 
 def _problem(
@@ -247,9 +270,10 @@ def _problem(
     distances, residuals = kernel.distances(inputs, inputs), utilities - prior.expect(inputs)
     _, spread = _of_each(PRIOR, kernel)
     spread[prior.held(kernel) | prior.plain] = np.inf
+    form = kernel.at_median(distances)
     return _Problem(
-        form=kernel.at_median(distances),
-        distances=distances,
+        form=form,
+        terms=terms_of(form, distances),
         v=warp.forward(residuals),
         measured=(np.sqrt(measured) / warp.slope(residuals)) ** 2,
         rows=log_rows(inputs) - reference,

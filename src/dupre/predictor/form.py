@@ -14,8 +14,9 @@ distribution, is higher than the marginal likelihood of all.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ import numpy as np
 from dupre._types import NOTHING, Floats, Ints
 from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
-from dupre.predictor.fitting import fit, position, sample_around
-from dupre.predictor.gp import GaussianProcess
+from dupre.predictor.fitting import LEARN_ON, fit, position, sample_around
+from dupre.predictor.gp import GaussianProcess, Posterior
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
 from dupre.predictor.prior import Prior
@@ -131,8 +132,11 @@ class Predictor:
 
     def posterior(self, inputs: Features, W: Floats) -> AveragedPosterior:
         """Prediction of b coalitions and of functionals W, (f, b), averaged over all processes."""
-        averaged = average_posterior(self.gp, self.processes, inputs, W)
-        return replace(averaged, bounds=self.bounds)
+        return self.average(self.gp.posterior(inputs, W))
+
+    def average(self, posterior: Posterior) -> AveragedPosterior:
+        """The same, given the posterior of the best form."""
+        return replace(average_posterior(posterior, self.processes), bounds=self.bounds)
 
     @cached_property
     def processes(self) -> tuple[tuple[float, GaussianProcess], ...]:
@@ -165,6 +169,8 @@ def learn(
     bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> Predictor:
     """Fit the predictor; the result depends on the arguments alone.
+
+    The form is chosen on up to LEARN_ON evaluations and fitted to all.
 
     Args:
         inputs: the evaluated coalitions.
@@ -203,20 +209,13 @@ def learn(
             prior=learned,
         )
 
-    everything = np.arange(len(utilities))
-    form = Form(given=prior.kernel)
-    gp = fit_form(form, everything, None)
-    fits = [gp]
-    for choice, options in CHOICES.items():
-        near = position(gp)
-        if not form.is_open(choice, prior, choose_p=choose_p):
-            continue
-        for option in options[1:]:
-            other = replace(form, **{choice: option})
-            candidate = fit_form(other, everything, near)
-            fits.append(candidate)
-            if candidate.log_likelihood > gp.log_likelihood + BETTER_BY:
-                form, gp = other, candidate
+    everything = some = np.arange(len(utilities))
+    if len(everything) > LEARN_ON:
+        some = np.sort(rng.choice(everything, LEARN_ON, replace=False))
+    form, gp, fits = _choose(partial(fit_form, index=some), prior, choose_p=choose_p)
+    if len(some) < len(everything):
+        gp = fit_form(form, everything, position(gp))
+        fits = [gp]
     outliers = NOTHING if prior.plain else _suspected_outliers(gp, utilities)
     if outliers.size:
         without = fit_form(form, np.delete(everything, outliers), position(gp))
@@ -226,6 +225,26 @@ def learn(
             return Predictor(form, without, (without,), utilities, outliers, errors, bounds)
     every = tuple([gp] if prior.plain else fits)  # the best one alone
     return Predictor(form, gp, every, utilities, outliers[:0], np.empty(0), bounds)
+
+
+def _choose(
+    fit_form: Callable[..., GaussianProcess], prior: Prior, *, choose_p: bool
+) -> tuple[Form, GaussianProcess, list[GaussianProcess]]:
+    """The form of the highest likelihood, its fit, and the fits of all forms tried."""
+    form = Form(given=prior.kernel)
+    gp = fit_form(form, near=None)
+    fits = [gp]
+    for choice, options in CHOICES.items():
+        near = position(gp)
+        if not form.is_open(choice, prior, choose_p=choose_p):
+            continue
+        for option in options[1:]:
+            other = replace(form, **{choice: option})
+            candidate = fit_form(other, near=near)
+            fits.append(candidate)
+            if candidate.log_likelihood > gp.log_likelihood + BETTER_BY:
+                form, gp = other, candidate
+    return form, gp, fits
 
 
 def _suspected_outliers(gp: GaussianProcess, utilities: Floats) -> Ints:

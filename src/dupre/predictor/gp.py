@@ -1,7 +1,8 @@
 """Exact Gaussian process regression of utilities on coalitions.
 
 Other than in a general library, the posterior of any linear functional of b predictions costs O(b²)
-kernel entries but only O(b) memory: no b x b matrix is built. Module `fitting` learns the
+kernel entries but only O(b) memory: no b x b matrix is built. For very large b, module `landmarks`
+needs fewer entries. Module `fitting` learns the
 hyper-parameters.
 
 Notation (docs/notation.md): a evaluated coalitions, b predicted ones, W (n, b) functionals.
@@ -21,12 +22,13 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
 from dupre.predictor.kernel_algebra import Kernel
-from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.kernel_inputs import Features, tiles
+from dupre.predictor.landmarks import Landmarks, find_landmarks
 from dupre.predictor.prior import Prior
 from dupre.predictor.warp import Warp
 
-TILE = 512
-"""Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
+EXACT_UP_TO = 4_096
+"""Predicted coalitions up to which covariances of functionals are summed over all pairs of them."""
 
 
 @dataclass(frozen=True)
@@ -138,18 +140,50 @@ class GaussianProcess:
 
     def posterior(self, inputs: Features, W: Floats | None = None) -> Posterior:
         """Prediction of b further coalitions and of functionals W, (f, b), of them, if any."""
-        if W is None:
-            W = np.empty((0, len(inputs)))
-        explained = np.empty((len(self.inputs), len(inputs)))
-        for start in range(0, len(inputs), TILE):
-            columns = slice(start, start + TILE)
-            K = self.kernel(self.inputs, inputs[columns])
-            explained[:, columns] = solve_triangular(self.L, K, lower=True, check_finite=False)
-        mean_z = explained.T @ solve_triangular(self.L, self.z, lower=True, check_finite=False)
+        b = len(inputs)
+        explained, found = np.empty((len(self.inputs), b)), np.empty((3, b))
+        for columns in tiles(b):
+            some = inputs[columns]
+            K = self.kernel(self.inputs, some)
+            explained[:, columns], found[:, columns] = self.explain(K, some)
+        W = np.empty((0, b)) if W is None else W
+        return Posterior(self, inputs, W, found[0], found[1], found[2], explained)
+
+    def explain(self, K: Floats, inputs: Features) -> tuple[Floats, Floats]:
+        """L^-1 K_AB, (a, b), and mean of u, variance of z and slope du/dz of b coalitions, (3, b).
+
+        Args:
+            K: covariance of the evaluated with the b coalitions, (a, b).
+            inputs: the b coalitions.
+        """
+        explained = solve_triangular(self.L, K, lower=True, check_finite=False)
         variance = self.kernel.diagonal(inputs) - np.einsum("ab,ab->b", explained, explained)
         variance = np.maximum(variance, 0.0)
-        mean, slope = self.back(mean_z, variance + self.noise, inputs)
-        return Posterior(self, inputs, W, mean, variance, slope, explained)
+        mean, slope = self.back(self._root_z @ explained, variance + self.noise, inputs)
+        return explained, np.array([mean, variance, slope])
+
+    @cached_property
+    def _root_z(self) -> Floats:
+        """L^-1 z, (a,)."""
+        return np.asarray(solve_triangular(self.L, self.z, lower=True, check_finite=False))
+
+    def observed_weights(self, inner: Floats, W: Floats) -> Floats:
+        """How much functionals W, (f, b), of predicted means change with each utility, (f, a).
+
+        To first order, at the learned hyper-parameters. Unless a mean is stated, it follows the
+        utilities: a change of all of them by the same amount changes every prediction by it.
+
+        Args:
+            inner: L^-1 K_AB (W du/dz)^T, (a, f).
+            W: the functionals.
+        """
+        direct = solve_triangular(self.L, inner, lower=True, trans="T", check_finite=False)
+        direct = direct.T / self.slope
+        mean = self.prior.mean
+        if mean is not None and not hasattr(mean, "learn"):
+            return np.asarray(direct)
+        rest = W.sum(axis=1) - direct.sum(axis=1)
+        return np.asarray(direct + rest[:, None] / len(self.utilities))
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,32 +214,26 @@ class Posterior:
         return np.asarray(np.sqrt(self.variance + self.gp.noise_of_predicted) * self.slope)
 
     def functional_covariance(self) -> Floats:
-        """Covariance of W @ u, (f, f), noise of the predicted utilities included."""
-        WJ = self.W * self.slope
+        """Covariance of W @ u, (f, f), noise of the predicted utilities included.
+
+        Of more than EXACT_UP_TO coalitions by `Landmarks`.
+        """
+        WJ, noise = self.W * self.slope, self.gp.noise_of_predicted
+        if self.landmarks is not None:
+            product, rest = self.landmarks.product, self.landmarks.rest
+            return np.asarray(product.T @ product + (WJ * (rest + noise)) @ WJ.T)
         known = self.explained @ WJ.T
-        covariance = self.gp.noise_of_predicted * WJ @ WJ.T - known.T @ known
-        for i in range(0, len(self.inputs), TILE):
-            for j in range(i, len(self.inputs), TILE):
-                rows, columns = slice(i, i + TILE), slice(j, j + TILE)
+        covariance = noise * WJ @ WJ.T - known.T @ known
+        for i, rows in enumerate(tiles(len(self.inputs))):
+            for columns in tiles(len(self.inputs))[i:]:
                 tile = self.gp.kernel(self.inputs[rows], self.inputs[columns])
                 part = WJ[:, rows] @ tile @ WJ[:, columns].T
-                covariance += part if i == j else part + part.T
+                covariance += part if rows == columns else part + part.T
         return (covariance + covariance.T) / 2
 
     def observed_weights(self) -> Floats:
-        """How much W @ mean changes with each evaluated utility, (f, a), to first order.
-
-        At the learned hyper-parameters. Unless a mean is stated, it follows the utilities: a
-        change of all of them by the same amount changes every prediction by it.
-        """
-        inner = self.explained @ (self.W * self.slope).T
-        direct = solve_triangular(self.gp.L, inner, lower=True, trans="T", check_finite=False)
-        direct = direct.T / self.gp.slope
-        mean = self.gp.prior.mean
-        if mean is not None and not hasattr(mean, "learn"):
-            return np.asarray(direct)
-        rest = self.W.sum(axis=1) - direct.sum(axis=1)
-        return np.asarray(direct + rest[:, None] / len(self.gp.utilities))
+        """How much W @ mean changes with each evaluated utility, (f, a), to first order."""
+        return self.gp.observed_weights(self.explained @ (self.W * self.slope).T, self.W)
 
     def functional_variance(self) -> Floats:
         """Variance of each of the functionals, (f,)."""
@@ -217,13 +245,22 @@ class Posterior:
         The prior part K[index, B] @ (W slope)^T is summed over square tiles of the kernel matrix.
         """
         right = (self.W * self.slope).T
+        if self.landmarks is not None:
+            through = self.landmarks.explain(self.covariance(self.landmarks.index, index))
+            return np.asarray(
+                through.T @ self.landmarks.product + self.landmarks.rest[index, None] * right[index]
+            )
         rows = self.inputs[index]
         prior = np.zeros((len(rows), right.shape[1]))
-        for i in range(0, len(rows), TILE):
-            for j in range(0, len(self.inputs), TILE):
-                tile = self.gp.kernel(rows[i : i + TILE], self.inputs[j : j + TILE])
-                prior[i : i + TILE] += tile @ right[j : j + TILE]
+        for some in tiles(len(rows)):
+            for columns in tiles(len(self.inputs)):
+                prior[some] += self.gp.kernel(rows[some], self.inputs[columns]) @ right[columns]
         return np.asarray(prior - self.explained[:, index].T @ (self.explained @ right))
+
+    @cached_property
+    def landmarks(self) -> Landmarks | None:
+        """For more than EXACT_UP_TO coalitions."""
+        return find_landmarks(self) if len(self.inputs) > EXACT_UP_TO else None
 
     def covariance(self, rows: Ints, columns: Ints) -> Floats:
         """Posterior covariance of the z of some coalitions with those of others."""

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError
 
+TILE = 512
+"""Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
+
 
 @dataclass(frozen=True, eq=False)
 class Features:
@@ -30,8 +33,9 @@ class Features:
         return len(self.members)
 
     def __getitem__(self, index: slice | Ints) -> Features:
-        known = {key: vectors[index] for key, vectors in self._known.items()}
-        return replace(self, members=self.members[index], _known=known)
+        """Some of the coalitions; their vectors are taken from those of all, computed once."""
+        some = None if self.vectors is None else _SomeVectors(self, index)
+        return replace(self, members=self.members[index], vectors=some, _known={})
 
     def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
@@ -45,3 +49,19 @@ class Features:
             how = {"raw": True} if raw else {}
             self._known[key] = self.vectors(eta, p, self.members, **how)
         return self._known[key]
+
+
+@dataclass(frozen=True, eq=False)
+class _SomeVectors:
+    """The vectors of some coalitions of features."""
+
+    features: Features
+    index: slice | Ints
+
+    def __call__(self, eta: float, p: int, _: Members, *, raw: bool = False) -> Floats:
+        return self.features.sketch(eta, p, raw=raw)[self.index]
+
+
+def tiles(b: int) -> list[slice]:
+    """Up to TILE of b coalitions each."""
+    return [slice(start, start + TILE) for start in range(0, b, TILE)]

@@ -194,12 +194,13 @@ class DaskCluster:
             raise EngineError(self._gone()) from cause
 
     def _gone(self) -> str:
-        running = self._client.status == "running"
-        lost = "it has had no workers" if running else "its scheduler has not answered"
-        return (
-            f"the Dask cluster at {self._address} is lost: {lost} for {self._wait:g} seconds; "
-            "start it again and connect to it"
-        )
+        reasons = {
+            "running": f"it has had no workers for {self._wait:g} seconds",
+            "closed": "its client has given up connecting to the scheduler",
+        }
+        silent = f"its scheduler has not answered for {self._wait:g} seconds"
+        reason = reasons.get(self._client.status, silent)
+        return f"the Dask cluster at {self._address} is lost: {reason}; start it and connect again"
 
 
 def _places(client: Client) -> int:

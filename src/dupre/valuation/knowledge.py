@@ -86,6 +86,7 @@ class Knowledge:
         if question.kernel is not None or owners.points is None:
             check_prior(question.prior, self.features(np.flatnonzero(self.counts)))
         self._memory: tuple[bytes, Predictor] | None = None
+        self._posterior: tuple[tuple[Predictor, bytes], Posterior] | None = None
         self._correction: tuple[bytes, SampledValues] | None = None
 
     def rng(self, *purpose: int) -> np.random.Generator:
@@ -232,13 +233,17 @@ class Knowledge:
 
     def posterior(self, W: Floats) -> Posterior:
         """Of the unknown coalitions and of functionals W, (f, b), of them, by the best form."""
-        unknown = self.unknown
-        return self.predictor().gp.posterior(self.features(unknown), W[:, unknown])
+        learned, unknown = self.predictor(), self.unknown
+        if W is not self.weights.W:
+            return learned.gp.posterior(self.features(unknown), W[:, unknown])
+        key = learned, unknown.tobytes()  # once for the values and for the next batch
+        if self._posterior is None or self._posterior[0] != key:
+            self._posterior = key, learned.gp.posterior(self.features(unknown), W[:, unknown])
+        return self._posterior[1]
 
     def averaged_posterior(self) -> AveragedPosterior:
         """Of the unknown coalitions and of the values, by all forms."""
-        unknown = self.unknown
-        return self.predictor().posterior(self.features(unknown), self.weights.W[:, unknown])
+        return self.predictor().average(self.posterior(self.weights.W))
 
     def predict(self, learned: Predictor, members: Members) -> Floats:
         """Predicted utilities of coalitions, (m, n), by a given predictor, (m,)."""
