@@ -160,13 +160,8 @@ class Store:
 
     def refresh(self) -> bool:
         """Read new evaluations, also of other processes; whether there were any that are valid."""
-        columns = f"SELECT id, {COLUMNS} FROM evaluations WHERE id > ? ORDER BY id"
-        with self._explain_errors("read"):
-            rows = self._db.execute(columns, (self._last,)).fetchall()
         valid = 0
-        for row in rows:
-            with self._explain_errors("read"):
-                evaluation, contents = from_row(row)
+        for key, evaluation, contents in self._new_evaluations():
             names = evaluation.training.members
             if all(name in self._owners for name in names):
                 if contents in self.origin.contents(names):
@@ -176,8 +171,15 @@ class Store:
                     valid += 1
                 else:
                     self.stale += 1
-            self._last = row[0]  # at the end, so that an interruption loses nothing
+            self._last = key  # at the end, so that an interruption loses nothing
         return valid > 0
+
+    def _new_evaluations(self) -> Iterator[tuple[int, Evaluation, str]]:
+        """Key, evaluation and contents of each row that was not read yet."""
+        query = f"SELECT id, {COLUMNS} FROM evaluations WHERE id > ? ORDER BY id"
+        with self._explain_errors("read"):
+            for row in self._db.execute(query, (self._last,)):
+                yield (row[0], *from_row(row))
 
     def save(self, evaluation: Evaluation) -> None:
         """Write one evaluation to the disk; a second utility of the same training is ignored."""
