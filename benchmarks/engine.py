@@ -1,6 +1,7 @@
 """What running trainings costs: speed-up of workers, the store, bytes per task, memory.
 
     python benchmarks/engine.py
+    python benchmarks/engine.py --load    # what it stands: see load.py
 
 Every figure is measured in this run, with whole calls of `dupre.value` where that is what a user
 waits for: starting the workers and choosing what to train are included.
@@ -8,6 +9,7 @@ waits for: starting the workers and choosing what to train are included.
 
 from __future__ import annotations
 
+import argparse
 import pickle
 import statistics
 import sys
@@ -25,6 +27,7 @@ import dupre
 from dupre.training import dask_worker, worker_process, workers
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.store import Store
+from load import LOADS, load
 
 GIGABYTE = 2**30
 
@@ -191,6 +194,13 @@ def memory() -> tuple[float, float]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--load", nargs="?", const="all", choices=["all", *LOADS])
+    parser.add_argument("--size", type=int)
+    asked = parser.parse_args()
+    if asked.load:
+        load(asked.load, asked.size)
+        return
     print("\n## Engine (`python benchmarks/engine.py`)\n")
     print("| what | measured | target |\n|---|---|---|")
     for name, (owners, utility) in {

@@ -28,7 +28,7 @@ from dupre.errors import InputError
 MAX_LEVELS = 50
 """Levels of a category, the most frequent ones, that get a column; the others get none."""
 
-BLOCK = 65_536
+BLOCK = 4_096
 """Rows that are compared at once, which limits memory."""
 
 
