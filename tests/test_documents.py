@@ -19,6 +19,7 @@ import pytest
 
 import commands
 import dupre
+from dupre.report import sections
 from test_architecture import MAY_IMPORT
 
 ROOT = Path(__file__).parents[1]
@@ -163,11 +164,12 @@ def sessions(page: Path) -> list[tuple[str, str]]:
     return [(command, output) for command, output in found]
 
 
-def test_commands_print_what_the_pages_show(tmp_path):
+def test_commands_print_what_the_pages_show(tmp_path, monkeypatch):
     shown = type_command("dupre demo", tmp_path)  # one test: the demonstration runs once
     assert {path.name for path in tmp_path.iterdir()} == {"dupre-demo"}
     assert (tmp_path / "dupre-demo/run/report.html").is_file()
     check_demonstration(shown)
+    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
     for page in (page for page in PAGES if sessions(page)):
         place = tmp_path / page.stem
         shutil.copytree(tmp_path / "dupre-demo", place / "dupre-demo")

@@ -33,11 +33,11 @@ COARSE = Resolution(directions=12, levels=20, thresholds=64)
 def raw(owners, *, seed, resolution=None):
     """callable(eta, members) -> uncompressed sketch vectors."""
     resolution = resolution or Resolution()
-    features, labels = project(owners, seed=seed, resolution=resolution)
+    features, labels, label = project(owners, seed=seed, resolution=resolution)
 
     def vectors(eta, members):
-        projected = eta * features + (1 - eta) * labels
-        return count(projected, owners.owner, resolution=resolution)(members)
+        projected = eta * features + (1 - eta) * labels[label]
+        return count(projected.T, owners.owner, resolution=resolution)(members)
 
     return vectors
 
@@ -72,8 +72,8 @@ def with_twin(task, seed=0, *, size=9):
 
 def exact(owners, first, second, *, eta, p, resolution, seed=0):
     """SW_p of two coalitions along the directions of the sketch, from their projected rows."""
-    features, labels = project(owners, seed=seed, resolution=resolution)
-    projected = eta * features + (1 - eta) * labels
+    features, labels, label = project(owners, seed=seed, resolution=resolution)
+    projected = eta * features + (1 - eta) * labels[label]
     A, B = (projected[coalition[owners.owner]] for coalition in (first, second))
     return ot.sliced_wasserstein_distance(A, B, projections=np.eye(resolution.directions), p=p)
 
@@ -91,7 +91,7 @@ def sketched_distance(A, B, p):
     """SW_p of two sets of numbers as a sketch with exact levels has it."""
     owner = np.repeat([0, 1], (len(A), len(B)))
     exact_levels = Resolution(1, levels=len(A) * len(B), thresholds=len(owner))
-    sketch = count(np.append(A, B)[:, None], owner, resolution=exact_levels)
+    sketch = count([np.append(A, B)], owner, resolution=exact_levels)
     return norm(*sketch(np.eye(2, dtype=bool)), p)
 
 
@@ -200,7 +200,7 @@ def test_a_quantile_is_the_first_row_whose_share_reaches_its_level(seed, small, 
     values = np.random.default_rng(seed).normal(size=small + large).round(1)
     owner = np.repeat([0, 1], (small, large))
     resolution = Resolution(directions=1, levels=levels, thresholds=small + large)
-    sketch = count(values[:, None], owner, resolution=resolution)
+    sketch = count([values], owner, resolution=resolution)
     members = all_coalitions(2)
     for coalition, vector in zip(members, sketch(members), strict=True):
         rows = np.sort(values[coalition[owner]])
@@ -213,7 +213,7 @@ def test_a_quantile_is_the_first_row_whose_share_reaches_its_level(seed, small, 
 def test_rows_between_two_thresholds_are_replaced_by_their_mean():
     values = np.random.default_rng(0).gamma(1.0, size=12)
     resolution = Resolution(directions=1, levels=4, thresholds=4)
-    sketch = count(values[:, None], np.zeros(12, dtype=np.int64), resolution=resolution)
+    sketch = count([values], np.zeros(12, dtype=np.int64), resolution=resolution)
     found = sketch(np.ones((1, 1), dtype=bool))[0] * np.sqrt(4)
     np.testing.assert_allclose(found, np.sort(values).reshape(4, 3).mean(axis=1), rtol=1e-6)
 
@@ -223,7 +223,7 @@ def test_thresholds_are_as_fine_for_a_small_owner_as_for_a_large_one():
     small, large = rng.normal(100.0, 1.0, size=40), rng.normal(size=20_000)
     owner = np.repeat([0, 1], (40, 20_000))
     resolution = Resolution(directions=1, levels=40, thresholds=256)
-    sketch = count(np.append(small, large)[:, None], owner, resolution=resolution)
+    sketch = count([np.append(small, large)], owner, resolution=resolution)
     quantiles = sketch(np.eye(2, dtype=bool)[:1]) * np.sqrt(40)
     np.testing.assert_allclose(quantiles[0], np.sort(small), rtol=1e-6)
 
@@ -382,9 +382,9 @@ def test_the_unit_of_a_regression_target_does_not_matter(scale):
 
 def test_features_and_labels_weigh_alike_at_one_half():
     owners = random_owners(0, n=4, d=7, sizes=(30, 40))
-    features, labels = project(owners, seed=0, resolution=Resolution(directions=4000))
+    features, labels, label = project(owners, seed=0, resolution=Resolution(directions=4000))
     # Each block has total variance 1 before it is projected on directions of d + 1 = 8 axes.
-    ratio = features.var(axis=0).mean() / labels.var(axis=0).mean()
+    ratio = features.var(axis=0).mean() / labels[label].var(axis=0).mean()
     assert ratio == pytest.approx(1, rel=0.1)
 
 

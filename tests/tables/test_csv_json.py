@@ -4,6 +4,7 @@ import gzip
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dupre.errors import InputError
@@ -203,3 +204,23 @@ def test_a_long_cell_is_only_long(tmp_path):
 def test_a_number_is_the_nearest_to_its_text_in_every_version_of_pandas(written):
     numbers = np.random.default_rng(0).normal(size=500).tolist()
     assert parsed(written("\n".join(["x", *map(repr, numbers)])))["x"].tolist() == numbers
+
+
+LATE = {
+    "a text among numbers": ["1"] * 19_999 + ["x"],
+    "a decimal among whole numbers": ["1"] * 19_999 + ["0.5"],
+    "truth, then text": ["True"] * 19_999 + ["maybe"],
+    "gaps, then text": [""] * 19_999 + ["x"],
+    "gaps, then truth": [""] * 19_999 + ["True"],
+    "gaps, then numbers": [""] * 19_999 + ["3"],
+    "a long number": ["1"] * 19_999 + ["9" * 30],
+}
+
+
+@pytest.mark.parametrize("cells", LATE.values(), ids=LATE)
+def test_a_large_file_is_read_part_by_part_as_if_at_once(tmp_path, cells):
+    content = "a,b\n" + "".join(f"{cell},{'y' * 40}\n" for cell in cells)
+    (tmp_path / "x.csv").write_text(content)
+    found = read_csv(tmp_path / "x.csv", delimiter=",", as_text=()).reset_index(drop=True)
+    how = {"keep_default_na": False, "na_values": [""], "low_memory": False}
+    pd.testing.assert_frame_equal(found, pd.read_csv(tmp_path / "x.csv", **how))

@@ -199,7 +199,7 @@ class OTDDistances:
         cells, cell = np.unique(owners.owner * len(labels) + self._label, return_inverse=True)
         self._cell_owner, self._cell_label = np.divmod(cells, len(labels))
         theta = unit_directions(points.values.shape[1], LABELS.directions, seed)
-        self._sketch = count((points.values @ theta)[points.index], cell, resolution=LABELS)
+        self._sketch = count((points.values @ theta)[points.index].T, cell, resolution=LABELS)
 
     def data_set(self, row: Members) -> DataSet:
         """The data of one coalition, (n,)."""

@@ -28,6 +28,9 @@ from dupre.errors import InputError
 MAX_LEVELS = 50
 """Levels of a category, the most frequent ones, that get a column; the others get none."""
 
+BLOCK = 65_536
+"""Rows that are compared at once, which limits memory."""
+
 
 @dataclass(frozen=True, eq=False)
 class Points:
@@ -87,7 +90,7 @@ def encode(X: Any) -> NumericColumns:
     if not array.shape[1]:
         raise InputError("X has no columns; expected at least one")
     if array.dtype.kind in "biuf":
-        return _numeric_columns(array.astype(np.float64))
+        return _numeric_columns(array.astype(np.float64, copy=False))
     return _encode_frame(pd.DataFrame(array).infer_objects())
 
 
@@ -126,12 +129,14 @@ def standardise(columns: NumericColumns) -> Points:
         return Points(scaled, np.arange(matrix.shape[0]), float(np.count_nonzero(inverse)), scale)
     rows, index, counts = _distinct_rows(matrix)
     weight = counts / counts.sum()
-    centred = rows - weight @ rows
-    scale = np.sqrt(weight @ centred**2)
-    inverse = _inverse_scale(scale, np.abs(rows).max(axis=0, initial=0.0))
+    size = np.maximum(rows.max(axis=0, initial=0.0), -rows.min(axis=0, initial=0.0))
+    rows -= weight @ rows  # in place: they may fill much of the memory
+    scale = np.sqrt(weight @ rows**2)
+    inverse = _inverse_scale(scale, size)
     factor = np.where(columns.one_hot, 1.0, inverse)
     units = np.where(columns.one_hot, 1.0, scale)
-    return Points(centred * factor, index, float(np.sum((scale * factor) ** 2)), units)
+    rows *= factor
+    return Points(rows, index, float(np.sum((scale * factor) ** 2)), units)
 
 
 def _numeric_columns(matrix: Floats | sparse.csr_array) -> NumericColumns:
@@ -180,10 +185,14 @@ def _distinct_rows(matrix: Floats) -> tuple[Floats, Ints, Ints]:
     """Distinct rows in a canonical order, the index of each row among them, and their counts."""
     rows = np.ascontiguousarray(matrix) + 0.0  # -0.0 and 0.0 are the same number
     as_bytes = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    _, first, index, counts = np.unique(
-        as_bytes, return_index=True, return_inverse=True, return_counts=True
-    )
-    return rows[first], index.reshape(-1), counts
+    order = np.argsort(as_bytes, kind="stable")  # np.unique would copy them all three times
+    new = np.ones(len(order), dtype=bool)
+    for start in range(1, len(order), BLOCK):
+        these, before = order[start : start + BLOCK], order[start - 1 : start + BLOCK - 1]
+        new[start : start + BLOCK] = as_bytes[these] != as_bytes[before[: len(these)]]
+    index = np.empty(len(order), dtype=np.int64)
+    index[order] = np.cumsum(new) - 1
+    return rows[order[new]], index, np.bincount(index)
 
 
 def _inverse_scale(scale: Floats, size: Floats) -> Floats:

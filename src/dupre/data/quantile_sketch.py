@@ -23,7 +23,7 @@ columns. `raw` asks for that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,7 +111,7 @@ class SketchCache:
     def __init__(self, owners: Owners, *, seed: int, resolution: Resolution | None = None):
         self.resolution = resolution or Resolution()
         self._owners, self._seed = owners, seed
-        self._projected: dict[bool, tuple[Floats, Floats]] = {}
+        self._projected: dict[bool, tuple[Floats, Floats, Ints]] = {}
         self._sketches: dict[tuple[float, bool], Sketch] = {}
         self._known: dict[tuple[float, int, bool], _VectorCache] = {}
 
@@ -140,8 +140,9 @@ class SketchCache:
         if raw not in self._projected:
             self._projected[raw] = project(owners, seed=self._seed, resolution=resolution, raw=raw)
         if (eta, raw) not in self._sketches:
-            features, labels = self._projected[raw]
-            projected = eta * features + (1 - eta) * labels
+            features, labels, label = self._projected[raw]
+            parts = zip(features.T, labels.T, strict=True)
+            projected = (eta * x + ((1 - eta) * part)[label] for x, part in parts)
             self._sketches[eta, raw] = count(projected, owners.owner, resolution=resolution)
         sketch = self._sketches[eta, raw]
         if p == 1:
@@ -236,8 +237,8 @@ def _sample_of_coalitions(n: int, rng: np.random.Generator) -> Members:
 
 def project(
     owners: Owners, *, seed: int, resolution: Resolution, raw: bool = False
-) -> tuple[Floats, Floats]:
-    """Projections of every row's features and of its label coordinates, (N, L) each.
+) -> tuple[Floats, Floats, Ints]:
+    """Projections of every row's features, (N, L), and of labels, (c, L), and its label, (N,).
 
     Both blocks are divided by the square root of their total variance, unless they are raw.
     """
@@ -247,34 +248,36 @@ def project(
     label_variance = 1.0 if raw else float(np.sum(np.var(labels[label], axis=0)))
     # Distinct rows and labels only: within one product, equal rows can be rounded differently.
     features = _project_features(owners, theta[:d], raw)
-    return features, (labels @ theta[d:])[label] / np.sqrt(label_variance or 1.0)
+    return features, (labels @ theta[d:]) / np.sqrt(label_variance or 1.0), label
 
 
 def _project_features(owners: Owners, theta: Floats, raw: bool) -> Floats:
     """Projections of every row's features on directions (d, L), (N, L)."""
     points = owners.points
-    if raw:
-        return np.asarray((points.raw @ theta)[points.index])
-    return np.asarray((points.values @ theta)[points.index] / np.sqrt(points.variance or 1.0))
+    projected = np.asarray(((points.raw if raw else points.values) @ theta)[points.index])
+    projected /= 1.0 if raw else np.sqrt(points.variance or 1.0)
+    return projected
 
 
-def count(projected: Floats, owner: Ints, *, resolution: Resolution) -> Sketch:
-    """The sketch of projected rows, (N, L), under thresholds common to all owners."""
-    N, L = projected.shape
-    n, T = int(owner.max()) + 1, min(resolution.thresholds, N)
-    counts, values = np.empty((n, L, T)), np.empty((L, T))
-    for direction in range(L):
+def count(projected: Iterable[Floats], owner: Ints, *, resolution: Resolution) -> Sketch:
+    """The sketch of rows projected on each direction, (N,), under thresholds of all owners.
+
+    One direction is needed at a time: all of them together may not fit into memory.
+    """
+    n, T = int(owner.max()) + 1, min(resolution.thresholds, len(owner))
+    counts, values = [], []
+    for row in projected:
         # Ties are ordered by owner, so the order in which rows were given does not matter.
-        order = np.lexsort((owner, projected[:, direction]))
-        x, holder = projected[order, direction], owner[order]
+        order = np.lexsort((owner, row))
+        x, holder = row[order], owner[order]
         edges = _thresholds(x, holder, T)
         bins = np.searchsorted(edges, x, side="left")
         held = np.bincount(holder * T + bins, minlength=n * T).reshape(n, T)
-        counts[:, direction] = held.cumsum(axis=1)
+        counts.append(held.cumsum(axis=1, dtype=np.float64))
         # The mean of the rows of a bin: exact if it holds one distinct value.
         above = np.bincount(bins, weights=x - edges[bins], minlength=T)
-        values[direction] = edges + above / np.maximum(held.sum(axis=0), 1)
-    return Sketch(counts, values, resolution.levels)
+        values.append(edges + above / np.maximum(held.sum(axis=0), 1))
+    return Sketch(np.stack(counts, axis=1), np.stack(values), resolution.levels)
 
 
 def _thresholds(x: Floats, holder: Ints, T: int) -> Floats:
@@ -306,7 +309,7 @@ def label_coordinates(
     if owners.task == "regression":
         return np.asarray(classes, dtype=np.float64)[:, None] - float(np.median(owners.y)), code
     theta = unit_directions(owners.points.values.shape[1], resolution.directions, seed)
-    sketch = count(_project_features(owners, theta, raw), code, resolution=resolution)
+    sketch = count(_project_features(owners, theta, raw).T, code, resolution=resolution)
     return classical_scaling(sketch(np.eye(len(classes), dtype=bool))), code
 
 

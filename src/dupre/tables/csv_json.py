@@ -10,8 +10,10 @@ import csv
 import gzip
 import io
 import json
+import warnings
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,10 @@ _NEAREST: dict[str, Any] = (
 """To read the number nearest to a text: pandas 2 may be off by a digit, pandas 3 never is."""
 
 
+_PASS = "surrogatepass"
+"""Half a character in a text is refused later, by name."""
+
+
 def read_csv(
     path: Path,
     *,
@@ -78,8 +84,8 @@ def read_csv(
             Remedy.DELIMITER,
             "';' if that is what separates the columns",
         )
-    text = _text(path, encoding)
-    records = _records(path, text, separator)
+    content = _text(path, encoding).encode(errors=_PASS)
+    records = _records(path, content, separator)
     _, header = next(records, (0, []))
     if len(header) == 1:
         _check_delimiter(path, header[0], separator)
@@ -95,8 +101,8 @@ def read_csv(
         lines.append(line)
     if not lines:
         return pd.DataFrame(columns=names)
-    frame: pd.DataFrame = pd.read_csv(
-        io.StringIO(text),
+    frame = _parse(
+        content,
         sep=separator,
         names=names,
         header=0,
@@ -104,8 +110,8 @@ def read_csv(
         dtype={name: str for name in as_text if name in names},
         na_values={name: [""] if name in as_text else list(EMPTY) for name in names},
         keep_default_na=False,
-        low_memory=False,
         decimal=decimal,
+        encoding_errors=_PASS,
         **_NEAREST,
     )
     if len(frame) != len(lines):
@@ -116,10 +122,24 @@ def read_csv(
     return frame.set_axis(pd.Index(lines, name="line"))
 
 
-def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _parse(content: bytes, **how: Any) -> pd.DataFrame:
+    """The frame of a CSV file: part by part, unless a column is of one type in one part only.
+
+    As a whole, pandas takes eight times the size of the file.
+    """
+    read: Callable[..., pd.DataFrame] = pd.read_csv
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.DtypeWarning)
+        with suppress(pd.errors.DtypeWarning):
+            return read(io.BytesIO(content), low_memory=True, **how)
+    return read(io.BytesIO(content), low_memory=False, **how)
+
+
+def _records(path: Path, content: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
     """The line on which each record begins, and its values; blank lines are skipped."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a cell may be long
+    text = io.TextIOWrapper(io.BytesIO(content), "utf-8", errors=_PASS, newline="")
+    reader = csv.reader(text, delimiter=separator, strict=True)
+    csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # a cell may be long
     line = 1
     try:
         for record in reader:
