@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import signal
+
 import hypothesis
 import pytest
 import threadpoolctl
@@ -13,6 +15,11 @@ _ANY_MACHINE = hypothesis.settings(
 hypothesis.settings.register_profile("random", _ANY_MACHINE)
 hypothesis.settings.register_profile("repeatable", _ANY_MACHINE, derandomize=True)
 hypothesis.settings.load_profile("repeatable")
+
+# A process in the background ignores Ctrl-C, and so would all processes that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -120,21 +120,23 @@ def test_ctrl_c_takes_back_what_has_not_begun_on_dask(cluster, tmp_path):
         def known():
             return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
 
-        wait_for(lambda: known() > 5)
+        wait_for(lambda: known() > 2 * len(at_work) + 1)  # theirs, ours, the rows, the run
         os.kill(os.getpid(), signal.SIGINT)
 
     at_work = [client.submit(others, workers=[at], pure=False) for at in client.nthreads()]
     wait_for(lambda: all(client.processing().values()))
-    with meanwhile(interrupt), pytest.raises(dupre.Interrupted) as stopped:
-        dupre.value(
-            forest().owners,
-            utility,
-            budget=7,
-            empty=1.0,
-            progress=False,
-            engine=dupre.engines.Dask(client),
-        )
-    go.touch()
+    try:
+        with meanwhile(interrupt), pytest.raises(dupre.Interrupted) as stopped:
+            dupre.value(
+                forest().owners,
+                utility,
+                budget=7,
+                empty=1.0,
+                progress=False,
+                engine=dupre.engines.Dask(client),
+            )
+    finally:  # or all tests on this cluster would wait for ever
+        go.touch()
     client.gather(at_work)
     wait_for(lambda: not any(client.processing().values()))
     assert stopped.value.valuer.evaluated == 0

@@ -516,12 +516,13 @@ list(workers.run(Training((name,)) for name in ("a", "b", "idle")))
 
 def test_what_is_finished_is_stored_while_the_main_process_is_busy(tmp_path):
     """It does nothing after the first training until the second is in the store."""
-    path, owners = tmp_path / "run.sqlite", make_owners(3)
+    path, owners, before = tmp_path / "run.sqlite", make_owners(3), sys.getswitchinterval()
 
     def stored():
         return sql(path, "SELECT count(*) FROM evaluations")[0][0]
 
     def busy(progress):
+        assert sys.getswitchinterval() < before / 10  # or the main thread could hold it up
         if progress.evaluated == 1:
             wait_for(lambda: stored() == 2)
 
@@ -532,3 +533,4 @@ def test_what_is_finished_is_stored_while_the_main_process_is_busy(tmp_path):
 
     options = {"empty": 0.0, "store": path, "n_jobs": 2, "progress": busy}
     assert dupre.value(owners, utility, budget=4, **options).evaluated == stored() == 4
+    assert sys.getswitchinterval() == before

@@ -114,9 +114,11 @@ class DaskCluster:
     def _collect(self, training: Training, finished: _Finished, future: Any) -> None:
         """Runs in a thread of the client when a training is done."""
         outcome = _outcome(future, training)
-        if isinstance(outcome, Evaluation) and (tell := self.on_finished) is not None:
-            tell(outcome)
-        finished.put((future, outcome))
+        try:
+            if isinstance(outcome, Evaluation) and (tell := self.on_finished) is not None:
+                tell(outcome)
+        finally:  # or `run` would wait for it for ever
+            finished.put((future, outcome))
 
     def _wait_for_one(self, finished: _Finished) -> Evaluation | None:
         """The next evaluation; None if there is none yet, or its training is tried again."""

@@ -1,4 +1,4 @@
-"""How many threads BLAS and OpenMP use.
+"""How many threads BLAS and OpenMP use, and how soon a thread of Python gets its turn.
 
 Looking for their libraries takes milliseconds, more than a small training: they are looked for
 again only after something was imported, which may have loaded another one.
@@ -7,10 +7,30 @@ again only after something was imported, which may have loaded another one.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+SWITCH_SECONDS = 5e-5
+"""After this time a waiting thread asks for the interpreter; the default of Python is 0.005."""
+
+
+@contextmanager
+def switch_quickly() -> Iterator[None]:
+    """Let threads that store evaluations have their turn while the main thread computes.
+
+    numpy gives up the interpreter for moments that are too short for a waiting thread, and each of
+    them makes it wait anew: by Python's default half a second was measured.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, SWITCH_SECONDS))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def limit_threads(threads: int, *, user_api: str | None = None) -> Any:

@@ -28,6 +28,7 @@ from dupre.training.evaluation import Evaluation
 from dupre.training.origin import contents_of
 from dupre.training.spot_check import Stored, spot_check
 from dupre.training.store import Store
+from dupre.training.threads import switch_quickly
 from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.model import ModelUtility, Utility
 from dupre.utility.score import check_score
@@ -175,6 +176,7 @@ def _run(
         Store.of(origin, stored, valuer.key) as kept,
         closing(engine.start(utility)) as workers,
         closing(shown),
+        switch_quickly(),
     ):
         new = new_evaluations(kept, given)
 
