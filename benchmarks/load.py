@@ -51,7 +51,7 @@ def rounds(size: int) -> str:
     def note(progress: dupre.Progress) -> None:
         clock[progress.evaluated] = time.perf_counter()
 
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.sqlite"
         start = time.perf_counter()
         dupre.value(owners, utility, budget=size, store=path, progress=note)
@@ -69,7 +69,7 @@ def opened(size: int) -> str:
     names = [f"owner {i:02d}" for i in range(20)]
     marks = dict.fromkeys(names, "0" * 32)
     rng = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.sqlite"
         with Store(path, {}, marks) as store:
             for first in range(0, size, 1000):
@@ -124,7 +124,7 @@ def rows(size: int) -> str:
 
 def command(size: int) -> str:
     """The same rows as a CSV file, by the command."""
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.csv"
         with path.open("w") as file:
             file.write(",".join([*(f"x{i}" for i in range(50)), "who", "y"]) + "\n")
