@@ -68,7 +68,19 @@ class InputError(DupreError, ValueError):
     """The data or an argument cannot be used as given; nothing was trained because of it."""
 
 
-class EvaluationError(DupreError, RuntimeError):
+class _EndOfRun(_Message):
+    """An exception that may end a run.
+
+    Attributes:
+        valuer: the valuer with every evaluation recorded so far, if a run was under way.
+    """
+
+    def __init__(self, *parts: str, valuer: Valuer | None = None):
+        super().__init__(*parts)
+        self.valuer = valuer
+
+
+class EvaluationError(_EndOfRun, DupreError, RuntimeError):
     """One coalition's utility could not be obtained.
 
     Attributes:
@@ -78,41 +90,28 @@ class EvaluationError(DupreError, RuntimeError):
     """
 
     def __init__(self, *parts: str, members: tuple[str, ...] = (), valuer: Valuer | None = None):
-        super().__init__(*parts)
+        super().__init__(*parts, valuer=valuer)
         self.members = members
-        self.valuer = valuer
 
 
-class EngineError(DupreError, RuntimeError):
+class EngineError(_EndOfRun, DupreError, RuntimeError):
     """Trainings can no longer run where they ran: the workers or their scheduler are gone.
 
     Attributes:
         valuer: the valuer with every evaluation recorded so far, if a run was under way.
     """
 
-    def __init__(self, *parts: str, valuer: Valuer | None = None):
-        super().__init__(*parts)
-        self.valuer = valuer
 
-
-class Interrupted(_Message, KeyboardInterrupt):
+class Interrupted(_EndOfRun, KeyboardInterrupt):
     """The run was stopped from the keyboard; `valuer` holds all that was evaluated.
 
     Not a DupreError: `except Exception` must not swallow Ctrl-C.
     """
 
-    def __init__(self, *parts: str, valuer: Valuer | None = None):
-        super().__init__(*parts)
-        self.valuer = valuer
 
-
-class StoreError(DupreError, OSError):
+class StoreError(_EndOfRun, DupreError, OSError):
     """The store cannot be used: not one of ours, damaged, of other trainings, or not writable.
 
     Attributes:
         valuer: the valuer with every evaluation recorded so far, if a run was under way.
     """
-
-    def __init__(self, *parts: str, valuer: Valuer | None = None):
-        super().__init__(*parts)
-        self.valuer = valuer
