@@ -116,19 +116,18 @@ def terms_of(kernel: Kernel, distances: Any, first: int = 0) -> list[Term]:
     if isinstance(kernel, Scaled):
         variance, inner = first, kernel.kernel
     factors = inner.kernels if isinstance(inner, Product) else (inner,)
-    packed = distances if isinstance(inner, Product) else (distances,)
     if not all(_is_known(factor) for factor in factors):
         return [KernelTerm(kernel, distances, first)]
-    exponents = [pack(d) for f, d in zip(factors, packed, strict=True) if not _is_linear(f)]
-    fixed = [pack(d) for f, d in zip(factors, packed, strict=True) if _is_linear(f)]
+    packed = [pack(d) for d in (distances if isinstance(inner, Product) else (distances,))]
+    exponents = [p for factor, p in zip(factors, packed, strict=True) if not _is_linear(factor)]
+    fixed = [p for factor, p in zip(factors, packed, strict=True) if _is_linear(factor)]
     gammas = np.arange(len(exponents)) + first + (variance is not None)
     levels, codes = None, np.empty(0, dtype=np.int64)
     if len(exponents) == 1:
         distinct, inverse = np.unique(exponents[0], return_inverse=True)
         if len(distinct) <= FEW:
             levels, codes = distinct, inverse
-    a = len(distances if not isinstance(inner, Product) else distances[0])
-    stacked = np.array(exponents) if exponents else np.empty((0, a * (a + 1) // 2))
+    stacked = np.array(exponents).reshape(-1, len(packed[0]))
     matrix = np.prod(fixed, axis=0) if fixed else None
     return [ProductTerm(variance, gammas, stacked, levels, codes, matrix)]
 
