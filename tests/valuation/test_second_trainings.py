@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -23,12 +22,6 @@ from dupre.valuation.second_trainings import CHECKED, LEAST, count_needed
 from owners_and_games import Noisy, holds, least_share, make_owners, smooth
 
 SIX = make_owners(6)
-
-
-@pytest.fixture(autouse=True)
-def no_torch(monkeypatch):
-    """Another test may have loaded it; then models of one's own get its seed."""
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
 
 
 def noisy(kind=Noisy, seed=0):
