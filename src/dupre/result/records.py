@@ -1,4 +1,4 @@
-"""Plain records that a valuation is made of, or that answer a question about one.
+"""Plain records: parts of a valuation, and answers to questions about one.
 
 Notation: n owners.
 """

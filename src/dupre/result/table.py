@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -62,6 +62,15 @@ def table_lines(v: Valuation, form: Callable[[float, int], str] = number) -> lis
             )
         )
     return found
+
+
+def align(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of cells as text: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join([name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])]).rstrip()
+        for name, *cells in lines
+    ]
 
 
 def decimals(v: Valuation) -> int:

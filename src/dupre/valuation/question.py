@@ -38,9 +38,9 @@ the square of their number."""
 class LeastCore:
     """The least core (Yan & Procaccia 2021), asked for in the place of a semivalue.
 
-    Payments that leave no coalition with much reason to go its own way; of all such payments the
-    most equal ones. It is found on all coalitions for up to 16 owners, and for more on those
-    that a search finds to bind.
+    Payments at which no coalition gains much by leaving; of all such payments the most equal ones.
+    It is found on all coalitions for up to 16 owners, and for more on those that a search finds
+    to bind.
 
     Args:
         draws: of all utilities from their posterior, whose least cores tell the uncertainty.
@@ -102,11 +102,6 @@ class Question:
     def check(self) -> int:
         """Coalitions that the predictor is never shown."""
         return self.strategy.check
-
-    @property
-    def drawn(self) -> bool:
-        """Whether coalitions are evaluated in the order in which the estimator drew them."""
-        return isinstance(self.strategy, Drawn)
 
     @property
     def in_order(self) -> bool:
