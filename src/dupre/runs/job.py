@@ -24,7 +24,7 @@ from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
 from dupre.runs.recorded import ExternalResult, read_results
-from dupre.training import identity
+from dupre.training import fingerprints
 from dupre.training.engines import Dask, Local, OnError
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
@@ -240,12 +240,11 @@ class Job:
             known: dict[str, Any] = {
                 "evaluations": as_frame(kept.evaluations()),
                 "stale": kept.stale,
-                "provenance": identity.provenance(
+                "provenance": fingerprints.provenance(
                     self.config.values.seed, self._origin.setting, self._origin.owners
                 ),
-                "caveats": tuple(kept.origin.notes()),
             }
-            valuations = []
+            notes, valuations = kept.origin.notes(), []
             for which in range(len(self.options.semivalues)):
                 valuer = self._valuer(kept, which)
                 valuation = valuer.values()
@@ -254,9 +253,10 @@ class Job:
                     kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
                 rounds = kept.rounds(valuation.semivalue).items()
                 steps = pd.DataFrame([{"evaluated": n, **found} for n, found in rounds])
-                found = replace(valuation, rounds=steps, **known)
-                found = replace(found, caveats=(*found.caveats, *caveats))
-                valuations.append(self._explain(found))
+                every = (*valuation.caveats, *notes, *caveats)
+                valuations.append(
+                    self._explain(replace(valuation, rounds=steps, caveats=every, **known))
+                )
         return valuations
 
     def accept_rows(self, store: Path, lost: int) -> None:
@@ -302,14 +302,14 @@ class Job:
         return isinstance(self.utility, ModelUtility) and self.utility.by_content
 
     @cached_property
-    def _origin(self) -> identity.Origin:
-        return identity.origin(self.owners, self.utility, identity.of_owners(self.owners))
+    def _origin(self) -> fingerprints.Origin:
+        return fingerprints.origin(self.owners, self.utility, fingerprints.of_owners(self.owners))
 
     def _stored(self, store: Path) -> Stored:
         return Stored(store, check=self.check, accept_model=self.accept_model)
 
     def _open(self, store: Path) -> Store:
-        return Store.of(self._origin, self._stored(store))
+        return Store(self._origin, self._stored(store))
 
 
 def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Evaluation]:

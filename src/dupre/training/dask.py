@@ -3,8 +3,8 @@
 The utility is scattered to the workers once; a training is a few hundred bytes. What happens on the
 workers is in `dask_worker`.
 
-A run has a small task on the scheduler, which forgets it when the run ends or its client is gone,
-however that ended. By that the workers know whether anybody asks for what they do.
+Each run keeps a small task on the scheduler. The scheduler forgets it when the run ends, or when
+its client is gone for any reason. Workers look for this task to know whether the run still exists.
 """
 
 from __future__ import annotations
@@ -115,9 +115,9 @@ class DaskCluster:
         """Runs in a thread of the client when a training is done."""
         outcome = _outcome(future, training)
         try:
-            if isinstance(outcome, Evaluation) and (tell := self.on_finished) is not None:
-                tell(outcome)
-        finally:  # or `run` would wait for it for ever
+            if isinstance(outcome, Evaluation) and (notify := self.on_finished) is not None:
+                notify(outcome)
+        finally:  # otherwise `run` would wait for it for ever
             finished.put((future, outcome))
 
     def _wait_for_one(self, finished: _Finished) -> Evaluation | None:
@@ -125,7 +125,7 @@ class DaskCluster:
         try:
             future, outcome = finished.get(timeout=WATCH_SECONDS)
         except Empty:
-            self._wait_for_workers()  # or nothing would ever finish
+            self._wait_for_workers()  # without workers nothing would ever finish
             return None
         training = self._running.pop(future)
         if isinstance(outcome, Exception):
@@ -148,7 +148,7 @@ class DaskCluster:
         """Kill the child processes of all workers and delete the rows."""
         self.on_finished = None
         if self._client.status == "running":
-            with suppress(*_errors()):  # workers end a run themselves that nobody asks for
+            with suppress(*_errors()):  # workers end a run by themselves once its client is gone
                 self._client.cancel(list(self._running))
                 self._client.run(close_run, self._token, on_error="ignore")
         for future in (self._shared, self._wanted):

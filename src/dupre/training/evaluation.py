@@ -106,10 +106,7 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
     number, resampled, seed, failure, trace = None, None, None, "", ""
     cause: BaseException | None = None
     start = time.perf_counter()
-    with (
-        warnings.catch_warnings(record=True) as caught,
-        limit_threads(threads),
-    ):
+    with warnings.catch_warnings(record=True) as caught, limit_threads(threads):
         warnings.simplefilter("always")
         try:
             if seeded is None:

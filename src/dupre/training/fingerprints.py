@@ -2,8 +2,9 @@
 
 Owners' rows and the parts of a utility have fingerprints. The setting of a store is all that its
 utilities depend on besides the owners' rows, part by part: model, metric, validation data, seed,
-and a version that the user states. Nothing here follows code. Some parts are hints: if one has
-changed, results may have, and the spot check looks at all owners together (module `spot_check`).
+and a version that the user states. Code that a part calls does not count. Some parts are hints: if
+one has changed, results may have changed, and the spot check trains the largest stored coalition
+(module `spot_check`).
 """
 
 from __future__ import annotations

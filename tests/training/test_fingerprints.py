@@ -17,8 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import dupre
 from dupre import ModelUtility, Owners
-from dupre.training import identity
-from dupre.training.identity import of_owners, of_utility
+from dupre.training.fingerprints import of_owners, of_utility
 
 
 class Stated:
@@ -247,8 +246,10 @@ def test_the_length_of_other_owners_labels_does_not_matter():
 @pytest.fixture
 def counted(monkeypatch):
     """Every time that all rows are fingerprinted."""
-    made, real = [], identity.of_owners
-    monkeypatch.setattr(identity, "of_owners", lambda owners: made.append(owners) or real(owners))
+    made, real = [], fingerprints.of_owners
+    monkeypatch.setattr(
+        fingerprints, "of_owners", lambda owners: made.append(owners) or real(owners)
+    )
     return made
 
 
