@@ -2,8 +2,8 @@
 
 Arrays are compared by their bytes, frames by columns and values, objects by their class and by what
 pickle would save of them, estimators by class, parameters and fitted state. A function counts by
-its own source without docstrings and comments, a class by its name. What they refer to is not
-followed: whether results have changed is found out by a training (module `training.spot_check`).
+its own source without docstrings and comments, a class by its name. What they call does not count:
+a training shows whether results have changed (module `training.spot_check`).
 """
 
 from __future__ import annotations

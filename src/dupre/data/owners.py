@@ -282,6 +282,7 @@ def _owner_codes(owner: Any) -> tuple[tuple[str, ...], Ints]:
 
 @contextmanager
 def _whole_characters() -> Iterator[None]:
+    """Turn half a character in an owner name into an InputError."""
     try:
         yield
     except UnicodeEncodeError as cause:

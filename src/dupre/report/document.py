@@ -31,7 +31,7 @@ LARGEST_LOGO = 500_000
 
 @dataclass(frozen=True)
 class Heading:
-    """Who speaks: on the page and on every statement.
+    """Title, contact and logo of the page and of every statement.
 
     Attributes:
         title: in place of the usual one; "" for that.
@@ -71,7 +71,7 @@ def document(title: str, heading: Heading, *content: str, script: str = "") -> s
 
     Args:
         title: of the document.
-        heading: who speaks.
+        heading: title, contact and logo.
         content: markup below the heading.
         script: to run; "" for none.
     """
@@ -79,7 +79,7 @@ def document(title: str, heading: Heading, *content: str, script: str = "") -> s
     logo = f'<img class="logo" src="{heading.logo}" alt="">\n' if heading.logo else ""
     contact = paragraph(heading.contact, "contact") if heading.contact else ""
     body = "\n".join(part for part in content if part)
-    ran = f"<script>{script}</script>\n" if script else ""
+    element = f"<script>{script}</script>\n" if script else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -92,7 +92,7 @@ def document(title: str, heading: Heading, *content: str, script: str = "") -> s
 </head>
 <body>
 {logo}{body}
-{contact}{ran}</body>
+{contact}{element}</body>
 </html>
 """
 

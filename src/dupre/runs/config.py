@@ -140,7 +140,7 @@ class MachineSection:
 
 @dataclass(frozen=True)
 class PageSection:
-    """Who speaks on the page and on the statements; people may edit it.
+    """Title, contact and logo of the page and the statements; people may edit them.
 
     Attributes:
         title: in place of the usual one.

@@ -234,7 +234,7 @@ class RunDirectory:
         return path
 
     def _heading(self) -> Heading:
-        """Who speaks on pages and statements."""
+        """Title, contact and logo of pages and statements."""
         from dupre.report.document import Heading, read_logo
 
         asked = self.config().page

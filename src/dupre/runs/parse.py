@@ -1,4 +1,8 @@
-"""Options as objects: texts of the command and of config.toml are parsed here and nowhere else."""
+"""Options as objects: the texts of the command and of config.toml are parsed here.
+
+Names of semivalues are parsed in `game.semivalues`, those of kernels and strategies in
+`valuation.names`.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +52,7 @@ def parse_options(config: Config) -> Options:
     """The options of a configuration.
 
     Raises:
-        InputError: one of them cannot be meant, as far as that can be said without the data.
+        InputError: one of them is not valid, as far as that can be checked without the data.
     """
     machine = config.machine
     if machine.jobs == 0 or machine.jobs < -1:

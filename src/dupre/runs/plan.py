@@ -1,4 +1,4 @@
-"""What a run is about to do, in words, before anything is paid for."""
+"""What a run is about to do, in words, before anything is trained."""
 
 from __future__ import annotations
 

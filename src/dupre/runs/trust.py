@@ -1,8 +1,8 @@
-"""Which settings were made here, because a run directory names code.
+"""Whether the settings of a run directory were made here: they name code.
 
 `config.toml` says which tables to read, which model and metric to import, and which cluster to
-connect to. A digest of all that is kept in the user's state directory when a command writes it. A
-directory with other settings comes from elsewhere, or was changed there: it is asked about first.
+connect to. When a command writes it, a digest of these settings is kept in the user's state
+directory. A directory with other settings comes from elsewhere, or was changed: it needs --trust.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from dupre._types import Task
 from dupre.data.encoding import NumericColumns, encode
 from dupre.errors import InputError
 from dupre.tables.columns import Columns
-from dupre.tables.preprocessing import as_numbers, in_words, preprocessor
+from dupre.tables.preprocessing import as_numbers, describe_steps, preprocessor
 from dupre.tables.user_code import is_dotted, load
 from dupre.utility.model_checks import REGRESSION_METRICS, Metric
 from dupre.wording import did_you_mean
@@ -201,7 +201,7 @@ def embed_for(frame: pd.DataFrame, columns: Columns) -> Callable[[Any], NumericC
 def _preprocess(estimator: Any, columns: Columns) -> Model:
     """The estimator after our preprocessing."""
     steps = [("prepare", preprocessor(columns)), ("model", estimator)]
-    return Model(Pipeline(steps), (*in_words(columns), f"then {_show(estimator)}"))
+    return Model(Pipeline(steps), (*describe_steps(columns), f"then {_show(estimator)}"))
 
 
 def _by_name(name: str, task: Task) -> Any:

@@ -1,7 +1,7 @@
-"""The owner column and the target column: can these be meant?
+"""The owner column and the target column: do they look like what they should be?
 
-A wrong choice would not fail, but be trained and paid for. So a column that does not look like its
-role is refused here.
+A wrong choice would not fail: it would be trained and paid for. So a column that does not look like
+its role is refused here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_roles(
         drop: columns whose contents are not checked.
 
     Raises:
-        InputError: a column is missing, or its contents cannot be meant.
+        InputError: a column is missing, or its contents do not fit its role.
     """
     if owner == target:
         raise InputError(f"owner and target are the same column {owner!r}; expected two")

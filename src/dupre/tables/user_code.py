@@ -1,8 +1,8 @@
 """Objects of the user's own code by name: "my_model:pipeline", "my_model.py:build".
 
-Modules are also found in the current directory, or in that of the file; it is on the import path
-during the import only. What comes from there is sent to worker processes by value: they may run on
-another machine.
+Modules are also found in the current directory, or in that of the file; this directory is on the
+import path during the import only. Modules from there are sent to worker processes by value: these
+may run on another machine.
 """
 
 from __future__ import annotations

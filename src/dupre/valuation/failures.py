@@ -1,4 +1,4 @@
-"""What is said when a training fails, or warns, and how a run that was stopped goes on."""
+"""Messages about failed trainings and warnings, and how to resume a run that was stopped."""
 
 from __future__ import annotations
 

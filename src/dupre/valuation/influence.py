@@ -1,7 +1,7 @@
 """Single trainings that decide a value.
 
 Values are sums of utilities. If one utility is far from all others of its size, it can outweigh
-them; who reads the value should know.
+them; readers of the value should know.
 
 Notation: n owners, p coalitions with a position; M (n, p) from `validation_rows`.
 """

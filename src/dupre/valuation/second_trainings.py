@@ -30,7 +30,7 @@ def count_needed(evaluated: int) -> int:
 
 
 def reproducibility_caveats(utility: object, noise: TrainingNoise) -> list[str]:
-    """What to say of a model that has no seed, and scores differently on the same rows."""
+    """A caveat if a model has no seed, and scores differently on the same rows."""
     if not isinstance(utility, ModelUtility) or utility.seeded or not noise.std > 0:
         return []
     return [

@@ -237,7 +237,7 @@ class Valuer:
         covariances = [now.covariance]
         if self._knowledge.open.size:
             with _one_blas_thread():
-                expected = self._inference.expected_covariances(self._following(k), now.noise)
+                expected = self._inference.expected_covariances(self._next_picks(k), now.noise)
             parts = now.sampling, now.validation
             covariances += [total_covariance(covariance, *parts) for covariance in expected]
         widths = np.array([half_widths(covariance) for covariance in covariances])
@@ -293,7 +293,7 @@ class Valuer:
         if not self._knowledge.shown.size:
             raise InputError("no utility to learn from has been recorded; ", Remedy.EVALUATE)
 
-    def _following(self, k: int) -> Ints:
+    def _next_picks(self, k: int) -> Ints:
         """The next k coalitions if no utility comes in between."""
         known = self._knowledge
         picks = known.first[np.isin(known.first, known.open)][:k]
