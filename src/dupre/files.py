@@ -18,11 +18,7 @@ from dupre.errors import InputError
 
 
 def replace_text(file: Path, text: str) -> None:
-    """Write a file so that readers see the old or the new one, never a part.
-
-    Raises:
-        InputError: it cannot be written; the old one is kept.
-    """
+    """Replace a file as a whole, never a part of it; InputError if it cannot be written."""
     temporary = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
     try:
         with open(temporary, "x", encoding="utf-8", newline="") as out:

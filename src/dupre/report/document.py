@@ -45,11 +45,7 @@ class Heading:
 
 
 def read_logo(path: str) -> str:
-    """A picture as a data URI; "" for no path.
-
-    Raises:
-        InputError: the file is no picture, cannot be read, or is too large.
-    """
+    """A picture as a data URI, "" for no path; InputError if it is no picture, or too large."""
     if not path:
         return ""
     kind = PICTURES.get(Path(path).suffix.lower())
@@ -67,14 +63,7 @@ def read_logo(path: str) -> str:
 
 
 def document(title: str, heading: Heading, *content: str, script: str = "") -> str:
-    """An HTML document.
-
-    Args:
-        title: of the document.
-        heading: title, contact and logo.
-        content: markup below the heading.
-        script: to run; "" for none.
-    """
+    """An HTML document of this title and heading, with markup as its content, and a script."""
     style = _read_resource("page.css")
     logo = f'<img class="logo" src="{heading.logo}" alt="">\n' if heading.logo else ""
     contact = paragraph(heading.contact, "contact") if heading.contact else ""

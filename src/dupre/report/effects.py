@@ -63,13 +63,7 @@ def metric_of(v: Valuation) -> MetricName:
 
 
 def effect(v: Valuation, i: int, verbs: tuple[str, str] = ("raises", "lowers")) -> str:
-    """By how much an owner's data change the score: `raises accuracy by 16.1 points (15 to 17)`.
-
-    Args:
-        v: the valuation.
-        i: position of the owner.
-        verbs: for a change up and for one down.
-    """
+    """How the data of owner i change the score: `raises accuracy by 16.1 points (15 to 17)`."""
     score = metric_of(v)
     places = decimals(v) if score.factor == 1 else max(decimals(v) - 3, 0)
     value = score.factor * v.mean[i]

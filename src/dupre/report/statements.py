@@ -62,13 +62,7 @@ class Statement:
 def statements(
     v: Valuation, relations: list[Relation], *, to_owner_alone: bool = False
 ) -> list[Statement]:
-    """One for each owner, from the greatest value to the smallest.
-
-    Args:
-        v: the valuation.
-        relations: between the owners' data.
-        to_owner_alone: whether each names no other owner.
-    """
+    """One for each owner, the greatest value first; `to_owner_alone`: each names no other owner."""
     writer = (_SingleOwnerWriter if to_owner_alone else _StatementWriter)(v, relations)
     return [writer.write(int(i)) for i in v.order]
 

@@ -37,12 +37,7 @@ def table_headings(v: Valuation) -> tuple[str, ...]:
 
 
 def table_lines(v: Valuation, form: Callable[[float, int], str] = number) -> list[Line]:
-    """One for each owner, from the greatest value to the smallest.
-
-    Args:
-        v: the valuation to show.
-        form: callable(number, decimals) -> text.
-    """
+    """One for each owner, from the greatest value to the smallest; `form` formats a number."""
     frame, places = v.to_frame(), decimals(v)
     found = []
     for i in map(int, v.order):

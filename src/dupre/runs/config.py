@@ -226,11 +226,7 @@ def dumps(config: Config) -> str:
 
 
 def loads(text: str, name: str) -> Config:
-    """The configuration in a TOML text.
-
-    Raises:
-        InputError: it is no configuration, or of another version; `name` is that of its file.
-    """
+    """The configuration in a TOML text; InputError, with the `name` of its file, if it is none."""
     try:
         found = tomllib.loads(text)
     except (ValueError, RecursionError) as cause:

@@ -51,11 +51,7 @@ def hospitals(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def write_tables(directory: Path) -> None:
-    """Write both tables as CSV files.
-
-    Raises:
-        InputError: the directory holds something else than an earlier demonstration.
-    """
+    """Write both tables as CSV files; InputError if the directory holds something else."""
     if directory.exists() and not (directory / "run/config.toml").is_file():
         raise InputError(
             f"{str(directory)!r} exists and is no demonstration; choose another with --run DIR"

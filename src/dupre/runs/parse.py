@@ -49,11 +49,7 @@ class Options:
 
 
 def parse_options(config: Config) -> Options:
-    """The options of a configuration.
-
-    Raises:
-        InputError: one of them is not valid, as far as that can be checked without the data.
-    """
+    """The options of a configuration; InputError if one is not valid, whatever the data are."""
     machine = config.machine
     if machine.jobs == 0 or machine.jobs < -1:
         raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {machine.jobs}")

@@ -23,13 +23,9 @@ MOST_LISTED = 12
 
 
 def plan(job: Job, directory: str, known: int, before: Names = ()) -> str:
-    """Owners, model, metric and trainings.
+    """Owners, model, metric and trainings of a run in this directory.
 
-    Args:
-        job: what is about to be done.
-        directory: where.
-        known: trainings that are stored already.
-        before: owners of the result so far; none if there is no result.
+    `known` trainings are stored already; `before` are the owners of the result so far.
     """
     utility = cast("ModelUtility", job.utility)
     found = {

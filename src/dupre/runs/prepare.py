@@ -26,11 +26,7 @@ from dupre.wording import look_alikes, quote_names
 
 
 def prepare_job(config: Config) -> Job:
-    """Read the data, build what is to be trained, and check both.
-
-    Raises:
-        InputError: anything that would make trainings fail or values meaningless.
-    """
+    """Read the data, build what is to be trained; InputError if trainings would fail."""
     data, wanted, options = config.data, config.utility, parse_options(config)
     frame = read_table(data.path, owner=data.owner, drop=data.drop, **_file_options(config))
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)

@@ -26,11 +26,8 @@ def check_roles(
 ) -> pd.DataFrame:
     """The table with owner names as text and every column in the type of what it holds.
 
-    Args:
-        frame: as read; an index called "line" or "row" says where rows are in the file.
-        owner: name of the owner column.
-        target: name of the target column.
-        drop: columns whose contents are not checked.
+    An index called "line" or "row" says where rows are in the file. The contents of columns to drop
+    are not checked.
 
     Raises:
         InputError: a column is missing, or its contents do not fit its role.
@@ -53,13 +50,7 @@ def check_roles(
 
 
 def without_empty(frame: pd.DataFrame, owner: str | None, target: str) -> tuple[pd.DataFrame, str]:
-    """The rows that have an owner and a target, and in words how many have not.
-
-    Args:
-        frame: as read.
-        owner: name of the owner column; None if there is none.
-        target: name of the target column.
-    """
+    """The rows that have an owner, if there is such a column, and a target; how many have not."""
     keep, counts = np.ones(len(frame), dtype=bool), []
     for role, name in (("owner", owner), ("target", target)):
         if name in frame.columns:

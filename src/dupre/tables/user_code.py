@@ -31,11 +31,7 @@ def is_dotted(name: str) -> bool:
 
 
 def load(dotted: str) -> Any:
-    """The object that "module:object" or "file.py:object" names.
-
-    Raises:
-        InputError: there is no such module or object, or its import fails; says where.
-    """
+    """The object that "module:object" or "file.py:object" names; InputError if there is none."""
     place, _, name = dotted.rpartition(":")
     if not place or not name:
         raise InputError(

@@ -55,11 +55,7 @@ def check_client(client: Client) -> None:
 class DaskCluster:
     """The workers of a Dask cluster; the utility is scattered to them once.
 
-    Args:
-        utility: what to train.
-        settings: of every training.
-        client: of the cluster.
-        wait: seconds to wait for a scheduler or for workers that are gone.
+    It waits for a scheduler or for workers that are gone, but not longer than `wait` seconds.
 
     Raises:
         InputError: the cluster has no workers, or the utility cannot be sent.
@@ -177,11 +173,7 @@ class DaskCluster:
                 time.sleep(POLL_SECONDS)
 
     def _wait_for_workers(self) -> None:
-        """Wait until the cluster can train.
-
-        Raises:
-            EngineError: it has not come back.
-        """
+        """Wait until the cluster can train; EngineError if it does not come back."""
         end = time.monotonic() + self._wait
         while not _places(self._client):
             if self._client.status == "closed" or time.monotonic() > end:
@@ -248,11 +240,7 @@ def _outcome(future: Any, training: Training) -> _Outcome:
 
 @contextmanager
 def connect(address: str) -> Iterator[Client | None]:
-    """A client of the Dask scheduler at an address; None for an empty address.
-
-    Raises:
-        InputError: Dask is not installed, or no scheduler answers.
-    """
+    """A client of the Dask scheduler at an address, None for ""; InputError if none answers."""
     if not address:
         yield None
         return

@@ -60,13 +60,9 @@ class Origin:
 
 
 def origin(owners: Owners, utility: Any, contents: Mapping[str, str], stated: str = "") -> Origin:
-    """What utilities come from.
+    """What utilities come from; `stated` is the version that the user states.
 
-    Args:
-        owners: whose rows.
-        utility: of their coalitions.
-        contents: fingerprint of each owner's rows.
-        stated: the version that the user states.
+    `contents` are the fingerprints of the owners' rows.
     """
     setting = of_utility(utility)
     if stated:
@@ -167,13 +163,7 @@ def _hash(parts: list[Any]) -> str:
 def provenance(
     seed: int, setting: Mapping[str, Part], contents: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
-    """Versions, settings and fingerprints, in words.
-
-    Args:
-        seed: of everything random in dupre.
-        setting: what utilities depend on besides the owners' rows; empty if not known.
-        contents: fingerprint of each owner's rows; empty texts if not known.
-    """
+    """Versions, settings and fingerprints in words; empty settings and texts are not known."""
     parts = {name: part for name, part in setting.items() if name not in HINTS}
     found = {
         "versions": {"Python": platform.python_version()} | {p: _version(p) for p in PACKAGES},

@@ -87,11 +87,7 @@ class PackedUtility:
     buffers: tuple[Any, ...]
 
     def to_file(self) -> RowsFile:
-        """Write it to a temporary file that processes can share.
-
-        Raises:
-            InputError: the disk is full.
-        """
+        """Write it to a temporary file that processes can share; InputError if the disk is full."""
         with ExitStack() as stack:
             try:
                 rows = RowsFile.make()
@@ -145,11 +141,7 @@ def _sklearn_config() -> Any:
 
 
 def pack(utility: Utility) -> PackedUtility:
-    """Pack a utility, also one defined in a script or a notebook.
-
-    Raises:
-        InputError: it holds something that cannot be sent to another process.
-    """
+    """Pack a utility, also one of a script or a notebook; InputError if it cannot be sent."""
     buffers: list[pickle.PickleBuffer] = []
     slim = utility.to_send() if hasattr(utility, "to_send") else utility
     try:

@@ -37,11 +37,7 @@ def bounds_of_metric(metric: object) -> Bounds:
 
 
 def check_bounds(bounds: Any) -> Bounds:
-    """Two numbers, None for an end without a bound.
-
-    Raises:
-        InputError: they are something else.
-    """
+    """Two numbers, None for an end without a bound; InputError if they are something else."""
     if not isinstance(bounds, Sequence) or len(bounds) != 2 or isinstance(bounds, str):
         raise InputError(f"bounds must be two numbers such as (0, 1), got {bounds!r}")
     ends = (

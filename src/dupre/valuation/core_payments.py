@@ -47,13 +47,9 @@ class CorePayments:
 def least_core_payments(
     knowledge: Knowledge, draws: int, grand: float, *, listed: bool
 ) -> CorePayments:
-    """The least core of what is recorded and predicted.
+    """The least core of what is recorded and predicted, and of `draws` of all utilities.
 
-    Args:
-        knowledge: all that is known.
-        draws: how many times to draw all utilities.
-        grand: utility of all owners, evaluated or predicted.
-        listed: whether the knowledge holds all coalitions; if not, more are searched for.
+    `grand` is the utility of all owners. If not all coalitions are `listed`, more are searched for.
     """
     utility_of = _Utilities(knowledge)
     members = utility_of.proper()

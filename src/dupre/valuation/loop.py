@@ -99,11 +99,8 @@ class Loop:
     def run(self, begin: Callable[[], None]) -> tuple[Valuation, dict[str, Any]]:
         """Evaluate batch after batch until there is reason to stop.
 
-        Args:
-            begin: is called first; refuses a store of another game.
-
-        Returns:
-            the values, and what their `Valuation` says of this run.
+        `begin` is called first: it refuses a store of another game. Returns the values, and what
+        their `Valuation` says of this run.
         """
         with ExitStack() as stack:
             stack.push(self._save_finished)

@@ -18,11 +18,7 @@ from dupre.valuation.valuer import Valuer
 class Outcomes:
     """The trainings of one run that are done, and those that are missing.
 
-    Args:
-        valuer: knows the owners, and which coalitions one training serves.
-        store: keeps the trainings.
-        repeats: trainings of each coalition.
-        skip: whether a coalition whose training failed is given up.
+    Each coalition has `repeats` trainings. With `skip`, one whose training failed is given up.
 
     Attributes:
         twice: keys of the coalitions whose second training counts though `repeats` is 1.

@@ -146,11 +146,7 @@ def ask(
     kernel: Kernel | Prior | None,
     seed: int,
 ) -> Question:
-    """Check what is asked; see `Valuer` for the arguments.
-
-    Raises:
-        InputError: one of them cannot be used, or two exclude each other.
-    """
+    """Check what is asked: the arguments of `Valuer`; InputError if they cannot be used."""
     check_owners(owners)
     if isinstance(semivalue, str):
         semivalue = parse_values(semivalue)
@@ -180,21 +176,13 @@ def ask(
 
 
 def parse_values(text: str) -> Semivalue | LeastCore:
-    """What the command calls values: "shapley", "banzhaf", "beta:4,1", "loo" or "least-core".
-
-    Raises:
-        InputError: there is nothing of this name.
-    """
+    """The semivalue of a name, or `LeastCore()` for "least-core"; InputError for others."""
     least_core = text.strip().lower().replace("_", "-") == "least-core"
     return LeastCore() if least_core else parse_semivalue(text)
 
 
 def check_owners(owners: Owners) -> Owners:
-    """The owners.
-
-    Raises:
-        InputError: they are something else.
-    """
+    """The owners; InputError if they are something else."""
     if not isinstance(owners, Owners):
         raise InputError(
             f"expected dupre.Owners, got {type(owners).__name__}; "

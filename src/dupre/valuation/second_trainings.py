@@ -40,13 +40,7 @@ def reproducibility_caveats(utility: object, noise: TrainingNoise) -> list[str]:
 
 
 class SecondTrainings:
-    """The second trainings of one run.
-
-    Args:
-        valuer: knows what is evaluated.
-        store: keeps the trainings.
-        key: of the run.
-    """
+    """The second trainings of the run with this key."""
 
     def __init__(self, valuer: Valuer, store: Store, key: str):
         self.valuer = valuer

@@ -144,11 +144,7 @@ def with_budget(strategy: Strategy, n: int, limit: int, *, stated: bool) -> Stra
 
 
 def check_strategy(strategy: Strategy | None) -> Strategy:
-    """The strategy, `Active()` by default.
-
-    Raises:
-        InputError: it is none of them.
-    """
+    """The strategy, `Active()` by default; InputError if it is none of them."""
     strategy = Active() if strategy is None else strategy
     if not isinstance(strategy, Strategy):
         raise InputError(
