@@ -246,10 +246,8 @@ def test_the_length_of_other_owners_labels_does_not_matter():
 @pytest.fixture
 def counted(monkeypatch):
     """Every time that all rows are fingerprinted."""
-    made, real = [], fingerprints.of_owners
-    monkeypatch.setattr(
-        fingerprints, "of_owners", lambda owners: made.append(owners) or real(owners)
-    )
+    made, real = [], module.of_owners
+    monkeypatch.setattr(module, "of_owners", lambda owners: made.append(owners) or real(owners))
     return made
 
 

@@ -13,6 +13,7 @@ import copyreg
 import functools
 import hashlib
 import inspect
+import json
 import linecache
 import struct
 import types
@@ -50,6 +51,11 @@ def digest(thing: Any, *, strict: bool = False) -> str:
         if strict:
             raise InputError(f"this {type(thing).__name__} is nested too deeply") from cause
         return _Digests(strict).of(type(thing))
+
+
+def hash_json(parts: Any) -> bytes:
+    """SHA-256 of texts and numbers, or lists of these; fast, and the same in every version."""
+    return hashlib.sha256(json.dumps(parts).encode()).digest()
 
 
 class _Digests:

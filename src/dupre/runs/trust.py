@@ -7,13 +7,12 @@ directory. A directory with other settings comes from elsewhere, or was changed:
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from dupre.data.digests import hash_json
 from dupre.errors import InputError
 from dupre.runs.config import Config
 from dupre.tables.user_code import is_dotted
@@ -48,7 +47,7 @@ def remember(config: Config) -> bool:
 
 def _digest(config: Config) -> str:
     parts = [asdict(config.data), asdict(config.utility), config.machine.dask]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return hash_json(parts).hex()
 
 
 def _known() -> set[str]:

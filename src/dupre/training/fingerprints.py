@@ -9,8 +9,6 @@ one has changed, results may have changed, and the spot check trains the largest
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 import textwrap
 import types
@@ -25,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from dupre.data.contents import digests_of_owners, digests_of_rows
-from dupre.data.digests import digest, stated_fingerprint
+from dupre.data.digests import digest, hash_json, stated_fingerprint
 from dupre.data.owners import Owners
 from dupre.data.rows import take
 
@@ -83,7 +81,7 @@ def of_owners(owners: Owners) -> dict[str, str]:
     rows = digests_of_rows(owners.X, owners.y)  # not those kept: rows may change in place
     contents = digests_of_owners(rows, owners.owner, owners.n).tolist()
     return {
-        name: _hash([names, count, words])
+        name: hash_json([names, count, words]).hex()[:32]
         for name, count, words in zip(owners.names, owners.rows.tolist(), contents, strict=True)
     }
 
@@ -148,16 +146,12 @@ def _digest(part: Any) -> str:
     rows = digests_of_rows(X, y)
     total = digests_of_owners(rows, np.zeros(len(y), dtype=np.int64), 1).tolist()
     names = list(map(repr, X.columns)) if isinstance(X, pd.DataFrame) else None
-    return _hash([names, len(y), total])
+    return hash_json([names, len(y), total]).hex()[:32]
 
 
 def _is_rows(part: Any) -> bool:
     """Whether a part is rows X with targets y."""
     return isinstance(part, tuple) and len(part) == 2 and isinstance(part[1], np.ndarray)
-
-
-def _hash(parts: list[Any]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def provenance(

@@ -8,14 +8,13 @@ called code and on the order of rows. `confirm` brings them up to date.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dupre._types import Names
+from dupre.data.digests import hash_json
 from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
 from dupre.training.evaluation import Evaluation, now
@@ -143,7 +142,7 @@ class StoreOrigin:
         self.is_older, self._older = False, {}
 
     def note(self, kind: str, text: str) -> None:
-        """Keep for good what the user accepted, "model" or "rows", or an "older" version."""
+        """Keep permanently what the user accepted, "model" or "rows", or an "older" version."""
         last = "(SELECT coalesce(max(id), 0) FROM evaluations)" if kind == "model" else "0"
         columns = "INSERT INTO notes (kind, note, written, last)"
         with explain_errors(self._name, "written"), transaction(self._db):
@@ -226,5 +225,4 @@ class StoreOrigin:
 
 def contents_of(names: Names, owners: Mapping[str, str]) -> str:
     """A digest of the rows of a coalition, from the fingerprints of its members' rows."""
-    marks = json.dumps([[name, owners[name]] for name in canonical(names)])
-    return hashlib.sha256(marks.encode()).hexdigest()[:32]
+    return hash_json([[name, owners[name]] for name in canonical(names)]).hex()[:32]
