@@ -169,7 +169,7 @@ def exact_percent(probability: float) -> str:
 
 
 def plain_number(value: float, places: int) -> str:
-    """A number with so many decimals, as programs read it; no minus sign before zero."""
+    """A number with this many decimals, as programs read it; no minus sign before zero."""
     return f"{value:z.{places}f}"
 
 
@@ -184,7 +184,7 @@ def without_directories(words: str) -> str:
 
 
 def number(value: float, places: int) -> str:
-    """A number with so many decimals, as it is printed; a dash where there is none."""
+    """A number with this many decimals, as it is printed; a dash where there is none."""
     if math.isnan(value):
         return "–"
     return f"{value:z,.{places}f}".replace("-", "−")

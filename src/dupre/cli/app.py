@@ -65,7 +65,7 @@ def _about(
             "--version", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
-    debug: Annotated[  # `main` reads it, wherever it stands
+    debug: Annotated[  # `main` reads it, before or after the verb
         bool, typer.Option("--debug", help="Show where an error comes from; also after a verb.")
     ] = False,
 ) -> None:
@@ -73,7 +73,7 @@ def _about(
 
 
 def main() -> None:
-    """The entry point. A traceback is shown with --debug only, wherever that stands."""
+    """The entry point. A traceback is shown with --debug only, before or after the verb."""
     debug = "--debug" in sys.argv
     open_closed_streams()
     if sys.stderr is sys.__stderr__:

@@ -1,6 +1,6 @@
 """The egalitarian point of a least core over listed coalitions: linear programs and a projection.
 
-Everything is solved for y = (x - g(N) / n) / scale. It sums to 0 and is thus orthogonal to the
+Everything is solved for y = (x - g(N) / n) / scale. It sums to 0, so it is orthogonal to the
 equal split: the smallest ||y|| is the smallest ||x||. Constraints read y(S) >= floor(S) + t, with
 t = -e / scale. A solver gets a working set of them; violated ones are added until there are none.
 

@@ -101,7 +101,7 @@ def _outermost_sizes(mass: Floats, samples: int) -> tuple[Members, int]:
 def _levels(drawn: Ints, whole: Ints) -> Floats:
     """Levels of sizes, linear between knots, (n + 1, k); 0 for no owner and for all owners.
 
-    A size in `whole` is a knot. The others were `drawn` so many times, (n + 1,); neighbours share
+    A size in `whole` is a knot. The others were `drawn` this many times, (n + 1,); neighbours share
     a knot until it has enough draws. Sizes never drawn lie on the lines between knots.
     """
     n = len(drawn) - 1

@@ -26,7 +26,7 @@ from dupre.runs.parse import Options, parse_options
 from dupre.runs.recorded import ExternalResult, read_results
 from dupre.training import fingerprints
 from dupre.training.engines import Dask, Local, OnError
-from dupre.training.evaluation import Evaluation, Training
+from dupre.training.evaluation import Evaluation, Training, known_evaluations
 from dupre.training.frames import as_frame
 from dupre.training.spot_check import Stored
 from dupre.training.store import Store
@@ -260,7 +260,7 @@ class Job:
         return valuations
 
     def accept_rows(self, store: Path, lost: int) -> None:
-        """Note for good that the user goes on without trainings whose rows have changed."""
+        """Note permanently that the user goes on without trainings whose rows have changed."""
         with self._open(store) as kept:
             text = f"Accepted: {lost:,} trainings are left out, their rows or their store changed"
             kept.origin.note("rows", text)
@@ -320,15 +320,7 @@ def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Eva
             "leave it out, or correct what is recorded with --replace"
         )
     if row.utilities:
-        return [
-            Evaluation(
-                Training(row.members, r),
-                float(u),
-                worker="known",
-                resampled=getattr(u, "resampled", None),
-            )
-            for r, u in enumerate(row.utilities)
-        ]
+        return known_evaluations(row.members, row.utilities)
     tried = [] if replacing else [e.training.attempt for e in store.failures(row.members).values()]
     training = Training(row.members, attempt=1 + max(tried, default=0))
     return [Evaluation(training, None, failure=row.failure, worker="known")]

@@ -73,7 +73,7 @@ def _parse_prior(values: ValuesSection) -> Prior | None:
 
 
 def parse_budget(text: str, known: int) -> int:
-    """A number of trainings; with a + in front, so many more than are known."""
+    """A number of trainings; with a + in front, that many more than are known."""
     number = text.strip()
     if not re.fullmatch(r"\+?\d+", number) or int(number) == 0:
         raise InputError(

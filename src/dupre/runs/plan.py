@@ -114,7 +114,7 @@ def _few_validation_rows(job: Job) -> list[str]:
         return []
     return [
         f"{rows:,} validation rows are too few: of {n} owners the average one is worth at most "
-        f"{average:.2g}, which takes at least {np.ceil(needed):,.0f} rows to be told from chance."
+        f"{average:.2g}, which takes at least {np.ceil(needed):,.0f} rows to differ from chance."
     ]
 
 

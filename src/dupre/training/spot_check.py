@@ -172,7 +172,7 @@ def _are_same(
 
 
 def _difference(chosen: Evaluation, again: Sequence[Evaluation]) -> str:
-    """What was stored and what came now, in words."""
+    """The stored utility and the new ones, in words."""
     who = format_members(chosen.training.members)
     if failures := [e.failure for e in again if e.utility is None]:
         return (

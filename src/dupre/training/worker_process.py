@@ -49,7 +49,7 @@ END_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class ProcessSettings:
-    """How a training is run, wherever it is.
+    """How a training is run, on any machine.
 
     Attributes:
         threads: of BLAS and OpenMP in each training.

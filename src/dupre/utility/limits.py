@@ -1,8 +1,8 @@
 """The limits of a utility: bounds that no model can exceed, and a floor.
 
 R² has no lower bound: one group whose model fails on a few rows can score -14 and decide the values
-of its members, although nobody would use such a model. Whoever has it still has the prediction
-without data. So scores of metrics like R² that are below the score of no data count as that score,
+of its members, although nobody would use such a model: a prediction without data is better, and can
+always be had. So scores of metrics like R² that are below the score of no data count as that score,
 unless another floor is stated or none.
 """
 

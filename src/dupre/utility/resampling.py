@@ -42,7 +42,7 @@ class Predictions:
     def __init__(self, model: Any, X: Any):
         self._rows: dict[int, tuple[Any, Any]] = {id(X): (X, slice(None))}
         for name in _METHODS:
-            # Some models forbid new attributes: then everything is predicted anew.
+            # Some models forbid new attributes: then everything is predicted again.
             with suppress(AttributeError, TypeError):
                 setattr(model, name, self._remember(getattr(model, name)))
 

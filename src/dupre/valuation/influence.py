@@ -30,7 +30,7 @@ MOST_NAMED = 2
 
 
 def decisive_trainings(known: Knowledge, M: Floats, values: Floats) -> list[str]:
-    """A sentence about each training that alone decides the value of somebody, the worst first.
+    """A sentence about each training that alone decides the value of an owner, the worst first.
 
     Args:
         known: what is evaluated.

@@ -267,7 +267,7 @@ class Loop:
         return list({(e.training.members, e.training.repeat): e for e in found}.values())
 
     def _record_done(self, coalitions: Iterable[Names]) -> None:
-        """Record those coalitions that are done, whoever did it."""
+        """Record those coalitions that are done, by this or another process."""
         for members in map(canonical, coalitions):
             if not members or members in self.recorded or not self.outcomes.is_done(members):
                 continue

@@ -100,7 +100,7 @@ class Clock:
         return self.seconds - self._trained - now
 
     def per_training(self, count: int) -> float:
-        """Seconds of each of so many trainings."""
+        """Seconds of each of this many trainings."""
         return (self.seconds - self.own) / max(count, 1)
 
     @property

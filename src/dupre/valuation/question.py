@@ -67,7 +67,7 @@ class Question:
         least_core: wanted in the place of a semivalue, or None.
         estimator: draws the coalitions that enter the values; None if all do.
         samples: how many coalitions enter the values.
-        by_default: whether nobody chose the estimator.
+        by_default: whether the estimator is the default.
         strategy: what to evaluate next.
         kernel: of the predictor, or its prior, as it was given; None for dupre's.
         seed: of everything random.

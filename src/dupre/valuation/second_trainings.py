@@ -25,7 +25,7 @@ PER_SECOND = 8
 
 
 def count_needed(evaluated: int) -> int:
-    """Second trainings that measure the noise of so many evaluated coalitions."""
+    """Second trainings that measure the noise of this many evaluated coalitions."""
     return max(LEAST, evaluated // PER_SECOND)
 
 

@@ -134,7 +134,7 @@ def with_budget(strategy: Strategy, n: int, limit: int, *, stated: bool) -> Stra
         strategy: what was asked for.
         n: owners.
         limit: coalitions to evaluate at most.
-        stated: whether somebody chose this limit: only then it has two halves.
+        stated: whether the user chose this limit; only then it is divided into two halves.
     """
     room = limit - strategy.check
     if not (isinstance(strategy, Active) and strategy.uniform and stated):

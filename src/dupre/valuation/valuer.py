@@ -44,15 +44,10 @@ class Valuer:
     Args:
         owners: at least 2.
         empty: utility of no data, u(empty). It enters every value and is never predicted.
-        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out, a Semivalue of your own,
-            LeastCore(), or a name as the command takes it: "banzhaf", "beta:4,1", "least-core".
-        estimator: which coalitions enter the values: a function of `dupre.estimators`, or a
-            `Sample` of one, which says how many it draws. By default all coalitions of up to 16
-            owners, `regression` on a sample for more.
-        strategy: what to suggest: `Active()` of `dupre.strategies` by default.
-        kernel: of the predictor, a kernel of `dupre.kernels` or your own, or a `Prior` with a
-            mean; `dupre.kernels.paper()` is the paper's. By default the form of the highest
-            marginal likelihood.
+        semivalue: which values; this and the next three as for `dupre.value`.
+        estimator: which coalitions enter the values.
+        strategy: what to suggest.
+        kernel: of the predictor.
         by_content: whether coalitions that hold the same rows have the same utility, as those of
             a ModelUtility do: one evaluation then serves all of them, and owners who hold the
             same rows have the same value. By default a coalition is known by its members.
