@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import dupre
 from dupre import ModelUtility, Owners
+from dupre.training import fingerprints as module
 from dupre.training.fingerprints import of_owners, of_utility
 
 
