@@ -270,3 +270,14 @@ def test_rows_changed_in_place_have_other_fingerprints():
     owners.X[9] += 1
     after = of_owners(owners)
     assert {name for name in before if before[name] != after[name]} == {"owner1"}
+
+
+def test_rows_changed_in_place_are_compared_again(tmp_path):
+    X, y, _ = rows(n=3)
+    owners = Owners.from_arrays(np.tile(X, (2, 1)), np.tile(y, 2), np.repeat(["a", "b"], len(y)))
+    utility = ModelUtility(LogisticRegression(), owners, validation=(X, y))
+    same = dupre.value(owners, utility, budget=3, store=tmp_path / "one.sqlite", progress=False)
+    owners.X[0] += 1
+    other = dupre.value(owners, utility, budget=3, store=tmp_path / "two.sqlite", progress=False)
+    assert same.duplicates.owners == (("a", "b"),)
+    assert other.duplicates is None

@@ -78,11 +78,11 @@ def of_owners(owners: Owners) -> dict[str, str]:
     Cells count by value, and the names of columns do; the order and the index of rows do not.
     """
     names = None if owners.columns is None else list(map(repr, owners.columns))
-    rows = digests_of_rows(owners.X, owners.y)  # not those kept: rows may change in place
-    contents = digests_of_owners(rows, owners.owner, owners.n).tolist()
+    owners.renew_contents()
+    counts, contents = owners.rows.tolist(), owners.contents.tolist()
     return {
         name: hash_json([names, count, words]).hex()[:32]
-        for name, count, words in zip(owners.names, owners.rows.tolist(), contents, strict=True)
+        for name, count, words in zip(owners.names, counts, contents, strict=True)
     }
 
 

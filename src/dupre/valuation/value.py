@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,10 @@ def value(
     engine = _check_engine(engine, n_jobs)
     limit = _check_limits(check_owners(owners), budget, stop, strategy.check)
     strategy = with_budget(strategy, owners.n, limit, stated=budget is not None)
+    stored = store if isinstance(store, Stored) or store is None else Stored(store)
+    contents = cache(partial(fingerprints.of_owners, owners))  # once: rows may change between calls
+    if stored is not None:
+        contents()  # the valuer needs the same digests
     valuer = Valuer(
         owners,
         empty=0.0,
@@ -132,11 +136,7 @@ def value(
         seed=seed,
     )
     _check_correction(valuer, limit)
-    contents = cache(
-        lambda: fingerprints.of_owners(owners)
-    )  # once per call: rows may change between
     _check_utility(utility, owners, contents)
-    stored = store if isinstance(store, Stored) or store is None else Stored(store)
     if empty is None and isinstance(utility, ModelUtility):
         empty = utility.score_of_no_data()
     if empty is not None:
