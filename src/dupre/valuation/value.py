@@ -157,14 +157,7 @@ def value(
     if stored is not None:
         origin = fingerprints.origin(owners, utility, contents(), stored.version)
     return _run(
-        valuer,
-        utility,
-        origin,
-        settings=settings,
-        engine=engine,
-        given=given,
-        stored=stored,
-        shown=shown,
+        valuer, utility, origin, settings, engine=engine, given=given, stored=stored, shown=shown
     )
 
 
@@ -172,8 +165,8 @@ def _run(
     valuer: Valuer,
     utility: Utility,
     origin: fingerprints.Origin,
-    *,
     settings: RunSettings,
+    *,
     engine: Engine,
     given: dict[Names, tuple[float, ...]],
     stored: Stored | None,
@@ -200,6 +193,8 @@ def _run(
         caveats = _older_rule_caveats(utility, loop.recorded, kept.evaluations())
         caveats += kept.origin.notes()
     noise = _training_noise(utility, valuer.training_noise())
+    if not getattr(utility, "uses_validation", True):
+        facts["validation"] = np.zeros_like(valuation.covariance)
     valuation = replace(
         valuation,
         **facts,
@@ -208,8 +203,6 @@ def _run(
         training_noise=noise,
         validation_rows=len(utility.y_val) if isinstance(utility, ModelUtility) else 0,
     )
-    if not getattr(utility, "uses_validation", True):
-        valuation = replace(valuation, validation=np.zeros_like(valuation.covariance))
     if valuation.sampled:
         warnings.warn(
             "on check coalitions the predictor was not clearly better than the mean of their size; "
