@@ -152,10 +152,7 @@ def value(
         skip=engine.on_error == "skip",
         ask_empty=empty is None,
     )
-    shown = display(progress)
-    origin = fingerprints.Origin({}, dict.fromkeys(owners.names, ""))  # of one in memory
-    if stored is not None:
-        origin = fingerprints.origin(owners, utility, contents(), stored.version)
+    origin, shown = _origin(owners, utility, contents, stored), display(progress)
     return _run(
         valuer, utility, origin, settings, engine=engine, given=given, stored=stored, shown=shown
     )
@@ -281,6 +278,15 @@ def _check_utility(utility: Utility, owners: Owners, contents: Contents) -> None
         return
     if fingerprints.of_owners(theirs) != contents():
         raise InputError("the utility was built on other owners than those to be valued")
+
+
+def _origin(
+    owners: Owners, utility: Utility, contents: Contents, stored: Stored | None
+) -> fingerprints.Origin:
+    """What utilities come from; a store in memory needs the names of the owners only."""
+    if stored is None:
+        return fingerprints.Origin({}, dict.fromkeys(owners.names, ""))
+    return fingerprints.origin(owners, utility, contents(), stored.version)
 
 
 def _run_key(valuer: Valuer, repeats: int | None, origin: fingerprints.Origin) -> str:
