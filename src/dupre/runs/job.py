@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -84,6 +83,7 @@ class Job:
     skipped: tuple[str, ...] = ()
     check: bool = True
     accept_model: bool = False
+    _known: dict[str, fingerprints.Origin] = field(default_factory=dict, repr=False)
 
     @property
     def budget(self) -> int | None:
@@ -117,9 +117,9 @@ class Job:
         if not store.exists():
             return 0
         skips = self.config.machine.skip_failures
-        identity = Identity(self.owners.n, self.owners.contents if self._by_content else None)
         with self._open(store) as kept:
             done = [names for names in _coalitions(kept) if skips or kept.utilities(names)]
+        identity = Identity(self.owners.n, self.owners.contents if self._by_content else None)
         rows = [from_names(names, self.owners.names) for names in done]
         return len(set(identity.keys(np.array(rows)))) if rows else 0
 
@@ -301,9 +301,13 @@ class Job:
         """Whether coalitions that hold the same rows share a training; none does elsewhere."""
         return isinstance(self.utility, ModelUtility) and self.utility.by_content
 
-    @cached_property
+    @property
     def _origin(self) -> fingerprints.Origin:
-        return fingerprints.origin(self.owners, self.utility, fingerprints.of_owners(self.owners))
+        """What utilities come from, computed once for all jobs with these data."""
+        if not self._known:
+            contents = fingerprints.of_owners(self.owners)
+            self._known["origin"] = fingerprints.origin(self.owners, self.utility, contents)
+        return self._known["origin"]
 
     def _stored(self, store: Path) -> Stored:
         return Stored(store, check=self.check, accept_model=self.accept_model)
