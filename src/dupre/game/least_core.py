@@ -46,7 +46,7 @@ class Core:
         payments: (n,), with the sum grand - empty.
         subsidy: e, the most by which the gain of a coalition exceeds its payments; negative if
             every coalition is paid more than it gains.
-        tight: coalitions that are paid no more than their gain less the subsidy, (k, n).
+        tight: coalitions that are paid no more than their gain minus the subsidy, (k, n).
         looked: coalitions whose utility was looked at.
         violation: the most by which the gain of a coalition exceeds its payments and the subsidy:
             of all listed ones (a rounding error), or of those that searches found.

@@ -265,7 +265,7 @@ def _is_of_type(value: Any, kind: Any) -> bool:
 def _toml(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, str):  # a JSON string is a TOML string, but for one character
+    if isinstance(value, str):  # a JSON string is a TOML string, except for one character
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return str(value).lower() if isinstance(value, bool) else repr(value)
 

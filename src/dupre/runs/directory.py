@@ -146,7 +146,7 @@ class RunDirectory:
         if known < trained and not accept:
             raise InputError(
                 f"the result in {str(self)!r} is of {trained:,} trainings, of which {known:,} are "
-                "valid now: rows have changed, or the store has. To replace it all the same add "
+                "valid now: rows have changed, or the store has. To replace it anyway add "
                 "--accept-rows; to keep it, choose another directory with --run"
             )
         return max(0, trained - known)

@@ -126,7 +126,7 @@ def shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> list[str]:
 
 
 def misspelt_names(names: Names) -> list[str]:
-    """Owners whose names differ by one letter, or in the place of one, in a long word."""
+    """Owners whose names differ by one letter, or by its position, in a long word."""
     groups: dict[Hashable, list[str]] = defaultdict(list)
     for name in {name.casefold(): name for name in names}.values():
         for key in dict.fromkeys(_with_one_letter_less(name)):
@@ -141,7 +141,7 @@ def misspelt_names(names: Names) -> list[str]:
 def _with_one_letter_less(name: str) -> Iterator[Hashable]:
     """The words of a name, one long word as it is or without one of its letters.
 
-    Two words that become equal in this way differ by one letter, or in the place of one.
+    Two words that become equal in this way differ by one letter, or by its position.
     """
     words = re.findall(r"[^\W\d_]+|\d+", name.casefold())
     for i, word in enumerate(words):

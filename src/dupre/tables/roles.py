@@ -18,7 +18,7 @@ from dupre.tables.columns import MAX_TEXTS, check_drop, first, kind, place, tidy
 from dupre.wording import did_you_mean, quote, quote_names
 
 MANY_OWNERS = 20
-"""With more owners than this, more than one owner per two rows is taken for a mistake."""
+"""With more owners than this, more than one owner per two rows counts as a mistake."""
 
 
 def check_roles(

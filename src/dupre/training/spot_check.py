@@ -38,7 +38,7 @@ CHANCE = 1e-3
 
 @dataclass(frozen=True)
 class Stored:
-    """A store with its options, in the place of a path for `store=`.
+    """A store with its options, instead of a path for `store=`.
 
     Args:
         path: of the SQLite file.

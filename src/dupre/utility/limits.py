@@ -25,7 +25,7 @@ _LIKE_R2 = ("r2", "explained_variance", "d2_")
 
 
 def bounds_of_metric(metric: object) -> Bounds:
-    """Between which numbers the scores of a metric lie, as far as its name tells."""
+    """Between which numbers the scores of a metric lie, as far as its name says."""
     name = metric if isinstance(metric, str) else ""
     if name.startswith(_SHARES):
         return 0.0, 1.0

@@ -163,7 +163,7 @@ class _Utilities:
     def resample(
         self, members: Members, off: Deviations, draws: int
     ) -> tuple[Members, Floats, Floats]:
-        """The same on resamples of the validation rows, less the change of no data."""
+        """The same on resamples of the validation rows, minus the change of no data."""
         knowledge, at = self._knowledge, self._positions(members)
         near = np.append(np.flatnonzero(at >= 0), np.flatnonzero(at < 0)[:MAX_DRAWN])
         chosen = np.append(members[near], np.ones((1, members.shape[1]), dtype=bool), axis=0)

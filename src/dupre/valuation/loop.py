@@ -149,7 +149,7 @@ class Loop:
             say_what_is_kept(error, self.valuer, self.store, opened=self.opened)
 
     def _missing(self, batch: Iterable[Names]) -> list[Names]:
-        """What is left to do of a batch, as far as the budget goes."""
+        """What is left to do of a batch, as far as the budget allows."""
         self._record_done(self.store.coalitions())
         left = [members for members in batch if not self.outcomes.is_done(members)]
         return left[: self._affordable]

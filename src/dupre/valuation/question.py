@@ -36,7 +36,7 @@ the square of their number."""
 
 @dataclass(frozen=True)
 class LeastCore:
-    """The least core (Yan & Procaccia 2021), asked for in the place of a semivalue.
+    """The least core (Yan & Procaccia 2021), asked for instead of a semivalue.
 
     Payments at which no coalition gains much by leaving; of all such payments the most equal ones.
     It is found on all coalitions for up to 16 owners, and for more on those that a search finds
@@ -64,7 +64,7 @@ class Question:
     Attributes:
         owners: whose data.
         semivalue: of which values, or which guides the search for a least core.
-        least_core: wanted in the place of a semivalue, or None.
+        least_core: wanted instead of a semivalue, or None.
         estimator: draws the coalitions that enter the values; None if all do.
         samples: how many coalitions enter the values.
         by_default: whether the estimator is the default.

@@ -51,7 +51,7 @@ class Valuer:
         by_content: whether coalitions that hold the same rows have the same utility, as those of
             a ModelUtility do: one evaluation then serves all of them, and owners who hold the
             same rows have the same value. By default a coalition is known by its members.
-        floor: lowest utility that counts: a lower one is taken for this; None for none.
+        floor: lowest utility that counts: a lower one counts as this; None for none.
         bounds: between which utilities lie, (low, high), None for an end without one: so do
             predictions, and none is below the floor.
         seed: of directions, first design, everything drawn, and starts of the fit.
@@ -171,7 +171,7 @@ class Valuer:
         """Record the utility of a coalition, given by owner names in any order.
 
         Repeated trainings of a coalition are recorded as a sequence of utilities: their mean
-        counts, and their spread is the noise of trainings. A `Score` in the place of a number
+        counts, and their spread is the noise of trainings. A `Score` instead of a number
         tells how much it depends on the validation rows.
 
         Raises:
