@@ -26,6 +26,8 @@ from sklearn.ensemble import RandomForestClassifier
 import dupre
 from dupre.training import dask_worker, worker_process, workers
 from dupre.training.evaluation import Evaluation, Training
+from dupre.training.fingerprints import Origin
+from dupre.training.spot_check import Stored
 from dupre.training.store import Store
 from load import LOADS, load
 
@@ -91,7 +93,7 @@ def store_overhead() -> float:
     times = []
     with (
         tempfile.TemporaryDirectory(dir=Path.cwd()) as folder,
-        Store(Path(folder) / "run.sqlite", {}, owners) as store,
+        Store(Origin({}, owners), Stored(Path(folder) / "run.sqlite")) as store,
     ):
         for row in dict.fromkeys(map(tuple, rng.random((600, 10)) < 0.5)):
             task = Training(tuple(names[list(row)]))

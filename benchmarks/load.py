@@ -27,6 +27,8 @@ import dupre
 from dupre.cli import app
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.evaluation_rows import INSERT
+from dupre.training.fingerprints import Origin
+from dupre.training.spot_check import Stored
 from dupre.training.store import Store
 
 GIGABYTE = 2**30
@@ -71,7 +73,7 @@ def opened(size: int) -> str:
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.sqlite"
-        with Store(path, {}, marks) as store:
+        with Store(Origin({}, marks), Stored(path)) as store:
             for first in range(0, size, 1000):
                 numbers = range(first + 1, min(first + 1000, size) + 1)
                 groups = [tuple(n for i, n in enumerate(names) if k >> i & 1) for k in numbers]
@@ -80,7 +82,7 @@ def opened(size: int) -> str:
                 store._db.executemany(INSERT, [store._to_row(evaluation) for evaluation in made])
                 store._db.execute("COMMIT")
         before, start = peak(), time.perf_counter()
-        with Store(path, {}, marks) as store:
+        with Store(Origin({}, marks), Stored(path)) as store:
             seconds = time.perf_counter() - start
             assert len(store.coalitions()) == size
         stored = path.stat().st_size / 2**20

@@ -11,7 +11,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.identity import Part
+from dupre.training.fingerprints import Origin, Part
+from dupre.training.spot_check import Stored
 from dupre.training.store import Store
 
 SETTING = {"model": Part("LogisticRegression()", "m1"), "seed": Part("0", "s1")}
@@ -20,8 +21,8 @@ SCRATCH = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Where waiting for the disk takes no time."""
 
 
-def open_store(path, owners=OWNERS, setting=SETTING):
-    return Store(path, setting, owners)
+def open_store(path, owners=OWNERS, setting=SETTING, **options):
+    return Store(Origin(setting, owners), path and Stored(path, **options))
 
 
 def success(members="a", repeat=0, utility=0.5, **more):
@@ -80,7 +81,8 @@ def open_store(path):
         model=SimpleNamespace(description="LogisticRegression()", digest="m1"),
         seed=SimpleNamespace(description="0", digest="s1"),
     )
-    return Store(path, setting, dict(a="1", b="2", c="3"))
+    origin = SimpleNamespace(setting=setting, owners=dict(a="1", b="2", c="3"), older=dict)
+    return Store(origin, SimpleNamespace(path=path, accept_model=False))
 
 def use(new):
     global path, store

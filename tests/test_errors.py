@@ -5,7 +5,7 @@ import pickle
 from pathlib import Path
 
 import dupre
-from dupre.cli.output import IN_FLAGS, in_flags
+from dupre.cli.output import COMMAND_WORDS, command_message
 from dupre.errors import EngineError, EvaluationError, InputError, Interrupted, Remedy, StoreError
 
 SOURCE = Path(dupre.__file__).parent
@@ -24,22 +24,22 @@ def test_the_command_has_words_for_every_remedy_and_each_is_raised():
     for path in SOURCE.rglob("*.py"):
         if path.parent.name != "cli":
             raised |= remedies_named_in(path)
-    assert raised == set(Remedy) == set(IN_FLAGS)
+    assert raised == set(Remedy) == set(COMMAND_WORDS)
 
 
 def test_a_message_names_arguments_in_python_and_flags_in_the_command():
     error = InputError("the utility is nan; state a finite ", Remedy.EMPTY)
     assert str(error) == "the utility is nan; state a finite empty="
-    assert in_flags(error) == "the utility is nan; state a finite --empty"
+    assert command_message(error) == "the utility is nan; state a finite --empty"
     typed = InputError("there is no file ", "empty=")  # what users typed is never a remedy
-    assert in_flags(typed) == str(typed) == "there is no file empty="
+    assert command_message(typed) == str(typed) == "there is no file empty="
 
 
 def test_the_command_names_the_run_it_was_working_on():
     error = Interrupted("stopped; ", Remedy.GO_ON)
-    assert in_flags(error) == "stopped; `dupre resume DIR` goes on"
+    assert command_message(error) == "stopped; `dupre resume DIR` goes on"
     error.run = "my {run}"
-    assert in_flags(error) == "stopped; `dupre resume 'my {run}'` goes on"
+    assert command_message(error) == "stopped; `dupre resume 'my {run}'` goes on"
 
 
 def test_messages_survive_pickling_with_their_parts():

@@ -1,4 +1,4 @@
-"""Arguments that must be numbers, checked before anything is paid for."""
+"""Checks of arguments that must be numbers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every exception dupre raises on purpose, under one root.
 
-A message states what was expected, what came, and what to do next. What to do next is called
-differently in Python and in the command: such words are a `Remedy`, not a plain text.
+A message states what was expected, what was found, and what to do next. Python and the command have
+different words for what to do next: these words are a `Remedy`, not plain text.
 """
 
 from __future__ import annotations
@@ -97,8 +97,7 @@ class EvaluationError(_EndOfRun, DupreError, RuntimeError):
 class EngineError(_EndOfRun, DupreError, RuntimeError):
     """Trainings can no longer run where they ran: the workers or their scheduler are gone.
 
-    Attributes:
-        valuer: the valuer with every evaluation recorded so far, if a run was under way.
+    `valuer` holds all that was evaluated, if a run was under way.
     """
 
 
@@ -112,6 +111,5 @@ class Interrupted(_EndOfRun, KeyboardInterrupt):
 class StoreError(_EndOfRun, DupreError, OSError):
     """The store cannot be used: not one of ours, damaged, of other trainings, or not writable.
 
-    Attributes:
-        valuer: the valuer with every evaluation recorded so far, if a run was under way.
+    `valuer` holds all that was evaluated, if a run was under way.
     """

@@ -1,7 +1,7 @@
-"""Files that are replaced as a whole, and standard streams that nobody has to read.
+"""Files that are replaced as a whole, and standard streams whose reader may be gone.
 
-Readers of a file see the old or the new one, never a part. A run that stores goes on when the
-reader of its streams is gone.
+Readers of a file see the old or the new one, never a part. A run goes on when nobody reads what it
+prints.
 """
 
 from __future__ import annotations
@@ -18,11 +18,7 @@ from dupre.errors import InputError
 
 
 def replace_text(file: Path, text: str) -> None:
-    """Write a file so that readers see the old or the new one, never a part.
-
-    Raises:
-        InputError: it cannot be written; the old one is kept.
-    """
+    """Replace a file as a whole, never a part of it; InputError if it cannot be written."""
     temporary = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
     try:
         with open(temporary, "x", encoding="utf-8", newline="") as out:
@@ -41,7 +37,7 @@ def replace_text(file: Path, text: str) -> None:
 
 
 class _Lossy(io.FileIO):
-    """A descriptor that drops what can no longer be written."""
+    """A descriptor that ignores what can no longer be written."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -57,8 +53,8 @@ def open_lossy(descriptor: int) -> TextIO:
     return io.TextIOWrapper(raw, encoding, errors="backslashreplace", line_buffering=True)
 
 
-def open_missing() -> None:
-    """Let standard streams that are closed lead nowhere, or the next file would be one of them."""
+def open_closed_streams() -> None:
+    """Open the null device in place of closed standard streams; the next file would take it."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

@@ -1,6 +1,6 @@
 """Names, lists and numbers in sentences that people read, and the name that was probably meant.
 
-Names, cells and messages may come from strangers. Nothing of them moves a terminal: what is printed
+Names, cells and messages may come from anywhere, and must not control a terminal: what is printed
 passes through `escape_controls`, a name through `printable`.
 """
 
@@ -100,7 +100,7 @@ def quote(thing: object) -> str:
 
 
 def json_text(thing: Any) -> str:
-    """The thing as JSON in which letters are letters, and nothing moves a terminal."""
+    """The thing as JSON; only control characters are escaped, not other letters."""
     text = json.dumps(thing, ensure_ascii=False)
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
@@ -169,7 +169,7 @@ def exact_percent(probability: float) -> str:
 
 
 def plain_number(value: float, places: int) -> str:
-    """A number with so many decimals, as programs read it; no minus sign before zero."""
+    """A number with this many decimals, as programs read it; no minus sign before zero."""
     return f"{value:z.{places}f}"
 
 
@@ -184,7 +184,7 @@ def without_directories(words: str) -> str:
 
 
 def number(value: float, places: int) -> str:
-    """A number with so many decimals, as it is printed; a dash where there is none."""
+    """A number with this many decimals, as it is printed; a dash where there is none."""
     if math.isnan(value):
         return "–"
     return f"{value:z,.{places}f}".replace("-", "−")

@@ -19,7 +19,7 @@ from dupre.data.digests import digest
 from dupre.errors import InputError
 from dupre.tables.columns import columns_of
 from dupre.tables.models import NAMES, NearestClassifier, embed_for, metric, model
-from dupre.training.identity import of_utility
+from dupre.training.fingerprints import of_utility
 
 OWNERS = ["a", "b", "c", "tiny", "gaps"]
 BOTH = [(name, "classification") for name in NAMES]

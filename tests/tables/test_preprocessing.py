@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from dupre.tables.columns import Columns
-from dupre.tables.preprocessing import as_levels, as_numbers, in_words, preprocessor
+from dupre.tables.preprocessing import as_levels, as_numbers, describe_steps, preprocessor
 
 COLUMNS = Columns(("x", "flag"), ("c", "mix"), ("d",), (("notes", "99 different texts"),))
 
@@ -93,10 +93,12 @@ def test_the_rarest_of_very_many_levels_share_a_column():
 
 
 def test_the_words_tell_what_happens():
-    assert in_words(COLUMNS) == (
+    assert describe_steps(COLUMNS) == (
         "numbers (2): fill gaps with the median, scale",
         "dates (1): days since 1970, fill gaps with the median, scale",
         "categories (2): one column per level, the rarest beyond 50 share one",
         "left out: notes (99 different texts)",
     )
-    assert in_words(Columns(("x",), (), ())) == ("numbers (1): fill gaps with the median, scale",)
+    assert describe_steps(Columns(("x",), (), ())) == (
+        "numbers (1): fill gaps with the median, scale",
+    )

@@ -247,7 +247,7 @@ def interrupted_while_keeping(at):
         if frame.f_code.co_filename not in ours:
             return None
         above = frame
-        while above is not None and above.f_code.co_name != "_keep":
+        while above is not None and above.f_code.co_name != "_save":
             above = above.f_back
         keeping += above is frame
         return line if keeping == 2 and above is not None else None

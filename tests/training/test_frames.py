@@ -18,8 +18,8 @@ from dupre.checks import LARGEST
 from dupre.game.coalitions import all_coalitions
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
-from dupre.training.store import Store
 from dupre.utility.adapters import as_trainings
+from stores import open_store
 from tabulated import FOUR, counted, make_owners, table_of, untouchable
 
 ODD_NAMES = ("b,c", 'say "hi"', "Zürich ⚡ 数", "NA", " 1", "two\nlines", "[]", "'; --")
@@ -58,7 +58,7 @@ def test_utilities_go_to_a_file_and_back_to_the_last_bit(suffix, folder, numbers
 def test_utilities_come_from_a_store_to_the_last_bit(tmp_path_factory, numbers):
     path = tmp_path_factory.mktemp("store") / "run.sqlite"
     names = [f"owner{i}" for i in range(len(numbers))]
-    with Store(path, {}, dict.fromkeys(names, "")) as store:
+    with open_store(path, dict.fromkeys(names, ""), {}) as store:
         for name, number in zip(names, numbers, strict=True):
             store.save(Evaluation(Training((name,)), number))
     read = dupre.read_evaluations(path)
@@ -223,7 +223,7 @@ def test_a_store_is_read_by_any_suffix_and_left_as_it_is(tmp_path):
 
 
 def test_a_store_without_evaluations_is_read_as_none(tmp_path):
-    with Store(tmp_path / "run.sqlite", {}, {"a": ""}):
+    with open_store(tmp_path / "run.sqlite"):
         pass
     assert as_trainings(dupre.read_evaluations(tmp_path / "run.sqlite")) == {}
 

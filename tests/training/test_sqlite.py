@@ -266,7 +266,7 @@ def test_nothing_in_a_store_is_ever_executed(path, tmp_path):
     assert touched.exists(), "the bomb is real"
 
 
-@pytest.mark.parametrize("module", ["evaluation_rows", "identity", "sqlite", "store"])
+@pytest.mark.parametrize("module", ["evaluation_rows", "fingerprints", "sqlite", "store"])
 def test_the_store_knows_nothing_that_could_execute_what_it_reads(module):
     folder = Path(dupre.training.store.__file__).parent
     nodes = list(ast.walk(ast.parse((folder / f"{module}.py").read_text())))

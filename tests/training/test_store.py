@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dupre import Owners
 from dupre.errors import DupreError, StoreError
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.identity import of_owners
+from dupre.training.fingerprints import of_owners
 from stores import OWNERS, everything, failure, fresh_path, open_store, sql, success, utilities
 
 

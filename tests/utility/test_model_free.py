@@ -15,7 +15,7 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 
 import dupre
 from dupre import InputError, Owners, StoreError
-from dupre.training import identity
+from dupre.training import fingerprints
 from dupre.utility.model_free import DataVolume, InformationGain
 
 
@@ -239,7 +239,7 @@ def test_the_order_of_members_does_not_matter(make, iris):
 
 def test_fingerprints_tell_settings_and_scales_apart(iris):
     def mark(utility):
-        return {name: part.digest for name, part in identity.of_utility(utility).items()}
+        return {name: part.digest for name, part in fingerprints.of_utility(utility).items()}
 
     again = Owners.from_arrays(iris.X.copy(), iris.y, iris.owner)
     wider = Owners.from_arrays(np.vstack([iris.X, [[9.0] * 4]]), [*iris.y, 0], [*iris.owner, 9])

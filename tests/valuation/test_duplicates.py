@@ -20,15 +20,15 @@ from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, regression
 from dupre.game.weight_matrix import Weights
-from dupre.training import identity
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.store import Store
+from dupre.training.fingerprints import of_owners, of_utility
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
 from dupre.valuation.strategies import Active, Corrected, Drawn
 from older_store import BUDGET, PATH, older_owners, older_utility
 from owners_and_games import LoggedGame, assert_same, record
+from stores import open_store
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3))
@@ -382,8 +382,7 @@ def test_a_run_that_is_resumed_ends_as_if_it_had_not_been_interrupted(tmp_path):
 def test_a_stored_training_answers_for_all_coalitions_that_hold_its_rows(tmp_path):
     owners, utility = copy_game(4)
     path = tmp_path / "run.sqlite"
-    setting, contents = identity.of_utility(utility), identity.of_owners(owners)
-    with Store(path, setting, contents) as store:
+    with open_store(path, of_owners(owners), of_utility(utility)) as store:
         for names in (("Eve's copy",), ("Eve's copy", "owner 1"), ("Eve's copy", "owner 2")):
             seed = utility.training_seed(names)
             store.save(Evaluation(Training(names), utility(names), seed=seed))
@@ -410,8 +409,7 @@ def test_what_is_known_under_both_names_is_kept_and_averaged(tmp_path):
 def test_more_repeats_of_rows_trained_under_two_names(tmp_path):
     owners, utility = copy_game(3)
     path = tmp_path / "run.sqlite"
-    setting, contents = identity.of_utility(utility), identity.of_owners(owners)
-    with Store(path, setting, contents) as store:
+    with open_store(path, of_owners(owners), of_utility(utility)) as store:
         for repeat, names in enumerate([("Eve's copy",), ("Eve",)]):
             seed = utility.training_seed(names, repeat)
             store.save(

@@ -35,11 +35,7 @@ class CachedUtility:
 
 
 def finite_score(score: object, members: Names) -> float:
-    """The score of a coalition as a float.
-
-    Raises:
-        EvaluationError: it is not a finite number.
-    """
+    """The score of a coalition as a float; EvaluationError if it is not a finite number."""
     try:
         return as_utility(score, f"the utility of {format_members(members)}")
     except InputError as cause:

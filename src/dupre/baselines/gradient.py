@@ -16,6 +16,7 @@ from dupre.checks import whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import to_names
+from dupre.utility.fit import random_states
 from dupre.utility.model import ModelUtility
 from dupre.utility.model_checks import Metric
 
@@ -87,5 +88,4 @@ def _classes(utility: ModelUtility) -> NDArray[Any]:
 
 def set_random_state(model: Any, seed: int) -> Any:
     """The model, with every random state within it set."""
-    states = [p for p in model.get_params() if p.split("__")[-1] == "random_state"]
-    return model.set_params(**dict.fromkeys(states, seed))
+    return model.set_params(**dict.fromkeys(random_states(model), seed))

@@ -81,7 +81,7 @@ def otdd_kernel(
 
 
 def _landmarks(n: int, count: int, seed: int) -> Members:
-    """All coalitions if there are not more than `count`, else so many of random sizes."""
+    """All coalitions if there are not more than `count`, else `count` of random sizes."""
     if 2**n - 1 <= count:
         return all_coalitions(n)
     rng = np.random.default_rng([seed, 2])

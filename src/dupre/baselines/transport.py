@@ -18,11 +18,7 @@ ITERATIONS = 10_000
 
 
 def load_pot() -> Any:
-    """The module `ot`.
-
-    Raises:
-        InputError: the extra is not installed.
-    """
+    """The module `ot`; InputError if the extra is not installed."""
     try:
         import ot
     except ImportError as cause:

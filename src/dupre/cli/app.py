@@ -14,10 +14,10 @@ import typer
 from typer.core import TyperGroup
 
 from dupre.cli import ask, external, train
-from dupre.cli.output import in_flags, say
+from dupre.cli.output import command_message, say
 from dupre.cli.signals import interrupt_on_signals
 from dupre.errors import DupreError
-from dupre.files import open_lossy, open_missing
+from dupre.files import open_closed_streams, open_lossy
 
 
 class Verbs(TyperGroup):
@@ -29,7 +29,7 @@ class Verbs(TyperGroup):
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt as stop:
-                say(f"\n{in_flags(stop) or 'stopped'}")
+                say(f"\n{command_message(stop) or 'stopped'}")
                 raise typer.Exit(128 + (came or [signal.SIGINT])[0]) from stop
 
 
@@ -65,7 +65,7 @@ def _about(
             "--version", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
-    debug: Annotated[  # `main` reads it, wherever it stands
+    debug: Annotated[  # `main` reads it, before or after the verb
         bool, typer.Option("--debug", help="Show where an error comes from; also after a verb.")
     ] = False,
 ) -> None:
@@ -73,9 +73,9 @@ def _about(
 
 
 def main() -> None:
-    """The entry point. A traceback is shown with --debug only, wherever that stands."""
+    """The entry point. A traceback is shown with --debug only, before or after the verb."""
     debug = "--debug" in sys.argv
-    open_missing()
+    open_closed_streams()
     if sys.stderr is sys.__stderr__:
         sys.stderr = open_lossy(2)
     sys.stdout = sys.stdout or open_lossy(1)
@@ -86,7 +86,7 @@ def main() -> None:
         if debug:
             raise
         if isinstance(error, DupreError):
-            say(f"Error: {in_flags(error)}")
+            say(f"Error: {command_message(error)}")
         else:
             say(f"Error: {type(error).__name__}: {error}\nAdd --debug to see where it comes from.")
         sys.exit(2)

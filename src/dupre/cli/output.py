@@ -125,7 +125,7 @@ def redirect_stdout_to_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-IN_FLAGS = {
+COMMAND_WORDS = {
     Remedy.ACCEPT: "; or keep the trainings so far by `dupre resume {run}` with --accept-model",
     Remedy.ANOTHER_STORE: "another directory for --run",
     Remedy.BEGIN_ANOTHER_STORE: "begin again with another directory for --run",
@@ -151,12 +151,12 @@ IN_FLAGS = {
 """What remedies are called on the command line."""
 
 
-def in_flags(error: BaseException) -> str:
+def command_message(error: BaseException) -> str:
     """The message of an error in the words of the command, about the run that it came from."""
     run = shlex.quote(getattr(error, "run", "") or "DIR")
     parts = getattr(error, "parts", (str(error),))
     return "".join(
-        IN_FLAGS[part].format(run=run) if isinstance(part, Remedy) else part for part in parts
+        COMMAND_WORDS[part].format(run=run) if isinstance(part, Remedy) else part for part in parts
     )
 
 

@@ -106,7 +106,7 @@ def _bytes_of_column(column: pd.Series) -> NDArray[np.uint8]:
         return _bytes_of(np.asarray(column))
     elif not isinstance(dtype, np.dtype):
         return _bytes_of(_as_array(column, dtype))
-    if column.dtype.kind in "mM":  # in nanoseconds, unless they do not reach so far
+    if column.dtype.kind in "mM":  # in nanoseconds, unless that overflows
         with suppress(pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
             column = column.dt.as_unit("ns")
     return _bytes_of(column.to_numpy())

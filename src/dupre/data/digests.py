@@ -2,8 +2,8 @@
 
 Arrays are compared by their bytes, frames by columns and values, objects by their class and by what
 pickle would save of them, estimators by class, parameters and fitted state. A function counts by
-its own source without docstrings and comments, a class by its name. What they refer to is not
-followed: whether results have changed is found out by a training (module `training.spot_check`).
+its own source without docstrings and comments, a class by its name. What they call does not count:
+a training shows whether results have changed (module `training.spot_check`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import copyreg
 import functools
 import hashlib
 import inspect
+import json
 import linecache
 import struct
 import types
@@ -50,6 +51,11 @@ def digest(thing: Any, *, strict: bool = False) -> str:
         if strict:
             raise InputError(f"this {type(thing).__name__} is nested too deeply") from cause
         return _Digests(strict).of(type(thing))
+
+
+def hash_json(parts: Any) -> bytes:
+    """SHA-256 of texts and numbers, or lists of these; fast, and the same in every version."""
+    return hashlib.sha256(json.dumps(parts).encode()).digest()
 
 
 class _Digests:

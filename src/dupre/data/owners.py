@@ -175,6 +175,12 @@ class Owners:
         """A digest of each row with its target, (N, 2): see module `contents`."""
         return digests_of_rows(self.X, self.y)
 
+    def renew_contents(self) -> Digests:
+        """`row_contents`, computed again: rows may have changed in place."""
+        for name in ("row_contents", "contents", "_by_digest"):
+            self.__dict__.pop(name, None)
+        return self.row_contents
+
     @cached_property
     def contents(self) -> Digests:
         """A digest of each owner's rows, (n, 2)."""
@@ -282,6 +288,7 @@ def _owner_codes(owner: Any) -> tuple[tuple[str, ...], Ints]:
 
 @contextmanager
 def _whole_characters() -> Iterator[None]:
+    """Turn half a character in an owner name into an InputError."""
     try:
         yield
     except UnicodeEncodeError as cause:

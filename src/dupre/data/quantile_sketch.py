@@ -202,7 +202,7 @@ class PrincipalAxes:
         """Coordinates of m coalitions, (m, r)."""
         vectors = np.empty((len(members), self.basis.shape[1]))
         # Products of one shape, whose sides are multiples of what any CPU takes at a time: the
-        # vector of a coalition is the same to the last bit, whatever stands beside it.
+        # vector of a coalition is the same to the last bit, whatever other ones are in its block.
         centred = np.zeros((BLOCK, len(self.centre)))
         for start in range(0, len(members), BLOCK):
             block = self.sketch(members[start : start + BLOCK])

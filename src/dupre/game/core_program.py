@@ -1,6 +1,6 @@
 """The egalitarian point of a least core over listed coalitions: linear programs and a projection.
 
-Everything is solved for y = (x - g(N) / n) / scale. It sums to 0 and is thus orthogonal to the
+Everything is solved for y = (x - g(N) / n) / scale. It sums to 0, so it is orthogonal to the
 equal split: the smallest ||y|| is the smallest ||x||. Constraints read y(S) >= floor(S) + t, with
 t = -e / scale. A solver gets a working set of them; violated ones are added until there are none.
 
@@ -16,7 +16,7 @@ from scipy.linalg import lstsq, null_space, orth
 from scipy.optimize import linprog, nnls
 
 from dupre._types import NOTHING, Floats, Ints, Members
-from dupre.errors import DupreError, InputError
+from dupre.errors import DupreError
 
 ROUNDING = 1e-10
 """By how much a solver may violate a constraint, as a part of the largest gain."""
@@ -68,8 +68,7 @@ def egalitarian_point(
 def find_balanced_rows(members: Members) -> Ints:
     """Rows that bound the subsidy: with suitable weights they cover every owner equally.
 
-    Raises:
-        InputError: there are none, so that the subsidy could be as low as one likes.
+    Each owner alone, and all but each, are always such rows.
     """
     n, sizes = members.shape[1], members.sum(axis=1)
     start = np.flatnonzero((sizes == 1) | (sizes == n - 1))
@@ -77,14 +76,8 @@ def find_balanced_rows(members: Members) -> Ints:
     t, working, _ = _largest_slack(members, floor, start, E, f, most=1.0, box=1.0)
     if t <= TOLERANCE:
         return working
-    why = "no weights of them cover every owner equally"
-    for owner in np.flatnonzero(~members.any(axis=0))[:1]:
-        why = f"owner {owner} is in none of them"
-    for owner in np.flatnonzero(members.all(axis=0))[:1]:
-        why = f"owner {owner} is in all of them"
-    raise InputError(
-        f"the {len(members)} listed coalitions do not bound the subsidy: {why}; list every owner "
-        f"alone, or some coalitions and their complements"
+    raise DupreError(
+        f"the {len(members)} listed coalitions do not bound the subsidy; please report this"
     )
 
 

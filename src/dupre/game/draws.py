@@ -38,7 +38,7 @@ class Draws:
         held: the check coalitions, which are the first distinct ones of the sequence.
 
     Raises:
-        InputError: there are too few coalitions for so many check coalitions.
+        InputError: there are too few coalitions for this many check coalitions.
     """
 
     def __init__(self, W: Floats, certain: Ints, check: int, rng: np.random.Generator):

@@ -16,8 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dupre._types import Floats, Ints, Members
-from dupre.checks import finite
-from dupre.errors import InputError
 from dupre.game.core_program import (
     TOLERANCE,
     coalition_payments,
@@ -48,7 +46,7 @@ class Core:
         payments: (n,), with the sum grand - empty.
         subsidy: e, the most by which the gain of a coalition exceeds its payments; negative if
             every coalition is paid more than it gains.
-        tight: coalitions that are paid no more than their gain less the subsidy, (k, n).
+        tight: coalitions that are paid no more than their gain minus the subsidy, (k, n).
         looked: coalitions whose utility was looked at.
         violation: the most by which the gain of a coalition exceeds its payments and the subsidy:
             of all listed ones (a rounding error), or of those that searches found.
@@ -70,14 +68,10 @@ def least_core(members: Members, utilities: Floats, *, grand: float, empty: floa
         utilities: of these coalitions, (m,).
         grand: utility of all owners together.
         empty: utility of no data.
-
-    Raises:
-        InputError: an argument cannot be used, or the coalitions do not bound the subsidy.
     """
-    members, (total, empty) = _check_members(members), _total(grand, empty)
-    gains = _check_utilities(utilities, len(members)) - empty
+    total = grand - empty
     equal = np.full(members.shape[1], total / members.shape[1])
-    return _core(members, gains, total, find_balanced_rows(members), equal)
+    return _core(members, utilities - empty, total, find_balanced_rows(members), equal)
 
 
 def draw_cores(
@@ -90,13 +84,8 @@ def draw_cores(
         draws: utilities of these coalitions, (d, m).
         grand: utility of all owners together, one for all draws or one each, (d,).
         empty: utility of no data.
-
-    Raises:
-        InputError: as `least_core`.
     """
-    members = _check_members(members)
-    totals = [_total(one, empty)[0] for one in np.broadcast_to(grand, len(draws))]
-    gains = np.array([_check_utilities(draw, len(members)) for draw in draws]) - empty
+    totals, gains = np.broadcast_to(grand, len(draws)) - empty, draws - empty
     working, n = find_balanced_rows(members), members.shape[1]
     payments, subsidies = np.empty((len(draws), n)), np.empty(len(draws))
     guess = np.zeros(n)
@@ -130,19 +119,13 @@ def search_core(
         empty: utility of no data.
         rng: draws coalitions.
         limit: no further search once this many coalitions were looked at.
-
-    Raises:
-        InputError: an argument cannot be used.
     """
     n = start.shape[1]
     one = np.eye(n, dtype=bool)
-    members, (total, empty) = (
-        _check_members(np.concatenate([one, ~one, start])),
-        _total(grand, empty),
-    )
+    members, total = np.concatenate([one, ~one, start]), grand - empty
 
     def gain(coalitions: Members) -> Floats:
-        return _check_utilities(utility(coalitions), len(coalitions)) - empty
+        return utility(coalitions) - empty
 
     gains, working = gain(members), find_balanced_rows(members)
     looked, payments = len(members), np.full(n, total / n)
@@ -221,52 +204,3 @@ def _core(members: Members, gains: Floats, total: float, working: Ints, guess: F
     excess = gains - coalition_payments(members, payments) - subsidy
     tight = np.flatnonzero(excess >= -TOLERANCE * scale_of(gains, total))
     return Core(payments, subsidy, members[tight], len(members), max(0.0, float(excess.max())))
-
-
-def _check_members(members: Members) -> Members:
-    rows = np.asarray(members)
-    if rows.ndim != 2 or rows.dtype != np.bool_ or not len(rows):
-        raise InputError(
-            f"coalitions must be an array of booleans with one row each and one column for each "
-            f"owner, got {rows.dtype} of shape {rows.shape}"
-        )
-    if rows.shape[1] < 2:
-        raise InputError(
-            f"a least core needs at least 2 owners, got {rows.shape[1]}; a single owner is paid "
-            f"everything"
-        )
-    for bad, name, argument in (
-        (~rows.any(axis=1), "empty", "empty"),
-        (rows.all(axis=1), "that of all owners", "grand"),
-    ):
-        if bad.any():
-            raise InputError(
-                f"coalition {int(bad.argmax())} is {name}: leave it out and pass its utility as "
-                f"{argument}="
-            )
-    return rows
-
-
-def _check_utilities(utilities: Floats, count: int) -> Floats:
-    try:
-        numbers = np.asarray(utilities, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"utilities must be numbers, got {utilities!r}") from error
-    if numbers.shape != (count,):
-        raise InputError(
-            f"expected one utility for each of the {count} coalitions, got an array of shape "
-            f"{numbers.shape}"
-        )
-    if not (known := np.isfinite(numbers)).all():
-        first = int(known.argmin())
-        raise InputError(
-            f"utilities must be finite, got {numbers[first]} for coalition {first}; leave out "
-            f"coalitions of unknown utility"
-        )
-    return numbers
-
-
-def _total(grand: object, empty: object) -> tuple[float, float]:
-    """The gain of all owners, and the utility of no data."""
-    nothing = finite(empty, "empty, the utility of no data,")
-    return finite(grand, "grand, the utility of all owners,") - nothing, nothing

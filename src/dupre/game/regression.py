@@ -101,7 +101,7 @@ def _outermost_sizes(mass: Floats, samples: int) -> tuple[Members, int]:
 def _levels(drawn: Ints, whole: Ints) -> Floats:
     """Levels of sizes, linear between knots, (n + 1, k); 0 for no owner and for all owners.
 
-    A size in `whole` is a knot. The others were `drawn` so many times, (n + 1,); neighbours share
+    A size in `whole` is a knot. The others were `drawn` this many times, (n + 1,); neighbours share
     a knot until it has enough draws. Sizes never drawn lie on the lines between knots.
     """
     n = len(drawn) - 1
@@ -143,7 +143,7 @@ def _fit(plain: Weights, p: Floats, drawn: Members, fit: Floats, levels: Floats)
     gram = basis.T @ (weight * basis)
     solved = np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ (weight * basis).T
     solved = np.append(solved[:n], levels @ solved[n:], axis=0)
-    # What is fitted is u less the straight line from no owner to all of them.
+    # What is fitted is u minus the straight line from no owner to all of them.
     control = np.append(solved, np.zeros((2 * n + 1, 1)), axis=1)
     control[:, column[0]] -= solved @ share
     control[:, b] -= solved @ (1 - share)

@@ -111,11 +111,7 @@ _BY_NAME = {"shapley": shapley, "banzhaf": banzhaf, "loo": leave_one_out}
 
 
 def parse_semivalue(text: str) -> Semivalue:
-    """The semivalue of a name: "shapley", "banzhaf", "beta:4,1" or "loo".
-
-    Raises:
-        InputError: there is none of this name.
-    """
+    """The semivalue of a name, "shapley", "banzhaf", "beta:4,1" or "loo"; InputError for others."""
     name = text.strip().lower()
     if name in _BY_NAME:
         return _BY_NAME[name]

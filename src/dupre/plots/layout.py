@@ -19,7 +19,7 @@ Box = tuple[float, float, float, float]
 """Left, bottom, right, top."""
 
 WIDTH_OF_LETTER = 0.62
-"""Width of a letter in most fonts, as a part of the font size; rather too much than too little."""
+"""Largest width of a letter in most fonts, as a part of the font size."""
 
 FEW = 12
 """Points up to which a label may cover others."""

@@ -31,7 +31,7 @@ LARGEST_LOGO = 500_000
 
 @dataclass(frozen=True)
 class Heading:
-    """Who speaks: on the page and on every statement.
+    """Title, contact and logo of the page and of every statement.
 
     Attributes:
         title: in place of the usual one; "" for that.
@@ -45,11 +45,7 @@ class Heading:
 
 
 def read_logo(path: str) -> str:
-    """A picture as a data URI; "" for no path.
-
-    Raises:
-        InputError: the file is no picture, cannot be read, or is too large.
-    """
+    """A picture as a data URI, "" for no path; InputError if it is no picture, or too large."""
     if not path:
         return ""
     kind = PICTURES.get(Path(path).suffix.lower())
@@ -67,19 +63,12 @@ def read_logo(path: str) -> str:
 
 
 def document(title: str, heading: Heading, *content: str, script: str = "") -> str:
-    """An HTML document.
-
-    Args:
-        title: of the document.
-        heading: who speaks.
-        content: markup below the heading.
-        script: to run; "" for none.
-    """
+    """An HTML document of this title and heading, with markup as its content, and a script."""
     style = _read_resource("page.css")
     logo = f'<img class="logo" src="{heading.logo}" alt="">\n' if heading.logo else ""
     contact = paragraph(heading.contact, "contact") if heading.contact else ""
     body = "\n".join(part for part in content if part)
-    ran = f"<script>{script}</script>\n" if script else ""
+    element = f"<script>{script}</script>\n" if script else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -92,7 +81,7 @@ def document(title: str, heading: Heading, *content: str, script: str = "") -> s
 </head>
 <body>
 {logo}{body}
-{contact}{ran}</body>
+{contact}{element}</body>
 </html>
 """
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Score:
+class MetricName:
     """What a metric is called, and the unit of its changes.
 
     Attributes:
@@ -32,11 +32,11 @@ class Score:
     factor: float = 1.0
 
 
-def _points(name: str) -> Score:
-    return Score(name, " points", 100.0)
+def _points(name: str) -> MetricName:
+    return MetricName(name, " points", 100.0)
 
 
-SCORES = {
+METRICS = {
     "accuracy": _points("accuracy"),
     "balanced_accuracy": _points("balanced accuracy"),
     "top_k_accuracy": _points("top-k accuracy"),
@@ -45,30 +45,26 @@ SCORES = {
     "recall": _points("recall"),
     "f1": _points("the F1 score"),
     "roc_auc": _points("the area under the ROC curve"),
-    "r2": Score("R²"),
+    "r2": MetricName("R²"),
 }
 """Names that people know, by the name of the scorer."""
 
 
-def score_of(v: Valuation) -> Score:
+def metric_of(v: Valuation) -> MetricName:
     """What the utility of a valuation is called."""
     metric = v.provenance.get("settings", {}).get("metric", "")
     for name in (metric, metric.removesuffix("_weighted"), metric.removesuffix("_macro")):
-        if name in SCORES:
+        if name in METRICS:
             kind = metric.removeprefix(name).replace("_", " ")
-            return replace(SCORES[name], name=SCORES[name].name + kind)
-    return Score(f"the score {metric}" if metric.isidentifier() else "the utility of the model")
+            return replace(METRICS[name], name=METRICS[name].name + kind)
+    return MetricName(
+        f"the score {metric}" if metric.isidentifier() else "the utility of the model"
+    )
 
 
 def effect(v: Valuation, i: int, verbs: tuple[str, str] = ("raises", "lowers")) -> str:
-    """By how much an owner's data change the score: `raises accuracy by 16.1 points (15 to 17)`.
-
-    Args:
-        v: the valuation.
-        i: position of the owner.
-        verbs: for a change up and for one down.
-    """
-    score = score_of(v)
+    """How the data of owner i change the score: `raises accuracy by 16.1 points (15 to 17)`."""
+    score = metric_of(v)
     places = decimals(v) if score.factor == 1 else max(decimals(v) - 3, 0)
     value = score.factor * v.mean[i]
     turn = verbs[0] if value >= 0 else verbs[1]

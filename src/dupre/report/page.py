@@ -70,7 +70,7 @@ def page(
 
     Args:
         valuations: one, or several semivalues of the same owners; the first is the main one.
-        heading: who speaks.
+        heading: title, contact and logo.
         terms: of payments, the arguments of `Valuation.payments`; None for none.
     """
     _check_owners(valuations)

@@ -77,7 +77,7 @@ CAPTIONS = {
     "targets together. Directions have no meaning.",
     "distances": "Distance between the data of any two owners (sliced Wasserstein), in per cent of "
     "that of a typical pair.",
-    "uncertainty": "Half the width of the widest 95 % interval after so many trained coalitions, "
+    "uncertainty": "Half the width of the widest 95 % interval after this many trained coalitions, "
     "and what is expected of more. Dotted, if it is known: the part that is due to the choice of "
     "the validation rows, which no training reduces.",
 }

@@ -28,11 +28,7 @@ LONGEST = 60
 def write_statements(
     v: Valuation, directory: Path, *, only: Collection[str] = (), heading: Heading
 ) -> list[Path]:
-    """Write the statement of every owner, or of some only, and say where they are.
-
-    Raises:
-        InputError: a name is unknown, or the directory cannot be made.
-    """
+    """Write the statements of all owners, or of `only` some; return where they are."""
     for name in only:
         if name not in v.owners:
             raise unknown_owner(name, v.owners)

@@ -1,7 +1,7 @@
 """A statement for each owner: what its data are worth, how certain that is, what it means.
 
 Sentences are plain text; names in them come from `wording.spell_name`. The unit of every value is
-that of the utility; nothing here speaks of money.
+that of the utility, never money.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dupre._types import Floats
-from dupre.report.effects import effect, score_of
+from dupre.report.effects import effect, metric_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
 from dupre.result.group_sizes import by_size, harms_most_groups
@@ -62,14 +62,8 @@ class Statement:
 def statements(
     v: Valuation, relations: list[Relation], *, to_owner_alone: bool = False
 ) -> list[Statement]:
-    """One for each owner, from the greatest value to the smallest.
-
-    Args:
-        v: the valuation.
-        relations: between the owners' data.
-        to_owner_alone: whether each names no other owner.
-    """
-    writer = (_DiscreetWriter if to_owner_alone else _StatementWriter)(v, relations)
+    """One for each owner, the greatest value first; `to_owner_alone`: each names no other owner."""
+    writer = (_SingleOwnerWriter if to_owner_alone else _StatementWriter)(v, relations)
     return [writer.write(int(i)) for i in v.order]
 
 
@@ -126,7 +120,7 @@ class _StatementWriter:
     def _sizes(self, i: int) -> list[tuple[str, str]]:
         if self.sizes is None:
             return []
-        score = score_of(self.v)
+        score = metric_of(self.v)
         places = self.places if score.factor == 1 else max(self.places - 3, 0)
         found = []
         for others, numbers in enumerate(score.factor * self.sizes[i]):
@@ -143,7 +137,7 @@ class _StatementWriter:
             sure = f" We are 95 % sure that it is between {low} and {high}." if row["std"] else ""
             return f"{who} is to be paid {self.number(value)} units of utility.{sure}"
         if abs(value) < 0.5 * 10.0**-self.places:
-            change = f"hardly changes {score_of(v).name}"
+            change = f"hardly changes {metric_of(v).name}"
         else:
             change = effect(v, i)
         if v.semivalue == "leave-one-out":
@@ -272,7 +266,7 @@ class _StatementWriter:
         return [*caveats, *v.caveats]
 
 
-class _DiscreetWriter(_StatementWriter):
+class _SingleOwnerWriter(_StatementWriter):
     """Writes statements that name no other owner."""
 
     def _comparison(self, i: int) -> str:

@@ -84,11 +84,7 @@ def dumps(valuations: Sequence[Valuation]) -> str:
 
 
 def loads(text: str) -> list[Valuation]:
-    """The valuations in a JSON document.
-
-    Raises:
-        InputError: it is no such document, is damaged, or of a version not known here.
-    """
+    """The valuations in a JSON document; InputError if it is damaged, or of an unknown version."""
     try:
         whole = json.loads(text)
     except (TypeError, ValueError, RecursionError) as cause:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dupre.game.coalitions import format_members
-from dupre.result.table import table_headings, table_lines
+from dupre.result.table import align, table_headings, table_lines
 from dupre.result.uncertainty import exactness_condition, uncertainty_notes
 from dupre.wording import (
     LONGEST_LINE,
@@ -94,17 +94,11 @@ def title_of(v: Valuation) -> list[str]:
 
 
 def _table(v: Valuation) -> list[str]:
-    """Owners from most to least valuable: names to the left, numbers to the right."""
+    """Owners from most to least valuable."""
     table = [table_headings(v)]
     for owner, *entries in table_lines(v, plain_number):
         table.append((printable(v.owners[owner]), *(entry.text for entry in entries)))
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join(
-            [name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])],
-        ).rstrip()
-        for name, *cells in table
-    ]
+    return align(table)
 
 
 def notes(v: Valuation) -> list[str]:

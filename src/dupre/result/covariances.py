@@ -55,7 +55,7 @@ def probability_above_zero(mean: Floats, std: Floats) -> Floats:
 def half_widths(covariance: Floats, level: float = 0.95) -> Floats:
     """Half the width of the interval at this level of each value, (n,)."""
     factor = float(ndtri((1 + level) / 2))
-    return np.asarray(factor * np.sqrt(np.maximum(np.diag(covariance), 0.0)))
+    return factor * roots(np.diag(covariance))
 
 
 def check_level(level: float) -> None:

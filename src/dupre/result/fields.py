@@ -1,7 +1,7 @@
 """Fields of a JSON document that may come from anywhere: each has a kind and knows its place.
 
 A document is read field by field. Whatever is not of its kind is an InputError that names the field
-(`valuations[0].owners[2].rows`), what was expected there and what came.
+(`valuations[0].owners[2].rows`), what was expected there and what was found.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Field:
         return tuple(map(tuple, self.of("a list of lists of texts")))
 
     def matrix(self, n: int, low: float, high: float) -> Floats:
-        """So many rows of so many numbers between two bounds; or all are null."""
+        """A list of n rows of n numbers between two bounds; or all are null."""
         what = f"{n} rows of {n} numbers"
         cells = [cell for row in self for cell in row.of("a list")]
         if any(len(row) != n for row in self.of("a list")) or len(cells) != n * n:

@@ -15,6 +15,7 @@ from scipy.linalg import cholesky
 from dupre._types import Bools, Floats
 from dupre.checks import finite
 from dupre.errors import InputError
+from dupre.result.table import align
 from dupre.wording import escape_controls, percent, printable
 
 if TYPE_CHECKING:
@@ -71,12 +72,7 @@ class Payments:
             pay, low, high = (self.format(row[key]) for key in ("payment", "low", "high"))
             lines.append([printable(str(name)), pay, f"{low} … {high}"])
         lines.append(["sum", self.format(self.frame["payment"].sum()), ""])
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = [
-            "  ".join([name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])]).rstrip()
-            for name, *cells in lines
-        ]
-        return "\n".join(map(escape_controls, [*table, "", self.rule]))
+        return "\n".join(map(escape_controls, [*align(lines), "", self.rule]))
 
     def format(self, payment: float) -> str:
         """A payment as it is printed: `1,611.40`."""

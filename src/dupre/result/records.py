@@ -1,4 +1,4 @@
-"""Plain records that a valuation is made of, or that answer a question about one.
+"""Plain records: parts of a valuation, and answers to questions about one.
 
 Notation: n owners.
 """
@@ -71,7 +71,7 @@ class Subsidy:
         amount: e, the most by which the gain of a coalition exceeds its payments; negative if
             every coalition is paid more than it gains.
         low, high: bounds between which it lies with a probability of about 95 %.
-        tight: coalitions that are paid exactly their gain less the subsidy, the smallest first.
+        tight: coalitions that are paid exactly their gain minus the subsidy, the smallest first.
         looked: coalitions whose utility was looked at.
         violation: the most by which a coalition was found to exceed the subsidy; a rounding error
             if all coalitions were listed.
@@ -112,7 +112,7 @@ class Comparison:
     Attributes:
         one, other: their names.
         probability: that `one` is worth more.
-        difference: the expected value of `one` less that of `other`.
+        difference: the expected value of `one` minus that of `other`.
         low, high: bounds between which the difference lies with 95 %.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -37,12 +37,7 @@ def table_headings(v: Valuation) -> tuple[str, ...]:
 
 
 def table_lines(v: Valuation, form: Callable[[float, int], str] = number) -> list[Line]:
-    """One for each owner, from the greatest value to the smallest.
-
-    Args:
-        v: the valuation to show.
-        form: callable(number, decimals) -> text.
-    """
+    """One for each owner, from the greatest value to the smallest; `form` formats a number."""
     frame, places = v.to_frame(), decimals(v)
     found = []
     for i in map(int, v.order):
@@ -62,6 +57,15 @@ def table_lines(v: Valuation, form: Callable[[float, int], str] = number) -> lis
             )
         )
     return found
+
+
+def align(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of cells as text: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join([name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])]).rstrip()
+        for name, *cells in lines
+    ]
 
 
 def decimals(v: Valuation) -> int:

@@ -51,7 +51,8 @@ class Valuation:
         semivalue: name of the semivalue.
         mean: expected values, (n,).
         covariance: of the values, (n, n); zero when everything is known exactly.
-        prediction: the part of it, (n, n), due to utilities not evaluated and to noise; None: all.
+        prediction: the part of it, (n, n), due to utilities not evaluated and to noise; None if
+            that is all of it.
         validation: the part of it, (n, n), due to the choice of the validation rows; None if it
             is not known, and then in no interval.
         validation_rows: how many; 0 if that is not known.

@@ -45,19 +45,9 @@ _BOUNDS = {
 
 @dataclass(frozen=True)
 class DataSection:
-    """Whose rows, and how to read them.
+    """Whose rows, and how to read them: the options of `dupre value` of the same names.
 
-    Attributes:
-        path: of a table, a directory, or a pattern; absolute.
-        owner: column that names the owner of a row.
-        target: column to predict.
-        task: "classification" or "regression"; "" if the target decides.
-        delimiter: of a CSV file; "" for the usual one.
-        drop: columns to leave out.
-        decimal: sign before decimals in a CSV file; "" for a point.
-        encoding: of a text file; "" for UTF-8.
-        sheet: of an Excel file; "" for the first.
-        skip_empty: whether rows without an owner or a target are left out.
+    `path` is absolute. A text is "" where nothing was stated.
     """
 
     path: str
@@ -74,16 +64,10 @@ class DataSection:
 
 @dataclass(frozen=True)
 class UtilitySection:
-    """What the data are used for.
+    """What the data are used for: the options of `dupre value` of the same names.
 
-    Attributes:
-        model: name or module:object; "" for the default, "elsewhere" if dupre trains nothing.
-        metric: name or module:object; "" for the default.
-        validation: file with rows for validation, absolute; "" to hold rows out.
-        holdout: part of each owner's rows to hold out; 0 with a validation file.
-        empty: utility of no data; None for that of the best constant prediction.
-        floor: lowest utility that counts, a number or "none"; "" for the default of the metric.
-        bounds: between which utilities lie, such as "0,1"; "" for those of the metric.
+    `model` is "elsewhere" if dupre trains nothing. `validation` is absolute; without it,
+    `holdout` is the part of each owner's rows to hold out. A text is "" where nothing was stated.
     """
 
     model: str = ""
@@ -97,17 +81,9 @@ class UtilitySection:
 
 @dataclass(frozen=True)
 class ValuesSection:
-    """What is computed.
+    """What is computed: the options of `dupre value` of the same names.
 
-    Attributes:
-        semivalues: their names; the first decides what is trained.
-        samples: coalitions that enter the values; None for all, or 16,384 above 16 owners.
-        repeats: trainings of each coalition; None for 1 and a few second ones if the model has
-            seeds.
-        seed: of everything random.
-        kernel: of the predictor, by name or module:object; None for the default.
-        prior_mean: of the predictor; None for the mean of the trained utilities.
-        strategy: what is trained next; None for what helps most.
+    The first of the `semivalues` decides what is trained. None stands for the default.
     """
 
     semivalues: tuple[str, ...] = ("shapley",)
@@ -140,13 +116,7 @@ class MachineSection:
 
 @dataclass(frozen=True)
 class PageSection:
-    """Who speaks on the page and on the statements; people may edit it.
-
-    Attributes:
-        title: in place of the usual one.
-        contact: whom to ask.
-        logo: path of a picture.
-    """
+    """Title, contact and logo of the page and the statements; people may edit them."""
 
     title: str = ""
     contact: str = ""
@@ -155,14 +125,7 @@ class PageSection:
 
 @dataclass(frozen=True)
 class PaymentSection:
-    """The last terms of `dupre pay`; no amount if it was never asked.
-
-    Attributes:
-        amount: to share.
-        currency: such as "CHF".
-        negative: "zero" or "owe".
-        minimum: what everybody gets.
-    """
+    """The last terms of `dupre pay`; no amount if it was never asked."""
 
     amount: float | None = None
     currency: str = ""
@@ -226,11 +189,7 @@ def dumps(config: Config) -> str:
 
 
 def loads(text: str, name: str) -> Config:
-    """The configuration in a TOML text.
-
-    Raises:
-        InputError: it is no configuration, or of another version; `name` is that of its file.
-    """
+    """The configuration in a TOML text; InputError, with the `name` of its file, if it is none."""
     try:
         found = tomllib.loads(text)
     except (ValueError, RecursionError) as cause:
@@ -306,7 +265,7 @@ def _is_of_type(value: Any, kind: Any) -> bool:
 def _toml(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, str):  # a JSON string is a TOML string, but for one character
+    if isinstance(value, str):  # a JSON string is a TOML string, except for one character
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return str(value).lower() if isinstance(value, bool) else repr(value)
 

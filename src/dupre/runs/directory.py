@@ -82,11 +82,7 @@ class RunDirectory:
         return (self.path / "config.toml").is_file()
 
     def with_history(self, config: Config) -> Config:
-        """The configuration, with the history of the run that is here already.
-
-        Raises:
-            InputError: there is another run, or there are other files.
-        """
+        """The configuration with the history of the run here; InputError if that is another run."""
         if self.has_run:
             before = self.config()
             if conflict := before.conflict(config):
@@ -108,11 +104,7 @@ class RunDirectory:
         replace_text(self.path / "config.toml", configuration.dumps(config))
 
     def config(self) -> Config:
-        """What was asked for.
-
-        Raises:
-            InputError: it is no run directory, or of another version.
-        """
+        """What was asked for; InputError if it is no run directory, or of another version."""
         file = self.path / "config.toml"
         if not file.is_file():
             what = "there is no directory" if not self.path.exists() else "no run is kept in"
@@ -127,11 +119,7 @@ class RunDirectory:
         return configuration.loads(text, str(file))
 
     def results(self) -> list[Valuation]:
-        """The valuations of the last result.
-
-        Raises:
-            InputError: there is no result yet, or it is damaged.
-        """
+        """The valuations of the last result; InputError if there is none, or it is damaged."""
         self.config()
         file = self.path / "result.json"
         if not file.is_file():
@@ -149,11 +137,7 @@ class RunDirectory:
         return self.command("record", "FILE") if external else self.command("resume")
 
     def count_lost(self, known: int, *, accept: bool) -> int:
-        """By how many trainings the result is of more than are known now.
-
-        Raises:
-            InputError: there are such, and they are not accepted.
-        """
+        """How many more trainings the last result had; InputError if this is not accepted."""
         try:
             last = self.results()[0]
         except InputError:  # there is no result to lose
@@ -162,7 +146,7 @@ class RunDirectory:
         if known < trained and not accept:
             raise InputError(
                 f"the result in {str(self)!r} is of {trained:,} trainings, of which {known:,} are "
-                "valid now: rows have changed, or the store has. To replace it all the same add "
+                "valid now: rows have changed, or the store has. To replace it anyway add "
                 "--accept-rows; to keep it, choose another directory with --run"
             )
         return max(0, trained - known)
@@ -234,7 +218,7 @@ class RunDirectory:
         return path
 
     def _heading(self) -> Heading:
-        """Who speaks on pages and statements."""
+        """Title, contact and logo of pages and statements."""
         from dupre.report.document import Heading, read_logo
 
         asked = self.config().page

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,9 +23,9 @@ from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
 from dupre.runs.recorded import ExternalResult, read_results
-from dupre.training import identity
+from dupre.training import fingerprints
 from dupre.training.engines import Dask, Local, OnError
-from dupre.training.evaluation import Evaluation, Training
+from dupre.training.evaluation import Evaluation, Training, known_evaluations
 from dupre.training.frames import as_frame
 from dupre.training.spot_check import Stored
 from dupre.training.store import Store
@@ -84,6 +83,7 @@ class Job:
     skipped: tuple[str, ...] = ()
     check: bool = True
     accept_model: bool = False
+    _known: dict[str, fingerprints.Origin] = field(default_factory=dict, repr=False)
 
     @property
     def budget(self) -> int | None:
@@ -117,9 +117,9 @@ class Job:
         if not store.exists():
             return 0
         skips = self.config.machine.skip_failures
-        identity = Identity(self.owners.n, self.owners.contents if self._by_content else None)
         with self._open(store) as kept:
             done = [names for names in _coalitions(kept) if skips or kept.utilities(names)]
+        identity = Identity(self.owners.n, self.owners.contents if self._by_content else None)
         rows = [from_names(names, self.owners.names) for names in done]
         return len(set(identity.keys(np.array(rows)))) if rows else 0
 
@@ -240,12 +240,11 @@ class Job:
             known: dict[str, Any] = {
                 "evaluations": as_frame(kept.evaluations()),
                 "stale": kept.stale,
-                "provenance": identity.provenance(
+                "provenance": fingerprints.provenance(
                     self.config.values.seed, self._origin.setting, self._origin.owners
                 ),
-                "caveats": tuple(kept.origin.notes()),
             }
-            valuations = []
+            notes, valuations = kept.origin.notes(), []
             for which in range(len(self.options.semivalues)):
                 valuer = self._valuer(kept, which)
                 valuation = valuer.values()
@@ -254,13 +253,14 @@ class Job:
                     kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
                 rounds = kept.rounds(valuation.semivalue).items()
                 steps = pd.DataFrame([{"evaluated": n, **found} for n, found in rounds])
-                found = replace(valuation, rounds=steps, **known)
-                found = replace(found, caveats=(*found.caveats, *caveats))
-                valuations.append(self._explain(found))
+                every = (*valuation.caveats, *notes, *caveats)
+                valuations.append(
+                    self._explain(replace(valuation, rounds=steps, caveats=every, **known))
+                )
         return valuations
 
     def accept_rows(self, store: Path, lost: int) -> None:
-        """Note for good that the user goes on without trainings whose rows have changed."""
+        """Note permanently that the user goes on without trainings whose rows have changed."""
         with self._open(store) as kept:
             text = f"Accepted: {lost:,} trainings are left out, their rows or their store changed"
             kept.origin.note("rows", text)
@@ -301,15 +301,19 @@ class Job:
         """Whether coalitions that hold the same rows share a training; none does elsewhere."""
         return isinstance(self.utility, ModelUtility) and self.utility.by_content
 
-    @cached_property
-    def _origin(self) -> identity.Origin:
-        return identity.origin(self.owners, self.utility, identity.of_owners(self.owners))
+    @property
+    def _origin(self) -> fingerprints.Origin:
+        """What utilities come from, computed once for all jobs with these data."""
+        if not self._known:
+            contents = fingerprints.of_owners(self.owners)
+            self._known["origin"] = fingerprints.origin(self.owners, self.utility, contents)
+        return self._known["origin"]
 
     def _stored(self, store: Path) -> Stored:
         return Stored(store, check=self.check, accept_model=self.accept_model)
 
     def _open(self, store: Path) -> Store:
-        return Store.of(self._origin, self._stored(store))
+        return Store(self._origin, self._stored(store))
 
 
 def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Evaluation]:
@@ -320,15 +324,7 @@ def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Eva
             "leave it out, or correct what is recorded with --replace"
         )
     if row.utilities:
-        return [
-            Evaluation(
-                Training(row.members, r),
-                float(u),
-                worker="known",
-                resampled=getattr(u, "resampled", None),
-            )
-            for r, u in enumerate(row.utilities)
-        ]
+        return known_evaluations(row.members, row.utilities)
     tried = [] if replacing else [e.training.attempt for e in store.failures(row.members).values()]
     training = Training(row.members, attempt=1 + max(tried, default=0))
     return [Evaluation(training, None, failure=row.failure, worker="known")]

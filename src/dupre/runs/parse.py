@@ -1,4 +1,8 @@
-"""Options as objects: texts of the command and of config.toml are parsed here and nowhere else."""
+"""Options as objects: the texts of the command and of config.toml are parsed here.
+
+Names of semivalues are parsed in `game.semivalues`, those of kernels and strategies in
+`valuation.names`.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +49,7 @@ class Options:
 
 
 def parse_options(config: Config) -> Options:
-    """The options of a configuration.
-
-    Raises:
-        InputError: one of them cannot be meant, as far as that can be said without the data.
-    """
+    """The options of a configuration; InputError if one is not valid, whatever the data are."""
     machine = config.machine
     if machine.jobs == 0 or machine.jobs < -1:
         raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {machine.jobs}")
@@ -73,7 +73,7 @@ def _parse_prior(values: ValuesSection) -> Prior | None:
 
 
 def parse_budget(text: str, known: int) -> int:
-    """A number of trainings; with a + in front, so many more than are known."""
+    """A number of trainings; with a + in front, that many more than are known."""
     number = text.strip()
     if not re.fullmatch(r"\+?\d+", number) or int(number) == 0:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What a run is about to do, in words, before anything is paid for."""
+"""What a run is about to do, in words, before anything is trained."""
 
 from __future__ import annotations
 
@@ -23,13 +23,9 @@ MOST_LISTED = 12
 
 
 def plan(job: Job, directory: str, known: int, before: Names = ()) -> str:
-    """Owners, model, metric and trainings.
+    """Owners, model, metric and trainings of a run in this directory.
 
-    Args:
-        job: what is about to be done.
-        directory: where.
-        known: trainings that are stored already.
-        before: owners of the result so far; none if there is no result.
+    `known` trainings are stored already; `before` are the owners of the result so far.
     """
     utility = cast("ModelUtility", job.utility)
     found = {
@@ -118,7 +114,7 @@ def _few_validation_rows(job: Job) -> list[str]:
         return []
     return [
         f"{rows:,} validation rows are too few: of {n} owners the average one is worth at most "
-        f"{average:.2g}, which takes at least {np.ceil(needed):,.0f} rows to be told from chance."
+        f"{average:.2g}, which takes at least {np.ceil(needed):,.0f} rows to differ from chance."
     ]
 
 

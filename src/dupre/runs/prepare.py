@@ -26,13 +26,9 @@ from dupre.wording import look_alikes, quote_names
 
 
 def prepare_job(config: Config) -> Job:
-    """Read the data, build what is to be trained, and check both.
-
-    Raises:
-        InputError: anything that would make trainings fail or values meaningless.
-    """
+    """Read the data, build what is to be trained; InputError if trainings would fail."""
     data, wanted, options = config.data, config.utility, parse_options(config)
-    frame = read_table(data.path, owner=data.owner, drop=data.drop, **_how_written(config))
+    frame = read_table(data.path, owner=data.owner, drop=data.drop, **_file_options(config))
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
     targets = frame[data.target].to_numpy()
     task = task_of(as_targets(targets), cast("Task | None", data.task or None))
@@ -53,7 +49,7 @@ def prepare_job(config: Config) -> Job:
     if wanted.validation:
         rows, without_held = used, tuple[str, ...]()
         validation = read_validation(
-            wanted.validation, used, owner=data.owner, task=task, **_how_written(config)
+            wanted.validation, used, owner=data.owner, task=task, **_file_options(config)
         )
     else:
         owner, seed = frame[data.owner].to_numpy(), config.values.seed
@@ -87,7 +83,7 @@ def prepare_job(config: Config) -> Job:
         ),
         advice=(*advice, *caveats.misspelt_names(owners.names)),
         columns=columns,
-        skipped=_skipped(frame, validation),
+        skipped=_skipped_rows(frame, validation),
     )
 
 
@@ -97,7 +93,7 @@ def _check_choices(owners: Owners, options: Options, seed: int) -> None:
         Valuer(owners, empty=0.0, kernel=options.prior, strategy=options.strategy, seed=seed)
 
 
-def _how_written(config: Config) -> dict[str, Any]:
+def _file_options(config: Config) -> dict[str, Any]:
     """Arguments that reading the table and the validation rows have in common."""
     data = config.data
     stated = {"decimal": data.decimal, "encoding": data.encoding}
@@ -122,7 +118,7 @@ def _other_sheets(config: Config) -> list[str]:
     ]
 
 
-def _skipped(frame: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
+def _skipped_rows(frame: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
     """Rows left out because they have no owner or no target, in words."""
     counts = {"": frame.attrs.get("skipped"), "of validation ": validation.attrs.get("skipped")}
     return tuple(f"rows {whose}left out: {text}" for whose, text in counts.items() if text)

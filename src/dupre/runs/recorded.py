@@ -41,13 +41,9 @@ def read_results(
 ) -> list[ExternalResult]:
     """The coalitions of a table with the columns coalition, utility and maybe others.
 
-    `failure` says why there is no utility, `repeat` numbers repeated trainings, `resampled` is a
-    JSON list of the utilities on resamples of the validation rows.
-
-    Args:
-        path: of the table.
-        owners: that there are; a coalition is a JSON list of them, or a text such as "A,C".
-        delimiter: of a CSV file.
+    A coalition is a JSON list of owners, or a text such as "A,C". `failure` says why there is no
+    utility, `repeat` numbers repeated trainings, `resampled` is a JSON list of the utilities on
+    resamples of the validation rows.
 
     Raises:
         InputError: it cannot be read, or a row is not a result.
@@ -86,11 +82,7 @@ def format_sheet(coalitions: Sequence[Names]) -> str:
 
 
 def finished_results(given: list[ExternalResult], path: Path) -> list[ExternalResult]:
-    """Those that have a utility or a failure.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Those that have a utility or a failure; InputError if there is none."""
     done = [row for row in given if row.utilities or row.failure]
     if not done:
         raise InputError(f"{path} has no utility yet; fill in that column, then record it")

@@ -1,19 +1,18 @@
-"""Which settings were made here, because a run directory names code.
+"""Whether the settings of a run directory were made here: they name code.
 
 `config.toml` says which tables to read, which model and metric to import, and which cluster to
-connect to. A digest of all that is kept in the user's state directory when a command writes it. A
-directory with other settings comes from elsewhere, or was changed there: it is asked about first.
+connect to. When a command writes it, a digest of these settings is kept in the user's state
+directory. A directory with other settings comes from elsewhere, or was changed: it needs --trust.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from dupre.data.digests import hash_json
 from dupre.errors import InputError
 from dupre.runs.config import Config
 from dupre.tables.user_code import is_dotted
@@ -48,7 +47,7 @@ def remember(config: Config) -> bool:
 
 def _digest(config: Config) -> str:
     parts = [asdict(config.data), asdict(config.utility), config.machine.dask]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return hash_json(parts).hex()
 
 
 def _known() -> set[str]:

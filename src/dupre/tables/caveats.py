@@ -1,9 +1,9 @@
-"""What in a table makes values worth less than they seem; each doubt is a sentence.
+"""What in a table makes values less reliable than they seem, a sentence for each problem.
 
-Everything here is cheap, and is said before anything is trained. A column is compared with the
-target by the rows next to each other when sorted by the column. If it determines the target, their
-targets are equal. In regression half the mean squared difference of neighbours estimates what the
-column leaves open of the variance (J. Rice, Ann. Statist. 12, 1984, p. 1220).
+Everything here is cheap, and is reported before anything is trained. To compare a column with the
+target, rows are sorted by the column. If the column determines the target, neighbouring rows have
+equal targets. In regression, half the mean squared difference of neighbours estimates the variance
+that the column does not explain (J. Rice, Ann. Statist. 12, 1984, p. 1220).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ UNEQUAL = 0.7
 """Part of the rows in one class from which on accuracy says little about the others."""
 
 SHORTEST, LONGEST = 5, 40
-"""Letters of the words that are looked at: in a shorter one another letter is no slip."""
+"""Letters of the words that are compared: shorter ones may differ by a letter on purpose."""
 
 
 def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
@@ -62,10 +62,12 @@ def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> 
     some = frame.iloc[rows]
     y = pd.factorize(some[target])[0] if task == "classification" else as_numbers(some[[target]])
     y = np.asarray(y, dtype=np.float64).ravel()
-    parts = {name: _determined(as_numbers(some[[name]])[:, 0], y, task) for name in columns.numbers}
+    parts = {
+        name: _explained_part(as_numbers(some[[name]])[:, 0], y, task) for name in columns.numbers
+    }
     for name in columns.categories:
         levels = pd.factorize(as_levels(some[[name]])[:, 0], use_na_sentinel=False)[0]
-        parts[name] = _determined(levels, y, task, within=True)
+        parts[name] = _explained_part(levels, y, task, within=True)
     return [
         f"the column {printable(name)} alone nearly determines {printable(target)} "
         f"({100 * part:.0f} % of its differences). If it is not known before the target is, leave "
@@ -75,7 +77,7 @@ def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> 
     ]
 
 
-def _determined(x: NDArray[Any], y: Floats, task: Task, *, within: bool = False) -> float:
+def _explained_part(x: NDArray[Any], y: Floats, task: Task, *, within: bool = False) -> float:
     """Part of the differences between targets y, (N,), that a column x, (N,), explains.
 
     Args:
@@ -124,7 +126,7 @@ def shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> list[str]:
 
 
 def misspelt_names(names: Names) -> list[str]:
-    """Owners whose names differ by one letter, or in the place of one, in a long word."""
+    """Owners whose names differ by one letter, or by its position, in a long word."""
     groups: dict[Hashable, list[str]] = defaultdict(list)
     for name in {name.casefold(): name for name in names}.values():
         for key in dict.fromkeys(_with_one_letter_less(name)):
@@ -139,7 +141,7 @@ def misspelt_names(names: Names) -> list[str]:
 def _with_one_letter_less(name: str) -> Iterator[Hashable]:
     """The words of a name, one long word as it is or without one of its letters.
 
-    Two words that become equal in this way differ by one letter, or in the place of one.
+    Two words that become equal in this way differ by one letter, or by its position.
     """
     words = re.findall(r"[^\W\d_]+|\d+", name.casefold())
     for i, word in enumerate(words):

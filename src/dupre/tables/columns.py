@@ -24,7 +24,7 @@ from dupre.tables.csv_json import UNNAMED
 from dupre.wording import did_you_mean, quote, quote_names
 
 MAX_TEXTS = 50
-"""Most different texts of a column that is surely no free text."""
+"""Different texts up to which a column is never treated as free text."""
 
 FEW = 0.05
 """Share of cells below which cells of another kind than the rest are errors in the data."""

@@ -181,7 +181,7 @@ def read_json(path: Path, *, encoding: str = UTF8) -> pd.DataFrame:
         try:
             rows = json.loads(text, object_pairs_hook=_distinct_keys)
         except (ValueError, RecursionError) as cause:
-            raise InputError(f"{path} is not JSON: {in_one_line(cause)}; correct it") from cause
+            raise InputError(f"{path} is not JSON: {first_line(cause)}; correct it") from cause
         lines, word = list(range(1, len(rows) + 1)), "row"
     else:
         pairs = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -198,7 +198,7 @@ def read_json(path: Path, *, encoding: str = UTF8) -> pd.DataFrame:
     try:
         return pd.DataFrame(rows, index=pd.Index(lines, name=word, dtype="int64"))
     except (UnicodeEncodeError, OverflowError) as cause:  # half a character, 400 digits
-        raise InputError(f"{path} is not a table: {in_one_line(cause)}; correct it") from cause
+        raise InputError(f"{path} is not a table: {first_line(cause)}; correct it") from cause
 
 
 def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def _object(path: Path, line: str, number: int) -> Any:
         return json.loads(line, object_pairs_hook=_distinct_keys)
     except (ValueError, RecursionError) as cause:
         raise InputError(
-            f"line {number} of {path} is not a JSON object ({in_one_line(cause)}); {_AS_LINES}"
+            f"line {number} of {path} is not a JSON object ({first_line(cause)}); {_AS_LINES}"
         ) from cause
 
 
@@ -250,7 +250,7 @@ def _unpack(path: Path) -> bytes:
             raw = packed.read(most + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
         raise InputError(
-            f"cannot unpack {path}: {in_one_line(cause)}; pack it again, or copy it again"
+            f"cannot unpack {path}: {first_line(cause)}; pack it again, or copy it again"
         ) from cause
     if len(raw) > most:
         raise unpacks_too_much(path, most)
@@ -299,7 +299,7 @@ def check_distinct(path: Path, names: list[str]) -> list[str]:
     return names
 
 
-def in_one_line(cause: BaseException) -> str:
+def first_line(cause: BaseException) -> str:
     """The first line of a message, shortened."""
     text = str(cause).strip().split("\n")[0].rstrip(".")
     return text[:160] or type(cause).__name__

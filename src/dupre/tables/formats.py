@@ -25,7 +25,7 @@ from dupre.tables.csv_json import (
     UNNAMED,
     UTF8,
     check_distinct,
-    in_one_line,
+    first_line,
     most_unpacked,
     read_csv,
     read_json,
@@ -88,7 +88,7 @@ def read_one(
         _check_file(path)
         frame = _frame(path, options, as_text)
     except OSError as cause:
-        raise InputError(f"cannot open {path}: {cause.strerror or in_one_line(cause)}") from cause
+        raise InputError(f"cannot open {path}: {cause.strerror or first_line(cause)}") from cause
     if not frame.shape[1]:
         raise InputError(f"{path} is empty; expected named columns and rows")
     if not len(frame):
@@ -245,7 +245,7 @@ def _read(
         raise
     except _DAMAGED as cause:
         raise InputError(
-            f"cannot read {path} as {suffix(path)}: {in_one_line(cause)}; write it again, or "
+            f"cannot read {path} as {suffix(path)}: {first_line(cause)}; write it again, or "
             "give it the suffix of what it is"
         ) from cause
 

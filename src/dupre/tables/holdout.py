@@ -6,8 +6,6 @@ rows and name, not on the other owners: they stay the same when another owner jo
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from typing import Any
 
@@ -16,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dupre._types import Ints, Members, Task
+from dupre.data.digests import hash_json
 from dupre.data.owners import task_of
 from dupre.data.rows import as_targets
 from dupre.errors import InputError, Remedy
@@ -115,10 +114,8 @@ def _sample(y: NDArray[Any], fraction: float, task: Task, rng: np.random.Generat
 
 def _generator(seed: int, name: object) -> np.random.Generator:
     """Random numbers of one owner, the same whatever other owners there are."""
-    text = json.dumps(["hold out", int(seed), str(name)])
-    return np.random.default_rng(
-        int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
-    )
+    start = hash_json(["hold out", int(seed), str(name)])[:8]
+    return np.random.default_rng(int.from_bytes(start, "little"))
 
 
 def _last_of_their_class(y: NDArray[Any], held: Members) -> Ints:

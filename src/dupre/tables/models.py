@@ -11,7 +11,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier, is_regressor
@@ -33,7 +33,7 @@ from dupre._types import Task
 from dupre.data.encoding import NumericColumns, encode
 from dupre.errors import InputError
 from dupre.tables.columns import Columns
-from dupre.tables.preprocessing import as_numbers, in_words, preprocessor
+from dupre.tables.preprocessing import as_numbers, describe_steps, preprocessor
 from dupre.tables.user_code import is_dotted, load
 from dupre.utility.model_checks import REGRESSION_METRICS, Metric
 from dupre.wording import did_you_mean
@@ -70,43 +70,43 @@ class Model:
     raw: bool = False
 
 
-class NearestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped
-    """The majority of the nearest rows, or of all rows if there are fewer than asked for."""
+class _Nearest(BaseEstimator):  # type: ignore[misc]  # untyped
+    """The nearest rows, or all rows if there are fewer than asked for."""
+
+    kind: ClassVar[Any]
 
     def __init__(self, n_neighbors: int = 5):
         self.n_neighbors = n_neighbors
 
-    def fit(self, X: Any, y: Any) -> NearestClassifier:
+    def fit(self, X: Any, y: Any) -> Self:
         """Keep the rows."""
-        count = min(self.n_neighbors, len(X))
-        self.nearest_ = KNeighborsClassifier(n_neighbors=count).fit(X, y)
-        self.classes_ = self.nearest_.classes_
+        self.nearest_ = self.kind(n_neighbors=min(self.n_neighbors, len(X))).fit(X, y)
         return self
 
     def predict(self, X: Any) -> Any:
-        """The class of most of the nearest rows."""
+        """The class of most of the nearest rows, or their mean target."""
         return self.nearest_.predict(X)
+
+
+class NearestClassifier(ClassifierMixin, _Nearest):  # type: ignore[misc]
+    """The majority of the nearest rows."""
+
+    kind = KNeighborsClassifier
+
+    @property
+    def classes_(self) -> Any:
+        """The classes of the rows."""
+        return self.nearest_.classes_
 
     def predict_proba(self, X: Any) -> Any:
         """Shares of the classes among the nearest rows."""
         return self.nearest_.predict_proba(X)
 
 
-class NearestRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # untyped
-    """The mean of the nearest rows, or of all rows if there are fewer than asked for."""
+class NearestRegressor(RegressorMixin, _Nearest):  # type: ignore[misc]
+    """The mean of the nearest rows."""
 
-    def __init__(self, n_neighbors: int = 5):
-        self.n_neighbors = n_neighbors
-
-    def fit(self, X: Any, y: Any) -> NearestRegressor:
-        """Keep the rows."""
-        count = min(self.n_neighbors, len(X))
-        self.nearest_ = KNeighborsRegressor(n_neighbors=count).fit(X, y)
-        return self
-
-    def predict(self, X: Any) -> Any:
-        """The mean target of the nearest rows."""
-        return self.nearest_.predict(X)
+    kind = KNeighborsRegressor
 
 
 def model(name: str | None, columns: Columns, *, task: Task) -> Model:
@@ -201,7 +201,7 @@ def embed_for(frame: pd.DataFrame, columns: Columns) -> Callable[[Any], NumericC
 def _preprocess(estimator: Any, columns: Columns) -> Model:
     """The estimator after our preprocessing."""
     steps = [("prepare", preprocessor(columns)), ("model", estimator)]
-    return Model(Pipeline(steps), (*in_words(columns), f"then {_show(estimator)}"))
+    return Model(Pipeline(steps), (*describe_steps(columns), f"then {_show(estimator)}"))
 
 
 def _by_name(name: str, task: Task) -> Any:

@@ -24,14 +24,14 @@ from dupre.tables.columns import Columns
 def preprocessor(columns: Columns) -> ColumnTransformer:
     """A transformer of frames to dense arrays; it drops the columns left out."""
     blocks = [
-        ("numbers", _as_measured(), list(columns.numbers)),
-        ("dates", _as_measured(), list(columns.dates)),
-        ("categories", _as_categories(), list(columns.categories)),
+        ("numbers", _number_steps(), list(columns.numbers)),
+        ("dates", _number_steps(), list(columns.dates)),
+        ("categories", _category_steps(), list(columns.categories)),
     ]
     return ColumnTransformer([block for block in blocks if block[2]], sparse_threshold=0.0)
 
 
-def in_words(columns: Columns) -> tuple[str, ...]:
+def describe_steps(columns: Columns) -> tuple[str, ...]:
     """What is done to the columns, a line for each kind."""
     numbers, dates, categories = map(len, (columns.numbers, columns.dates, columns.categories))
     lines = {
@@ -69,7 +69,7 @@ def _floats(column: pd.Series) -> Floats:
     return np.asarray(column.astype(np.float64), dtype=np.float64)
 
 
-def _as_measured() -> Pipeline:
+def _number_steps() -> Pipeline:
     return Pipeline(
         [
             ("number", FunctionTransformer(as_numbers)),
@@ -79,7 +79,7 @@ def _as_measured() -> Pipeline:
     )
 
 
-def _as_categories() -> Pipeline:
+def _category_steps() -> Pipeline:
     # As for distances, the rarest levels share a column: a wide table would not fit in memory.
     encoder = OneHotEncoder(
         handle_unknown="ignore", sparse_output=False, max_categories=MAX_LEVELS + 1

@@ -80,11 +80,7 @@ def read_table(
 
 
 def files_of(data: str) -> list[Path]:
-    """The file, or the files of a directory or pattern that hold tables.
-
-    Raises:
-        InputError: there is none, or one that cannot be read.
-    """
+    """The file, or the files of a directory or pattern that hold tables; InputError if none."""
     path = Path(data).expanduser()
     if not data.strip() or "://" in data:
         raise InputError(f"expected a file, a directory or a pattern on this machine, got {data!r}")

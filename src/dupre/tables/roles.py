@@ -1,7 +1,7 @@
-"""The owner column and the target column: can these be meant?
+"""The owner column and the target column: do they look like what they should be?
 
-A wrong choice would not fail, but be trained and paid for. So a column that does not look like its
-role is refused here.
+A wrong choice would not fail: it would be trained and paid for. So a column that does not look like
+its role is refused here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dupre.tables.columns import MAX_TEXTS, check_drop, first, kind, place, tidy
 from dupre.wording import did_you_mean, quote, quote_names
 
 MANY_OWNERS = 20
-"""With more owners than this, more than one owner per two rows is taken for a mistake."""
+"""With more owners than this, more than one owner per two rows counts as a mistake."""
 
 
 def check_roles(
@@ -26,14 +26,11 @@ def check_roles(
 ) -> pd.DataFrame:
     """The table with owner names as text and every column in the type of what it holds.
 
-    Args:
-        frame: as read; an index called "line" or "row" says where rows are in the file.
-        owner: name of the owner column.
-        target: name of the target column.
-        drop: columns whose contents are not checked.
+    An index called "line" or "row" says where rows are in the file. The contents of columns to drop
+    are not checked.
 
     Raises:
-        InputError: a column is missing, or its contents cannot be meant.
+        InputError: a column is missing, or its contents do not fit its role.
     """
     if owner == target:
         raise InputError(f"owner and target are the same column {owner!r}; expected two")
@@ -53,13 +50,7 @@ def check_roles(
 
 
 def without_empty(frame: pd.DataFrame, owner: str | None, target: str) -> tuple[pd.DataFrame, str]:
-    """The rows that have an owner and a target, and in words how many have not.
-
-    Args:
-        frame: as read.
-        owner: name of the owner column; None if there is none.
-        target: name of the target column.
-    """
+    """The rows that have an owner, if there is such a column, and a target; how many have not."""
     keep, counts = np.ones(len(frame), dtype=bool), []
     for role, name in (("owner", owner), ("target", target)):
         if name in frame.columns:

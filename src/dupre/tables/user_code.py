@@ -1,8 +1,8 @@
 """Objects of the user's own code by name: "my_model:pipeline", "my_model.py:build".
 
-Modules are also found in the current directory, or in that of the file; it is on the import path
-during the import only. What comes from there is sent to worker processes by value: they may run on
-another machine.
+Modules are also found in the current directory, or in that of the file; this directory is on the
+import path during the import only. Modules from there are sent to worker processes by value: these
+may run on another machine.
 """
 
 from __future__ import annotations
@@ -31,11 +31,7 @@ def is_dotted(name: str) -> bool:
 
 
 def load(dotted: str) -> Any:
-    """The object that "module:object" or "file.py:object" names.
-
-    Raises:
-        InputError: there is no such module or object, or its import fails; says where.
-    """
+    """The object that "module:object" or "file.py:object" names; InputError if there is none."""
     place, _, name = dotted.rpartition(":")
     if not place or not name:
         raise InputError(

@@ -3,8 +3,8 @@
 The utility is scattered to the workers once; a training is a few hundred bytes. What happens on the
 workers is in `dask_worker`.
 
-A run has a small task on the scheduler, which forgets it when the run ends or its client is gone,
-however that ended. By that the workers know whether anybody asks for what they do.
+Each run keeps a small task on the scheduler. The scheduler forgets it when the run ends, or when
+its client is gone for any reason. Workers look for this task to know whether the run still exists.
 """
 
 from __future__ import annotations
@@ -55,11 +55,7 @@ def check_client(client: Client) -> None:
 class DaskCluster:
     """The workers of a Dask cluster; the utility is scattered to them once.
 
-    Args:
-        utility: what to train.
-        settings: of every training.
-        client: of the cluster.
-        wait: seconds to wait for a scheduler or for workers that are gone.
+    It waits for a scheduler or for workers that are gone, but not longer than `wait` seconds.
 
     Raises:
         InputError: the cluster has no workers, or the utility cannot be sent.
@@ -115,9 +111,9 @@ class DaskCluster:
         """Runs in a thread of the client when a training is done."""
         outcome = _outcome(future, training)
         try:
-            if isinstance(outcome, Evaluation) and (tell := self.on_finished) is not None:
-                tell(outcome)
-        finally:  # or `run` would wait for it for ever
+            if isinstance(outcome, Evaluation) and (notify := self.on_finished) is not None:
+                notify(outcome)
+        finally:  # otherwise `run` would wait for it for ever
             finished.put((future, outcome))
 
     def _wait_for_one(self, finished: _Finished) -> Evaluation | None:
@@ -125,7 +121,7 @@ class DaskCluster:
         try:
             future, outcome = finished.get(timeout=WATCH_SECONDS)
         except Empty:
-            self._wait_for_workers()  # or nothing would ever finish
+            self._wait_for_workers()  # without workers nothing would ever finish
             return None
         training = self._running.pop(future)
         if isinstance(outcome, Exception):
@@ -148,7 +144,7 @@ class DaskCluster:
         """Kill the child processes of all workers and delete the rows."""
         self.on_finished = None
         if self._client.status == "running":
-            with suppress(*_errors()):  # workers end a run themselves that nobody asks for
+            with suppress(*_errors()):  # workers end a run by themselves once its client is gone
                 self._client.cancel(list(self._running))
                 self._client.run(close_run, self._token, on_error="ignore")
         for future in (self._shared, self._wanted):
@@ -177,11 +173,7 @@ class DaskCluster:
                 time.sleep(POLL_SECONDS)
 
     def _wait_for_workers(self) -> None:
-        """Wait until the cluster can train.
-
-        Raises:
-            EngineError: it has not come back.
-        """
+        """Wait until the cluster can train; EngineError if it does not come back."""
         end = time.monotonic() + self._wait
         while not _places(self._client):
             if self._client.status == "closed" or time.monotonic() > end:
@@ -248,11 +240,7 @@ def _outcome(future: Any, training: Training) -> _Outcome:
 
 @contextmanager
 def connect(address: str) -> Iterator[Client | None]:
-    """A client of the Dask scheduler at an address; None for an empty address.
-
-    Raises:
-        InputError: Dask is not installed, or no scheduler answers.
-    """
+    """A client of the Dask scheduler at an address, None for ""; InputError if none answers."""
     if not address:
         yield None
         return

@@ -1,8 +1,8 @@
 """What a run does on a Dask worker.
 
-Every thread of a worker has a `ChildProcess` of its own: there too a training that takes too long
-can be killed, and it computes what it would compute on this machine. When nobody asks for the run
-any more, its processes are killed and its rows deleted.
+Every thread of a worker has a `ChildProcess` of its own: a training that takes too long can be
+killed there too, and computes the same as on this machine. When the run has ended, its processes
+are killed and its rows deleted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.packed_utility import PackedUtility, delete_left_rows
+from dupre.training.packed_utility import PackedUtility, delete_abandoned_rows
 from dupre.training.worker_process import CLOSED, ChildProcess, ProcessSettings
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ _lock = threading.Lock()
 class _Run:
     """What one run has on a Dask worker: a file of rows, and a child process for every thread.
 
-    A thread asks the scheduler whether anybody still wants the run. If not, it is closed.
+    A thread asks the scheduler whether the run still exists. If not, it is closed here.
     """
 
     def __init__(self, token: str, packed: PackedUtility, worker: Worker):
-        delete_left_rows()
+        delete_abandoned_rows()
         self._rows = packed.to_file()
         self._children: dict[int, ChildProcess] = {}
         self._closed = threading.Event()

@@ -23,7 +23,7 @@ from dupre.checks import positive, whole
 from dupre.errors import InputError
 from dupre.training.dask import DaskCluster, check_client
 from dupre.training.evaluation import Evaluation, Training, evaluate
-from dupre.training.packed_utility import delete_left_rows
+from dupre.training.packed_utility import delete_abandoned_rows
 from dupre.training.worker_process import ProcessSettings
 from dupre.training.workers import LocalProcesses, ThisProcess, Workers
 
@@ -89,7 +89,7 @@ class Local:
         Raises:
             InputError: the utility cannot be sent to other processes.
         """
-        delete_left_rows()
+        delete_abandoned_rows()
         settings, jobs = _process_settings(self), joblib.effective_n_jobs(int(self.jobs))
         if jobs == 1 and settings.timeout is None:
             return ThisProcess(utility, settings)

@@ -12,11 +12,12 @@ import textwrap
 import time
 import traceback
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dupre._types import Floats
+from dupre._types import Floats, Names
 from dupre.checks import as_utility
 from dupre.training.threads import limit_threads
 from dupre.utility.score import Score
@@ -89,6 +90,19 @@ class Evaluation:
         return Score(self.utility, self.resampled)
 
 
+def known_evaluations(members: Names, utilities: Sequence[float]) -> list[Evaluation]:
+    """Evaluations of a coalition that was trained elsewhere, one for each utility."""
+    return [
+        Evaluation(
+            Training(members, repeat),
+            float(utility),
+            worker="known",
+            resampled=getattr(utility, "resampled", None),
+        )
+        for repeat, utility in enumerate(utilities)
+    ]
+
+
 def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evaluation:
     """Do one training. An exception becomes the failure of the record; only Ctrl-C is raised.
 
@@ -106,10 +120,7 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
     number, resampled, seed, failure, trace = None, None, None, "", ""
     cause: BaseException | None = None
     start = time.perf_counter()
-    with (
-        warnings.catch_warnings(record=True) as caught,
-        limit_threads(threads),
-    ):
+    with warnings.catch_warnings(record=True) as caught, limit_threads(threads):
         warnings.simplefilter("always")
         try:
             if seeded is None:

@@ -19,38 +19,28 @@ from dupre.training.evaluation import Evaluation
 from dupre.training.evaluation_rows import read_stored
 from dupre.utility.adapters import as_trainings
 
-COLUMNS = (
-    "coalition",
-    "utility",
-    "failure",
-    "repeat",
-    "attempt",
-    "seed",
-    "seconds",
-    "warnings",
-    "finished",
-    "worker",
-)
+COLUMNS = ["coalition", "utility", "failure", "repeat", "attempt"]
+COLUMNS += ["seed", "seconds", "warnings", "finished", "worker"]
 
 
 def as_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
     """One row per evaluation, ready for `to_csv(path, index=False)` or `to_parquet(path)`."""
     rows = [
-        {
-            "coalition": json.dumps(sorted(found.training.members), ensure_ascii=False),
-            "utility": np.nan if found.utility is None else found.utility,
-            "failure": found.failure,
-            "repeat": found.training.repeat,
-            "attempt": found.training.attempt,
-            "seed": found.seed,
-            "seconds": found.seconds,
-            "warnings": json.dumps(found.warnings, ensure_ascii=False),
-            "finished": found.finished,
-            "worker": found.worker,
-        }
+        (
+            json.dumps(sorted(found.training.members), ensure_ascii=False),
+            np.nan if found.utility is None else found.utility,
+            found.failure,
+            found.training.repeat,
+            found.training.attempt,
+            found.seed,
+            found.seconds,
+            json.dumps(found.warnings, ensure_ascii=False),
+            found.finished,
+            found.worker,
+        )
         for found in evaluations
     ]
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = pd.DataFrame(rows, columns=COLUMNS)
     fits = all(found.seed is None or abs(found.seed) < 2**63 for found in evaluations)
     return frame.astype({"seed": "Int64"}) if fits else frame
 

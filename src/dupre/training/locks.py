@@ -1,7 +1,7 @@
 """Locks for processes that share a store: one byte of a file beside it stands for each training.
 
-The system drops the locks of a process when it ends, however it ends. It also drops them when the
-process closes the file; therefore all locks of one process on one file share a descriptor.
+The system drops the locks of a process when it ends for any reason. It also drops them when the
+process closes the file; so all locks of one process on one file share a descriptor.
 
 The file itself holds one number, the key of the last evaluation that was written to the store. A
 store that ends before it has lost what its log held.

@@ -1,26 +1,25 @@
 """What the evaluations in a store come from: compared, checked again, and accepted by the user.
 
 The tables `setting` and `owners` say what a store was made for, `checks` which of its trainings
-were done again (module `spot_check`), and `notes` what the user accepted, which every later result
-says. Stores of versions up to 0.1 have no checks and notes; their fingerprints followed code and
-the order of rows. They are taken over by `confirm`.
+were done again (module `spot_check`), and `notes` what the user accepted; every later result
+repeats it. Stores of versions up to 0.1 have no checks and notes; their fingerprints depended on
+called code and on the order of rows. `confirm` brings them up to date.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dupre._types import Names
+from dupre.data.digests import hash_json
 from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
 from dupre.training.evaluation import Evaluation, now
 from dupre.training.evaluation_rows import COLUMNS, checksum, from_json, to_json
-from dupre.training.identity import HINTS
+from dupre.training.fingerprints import HINTS
 from dupre.training.sqlite import (
     CHECKS,
     NOTES,
@@ -31,7 +30,7 @@ from dupre.training.sqlite import (
 )
 
 if TYPE_CHECKING:
-    from dupre.training.identity import Part
+    from dupre.training.fingerprints import Origin
 
 MODEL = ("utility", "model", "metric", "version")
 """Parts whose change the user can accept; utilities on other validation rows are never mixed."""
@@ -58,26 +57,17 @@ class StoreOrigin:
     Args:
         db: the store.
         name: of the store, for messages.
-        setting: the present one, part by part.
-        owners: fingerprint of each owner's rows.
-        older: gives the fingerprints by the rule of versions up to 0.1.
+        origin: what utilities come from now.
 
     Attributes:
         change: how the setting differs; known after `check`.
         is_older: whether the store is by a version up to 0.1, and not confirmed yet.
     """
 
-    def __init__(
-        self,
-        db: sqlite3.Connection,
-        name: str,
-        setting: Mapping[str, Part],
-        owners: Mapping[str, str],
-        older: Callable[[], Mapping[str, str]],
-    ):
+    def __init__(self, db: sqlite3.Connection, name: str, origin: Origin):
         self._db, self._name = db, name
-        self._setting, self._owners = setting, owners
-        self._make_older = older
+        self._setting, self._owners = origin.setting, origin.owners
+        self._make_older = origin.older
         self._older: Mapping[str, str] = {}
         self.is_older = False
         self.change = Change()
@@ -152,7 +142,7 @@ class StoreOrigin:
         self.is_older, self._older = False, {}
 
     def note(self, kind: str, text: str) -> None:
-        """Keep for good what the user accepted, "model" or "rows", or an "older" version."""
+        """Keep permanently what the user accepted, "model" or "rows", or an "older" version."""
         last = "(SELECT coalesce(max(id), 0) FROM evaluations)" if kind == "model" else "0"
         columns = "INSERT INTO notes (kind, note, written, last)"
         with explain_errors(self._name, "written"), transaction(self._db):
@@ -176,7 +166,9 @@ class StoreOrigin:
                 continue
             differs = True
             same_text = new is not None and new.description == description
-            if part in HINTS or (self.is_older and same_text):  # its digests followed code
+            if part in HINTS or (
+                self.is_older and same_text
+            ):  # its digests depended on called code
                 continue
             model &= part in MODEL
             if new is None:
@@ -233,5 +225,4 @@ class StoreOrigin:
 
 def contents_of(names: Names, owners: Mapping[str, str]) -> str:
     """A digest of the rows of a coalition, from the fingerprints of its members' rows."""
-    marks = json.dumps([[name, owners[name]] for name in canonical(names)])
-    return hashlib.sha256(marks.encode()).hexdigest()[:32]
+    return hash_json([[name, owners[name]] for name in canonical(names)]).hex()[:32]

@@ -1,8 +1,8 @@
-"""A utility on its way to other processes: its pickle, and its large arrays in one file.
+"""A utility packed for other processes: its pickle, and its large arrays in one file.
 
 All children of a machine map the file into their memory: they share one copy of the rows. The
-process that writes the file locks it. The system drops the lock when that process ends, however it
-ends: a file that nobody has locked was left behind, and the next run deletes it.
+process that writes the file locks it. The system drops the lock when that process ends for any
+reason. A file that nobody has locked is abandoned, and the next run deletes it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dupre.errors import InputError, Remedy
 
 try:
     import fcntl
-except ImportError:  # Windows: what a kill has left stays in the temporary directory
+except ImportError:  # Windows: abandoned files stay in the temporary directory
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class RowsFile:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if os.fstat(descriptor).st_nlink:
                 return new
-            new.delete()  # before it was locked, another process took it for one that was left
+            new.delete()  # another process has deleted it before it was locked
 
     def delete(self) -> None:
         """Delete the file; a second time does no harm."""
@@ -66,7 +66,7 @@ class RowsFile:
             self.file.close()
 
 
-def delete_left_rows() -> None:
+def delete_abandoned_rows() -> None:
     """Delete the files of this user that no living process has locked."""
     if fcntl is None:
         return
@@ -87,11 +87,7 @@ class PackedUtility:
     buffers: tuple[Any, ...]
 
     def to_file(self) -> RowsFile:
-        """Write it to a temporary file that processes can share.
-
-        Raises:
-            InputError: the disk is full.
-        """
+        """Write it to a temporary file that processes can share; InputError if the disk is full."""
         with ExitStack() as stack:
             try:
                 rows = RowsFile.make()
@@ -145,11 +141,7 @@ def _sklearn_config() -> Any:
 
 
 def pack(utility: Utility) -> PackedUtility:
-    """Pack a utility, also one defined in a script or a notebook.
-
-    Raises:
-        InputError: it holds something that cannot be sent to another process.
-    """
+    """Pack a utility, also one of a script or a notebook; InputError if it cannot be sent."""
     buffers: list[pickle.PickleBuffer] = []
     slim = utility.to_send() if hasattr(utility, "to_send") else utility
     try:

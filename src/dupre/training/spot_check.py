@@ -2,8 +2,8 @@
 
 No list of what a utility depends on is complete: code, files, settings and packages change. So one
 stored coalition is trained again before any stored utility is used: the cheapest, and another one
-each time. If a part of the setting has changed that need not matter, it is the largest one, which
-more owners share. A utility that is not the same number refuses the store.
+each time. If a hint has changed (module `fingerprints`), the largest one is trained instead: more
+owners are part of it. If its utility is another number, the store is refused.
 
 A utility that changes from call to call is compared by its noise: the difference of the means of
 its stored and its new trainings is tested by Student's t, with the variance of repeated trainings.
@@ -38,7 +38,7 @@ CHANCE = 1e-3
 
 @dataclass(frozen=True)
 class Stored:
-    """A store with its options, in the place of a path for `store=`.
+    """A store with its options, instead of a path for `store=`.
 
     Args:
         path: of the SQLite file.
@@ -172,7 +172,7 @@ def _are_same(
 
 
 def _difference(chosen: Evaluation, again: Sequence[Evaluation]) -> str:
-    """What was stored and what came now, in words."""
+    """The stored utility and the new ones, in words."""
     who = format_members(chosen.training.members)
     if failures := [e.failure for e in again if e.utility is None]:
         return (

@@ -156,9 +156,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 def explain_errors(name: str, verb: str) -> Iterator[None]:
     """Turn an error of SQLite, or of what was read, into a StoreError that says what to do.
 
-    Args:
-        name: of the store.
-        verb: what cannot be done: "read", "written".
+    `verb` is what cannot be done with the store of this name: "read", "written".
     """
     try:
         yield

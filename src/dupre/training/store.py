@@ -39,23 +39,18 @@ from dupre.training.origin import StoreOrigin, contents_of
 from dupre.training.sqlite import connect, connect_again, explain_errors, transaction
 
 if TYPE_CHECKING:
-    from dupre.training.identity import Origin, Part
+    from dupre.training.fingerprints import Origin
     from dupre.training.spot_check import Stored
-
-Contents = Mapping[str, str]
 
 
 class Store:
     """The evaluations of one utility that are valid for these owners.
 
     Args:
-        path: of the SQLite file, made if it does not exist; None for one in memory.
-        setting: what utilities depend on besides the owners' rows.
-        owners: fingerprint of each owner's rows.
+        origin: what utilities come from.
+        asked: the file, made if it does not exist, and its options; None for a store in memory.
         key: callable(members) -> key, equal for coalitions that share one evaluation; by default
             their names.
-        older: gives the fingerprints by the rule of versions up to 0.1.
-        accept_model: whether to go on although the model has changed.
 
     Attributes:
         path: of the file; None in memory.
@@ -68,31 +63,28 @@ class Store:
 
     def __init__(
         self,
-        path: str | Path | None,
-        setting: Mapping[str, Part],
-        owners: Contents,
+        origin: Origin,
+        asked: Stored | None = None,
         key: Callable[[Names], Hashable] | None = None,
-        *,
-        older: Callable[[], Contents] = dict,
-        accept_model: bool = False,
     ):
-        self.path = None if path is None else Path(path).resolve()
-        self._owners = dict(owners)
+        self.path = None if asked is None else Path(asked.path).resolve()
+        self._owners = dict(origin.owners)
         self._last = 0
         self.stale = 0
         self._utilities: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
         self._failures: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
         self._key = key or canonical
         self._same: dict[Hashable, dict[Names, None]] = defaultdict(dict)
-        made_now = self.path is not None and not os.path.exists(self.path)  # any name will do
+        # `Path.exists` raises for some names.
+        made_now = self.path is not None and not os.path.exists(self.path)
         with ExitStack() as stack:
             self._db = stack.enter_context(closing(connect(self.path, make=True)))
             self._inode = None if self.path is None else self.path.stat().st_ino
             self._locks = stack.enter_context(closing(FileLocks(self.path)))
-            self.origin = StoreOrigin(self._db, self._name, setting, self._owners, older)
+            self.origin = StoreOrigin(self._db, self._name, origin)
             with self._transaction():
-                self.origin.check(accept_model=accept_model)
-            if made_now:  # what stands beside it is of a store that was deleted
+                self.origin.check(accept_model=asked is not None and asked.accept_model)
+            if made_now:  # the lock file is that of a store that was deleted
                 self._locks.last = 0
             held = self._locks.last
             self.refresh()
@@ -100,16 +92,6 @@ class Store:
             self._writer = _Writer(self.path)
             stack.callback(self._writer.close)
             self._resources = stack.pop_all()
-
-    @classmethod
-    def of(
-        cls, origin: Origin, asked: Stored | None, key: Callable[[Names], Hashable] | None = None
-    ) -> Store:
-        """The store that is asked for, of these owners and this utility; None for memory."""
-        path = None if asked is None else asked.path
-        accept = asked is not None and asked.accept_model
-        setting, owners, older = origin.setting, origin.owners, origin.older
-        return cls(path, setting, owners, key, older=older, accept_model=accept)
 
     def __enter__(self) -> Store:
         return self
@@ -337,7 +319,7 @@ class _Writer:
     def has_written(self, row: tuple[Any, ...]) -> bool:
         """Whether a thread has written this row.
 
-        A set is read in one step. With the lock, Ctrl-C on its last line would leave that closed.
+        Without the lock: a set is read in one step, and Ctrl-C could leave the lock closed.
         """
         return row in self._written
 

@@ -1,7 +1,7 @@
-"""How many threads BLAS and OpenMP use, and how soon a thread of Python gets its turn.
+"""How many threads BLAS and OpenMP use, and how soon a waiting thread of Python runs.
 
-Looking for their libraries takes milliseconds, more than a small training: they are looked for
-again only after something was imported, which may have loaded another one.
+Finding these libraries takes milliseconds, more than a small training. So it is repeated only after
+an import, which may have loaded another one.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ SWITCH_SECONDS = 5e-5
 
 @contextmanager
 def switch_quickly() -> Iterator[None]:
-    """Let threads that store evaluations have their turn while the main thread computes.
+    """Let threads that store evaluations run soon while the main thread computes.
 
-    numpy gives up the interpreter for moments that are too short for a waiting thread, and each of
-    them makes it wait anew: by Python's default half a second was measured.
+    numpy releases the interpreter for moments too short for a waiting thread, and each of them
+    makes it wait again: with Python's default, half a second was measured.
     """
     before = sys.getswitchinterval()
     sys.setswitchinterval(min(before, SWITCH_SECONDS))

@@ -27,7 +27,7 @@ from queue import SimpleQueue
 from typing import IO, Any
 
 from dupre.errors import InputError, Remedy
-from dupre.files import open_lossy, open_missing
+from dupre.files import open_closed_streams, open_lossy
 from dupre.training.evaluation import OUT_OF_MEMORY, Evaluation, Training, evaluate
 from dupre.training.packed_utility import PackedUtility
 
@@ -38,7 +38,7 @@ _START = (
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 CLOSED = "closed"
-"""The failure of a training that nobody asks for any more."""
+"""The failure of a training whose run has ended."""
 
 LOAD_SECONDS = 30.0
 """Loading a utility may take this long, or as long as a training if that is more: it imports."""
@@ -49,7 +49,7 @@ END_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class ProcessSettings:
-    """How a training is run, wherever it is.
+    """How a training is run, on any machine.
 
     Attributes:
         threads: of BLAS and OpenMP in each training.
@@ -251,7 +251,7 @@ def serve(payload: str, threads: int) -> None:
     Answers go to the original stdout. What trainings print goes to stderr. Their stdin is empty.
     Processes that they fork do not keep the pipe of answers open.
     """
-    open_missing()
+    open_closed_streams()
     answers, questions = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

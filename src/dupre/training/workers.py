@@ -102,8 +102,8 @@ class LocalProcesses:
         """Runs in the thread that waits for a child."""
         evaluation = child.evaluate(training)
         self._finished.append(evaluation)
-        if (tell := self.on_finished) is not None:
-            tell(evaluation)
+        if (notify := self.on_finished) is not None:
+            notify(evaluation)
         return evaluation
 
     def finished_evaluations(self) -> list[Evaluation]:
@@ -112,7 +112,7 @@ class LocalProcesses:
 
     def close(self) -> None:
         """Kill the children and delete the file of rows."""
-        self.on_finished = None  # trainings that are killed now are not told
+        self.on_finished = None  # trainings that are killed now are not reported
         self._rows.delete()  # first: if this process is killed now, no file is left
         for child in self._children:
             child.close()

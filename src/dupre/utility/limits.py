@@ -1,8 +1,8 @@
 """The limits of a utility: bounds that no model can exceed, and a floor.
 
 R² has no lower bound: one group whose model fails on a few rows can score -14 and decide the values
-of its members, although nobody would use such a model. Whoever has it still has the prediction
-without data. So scores of metrics like R² that are below the score of no data count as that score,
+of its members, although nobody would use such a model: a prediction without data is better, and can
+always be had. So scores of metrics like R² that are below the score of no data count as that score,
 unless another floor is stated or none.
 """
 
@@ -25,7 +25,7 @@ _LIKE_R2 = ("r2", "explained_variance", "d2_")
 
 
 def bounds_of_metric(metric: object) -> Bounds:
-    """Between which numbers the scores of a metric lie, as far as its name tells."""
+    """Between which numbers the scores of a metric lie, as far as its name says."""
     name = metric if isinstance(metric, str) else ""
     if name.startswith(_SHARES):
         return 0.0, 1.0
@@ -37,11 +37,7 @@ def bounds_of_metric(metric: object) -> Bounds:
 
 
 def check_bounds(bounds: Any) -> Bounds:
-    """Two numbers, None for an end without a bound.
-
-    Raises:
-        InputError: they are something else.
-    """
+    """Two numbers, None for an end without a bound; InputError if they are something else."""
     if not isinstance(bounds, Sequence) or len(bounds) != 2 or isinstance(bounds, str):
         raise InputError(f"bounds must be two numbers such as (0, 1), got {bounds!r}")
     ends = (

@@ -7,8 +7,6 @@ A failed training raises. It is never turned into a number, here or anywhere els
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection, Iterable
 from copy import copy
 from functools import cached_property
@@ -22,6 +20,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from dupre._types import Digests
 from dupre.checks import whole
 from dupre.data.contents import digests_of_coalitions, digests_of_rows
+from dupre.data.digests import hash_json
 from dupre.data.owners import Owners
 from dupre.data.rows import with_levels_of_both
 from dupre.errors import InputError, Remedy
@@ -286,7 +285,7 @@ def _seed_from_names(seed: int, members: Iterable[str], repeat: int) -> int:
 
 def _seed_from(parts: list[Any]) -> int:
     """The first 32 bits of SHA-256."""
-    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4], "little")
+    return int.from_bytes(hash_json(parts)[:4], "little")
 
 
 class _AllClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped

@@ -34,17 +34,15 @@ _METHODS = ("predict", "predict_proba", "decision_function")
 
 
 class Predictions:
-    """What a fitted model predicts for the validation rows and for resamples of them, once.
+    """What a fitted model predicts for validation rows X and resamples of them, each once.
 
-    Args:
-        model: its methods are replaced by ones that remember.
-        X: the validation rows.
+    Its methods are replaced by ones that remember.
     """
 
     def __init__(self, model: Any, X: Any):
         self._rows: dict[int, tuple[Any, Any]] = {id(X): (X, slice(None))}
         for name in _METHODS:
-            # Some models forbid new attributes: then everything is predicted anew.
+            # Some models forbid new attributes: then everything is predicted again.
             with suppress(AttributeError, TypeError):
                 setattr(model, name, self._remember(getattr(model, name)))
 
@@ -80,14 +78,7 @@ def resample(
 ) -> Floats:
     """The scores on all resamples, (B,); NaN where a metric is not defined.
 
-    Args:
-        scorer: the metric as a callable.
-        metric: its name, if it has one.
-        model: fitted.
-        predictions: of this model.
-        validation: the rows X and targets y.
-        utility: the score on all of them.
-        drawn: the resamples.
+    `predictions` are those of the fitted model; `utility` is the score on all validation rows.
     """
     X, y = validation
     terms = _terms(metric, model, X, y) if isinstance(metric, str) else None

@@ -32,7 +32,7 @@ MOST_GROUPS = 10_000
 class Score(float):
     """A utility that knows what it would be on other validation rows: a float with an attribute.
 
-    A utility of your own may return one in the place of a number, and so may what is recorded.
+    A utility of your own may return one instead of a number, and a `Valuer` may record one.
     The resamples must be the same for every coalition.
 
     Args:

@@ -28,7 +28,7 @@ LOOKED_AT = 60_000
 
 
 @dataclass(frozen=True, eq=False)
-class Payments:
+class CorePayments:
     """A least core and its uncertainty.
 
     Attributes:
@@ -46,14 +46,10 @@ class Payments:
 
 def least_core_payments(
     knowledge: Knowledge, draws: int, grand: float, *, listed: bool
-) -> Payments:
-    """The least core of what is recorded and predicted.
+) -> CorePayments:
+    """The least core of what is recorded and predicted, and of `draws` of all utilities.
 
-    Args:
-        knowledge: all that is known.
-        draws: how many times to draw all utilities.
-        grand: utility of all owners, evaluated or predicted.
-        listed: whether the knowledge holds all coalitions; if not, more are searched for.
+    `grand` is the utility of all owners. If not all coalitions are `listed`, more are searched for.
     """
     utility_of = _Utilities(knowledge)
     members = utility_of.proper()
@@ -74,7 +70,7 @@ def least_core_payments(
     certain = listed and not knowledge.unknown.size and not knowledge.training_variances().any()
     off = deviations(knowledge)
     if certain and off is None:
-        return Payments(core, np.zeros((members.shape[1],) * 2), None, 0.0)
+        return CorePayments(core, np.zeros((members.shape[1],) * 2), None, 0.0)
     # Each owner alone and all but each, which bound the subsidy, then those nearest to binding.
     one = np.eye(members.shape[1], dtype=bool)
     members = np.unique(np.concatenate([one, ~one, members]), axis=0)
@@ -93,9 +89,9 @@ def least_core_payments(
     if not certain:
         drawn = spread(*utility_of.draw(members, draws))
     if off is None:
-        return Payments(core, drawn[0], None, drawn[1])
+        return CorePayments(core, drawn[0], None, drawn[1])
     resampled = spread(*utility_of.resample(members, off, draws))
-    return Payments(core, drawn[0], resampled[0], drawn[1] + resampled[1])
+    return CorePayments(core, drawn[0], resampled[0], drawn[1] + resampled[1])
 
 
 class _Utilities:
@@ -122,7 +118,7 @@ class _Utilities:
         return np.asarray(members[~members.all(axis=1)])
 
     def equal(self, payments: Floats) -> Floats:
-        """Payments, (d, n), equal for owners who hold the same rows."""
+        """CorePayments, (d, n), equal for owners who hold the same rows."""
         return self._knowledge.identity.average(payments.T).T
 
     def __call__(self, members: Members) -> Floats:
@@ -167,7 +163,7 @@ class _Utilities:
     def resample(
         self, members: Members, off: Deviations, draws: int
     ) -> tuple[Members, Floats, Floats]:
-        """The same on resamples of the validation rows, less the change of no data."""
+        """The same on resamples of the validation rows, minus the change of no data."""
         knowledge, at = self._knowledge, self._positions(members)
         near = np.append(np.flatnonzero(at >= 0), np.flatnonzero(at < 0)[:MAX_DRAWN])
         chosen = np.append(members[near], np.ones((1, members.shape[1]), dtype=bool), axis=0)

@@ -1,8 +1,8 @@
 """Owners and coalitions that hold the same rows: they are treated as one, and evaluated once.
 
-Weights are merged accordingly. The columns of coalitions that hold the same rows are added up, for
-W @ u does not change if u is the same for all of them; the rows of owners who hold the same rows
-are averaged, which makes their values equal and leaves the sum of all values as it is.
+Weights are merged accordingly. The columns of coalitions that hold the same rows are added up:
+W @ u does not change if u is the same for all of them. The rows of owners who hold the same rows
+are averaged: their values become equal, and the sum of all values does not change.
 
 Notation: n owners, b0 coalitions by names, b by contents; W (n, b0) becomes (n, b).
 """

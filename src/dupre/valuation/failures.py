@@ -1,4 +1,4 @@
-"""What is said when a training fails, or warns, and how a run that was stopped goes on."""
+"""Messages about failed trainings and warnings, and how to resume a run that was stopped."""
 
 from __future__ import annotations
 
@@ -16,15 +16,7 @@ from dupre.valuation.valuer import Valuer
 def evaluation_error(
     failed: Evaluation, valuer: Valuer, store: Store, *, skip: bool, every: bool
 ) -> EvaluationError:
-    """The error that ends a run at a failed training.
-
-    Args:
-        failed: the training.
-        valuer: holds all that was recorded.
-        store: keeps the trainings.
-        skip: whether failures are skipped.
-        every: whether all evaluations so far have failed.
-    """
+    """The error that ends a run at a failed training; `every`, if all so far have failed."""
     names = failed.training.members
     if names:
         count = f"; all {len(valuer.failures)} evaluations so far failed" if every else ""
@@ -51,11 +43,7 @@ def evaluation_error(
 def say_what_is_kept(error: BaseException, valuer: Valuer, store: Store, *, opened: bool) -> None:
     """Complete an error that ends a run; one that needs another message is raised here.
 
-    Args:
-        error: any but that of a failed training, which is complete.
-        valuer: holds all that was recorded.
-        store: keeps the trainings.
-        opened: whether the store was found to be of this game.
+    The error of a failed training is complete. `opened` says whether the store is of this game.
     """
     kept = how_to_resume(valuer, store)
     if isinstance(error, KeyboardInterrupt):

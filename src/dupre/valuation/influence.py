@@ -1,7 +1,7 @@
 """Single trainings that decide a value.
 
 Values are sums of utilities. If one utility is far from all others of its size, it can outweigh
-them; who reads the value should know.
+them; readers of the value should know.
 
 Notation: n owners, p coalitions with a position; M (n, p) from `validation_rows`.
 """
@@ -30,7 +30,7 @@ MOST_NAMED = 2
 
 
 def decisive_trainings(known: Knowledge, M: Floats, values: Floats) -> list[str]:
-    """A sentence about each training that alone decides the value of somebody, the worst first.
+    """A sentence about each training that alone decides the value of an owner, the worst first.
 
     Args:
         known: what is evaluated.

@@ -1,4 +1,4 @@
-"""The loop: suggest a batch, evaluate it somewhere, keep it, stop when there is reason to.
+"""The loop: suggest a batch, evaluate it somewhere, store it, stop when there is a reason.
 
 What is evaluated depends on what is known when a batch begins, never on when or where its
 trainings finish. A batch is written to the store before it starts; a run that was interrupted
@@ -46,8 +46,8 @@ POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How far a run goes.
+class RunSettings:
+    """How far a run goes, and what it does at a failure.
 
     Attributes:
         stop: the rule that ends it, or None.
@@ -65,7 +65,7 @@ class Plan:
 
 
 class Loop:
-    """One run: everything is checked."""
+    """One run; its arguments are checked before."""
 
     def __init__(
         self,
@@ -75,35 +75,32 @@ class Loop:
         *,
         workers: Workers,
         display: Display,
-        plan: Plan,
+        settings: RunSettings,
     ):
         self.valuer = valuer
         self.store = store
         self.key = key
         self.workers = workers
         self.display = display
-        self.plan = plan
+        self.settings = settings
         self.opened = False
-        self.budget = 2**valuer.owners.n - 1 if plan.budget is None else plan.budget
-        self.second = SecondTrainings(valuer, store, key) if plan.repeats is None else None
-        self.outcomes = Outcomes(valuer, store, repeats=plan.repeats or 1, skip=plan.skip)
+        self.budget = 2**valuer.owners.n - 1 if settings.budget is None else settings.budget
+        self.second = SecondTrainings(valuer, store, key) if settings.repeats is None else None
+        self.outcomes = Outcomes(valuer, store, repeats=settings.repeats or 1, skip=settings.skip)
         self.clock = Clock()
         self.trained = 0
         self.found = 0
         self.unsaved: list[Evaluation] = []
         self.failed: Evaluation | None = None
-        self.taken: set[Names] = set()
-        self.told: set[Holder] = set()
+        self.recorded: set[Names] = set()
+        self.reported: set[Holder] = set()
         self.latest: tuple[int, Valuation] | None = None
 
     def run(self, begin: Callable[[], None]) -> tuple[Valuation, dict[str, Any]]:
         """Evaluate batch after batch until there is reason to stop.
 
-        Args:
-            begin: is called first; refuses a store of another game.
-
-        Returns:
-            the values, and what their `Valuation` says of this run.
+        `begin` is called first: it refuses a store of another game. Returns the values, and what
+        their `Valuation` says of this run.
         """
         with ExitStack() as stack:
             stack.push(self._save_finished)
@@ -118,7 +115,7 @@ class Loop:
         self._record_done(self.store.coalitions())
         self.found = self.valuer.evaluated
         self._show()
-        if self.plan.ask_empty:
+        if self.settings.ask_empty:
             self._evaluate(self.outcomes.missing(()))
             self.valuer.empty = mean_score(self.outcomes.utilities(()))
         while True:
@@ -142,9 +139,9 @@ class Loop:
         """When the loop ends by an error: save finished trainings, and say where everything is."""
         if isinstance(error, KeyboardInterrupt):
             for evaluation in self._unsaved_evaluations():
-                self._keep(evaluation)
+                self._save(evaluation)
         elif isinstance(error, Exception) and not isinstance(error, EvaluationError):
-            self._rescue(self._unsaved_evaluations())
+            self._record_unsaved(self._unsaved_evaluations())
         if error is not None:
             with suppress(StoreError):  # what threads of the workers have stored meanwhile
                 self.store.refresh()
@@ -152,7 +149,7 @@ class Loop:
             say_what_is_kept(error, self.valuer, self.store, opened=self.opened)
 
     def _missing(self, batch: Iterable[Names]) -> list[Names]:
-        """What is left to do of a batch, as far as the budget goes."""
+        """What is left to do of a batch, as far as the budget allows."""
         self._record_done(self.store.coalitions())
         left = [members for members in batch if not self.outcomes.is_done(members)]
         return left[: self._affordable]
@@ -165,10 +162,9 @@ class Loop:
     def _next_batch(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between."""
         left = self.budget - self.valuer.evaluated
-        no_choice = self.plan.stop is None and left >= self.valuer.left
-        batch = (
-            self.valuer.left if no_choice else self.valuer.first_left or self.valuer.question.batch
-        )
+        no_choice = self.settings.stop is None and left >= self.valuer.left
+        chosen = self.valuer.first_left or self.valuer.question.batch
+        batch = self.valuer.left if no_choice else chosen
         self.clock.choices += not self.valuer.first_left
         return self.valuer.suggest(min(batch, left))
 
@@ -176,7 +172,8 @@ class Loop:
         """Why to stop, empty to go on."""
         state = State(self.valuer.evaluated, self.clock.seconds, self._valuation)
         anything = self.valuer.evaluated > len(self.valuer.failures)
-        if self.plan.stop is not None and anything and (fired := self.plan.stop.fired(state)):
+        stop = self.settings.stop
+        if stop is not None and anything and (fired := stop.fired(state)):
             return " and ".join(fired)
         if not self.valuer.left:
             if self.valuer.question.estimator is None:
@@ -195,7 +192,7 @@ class Loop:
             if new := {self.valuer.key(members) for members in chosen} - self.outcomes.twice:
                 self.outcomes.twice |= new
                 self.latest = None
-                self.taken -= {same for names in chosen for same in self.store.same(names)}
+                self.recorded -= {same for names in chosen for same in self.store.same(names)}
                 self._record_done(chosen)
             if not second.choose() and second.coalitions() == chosen:
                 return
@@ -206,7 +203,7 @@ class Loop:
         while waiting:
             with self.clock.training():
                 for evaluation in self.workers.run(self._lock_each(waiting)):
-                    self._keep(evaluation)
+                    self._save(evaluation)
                     self.store.unlock(evaluation.training)
             if self.failed is not None:
                 raise self._error(self.failed, every=False)
@@ -220,8 +217,8 @@ class Loop:
         """Wait a moment for another process, and say so if it is stopped."""
         time.sleep(POLL_SECONDS)
         holder = find_holder(self.store.path) if self.store.path is not None else None
-        if holder is not None and holder.stopped and holder not in self.told:
-            self.told.add(holder)
+        if holder is not None and holder.stopped and holder not in self.reported:
+            self.reported.add(holder)
             warnings.warn(f"waiting for a training of {holder}", stacklevel=2)
 
     def _give_up_if_all_failed(self) -> None:
@@ -243,19 +240,19 @@ class Loop:
                 else:
                     yield training
 
-    def _keep(self, evaluation: Evaluation) -> None:
-        """First to the disk, then to everything else."""
+    def _save(self, evaluation: Evaluation) -> None:
+        """Save an evaluation to the store, then record it."""
         self.unsaved.append(evaluation)
         self.store.save(evaluation)
         self.trained += bool(evaluation.training.members)
-        if evaluation.utility is None and not (self.plan.skip and evaluation.training.members):
+        if evaluation.utility is None and not (self.settings.skip and evaluation.training.members):
             self.failed = self.failed or evaluation
         self._record_done([evaluation.training.members])
         self.unsaved.remove(evaluation)
         self._show()
 
-    def _rescue(self, evaluations: list[Evaluation]) -> None:
-        """Record what the store could not take."""
+    def _record_unsaved(self, evaluations: list[Evaluation]) -> None:
+        """Record evaluations that the store could not save."""
         for members in {evaluation.training.members for evaluation in evaluations}:
             new = {e.training.repeat: e for e in evaluations if e.training.members == members}
             found = self.store.utilities(members) | new
@@ -270,9 +267,9 @@ class Loop:
         return list({(e.training.members, e.training.repeat): e for e in found}.values())
 
     def _record_done(self, coalitions: Iterable[Names]) -> None:
-        """Record those coalitions that are done, whoever did it."""
+        """Record those coalitions that are done, by this or another process."""
         for members in map(canonical, coalitions):
-            if not members or members in self.taken or not self.outcomes.is_done(members):
+            if not members or members in self.recorded or not self.outcomes.is_done(members):
                 continue
             if failures := self.outcomes.failures(members):
                 self.valuer.record_failure(members, failures[0].failure)
@@ -280,7 +277,7 @@ class Loop:
                 for names in self.store.same(members):
                     if utilities := self.outcomes.utilities(names):
                         self.valuer.record(names, utilities)
-            self.taken.update(self.store.same(members))
+            self.recorded.update(self.store.same(members))
 
     def _valuation(self) -> Valuation | None:
         """What is known now; None before the first design is complete: too early to tell."""
@@ -310,12 +307,12 @@ class Loop:
         left = max(0, min(self.budget - evaluated, self.valuer.left))
         each = self.clock.per_training(self.trained) * self.outcomes.repeats
         batches = math.ceil(left / self.valuer.question.batch)
-        known = self.plan.budget is not None and self.trained > 0
+        known = self.settings.budget is not None and self.trained > 0
         widest = None if self.latest is None else half_widths(self.latest[1].covariance).max()
         self.display.show(
             Progress(
                 evaluated=evaluated,
-                budget=evaluated + left if self.plan.budget is not None else None,
+                budget=evaluated + left if self.settings.budget is not None else None,
                 failed=len(self.valuer.failures),
                 seconds=self.clock.seconds,
                 remaining=each * left + self.clock.per_choice * batches if known else None,
@@ -326,7 +323,7 @@ class Loop:
 
     def _result(self, reason: str) -> tuple[Valuation, dict[str, Any]]:
         evaluations = self.store.evaluations()
-        used = [found for found in evaluations if found.training.members in self.taken]
+        used = [found for found in evaluations if found.training.members in self.recorded]
         rounds = [{"evaluated": n, **f} for n, f in self.store.rounds(self.key).items()]
         valuation = self._valuation() or self.valuer.interim_values()
         forecast = pd.DataFrame()
@@ -345,5 +342,6 @@ class Loop:
         }
 
     def _error(self, failed: Evaluation, *, every: bool) -> EvaluationError:
-        skip = self.plan.skip
-        return evaluation_error(failed, self.valuer, self.store, skip=skip, every=every)
+        return evaluation_error(
+            failed, self.valuer, self.store, skip=self.settings.skip, every=every
+        )

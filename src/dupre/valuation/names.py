@@ -38,22 +38,14 @@ TERMS: dict[str, Kernel] = {
 
 
 def parse_prior(kernel: str, mean: str) -> Prior:
-    """What the predictor is to assume: "paper" or "data*size + membership", "linear" or "0.5".
-
-    Raises:
-        InputError: there is no such kernel or mean.
-    """
+    """The prior of a kernel, "paper" or "data*size + membership", and a mean, "linear" or "0.5"."""
     name = kernel.strip().lower()
     prior = PRIORS[name] if name in PRIORS else Prior(_parse_sum(name))
     return with_mean(prior, mean)
 
 
 def with_mean(prior: object, mean: str) -> Prior:
-    """A kernel or a prior, with a mean by its name.
-
-    Raises:
-        InputError: it is neither, or there is no such mean.
-    """
+    """A kernel or a prior with a mean by its name; InputError if there is no such mean."""
     if not isinstance(prior, (Kernel, Prior)):
         raise InputError(f"--kernel must name a Kernel or a Prior of dupre.kernels, got {prior!r}")
     prior = Prior(prior) if isinstance(prior, Kernel) else prior
@@ -72,11 +64,7 @@ def with_mean(prior: object, mean: str) -> Prior:
 
 
 def parse_strategy(text: str) -> Strategy:
-    """A strategy: "active", "active:Ada,Ben", "half-active:Ada" or "uniform".
-
-    Raises:
-        InputError: there is no such strategy.
-    """
+    """The strategy of "active", "active:Ada,Ben", "half-active:Ada" or "uniform"."""
     name, colon, owners = text.strip().partition(":")
     name = name.strip().lower()
     if name == "uniform" and not colon:

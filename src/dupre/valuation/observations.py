@@ -108,12 +108,7 @@ class Observations:
         return to_names(self.members[position], self._owners)
 
     def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
-        """Record the utility of a coalition, or those of its repeated trainings.
-
-        Raises:
-            InputError: an unknown owner, the empty coalition, a number that is not finite or
-                too large, or utilities that contradict those recorded before.
-        """
+        """Record the utility of a coalition, or several: see `Valuer.record`."""
         position, names = self.locate(members)
         what = f"the utility of {format_members(names)}"
         several: Any = [utility] if np.ndim(utility) == 0 else utility
@@ -161,11 +156,7 @@ class Observations:
         return found
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
-        """Record that a coalition cannot be evaluated.
-
-        Raises:
-            InputError: an unknown owner, the empty coalition, or one that has a utility.
-        """
+        """Record that a coalition cannot be evaluated: see `Valuer.record_failure`."""
         position, names = self.locate(members)
         if names in self.by_name.get(position, {}):
             raise InputError(f"{format_members(names)} has a utility already; it did not fail")

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from dupre._types import Names
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members
-from dupre.training.evaluation import Evaluation, Training
+from dupre.training.evaluation import Evaluation, Training, known_evaluations
 from dupre.training.store import Store
 from dupre.valuation.valuer import Valuer
 
@@ -18,11 +18,7 @@ from dupre.valuation.valuer import Valuer
 class Outcomes:
     """The trainings of one run that are done, and those that are missing.
 
-    Args:
-        valuer: knows the owners, and which coalitions one training serves.
-        store: keeps the trainings.
-        repeats: trainings of each coalition.
-        skip: whether a coalition whose training failed is given up.
+    Each coalition has `repeats` trainings. With `skip`, one whose training failed is given up.
 
     Attributes:
         twice: keys of the coalitions whose second training counts though `repeats` is 1.
@@ -93,15 +89,6 @@ def new_evaluations(store: Store, known: dict[Names, tuple[float, ...]]) -> list
                 f"{both[0]!r} is given for {format_members(members)}, but the store has "
                 f"{both[1]!r}; leave it out, or take another store"
             )
-        stored, several = store.utilities(members), enumerate(utilities)
-        new += [
-            Evaluation(
-                Training(members, r),
-                float(u),
-                worker="known",
-                resampled=getattr(u, "resampled", None),
-            )
-            for r, u in several
-            if r not in stored
-        ]
+        stored, given = store.utilities(members), known_evaluations(members, utilities)
+        new += [evaluation for evaluation in given if evaluation.training.repeat not in stored]
     return new

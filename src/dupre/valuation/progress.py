@@ -100,7 +100,7 @@ class Clock:
         return self.seconds - self._trained - now
 
     def per_training(self, count: int) -> float:
-        """Seconds of each of so many trainings."""
+        """Seconds of each of this many trainings."""
         return (self.seconds - self.own) / max(count, 1)
 
     @property
@@ -238,7 +238,7 @@ class Bar:
 
 
 _UNREAD = suppress(OSError, ValueError)
-"""A run does not end because nobody reads how far it is: the reader is gone, the stream closed."""
+"""A run goes on when nobody can read its progress: the reader is gone, or the stream closed."""
 
 
 def _print_line(text: str) -> None:

@@ -36,11 +36,11 @@ the square of their number."""
 
 @dataclass(frozen=True)
 class LeastCore:
-    """The least core (Yan & Procaccia 2021), asked for in the place of a semivalue.
+    """The least core (Yan & Procaccia 2021), asked for instead of a semivalue.
 
-    Payments that leave no coalition with much reason to go its own way; of all such payments the
-    most equal ones. It is found on all coalitions for up to 16 owners, and for more on those
-    that a search finds to bind.
+    Payments at which no coalition gains much by leaving; of all such payments the most equal ones.
+    It is found on all coalitions for up to 16 owners, and for more on those that a search finds
+    to bind.
 
     Args:
         draws: of all utilities from their posterior, whose least cores tell the uncertainty.
@@ -64,10 +64,10 @@ class Question:
     Attributes:
         owners: whose data.
         semivalue: of which values, or which guides the search for a least core.
-        least_core: wanted in the place of a semivalue, or None.
+        least_core: wanted instead of a semivalue, or None.
         estimator: draws the coalitions that enter the values; None if all do.
         samples: how many coalitions enter the values.
-        by_default: whether nobody chose the estimator.
+        by_default: whether the estimator is the default.
         strategy: what to evaluate next.
         kernel: of the predictor, or its prior, as it was given; None for dupre's.
         seed: of everything random.
@@ -102,11 +102,6 @@ class Question:
     def check(self) -> int:
         """Coalitions that the predictor is never shown."""
         return self.strategy.check
-
-    @property
-    def drawn(self) -> bool:
-        """Whether coalitions are evaluated in the order in which the estimator drew them."""
-        return isinstance(self.strategy, Drawn)
 
     @property
     def in_order(self) -> bool:
@@ -151,11 +146,7 @@ def ask(
     kernel: Kernel | Prior | None,
     seed: int,
 ) -> Question:
-    """Check what is asked; see `Valuer` for the arguments.
-
-    Raises:
-        InputError: one of them cannot be used, or two exclude each other.
-    """
+    """Check what is asked: the arguments of `Valuer`; InputError if they cannot be used."""
     check_owners(owners)
     if isinstance(semivalue, str):
         semivalue = parse_values(semivalue)
@@ -185,21 +176,13 @@ def ask(
 
 
 def parse_values(text: str) -> Semivalue | LeastCore:
-    """What the command calls values: "shapley", "banzhaf", "beta:4,1", "loo" or "least-core".
-
-    Raises:
-        InputError: there is nothing of this name.
-    """
+    """The semivalue of a name, or `LeastCore()` for "least-core"; InputError for others."""
     least_core = text.strip().lower().replace("_", "-") == "least-core"
     return LeastCore() if least_core else parse_semivalue(text)
 
 
 def check_owners(owners: Owners) -> Owners:
-    """The owners.
-
-    Raises:
-        InputError: they are something else.
-    """
+    """The owners; InputError if they are something else."""
     if not isinstance(owners, Owners):
         raise InputError(
             f"expected dupre.Owners, got {type(owners).__name__}; "

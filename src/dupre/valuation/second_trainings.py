@@ -25,12 +25,12 @@ PER_SECOND = 8
 
 
 def count_needed(evaluated: int) -> int:
-    """Second trainings that measure the noise of so many evaluated coalitions."""
+    """Second trainings that measure the noise of this many evaluated coalitions."""
     return max(LEAST, evaluated // PER_SECOND)
 
 
 def reproducibility_caveats(utility: object, noise: TrainingNoise) -> list[str]:
-    """What to say of a model that has no seed, and scores differently on the same rows."""
+    """A caveat if a model has no seed, and scores differently on the same rows."""
     if not isinstance(utility, ModelUtility) or utility.seeded or not noise.std > 0:
         return []
     return [
@@ -40,13 +40,7 @@ def reproducibility_caveats(utility: object, noise: TrainingNoise) -> list[str]:
 
 
 class SecondTrainings:
-    """The second trainings of one run.
-
-    Args:
-        valuer: knows what is evaluated.
-        store: keeps the trainings.
-        key: of the run.
-    """
+    """The second trainings of the run with this key."""
 
     def __init__(self, valuer: Valuer, store: Store, key: str):
         self.valuer = valuer

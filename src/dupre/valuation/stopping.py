@@ -55,7 +55,7 @@ class Rule:
     Attributes:
         text: the reason in words.
         fired: from a state, the reasons that hold and suffice to stop; empty to go on.
-        owners: names the rule speaks of.
+        owners: names that the rule mentions.
     """
 
     text: str
@@ -138,7 +138,7 @@ def within(distance: float, *, level: float = 0.95) -> Rule:
 
 
 def rows_dominate(share: float = DOMINANT) -> Rule:
-    """So much of the variance of the values is due to the choice of the validation rows.
+    """This share of the variance of the values is due to the choice of the validation rows.
 
     Further trainings cannot make the intervals much narrower then; more validation rows can.
     """
@@ -186,7 +186,7 @@ def settled(one: str, other: str, *, level: float = 0.95) -> Rule:
 
 
 def _equal(valuation: Valuation, i: int, j: int) -> bool:
-    """Whether two owners are worth the same for sure, because they hold the same rows."""
+    """Whether two owners are known to be worth the same, because they hold the same rows."""
     groups = valuation.duplicates.owners if valuation.duplicates else ()
     return any({valuation.owners[i], valuation.owners[j]} <= set(group) for group in groups)
 

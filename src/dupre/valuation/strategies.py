@@ -19,7 +19,20 @@ Focus = str | tuple[str, str] | None
 
 
 @dataclass(frozen=True)
-class Active:
+class _Batches:
+    """What all strategies have."""
+
+    batch: int | None = None
+    first: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, count in (("batch", self.batch), ("first", self.first)):
+            if count is not None:
+                whole(count, name, least=1)
+
+
+@dataclass(frozen=True)
+class Active(_Batches):
     """Evaluate the coalitions that reduce the variance of the values most.
 
     Attributes:
@@ -37,14 +50,12 @@ class Active:
             one batch: DUPRE Alg. 2.
     """
 
-    batch: int | None = None
-    first: int | None = None
     focus: Focus = None
     check: int = 0
     uniform: bool = False
 
     def __post_init__(self) -> None:
-        _check_counts(self.batch, self.first)
+        super().__post_init__()
         whole(self.check, "check", least=0)
         focus = self.focus
         if focus is None or isinstance(focus, str):
@@ -57,7 +68,19 @@ class Active:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class _InOrder(_Batches):
+    """Strategies whose order of evaluation is known from the start."""
+
+    check: int = 0
+    focus: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole(self.check, "check", least=0)
+
+
+@dataclass(frozen=True)
+class Drawn(_InOrder):
     """Evaluate the coalitions of the estimator in the order in which it drew them.
 
     This is the order of DUPRE App. "Complementing": coalitions that are not evaluated are
@@ -69,42 +92,22 @@ class Drawn:
         check: coalitions that the predictor is never shown, see `Active`.
     """
 
-    batch: int | None = None
-    first: int | None = None
-    check: int = 0
-    focus: ClassVar[None] = None
     uniform: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        _check_counts(self.batch, self.first)
-        whole(self.check, "check", least=0)
-
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(_InOrder):
     """Evaluate coalitions drawn uniformly from those that enter the values, none twice.
 
-    This is how the paper chooses unless Alg. 2 does; it misses the coalitions that weigh most.
-
-    Attributes:
-        batch: coalitions between two looks at the values; as many as there are owners by default.
-        first: coalitions before the first look; 2n + 1 by default.
-        check: coalitions that the predictor is never shown, see `Active`.
+    This is how the paper chooses unless Alg. 2 does; it misses the coalitions that weigh most. The
+    attributes are those of `Drawn`.
     """
 
-    batch: int | None = None
-    first: int | None = None
-    check: int = 0
-    focus: ClassVar[None] = None
     uniform: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_counts(self.batch, self.first)
-        whole(self.check, "check", least=0)
 
 
 @dataclass(frozen=True)
-class Corrected:
+class Corrected(_Batches):
     """Add to the predictor's values an unbiased estimate of their error.
 
     After the first design coalitions are drawn at random and predicted before they are evaluated.
@@ -116,14 +119,9 @@ class Corrected:
         first: coalitions of the first design; 2n + 1 by default.
     """
 
-    batch: int | None = None
-    first: int | None = None
     check: ClassVar[int] = 0
     focus: ClassVar[None] = None
     uniform: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        _check_counts(self.batch, self.first)
 
 
 Strategy = Active | Drawn | Uniform | Corrected
@@ -136,7 +134,7 @@ def with_budget(strategy: Strategy, n: int, limit: int, *, stated: bool) -> Stra
         strategy: what was asked for.
         n: owners.
         limit: coalitions to evaluate at most.
-        stated: whether somebody chose this limit: only then it has two halves.
+        stated: whether the user chose this limit; only then it is divided into two halves.
     """
     room = limit - strategy.check
     if not (isinstance(strategy, Active) and strategy.uniform and stated):
@@ -145,18 +143,8 @@ def with_budget(strategy: Strategy, n: int, limit: int, *, stated: bool) -> Stra
     return replace(strategy, first=first, batch=strategy.batch or max(1, room - first))
 
 
-def _check_counts(batch: int | None, first: int | None) -> None:
-    for name, count in (("batch", batch), ("first", first)):
-        if count is not None:
-            whole(count, name, least=1)
-
-
 def check_strategy(strategy: Strategy | None) -> Strategy:
-    """The strategy, `Active()` by default.
-
-    Raises:
-        InputError: it is none of them.
-    """
+    """The strategy, `Active()` by default; InputError if it is none of them."""
     strategy = Active() if strategy is None else strategy
     if not isinstance(strategy, Strategy):
         raise InputError(

@@ -25,7 +25,7 @@ from dupre.valuation.knowledge import Knowledge
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """Utilities on B resamples of the validation rows less those on all rows.
+    """Utilities on B resamples of the validation rows minus those on all rows.
 
     Attributes:
         evaluated: of the coalitions by position, (p, B); zero where there is no utility.

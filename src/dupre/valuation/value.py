@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel, Prior
 from dupre.result.records import TrainingNoise
 from dupre.result.valuation import Valuation
-from dupre.training import identity
+from dupre.training import fingerprints
 from dupre.training.engines import Engine, Local
 from dupre.training.evaluation import Evaluation
 from dupre.training.origin import contents_of
@@ -33,7 +33,7 @@ from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.model import ModelUtility, Utility
 from dupre.utility.score import check_score
 from dupre.valuation.inference import LEAST_CORRECTION
-from dupre.valuation.loop import Loop, Plan
+from dupre.valuation.loop import Loop, RunSettings
 from dupre.valuation.outcomes import new_evaluations
 from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import LeastCore, check_owners
@@ -121,6 +121,10 @@ def value(
     engine = _check_engine(engine, n_jobs)
     limit = _check_limits(check_owners(owners), budget, stop, strategy.check)
     strategy = with_budget(strategy, owners.n, limit, stated=budget is not None)
+    stored = store if isinstance(store, Stored) or store is None else Stored(store)
+    contents = cache(partial(fingerprints.of_owners, owners))  # once: rows may change between calls
+    if stored is not None:
+        contents()  # the valuer needs the same digests
     valuer = Valuer(
         owners,
         empty=0.0,
@@ -128,13 +132,11 @@ def value(
         estimator=estimator,
         strategy=strategy,
         kernel=kernel,
-        **_described_by(utility),
+        **_arguments_from(utility),
         seed=seed,
     )
     _check_correction(valuer, limit)
-    contents = cache(lambda: identity.of_owners(owners))  # once per call: rows may change between
     _check_utility(utility, owners, contents)
-    stored = store if isinstance(store, Stored) or store is None else Stored(store)
     if empty is None and isinstance(utility, ModelUtility):
         empty = utility.score_of_no_data()
     if empty is not None:
@@ -143,37 +145,34 @@ def value(
     for members, utilities in given.items():
         if members:
             valuer.record(members, utilities)
-    plan = Plan(
+    settings = RunSettings(
         stop=stop,
         budget=None if budget is None else limit,
         repeats=_check_repeats(repeats, utility),
         skip=engine.on_error == "skip",
         ask_empty=empty is None,
     )
-    shown = display(progress)
-    origin = identity.Origin({}, dict.fromkeys(owners.names, ""))  # of one in memory
-    if stored is not None:
-        origin = identity.origin(owners, utility, contents(), stored.version)
+    origin, shown = _origin(owners, utility, contents, stored), display(progress)
     return _run(
-        valuer, utility, origin, plan=plan, engine=engine, given=given, stored=stored, shown=shown
+        valuer, utility, origin, settings, engine=engine, given=given, stored=stored, shown=shown
     )
 
 
 def _run(
     valuer: Valuer,
     utility: Utility,
-    origin: identity.Origin,
+    origin: fingerprints.Origin,
+    settings: RunSettings,
     *,
-    plan: Plan,
     engine: Engine,
     given: dict[Names, tuple[float, ...]],
     stored: Stored | None,
     shown: Display,
 ) -> Valuation:
-    """Everything is checked: open the store, start workers, run the loop, tell the result."""
-    key = _run_key(valuer, plan.repeats, origin) if stored else ""
+    """Open the store, start workers, run the loop, complete the result."""
+    key = _run_key(valuer, settings.repeats, origin) if stored else ""
     with (
-        Store.of(origin, stored, valuer.key) as kept,
+        Store(origin, stored, valuer.key) as kept,
         closing(engine.start(utility)) as workers,
         closing(shown),
         switch_quickly(),
@@ -186,21 +185,21 @@ def _run(
             if new:
                 kept.record(new)
 
-        loop = Loop(valuer, kept, key, workers=workers, display=shown, plan=plan)
+        loop = Loop(valuer, kept, key, workers=workers, display=shown, settings=settings)
         valuation, facts = loop.run(begin)
-        caveats = _older_rule_caveats(utility, loop.taken, kept.evaluations())
+        caveats = _older_rule_caveats(utility, loop.recorded, kept.evaluations())
         caveats += kept.origin.notes()
     noise = _training_noise(utility, valuer.training_noise())
+    if not getattr(utility, "uses_validation", True):
+        facts["validation"] = np.zeros_like(valuation.covariance)
     valuation = replace(
         valuation,
         **facts,
-        provenance=identity.provenance(valuer.question.seed, origin.setting, origin.owners),
+        provenance=fingerprints.provenance(valuer.question.seed, origin.setting, origin.owners),
         caveats=(*valuation.caveats, *caveats, *reproducibility_caveats(utility, noise)),
         training_noise=noise,
         validation_rows=len(utility.y_val) if isinstance(utility, ModelUtility) else 0,
     )
-    if not getattr(utility, "uses_validation", True):
-        valuation = replace(valuation, validation=np.zeros_like(valuation.covariance))
     if valuation.sampled:
         warnings.warn(
             "on check coalitions the predictor was not clearly better than the mean of their size; "
@@ -239,7 +238,7 @@ def _check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: 
     return limit
 
 
-def _described_by(utility: Utility) -> dict[str, Any]:
+def _arguments_from(utility: Utility) -> dict[str, Any]:
     """What a utility says of itself, as arguments of `Valuer`."""
     return {
         "by_content": isinstance(utility, ModelUtility) and utility.by_content,
@@ -277,14 +276,23 @@ def _check_utility(utility: Utility, owners: Owners, contents: Contents) -> None
     theirs = getattr(utility, "owners", owners)
     if theirs is owners or not isinstance(theirs, Owners):
         return
-    if identity.of_owners(theirs) != contents():
+    if fingerprints.of_owners(theirs) != contents():
         raise InputError("the utility was built on other owners than those to be valued")
 
 
-def _run_key(valuer: Valuer, repeats: int | None, origin: identity.Origin) -> str:
+def _origin(
+    owners: Owners, utility: Utility, contents: Contents, stored: Stored | None
+) -> fingerprints.Origin:
+    """What utilities come from; a store in memory needs the names of the owners only."""
+    if stored is None:
+        return fingerprints.Origin({}, dict.fromkeys(owners.names, ""))
+    return fingerprints.origin(owners, utility, contents(), stored.version)
+
+
+def _run_key(valuer: Valuer, repeats: int | None, origin: fingerprints.Origin) -> str:
     """A digest of what the decisions of a run depend on."""
     asked, setting = valuer.question, origin.setting
-    parts = {name: part.digest for name, part in setting.items() if name not in identity.HINTS}
+    parts = {name: part.digest for name, part in setting.items() if name not in fingerprints.HINTS}
     decides: list[object] = [
         parts,
         dict(origin.owners),
@@ -309,12 +317,12 @@ def _training_noise(utility: Utility, found: TrainingNoise) -> TrainingNoise:
 
 
 def _older_rule_caveats(
-    utility: Utility, taken: Collection[Names], evaluations: Iterable[Evaluation]
+    utility: Utility, recorded: Collection[Names], evaluations: Iterable[Evaluation]
 ) -> list[str]:
     """What is to be said if seeds and the order of rows followed owner names in some trainings."""
     if not isinstance(utility, ModelUtility):
         return []
-    used = [e for e in evaluations if e.training.members in taken and e.utility is not None]
+    used = [e for e in evaluations if e.training.members in recorded and e.utility is not None]
     older = [
         e for e in used if utility.is_older_seed(e.seed, e.training.members, e.training.repeat)
     ]

@@ -44,19 +44,14 @@ class Valuer:
     Args:
         owners: at least 2.
         empty: utility of no data, u(empty). It enters every value and is never predicted.
-        semivalue: shapley, banzhaf, beta_shapley(a, b), leave_one_out, a Semivalue of your own,
-            LeastCore(), or a name as the command takes it: "banzhaf", "beta:4,1", "least-core".
-        estimator: which coalitions enter the values: a function of `dupre.estimators`, or a
-            `Sample` of one, which says how many it draws. By default all coalitions of up to 16
-            owners, `regression` on a sample for more.
-        strategy: what to suggest: `Active()` of `dupre.strategies` by default.
-        kernel: of the predictor, a kernel of `dupre.kernels` or your own, or a `Prior` with a
-            mean; `dupre.kernels.paper()` is the paper's. By default the form of the highest
-            marginal likelihood.
+        semivalue: which values; this and the next three as for `dupre.value`.
+        estimator: which coalitions enter the values.
+        strategy: what to suggest.
+        kernel: of the predictor.
         by_content: whether coalitions that hold the same rows have the same utility, as those of
             a ModelUtility do: one evaluation then serves all of them, and owners who hold the
             same rows have the same value. By default a coalition is known by its members.
-        floor: lowest utility that counts: a lower one is taken for this; None for none.
+        floor: lowest utility that counts: a lower one counts as this; None for none.
         bounds: between which utilities lie, (low, high), None for an end without one: so do
             predictions, and none is below the floor.
         seed: of directions, first design, everything drawn, and starts of the fit.
@@ -176,7 +171,7 @@ class Valuer:
         """Record the utility of a coalition, given by owner names in any order.
 
         Repeated trainings of a coalition are recorded as a sequence of utilities: their mean
-        counts, and their spread is the noise of trainings. A `Score` in the place of a number
+        counts, and their spread is the noise of trainings. A `Score` instead of a number
         tells how much it depends on the validation rows.
 
         Raises:
@@ -237,7 +232,7 @@ class Valuer:
         covariances = [now.covariance]
         if self._knowledge.open.size:
             with _one_blas_thread():
-                expected = self._inference.expected_covariances(self._following(k), now.noise)
+                expected = self._inference.expected_covariances(self._next_picks(k), now.noise)
             parts = now.sampling, now.validation
             covariances += [total_covariance(covariance, *parts) for covariance in expected]
         widths = np.array([half_widths(covariance) for covariance in covariances])
@@ -293,7 +288,7 @@ class Valuer:
         if not self._knowledge.shown.size:
             raise InputError("no utility to learn from has been recorded; ", Remedy.EVALUATE)
 
-    def _following(self, k: int) -> Ints:
+    def _next_picks(self, k: int) -> Ints:
         """The next k coalitions if no utility comes in between."""
         known = self._knowledge
         picks = known.first[np.isin(known.first, known.open)][:k]

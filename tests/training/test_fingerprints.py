@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 import dupre
 from dupre import ModelUtility, Owners
-from dupre.training import identity
-from dupre.training.identity import of_owners, of_utility
+from dupre.training import fingerprints as module
+from dupre.training.fingerprints import of_owners, of_utility
 
 
 class Stated:
@@ -247,8 +247,8 @@ def test_the_length_of_other_owners_labels_does_not_matter():
 @pytest.fixture
 def counted(monkeypatch):
     """Every time that all rows are fingerprinted."""
-    made, real = [], identity.of_owners
-    monkeypatch.setattr(identity, "of_owners", lambda owners: made.append(owners) or real(owners))
+    made, real = [], module.of_owners
+    monkeypatch.setattr(module, "of_owners", lambda owners: made.append(owners) or real(owners))
     return made
 
 
@@ -270,3 +270,14 @@ def test_rows_changed_in_place_have_other_fingerprints():
     owners.X[9] += 1
     after = of_owners(owners)
     assert {name for name in before if before[name] != after[name]} == {"owner1"}
+
+
+def test_rows_changed_in_place_are_compared_again(tmp_path):
+    X, y, _ = rows(n=3)
+    owners = Owners.from_arrays(np.tile(X, (2, 1)), np.tile(y, 2), np.repeat(["a", "b"], len(y)))
+    utility = ModelUtility(LogisticRegression(), owners, validation=(X, y))
+    same = dupre.value(owners, utility, budget=3, store=tmp_path / "one.sqlite", progress=False)
+    owners.X[0] += 1
+    other = dupre.value(owners, utility, budget=3, store=tmp_path / "two.sqlite", progress=False)
+    assert same.duplicates.owners == (("a", "b"),)
+    assert other.duplicates is None

@@ -6,9 +6,8 @@ from sklearn.linear_model import LogisticRegression
 
 from dupre import ModelUtility, Owners
 from dupre.errors import StoreError
-from dupre.training.identity import Part, of_owners, of_utility
-from dupre.training.store import Store
-from stores import OWNERS, SETTING, beside, open_store, sql, success, utilities
+from dupre.training.fingerprints import Part, of_owners, of_utility
+from stores import SETTING, beside, open_store, sql, success, utilities
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def real_store(path, *, C=1.0, metric="accuracy", validation=1, seed=0, data=0):
     owners = Owners.from_arrays(*rows(data), np.repeat([f"owner{i}" for i in range(4)], 8))
     model = LogisticRegression(C=C)
     utility = ModelUtility(model, owners, validation=rows(validation), metric=metric, seed=seed)
-    return Store(path, of_utility(utility), of_owners(owners))
+    return open_store(path, of_owners(owners), of_utility(utility))
 
 
 def test_the_same_things_open_a_store_again(path):
@@ -104,8 +103,8 @@ def test_a_changed_part_can_be_accepted_but_no_other(path):
         open_store(path, setting=corrected)
     reseeded = {**corrected, "seed": Part("1", "s2")}
     with pytest.raises(StoreError, match=r"the seed 0, now 1; .* cannot be mixed"):
-        Store(path, reseeded, OWNERS, accept_model=True)
-    with Store(path, corrected, OWNERS, accept_model=True) as store:
+        open_store(path, setting=reseeded, accept_model=True)
+    with open_store(path, setting=corrected, accept_model=True) as store:
         assert store.utilities(("a",))[0].utility == 0.5
         store.origin.confirm()
     with open_store(path, setting=corrected):

@@ -2,14 +2,13 @@
 
 Owners' rows and the parts of a utility have fingerprints. The setting of a store is all that its
 utilities depend on besides the owners' rows, part by part: model, metric, validation data, seed,
-and a version that the user states. Nothing here follows code. Some parts are hints: if one has
-changed, results may have, and the spot check looks at all owners together (module `spot_check`).
+and a version that the user states. Code that a part calls does not count. Some parts are hints: if
+one has changed, results may have changed, and the spot check trains the largest stored coalition
+(module `spot_check`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 import textwrap
 import types
@@ -24,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from dupre.data.contents import digests_of_owners, digests_of_rows
-from dupre.data.digests import digest, stated_fingerprint
+from dupre.data.digests import digest, hash_json, stated_fingerprint
 from dupre.data.owners import Owners
 from dupre.data.rows import take
 
@@ -59,13 +58,9 @@ class Origin:
 
 
 def origin(owners: Owners, utility: Any, contents: Mapping[str, str], stated: str = "") -> Origin:
-    """What utilities come from.
+    """What utilities come from; `stated` is the version that the user states.
 
-    Args:
-        owners: whose rows.
-        utility: of their coalitions.
-        contents: fingerprint of each owner's rows.
-        stated: the version that the user states.
+    `contents` are the fingerprints of the owners' rows.
     """
     setting = of_utility(utility)
     if stated:
@@ -83,11 +78,11 @@ def of_owners(owners: Owners) -> dict[str, str]:
     Cells count by value, and the names of columns do; the order and the index of rows do not.
     """
     names = None if owners.columns is None else list(map(repr, owners.columns))
-    rows = digests_of_rows(owners.X, owners.y)  # not those kept: rows may change in place
-    contents = digests_of_owners(rows, owners.owner, owners.n).tolist()
+    owners.renew_contents()
+    counts, contents = owners.rows.tolist(), owners.contents.tolist()
     return {
-        name: _hash([names, count, words])
-        for name, count, words in zip(owners.names, owners.rows.tolist(), contents, strict=True)
+        name: hash_json([names, count, words]).hex()[:32]
+        for name, count, words in zip(owners.names, counts, contents, strict=True)
     }
 
 
@@ -151,7 +146,7 @@ def _digest(part: Any) -> str:
     rows = digests_of_rows(X, y)
     total = digests_of_owners(rows, np.zeros(len(y), dtype=np.int64), 1).tolist()
     names = list(map(repr, X.columns)) if isinstance(X, pd.DataFrame) else None
-    return _hash([names, len(y), total])
+    return hash_json([names, len(y), total]).hex()[:32]
 
 
 def _is_rows(part: Any) -> bool:
@@ -159,20 +154,10 @@ def _is_rows(part: Any) -> bool:
     return isinstance(part, tuple) and len(part) == 2 and isinstance(part[1], np.ndarray)
 
 
-def _hash(parts: list[Any]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
 def provenance(
     seed: int, setting: Mapping[str, Part], contents: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
-    """Versions, settings and fingerprints, in words.
-
-    Args:
-        seed: of everything random in dupre.
-        setting: what utilities depend on besides the owners' rows; empty if not known.
-        contents: fingerprint of each owner's rows; empty texts if not known.
-    """
+    """Versions, settings and fingerprints in words; empty settings and texts are not known."""
     parts = {name: part for name, part in setting.items() if name not in HINTS}
     found = {
         "versions": {"Python": platform.python_version()} | {p: _version(p) for p in PACKAGES},

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pandas as pd
+
+import dupre.data.owners
+from commands import run
+
+
+def test_caveats_about_recorded_trainings_stay_with_the_values(tmp_path):
+    owners = ["Bern", "bern", "Ulm"] * 10
+    table = pd.DataFrame({"owner": owners, "x": range(30), "y": [0, 1, 1, 0, 1] * 6})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    run("init", "data.csv", "--owner", "owner", "--target", "y", "--empty", 0, cwd=tmp_path)
+    utilities = {"Bern": 0.5, "bern": 0.5, "Ulm": 0.6, "Bern,bern,Ulm": 0.8}
+    done = pd.DataFrame({"coalition": utilities.keys(), "utility": utilities.values()})
+    done.to_csv(tmp_path / "done.csv", index=False)
+    printed = run("record", "dupre-data", "done.csv", cwd=tmp_path).stdout
+    assert "Bern and bern are taken for two owners" in printed
+
+
+def test_a_resumed_run_digests_its_rows_once_for_the_job_and_once_for_the_values(
+    tmp_path, monkeypatch
+):
+    table = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "y": [0, 1, 1, 0] * 15})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    run("value", "data.csv", "--owner", "owner", "--target", "y", "--budget", 3, cwd=tmp_path)
+    digested, real = [], dupre.data.owners.digests_of_rows
+    monkeypatch.setattr(
+        dupre.data.owners, "digests_of_rows", lambda X, y: digested.append(len(y)) or real(X, y)
+    )
+    run("resume", "dupre-data", "--budget", "+2", cwd=tmp_path)
+    assert digested == [45, 45]
