@@ -18,7 +18,7 @@ from dupre._types import Floats
 from dupre.report.effects import effect, score_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
-from dupre.result.group_sizes import by_size, harms_most_groups
+from dupre.result.group_sizes import by_size, harm_by_size
 from dupre.result.table import decimals
 from dupre.result.uncertainty import UNKNOWN_ROWS
 from dupre.wording import join_list, list_names, number, printable, spell_name
@@ -84,7 +84,7 @@ class _StatementWriter:
         self.number = partial(number, places=self.places)
         self.probability = v.probability_greater().to_numpy()
         self.trained = _trained_utilities(v)
-        self.harms = harms_most_groups(v)
+        self.harm = harm_by_size(v)
         self.sizes = by_size(v)
 
     def write(self, i: int) -> Statement:
@@ -129,7 +129,7 @@ class _StatementWriter:
         score = score_of(self.v)
         places = self.places if score.factor == 1 else max(self.places - 3, 0)
         found = []
-        for others, numbers in enumerate(score.factor * self.sizes[i]):
+        for others, numbers in zip(self.sizes[0], score.factor * self.sizes[1][i], strict=True):
             value, low, high = (number(part, places) for part in numbers)
             bounds = "" if low == high else f" ({low} to {high})"
             found.append((_to_others(others), f"{value}{bounds}{score.unit}"))
@@ -162,8 +162,7 @@ class _StatementWriter:
             rule = AVERAGES.get(v.semivalue, "Some groups count more than others in the average.")
             sentences.append(rule)
         if row["high"] < 0:
-            most = "for most sizes of groups" if self.harms[i] else "not for most sizes of groups"
-            where = "" if self.sizes is None else f"; that is so {most}"
+            where = f", {self.harm[i]}" if self.harm[i] else ""
             sentences.append(
                 "A negative value means that models trained with these data were worse than those "
                 f"without, on average{where}."
