@@ -72,3 +72,16 @@ def check_floor(floor: Any, metric: object, empty: float) -> float | None:
     if floor is True:
         raise InputError("floor must be a number, or False for none, got True")
     return finite(floor, "floor")
+
+
+def check_stated_empty(empty: float, floor: float | None) -> None:
+    """Raise InputError if no data are stated to score less than the floor.
+
+    Raising the number to the floor would change what was stated without a word.
+    """
+    if floor is not None and empty < floor:
+        raise InputError(
+            f"no data are stated to score {empty:g}, but the floor of the utility is {floor:g}: "
+            "lower scores count as that; state empty= to the ModelUtility, whose floor follows it, "
+            "or give it another floor="
+        )
