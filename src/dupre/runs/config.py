@@ -84,6 +84,8 @@ class UtilitySection:
         empty: utility of no data; None for that of the best constant prediction.
         floor: lowest utility that counts, a number or "none"; "" for the default of the metric.
         bounds: between which utilities lie, such as "0,1"; "" for those of the metric.
+        by_contents: whether the contents of rows decide which are held out; in earlier runs the
+            names of their owners did.
     """
 
     model: str = ""
@@ -93,6 +95,7 @@ class UtilitySection:
     empty: float | None = None
     floor: str = ""
     bounds: str = ""
+    by_contents: bool = False
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,8 @@ class RunDirectory:
         """
         if self.has_run:
             before = self.config()
+            by_contents = before.utility.by_contents
+            config = replace(config, utility=replace(config.utility, by_contents=by_contents))
             if conflict := before.conflict(config):
                 verb = "suggest" if before.is_external else "resume"
                 raise InputError(

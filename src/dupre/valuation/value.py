@@ -32,7 +32,6 @@ from dupre.training.threads import switch_quickly
 from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.limits import check_stated_empty
 from dupre.utility.model import ModelUtility, Utility
-from dupre.utility.score import check_score
 from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, Plan
 from dupre.valuation.outcomes import new_evaluations
@@ -136,9 +135,8 @@ def value(
     contents = cache(lambda: identity.of_owners(owners))  # once per call: rows may change between
     _check_utility(utility, owners, contents)
     stored = store if isinstance(store, Stored) or store is None else Stored(store)
-    if empty is not None:
-        check_stated_empty(check_score(empty, "empty"), valuer.floor)
-    elif isinstance(utility, ModelUtility):
+    check_stated_empty(empty, valuer.floor)
+    if empty is None and isinstance(utility, ModelUtility):
         empty = utility.score_of_no_data()
     if empty is not None:
         valuer.empty = empty
