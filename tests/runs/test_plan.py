@@ -162,3 +162,9 @@ def test_copies_keep_the_same_rows_and_are_scored_once():
     by_name = prepare(both)
     assert not np.array_equal(by_name.owners.contents[first], by_name.owners.contents[second])
     assert "validation rows are also among the rows to train on" in by_name.caveats[0]
+
+
+def test_rows_left_out_are_counted_once():
+    gaps = table(y=np.where(np.arange(ROWS) < 7, None, table()["y"]))
+    words = plan(prepare(gaps, {"skip_empty": True}), "run", 0)
+    assert words.count("7 without target") == 1

@@ -20,7 +20,7 @@ from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
 from dupre.result.group_sizes import by_size, harm_by_size
 from dupre.result.table import decimals
-from dupre.result.uncertainty import UNKNOWN_ROWS
+from dupre.result.uncertainty import validation_notes
 from dupre.wording import join_list, list_names, number, printable, spell_name
 
 if TYPE_CHECKING:
@@ -253,8 +253,8 @@ class _StatementWriter:
             caveats.append(
                 "Predictions were of no use, so the values come from randomly drawn groups alone."
             )
-        if v.validation is None:
-            caveats.append(UNKNOWN_ROWS)
+        if v.validation is None or not v.validation.any():
+            caveats += validation_notes(v)
         if v.first_left and v.diagnostics is not None:
             caveats.append("Important coalitions are not trained yet: this value is a first guess.")
         if 0 < rows < FEW_ROWS:

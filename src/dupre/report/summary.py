@@ -17,7 +17,7 @@ from dupre.result.as_text import floor_notes, trained_part
 from dupre.result.covariances import half_widths
 from dupre.result.group_sizes import FEW, MOST, OPEN, harm_by_size
 from dupre.result.table import decimals
-from dupre.result.uncertainty import UNKNOWN_ROWS, exactness_condition
+from dupre.result.uncertainty import exactness_condition, validation_notes
 from dupre.wording import join_list, list_names, number, percent, spell_name, without_directories
 
 if TYPE_CHECKING:
@@ -130,8 +130,8 @@ def _trained_sentence(v: Valuation) -> str:
 
 def _certainty_sentence(v: Valuation) -> str:
     if is_certain(v):
-        unknown = f" {UNKNOWN_ROWS}" if v.validation is None else ""
-        return f"The {v.words.nouns} are exact{exactness_condition(v)}.{unknown}"
+        rows = " ".join(validation_notes(v))
+        return f"The {v.words.nouns} are exact{exactness_condition(v)}. {rows}".strip()
     widest = float(half_widths(v.covariance).max())
     settled, pairs = settled_pairs(v)
     order = f"the order of {settled:,} of the {pairs:,} pairs of owners is settled"
@@ -146,7 +146,7 @@ def _certainty_sentence(v: Valuation) -> str:
 def _population_sentence(v: Valuation) -> str:
     """For which validation rows that holds."""
     if v.validation is None or not v.validation.any():
-        return UNKNOWN_ROWS if v.validation is None else ""
+        return " ".join(validation_notes(v))
     rows = f"{v.validation_rows:,} validation rows" if v.validation_rows else "validation rows"
     alone = float(half_widths(v.covariance_for_these_rows).max())
     exact = f"exact{exactness_condition(v)}" if v.exact else f"within ± {alone:.2g} for these rows"

@@ -89,7 +89,7 @@ def prepare_job(config: Config) -> Job:
         ),
         advice=(*advice, *caveats.misspelt_names(owners.names)),
         columns=columns,
-        skipped=_skipped(frame, validation, copied),
+        skipped=_skipped(frame, validation if wanted.validation else None, copied),
     )
 
 
@@ -142,9 +142,10 @@ def _other_sheets(config: Config) -> list[str]:
     ]
 
 
-def _skipped(frame: pd.DataFrame, validation: pd.DataFrame, copied: int) -> tuple[str, ...]:
+def _skipped(frame: pd.DataFrame, validation: pd.DataFrame | None, copied: int) -> tuple[str, ...]:
     """Rows left out in words: without an owner or a target, or held out of copies."""
-    counts = {"": frame.attrs.get("skipped"), "of validation ": validation.attrs.get("skipped")}
+    of_validation = None if validation is None else validation.attrs.get("skipped")
+    counts = {"": frame.attrs.get("skipped"), "of validation ": of_validation}
     found = [f"rows {whose}left out: {text}" for whose, text in counts.items() if text]
     again = f"rows held out of copies of an owner, and not scored again: {copied:,}"
     return (*found, again) if copied else tuple(found)
