@@ -54,6 +54,14 @@ def test_cents_that_cannot_be_divided_go_to_the_first_of_equal_owners():
     assert found.tolist() == [33.34, 33.33, 33.33]
 
 
+def test_owners_of_the_same_rows_have_the_same_interval():
+    v = valuation(5)
+    same = np.array([0, 1, 1, 3, 4])
+    twins = replace(v, mean=v.mean[same], covariance=v.covariance[np.ix_(same, same)])
+    found = twins.payments(1e9).frame.loc[[v.owners[1], v.owners[2]], ["low", "high"]]
+    assert found.iloc[0].tolist() == found.iloc[1].tolist()
+
+
 def test_intervals_are_those_of_the_share_itself():
     """With a known sum a payment is a linear function of the value: its interval is scaled."""
     v = valuation(5)

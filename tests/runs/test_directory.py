@@ -39,6 +39,12 @@ def test_what_was_asked_for_is_kept(directory):
     assert RunDirectory(directory.path).config() == CONFIG
 
 
+def test_a_run_keeps_its_way_of_holding_rows_out(directory):
+    now = replace(CONFIG, utility=replace(CONFIG.utility, by_contents=True))
+    assert directory.with_history(now).utility == CONFIG.utility  # an earlier run
+    assert RunDirectory(directory.path / "other").with_history(now) == now
+
+
 def test_results_come_back(directory, valuation):
     directory.write_results([valuation, replace(valuation, semivalue="other")])
     assert [str(v) for v in directory.results()] == [

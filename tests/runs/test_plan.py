@@ -146,3 +146,25 @@ def test_no_model_sees_a_column_that_is_dropped(place, name, validation):
     finally:
         cloudpickle.unregister_pickle_by_value(sys.modules.pop("spy_on_fit"))
     assert seen == ("x", "same") if name == "pipeline" else seen == 1
+
+
+def test_copies_keep_the_same_rows_and_are_scored_once():
+    frame = table(day=np.arange(ROWS) % 7)
+    copy = frame[frame["who"] == "site 0"].assign(who="copy").sample(frac=1, random_state=0)
+    both = pd.concat([frame, copy], ignore_index=True)
+    how = UtilitySection(holdout=0.25, by_contents=True)
+    alone, job = prepare(frame, utility=how), prepare(both, utility=how)
+    first, second = map(job.owners.names.index, ("site 0", "copy"))
+    assert np.array_equal(job.owners.contents[first], job.owners.contents[second])
+    assert len(job.utility.y_val) == len(alone.utility.y_val) == 60
+    assert "copies of an owner, and not scored again: 15" in plan(job, "run", 0)
+    assert not job.caveats
+    by_name = prepare(both)
+    assert not np.array_equal(by_name.owners.contents[first], by_name.owners.contents[second])
+    assert "validation rows are also among the rows to train on" in by_name.caveats[0]
+
+
+def test_rows_left_out_are_counted_once():
+    gaps = table(y=np.where(np.arange(ROWS) < 7, None, table()["y"]))
+    words = plan(prepare(gaps, {"skip_empty": True}), "run", 0)
+    assert words.count("7 without target") == 1

@@ -12,6 +12,8 @@ from dupre.tables.holdout import (
     count_shared_rows,
     hold_out,
     owners_without_held_rows,
+    row_contents,
+    rows_of_copies,
 )
 
 CLASSES = {"task": "classification"}
@@ -74,6 +76,35 @@ def test_the_seed_decides():
     assert np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=1))
     assert not np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=2))
     assert not np.array_equal(first[:50], first[50:])  # owners draw apart
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_owners_who_hold_the_same_rows_give_and_keep_the_same(task):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.integers(0, 9, 40), "y": rng.choice([3, 10, 20], 40)})
+    mixed = rows.sample(frac=1, random_state=1).astype({"x": float})
+    other = pd.DataFrame({"x": rng.normal(size=30), "y": rng.choice([3, 10, 20], 30)})
+    frame = pd.concat([rows, other, mixed], ignore_index=True)
+    owner = np.repeat(["a", "b", "a copy"], [40, 30, 40])
+    contents = row_contents(frame)
+    held = hold_out(owner, frame["y"], 0.3, contents=contents, task=task, seed=5)
+    first, again = frame[held & (owner == "a")], frame[held & (owner == "a copy")]
+    assert len(first) == 12
+    assert sorted(first.to_numpy().tolist()) == sorted(again.to_numpy().tolist())
+    assert np.array_equal(rows_of_copies(owner, contents), owner == "a copy")
+    by_name = hold_out(owner, frame["y"], 0.3, task=task, seed=5)
+    assert not np.array_equal(by_name, held)
+    alone = hold_out(["z"] * 30, other["y"], 0.3, contents=contents[40:70], task=task, seed=5)
+    assert np.array_equal(alone, held[40:70])  # whoever else there is, whatever it is called
+
+
+def test_contents_do_not_depend_on_how_a_column_is_stored():
+    plain = pd.DataFrame({"n": [1, 2, 3], "t": ["u", None, "v"], "b": [True, False, True]})
+    other = plain.astype({"n": "Int64", "t": "category", "b": "boolean"})
+    assert np.array_equal(
+        row_contents(plain), row_contents(other.sample(frac=1, random_state=0).sort_index())
+    )
+    assert len(np.unique(row_contents(plain), axis=0)) == 3
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

@@ -116,3 +116,13 @@ def test_a_utility_of_ones_own_states_its_limits():
     assert dupre.ModelUtility(
         GaussianNB(), dupre.Owners.from_arrays(X, Y > 0, np.arange(60) % 3), validation=(X, Y > 0)
     ).bounds == (0.0, 1.0)
+
+
+def test_a_stated_score_of_no_data_is_never_raised_to_a_floor():
+    utility = utility_of()
+    assert utility.floor == 0
+    with pytest.raises(dupre.InputError, match=r"stated to score -5, but the floor .* is 0"):
+        value(WILD, utility, budget=10, empty=-5)
+    lower = value(WILD, utility_of(empty=-5), budget=10)
+    assert (lower.empty, lower.floor) == (-5, -5)
+    assert value(WILD, utility_of(floor=False), budget=10, empty=-5).empty == -5

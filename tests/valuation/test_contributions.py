@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -8,9 +9,11 @@ from sklearn.naive_bayes import GaussianNB
 from test_validation_rows import X, Y
 
 import dupre
+from dupre.game.coalitions import random_of_sizes, to_names
 from dupre.report.page import page
 from dupre.report.summary import answer
-from dupre.result.group_sizes import by_size, harms_most_groups
+from dupre.result.group_sizes import FEW, MOST, OPEN, by_size, harm_by_size
+from dupre.valuation import contributions
 from owners_and_games import LoggedGame, make_owners, smooth, value
 
 FIVE = make_owners(5)
@@ -31,8 +34,10 @@ def brute_force(game):
 def test_contributions_by_size_average_all_groups_and_add_up_to_the_value():
     game = smooth(FIVE)
     found = value(FIVE, game, budget=31)
-    np.testing.assert_allclose(by_size(found)[:, :, 0], brute_force(game), atol=1e-12)
-    np.testing.assert_allclose(by_size(found)[:, :, 0].mean(axis=1), found.mean)
+    others, numbers = by_size(found)
+    assert others.tolist() == [0, 1, 2, 3, 4]
+    np.testing.assert_allclose(numbers[:, :, 0], brute_force(game), atol=1e-12)
+    np.testing.assert_allclose(numbers[:, :, 0].mean(axis=1), found.mean)
     assert (found.contributions["low"] == found.contributions["high"]).all()
     part = value(FIVE, game, budget=18)
     inside = part.contributions["low"].to_numpy() <= brute_force(game).ravel()
@@ -46,7 +51,7 @@ def test_equal_owners_add_the_same_and_rows_are_part_of_the_intervals():
     parts = {name: (X[i::40], Y[i::40]) for i, name in enumerate("abc")}
     owners = dupre.Owners.from_mapping({**parts, "copy of c": parts["c"]})
     utility = dupre.ModelUtility(GaussianNB(), owners, validation=(X[3::10], Y[3::10]))
-    found = by_size(value(owners, utility, budget=11))
+    _, found = by_size(value(owners, utility, budget=11))
     np.testing.assert_allclose(found[2], found[3])
     assert (found[:, :, 2] > found[:, :, 1]).all()
 
@@ -63,11 +68,17 @@ def test_harm_is_said_only_of_who_harms_most_sizes():
     harms, once = (value(FIVE, game(always), budget=31) for always in (True, False))
     assert harms.values.iloc[0] < 0
     assert once.values.iloc[0] < 0
-    assert harms_most_groups(harms).tolist() == [True, False, False, False, False]
-    assert not harms_most_groups(once).any()
+    assert harm_by_size(harms) == [MOST, FEW, FEW, FEW, FEW]
+    assert harm_by_size(once) == [FEW] * 5
     assert any("harm the model" in sentence for sentence in answer(harms))
     assert not any("harm the model" in sentence for sentence in answer(once))
-    assert "not for most sizes of groups" in page([once])
+    assert "though not in groups of most sizes" in page([once])
+    doubt = harms.contributions.assign(high=1.0)
+    doubted = replace(harms, contributions=doubt)
+    assert harm_by_size(doubted)[0] == OPEN
+    assert not any("harm the model" in sentence for sentence in answer(doubted))
+    assert f"on average, {OPEN}" in page([doubted])
+    assert harm_by_size(replace(harms, contributions=doubt[:0])) == [""] * 5
     assert "wrong labels" not in page([harms])
     assert "to 4 others" in page([harms])
 
@@ -84,8 +95,66 @@ def test_a_single_training_that_decides_a_value_is_named():
     assert not value(FIVE, smooth(FIVE), budget=31).caveats
 
 
+def many_owners_game(n):
+    """Utilities with a known contribution to each size: a worth of owners, and interactions."""
+    owners = make_owners(n)
+    worth = np.linspace(-0.5, 1.5, n)
+
+    def utilities(C):
+        size = C.sum(axis=1)
+        return np.sqrt(size) + C @ worth * (1 - 0.8 * size / n)
+
+    k = np.arange(1, n + 1)  # members of the group with the owner
+    rest = worth.sum() - worth
+    grown = worth[:, None] + rest[:, None] * (k - 1) / (n - 1)
+    before = rest[:, None] * (k - 1) / (n - 1)
+    truth = np.sqrt(k) - np.sqrt(k - 1)
+    truth = truth + grown * (1 - 0.8 * k / n) - before * (1 - 0.8 * (k - 1) / n)
+    return LoggedGame(owners, utilities), truth
+
+
 @pytest.mark.parametrize("n", [13, 17])
-def test_many_owners_have_no_contributions_by_size(n):
-    valuer = dupre.Valuer(make_owners(n), empty=0.0)
-    valuer.record(valuer.owners.names, 1.0)
-    assert valuer.contributions().empty
+def test_contributions_of_many_owners_are_known_for_twelve_sizes(n):
+    game, truth = many_owners_game(n)
+    valuer = dupre.Valuer(game.owners, empty=0.0)
+    for members in valuer.suggest(2 * n + 1):
+        valuer.record(members, game.of(members))
+    rng = np.random.default_rng(0)
+    for row in random_of_sizes(n, rng.integers(2, n - 1, 3 * n), rng):
+        valuer.record(to_names(row, game.owners.names), game.game(row[None])[0])
+    found = valuer.values()
+    others, numbers = by_size(found)
+    assert (len(others), others[0], others[-1]) == (12, 0, n - 1)
+    error, half = numbers[:, :, 0] - truth[:, others], numbers[:, :, 2] - numbers[:, :, 0]
+    assert np.mean(np.abs(error) <= 2 * half + 1e-9) > 0.9  # a hard game for the predictor
+    assert np.abs(error[:, [0, -1]]).max() < 1e-9  # all of these were evaluated
+    assert np.corrcoef(numbers[:, 6, 0], truth[:, others[6]])[0, 1] > 0.99
+    assert f"to {n - 1} others" in page([found])
+    again = dupre.Valuation.from_json(found.to_json())
+    assert again.contributions.equals(found.contributions)
+
+
+def test_the_choice_of_the_groups_is_part_of_the_intervals():
+    """Every group that is looked at was evaluated, but only some of all groups are."""
+    owners = make_owners(14)
+    pairs = np.random.default_rng(0).normal(size=(14, 14))
+    both = np.triu(pairs, 1) + np.triu(pairs, 1).T
+    valuer = dupre.Valuer(owners, empty=0.0)
+    for row in contributions._weights(valuer._knowledge, 6).members:
+        valuer.record(to_names(row, owners.names), float(row @ both @ row) / 2)
+    mean, half = contributions._contributions_to(valuer._knowledge, 6, None)
+    assert (half > 0).all()
+    error = np.abs(mean - both.sum(axis=1) * 6 / 13)
+    assert (error > 1e-6).any()
+    assert (error < half).mean() > 0.8
+
+
+def test_contributions_are_exact_if_every_coalition_is_evaluated():
+    game, truth = many_owners_game(13)
+    valuer = dupre.Valuer(game.owners, empty=0.0)
+    for names, utility in game.table.items():
+        valuer.record(names, utility)
+    found = valuer.contributions()
+    np.testing.assert_allclose(found["low"], found["high"])
+    others = found["others"].to_numpy()[:12]
+    np.testing.assert_allclose(found["value"].to_numpy().reshape(13, 12), truth[:, others])

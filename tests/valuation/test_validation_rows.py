@@ -193,3 +193,18 @@ def test_both_intervals_and_what_would_help_are_said(complete):
     assert (complete.interval(for_these_rows=True)["low"] == complete.values).all()
     volume = value(OWNERS, dupre.DataVolume(OWNERS), budget=31)
     assert UNKNOWN_ROWS not in str(volume)
+
+
+def test_rows_that_every_model_gets_right_are_no_proof():
+    x = np.repeat([0.0, 10.0, 20.0], 20)[:, None]
+    label = x[:, 0].astype(str)
+    owners = dupre.Owners.from_arrays(x, label, np.arange(60) % 3)
+    utility = dupre.ModelUtility(
+        GaussianNB(), owners, validation=(x[::2], label[::2]), metric="roc_auc_ovr"
+    )
+    found = value(owners, utility, budget=7)
+    assert not found.std.any()  # not even by rounding
+    words = "No resample of the 30 validation rows changes the values. What is true of fewer than"
+    assert words in str(found)
+    assert "Exact for these validation rows: every" in str(found)
+    assert page([found]).count(words) == 1 + len(owners.names)  # at the top and to every owner

@@ -78,16 +78,18 @@ def value(
     chosen = predictor_choices(kernel, prior_mean, strategy)
     wanted = c.Config(
         data=c.DataSection(absolute(data), owner, target, *how),
-        utility=c.UtilitySection(locate(model), locate(metric), rows, held, empty, floor, bounds),
+        utility=c.UtilitySection(
+            locate(model), locate(metric), rows, held, empty, floor, bounds, by_contents=True
+        ),
         values=c.ValuesSection(names, samples, repeats, seed, *chosen),
         limits=c.with_changes(c.LimitsSection(), budget=budget, until=until, time=time),
         machine=c.with_changes(
             c.MachineSection(), jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
         ),
     )
-    job, directory = prepare_job(wanted), directory_for(run, data)
-    job = replace(job, config=directory.with_history(wanted), check=spot_check)
-    _run(directory, job, json=json)
+    directory = directory_for(run, data)
+    job = prepare_job(directory.with_history(wanted))
+    _run(directory, replace(job, check=spot_check), json=json)
 
 
 def resume(

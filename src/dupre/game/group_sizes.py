@@ -1,33 +1,32 @@
 """What an owner adds to groups of each size, as weighted sums of utilities.
 
 Shapley values average over sizes. An owner may help small groups and harm large ones, or the other
-way round; its value alone does not tell.
+way round; its value alone does not tell. What it adds to groups of s others is a semivalue too: the
+one in which only groups of this size count.
 
-Notation: n owners, m coalitions.
+Notation: n owners.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import binom
 
-from dupre._types import Floats, Members
+from dupre._types import Floats, Ints
+from dupre.game.semivalues import Semivalue, log_binomial
+
+MOST_SIZES = 12
+"""Sizes of groups that are looked at: of more owners a part, evenly spaced, the ends included."""
 
 
-def size_weights(members: Members) -> tuple[Floats, Floats]:
-    """Weights of all coalitions, (m, n), and of no data in mean contributions.
+def group_sizes(n: int) -> Ints:
+    """The numbers of others that are looked at, at most `MOST_SIZES` of 0 .. n - 1."""
+    return np.unique(np.linspace(0, n - 1, min(n, MOST_SIZES)).round().astype(np.int64))
 
-    Returns:
-        W, (n, n, m), and (n, n): W[i, s] @ u less what no data weigh is the mean of
-        u(C + i) - u(C) over all C of s owners other than i.
-    """
-    m, n = members.shape
-    sizes, W, empty = members.sum(axis=1), np.zeros((n, n, m)), np.zeros((n, n))
-    empty[:, 0] = -1.0
-    for i, inside in enumerate(members.T):
-        for index, others, sign in (
-            (np.flatnonzero(inside), sizes[inside] - 1, 1.0),
-            (np.flatnonzero(~inside), sizes[~inside], -1.0),
-        ):
-            W[i, others, index] = sign / binom(n - 1, others)
-    return W, empty
+
+def joining(others: int) -> Semivalue:
+    """The mean of u(C + i) - u(C) over all C of so many owners other than i."""
+
+    def log_weight(c: Floats, n: int) -> Floats:
+        return np.where(c == others, -log_binomial(n - 1, c), -np.inf)
+
+    return Semivalue(f"joining {others} others", log_weight)

@@ -190,10 +190,10 @@ def _surely(v: Valuation) -> str:
 
 
 def _sizes(statement: Statement) -> str:
-    """What the data add to groups of each size."""
+    """What the data add to groups by their size."""
     if not statement.sizes:
         return ""
-    words = "What these data add to groups of each size, on average (95 % intervals):"
+    words = "What these data add to groups of so many other owners, on average (95 % intervals):"
     return f"{paragraph(words)}\n{definitions(statement.sizes, 'sizes')}\n"
 
 

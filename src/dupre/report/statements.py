@@ -18,9 +18,9 @@ from dupre._types import Floats
 from dupre.report.effects import effect, metric_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
-from dupre.result.group_sizes import by_size, harms_most_groups
+from dupre.result.group_sizes import by_size, harm_by_size
 from dupre.result.table import decimals
-from dupre.result.uncertainty import UNKNOWN_ROWS
+from dupre.result.uncertainty import validation_notes
 from dupre.wording import join_list, list_names, number, printable, spell_name
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class _StatementWriter:
         self.number = partial(number, places=self.places)
         self.probability = v.probability_greater().to_numpy()
         self.trained = _trained_utilities(v)
-        self.harms = harms_most_groups(v)
+        self.harm = harm_by_size(v)
         self.sizes = by_size(v)
 
     def write(self, i: int) -> Statement:
@@ -123,7 +123,7 @@ class _StatementWriter:
         score = metric_of(self.v)
         places = self.places if score.factor == 1 else max(self.places - 3, 0)
         found = []
-        for others, numbers in enumerate(score.factor * self.sizes[i]):
+        for others, numbers in zip(self.sizes[0], score.factor * self.sizes[1][i], strict=True):
             value, low, high = (number(part, places) for part in numbers)
             bounds = "" if low == high else f" ({low} to {high})"
             found.append((_to_others(others), f"{value}{bounds}{score.unit}"))
@@ -156,8 +156,7 @@ class _StatementWriter:
             rule = AVERAGES.get(v.semivalue, "Some groups count more than others in the average.")
             sentences.append(rule)
         if row["high"] < 0:
-            most = "for most sizes of groups" if self.harms[i] else "not for most sizes of groups"
-            where = "" if self.sizes is None else f"; that is so {most}"
+            where = f", {self.harm[i]}" if self.harm[i] else ""
             sentences.append(
                 "A negative value means that models trained with these data were worse than those "
                 f"without, on average{where}."
@@ -248,8 +247,8 @@ class _StatementWriter:
             caveats.append(
                 "Predictions were of no use, so the values come from randomly drawn groups alone."
             )
-        if v.validation is None:
-            caveats.append(UNKNOWN_ROWS)
+        if v.validation is None or not v.validation.any():
+            caveats += validation_notes(v)
         if v.first_left and v.diagnostics is not None:
             caveats.append("Important coalitions are not trained yet: this value is a first guess.")
         if 0 < rows < FEW_ROWS:

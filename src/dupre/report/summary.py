@@ -15,9 +15,9 @@ from dupre._types import Bools
 from dupre.report.effects import effect
 from dupre.result.as_text import floor_notes, trained_part
 from dupre.result.covariances import half_widths
-from dupre.result.group_sizes import by_size, harms_most_groups
+from dupre.result.group_sizes import FEW, MOST, OPEN, harm_by_size
 from dupre.result.table import decimals
-from dupre.result.uncertainty import UNKNOWN_ROWS, exactness_condition
+from dupre.result.uncertainty import exactness_condition, validation_notes
 from dupre.wording import join_list, list_names, number, percent, spell_name, without_directories
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ def _harm_sentences(v: Valuation) -> list[str]:
     if harmful.any() and v.subsidy:
         found.append(f"The payment of {_names(v, harmful)} is below zero.")
     elif harmful.any():
-        most = harms_most_groups(v)
-        rest = ", though not in groups of most sizes" if by_size(v) is not None else ""
-        found += _below_zero(v, harmful & most, "harm the model, in groups of most sizes")
-        found += _below_zero(v, harmful & ~most, f"make models worse on average{rest}")
+        where = np.array(harm_by_size(v))
+        for sizes in (MOST, OPEN, FEW, ""):
+            what = "harm the model" if sizes == MOST else "make models worse on average"
+            found += _below_zero(v, harmful & (where == sizes), what + f", {sizes}" * bool(sizes))
     if nothing.any():
         found.append(v.words.nothing.format(who=_names(v, nothing)))
     if either.any():
@@ -130,8 +130,8 @@ def _trained_sentence(v: Valuation) -> str:
 
 def _certainty_sentence(v: Valuation) -> str:
     if is_certain(v):
-        unknown = f" {UNKNOWN_ROWS}" if v.validation is None else ""
-        return f"The {v.words.nouns} are exact{exactness_condition(v)}.{unknown}"
+        rows = " ".join(validation_notes(v))
+        return f"The {v.words.nouns} are exact{exactness_condition(v)}. {rows}".strip()
     widest = float(half_widths(v.covariance).max())
     settled, pairs = settled_pairs(v)
     order = f"the order of {settled:,} of the {pairs:,} pairs of owners is settled"
@@ -146,7 +146,7 @@ def _certainty_sentence(v: Valuation) -> str:
 def _population_sentence(v: Valuation) -> str:
     """For which validation rows that holds."""
     if v.validation is None or not v.validation.any():
-        return UNKNOWN_ROWS if v.validation is None else ""
+        return " ".join(validation_notes(v))
     rows = f"{v.validation_rows:,} validation rows" if v.validation_rows else "validation rows"
     alone = float(half_widths(v.covariance_for_these_rows).max())
     exact = f"exact{exactness_condition(v)}" if v.exact else f"within ± {alone:.2g} for these rows"

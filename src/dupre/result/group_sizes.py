@@ -6,28 +6,40 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dupre._types import Bools, Floats
+from dupre._types import Floats, Ints
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
 
+MOST = "in groups of most sizes"
+FEW = "though not in groups of most sizes"
+OPEN = "but whether in groups of most sizes is not settled"
 
-def by_size(v: Valuation) -> Floats | None:
-    """Value, low and high of each owner's contribution to groups of s others, (n, n, 3)."""
-    n = len(v.owners)
-    if len(v.contributions) != n * n:
+
+def by_size(v: Valuation) -> tuple[Ints, Floats] | None:
+    """How many others are in the groups, (s,), and value, low and high by owner, (n, s, 3).
+
+    None if nothing is known of sizes.
+    """
+    n, table = len(v.owners), v.contributions
+    if not len(table) or len(table) % n:
         return None
-    numbers = v.contributions[["value", "low", "high"]].to_numpy(dtype=np.float64)
-    return numbers.reshape(n, n, 3)
+    numbers = table[["value", "low", "high"]].to_numpy(dtype=np.float64)
+    others = table["others"].to_numpy(dtype=np.int64)[: len(table) // n]
+    return others, numbers.reshape(n, -1, 3)
 
 
-def harms_most_groups(v: Valuation) -> Bools:
-    """Owners who lower utilities on average of all groups, surely, and for most sizes, (n,).
+def harm_by_size(v: Valuation) -> list[str]:
+    """Of each owner: whether it lowers utilities in groups of most sizes, or "" if not known.
 
-    None does if nothing is known of sizes: a value below zero may be due to a single size.
+    A value below zero may be due to a single size.
     """
     found = by_size(v)
     if found is None:
-        return np.zeros(len(v.owners), dtype=bool)
-    below = v.interval()["high"].to_numpy() < 0
-    return np.asarray(below & (np.mean(found[:, :, 0] < 0, axis=1) > 0.5))
+        return [""] * len(v.owners)
+    _, numbers = found
+    surely = np.mean(numbers[:, :, 2] < 0, axis=1) > 0.5
+    possibly = np.mean(numbers[:, :, 1] < 0, axis=1) > 0.5
+    return [
+        MOST if yes else OPEN if may else FEW for yes, may in zip(surely, possibly, strict=True)
+    ]

@@ -148,7 +148,10 @@ def _draw_values(v: Valuation) -> Floats:
         return v.mean[None]
     factor = cholesky(v.covariance + 1e-8 * size * np.eye(n), lower=True)
     normal = np.random.default_rng(0).standard_normal((DRAWS, n))
-    return np.asarray(v.mean + normal @ factor.T)
+    # Owners of the same rows have the same draws, whatever was added.
+    every = np.column_stack([v.mean, v.covariance])
+    _, first, which = np.unique(every, axis=0, return_index=True, return_inverse=True)
+    return np.asarray(v.mean + normal @ factor.T)[:, first[which.reshape(-1)]]
 
 
 def _share(values: Floats, amount: float, negative: Negative, minimum: float) -> Floats:

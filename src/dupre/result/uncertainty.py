@@ -66,7 +66,7 @@ def exactness_condition(v: Valuation) -> str:
     known = v.training_noise
     fixed = known is not None and known.deterministic
     seeds = "seeds" if known is not None and known.seeded else "utilities"
-    if v.validation is None or not v.validation.any():
+    if v.validation is None or not (v.validation.any() or v.validation_rows):
         return "" if fixed else f" for these {seeds}"
     return f" for these validation rows{'' if fixed else f' and {seeds}'}"
 
@@ -75,8 +75,8 @@ def validation_notes(v: Valuation) -> list[str]:
     """For whom the intervals hold: for these validation rows, and for those they come from."""
     if v.validation is None:
         return [UNKNOWN_ROWS]
-    if not v.validation.any():  # no validation rows are used
-        return []
+    if not v.validation.any():
+        return [unchanged_rows(v)] if v.validation_rows else []  # without any there is no choice
     wide, narrow = (
         float(half_widths(part).max()) for part in (v.covariance, v.covariance_for_these_rows)
     )
@@ -85,6 +85,19 @@ def validation_notes(v: Valuation) -> list[str]:
         f"Intervals are for the population that the {_rows(v)} come from, up to ± {wide:.2g}; for "
         f"these rows alone the {v.words.nouns} are {alone}."
     ]
+
+
+def unchanged_rows(v: Valuation) -> str:
+    """What is not known if all resamples of the validation rows give the same values.
+
+    What happens in 3 of m rows of a population is missing in m rows of it with 5 % (Hanley and
+    Lippman-Hand, JAMA 249, 1983).
+    """
+    return (
+        f"No resample of the {_rows(v)} changes the {v.words.nouns}. What is true of fewer than "
+        f"about 3 in {v.validation_rows:,} rows of their population may be missing in them, and is "
+        "in no interval."
+    )
 
 
 def variance_notes(v: Valuation) -> list[str]:

@@ -95,7 +95,7 @@ class Valuation:
             very many coalitions count) and, on check coalitions, the predictor's error, that of
             the mean of their size (by_size) and the coverage.
         contributions: what each `owner` adds to groups of so many `others` on average: `value`,
-            `low` and `high`; empty for more than 12 owners and for samples of coalitions.
+            `low` and `high`; of more than 12 owners for 12 sizes. Empty if the predictor failed.
         forecast: expected half widths of the 95 % intervals against further evaluations.
         evaluations: everything evaluated, one row per training; empty for ask / tell.
         evidence: utilities observed and predicted, and how the owners' data relate.

@@ -67,7 +67,9 @@ class UtilitySection:
     """What the data are used for: the options of `dupre value` of the same names.
 
     `model` is "elsewhere" if dupre trains nothing. `validation` is absolute; without it,
-    `holdout` is the part of each owner's rows to hold out. A text is "" where nothing was stated.
+    `holdout` is the part of each owner's rows to hold out. If `by_contents`, the contents of rows
+    decide which ones; in earlier runs the names of their owners did. A text is "" where nothing
+    was stated.
     """
 
     model: str = ""
@@ -77,6 +79,7 @@ class UtilitySection:
     empty: float | None = None
     floor: str = ""
     bounds: str = ""
+    by_contents: bool = False
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,8 @@ class RunDirectory:
         """The configuration with the history of the run here; InputError if that is another run."""
         if self.has_run:
             before = self.config()
+            by_contents = before.utility.by_contents
+            config = replace(config, utility=replace(config.utility, by_contents=by_contents))
             if conflict := before.conflict(config):
                 verb = "suggest" if before.is_external else "resume"
                 raise InputError(

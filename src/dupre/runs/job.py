@@ -66,7 +66,7 @@ class Job:
         caveats: why the values may be worth less than they seem; they stay with the values.
         advice: what to look at before anything is trained.
         columns: what the columns hold; None if trainings are done elsewhere.
-        skipped: rows left out because they have no owner or no target, in words.
+        skipped: rows left out and why, in words.
         check: whether to train one stored coalition again before a run goes on.
         accept_model: whether to keep trainings although the model has changed.
     """

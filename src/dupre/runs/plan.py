@@ -101,10 +101,11 @@ def _columns(job: Job) -> list[str]:
 
 
 def _few_validation_rows(job: Job) -> list[str]:
-    """Whether too few validation rows tell the value of an average owner from zero.
+    """Whether there may be too few validation rows to tell the value of an average owner from zero.
 
-    Values v add up to at most best - empty. If an owner's data change the outcome of at least v of
-    m rows, v is known to about ± 1.96 sqrt(v / m): less than v only if m > 3.84 / v.
+    Values v add up to at most best - empty. If an owner's data change the outcome of a part v of
+    m rows, v is known to about ± 1.96 sqrt(v / m): less than v only if m > 3.84 / v. If all owners
+    change the outcome of the same rows, fewer will do.
     """
     utility, n = cast("ModelUtility", job.utility), job.owners.n
     bounded = isinstance(utility.metric, str) and not utility.metric.startswith(("neg_", "max_"))
@@ -113,8 +114,8 @@ def _few_validation_rows(job: Job) -> list[str]:
     if rows >= needed:
         return []
     return [
-        f"{rows:,} validation rows are too few: of {n} owners the average one is worth at most "
-        f"{average:.2g}, which takes at least {np.ceil(needed):,.0f} rows to differ from chance."
+        f"{rows:,} validation rows may be too few: of {n} owners the average one is worth at most "
+        f"{average:.2g}, which may take up to {np.ceil(needed):,.0f} rows to be told from chance."
     ]
 
 

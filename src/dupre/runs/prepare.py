@@ -8,9 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 
-from dupre._types import Task
+from dupre._types import Members, Task
 from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
 from dupre.runs.config import Config
@@ -46,16 +47,17 @@ def prepare_job(config: Config) -> Job:
     model = models.model(wanted.model or None, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
     used = frame.drop(columns=list(data.drop) if model.raw else left_out)
+    copied = 0
     if wanted.validation:
         rows, without_held = used, tuple[str, ...]()
         validation = read_validation(
             wanted.validation, used, owner=data.owner, task=task, **_file_options(config)
         )
     else:
-        owner, seed = frame[data.owner].to_numpy(), config.values.seed
-        held = holdout.hold_out(owner, targets, wanted.holdout, task=task, seed=seed)
-        rows, validation = used[~held], used[held].drop(columns=data.owner)
-        without_held = holdout.owners_without_held_rows(owner, held)
+        held, scored = _held_rows(frame, targets, config, task)
+        rows, validation = used[~held], used[scored].drop(columns=data.owner)
+        without_held = holdout.owners_without_held_rows(frame[data.owner].to_numpy(), held)
+        copied = int((held & ~scored).sum())
     owners = _owners(rows, pd.concat([rows, validation]), config, columns, task)
     _check_choices(owners, options, config.values.seed)
     utility = ModelUtility(
@@ -83,8 +85,26 @@ def prepare_job(config: Config) -> Job:
         ),
         advice=(*advice, *caveats.misspelt_names(owners.names)),
         columns=columns,
-        skipped=_skipped_rows(frame, validation),
+        skipped=_skipped_rows(frame, validation if wanted.validation else None, copied),
     )
+
+
+def _held_rows(
+    frame: pd.DataFrame, targets: Any, config: Config, task: Task
+) -> tuple[Members, Members]:
+    """Which rows are held out, and which of them models are scored on, (N,) each.
+
+    Those of a copy are scored once: they tell nothing new.
+    """
+    data, wanted, contents = config.data, config.utility, None
+    owner = frame[data.owner].to_numpy()
+    if wanted.by_contents:
+        contents = holdout.row_contents(frame.drop(columns=[data.owner, *data.drop]))
+    held = holdout.hold_out(
+        owner, targets, wanted.holdout, contents=contents, task=task, seed=config.values.seed
+    )
+    again = False if contents is None else holdout.rows_of_copies(owner, contents)
+    return held, held & ~np.asarray(again)
 
 
 def _check_choices(owners: Owners, options: Options, seed: int) -> None:
@@ -118,10 +138,15 @@ def _other_sheets(config: Config) -> list[str]:
     ]
 
 
-def _skipped_rows(frame: pd.DataFrame, validation: pd.DataFrame) -> tuple[str, ...]:
-    """Rows left out because they have no owner or no target, in words."""
-    counts = {"": frame.attrs.get("skipped"), "of validation ": validation.attrs.get("skipped")}
-    return tuple(f"rows {whose}left out: {text}" for whose, text in counts.items() if text)
+def _skipped_rows(
+    frame: pd.DataFrame, validation: pd.DataFrame | None, copied: int
+) -> tuple[str, ...]:
+    """Rows left out in words: without an owner or a target, or held out of copies."""
+    of_validation = None if validation is None else validation.attrs.get("skipped")
+    counts = {"": frame.attrs.get("skipped"), "of validation ": of_validation}
+    found = [f"rows {whose}left out: {text}" for whose, text in counts.items() if text]
+    again = f"rows held out of copies of an owner, and not scored again: {copied:,}"
+    return (*found, again) if copied else tuple(found)
 
 
 def _owners(

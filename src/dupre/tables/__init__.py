@@ -8,7 +8,7 @@ The names below are for users (docs/tables.md).
 """
 
 from dupre.tables.columns import Columns, columns_of
-from dupre.tables.holdout import hold_out
+from dupre.tables.holdout import hold_out, row_contents
 from dupre.tables.models import Model, embed_for, metric, model
 from dupre.tables.preprocessing import preprocessor
 from dupre.tables.read import read_table, read_validation
@@ -24,4 +24,5 @@ __all__ = [
     "preprocessor",
     "read_table",
     "read_validation",
+    "row_contents",
 ]

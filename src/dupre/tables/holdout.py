@@ -1,7 +1,8 @@
 """Rows held out for validation: a share of each owner's rows, spread over classes or targets.
 
 Every owner gives the same share of its rows. Which rows depends on the seed and on the owner's own
-rows and name, not on the other owners: they stay the same when another owner joins.
+rows, not on the other owners: they stay the same when another owner joins. If contents decide,
+owners who hold the same rows give and keep the same ones; otherwise the name of an owner decides.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dupre._types import Ints, Members, Task
+from dupre._types import Digests, Ints, Members, Task
+from dupre.data.contents import digests_of_rows
 from dupre.data.digests import hash_json
 from dupre.data.owners import task_of
 from dupre.data.rows import as_targets
@@ -21,7 +23,13 @@ from dupre.errors import InputError, Remedy
 
 
 def hold_out(
-    owner: Any, y: Any, fraction: float, *, task: Task | None = None, seed: int = 0
+    owner: Any,
+    y: Any,
+    fraction: float,
+    *,
+    contents: Digests | None = None,
+    task: Task | None = None,
+    seed: int = 0,
 ) -> Members:
     """Which rows are held out, (N,).
 
@@ -34,6 +42,8 @@ def hold_out(
         owner: name of each row's owner, (N,).
         y: targets, (N,).
         fraction: of each owner's rows, between 0 and 1.
+        contents: of the rows, as `row_contents` gives them, (N, 2): they decide then, whatever
+            owners are called and however rows are ordered. Otherwise the owners' names do.
         task: decides how rows are sorted; by default what the targets look like.
         seed: the same rows for the same seed.
 
@@ -48,8 +58,11 @@ def hold_out(
     owner, y = np.asarray(owner), np.asarray(y)
     held = np.zeros(len(y), dtype=bool)
     for name in dict.fromkeys(owner.tolist()):
-        rows = np.flatnonzero(owner == name)
-        held[rows[_sample(y[rows], fraction, task, _generator(seed, name))]] = True
+        rows, who = np.flatnonzero(owner == name), name
+        if contents is not None:
+            rows = rows[np.lexsort(contents[rows].T)]
+            who = contents[rows].sum(axis=0).tolist()  # unsigned integers wrap around
+        held[rows[_sample(y[rows], fraction, task, _generator(seed, who))]] = True
     if task == "classification":
         held[_last_of_their_class(y, held)] = False
     if not held.any():
@@ -60,6 +73,26 @@ def hold_out(
             Remedy.VALIDATION,
         )
     return held
+
+
+def row_contents(frame: pd.DataFrame) -> Digests:
+    """What each row holds, (N, 2); 1 and 1.0 are the same, however a column is stored."""
+    numeric = [pd.api.types.is_numeric_dtype(column) for _, column in frame.items()]
+    kinds = [np.float64 if number else object for number in numeric]
+    return digests_of_rows(
+        frame.astype(dict(zip(frame.columns, kinds, strict=True))), np.zeros(len(frame))
+    )
+
+
+def rows_of_copies(owner: Any, contents: Digests) -> Members:
+    """Which rows belong to an owner who holds the same rows as one before, (N,)."""
+    first: dict[tuple[int, ...], Any] = {}
+    owner = np.asarray(owner)
+    copies = np.zeros(len(owner), dtype=bool)
+    for name in dict.fromkeys(owner.tolist()):
+        rows = owner == name
+        copies |= rows & (first.setdefault(tuple(contents[rows].sum(axis=0)), name) != name)
+    return copies
 
 
 def owners_without_held_rows(owner: NDArray[Any], held: Members) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from dupre.checks import finite
 from dupre.errors import InputError
+from dupre.utility.score import check_score
 
 Bounds = tuple[float, float]
 
@@ -68,3 +69,16 @@ def check_floor(floor: Any, metric: object, empty: float) -> float | None:
     if floor is True:
         raise InputError("floor must be a number, or False for none, got True")
     return finite(floor, "floor")
+
+
+def check_stated_empty(empty: float | None, floor: float | None) -> None:
+    """Raise InputError if that is no number, or if no data are stated to score below the floor.
+
+    Raising the number to the floor would change what was stated without a word.
+    """
+    if empty is not None and check_score(empty, "empty") < (-math.inf if floor is None else floor):
+        raise InputError(
+            f"no data are stated to score {empty:g}, but the floor of the utility is {floor:g}: "
+            "lower scores count as that; state empty= to the ModelUtility, whose floor follows it, "
+            "or give it another floor="
+        )

@@ -1,6 +1,9 @@
 """What each owner adds to groups of 0, 1, 2, ... others, with its uncertainty.
 
-Notation: n owners, b coalitions that count; G (f, b) weights of f = n n mean contributions.
+Each size is a semivalue of its own, whose coalitions are few: all of them up to 12 owners, and a
+sample above that, whose error is part of the intervals. It costs no training.
+
+Notation: n owners, b coalitions with weights W (n, b), p coalitions with a position.
 """
 
 from __future__ import annotations
@@ -9,39 +12,39 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Floats
-from dupre.game.group_sizes import size_weights
+from dupre.game import estimators
+from dupre.game.group_sizes import MOST_SIZES, group_sizes, joining
+from dupre.game.weight_matrix import Weights
 from dupre.predictor.calibration import widening
+from dupre.predictor.training_noise import pooled_variance
+from dupre.predictor.training_noise import widening as widening_by_repeats
 from dupre.result.covariances import roots
 from dupre.result.records import Z95
+from dupre.valuation.duplicates import merge
 from dupre.valuation.knowledge import Knowledge
-from dupre.valuation.validation_rows import deviations
+from dupre.valuation.validation_rows import Deviations, deviations
 
-MOST_OWNERS = 12
-"""Owners up to which contributions by group size are computed: there are n² of them."""
+SAMPLES = 2_048
+"""Coalitions drawn for each size if not all are taken; 20n if that is more."""
 
 
 def contributions_by_size(known: Knowledge) -> pd.DataFrame:
     """Mean contribution of each owner to groups of each size.
 
     The columns are `owner`, `others` (in the group), `value`, and `low` and `high`, between which
-    it lies with 95 %, all sources of uncertainty included. Empty if there are too many owners, or
-    if values come from a sample of coalitions.
+    it lies with 95 %, all sources of uncertainty included. Of more than 12 owners 12 sizes are
+    taken. Empty if values do without the predictor because it failed its check.
     """
-    names, everyone = known.question.owners.names, known.merged.by_name.members
-    n = len(names)
-    if n > MOST_OWNERS or known.question.estimator is not None or known.check_failed():
+    if known.check_failed():
         return pd.DataFrame(columns=["owner", "others", "value", "low", "high"])
-    W, empty = size_weights(everyone)
-    G = np.zeros((known.b, n * n))
-    np.add.at(G, known.merged.column, W.reshape(n * n, -1).T)
-    G = known.identity.average(G.T.reshape(n, -1)).reshape(n * n, -1)
-    mean, variance = _mean_and_variance(known, G, empty.ravel())
-    half = Z95 * roots(variance)
-    owner, others = np.divmod(np.arange(n * n), n)
+    names, off = known.question.owners.names, deviations(known)
+    sizes = group_sizes(len(names))
+    found = [_contributions_to(known, int(others), off) for others in sizes]
+    mean, half = np.array(found).transpose(1, 2, 0).reshape(2, -1)
     return pd.DataFrame(
         {
-            "owner": [names[i] for i in owner],
-            "others": others,
+            "owner": [name for name in names for _ in sizes],
+            "others": np.tile(sizes, len(names)),
             "value": mean,
             "low": mean - half,
             "high": mean + half,
@@ -49,21 +52,44 @@ def contributions_by_size(known: Knowledge) -> pd.DataFrame:
     )
 
 
-def _mean_and_variance(known: Knowledge, G: Floats, empty: Floats) -> tuple[Floats, Floats]:
-    """Of the sums G @ utilities + empty * u(no data), (f,) each."""
-    recorded, unknown = known.recorded, known.unknown
-    mean = G[:, recorded] @ known.utilities[recorded] + empty * known.empty
-    variance = G[:, recorded] ** 2 @ known.training_variances()[: known.b][recorded]
-    M = np.zeros((len(G), len(known.observations)))
-    M[:, : known.b][:, recorded] = G[:, recorded]
+def _weights(known: Knowledge, others: int) -> Weights:
+    """Of the coalitions that enter what owners add to so many others."""
+    n, semivalue = known.question.owners.n, joining(others)
+    every = known.question.estimator is None and not known.unknown.size
+    if n <= MOST_SIZES or every:
+        found = estimators.exact(semivalue, n)
+        counts = found.W.any(axis=0)
+        return Weights(found.members[counts], found.W[:, counts], found.empty)
+    return estimators.regression(semivalue, n, max(SAMPLES, 20 * n), known.rng(11, others))
+
+
+def _contributions_to(
+    known: Knowledge, others: int, off: Deviations | None
+) -> tuple[Floats, Floats]:
+    """What each owner adds to so many others, and half the width of its interval, (n,) each."""
+    merged, observations = merge(_weights(known, others), known.identity), known.observations
+    members, W, empty = merged.weights.members, merged.weights.W, merged.weights.empty
+    at, counts = observations.positions_or_none(members), merged.counts
+    utilities = np.append(observations.utilities, np.nan)[at]
+    recorded = counts & ~np.isnan(utilities)
+    unknown = np.flatnonzero(counts & ~recorded)
+    M = np.zeros((len(W), len(observations)))
+    M[:, at[recorded]] = W[:, recorded]
+    freedom = pooled_variance(known.repeated)[1]
+    variance = M**2 @ known.training_variances() * widening_by_repeats(freedom)
     if unknown.size:
         learned = known.predictor()
-        posterior = learned.posterior(known.features(unknown), G[:, unknown])
-        mean = mean + posterior.W @ posterior.mean
+        posterior = learned.posterior(known.features_of(members[unknown]), W[:, unknown])
+        utilities[unknown] = posterior.mean
         own = np.diag(posterior.functional_covariance()) * widening(learned.gp) ** 2
         variance = variance + own + learned.outlier_variance * np.sum(posterior.W**2, axis=1)
         M[:, known.fitted] += posterior.observed_weights
-    if (off := deviations(known)) is not None:
-        change = M @ off.evaluated + np.outer(empty, off.empty)
+    utilities[~counts] = 0.0  # without a weight
+    sampling = merged.sampling_covariance(utilities, known.empty, np.zeros(len(utilities)))
+    variance = (roots(variance) + roots(np.diag(sampling))) ** 2  # DUPRE Remark 1
+    if off is not None:
+        used = observations.recorded
+        change = M[:, used] @ off.evaluated[used] + np.outer(empty, off.empty)
         variance = variance + np.mean(change**2, axis=1)
-    return mean, variance
+    equal = known.identity.equal
+    return equal(W @ utilities + empty * known.empty), equal(Z95 * roots(variance))

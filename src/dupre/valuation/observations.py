@@ -80,17 +80,17 @@ class Observations:
     def find(self, coalitions: Iterable[Iterable[str]]) -> Ints:
         """Positions of those coalitions that have one."""
         rows = [from_names(members, self._owners) for members in coalitions]
-        found = self._find(np.array(rows, dtype=bool).reshape(-1, len(self._owners)))
+        found = self.positions_or_none(np.array(rows, dtype=bool).reshape(-1, len(self._owners)))
         return np.asarray(found[found >= 0])
 
-    def _find(self, rows: Members) -> Ints:
+    def positions_or_none(self, rows: Members) -> Ints:
         """Positions of coalitions, boolean rows (m, n), (m,); -1 for those that have none."""
         found = [self._position.get(key, -1) for key in self._identity.keys(rows)]
         return np.array(found, dtype=np.int64)
 
     def utilities_at(self, rows: Members) -> Floats:
         """Utilities of coalitions, boolean rows (m, n), NaN where there is none, (m,)."""
-        return np.append(self.utilities, np.nan)[self._find(rows)]
+        return np.append(self.utilities, np.nan)[self.positions_or_none(rows)]
 
     def representatives(self, rows: Members) -> Members:
         """For each coalition the one that is predicted in its place, (m, n).
@@ -99,7 +99,7 @@ class Observations:
         """
         if not self._identity.by_content:
             return rows
-        found, at = self._identity.canonical(rows), self._find(rows)
+        found, at = self._identity.canonical(rows), self.positions_or_none(rows)
         found[at >= 0] = self.members[at[at >= 0]]
         return found
 

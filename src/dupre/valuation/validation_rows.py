@@ -22,6 +22,9 @@ from dupre._types import Floats
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.valuation.knowledge import Knowledge
 
+ROUNDING = 1e-12
+"""Part of the largest utility below which a difference is one of rounding."""
+
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
@@ -48,6 +51,8 @@ def deviations(known: Knowledge) -> Deviations | None:
     usable = np.isfinite(found).all(axis=0) & np.isfinite(of_empty)
     if 2 * usable.sum() < len(usable):
         return None
+    size = ROUNDING * max(abs(known.empty), float(np.nanmax(np.abs(known.observations.utilities))))
+    found, of_empty = (np.where(np.abs(off) > size, off, 0.0) for off in (found, of_empty))
     return Deviations(found[:, usable], of_empty[usable])
 
 

@@ -30,8 +30,8 @@ from dupre.training.spot_check import Stored, spot_check
 from dupre.training.store import Store
 from dupre.training.threads import switch_quickly
 from dupre.utility.adapters import Known, as_trainings
+from dupre.utility.limits import check_stated_empty
 from dupre.utility.model import ModelUtility, Utility
-from dupre.utility.score import check_score
 from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, RunSettings
 from dupre.valuation.outcomes import new_evaluations
@@ -90,8 +90,8 @@ def value(
         kernel: of the predictor, a kernel of `dupre.kernels` or your own, or a `Prior` with a
             mean; `dupre.kernels.paper()` is the paper's. By default the form of the highest
             marginal likelihood.
-        empty: utility of no data; by default that of the ModelUtility, or `utility(())` is asked
-            once, which is not counted.
+        empty: utility of no data, not below the floor of the utility; by default that of the
+            ModelUtility, or `utility(())` is asked once, which is not counted.
         known: utilities already paid for elsewhere: {members: utility}, {members: [utilities]},
             or a frame from `dupre.read_evaluations`.
         store: an SQLite file where every evaluation is kept the moment it is finished. Call again
@@ -137,10 +137,11 @@ def value(
     )
     _check_correction(valuer, limit)
     _check_utility(utility, owners, contents)
+    check_stated_empty(empty, valuer.floor)
     if empty is None and isinstance(utility, ModelUtility):
         empty = utility.score_of_no_data()
     if empty is not None:
-        valuer.empty = check_score(empty, "empty")
+        valuer.empty = empty
     given = as_trainings(known, _contents_check(owners, contents))
     for members, utilities in given.items():
         if members:
