@@ -29,12 +29,13 @@ def main() -> None:
     arguments = parser.parse_args()
     first, *others = arguments.names
     if first == "train":
+        if unknown := [name for name in others if name not in GAMES]:
+            parser.error(f"no game {unknown[0]!r}; there are {', '.join(GAMES)}")
         for game in others or GAMES:
             train(game, arguments.jobs)
         return
     names = {"all": list(EXPERIMENTS), "report": []}.get(first, arguments.names)
-    unknown = [name for name in names if name not in EXPERIMENTS]
-    if unknown:
+    if unknown := [name for name in names if name not in EXPERIMENTS]:
         parser.error(f"no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}, all")
     SCORES.mkdir(exist_ok=True)
     for name in names:
