@@ -4,7 +4,7 @@ A game is a `ModelUtility` made by a function of this module. Its table, the uti
 coalition, is the output of `python -m experiments train NAME` and is committed under
 `experiments/tables/`. Rows come from the folder that DUPRE_DATA names, as in `benchmarks/games.py`.
 
-Divisions are those of the paper's Table 3 ("Overview of Experiments and Datasets"). What two cores
+Divisions are those of the paper's Table 5 ("Overview of Experiments and Datasets"). What two cores
 cannot train is made smaller, and the docstrings say how.
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from experiments import cells, claims, methods, sections
+from experiments import cells, claims, complexity, methods, sections
 from experiments.cells import Cell
 from experiments.games import FOLDER, GAMES, Game, weights_of
 from sklearn.linear_model import Ridge
@@ -110,6 +110,17 @@ def test_orders_are_those_of_permutation_sampling(tiny):
     known = {m.tobytes(): u for m, u in zip(tiny.members, tiny.utilities, strict=True)}
     values = drawn.W @ [known[m.tobytes()] for m in drawn.members]
     assert row["MSE"] == pytest.approx(np.mean((values - tiny.values(dupre.shapley)) ** 2))
+
+
+def test_costs_of_distances_are_multiples_of_ssw_and_grow_by_a_power(monkeypatch):
+    monkeypatch.setattr(complexity, "ROWS", (8, 16))
+    monkeypatch.setattr(complexity, "MOST", {"OTDD": 8})
+    scores = complexity.measure().set_index(["method", "rows"])
+    assert set(scores.index) == {(m, 32) for m in complexity.METHODS} | {("SW", 64), ("SSW", 64)}
+    assert (scores.loc["SSW", "multiple"] == 1).all()
+    rows = np.array([10, 20, 40, 80])
+    known = pd.DataFrame({"method": "SW", "rows": rows, "seconds": 3 * rows**1.5})
+    assert complexity.growth(known, "SW") == pytest.approx(1.5)
 
 
 def test_the_page_points_to_modules_and_tests_that_exist():
