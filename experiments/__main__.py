@@ -9,6 +9,7 @@ python -m experiments train [GAME ...]  train tables; it goes on where it was st
 from __future__ import annotations
 
 import argparse
+import time
 
 from experiments import complexity
 from experiments.cells import measure_all
@@ -39,10 +40,12 @@ def main() -> None:
         parser.error(f"no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}, all")
     SCORES.mkdir(exist_ok=True)
     for name in names:
+        start = time.monotonic()
         cells = EXPERIMENTS[name].cells
         scores = complexity.measure() if cells is None else measure_all(cells(), arguments.jobs)
         scores.to_csv(SCORES / f"{name}.csv", index=False, float_format="%.6g")
-        print(EXPERIMENTS[name].show(read_scores(SCORES / f"{name}.csv")), flush=True)
+        print(EXPERIMENTS[name].show(read_scores(SCORES / f"{name}.csv")))
+        print(f"\n{name}: {time.monotonic() - start:.0f} s", flush=True)
     write_results()
 
 
