@@ -9,6 +9,7 @@ python -m experiments train [GAME ...]  train tables; it goes on where it was st
 from __future__ import annotations
 
 import argparse
+import time
 
 from experiments import complexity
 from experiments.cells import measure_all
@@ -29,19 +30,22 @@ def main() -> None:
     arguments = parser.parse_args()
     first, *others = arguments.names
     if first == "train":
+        if unknown := [name for name in others if name not in GAMES]:
+            parser.error(f"no game {unknown[0]!r}; there are {', '.join(GAMES)}")
         for game in others or GAMES:
             train(game, arguments.jobs)
         return
     names = {"all": list(EXPERIMENTS), "report": []}.get(first, arguments.names)
-    unknown = [name for name in names if name not in EXPERIMENTS]
-    if unknown:
+    if unknown := [name for name in names if name not in EXPERIMENTS]:
         parser.error(f"no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}, all")
     SCORES.mkdir(exist_ok=True)
     for name in names:
+        start = time.monotonic()
         cells = EXPERIMENTS[name].cells
         scores = complexity.measure() if cells is None else measure_all(cells(), arguments.jobs)
         scores.to_csv(SCORES / f"{name}.csv", index=False, float_format="%.6g")
-        print(EXPERIMENTS[name].show(read_scores(SCORES / f"{name}.csv")), flush=True)
+        print(EXPERIMENTS[name].show(read_scores(SCORES / f"{name}.csv")))
+        print(f"\n{name}: {time.monotonic() - start:.0f} s", flush=True)
     write_results()
 
 

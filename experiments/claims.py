@@ -1,17 +1,40 @@
 """What the paper claims, and whether the scores measured here bear it out.
 
-A claim holds or it does not, by the means over seeds; how much by is in the numbers beside it.
+Methods are compared by differences or ratios over seeds, with their standard error. A difference
+counts only if it is larger than chance explains: beyond the 95 % interval of Student's t.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 Scores = dict[str, pd.DataFrame]
+Claim = tuple[str, str, str, str]
 TABLES = ("exact", "imdb", "imdb-20", "sst2", "banzhaf")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Of two mean errors.
+
+    Attributes:
+        value: the ratio.
+        error: its standard error; NaN from one run.
+        differs: whether it differs from 1 by more than chance explains.
+    """
+
+    value: float
+    error: float
+    differs: bool
+
+    def __str__(self) -> str:
+        """Ratio ± standard error."""
+        return f"{self.value:.2g}" + (f" ± {self.error:.1g}" if np.isfinite(self.error) else "")
 
 
 def claims(scores: Scores) -> str:
@@ -19,103 +42,158 @@ def claims(scores: Scores) -> str:
     found = [*_ssw_above_binary(scores), *_active_above_random(scores)]
     found += [*_predictions_substitute(scores), *_small_eta(scores), *_intervals(scores)]
     lines = ["| claim of the paper | where | measured | holds |", "|---|---|---|---|"]
-    lines += [
-        f"| {c} | {where} | {text} | {'yes' if ok else 'no'} |" for c, where, text, ok in found
-    ]
-    return "\n".join(lines)
+    return "\n".join(lines + [f"| {' | '.join(claim)} |" for claim in found])
 
 
 def summary(scores: Scores) -> str:
     """What dupre reaches against SSW and against the best of all others, by MSE of values."""
-    rows = [row for name, frame in scores.items() for row in _ratios(name, frame)]
+    of_paper = {name: frame for name, frame in scores.items() if name != "again"}
+    rows = [row for name, frame in of_paper.items() for row in _ratios(name, frame)]
     table = pd.DataFrame(rows, columns=["experiment", "game", "trainings", "ssw", "best", "ratio"])
     lines = [
         "MSE of dupre's values divided by that of SSW, and by that of the best other method, at "
-        "equally many trainings.\n",
-        "| experiment | game | trainings | dupre / SSW | best other | dupre / best other |",
-        "|---|---|---|---|---|---|",
+        "equally many trainings; ± standard error over seeds.\n",
+        "| experiment | game | trainings | dupre / SSW | best other | dupre / best other | dupre "
+        "is |",
+        "|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {r.experiment} | {r.game} | {r.trainings} | {r.ssw:.3g} | {r.best} | {r.ratio:.3g} |"
+        f"| {r.experiment} | {r.game} | {r.trainings} | {r.ssw} | {r.best} | {r.ratio} | "
+        f"{_place(r.ratio)} |"
         for r in table.itertuples()
     ]
-    by_game = np.log(table["ssw"]).groupby([table["experiment"], table["game"]]).mean()
+    of_ssw = table["ssw"].map(lambda ratio: np.log(ratio.value))
+    by_game = of_ssw.groupby([table["experiment"], table["game"]]).mean()
+    places = table["ratio"].map(_place).value_counts()
+    counts = "; ".join(f"{place} in {count}" for place, count in places.items())
     lines.append(
         f"\nGeometric mean of dupre / SSW over the {len(by_game)} pairs of experiment and game: "
-        f"{np.exp(by_game.mean()):.3g}. dupre is worse than the best other method in "
-        f"{(table['ratio'] > 1).sum()} of {len(table)} rows."
+        f"{np.exp(by_game.mean()):.3g}. Against the best other method, of {len(table)} rows dupre "
+        f"is {counts}."
     )
     return "\n".join(lines)
+
+
+def show_new_trainings(scores: pd.DataFrame) -> str:
+    """MSE of SSW-a and of dupre in each table of the same game, and the mean of their ratios."""
+    of = scores.pivot_table(index="game", columns="method", values="MSE")  # means over seeds
+    ratio = of["dupre"] / of["SSW-a"]
+    lines = ["| game | SSW-a | dupre | dupre / SSW-a |", "|---|---|---|---|"]
+    lines += [
+        f"| {game} | {of.at[game, 'SSW-a']:.1e} | {of.at[game, 'dupre']:.1e} | {ratio[game]:.2f} |"
+        for game in of.index
+    ]
+    new = np.log(ratio.drop("calih-6"))
+    mean, error = np.exp(new.mean()), np.exp(new.mean()) * new.sem()
+    verdict = _judge(-new)
+    lines.append(
+        f"\nGeometric mean of the ratio over the {len(new)} new tables: {mean:.2f} ± {error:.2f}; "
+        f"dupre better: {verdict}."
+    )
+    return "\n".join(lines)
+
+
+def _place(ratio: Ratio) -> str:
+    if np.isnan(ratio.error):
+        return "lower in one run" if ratio.value < 1 else "higher in one run"
+    if not ratio.differs:
+        return "undecided"
+    return "better" if ratio.value < 1 else "worse"
 
 
 def _ratios(name: str, frame: pd.DataFrame) -> Iterator[tuple[object, ...]]:
     if "game" not in frame:
         return
     usable = frame[~frame["method"].isin(["LAVA", "evaluated"])]  # no values, other trainings
-    keys = ["game", "trainings", "method", "more", "eta"]
-    means = usable.groupby(keys)["MSE"].mean()
-    for (game, trainings), group in means.groupby(level=[0, 1]):
-        best = group.groupby("method").min()  # over how many were predicted, and over eta
-        others = best.drop("dupre")
-        paper = group.xs("SSW", level="method").xs(0.5, level="eta").min()
-        ours = best["dupre"]
-        yield name, game, trainings, ours / paper, others.idxmin(), ours / others.min()
+    for (game, trainings), part in usable.groupby(["game", "trainings"]):
+        runs = part.groupby(["method", "more", "eta"])["MSE"]
+        # The best over how many were predicted, and over eta.
+        others = runs.mean().drop("dupre", level="method")
+        best = others.idxmin()
+        paper = others[others.index.isin(["SSW"], level=0) & others.index.isin([0.5], level=2)]
+        ours = part.loc[part["method"] == "dupre", "MSE"]
+        to_paper, to_best = (_ratio(ours, runs.get_group(key)) for key in (paper.idxmin(), best))
+        yield name, game, trainings, to_paper, best[0], to_best
 
 
-def _means(scores: Scores, name: str, measure: str) -> Iterator[tuple[str, int, pd.Series]]:
-    """Of each game and number of trainings: the mean of a measure by method."""
+def _ratio(ours: pd.Series, other: pd.Series) -> Ratio:
+    """Of the means; its standard error by the relative errors of both."""
+    value, seeds = ours.mean() / other.mean(), min(len(ours), len(other))
+    relative = float(np.hypot(ours.sem() / ours.mean(), other.sem() / other.mean()))
+    differs = seeds > 1 and abs(np.log(value)) > student.ppf(0.975, seeds - 1) * relative
+    return Ratio(float(value), float(value * relative), bool(differs))
+
+
+def _judge(gain: pd.Series) -> str:
+    """Whether a gain, one number for each seed, is above 0 or below it."""
+    if len(gain) == 1:
+        return "in one run" if gain.iloc[0] > 0 else "not in one run"
+    if abs(gain.mean()) <= student.ppf(0.975, len(gain) - 1) * gain.sem():
+        return "undecided"
+    return "yes" if gain.mean() > 0 else "no"
+
+
+def _by_seed(scores: Scores, name: str, measure: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Of each game and number of trainings: a measure by seed and method."""
     if name in scores:
         for (game, trainings), part in scores[name].groupby(["game", "trainings"], sort=False):
-            yield game, trainings, part.groupby("method")[measure].mean()
+            methods = part.pivot_table(index="seed", columns="method", values=measure)
+            yield f"{name}, {game}, {trainings} trainings", methods
 
 
-def _ssw_above_binary(scores: Scores) -> Iterator[tuple[str, str, str, bool]]:
+def _ssw_above_binary(scores: Scores) -> Iterator[Claim]:
     for name in TABLES:
-        for game, trainings, mean in _means(scores, name, "Pearson"):
-            if {"SSW", "GP-binary", "NN-binary"} <= set(mean.index):
-                a, b, c = mean["SSW"], mean["GP-binary"], mean["NN-binary"]
-                text = f"Pearson SSW {a:.3f}, GP-binary {b:.3f}, NN-binary {c:.3f}"
-                where = f"{name}, {game}, {trainings} trainings"
-                yield "SSW above both binary methods", where, text, a > max(b, c)
+        for where, of in _by_seed(scores, name, "Pearson"):
+            if {"SSW", "GP-binary", "NN-binary"} <= set(of):
+                mean = of.mean()
+                better = mean[["GP-binary", "NN-binary"]].idxmax()
+                text = ", ".join(f"{m} {mean[m]:.3f}" for m in ("SSW", "GP-binary", "NN-binary"))
+                holds = _judge(of["SSW"] - of[better])
+                yield "SSW above both binary methods", where, f"Pearson {text}", holds
 
 
-def _active_above_random(scores: Scores) -> Iterator[tuple[str, str, str, bool]]:
+def _active_above_random(scores: Scores) -> Iterator[Claim]:
     for name in ("utility-mnist", "utility-calih", "exact"):
-        for game, trainings, mean in _means(scores, name, "MSE"):
-            if {"SSW", "SSW-a"} <= set(mean.index):
-                text = f"MSE SSW-a {mean['SSW-a']:.1e}, SSW {mean['SSW']:.1e}"
-                where = f"{name}, {game}, {trainings} trainings"
-                yield "active above random", where, text, mean["SSW-a"] < mean["SSW"]
+        for where, of in _by_seed(scores, name, "MSE"):
+            if {"SSW", "SSW-a"} <= set(of):
+                text = f"MSE SSW-a {of['SSW-a'].mean():.1e}, SSW {of['SSW'].mean():.1e}"
+                yield "active above random", where, text, _judge(of["SSW"] - of["SSW-a"])
 
 
-def _predictions_substitute(scores: Scores) -> Iterator[tuple[str, str, str, bool]]:
+def _predictions_substitute(scores: Scores) -> Iterator[Claim]:
     if "permutation" not in scores:
         return
-    mean = scores["permutation"].groupby(["method", "more"])["MSE"].mean()
-    none, most, trained = mean["SSW", 0], mean["SSW", 250], mean["evaluated", 250]
-    text = f"MSE with 250 predicted {most:.1e}, trained {trained:.1e}, with neither {none:.1e}"
-    where = "permutation, mnist-10"
+    of = scores["permutation"].pivot_table(index="seed", columns=["method", "more"], values="MSE")
+    none, most, trained = of["SSW", 0], of["SSW", 250], of["evaluated", 250]
+    text = (
+        f"MSE with 250 predicted {most.mean():.1e}, trained {trained.mean():.1e}, "
+        f"with neither {none.mean():.1e}"
+    )
     # At least half of what trainings gain is gained by predictions.
-    yield "predictions substitute trainings", where, text, most < (none + trained) / 2
+    holds = _judge((none + trained) / 2 - most)
+    yield "predictions substitute trainings", "permutation, mnist-10", text, holds
 
 
-def _small_eta(scores: Scores) -> Iterator[tuple[str, str, str, bool]]:
+def _small_eta(scores: Scores) -> Iterator[Claim]:
     if "eta" not in scores:
         return
     frame = scores["eta"][scores["eta"]["method"] == "SSW"]
     for trainings, part in frame.groupby("trainings"):
-        mean = part.groupby("eta")["utility MSE"].mean()
-        text = (
-            f"lowest utility MSE at eta {mean.idxmin():g}: {mean.min():.1e}; 0.5: {mean[0.5]:.1e}"
-        )
-        yield "eta below 0.5 is best", f"eta, {trainings} trainings", text, mean.idxmin() < 0.5
+        of = part.pivot_table(index="seed", columns="eta", values="utility MSE")
+        mean = of.mean()
+        low, high = mean[mean.index < 0.5].idxmin(), mean[mean.index >= 0.5].idxmin()
+        text = f"lowest utility MSE below 0.5 at eta {low:g}: {mean[low]:.1e}, from 0.5 on at "
+        text += f"{high:g}: {mean[high]:.1e}"
+        holds = _judge(of[high] - of[low])
+        yield "eta below 0.5 is best", f"eta, {trainings} trainings", text, holds
 
 
-def _intervals(scores: Scores) -> Iterator[tuple[str, str, str, bool]]:
+def _intervals(scores: Scores) -> Iterator[Claim]:
     if "uncertainty" not in scores:
         return
-    mean = scores["uncertainty"].groupby("method")[["within 1 std", "within 95 %"]].mean()
-    for method in ("SSW", "GP-binary", "dupre"):
-        one, wide = mean.loc[method]
+    for method, runs in scores["uncertainty"].groupby("method", sort=False):
+        by_seed = runs.groupby("seed")[["within 1 std", "within 95 %"]].mean()
+        one, wide = by_seed.mean()
         text = f"{method}: {one:.0%} within one standard deviation, {wide:.0%} within 95 %"
-        yield "intervals hold the truth", "uncertainty, mnist-5", text, wide >= 0.9
+        short = _judge(0.95 - by_seed["within 95 %"]) == "yes"
+        yield "intervals hold the truth", "uncertainty, mnist-5", text, "no" if short else "yes"

@@ -52,15 +52,14 @@ def table(scores: pd.DataFrame, by: list[str], measures: Iterable[str]) -> str:
 
 
 def format_mean(numbers: np.ndarray) -> str:
-    """Mean ± standard deviation, with an exponent if it is small."""
+    """Mean ± standard deviation if there are several, with an exponent if it is small."""
     if np.isnan(numbers).all():
         return "–"
     mean, std = float(np.mean(numbers)), float(np.std(numbers))
+    small = 0 < abs(mean) < 0.01
     if len(numbers) == 1:
-        return f"{mean:.3f}"
-    if 0 < abs(mean) < 0.01:
-        return f"{mean:.1e} ± {std:.0e}"
-    return f"{mean:.3f} ± {std:.3f}"
+        return f"{mean:.1e}" if small else f"{mean:.3f}"
+    return f"{mean:.1e} ± {std:.0e}" if small else f"{mean:.3f} ± {std:.3f}"
 
 
 def lines(scores: pd.DataFrame, x: str, measures: list[str], file: str) -> None:

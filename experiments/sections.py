@@ -11,7 +11,7 @@ import pandas as pd
 
 from experiments import cells, complexity
 from experiments.cells import Cell
-from experiments.claims import claims, summary
+from experiments.claims import claims, show_new_trainings, summary
 from experiments.page import compare, write_page
 from experiments.report import ROOT, bands, lines, read_scores, table
 
@@ -129,6 +129,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         partial(cells.figure_of_predictions, "calih-6"),
         show_predictions,
         draw_predictions,
+    ),
+    "again": Experiment(
+        "California housing, 6 owners, trained again; not in the paper",
+        cells.table_of_new_trainings,
+        show_new_trainings,
     ),
     "exact": Experiment(
         "Table 1: exact Shapley values, CIFAR-10 and California housing, 8 owners",

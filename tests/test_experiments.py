@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from experiments import cells, claims, methods, sections
+from experiments import cells, claims, complexity, methods, sections
 from experiments.cells import Cell
 from experiments.games import FOLDER, GAMES, Game, weights_of
 from sklearn.linear_model import Ridge
@@ -55,7 +55,44 @@ def test_a_small_experiment_runs_from_end_to_end(tiny):
     shown = sections.show_values(scores)
     assert shown.count("\n") == 1 + scores.groupby(sections.BY).ngroups
     ratio = scores.set_index("method")["MSE"]
-    assert f"{ratio['dupre'] / ratio['SSW'].iloc[0]:.3g}" in claims.summary({"exact": scores[:4]})
+    said = claims.summary({"exact": scores[:4]})
+    assert f"| {ratio['dupre'] / ratio['SSW'].iloc[0]:.2g} |" in said
+    assert "in one run in 1." in said
+
+
+def compare_runs(ours: list[float], others: list[float]) -> str:
+    """The row of `summary` for some errors of dupre and of SSW."""
+    rows = [
+        {"method": method, "seed": seed, "MSE": error}
+        for method, errors in (("dupre", ours), ("SSW", others))
+        for seed, error in enumerate(errors)
+    ]
+    frame = pd.DataFrame(rows).assign(game="tiny-4", trainings=10, more=0, eta=0.5)
+    return claims.summary({"exact": frame}).splitlines()[4]
+
+
+def test_a_ratio_is_decided_only_beyond_its_standard_error():
+    assert compare_runs([1, 3], [2, 6]).endswith("| 0.5 ± 0.4 | undecided |")
+    assert compare_runs([1.0, 1.1, 1.2], [9.0, 9.9, 10.8]).endswith("| better |")
+    assert compare_runs([9.0, 9.9, 10.8], [1.0, 1.1, 1.2]).endswith("| 9 ± 0.7 | worse |")
+    # By the formula: each error is 1 / sqrt(3) of 10 %, relative to the mean.
+    wanted = 9 * np.hypot(0.1 / 1.1, 0.9 / 9.9) / np.sqrt(3)
+    assert f"± {wanted:.1g} |" in compare_runs([9.0, 9.9, 10.8], [1.0, 1.1, 1.2])
+
+
+def test_a_claim_is_judged_by_differences_of_the_same_seed():
+    pearson = {"SSW": [0.5, 0.7, 0.9], "GP-binary": [0.4, 0.61, 0.8], "NN-binary": [0.1, 0.2, 0.3]}
+    rows = [
+        {"method": m, "seed": seed, "Pearson": r}
+        for m in pearson
+        for seed, r in enumerate(pearson[m])
+    ]
+    frame = pd.DataFrame(rows).assign(game="tiny-4", trainings=10)
+    assert claims.claims({"sst2": frame}).endswith("| yes |")
+    turned = frame.assign(seed=(frame["seed"] + (frame["method"] == "SSW")) % 3)
+    assert claims.claims({"sst2": turned}).endswith("| undecided |")
+    negative = frame.assign(Pearson=-frame["Pearson"])
+    assert claims.claims({"sst2": negative}).endswith("| no |")
 
 
 def test_all_coalitions_evaluated_are_the_truth(tiny):
@@ -73,6 +110,17 @@ def test_orders_are_those_of_permutation_sampling(tiny):
     known = {m.tobytes(): u for m, u in zip(tiny.members, tiny.utilities, strict=True)}
     values = drawn.W @ [known[m.tobytes()] for m in drawn.members]
     assert row["MSE"] == pytest.approx(np.mean((values - tiny.values(dupre.shapley)) ** 2))
+
+
+def test_costs_of_distances_are_multiples_of_ssw_and_grow_by_a_power(monkeypatch):
+    monkeypatch.setattr(complexity, "ROWS", (8, 16))
+    monkeypatch.setattr(complexity, "MOST", {"OTDD": 8})
+    scores = complexity.measure().set_index(["method", "rows"])
+    assert set(scores.index) == {(m, 32) for m in complexity.METHODS} | {("SW", 64), ("SSW", 64)}
+    assert (scores.loc["SSW", "multiple"] == 1).all()
+    rows = np.array([10, 20, 40, 80])
+    known = pd.DataFrame({"method": "SW", "rows": rows, "seconds": 3 * rows**1.5})
+    assert complexity.growth(known, "SW") == pytest.approx(1.5)
 
 
 def test_the_page_points_to_modules_and_tests_that_exist():

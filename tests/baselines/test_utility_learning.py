@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import ExtraTreeRegressor
 
@@ -79,6 +79,8 @@ def test_the_network_predicts_better_than_the_mean_and_repeats_itself():
         ({"evaluated": [("owner00",), ("nobody",)]}, "unknown owner"),
         ({"evaluated": 4, "seeds": 0}, "seeds"),
         ({"evaluated": 4, "model": "a network"}, "scikit-learn regressor"),
+        ({"evaluated": 4, "model": LinearRegression}, "scikit-learn regressor"),
+        ({"evaluated": 4, "model": LogisticRegression()}, "scikit-learn regressor"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_is_asked(options, match):

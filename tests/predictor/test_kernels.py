@@ -181,12 +181,21 @@ def test_data_kernel_needs_vectors(features):
         ({"rho": 1.5}, r"rho must lie in \[0, 1\] .*got 1.5"),
         ({"eta": 0.0}, r"eta must lie in \(0, 1\], got 0.0"),
         ({"eta": 1.1}, r"eta must lie in \(0, 1\], got 1.1"),
-        ({"eta": float("nan")}, r"eta must lie in \(0, 1\], got nan"),
+        ({"eta": float("nan")}, "eta must be a finite number, got nan"),
+        ({"eta": "half"}, "eta must be a finite number, got 'half'"),
+        ({"gamma": 0.0}, "gamma must be positive, got 0.0"),
     ],
 )
 def test_parameters_without_a_valid_kernel_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         SlicedWasserstein(**options)
+
+
+def test_scales_must_be_positive():
+    with pytest.raises(InputError, match="variance of a kernel must be positive"):
+        -1.0 * Membership()
+    with pytest.raises(InputError, match="gamma must be positive, got -2"):
+        Size(gamma=-2)
 
 
 # --- the other kernels

@@ -162,7 +162,7 @@ class Own(Exponential):
         ("Cubed", r"kernel Own is not positive semi-definite: the smallest eigenvalue .* is -\d"),
         ("Asymmetric", "kernel Own is not symmetric"),
         ("Short", r"kernel Own must give finite numbers of shape \(39, 39\), got shape \(39, 38\)"),
-        ("NaN", "kernel Own must give finite numbers"),
+        ("NaN", "kernel Own must give finite numbers of .*, got NaN or infinity"),
     ],
 )
 def test_an_own_kernel_that_is_not_valid_is_named(game, kind, message):
@@ -172,9 +172,11 @@ def test_an_own_kernel_that_is_not_valid_is_named(game, kind, message):
     check_prior(Prior(1.0 * Own(kind="valid")), others)
 
 
-def test_a_mean_of_the_wrong_shape_is_refused(game):
+def test_a_mean_that_is_not_a_number_for_each_is_refused(game):
     with pytest.raises(InputError, match=r"one finite number for each of 39 coalitions.*\(39, 6\)"):
         check_prior(Prior(mean=lambda coalitions: coalitions.members), game[1])
+    with pytest.raises(InputError, match="39 coalitions, got NaN or infinity"):
+        check_prior(Prior(mean=Constant(np.nan)), game[1])
 
 
 @pytest.mark.parametrize(

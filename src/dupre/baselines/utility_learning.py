@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
@@ -79,7 +79,8 @@ def utility_learning(
     count = whole(seeds, "seeds", least=1)
     rng = np.random.default_rng(whole(seed, "seed", least=0))
     regressor = _network() if model is None else model
-    if not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
+    usable = hasattr(regressor, "fit") and hasattr(regressor, "predict")
+    if not usable or isinstance(regressor, type) or is_classifier(regressor):
         raise InputError(f"model must be a scikit-learn regressor, got {regressor!r}")
     chosen = _choose(utility, evaluated, owners, rng)
     if isinstance(utility, (Mapping, pd.DataFrame)):

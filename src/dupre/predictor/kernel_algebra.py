@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from dupre._types import Floats
+from dupre.checks import positive
 from dupre.predictor.kernel_inputs import Features
 
 
@@ -93,6 +94,9 @@ class Scaled(Kernel):
 
     kernel: Kernel
     variance: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive(self.variance, "the variance of a kernel")
 
     @property
     def label(self) -> str:

@@ -56,9 +56,10 @@ def _check_matrices(kernel: Kernel, inputs: Features) -> None:
         K = np.asarray(middle.with_theta(middle.theta + shift * is_gamma).evaluate(distances))
         expected = (len(inputs), len(inputs))
         if K.shape != expected or not np.isfinite(K).all():
+            got = "NaN or infinity" if K.shape == expected else f"shape {K.shape}"
             raise InputError(
-                f"the kernel {name} must give finite numbers of shape {expected}, got shape "
-                f"{K.shape}; correct its `distance`"
+                f"the kernel {name} must give finite numbers of shape {expected}, got {got}; "
+                "correct its `distance`"
             )
         scale = float(np.abs(K).max())
         if not np.allclose(K, K.T, atol=ROUNDING * scale):

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from dupre._types import Floats
+from dupre.checks import finite, positive
 from dupre.errors import InputError
 from dupre.predictor.kernel_algebra import Kernel, Product, Scaled, Sum
 from dupre.predictor.kernel_inputs import Features
@@ -47,6 +48,9 @@ class Exponential(Kernel):
     """exp(-gamma distance); a subclass writes `distance`."""
 
     gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive(self.gamma, "gamma")
 
     @abstractmethod
     def distance(self, a: Features, b: Features) -> Floats:
@@ -100,11 +104,12 @@ class SlicedWasserstein(Exponential):
         return "raw data" if self.raw else "data"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.p not in (1, 2, None):
             raise InputError(f"p must be 1 or 2, got {self.p}")
-        if self.rho is not None and not 0 <= self.rho <= 1:
+        if self.rho is not None and not 0 <= finite(self.rho, "rho") <= 1:
             raise InputError(f"rho must lie in [0, 1] for a valid kernel, got {self.rho}")
-        if self.eta is not None and not 0 < self.eta <= 1:
+        if self.eta is not None and not 0 < finite(self.eta, "eta") <= 1:
             raise InputError(f"eta must lie in (0, 1], got {self.eta}")
 
     @property

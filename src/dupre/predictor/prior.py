@@ -125,11 +125,12 @@ class Prior:
         """
         if self.mean is None:
             return np.zeros(len(coalitions))
-        expected = np.asarray(self.mean(coalitions), dtype=np.float64)
-        if expected.shape != (len(coalitions),) or not np.isfinite(expected).all():
+        expected, asked = np.asarray(self.mean(coalitions), dtype=np.float64), (len(coalitions),)
+        if expected.shape != asked or not np.isfinite(expected).all():
+            got = "NaN or infinity" if expected.shape == asked else f"shape {expected.shape}"
             raise InputError(
                 f"mean must give one finite number for each of {len(coalitions)} coalitions, got "
-                f"shape {expected.shape}"
+                f"{got}"
             )
         return expected
 
