@@ -1,8 +1,8 @@
 """Which settings were made here, because a run directory names code.
 
-`config.toml` says which tables to read, which model and metric to import, and which cluster to
-connect to. A digest of all that is kept in the user's state directory when a command writes it. A
-directory with other settings comes from elsewhere, or was changed there: it is asked about first.
+`config.toml` says which tables to read, which model, metric and kernel to import, and which cluster
+to connect to. A digest of all that is kept in the user's state directory when a command writes it.
+A directory with other settings comes from elsewhere, or was changed there: it is asked about first.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def check_made_here(config: Config, directory: str) -> None:
     if _digest(config) in _known():
         return
     code = [name for name in (config.utility.model, config.utility.metric) if is_dotted(name)]
+    code += _own_kernel(config)
     doing = [f"read {quote(config.data.path)}"]
     doing += [f"import {' and '.join(map(quote, code))}"] if code else []
     doing += [f"connect to {quote(config.machine.dask)}"] if config.machine.dask else []
@@ -47,8 +48,13 @@ def remember(config: Config) -> bool:
 
 
 def _digest(config: Config) -> str:
-    parts = [asdict(config.data), asdict(config.utility), config.machine.dask]
+    parts = [asdict(config.data), asdict(config.utility), config.machine.dask, *_own_kernel(config)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _own_kernel(config: Config) -> list[str]:
+    """The kernel, if it is code."""
+    return list(filter(is_dotted, [config.values.kernel or ""]))
 
 
 def _known() -> set[str]:
