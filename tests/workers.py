@@ -127,7 +127,7 @@ def keep_all_memory(kept=[], size=2**22):  # noqa: B006  # that is how it is kep
             size //= 2
 
 
-def wait_for(condition, seconds=60.0):
+def wait_for(condition, seconds=240.0):
     end = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > end:
