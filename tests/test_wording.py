@@ -125,6 +125,22 @@ def test_names_that_look_alike_are_told_with_what_they_are(other):
     assert ascii(other)[1:-1] in told
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("A-B", "A\u2010B"),
+        ("O'Neil", "O\u2019Neil"),
+        ("B0B", "BOB"),
+        ("l1", "11"),
+        ("go", "\u0581o"),
+    ],
+)
+def test_dashes_quotes_digits_and_armenian_letters_can_look_alike(one, other):
+    assert len(look_alikes([one, other])) == 1
+
+
 def test_names_that_do_not_look_alike_are_not_told():
-    assert look_alikes(["Bern", "Barn", "Москва", "Mockba", "北京", "Bern 2", "Bärn"]) == []
+    assert (
+        look_alikes(["Bern", "Barn", "Москва", "Mockba", "北京", "Bern 2", "Bern 1", "Bärn"]) == []
+    )
     assert look_alikes(["A", "a"]) == ["A and a are taken for two owners."]

@@ -106,18 +106,22 @@ def json_text(thing: Any) -> str:
 
 
 _LOOK_ALIKES = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԝ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυικ" + "ı",
-    "ABESIJKMHOPCTYXaesijopcyxhdqw" + "ABEZHIKMNOPTYXavopuik" + "i",
+    "АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԝѵӏ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυικ" + "օցհոսıɡ‐‑‒–—−’‘`´",
+    "ABESIJKMHOPCTYXaesijopcyxhdqwvl" + "ABEZHIKMNOPTYXavopuik" + "oghnuig------''''",
     "\u034f\u115f\u1160\u3164\uffa0" + "".join(map(chr, range(0xFE00, 0xFE10))),
 )
-"""Cyrillic and Greek letters to Latin ones that look like them; letters that show nothing."""
+"""Cyrillic, Greek and Armenian letters and signs to Latin ones that look like them; letters that
+show nothing."""
+
+_DIGITS = str.maketrans("01|", "oll")
+"""Digits to small letters that look like them."""
 
 
 def _look(name: str) -> str:
     """The same text for names that look alike, in small or capital letters."""
     seen = "".join(c for c in name if unicodedata.category(c) not in ("Cf", "Cc"))
     plain = unicodedata.normalize("NFKC", seen.translate(_LOOK_ALIKES)).translate(_LOOK_ALIKES)
-    return cut(" ".join(plain.casefold().split()), LONGEST_SHOWN)
+    return cut(" ".join(plain.casefold().translate(_DIGITS).split()), LONGEST_SHOWN)
 
 
 def look_alikes(names: Sequence[str]) -> list[str]:

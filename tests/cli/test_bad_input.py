@@ -297,6 +297,15 @@ def test_nothing_of_a_directory_from_elsewhere_is_run_unasked(strange_run):
     assert done.exists()
 
 
+def test_a_kernel_from_elsewhere_is_not_imported_unasked(place):
+    value("--kernel", "paper")
+    (place / "evil.py").write_text(EVIL)
+    config = place / "run/config.toml"
+    config.write_text(config.read_text().replace('kernel = "paper"', 'kernel = "evil:M"'))
+    assert "import 'evil:M'. If you trust" in refuse("predict", "run", "--members", "owner 0")
+    assert not (place / "run-by-a-stranger").exists()
+
+
 def test_without_a_home_every_directory_is_asked_about(monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
     assert "Note: that this run is trusted cannot be kept" in value().stderr

@@ -46,9 +46,9 @@ def test_random_splits_are_not_spoken_of(sizes, columns):
 @pytest.mark.parametrize("sizes", [EQUAL, SKEWED])
 def test_a_copy_is_named_with_its_rows(sizes, who):
     data = split(sizes)
-    ((owners, text),) = related(data | {"copy": data[f"o{who}"]})
+    ((owners, text),) = related(data | {"twin": data[f"o{who}"]})
     assert owners == (who, 7)
-    assert text == f"o{who} and copy hold the same {sizes[who]} rows."
+    assert text == f"o{who} and twin hold the same {sizes[who]} rows."
 
 
 @pytest.mark.parametrize("who", [0, 6])
@@ -56,12 +56,12 @@ def test_a_copy_is_named_with_its_rows(sizes, who):
 def test_a_noisy_copy_is_data_of_a_similar_kind(sizes, who):
     data, rng = split(sizes), np.random.default_rng(1)
     X, y = data[f"o{who}"]
-    ((owners, text),) = related(data | {"copy": (X + 0.05 * rng.normal(size=X.shape), y)})
+    ((owners, text),) = related(data | {"twin": (X + 0.05 * rng.normal(size=X.shape), y)})
     assert owners == (who, 7)
-    assert text.startswith(f"o{who} and copy hold data of a similar kind: their distance is 0.")
+    assert text.startswith(f"o{who} and twin hold data of a similar kind: their distance is 0.")
     nearly = X + 0.05 * rng.normal(size=X.shape) * (np.arange(len(X)) > 0)[:, None]
-    ((_, text),) = related(data | {"copy": (nearly, y)})  # one row is the same
-    assert text.startswith(f"o{who} and copy hold nearly the same data: their distance is 0.")
+    ((_, text),) = related(data | {"twin": (nearly, y)})  # one row is the same
+    assert text.startswith(f"o{who} and twin hold nearly the same data: their distance is 0.")
 
 
 @pytest.mark.parametrize("who", [0, 6])

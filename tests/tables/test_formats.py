@@ -240,3 +240,15 @@ def test_a_small_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatc
             read_one(tmp_path / name)
         monkeypatch.setattr(csv_json, "MOST_TIMES", 1_000)
         assert len(read_one(tmp_path / name)) >= 2_000
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_a_long_text_in_many_rows_counts_in_each(tmp_path, monkeypatch, use_dictionary):
+    monkeypatch.setattr(csv_json, "ALWAYS", 500_000)
+    path = tmp_path / "a.parquet"
+    frame = pd.DataFrame({"a": ["x" * 1_000] * 1_000 + [None]})
+    frame.to_parquet(path, compression="zstd", use_dictionary=use_dictionary)
+    with pytest.raises(InputError, match="unpacks to more than"):
+        read_one(path)
+    monkeypatch.setattr(csv_json, "ALWAYS", 1_500_000)
+    assert read_one(path)["a"].str.len().sum() == 1_000_000

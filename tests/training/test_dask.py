@@ -14,7 +14,7 @@ import pytest
 
 import dupre
 from dupre import InputError
-from dupre.training.dask import DaskCluster, _outcome
+from dupre.training.dask import WAIT_SECONDS, DaskCluster, _outcome, connect
 from dupre.training.engines import Dask
 from dupre.training.worker_process import ProcessSettings
 from workers import (
@@ -57,6 +57,11 @@ def test_a_client_need_not_be_the_default_one(cluster):
     with Client(client.scheduler.address, set_as_default=False) as other:
         (found,) = train(other, len, [A])
     assert found.utility == 1.0
+
+
+def test_the_command_waits_for_a_scheduler_as_long_as_for_workers(cluster):
+    with connect(cluster[0].scheduler.address) as client:
+        assert client._timeout == WAIT_SECONDS  # so long it tries to connect again
 
 
 def test_trainings_may_fail_time_out_and_die_on_dask(cluster, tmp_path):

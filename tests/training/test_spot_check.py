@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import json
 import logging
 import math
 import os
@@ -171,12 +172,14 @@ def file_read(tools, n):
 
 
 def import_inside(tools, n):
-    tools.module("helper", f"WEIGHT = {n}")
+    tools.module("deep", f"WEIGHT = {n}")
+    text = "def score(m):\n    import deep\n    return deep.WEIGHT * len(m)"
+    tools.module("helper", text)
 
     def utility(members):
         import helper
 
-        return helper.WEIGHT * len(members)
+        return helper.score(members)
 
     return utility
 
@@ -448,6 +451,7 @@ HARMLESS = {
     "counter": calls_counted,
     "fitted by its own calls": lambda _, n: Fits(n),
     "cache": cached,
+    "compiled utility": lambda _, n: len,
     "compiled helper": lambda _, n: lambda m: math.fsum(np.add(1, 0) for _ in m),
     "helper compiled by numba": compiled,
     "other lines above": lambda t, n: source(t, n, "\n" * n + "def utility(m):\n    return len(m)"),
@@ -500,6 +504,34 @@ def test_another_one_of_the_cheapest_is_checked_each_time(path):
     run(None, utility, store=Stored(path, check=False))
     assert len(asked) == 3
     assert sql(path, "SELECT stored, again FROM checks") == [(1.0, 1.0)] * 3
+
+
+@pytest.mark.parametrize("members", ["A", "B", "C", "AB", "AC", "BC", "ABC"])
+def test_a_change_of_the_coalition_that_is_checked_is_never_missed(path, members):
+    table = {names: len(names) / 7 for names in ("", "A", "B", "C", "AB", "AC", "BC", "ABC")}
+
+    def utility(names):
+        return table["".join(names)]
+
+    utility.fingerprint = "a table"
+    run(path, utility)
+    cost = "UPDATE evaluations SET seconds = coalition <> ?, checksum = NULL"
+    sql(path, cost, json.dumps(list(members)))
+    table[members] += 1e-5
+    with pytest.raises(StoreError, match=f"{{{', '.join(members)}}} has the utility"):
+        run(path, utility)
+
+
+def test_another_one_is_checked_each_time_also_of_a_noisy_utility(path):
+    rng = np.random.default_rng(0)
+
+    def utility(members):
+        return len(members) + rng.normal() if members else 0.0
+
+    utility.fingerprint = "noisy"
+    for _ in range(4):
+        run(path, utility, budget=3)
+    assert len(sql(path, "SELECT DISTINCT coalition FROM checks")) == 3
 
 
 def test_a_change_that_may_matter_is_looked_for_in_all_owners_together(path):
@@ -578,13 +610,14 @@ def test_other_validation_rows_cannot_be_accepted(path):
         run(path, validation_rows(None, 2), store=Stored(path, accept_model=True))
 
 
-def test_the_check_runs_where_trainings_run(path, monkeypatch):
-    utility = environment(types.SimpleNamespace(monkeypatch=monkeypatch), 1)
+def test_the_check_runs_where_trainings_run(path, tools):
+    """As in a notebook: workers load the module anew, this process does not."""
+    helper = tools.module("helper", "WEIGHT = 1")
     engine = dupre.engines.Local(jobs=1, timeout=60)  # a process of its own
-    run(path, utility, engine=engine)
-    monkeypatch.setenv("WEIGHT", "2")
+    run(path, lambda members: helper.WEIGHT * len(members), engine=engine)
+    (tools.directory / "helper.py").write_text("WEIGHT = 1 + 1")
     with pytest.raises(StoreError, match="another game"):
-        run(path, utility, engine=engine)
+        run(path, lambda members: helper.WEIGHT * len(members), engine=engine)
 
 
 def test_nothing_is_checked_of_what_was_done_elsewhere_or_is_a_constant(path):

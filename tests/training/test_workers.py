@@ -349,6 +349,7 @@ def test_a_training_whose_process_dies_is_tried_again(tmp_path, name, attempts, 
     ("name", "attempts", "failure"),
     [
         ("exhausts memory", 1, "out of memory: MemoryError: Unable to allocate"),
+        ("keeps all memory", 1, "out of memory: the worker process had none left to answer"),
         ("killed", 1, "out of memory: the system killed the worker process"),
         ("interrupts", 2, "the worker process died (signal 2) in attempt 2"),
         ("closes", 2, "the worker process died (it closed the pipe for its answers) in attempt 2"),

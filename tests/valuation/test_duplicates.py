@@ -219,15 +219,16 @@ def test_a_question_about_two_equal_owners_is_settled_at_once():
     assert everything.stopped == "the ranking is settled with 95 %"
 
 
-def test_other_names_change_no_value():
-    owners, names = with_copy(5), ["Zoe", "10", "2", "Ann", "Bob"]
-    data = dict(zip(names, [part(i) for i in (0, 1, 2, 3, 0)], strict=True))
-    renamed = dupre.Owners.from_mapping(data)
-    for budget in (9, 14, 31):
-        assert_same(
-            value(owners, utility_of(owners), budget=budget),
-            value(renamed, utility_of(renamed), budget=budget),
-        )
+@pytest.mark.parametrize("budget", [9, 14, 31])
+def test_other_names_change_no_value(budget):
+    """Names decide the order of owners, and so the last digits."""
+    owners, names = with_copy(5), {"Zoe": 0, "10": 2, "2": 3, "Ann": 4, "Bob": 1}
+    renamed = dupre.Owners.from_mapping({n: part(max(i - 1, 0)) for n, i in names.items()})
+    ours = value(owners, utility_of(owners), budget=budget)
+    theirs = value(renamed, utility_of(renamed), budget=budget)
+    order = [names[name] for name in renamed.names]
+    np.testing.assert_allclose(theirs.mean, ours.mean[order], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(theirs.covariance, ours.covariance[np.ix_(order, order)], atol=1e-9)
 
 
 # --- who goes by names
@@ -294,7 +295,7 @@ def test_what_is_suggested_pending_and_predicted_goes_by_rows():
     twin = tuple("Eve's copy" if name == "Eve" else name for name in first)
     assert first not in valuer.suggest(10, pending=[first if "Eve's copy" in first else twin])
 
-    pairs = [("Eve", "owner 2"), ("owner 2", "Eve's copy"), ("Eve",), ("Eve's copy",)]
+    pairs = [("Eve", "owner 2"), ("Eve's copy", "owner 2"), ("Eve",), ("Eve's copy",)]
     frame = valuer.predict(pairs)
     assert frame["members"].tolist() == pairs
     columns = ["utility", "std", "low", "high", "evaluated"]

@@ -8,7 +8,7 @@ Notation: N rows in total, n owners.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -129,12 +129,16 @@ class Owners:
     ) -> Owners:
         """Owners from {name: (X, y)} or {name: DataFrame}; frames need the `target` column's name.
 
-        All X must be of one kind (arrays, frames or sparse) with the same columns.
+        All X must be of one kind (arrays, frames or sparse) with the same columns. Owners are
+        ordered by name, as from arrays and frames: the order of a mapping changes no value.
         """
         if not isinstance(data, Mapping) or not data:
             raise InputError("expected a non-empty mapping {name: (X, y)} or {name: DataFrame}")
-        names = _as_names(list(data))
-        parts = [_pair(name, part, target) for name, part in zip(names, data.values(), strict=True)]
+        labels = _in_order(data)
+        names = _as_names(labels)
+        parts = [
+            _pair(name, data[label], target) for name, label in zip(names, labels, strict=True)
+        ]
         for name, (X, y) in zip(names, parts, strict=True):
             if length(X) != len(y):
                 raise InputError(f"owner {name!r}: X has {length(X)} rows but y has {len(y)}")
@@ -276,14 +280,17 @@ def _owner_codes(owner: Any) -> tuple[tuple[str, ...], Ints]:
         labels = labels.cat.remove_unused_categories()
         codes = np.asarray(labels.cat.codes, dtype=np.int64)
         return _as_names(list(labels.cat.categories)), codes
-    distinct = list(labels.unique())
-    try:
-        distinct = sorted(distinct)
-    except TypeError:  # labels of several types cannot be ordered
-        distinct = sorted(distinct, key=str)
+    distinct = _in_order(labels.unique())
     names = _as_names(distinct)
     position = {label: index for index, label in enumerate(distinct)}
     return names, np.asarray(labels.map(position), dtype=np.int64)
+
+
+def _in_order(labels: Iterable[Any]) -> list[Any]:
+    try:
+        return sorted(labels)
+    except TypeError:  # labels of several types cannot be ordered
+        return sorted(labels, key=str)
 
 
 @contextmanager

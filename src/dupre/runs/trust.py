@@ -1,7 +1,7 @@
 """Whether the settings of a run directory were made here: they name code.
 
-`config.toml` says which tables to read, which model and metric to import, and which cluster to
-connect to. When a command writes it, a digest of these settings is kept in the user's state
+`config.toml` says which tables to read, which model, metric and kernel to import, and which cluster
+to connect to. When a command writes it, a digest of these settings is kept in the user's state
 directory. A directory with other settings comes from elsewhere, or was changed: it needs --trust.
 """
 
@@ -24,6 +24,7 @@ def check_made_here(config: Config, directory: str) -> None:
     if _digest(config) in _known():
         return
     code = [name for name in (config.utility.model, config.utility.metric) if is_dotted(name)]
+    code += _own_kernel(config)
     doing = [f"read {quote(config.data.path)}"]
     doing += [f"import {' and '.join(map(quote, code))}"] if code else []
     doing += [f"connect to {quote(config.machine.dask)}"] if config.machine.dask else []
@@ -46,8 +47,15 @@ def remember(config: Config) -> bool:
 
 
 def _digest(config: Config) -> str:
-    parts = [asdict(config.data), asdict(config.utility), config.machine.dask]
+    utility = asdict(config.utility)
+    del utility["by_contents"]  # names no code, and earlier digests are without it
+    parts = [asdict(config.data), utility, config.machine.dask, *_own_kernel(config)]
     return hash_json(parts).hex()
+
+
+def _own_kernel(config: Config) -> list[str]:
+    """The kernel, if it is code."""
+    return list(filter(is_dotted, [config.values.kernel or ""]))
 
 
 def _known() -> set[str]:

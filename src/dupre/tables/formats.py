@@ -175,10 +175,20 @@ def _feather(path: Path) -> pd.DataFrame:
 
 
 def _parquet(path: Path) -> pd.DataFrame:
-    from pyarrow.parquet import read_metadata
+    import pyarrow.compute as pc
+    from pyarrow.parquet import read_metadata, read_schema, read_table
 
     found = read_metadata(path)
-    _check_size(path, 8 * found.num_rows * found.num_columns)
+    packed = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
+    _check_size(path, max(packed, 8 * found.num_rows * found.num_columns))
+    kinds = ("string", "large_string", "binary", "large_binary")
+    texts = [field.name for field in read_schema(path) if str(field.type) in kinds]
+    parts = [  # a text is kept once, however many rows hold it
+        pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
+        for column in read_table(path, columns=texts, read_dictionary=texts).columns
+        for chunk in column.chunks
+    ]
+    _check_size(path, sum(parts))
     return pd.read_parquet(path, engine="pyarrow")  # the other engine can unpickle
 
 

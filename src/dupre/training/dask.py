@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5
 """How long to wait for a scheduler to answer."""
 
+WAIT_SECONDS = 60.0
+"""How long to wait for a scheduler or for workers that are gone."""
+
 POLL_SECONDS = 0.5
 """Time between two looks at whether a cluster has come back."""
 
@@ -62,7 +65,11 @@ class DaskCluster:
     """
 
     def __init__(
-        self, utility: Utility, settings: ProcessSettings, client: Client, wait: float = 60.0
+        self,
+        utility: Utility,
+        settings: ProcessSettings,
+        client: Client,
+        wait: float = WAIT_SECONDS,
     ):
         self.on_finished: Callable[[Evaluation], object] | None = None
         self._client = client
@@ -249,7 +256,8 @@ def connect(address: str) -> Iterator[Client | None]:
     except ImportError as cause:
         raise InputError("--dask needs distributed: pip install 'dupre[dask]'") from cause
     try:
-        client = Client(address, timeout=CONNECT_SECONDS)
+        Client(address, timeout=CONNECT_SECONDS, set_as_default=False).close()
+        client = Client(address, timeout=WAIT_SECONDS)  # so long it tries to connect again, too
     except (OSError, ValueError) as cause:
         raise InputError(
             f"no Dask scheduler answers at {address!r} ({cause}); start one with `dask scheduler` "

@@ -21,7 +21,7 @@ import joblib
 
 from dupre.checks import positive, whole
 from dupre.errors import InputError
-from dupre.training.dask import DaskCluster, check_client
+from dupre.training.dask import WAIT_SECONDS, DaskCluster, check_client
 from dupre.training.evaluation import Evaluation, Training, evaluate
 from dupre.training.packed_utility import delete_abandoned_rows
 from dupre.training.worker_process import ProcessSettings
@@ -106,7 +106,8 @@ class Dask:
         timeout: as for `Local`.
         retries: further attempts if the process of a training or its Dask worker dies.
         on_error: as for `Local`.
-        wait: seconds to wait for a scheduler or for workers that are gone, before the run ends.
+        wait: seconds to wait for a scheduler or for workers that are gone, before the run ends;
+            for a scheduler no longer than the `timeout=` of the client.
 
     Raises:
         InputError: an argument cannot be used, or Dask is not installed.
@@ -117,7 +118,7 @@ class Dask:
     timeout: float | None = None
     retries: int = 2
     on_error: OnError = "raise"
-    wait: float = 60.0
+    wait: float = WAIT_SECONDS
 
     def __post_init__(self) -> None:
         check_client(self.client)

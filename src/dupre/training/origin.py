@@ -109,14 +109,20 @@ class StoreOrigin:
         return 0 if self.is_older else int(self._ask("SELECT count(*) FROM checks")[0][0])
 
     def to_check(self) -> list[tuple[Names, int]]:
-        """Members and repeat of trainings that can be done again, the cheapest first.
+        """Members and repeat of trainings that can be done again: seldom checked, cheap ones first.
 
         Not those done elsewhere, and not those from before the user accepted a change.
         """
-        last = "0" if self.is_older else "(SELECT coalesce(max(last), 0) FROM notes)"
+        times, last = "0", "0"
+        if not self.is_older:
+            last = "(SELECT coalesce(max(last), 0) FROM notes)"
+            times = (
+                "(SELECT count(*) FROM checks WHERE checks.coalition = evaluations.coalition "
+                "AND checks.repeat = evaluations.repeat)"
+            )
         rows = self._ask(
-            "SELECT coalition, repeat FROM evaluations WHERE utility IS NOT NULL AND "
-            f"worker <> 'known' AND coalition <> '[]' AND id > {last} ORDER BY seconds, id"
+            "SELECT coalition, repeat FROM evaluations WHERE utility IS NOT NULL AND worker <> "
+            f"'known' AND coalition <> '[]' AND id > {last} ORDER BY {times}, seconds, id"
         )
         with explain_errors(self._name, "read"):
             return [(from_json(names), repeat) for names, repeat in rows]

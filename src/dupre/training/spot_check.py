@@ -78,7 +78,7 @@ def spot_check(store: Store, utility: Any, workers: Workers, asked: Stored) -> N
     if not (store.path and store.evaluations()):
         return
     if known:
-        chosen = known[origin.checked % len(known)]
+        chosen = known[0]
         if origin.change.any:
             chosen = max(known, key=lambda e: len(e.training.members))
         again = _train_again(workers, chosen, _tolerance(known, chosen))
@@ -175,9 +175,7 @@ def _difference(chosen: Evaluation, again: Sequence[Evaluation]) -> str:
     """The stored utility and the new ones, in words."""
     who = format_members(chosen.training.members)
     if failures := [e.failure for e in again if e.utility is None]:
-        return (
-            f"{who} has the utility {chosen.utility!r} there, but training it now fails: "
-            + (failures[0])
-        )
+        now = f"training it now fails: {failures[0]}"
+        return f"{who} has the utility {chosen.utility!r} there, but {now}"
     new = ", ".join(repr(e.utility) for e in [*again[:1], *again[2:]])
     return f"{who} has the utility {chosen.utility!r} there, but {new} when it is trained now"

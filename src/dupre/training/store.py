@@ -197,7 +197,7 @@ class Store:
         self._locks.last = self._last
 
     def to_check(self) -> list[Evaluation]:
-        """Evaluations that can be done again and must have the same utility, the cheapest first."""
+        """Evaluations that can be done again and must have the same utility, best ones first."""
         found = self.origin.to_check()
         known = [self.utilities(names).get(repeat) for names, repeat in found]
         return [evaluation for evaluation in known if evaluation is not None]

@@ -10,6 +10,7 @@ number of threads is limited before anything is imported, and a child ends when 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -42,6 +43,9 @@ CLOSED = "closed"
 
 LOAD_SECONDS = 30.0
 """Loading a utility may take this long, or as long as a training if that is more: it imports."""
+
+NO_MEMORY = errno.ENOMEM
+"""The exit code of a process that has not even memory left to answer."""
 
 END_SECONDS = 2.0
 """How long a process that has stopped answering may take to end by itself."""
@@ -110,6 +114,9 @@ class ChildProcess:
                 failure = f"timeout: not finished after {self._settings.timeout:g} seconds"
                 break
             failure = f"the worker process died ({end}) in attempt {attempt}"
+            if end == f"exit code {NO_MEMORY}":
+                failure = f"{OUT_OF_MEMORY}: the worker process had none left to answer"
+                break
             if end == "signal 9":
                 if (now := _kills_for_memory()) != killed:
                     failure = f"{OUT_OF_MEMORY}: the system killed the worker process"
@@ -267,8 +274,11 @@ def serve(payload: str, threads: int) -> None:
         return
     _send(answers, None)
     while True:
-        evaluation = evaluate(utility, trainings.get(), threads=threads)
-        _send(answers, replace(evaluation, cause=None))  # exceptions may not be picklable
+        try:
+            evaluation = evaluate(utility, trainings.get(), threads=threads)
+            _send(answers, replace(evaluation, cause=None))  # exceptions may not be picklable
+        except MemoryError:  # the record of one needs memory, too
+            os._exit(NO_MEMORY)
 
 
 def _listen(stdin: IO[bytes], trainings: SimpleQueue[Training], payload: str) -> None:
