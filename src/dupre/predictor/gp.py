@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -74,6 +75,8 @@ class GaussianProcess:
             hyper-parameters; compares forms of kernel.
         amplitude: the spread of coalitions of each size.
         prior: what was assumed: a mean, and whether predictions are those of the process alone.
+        curvature: second derivatives of the negative log density by learned hyper-parameters, as
+            the search has estimated them; a start for another one.
     """
 
     kernel: Kernel
@@ -87,6 +90,7 @@ class GaussianProcess:
     log_likelihood: float
     amplitude: Amplitude
     prior: Prior
+    curvature: Floats | None = None
 
     @property
     def z(self) -> Floats:
@@ -278,17 +282,19 @@ def condition(
     warp: Warp | None = None,
     amplitude: Amplitude | None = None,
     prior: Prior | None = None,
+    distances: Any = None,
 ) -> GaussianProcess:
     """Gaussian process with these hyper-parameters given utilities, (a,) (RW06 Alg. 2.1).
 
-    `measured` is the variance of each utility as known from repeated trainings, (a,).
+    `measured` is the variance of each utility as known from repeated trainings, (a,); `distances`
+    are those of the kernel, if they are known.
     """
     warp, amplitude, prior = warp or Warp(), amplitude or Amplitude(), prior or Prior()
     size, residuals = amplitude(inputs), utilities - prior.expect(inputs)
     z = warp.forward(residuals) / size
     known = np.zeros(len(z)) if measured is None else measured
     measured_z = (np.sqrt(known) / (warp.slope(residuals) * size)) ** 2
-    K = kernel(inputs, inputs)
+    K = kernel(inputs, inputs) if distances is None else np.array(kernel.evaluate(distances))
     K[np.diag_indices_from(K)] += noise + measured_z
     L = cholesky_factor(K)
     if L is None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
 
 from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError
+
+Found = TypeVar("Found")
 
 TILE = 512
 """Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
@@ -27,7 +30,7 @@ class Features:
     members: Members
     rows: Ints
     vectors: Callable[..., Floats] | None = field(default=None, repr=False)
-    _known: dict[tuple[float, int, bool], Floats] = field(default_factory=dict, repr=False)
+    _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -39,16 +42,23 @@ class Features:
 
     def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
-        key = eta, p, raw
-        if key not in self._known:
-            if self.vectors is None:
-                raise InputError(
-                    "SlicedWasserstein compares the rows of coalitions, and these owners came "
-                    "without rows to compare; take Membership, Size or Linear, or owners with rows"
-                )
-            how = {"raw": True} if raw else {}
-            self._known[key] = self.vectors(eta, p, self.members, **how)
-        return self._known[key]
+        vectors = self.vectors
+        if vectors is None:
+            raise InputError(
+                "SlicedWasserstein compares the rows of coalitions, and these owners came "
+                "without rows to compare; take Membership, Size or Linear, or owners with rows"
+            )
+        how = {"raw": True} if raw else {}
+        return self.remember((eta, p, raw), lambda: vectors(eta, p, self.members, **how))
+
+    def remember(self, key: Hashable, compute: Callable[[], Found]) -> Found:
+        """What is computed of these coalitions, once for each key; a key may lack a hash."""
+        try:
+            if key not in self._known:
+                self._known[key] = compute()
+        except TypeError:
+            return compute()
+        return cast(Found, self._known[key])
 
 
 @dataclass(frozen=True, eq=False)
