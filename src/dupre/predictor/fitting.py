@@ -36,10 +36,14 @@ from dupre.predictor.warp import Warp
 LEARN_ON = 500
 """Evaluations on which hyper-parameters are learned; all are conditioned on."""
 
-COARSE = 4
-"""One in so many evaluations is searched on first, if these are at least FEWEST."""
+COARSE = 64
+"""Fewest evaluations of which a half is searched on before all of them."""
 
-FEWEST = 32
+ROUGHLY = 0.1
+"""Twice the log density by which a search on a part may miss its end."""
+
+LEAST_CURVATURE = 0.1
+"""Of a search: no number is so uncertain that its prior does not know more."""
 
 # Weak normal priors (mean and standard deviation) of x for standardised utilities. They matter only
 # while there are few evaluations.
@@ -76,8 +80,9 @@ def fit(
     """Learn the hyper-parameters by maximum a posteriori, then condition.
 
     A quasi-Newton search with analytic gradients from several starts: `near` if given (the
-    `position` of an earlier fit), the prior mean, then draws from the prior. Of many evaluations,
-    the starts are searched from on one in COARSE of them, and the best end is the start on all.
+    `position` of an earlier fit), the prior mean, then draws from the prior. Without second
+    derivatives of an earlier fit, a part of the evaluations is searched on first, then twice as
+    many and so on, each from the end of the one before.
 
     Args:
         kernel: its form; its hyper-parameters are replaced, unless `prior` holds them.
@@ -115,19 +120,28 @@ def fit(
     mean, std = of_each(PRIOR, kernel)
     first = [mean] if near is None else [near, mean]
     draws = [rng.normal(mean, std) for _ in range(max(0, starts - len(first)))]
-    x, rough = [*first, *draws][:starts], curvature
-    if rough is None:
-        rough = problem.rough_curvature
-        if len(u) >= COARSE * FEWEST:
-            part = np.sort(np.random.default_rng(0).permutation(len(u))[: len(u) // COARSE])
-            coarse = problem_of(kernel, some[part], u[part], noise[part], form=problem.form, **how)
-            found = [minimise(coarse, s, low, high, B=coarse.rough_curvature) for s in x]
-            x, rough = [_lowest(found).x], problem.scale_curvature(_lowest(found).B, COARSE)
+    x, B = [*first, *draws][:starts], curvature
+    order = np.random.default_rng(0).permutation(len(u))
+    for size in _coarse_sizes(len(u)) if B is None else ():
+        part = np.sort(order[:size])
+        coarse = problem_of(kernel, some[part], u[part], noise[part], form=problem.form, **how)
+        B = coarse.rough_curvature if B is None else B
+        end = _lowest([minimise(coarse, s, low, high, B=B, enough=ROUGHLY) for s in x])
+        x, B = [end.x], coarse.double_curvature(end.B)
+    B = problem.rough_curvature if B is None else B
     behind = warp.log_slope(u) - worse
-    best = _lowest([minimise(problem, s, low, high, B=rough, behind=behind) for s in x])
+    best = _lowest([minimise(problem, s, low, high, B=B, behind=behind) for s in x])
     gp = condition_at_least(problem.form, best.x, inputs, utilities, measured=known, **how)
     log_prior = -float(np.sum(((best.x - mean) / problem.spread) ** 2)) / 2
     return replace(gp, log_likelihood=gp.log_likelihood + log_prior, curvature=best.B)
+
+
+def _coarse_sizes(a: int) -> list[int]:
+    """Numbers of evaluations to search on before all a of them, rising."""
+    sizes = [a]
+    while sizes[-1] >= 2 * COARSE:
+        sizes.append(sizes[-1] // 2)
+    return sizes[:0:-1]
 
 
 def _lowest(ends: list[Minimum]) -> Minimum:
@@ -218,11 +232,10 @@ class Problem:
         """
         return np.diag(self.spread**-2 + 0.02 * len(self.v))
 
-    def scale_curvature(self, B: Floats, factor: float) -> Floats:
-        """Second derivatives with so many times the evaluations, (t + 2, t + 2)."""
-        prior = np.diag(self.spread**-2)
-        scale, axes = np.linalg.eigh(prior + factor * (B - prior))
-        return np.asarray((axes * np.maximum(scale, 0.5 / 2.0**2)) @ axes.T)
+    def double_curvature(self, B: Floats) -> Floats:
+        """Second derivatives B if there were twice the evaluations, (t + 2, t + 2)."""
+        scale, axes = np.linalg.eigh(2 * B - np.diag(self.spread**-2))
+        return np.asarray((axes * np.maximum(scale, LEAST_CURVATURE)) @ axes.T)
 
 
 def problem_of(

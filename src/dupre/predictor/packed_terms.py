@@ -11,6 +11,7 @@ Notation: a coalitions, m = a (a + 1) / 2 packed entries, theta as in `Kernel`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -141,14 +142,22 @@ class Pairs:
     """What a kernel needs of all pairs of some coalitions, whatever its hyper-parameters.
 
     Attributes:
+        kernel: with any hyper-parameters.
         distances: as the kernel has computed them.
-        form: the kernel with every gamma at one over the median of its distances.
-        terms: of its matrix.
     """
 
+    kernel: Kernel
     distances: Any
-    form: Kernel
-    terms: list[Term]
+
+    @cached_property
+    def form(self) -> Kernel:
+        """The kernel with every gamma at one over the median of its distances."""
+        return self.kernel.at_median(self.distances)
+
+    @cached_property
+    def terms(self) -> list[Term]:
+        """Of the matrix of the kernel."""
+        return terms_of(self.kernel, self.distances)
 
 
 def pairs_of(kernel: Kernel, inputs: Features) -> Pairs:
@@ -156,9 +165,7 @@ def pairs_of(kernel: Kernel, inputs: Features) -> Pairs:
     bare = kernel.with_theta(np.zeros_like(kernel.theta))
 
     def compute() -> Pairs:
-        distances = bare.distances(inputs, inputs)
-        form = bare.at_median(distances)
-        return Pairs(distances, form, terms_of(form, distances))
+        return Pairs(bare, bare.distances(inputs, inputs))
 
     return inputs.remember(("pairs", bare), compute) if len(inputs) <= REMEMBERED else compute()
 

@@ -20,8 +20,8 @@ from dupre._types import Floats, Ints
 Function = Callable[[Floats], tuple[float, Floats]]
 """The value at x, and its gradient, (k,)."""
 
-ENOUGH = 1e-10
-"""Twice the decrease that a full step promises, below which the search is at its end."""
+ENOUGH = 1e-8
+"""For an end that is exact: what is left after the last step is far smaller."""
 
 MOST_STEPS = 100
 LONGEST_STEP = 2.0
@@ -38,11 +38,13 @@ class Minimum:
     Attributes:
         x: (k,).
         value: there.
+        gradient: at the last x where the function was computed, (k,).
         B: the estimate of the second derivatives there, (k, k).
     """
 
     x: Floats
     value: float
+    gradient: Floats
     B: Floats
 
 
@@ -54,6 +56,7 @@ def minimise(
     *,
     B: Floats,
     behind: float = np.inf,
+    enough: float = ENOUGH,
 ) -> Minimum:
     """The minimum near `start` within bounds, (k,) each.
 
@@ -65,6 +68,7 @@ def minimise(
         B: positive definite estimate of the second derivatives, (k, k).
         behind: the search gives up where even ten times the promised decrease leaves the value
             above this.
+        enough: twice the decrease that a full step promises, below which it is the last one.
     """
     x = np.clip(start, low, high)
     value, gradient = function(x)
@@ -72,7 +76,9 @@ def minimise(
         free = np.flatnonzero(~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))))
         step = _newton_step(B, gradient, free)
         promised = float(-gradient @ step)
-        if promised < ENOUGH or value - 10 * promised > behind:
+        if promised < enough:  # what would be left after this step need not be looked at
+            return Minimum(np.clip(x + step, low, high), value - promised / 2, gradient, B)
+        if value - 10 * promised > behind:
             break
         step *= min(1.0, LONGEST_STEP / float(np.abs(step).max()))
         path = partial(_path, x, step, low, high)
@@ -82,7 +88,7 @@ def minimise(
         new, value, new_gradient = found
         B = _update(B, new - x, new_gradient - gradient)
         x, gradient = new, new_gradient
-    return Minimum(x, value, B)
+    return Minimum(x, value, gradient, B)
 
 
 def second_derivatives(function: Function, x: Floats, gradient: Floats, free: Ints) -> Floats:
