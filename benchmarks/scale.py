@@ -23,8 +23,9 @@ import dupre
 from dupre.data.quantile_sketch import SketchCache
 from dupre.game.estimators import exact
 from dupre.predictor import form, gp, landmarks
-from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.posterior import Posterior
 from speed import synthetic
 
 EVALUATED, SAMPLES = 5_000, 26_500

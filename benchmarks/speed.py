@@ -25,9 +25,10 @@ import dupre
 from dupre.data.quantile_sketch import SketchCache
 from dupre.game.estimators import exact
 from dupre.predictor.fitting import fit
-from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Membership, Scaled, SlicedWasserstein
+from dupre.predictor.posterior import Posterior
 from dupre.predictor.warp import straight_warp
 from dupre.valuation.next_batch import active_batch
 

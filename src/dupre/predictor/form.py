@@ -25,10 +25,11 @@ from dupre._types import NOTHING, Floats, Ints
 from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
 from dupre.predictor.fitting import LEARN_ON, fit, position
-from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
 from dupre.predictor.laplace import sample_around
+from dupre.predictor.posterior import Posterior
 from dupre.predictor.prior import Prior
 from dupre.predictor.training_noise import lattice_step
 from dupre.predictor.warp import Warp, curved_warp, robust_scale, straight_warp
@@ -131,8 +132,12 @@ class Predictor:
 
     def predict(self, inputs: Features) -> tuple[Floats, Floats]:
         """Mean and standard deviation of b utilities, (b,) each, averaged over all processes."""
-        posterior = self.posterior(inputs, np.empty((0, len(inputs))))
-        return posterior.mean, posterior.std
+        mean, std = np.empty(len(inputs)), np.empty(len(inputs))
+        for first in range(0, len(inputs), EXACT_UP_TO):
+            some = slice(first, first + EXACT_UP_TO)
+            posterior = self.posterior(inputs[some], np.empty((0, len(mean[some]))))
+            mean[some], std[some] = posterior.mean, posterior.std
+        return mean, std
 
     def posterior(self, inputs: Features, W: Floats) -> AveragedPosterior:
         """Prediction of b coalitions and of functionals W, (f, b), averaged over all processes."""
@@ -235,7 +240,7 @@ def learn(
         without = fit_form(form, others, inputs[others], gp)
         likelihood = without.log_likelihood + _log_density_of_outliers(utilities, outliers)
         if likelihood > gp.log_likelihood + BETTER_BY:
-            errors = utilities[outliers] - without.predict(inputs[outliers])[0]
+            errors = utilities[outliers] - without.posterior(inputs[outliers]).mean
             return Predictor(form, without, (without,), utilities, outliers, errors, bounds)
     every = tuple([gp] if prior.plain else fits)  # the best one alone
     return Predictor(form, gp, every, utilities, outliers[:0], np.empty(0), bounds)

@@ -32,9 +32,9 @@ from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.predictor.calibration import check_predictor
 from dupre.predictor.form import Predictor
-from dupre.predictor.gp import Posterior
 from dupre.predictor.kernel_checks import check_prior
 from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.posterior import Posterior
 from dupre.result.records import PredictorCheck
 from dupre.utility.limits import UNBOUNDED
 from dupre.valuation import next_batch
@@ -249,7 +249,7 @@ class Knowledge:
         """Predicted utilities of coalitions, (m, n), by a given predictor, (m,)."""
         representatives = self.observations.representatives(members)
         features = self._describe(representatives, self.sketch.compute)
-        return np.clip(learned.gp.predict(features)[0], *learned.bounds)
+        return np.clip(learned.gp.posterior(features).mean, *learned.bounds)
 
     def utilities_of(self, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
@@ -329,7 +329,7 @@ class Knowledge:
             seen = self.shown[~np.isin(self.shown, to_come)]
             measured = self.observations.training_variances(to_come)[seen]
             learned = self._learn(seen, measured, 5, j, len(seen))
-            guesses[j] = np.clip(learned.gp.predict(everything)[0], *learned.bounds)
+            guesses[j] = np.clip(learned.gp.posterior(everything).mean, *learned.bounds)
             ours = seen[seen < self.b]
             guesses[j, ours] = self.utilities[ours]
         return self._estimate(guesses)
