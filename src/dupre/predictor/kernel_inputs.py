@@ -6,10 +6,15 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from dupre._types import Floats, Ints, Members
+import numpy as np
+
+from dupre._types import NOTHING, Floats, Ints, Members
 from dupre.errors import InputError
 
 Found = TypeVar("Found")
+
+KEPT = 2**26
+"""Distances kept for one kernel: a quarter of a gigabyte."""
 
 TILE = 512
 """Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
@@ -25,11 +30,15 @@ class Features:
         vectors: callable(eta, p, members) -> vectors, (m, d), whose distance in the p-norm is
             SW_p under feature weight eta; it is given raw=True for rows as they were given. Only
             data kernels need it.
+        origin: the features that these are some of, and which of them, (m,).
+        are_kept: whether the origin keeps their distances to all others: see `distances_to`.
     """
 
     members: Members
     rows: Ints
     vectors: Callable[..., Floats] | None = field(default=None, repr=False)
+    origin: tuple[Features, Ints] | None = field(default=None, repr=False)
+    are_kept: bool = field(default=False, repr=False)
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -38,7 +47,28 @@ class Features:
     def __getitem__(self, index: slice | Ints) -> Features:
         """Some of the coalitions; their vectors are taken from those of all, computed once."""
         some = None if self.vectors is None else _SomeVectors(self, index)
-        return replace(self, members=self.members[index], vectors=some, _known={})
+        origin, at = self.origin or (self, np.arange(len(self)))
+        at = at[index]
+        return Features(self.members[index], self.rows, some, (origin, at), self.are_kept)
+
+    def keep(self) -> Features:
+        """The same; what `distances_to` computes for them is kept by their origin."""
+        return replace(self, are_kept=True)
+
+    def distances_to(
+        self, others: Features, key: Hashable, compute: Callable[[Features, Features], Floats]
+    ) -> Floats:
+        """Distances of these to other coalitions, (m, mb), which `compute` finds.
+
+        If these are kept, their distances to all of the origin are computed once, and again only
+        for those that were not kept the time before. They are kept as 32-bit numbers, up to KEPT.
+        """
+        origin, at = self.origin or (self, NOTHING)
+        fits = len(self) * len(origin) <= KEPT
+        if not (self.are_kept and fits and others.origin and others.origin[0] is origin):
+            return compute(self, others)
+        kept = origin.remember(("kept", key), lambda: _Kept(len(origin)))
+        return kept.find(origin, at, others.origin[1], compute)
 
     def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
@@ -59,6 +89,31 @@ class Features:
         except TypeError:
             return compute()
         return cast(Found, self._known[key])
+
+
+class _Kept:
+    """Distances of all of b coalitions to some of them, so that a tile is near in memory."""
+
+    def __init__(self, b: int):
+        self._rows = NOTHING
+        self._distances = np.empty((b, 0), dtype=np.float32)
+
+    def find(
+        self,
+        every: Features,
+        rows: Ints,
+        columns: Ints,
+        compute: Callable[[Features, Features], Floats],
+    ) -> Floats:
+        """The distances, (len(rows), len(columns)); rows are in rising order."""
+        if not np.array_equal(rows, self._rows):
+            found = np.empty((len(every), len(rows)), dtype=np.float32)
+            same, new = np.isin(rows, self._rows), np.setdiff1d(rows, self._rows)
+            found[:, same] = self._distances[:, np.searchsorted(self._rows, rows[same])]
+            for some in tiles(len(every)) if new.size else ():
+                found[some, ~same] = compute(every[new], every[some]).T
+            self._rows, self._distances = rows, found
+        return np.ascontiguousarray(self._distances[columns].T, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

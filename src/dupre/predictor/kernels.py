@@ -124,12 +124,19 @@ class SlicedWasserstein(Exponential):
         )
 
     def distance(self, a: Features, b: Features) -> Floats:
-        if self.p is None or self.rho is None or self.eta is None:
+        p, rho, eta = self.p, self.rho, self.eta
+        if p is None or rho is None or eta is None:
             raise InputError("p, rho and eta are open; `choose` them before the kernel is computed")
-        x, y = (of.sketch(self.eta, self.p, raw=self.raw) for of in (a, b))
-        distance = squared_euclidean(x, y) if self.p == 2 else cdist(x, y, "cityblock")
-        # 0 ** 0 is 1, but a coalition is at distance 0 from itself for any rho.
-        return distance if self.rho == 1 else np.where(distance > 0, distance**self.rho, 0.0)
+
+        def compute(a: Features, b: Features) -> Floats:
+            x, y = (of.sketch(eta, p, raw=self.raw) for of in (a, b))
+            distance = squared_euclidean(x, y) if p == 2 else cdist(x, y, "cityblock")
+            if rho == 0.5:
+                return np.sqrt(distance, out=distance)
+            # 0 ** 0 is 1, but a coalition is at distance 0 from itself for any rho.
+            return distance if rho == 1 else np.where(distance > 0, distance**rho, 0.0)
+
+        return a.distances_to(b, replace(self, gamma=1.0), compute)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from dupre._types import Floats, Ints
+from dupre._types import Floats, Ints, Members
 from dupre.predictor.kernel_inputs import tiles
 
 if TYPE_CHECKING:
@@ -64,21 +64,34 @@ class Landmarks:
 
 
 def find_landmarks(posterior: Posterior) -> Landmarks:
-    """Landmarks of a posterior, the same for the same weights."""
+    """Landmarks of a posterior; most are the same once some of its coalitions are evaluated."""
     W, b = posterior.W, len(posterior.inputs)
     weight = np.linalg.norm(W, axis=0)
     count = min(COUNT, int(np.count_nonzero(weight)))
-    rng = np.random.default_rng(0)
-    index = np.sort(rng.choice(b, count, replace=False, p=weight / weight.sum()))
+    with np.errstate(divide="ignore"):  # without replacement: Efraimidis & Spirakis 2006
+        turn = -np.log(_uniform(posterior.inputs.members)) / weight
+    index = np.sort(np.argsort(turn, kind="stable")[:count])
     P = posterior.covariance(index, index)
     P[np.diag_indices_from(P)] += 1e-9 * float(np.mean(np.diag(P)))  # rounding
     L = cholesky(P, lower=True, check_finite=False)
-    marks, product = posterior.inputs[index], np.zeros((count, len(W)))
+    marks, product = posterior.inputs[index].keep(), np.zeros((count, len(W)))
     for columns in tiles(b):
         K = posterior.gp.kernel(marks, posterior.inputs[columns])
         product += K @ (W[:, columns] * posterior.slope[columns]).T
     product -= posterior.explain(index).T @ posterior.inner
     return Landmarks(index, L, solve_triangular(L, product, lower=True, check_finite=False))
+
+
+def _uniform(members: Members) -> Floats:
+    """A number in (0, 1) for each of m coalitions, (m,): the same whatever stands beside it.
+
+    The owners of a coalition are mixed as SplitMix64 does it (Steele et al. 2014).
+    """
+    owners = np.random.default_rng(0).integers(2**63, size=members.shape[1], dtype=np.uint64)
+    bits = members.astype(np.uint64) @ owners
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(((bits >> np.uint64(11)) + 0.5) / 2.0**53)
 
 
 def sample_by_weight(weight: Floats) -> tuple[Ints, Floats]:

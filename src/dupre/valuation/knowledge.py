@@ -196,6 +196,11 @@ class Knowledge:
         """What kernels compare of any coalitions, (m, n)."""
         return self._describe(self.observations.representatives(members), self.sketch)
 
+    @cached_property
+    def _counting(self) -> Features:
+        """Of all b coalitions: what is computed of them is kept from round to round."""
+        return self._describe(self.weights.members, self.sketch)
+
     def _describe(self, members: Members, vectors: Callable[..., Floats]) -> Features:
         has_rows = self.question.owners.points is not None
         return Features(members, self._rows, vectors if has_rows else None)
@@ -234,12 +239,13 @@ class Knowledge:
     def posterior(self, W: Floats) -> Posterior:
         """Of the unknown coalitions and of functionals W, (f, b), of them, by the best form."""
         learned, unknown = self.predictor(), self.unknown
-        if W is not self.weights.W:
-            return learned.gp.posterior(self.features(unknown), W[:, unknown])
         key = learned, unknown.tobytes()  # once for the values and for the next batch
-        if self._posterior is None or self._posterior[0] != key:
-            self._posterior = key, learned.gp.posterior(self.features(unknown), W[:, unknown])
-        return self._posterior[1]
+        if W is self.weights.W and self._posterior is not None and self._posterior[0] == key:
+            return self._posterior[1]
+        posterior = learned.gp.posterior(self._counting[unknown], W[:, unknown])
+        if W is self.weights.W:
+            self._posterior = key, posterior
+        return posterior
 
     def averaged_posterior(self) -> AveragedPosterior:
         """Of the unknown coalitions and of the values, by all forms."""
@@ -307,12 +313,8 @@ class Knowledge:
         whatever else was recorded. Letting it see the blocks after it as well, as cross-fitting
         does, would make their errors depend on each other, and the intervals too narrow.
         """
-        known = (
-            self.observations.utilities,
-            self.training_variances(),
-            self.observations.failed,
-            np.float64(self.empty),
-        )
+        seen = self.observations
+        known = seen.utilities, self.training_variances(), seen.failed, np.float64(self.empty)
         key = b"".join(array.tobytes() for array in known)
         if self._correction is None or self._correction[0] != key:
             self._correction = key, self._compute_correction()
@@ -329,7 +331,7 @@ class Knowledge:
             seen = self.shown[~np.isin(self.shown, to_come)]
             measured = self.observations.training_variances(to_come)[seen]
             learned = self._learn(seen, measured, 5, j, len(seen))
-            guesses[j] = np.clip(learned.gp.posterior(everything).mean, *learned.bounds)
+            guesses[j] = np.clip(learned.gp.predict(everything)[0], *learned.bounds)
             ours = seen[seen < self.b]
             guesses[j, ours] = self.utilities[ours]
         return self._estimate(guesses)
