@@ -131,7 +131,8 @@ def fit(
     B = problem.rough_curvature if B is None else B
     behind = warp.log_slope(u) - worse
     best = _lowest([minimise(problem, s, low, high, B=B, behind=behind) for s in x])
-    gp = condition_at_least(problem.form, best.x, inputs, utilities, measured=known, **how)
+    how |= {"measured": known, "distances": problem.distances if some is inputs else None}
+    gp = condition_at_least(problem.form, best.x, inputs, utilities, **how)
     log_prior = -float(np.sum(((best.x - mean) / problem.spread) ** 2)) / 2
     return replace(gp, log_likelihood=gp.log_likelihood + log_prior, curvature=best.B)
 
@@ -163,7 +164,8 @@ class Problem:
 
     Attributes:
         form: the kernel with every gamma at one over the median of its distances.
-        terms: of its matrix of the evaluated coalitions.
+        distances: what it needs of all pairs of the evaluated coalitions.
+        terms: of its matrix of them.
         v: warped utilities, (a,).
         measured: variance of each as known from repeated trainings, (a,).
         rows: logarithm of their rows minus that of the reference, (a,).
@@ -171,6 +173,7 @@ class Problem:
     """
 
     form: Kernel
+    distances: Any
     terms: list[Term]
     v: Floats
     measured: Floats
@@ -256,6 +259,7 @@ def problem_of(
     pairs = pairs_of(kernel, inputs)
     return Problem(
         form=form or pairs.form,
+        distances=pairs.distances,
         terms=pairs.terms,
         v=warp.forward(residuals),
         measured=(np.sqrt(measured) / warp.slope(residuals)) ** 2,
@@ -274,6 +278,7 @@ def condition_at_least(
     warp: Warp,
     reference: float,
     prior: Prior,
+    distances: Any = None,
 ) -> GaussianProcess:
     """Condition with these hyper-parameters, or with the smallest larger noise that works.
 
@@ -281,7 +286,7 @@ def condition_at_least(
     to be positive definite by rounding alone.
     """
     kernel, noise = form.with_theta(_absolute(form, x)), float(np.exp(x[-2]))
-    amplitude, distances = Amplitude(float(x[-1]), reference), pairs_of(form, inputs).distances
+    amplitude = Amplitude(float(x[-1]), reference)
     while True:
         try:
             return condition(

@@ -196,13 +196,7 @@ def learn(
     # Utilities on a lattice are known to half a step at best.
     least_noise = 0.0 if prior.plain else lattice_step(utilities) ** 2 / 12
 
-    def fit_form(
-        form: Form,
-        index: Ints,
-        some: Features,
-        near: GaussianProcess | None,
-        worse: float = -np.inf,
-    ) -> GaussianProcess:
+    def fit_form(form: Form, index: Ints, some: Features, **near: Any) -> GaussianProcess:
         u = utilities[index]
         learned = prior.learn_mean(some, u)
         if prior.mean is None:
@@ -215,15 +209,13 @@ def learn(
             u,
             warp=warp,
             # Without a prior on hyper-parameters there are more local maxima.
-            starts=1 if near is not None else 4 if prior.plain else 2,
+            starts=1 if near else 4 if prior.plain else 2,
             rng=rng,
             measured=measured[index],
-            near=None if near is None else position(near),
-            curvature=None if near is None else near.curvature,
-            worse=worse,
             least_noise=least_noise,
             decays=not prior.plain,
             prior=learned,
+            **near,
         )
 
     everything, some, part = np.arange(len(utilities)), np.arange(len(utilities)), inputs
@@ -232,12 +224,12 @@ def learn(
         part = inputs[some]
     form, gp, fits = _choose(partial(fit_form, index=some, some=part), prior, choose_p=choose_p)
     if len(some) < len(everything):
-        gp = fit_form(form, everything, inputs, gp)
+        gp = fit_form(form, everything, inputs, **_start(gp))
         fits = [gp]
     outliers = NOTHING if prior.plain else _suspected_outliers(gp, utilities)
     if outliers.size:
         others = np.delete(everything, outliers)
-        without = fit_form(form, others, inputs[others], gp)
+        without = fit_form(form, others, inputs[others], **_start(gp))
         likelihood = without.log_likelihood + _log_density_of_outliers(utilities, outliers)
         if likelihood > gp.log_likelihood + BETTER_BY:
             errors = utilities[outliers] - without.posterior(inputs[outliers]).mean
@@ -251,19 +243,24 @@ def _choose(
 ) -> tuple[Form, GaussianProcess, list[GaussianProcess]]:
     """The form of the highest likelihood, its fit, and the fits of all forms tried."""
     form = Form(given=prior.kernel)
-    gp = fit_form(form, near=None)
+    gp = fit_form(form)
     fits = [gp]
     for choice, options in CHOICES.items():
-        near = gp
+        near = _start(gp)
         if not form.is_open(choice, prior, choose_p=choose_p):
             continue
         for option in options[1:]:
             other = replace(form, **{choice: option})
-            candidate = fit_form(other, near=near, worse=gp.log_likelihood - FAR_BEHIND)
+            candidate = fit_form(other, worse=gp.log_likelihood - FAR_BEHIND, **near)
             fits.append(candidate)
             if candidate.log_likelihood > gp.log_likelihood + BETTER_BY:
                 form, gp = other, candidate
     return form, gp, fits
+
+
+def _start(gp: GaussianProcess) -> dict[str, Any]:
+    """Where a fit much like another one starts."""
+    return {"near": position(gp), "curvature": gp.curvature}
 
 
 def _suspected_outliers(gp: GaussianProcess, utilities: Floats) -> Ints:

@@ -16,6 +16,9 @@ Found = TypeVar("Found")
 KEPT = 2**26
 """Distances kept for one kernel: a quarter of a gigabyte."""
 
+MANY = 4_096
+"""Coalitions of which vectors are not copied as a whole."""
+
 TILE = 512
 """Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
 
@@ -46,9 +49,12 @@ class Features:
 
     def __getitem__(self, index: slice | Ints) -> Features:
         """Some of the coalitions; their vectors are taken from those of all, computed once."""
-        some = None if self.vectors is None else _SomeVectors(self, index)
         origin, at = self.origin or (self, np.arange(len(self)))
         at = at[index]
+        some = None
+        if self.vectors is not None:  # of very many, those of all are not copied
+            many = len(self) > MANY
+            some = _SomeVectors(origin, at) if many else _SomeVectors(self, index)
         return Features(self.members[index], self.rows, some, (origin, at), self.are_kept)
 
     def keep(self) -> Features:
@@ -64,10 +70,10 @@ class Features:
         for those that were not kept the time before. They are kept as 32-bit numbers, up to KEPT.
         """
         origin, at = self.origin or (self, NOTHING)
-        fits = len(self) * len(origin) <= KEPT
+        fits = 0 < len(self) * len(origin) <= KEPT
         if not (self.are_kept and fits and others.origin and others.origin[0] is origin):
             return compute(self, others)
-        kept = origin.remember(("kept", key), lambda: _Kept(len(origin)))
+        kept = origin.remember(("kept", key), lambda: _Kept(len(origin), len(self)))
         return kept.find(origin, at, others.origin[1], compute)
 
     def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
@@ -94,9 +100,9 @@ class Features:
 class _Kept:
     """Distances of all of b coalitions to some of them, so that a tile is near in memory."""
 
-    def __init__(self, b: int):
-        self._rows = NOTHING
-        self._distances = np.empty((b, 0), dtype=np.float32)
+    def __init__(self, b: int, count: int):
+        self._place: dict[int, int] = {}
+        self._distances = np.empty((b, count), dtype=np.float32)
 
     def find(
         self,
@@ -105,15 +111,17 @@ class _Kept:
         columns: Ints,
         compute: Callable[[Features, Features], Floats],
     ) -> Floats:
-        """The distances, (len(rows), len(columns)); rows are in rising order."""
-        if not np.array_equal(rows, self._rows):
-            found = np.empty((len(every), len(rows)), dtype=np.float32)
-            same, new = np.isin(rows, self._rows), np.setdiff1d(rows, self._rows)
-            found[:, same] = self._distances[:, np.searchsorted(self._rows, rows[same])]
-            for some in tiles(len(every)) if new.size else ():
-                found[some, ~same] = compute(every[new], every[some]).T
-            self._rows, self._distances = rows, found
-        return np.ascontiguousarray(self._distances[columns].T, dtype=np.float64)
+        """The distances, (len(rows), len(columns)); new rows replace some not asked for."""
+        if new := [row for row in rows.tolist() if row not in self._place]:
+            asked = set(rows.tolist())
+            kept = {row: place for row, place in self._place.items() if row in asked}
+            free = sorted(set(range(self._distances.shape[1])) - set(kept.values()))
+            self._place = kept | dict(zip(new, free, strict=False))
+            for some in tiles(len(every)):
+                found = compute(every[np.array(new)], every[some])
+                self._distances[some, free[: len(new)]] = found.T
+        places = [self._place[row] for row in rows.tolist()]
+        return self._distances[columns].T[places].astype(np.float64, order="C")
 
 
 @dataclass(frozen=True, eq=False)

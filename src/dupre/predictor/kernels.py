@@ -179,7 +179,9 @@ class Linear(Kernel):
 
     def distances(self, a: Features, b: Features) -> Floats:
         shared = a.members.astype(np.float64) @ b.members.T.astype(np.float64)
-        return np.asarray((1 + shared) / (1 + a.members.shape[1]))
+        shared += 1
+        shared /= 1 + a.members.shape[1]
+        return np.asarray(shared)
 
     def evaluate(self, distances: Floats) -> Floats:
         return distances

@@ -44,7 +44,7 @@ def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, Gauss
         low[-1] = high[-1] = 0.0
     drawn = np.tile(centre, (len(normal), 1))
     drawn[:, free] = np.clip(centre[free] + normal @ root.T, low[free], high[free])
-    how["measured"] = measured
+    how |= {"measured": measured, "distances": problem.distances}
     processes = [condition_at_least(problem.form, x, gp.inputs, gp.utilities, **how) for x in drawn]
     height = np.array([_height(problem, *each) for each in zip(drawn, processes, strict=True)])
     # Truncated: no single draw may dominate.

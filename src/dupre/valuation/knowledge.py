@@ -87,6 +87,7 @@ class Knowledge:
             check_prior(question.prior, self.features(np.flatnonzero(self.counts)))
         self._memory: tuple[bytes, Predictor] | None = None
         self._posterior: tuple[tuple[Predictor, bytes], Posterior] | None = None
+        self._averaged: AveragedPosterior | None = None
         self._correction: tuple[bytes, SampledValues] | None = None
 
     def rng(self, *purpose: int) -> np.random.Generator:
@@ -212,9 +213,8 @@ class Knowledge:
     def predictor(self) -> Predictor:
         """The predictor of what is recorded now, learned once."""
         shown = self.shown
-        utilities, measured = self.observations.utilities[shown], self.training_variances()[shown]
-        members = self.observations.members[shown]
-        known = members, utilities, measured, np.float64(self.empty)
+        seen, measured = self.observations, self.training_variances()[shown]
+        known = seen.members[shown], seen.utilities[shown], measured, np.float64(self.empty)
         key = b"".join(array.tobytes() for array in known)
         if self._memory is None or self._memory[0] != key:
             self._memory = key, self._learn(shown, measured, 2, len(shown))
@@ -249,7 +249,10 @@ class Knowledge:
 
     def averaged_posterior(self) -> AveragedPosterior:
         """Of the unknown coalitions and of the values, by all forms."""
-        return self.predictor().average(self.posterior(self.weights.W))
+        posterior = self.posterior(self.weights.W)
+        if self._averaged is None or self._averaged.best is not posterior:
+            self._averaged = self.predictor().average(posterior)
+        return self._averaged
 
     def predict(self, learned: Predictor, members: Members) -> Floats:
         """Predicted utilities of coalitions, (m, n), by a given predictor, (m,)."""
@@ -273,13 +276,9 @@ class Knowledge:
             return None
         utilities, measured = self.utilities[found], self.training_variances()[found]
         by_size, freedom = error_by_size(self._sizes, self.utilities, self._certain, found)
+        inputs = self.features(found)
         return check_predictor(
-            self.predictor(),
-            self.features(found),
-            utilities,
-            measured,
-            by_size=by_size,
-            freedom=freedom,
+            self.predictor(), inputs, utilities, measured, by_size=by_size, freedom=freedom
         )
 
     def check_failed(self) -> bool:
