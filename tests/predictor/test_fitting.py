@@ -8,9 +8,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from dupre.predictor import fitting, form, gp
-from dupre.predictor.fitting import fit, position, sample_around
+from dupre.predictor.fitting import fit, position
 from dupre.predictor.gp import Amplitude
 from dupre.predictor.kernels import Linear, Membership, Scaled, Size, SlicedWasserstein
+from dupre.predictor.laplace import sample_around
 from dupre.predictor.prior import Prior
 from dupre.predictor.warp import Warp
 from processes import ROWS, N, split
@@ -27,7 +28,7 @@ def rng():
 
 def problem(kernel, inputs, utilities, measured, warp=Warp(), reference=REFERENCE):  # noqa: B008 (frozen)
     how = {"warp": warp, "reference": reference, "prior": Prior()}
-    return fitting._problem(kernel, inputs, utilities, measured, **how)
+    return fitting.problem_of(kernel, inputs, utilities, measured, **how)
 
 
 def log_prior(kernel, x):

@@ -36,6 +36,10 @@ from dupre.game.coalitions import all_coalitions, keys
 BLOCK = 16
 """Coalitions sketched at a time: (BLOCK, L, T) counts stay in the cache."""
 
+SINGLE = 4_000_000
+"""Rows times levels up to which 32-bit numbers give the same quantiles as 64-bit ones: a share of
+the rows is either a level or farther from it than the rounding of both operations."""
+
 MAX_AXES = 256
 """Coordinates of a coalition's vector after projection on principal axes."""
 
@@ -54,12 +58,12 @@ class Sketch:
     """Counts of every owner's projected rows; those of a coalition are their sum.
 
     Attributes:
-        counts: rows of owner i at or below threshold t of direction l, (n, L, T).
+        counts: rows of owner i at or below threshold t of direction l, (n, L, T), in 32 or 64 bits.
         values: the value a quantile takes in the bin below each threshold, (L, T).
         levels: K.
     """
 
-    counts: Floats
+    counts: NDArray[np.floating]
     values: Floats
     levels: int
 
@@ -69,7 +73,7 @@ class Sketch:
             raise AssertionError("the empty coalition has no data to sketch")
         vectors = np.empty((len(members), self.width), dtype=np.float32)
         for start in range(0, len(members), BLOCK):
-            block = members[start : start + BLOCK].astype(np.float64)
+            block = members[start : start + BLOCK].astype(self.counts.dtype)
             vectors[start : start + BLOCK] = self._quantiles(block).reshape(-1, self.width)
         vectors /= np.float32(np.sqrt(self.width))
         return vectors
@@ -79,7 +83,7 @@ class Sketch:
         """Numbers per vector, L K."""
         return int(self.values.shape[0]) * self.levels
 
-    def _quantiles(self, members: Floats) -> Floats:
+    def _quantiles(self, members: NDArray[np.floating]) -> Floats:
         """Q of a block of coalitions, (m, L, K)."""
         n, L, T = self.counts.shape
         m, K = len(members), self.levels
@@ -90,8 +94,8 @@ class Sketch:
         share *= K
         share /= (members @ self.counts[:, 0, -1])[:, None]
         share += 0.5
-        reached = share.astype(np.int64).reshape(m * L, T)
-        reached += np.arange(m * L)[:, None] * (K + 1)
+        reached = share.astype(np.int32).reshape(m * L, T)
+        reached += np.arange(m * L, dtype=np.int32)[:, None] * (K + 1)
         histogram = np.bincount(reached.ravel(), minlength=m * L * (K + 1))
         # The bin of a quantile is the number of thresholds that have not reached its level.
         bins = histogram.reshape(m, L, K + 1)[:, :, :K].cumsum(axis=2)
@@ -265,6 +269,7 @@ def count(projected: Iterable[Floats], owner: Ints, *, resolution: Resolution) -
     One direction is needed at a time: all of them together may not fit into memory.
     """
     n, T = int(owner.max()) + 1, min(resolution.thresholds, len(owner))
+    bits = np.float32 if len(owner) * resolution.levels <= SINGLE else np.float64
     counts, values = [], []
     for row in projected:
         # Ties are ordered by owner, so the order in which rows were given does not matter.
@@ -273,7 +278,7 @@ def count(projected: Iterable[Floats], owner: Ints, *, resolution: Resolution) -
         edges = _thresholds(x, holder, T)
         bins = np.searchsorted(edges, x, side="left")
         held = np.bincount(holder * T + bins, minlength=n * T).reshape(n, T)
-        counts.append(held.cumsum(axis=1, dtype=np.float64))
+        counts.append(held.cumsum(axis=1, dtype=bits))
         # The mean of the rows of a bin: exact if it holds one distinct value.
         above = np.bincount(bins, weights=x - edges[bins], minlength=T)
         values.append(edges + above / np.maximum(held.sum(axis=0), 1))

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dupre._types import Floats
-from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernel_inputs import tiles
+from dupre.predictor.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,8 @@ class AveragedPosterior:
     Attributes:
         best: the posterior of the best process.
         means: of the utilities by each of k processes, (k, b).
-        variances: of the utilities by each, noise included, (k, b).
+        variances: of the utilities by each, noise included, (k, m): of the m that stand for all
+            in sums, which are all of up to EXACT_UP_TO coalitions.
         weights: of the processes, (k,); they sum to 1.
         observed_weights: how much W @ mean changes with each evaluated utility, (f, a).
         bounds: between which the means lie.
@@ -59,7 +61,7 @@ class AveragedPosterior:
 
     @property
     def std(self) -> Floats:
-        """Standard deviation of each utility if it were evaluated, noise included, (b,)."""
+        """Standard deviation of each of up to EXACT_UP_TO utilities, noise included, (b,)."""
         between = (self.means - self._average) ** 2
         return np.asarray(np.sqrt(self.weights @ (self.variances + between)))
 
@@ -68,7 +70,10 @@ class AveragedPosterior:
         if len(self.weights) == 1:
             return self.best.functional_covariance()
         counts = np.einsum("fb,fb->b", self.W, self.W)
-        larger = self.weights @ self.variances @ counts / (self.best.std**2 @ counts)
+        at, times = self.best.sample
+        counts = counts[at] * times
+        own = self.best.variance_of_utilities(at)
+        larger = self.weights @ self.variances @ counts / (own @ counts)
         apart = (self.means - self._average) @ self.W.T
         within = larger * self.best.functional_covariance()
         return np.asarray(within + (apart.T * self.weights) @ apart)
@@ -83,28 +88,37 @@ def average_posterior(
         best: prediction of b coalitions and of functionals W, (f, b), whose covariance is used.
         processes: those whose means and variances are averaged, with their weights.
     """
-    inputs, W, k, b = best.inputs, best.W, len(processes), len(best.inputs)
-    means, variances = np.empty((k, b)), np.empty((k, b))
+    inputs, W, b = best.inputs, best.W, len(best.inputs)
+    at, _ = best.sample
+    means, variances = np.empty((len(processes), b)), np.empty((len(processes), len(at)))
     observed = np.zeros((len(W), len(best.gp.utilities)))
-    others = []
-    for i, (weight, gp) in enumerate(processes):
-        if gp is best.gp:
-            means[i], variances[i] = best.mean, best.std**2
-            observed += weight * best.observed_weights()
-        else:
-            others.append((i, gp, _form(gp), np.zeros((len(gp.utilities), len(W)))))
+    others = [
+        (i, gp, _form(gp), np.zeros((len(gp.utilities), len(W))))
+        for i, (_, gp) in enumerate(processes)
+        if gp is not best.gp
+    ]
     for columns in tiles(b):
         some, distances = inputs[columns], {}
         for i, gp, form, inner in others:
             if form not in distances:
                 distances[form] = gp.kernel.distances(gp.inputs, some)
-            K = gp.kernel.evaluate(distances[form])
-            explained, (means[i, columns], variance, slope) = gp.explain(K, some)
-            variances[i, columns] = (variance + gp.noise_of_predicted) * slope**2
-            np.add(inner, explained @ (W[:, columns] * slope).T, out=inner)
+            K, explained = gp.kernel.evaluate(distances[form]), None
+            if len(at) == b:
+                explained = gp.explain(K)
+            means[i, columns], slope = gp.back_from(K, some, explained)
+            if explained is not None:
+                variance = gp.remaining(explained, some) + gp.noise_of_predicted
+                variances[i, columns] = variance * slope**2
+            np.add(inner, K @ (W[:, columns] * slope).T, out=inner)
+    for i, (weight, gp) in enumerate(processes):
+        if gp is best.gp:
+            means[i], variances[i] = best.mean, best.variance_of_utilities(at)
+            observed += weight * best.observed_weights()
+        elif len(at) < b:
+            variances[i] = gp.posterior(inputs[at]).std ** 2
     weights = np.array([weight for weight, _ in processes])
     for i, gp, _, inner in others:
-        observed += weights[i] * gp.observed_weights(inner, W)
+        observed += weights[i] * gp.observed_weights(gp.explain(inner), W)
     return AveragedPosterior(best, means, variances, weights, observed)
 
 

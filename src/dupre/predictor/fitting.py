@@ -1,9 +1,6 @@
-"""Hyper-parameters of a Gaussian process: the most probable ones, and others around them.
+"""The most probable hyper-parameters of a Gaussian process.
 
-All of them are learned on distances computed once. The second derivatives of their log density
-give a normal distribution around the most probable ones (Laplace's approximation, RW06 Sec. 3.4.2
-and 5.2). Processes with hyper-parameters drawn from it, each with its importance weight, represent
-the uncertainty about them.
+All of them are learned on distances computed once; module `laplace` has others around them.
 
 Notation: a evaluated coalitions, t hyper-parameters of the kernel. x (t + 2,) holds the logarithms
 of those (each gamma relative to one over the median of its distances), of the noise, and the decay
@@ -19,7 +16,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import dspr
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtpttr
-from scipy.optimize import minimize
 
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
@@ -32,15 +28,22 @@ from dupre.predictor.gp import (
 )
 from dupre.predictor.kernel_algebra import Kernel
 from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.packed_terms import Term, diagonal_of_packed, pack, terms_of
+from dupre.predictor.packed_terms import Term, diagonal_of_packed, pack, pairs_of
 from dupre.predictor.prior import Prior
+from dupre.predictor.search import Minimum, minimise
 from dupre.predictor.warp import Warp
 
 LEARN_ON = 500
 """Evaluations on which hyper-parameters are learned; all are conditioned on."""
 
-MOST_WEIGHT = 2.0
-"""Largest logarithm of an importance weight."""
+COARSE = 64
+"""Fewest evaluations of which a half is searched on before all of them."""
+
+ROUGHLY = 0.1
+"""Twice the log density by which a search on a part may miss its end."""
+
+LEAST_CURVATURE = 0.1
+"""Of a search: no number is so uncertain that its prior does not know more."""
 
 # Weak normal priors (mean and standard deviation) of x for standardised utilities. They matter only
 # while there are few evaluations.
@@ -68,14 +71,18 @@ def fit(
     rng: np.random.Generator,
     measured: Floats | None = None,
     near: Floats | None = None,
+    curvature: Floats | None = None,
+    worse: float = -np.inf,
     least_noise: float = 0.0,
     decays: bool = False,
     prior: Prior | None = None,
 ) -> GaussianProcess:
     """Learn the hyper-parameters by maximum a posteriori, then condition.
 
-    L-BFGS-B with analytic gradients from several starts: `near` if given (the `position` of an
-    earlier fit), the prior mean, then draws from the prior.
+    A quasi-Newton search with analytic gradients from several starts: `near` if given (the
+    `position` of an earlier fit), the prior mean, then draws from the prior. Without second
+    derivatives of an earlier fit, a part of the evaluations is searched on first, then twice as
+    many and so on, each from the end of the one before.
 
     Args:
         kernel: its form; its hyper-parameters are replaced, unless `prior` holds them.
@@ -86,20 +93,23 @@ def fit(
         rng: of the starts, and of the evaluations to learn from if there are very many.
         measured: variance of each utility as known from repeated trainings, (a,).
         near: x to start from.
+        curvature: that of an earlier fit.
+        worse: a log likelihood; a fit that would not come near it need not be exact.
         least_noise: smallest variance of a utility around the process.
         decays: whether the amplitude may depend on the number of rows.
         prior: the mean, already learned, and what is held. If it is plain, the marginal
             likelihood alone is maximised.
     """
     prior = prior or Prior()
-    chosen = np.arange(len(utilities))
-    if len(chosen) > LEARN_ON:
-        chosen = np.sort(rng.choice(len(chosen), LEARN_ON, replace=False))
     known = np.zeros(len(utilities)) if measured is None else measured
-    u, reference = utilities[chosen], float(np.mean(log_rows(inputs[chosen])))
+    some, u, noise = inputs, utilities, known
+    if len(u) > LEARN_ON:
+        chosen = np.sort(rng.choice(len(u), LEARN_ON, replace=False))
+        some, u, noise = inputs[chosen], utilities[chosen], known[chosen]
+    reference = float(np.mean(log_rows(some)))
     how: dict[str, Any] = {"warp": warp, "reference": reference, "prior": prior}
-    problem = _problem(kernel, inputs[chosen], u, known[chosen], **how)
-    low, high = _of_each(BOUNDS, kernel)
+    problem = problem_of(kernel, some, u, noise, **how)
+    low, high = of_each(BOUNDS, kernel)
     if least_noise > 0:  # in logarithms: the square of a very small slope is zero
         lowest = np.log(least_noise) - 2 * np.log(np.median(warp.slope(u)))
         low[-2] = np.clip(lowest, low[-2], high[-2])
@@ -107,96 +117,55 @@ def fit(
         low[-1] = high[-1] = 0.0
     held = prior.held(kernel)
     low[held] = high[held] = _stated(kernel, problem.form, prior.noise)[held]
-    mean, std = _of_each(PRIOR, kernel)
+    mean, std = of_each(PRIOR, kernel)
     first = [mean] if near is None else [near, mean]
     draws = [rng.normal(mean, std) for _ in range(max(0, starts - len(first)))]
-    results = [
-        minimize(
-            problem,
-            np.clip(start, low, high),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=list(zip(low, high, strict=True)),
-            options={"maxiter": 200},
-        )
-        for start in [*first, *draws][:starts]
-    ]
-    best = _lowest(results)
-    gp = _condition_at_least(problem.form, best, inputs, utilities, measured=known, **how)
-    log_prior = -float(np.sum(((best - mean) / problem.spread) ** 2)) / 2
-    return replace(gp, log_likelihood=gp.log_likelihood + log_prior)
+    x, B = [*first, *draws][:starts], curvature
+    order = np.random.default_rng(0).permutation(len(u))
+    for size in _coarse_sizes(len(u)) if B is None else ():
+        part = np.sort(order[:size])
+        coarse = problem_of(kernel, some[part], u[part], noise[part], form=problem.form, **how)
+        B = coarse.rough_curvature if B is None else B
+        end = _lowest([minimise(coarse, s, low, high, B=B, enough=ROUGHLY) for s in x])
+        x, B = [end.x], coarse.double_curvature(end.B)
+    B = problem.rough_curvature if B is None else B
+    behind = warp.log_slope(u) - worse
+    best = _lowest([minimise(problem, s, low, high, B=B, behind=behind) for s in x])
+    how |= {"measured": known, "distances": problem.distances if some is inputs else None}
+    gp = condition_at_least(problem.form, best.x, inputs, utilities, **how)
+    log_prior = -float(np.sum(((best.x - mean) / problem.spread) ** 2)) / 2
+    return replace(gp, log_likelihood=gp.log_likelihood + log_prior, curvature=best.B)
 
 
-def _lowest(results: list[Any]) -> Floats:
-    """The x of the lowest end; of ends that differ by rounding alone, the first."""
-    height = np.array([float(result.fun) for result in results])
-    return np.asarray(results[int(np.argmax(height <= height.min() + 1e-4))].x)
+def _coarse_sizes(a: int) -> list[int]:
+    """Numbers of evaluations to search on before all a of them, rising."""
+    sizes = [a]
+    while sizes[-1] >= 2 * COARSE:
+        sizes.append(sizes[-1] // 2)
+    return sizes[:0:-1]
+
+
+def _lowest(ends: list[Minimum]) -> Minimum:
+    """The lowest end; of ends that differ by rounding alone, the first."""
+    height = np.array([end.value for end in ends])
+    return ends[int(np.argmax(height <= height.min() + 1e-4))]
 
 
 def position(gp: GaussianProcess) -> Floats:
     """The x of a process, (t + 2,): a start for another fit."""
-    return _position(gp, gp.kernel.at_median(gp.kernel.distances(gp.inputs, gp.inputs)))
-
-
-def _position(gp: GaussianProcess, form: Kernel) -> Floats:
-    x = _stated(gp.kernel, form, gp.noise)
+    x = _stated(gp.kernel, pairs_of(gp.kernel, gp.inputs).form, gp.noise)
     x[-1] = gp.amplitude.decay
     return x
 
 
-def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, GaussianProcess]]:
-    """Processes with hyper-parameters drawn around the learned ones, with weights that sum to 1.
-
-    Draws are symmetric pairs, the same every time. With more than LEARN_ON evaluations the
-    hyper-parameters are known well enough: the only process is the given one. So it is if nothing
-    was learned, or the posterior is to be plain.
-    """
-    free = np.flatnonzero(~gp.prior.held(gp.kernel))
-    if len(gp.utilities) > LEARN_ON or gp.prior.plain:
-        return [(1.0, gp)]
-    measured = gp.measured * gp.slope**2  # in units of utility
-    reference = gp.amplitude.reference
-    how: dict[str, Any] = {"warp": gp.warp, "reference": reference, "prior": gp.prior}
-    problem = _problem(gp.kernel, gp.inputs, gp.utilities, measured, **how)
-    centre = _position(gp, problem.form)
-    value, root = _curvature_root(problem, centre, free)
-    normal = np.random.default_rng(0).standard_normal((pairs, len(free)))
-    normal = np.concatenate([normal, -normal])
-    low, high = _of_each(BOUNDS, gp.kernel)
-    if not gp.amplitude.decay:
-        low[-1] = high[-1] = 0.0
-    drawn = np.tile(centre, (len(normal), 1))
-    drawn[:, free] = np.clip(centre[free] + normal @ root.T, low[free], high[free])
-    height = np.array([problem(x)[0] for x in drawn])
-    # Truncated: no single draw may dominate.
-    log_weight = np.minimum(value - height + np.sum(normal**2, axis=1) / 2, MOST_WEIGHT)
-    weight = np.exp(log_weight - log_weight.max())
-    weight /= weight.sum()
-    how["measured"] = measured
-    return [
-        (float(w), _condition_at_least(problem.form, x, gp.inputs, gp.utilities, **how))
-        for w, x in zip(weight, drawn, strict=True)
-    ]
-
-
-def _curvature_root(problem: _Problem, centre: Floats, free: Ints) -> tuple[float, Floats]:
-    """The value at the minimum, and a root of the inverse of its second derivatives by free x."""
-    value, gradient = problem(centre)
-    step, axes = 1e-3, np.eye(len(centre))[free]
-    H = np.array([(problem(centre + step * e)[1] - gradient)[free] for e in axes]) / step
-    scale, axes = np.linalg.eigh((H + H.T) / 2)
-    # At a bound, or by rounding, a direction can seem flat; with the prior it is not.
-    scale = np.maximum(scale, 0.5 / float(problem.spread[free].max()) ** 2)
-    return value, np.linalg.cholesky((axes / scale) @ axes.T)  # unique, whatever the axes
-
-
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class Problem:
     """The negative log posterior density of x.
 
     Attributes:
         form: the kernel with every gamma at one over the median of its distances.
-        terms: of its matrix of the evaluated coalitions.
+        distances: what it needs of all pairs of the evaluated coalitions.
+        terms: of its matrix of them.
         v: warped utilities, (a,).
         measured: variance of each as known from repeated trainings, (a,).
         rows: logarithm of their rows minus that of the reference, (a,).
@@ -204,6 +173,7 @@ class _Problem:
     """
 
     form: Kernel
+    distances: Any
     terms: list[Term]
     v: Floats
     measured: Floats
@@ -236,7 +206,7 @@ class _Problem:
         # The log density of v, not of z: its Jacobian is the sum of decay * rows.
         gradient[-1] = alpha @ (self.rows * z) + on_diagonal @ (self.rows * measured)
         gradient[-1] -= self.rows.sum()
-        t = (x - self._mean) / self.spread
+        t = (x - self.mean) / self.spread
         value = -log_density - decay * float(self.rows.sum()) + float(t @ t) / 2
         return value, gradient + t / self.spread
 
@@ -253,11 +223,25 @@ class _Problem:
         return _absolute(self.form, np.zeros(len(self.spread)))
 
     @cached_property
-    def _mean(self) -> Floats:
-        return np.asarray(_of_each(PRIOR, self.form)[0])
+    def mean(self) -> Floats:
+        """Of the prior of each x, (t + 2,)."""
+        return np.asarray(of_each(PRIOR, self.form)[0])
+
+    @property
+    def rough_curvature(self) -> Floats:
+        """Second derivatives to begin a search with, (t + 2, t + 2): of the prior, and a little.
+
+        What is added was chosen by the number of steps that searches take.
+        """
+        return np.diag(self.spread**-2 + 0.02 * len(self.v))
+
+    def double_curvature(self, B: Floats) -> Floats:
+        """Second derivatives B if there were twice the evaluations, (t + 2, t + 2)."""
+        scale, axes = np.linalg.eigh(2 * B - np.diag(self.spread**-2))
+        return np.asarray((axes * np.maximum(scale, LEAST_CURVATURE)) @ axes.T)
 
 
-def _problem(
+def problem_of(
     kernel: Kernel,
     inputs: Features,
     utilities: Floats,
@@ -266,14 +250,17 @@ def _problem(
     warp: Warp,
     reference: float,
     prior: Prior,
-) -> _Problem:
-    distances, residuals = kernel.distances(inputs, inputs), utilities - prior.expect(inputs)
-    _, spread = _of_each(PRIOR, kernel)
+    form: Kernel | None = None,
+) -> Problem:
+    """The problem of a kernel; `form` says what x is relative to if not to these medians."""
+    residuals = utilities - prior.expect(inputs)
+    _, spread = of_each(PRIOR, kernel)
     spread[prior.held(kernel) | prior.plain] = np.inf
-    form = kernel.at_median(distances)
-    return _Problem(
-        form=form,
-        terms=terms_of(form, distances),
+    pairs = pairs_of(kernel, inputs)
+    return Problem(
+        form=form or pairs.form,
+        distances=pairs.distances,
+        terms=pairs.terms,
         v=warp.forward(residuals),
         measured=(np.sqrt(measured) / warp.slope(residuals)) ** 2,
         rows=log_rows(inputs) - reference,
@@ -281,7 +268,7 @@ def _problem(
     )
 
 
-def _condition_at_least(
+def condition_at_least(
     form: Kernel,
     x: Floats,
     inputs: Features,
@@ -291,6 +278,7 @@ def _condition_at_least(
     warp: Warp,
     reference: float,
     prior: Prior,
+    distances: Any = None,
 ) -> GaussianProcess:
     """Condition with these hyper-parameters, or with the smallest larger noise that works.
 
@@ -310,6 +298,7 @@ def _condition_at_least(
                 warp=warp,
                 amplitude=amplitude,
                 prior=prior,
+                distances=distances,
             )
         except InputError:
             if noise > 1:  # as large as all utilities: rounding is not the reason
@@ -317,7 +306,7 @@ def _condition_at_least(
             noise *= 10
 
 
-def _of_each(table: dict[str, tuple[float, float]], form: Kernel) -> Floats:
+def of_each(table: dict[str, tuple[float, float]], form: Kernel) -> Floats:
     """The two numbers of a table for the role of every entry of x, (2, t + 2)."""
     return np.array([table[role] for role in [*form.roles, "noise", "decay"]]).T
 

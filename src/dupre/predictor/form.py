@@ -24,10 +24,12 @@ import numpy as np
 from dupre._types import NOTHING, Floats, Ints
 from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
-from dupre.predictor.fitting import LEARN_ON, fit, position, sample_around
-from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.fitting import LEARN_ON, fit, position
+from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
+from dupre.predictor.laplace import sample_around
+from dupre.predictor.posterior import Posterior
 from dupre.predictor.prior import Prior
 from dupre.predictor.training_noise import lattice_step
 from dupre.predictor.warp import Warp, curved_warp, robust_scale, straight_warp
@@ -56,6 +58,9 @@ BETTER_BY = 1e-3
 
 LEAST_WEIGHT = 0.05
 """Forms with less weight than this are left out of the average."""
+
+FAR_BEHIND = 12.0
+"""Log likelihood by which a form must be worse than another to be given up before its end."""
 
 OUTLIER_SCORE = 4.0
 """Robust leave-one-out score beyond which an evaluation may be an outlier."""
@@ -127,8 +132,12 @@ class Predictor:
 
     def predict(self, inputs: Features) -> tuple[Floats, Floats]:
         """Mean and standard deviation of b utilities, (b,) each, averaged over all processes."""
-        posterior = self.posterior(inputs, np.empty((0, len(inputs))))
-        return posterior.mean, posterior.std
+        mean, std = np.empty(len(inputs)), np.empty(len(inputs))
+        for first in range(0, len(inputs), EXACT_UP_TO):
+            some = slice(first, first + EXACT_UP_TO)
+            posterior = self.posterior(inputs[some], np.empty((0, len(mean[some]))))
+            mean[some], std[some] = posterior.mean, posterior.std
+        return mean, std
 
     def posterior(self, inputs: Features, W: Floats) -> AveragedPosterior:
         """Prediction of b coalitions and of functionals W, (f, b), averaged over all processes."""
@@ -187,8 +196,8 @@ def learn(
     # Utilities on a lattice are known to half a step at best.
     least_noise = 0.0 if prior.plain else lattice_step(utilities) ** 2 / 12
 
-    def fit_form(form: Form, index: Ints, near: Floats | None) -> GaussianProcess:
-        u, some = utilities[index], inputs[index]
+    def fit_form(form: Form, index: Ints, some: Features, **near: Any) -> GaussianProcess:
+        u = utilities[index]
         learned = prior.learn_mean(some, u)
         if prior.mean is None:
             warp = form.warp(u, empty)
@@ -200,28 +209,30 @@ def learn(
             u,
             warp=warp,
             # Without a prior on hyper-parameters there are more local maxima.
-            starts=1 if near is not None else 4 if prior.plain else 2,
+            starts=1 if near else 4 if prior.plain else 2,
             rng=rng,
             measured=measured[index],
-            near=near,
             least_noise=least_noise,
             decays=not prior.plain,
             prior=learned,
+            **near,
         )
 
-    everything = some = np.arange(len(utilities))
+    everything, some, part = np.arange(len(utilities)), np.arange(len(utilities)), inputs
     if len(everything) > LEARN_ON:
         some = np.sort(rng.choice(everything, LEARN_ON, replace=False))
-    form, gp, fits = _choose(partial(fit_form, index=some), prior, choose_p=choose_p)
+        part = inputs[some]
+    form, gp, fits = _choose(partial(fit_form, index=some, some=part), prior, choose_p=choose_p)
     if len(some) < len(everything):
-        gp = fit_form(form, everything, position(gp))
+        gp = fit_form(form, everything, inputs, **_start(gp))
         fits = [gp]
     outliers = NOTHING if prior.plain else _suspected_outliers(gp, utilities)
     if outliers.size:
-        without = fit_form(form, np.delete(everything, outliers), position(gp))
+        others = np.delete(everything, outliers)
+        without = fit_form(form, others, inputs[others], **_start(gp))
         likelihood = without.log_likelihood + _log_density_of_outliers(utilities, outliers)
         if likelihood > gp.log_likelihood + BETTER_BY:
-            errors = utilities[outliers] - without.predict(inputs[outliers])[0]
+            errors = utilities[outliers] - without.posterior(inputs[outliers]).mean
             return Predictor(form, without, (without,), utilities, outliers, errors, bounds)
     every = tuple([gp] if prior.plain else fits)  # the best one alone
     return Predictor(form, gp, every, utilities, outliers[:0], np.empty(0), bounds)
@@ -232,19 +243,24 @@ def _choose(
 ) -> tuple[Form, GaussianProcess, list[GaussianProcess]]:
     """The form of the highest likelihood, its fit, and the fits of all forms tried."""
     form = Form(given=prior.kernel)
-    gp = fit_form(form, near=None)
+    gp = fit_form(form)
     fits = [gp]
     for choice, options in CHOICES.items():
-        near = position(gp)
+        near = _start(gp)
         if not form.is_open(choice, prior, choose_p=choose_p):
             continue
         for option in options[1:]:
             other = replace(form, **{choice: option})
-            candidate = fit_form(other, near=near)
+            candidate = fit_form(other, worse=gp.log_likelihood - FAR_BEHIND, **near)
             fits.append(candidate)
             if candidate.log_likelihood > gp.log_likelihood + BETTER_BY:
                 form, gp = other, candidate
     return form, gp, fits
+
+
+def _start(gp: GaussianProcess) -> dict[str, Any]:
+    """Where a fit much like another one starts."""
+    return {"near": position(gp), "curvature": gp.curvature}
 
 
 def _suspected_outliers(gp: GaussianProcess, utilities: Floats) -> Ints:

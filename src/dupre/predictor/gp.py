@@ -1,9 +1,8 @@
 """Exact Gaussian process regression of utilities on coalitions.
 
 Other than in a general library, the posterior of any linear functional of b predictions costs O(b²)
-kernel entries but only O(b) memory: no b x b matrix is built. For very large b, module `landmarks`
-needs fewer entries. Module `fitting` learns the
-hyper-parameters.
+kernel entries but only O(b) memory (module `posterior`): no b x b matrix is built. Module `fitting`
+learns the hyper-parameters.
 
 Notation (docs/notation.md): a evaluated coalitions, b predicted ones, W (n, b) functionals.
 z = warp(u - mean) / amplitude; K = kernel matrix of the evaluated, L its Cholesky factor with noise
@@ -15,15 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg.blas import dtrsm
 
-from dupre._types import Floats, Ints
+from dupre._types import Floats
 from dupre.errors import InputError
 from dupre.predictor.kernel_algebra import Kernel
 from dupre.predictor.kernel_inputs import Features, tiles
-from dupre.predictor.landmarks import Landmarks, find_landmarks
+from dupre.predictor.posterior import Posterior
 from dupre.predictor.prior import Prior
 from dupre.predictor.warp import Warp
 
@@ -74,6 +75,8 @@ class GaussianProcess:
             hyper-parameters; compares forms of kernel.
         amplitude: the spread of coalitions of each size.
         prior: what was assumed: a mean, and whether predictions are those of the process alone.
+        curvature: second derivatives of the negative log density by learned hyper-parameters, as
+            the search has estimated them; a start for another one.
     """
 
     kernel: Kernel
@@ -87,6 +90,7 @@ class GaussianProcess:
     log_likelihood: float
     amplitude: Amplitude
     prior: Prior
+    curvature: Floats | None = None
 
     @property
     def z(self) -> Floats:
@@ -140,32 +144,44 @@ class GaussianProcess:
 
     def posterior(self, inputs: Features, W: Floats | None = None) -> Posterior:
         """Prediction of b further coalitions and of functionals W, (f, b), of them, if any."""
-        b = len(inputs)
-        explained, found = np.empty((len(self.inputs), b)), np.empty((3, b))
+        a, b = len(self.inputs), len(inputs)
+        W = np.empty((0, b)) if W is None else W
+        explained = np.empty((a, b)) if b <= EXACT_UP_TO else None
+        mean, slope, inner = np.empty(b), np.empty(b), np.zeros((a, len(W)))
         for columns in tiles(b):
             some = inputs[columns]
             K = self.kernel(self.inputs, some)
-            explained[:, columns], found[:, columns] = self.explain(K, some)
-        W = np.empty((0, b)) if W is None else W
-        return Posterior(self, inputs, W, found[0], found[1], found[2], explained)
+            part = None
+            if explained is not None:
+                part = explained[:, columns] = self.explain(K)
+            mean[columns], slope[columns] = self.back_from(K, some, part)
+            inner += K @ (W[:, columns] * slope[columns]).T
+        return Posterior(self, inputs, W, mean, slope, self.explain(inner), explained)
 
-    def explain(self, K: Floats, inputs: Features) -> tuple[Floats, Floats]:
-        """L^-1 K_AB, (a, b), and mean of u, variance of z and slope du/dz of b coalitions, (3, b).
+    def explain(self, K: Floats) -> Floats:
+        """L^-1 K for covariances of the evaluated with m coalitions, or sums of them, (a, m)."""
+        return solve_lower(self.L, K)
+
+    def remaining(self, explained: Floats, inputs: Features) -> Floats:
+        """Variance of the z of m coalitions, (m,), given L^-1 K_AB, (a, m)."""
+        variance = self.kernel.diagonal(inputs) - np.einsum("ab,ab->b", explained, explained)
+        return np.asarray(np.maximum(variance, 0.0))
+
+    def back_from(
+        self, K: Floats, inputs: Features, explained: Floats | None
+    ) -> tuple[Floats, Floats]:
+        """Mean of u and slope du/dz of m coalitions, (m,) each.
 
         Args:
-            K: covariance of the evaluated with the b coalitions, (a, b).
-            inputs: the b coalitions.
+            K: covariance of the evaluated with them, (a, m).
+            inputs: the m coalitions.
+            explained: L^-1 K, if it is known.
         """
-        explained = solve_triangular(self.L, K, lower=True, check_finite=False)
-        variance = self.kernel.diagonal(inputs) - np.einsum("ab,ab->b", explained, explained)
-        variance = np.maximum(variance, 0.0)
-        mean, slope = self.back(self._root_z @ explained, variance + self.noise, inputs)
-        return explained, np.array([mean, variance, slope])
-
-    @cached_property
-    def _root_z(self) -> Floats:
-        """L^-1 z, (a,)."""
-        return np.asarray(solve_triangular(self.L, self.z, lower=True, check_finite=False))
+        variance = np.zeros(len(inputs))
+        if self.warp.curved:  # otherwise it does not matter
+            explained = self.explain(K) if explained is None else explained
+            variance = self.remaining(explained, inputs) + self.noise
+        return self.back(self.alpha @ K, variance, inputs)
 
     def observed_weights(self, inner: Floats, W: Floats) -> Floats:
         """How much functionals W, (f, b), of predicted means change with each utility, (f, a).
@@ -186,88 +202,6 @@ class GaussianProcess:
         return np.asarray(direct + rest[:, None] / len(self.utilities))
 
 
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """The prediction of b coalitions and of f linear functionals of them by one process.
-
-    Attributes:
-        gp: the process.
-        inputs: the b coalitions.
-        W: the functionals, (f, b).
-        mean: of the utilities, (b,).
-        variance: of their z, without noise, (b,).
-        slope: du/dz at the mean, (b,).
-        explained: L^-1 K_AB, (a, b).
-    """
-
-    gp: GaussianProcess
-    inputs: Features
-    W: Floats
-    mean: Floats
-    variance: Floats
-    slope: Floats
-    explained: Floats
-
-    @property
-    def std(self) -> Floats:
-        """Standard deviation of each utility if it were evaluated, noise included, (b,)."""
-        return np.asarray(np.sqrt(self.variance + self.gp.noise_of_predicted) * self.slope)
-
-    def functional_covariance(self) -> Floats:
-        """Covariance of W @ u, (f, f), noise of the predicted utilities included.
-
-        Of more than EXACT_UP_TO coalitions by `Landmarks`.
-        """
-        WJ, noise = self.W * self.slope, self.gp.noise_of_predicted
-        if self.landmarks is not None:
-            product, rest = self.landmarks.product, self.landmarks.rest
-            return np.asarray(product.T @ product + (WJ * (rest + noise)) @ WJ.T)
-        known = self.explained @ WJ.T
-        covariance = noise * WJ @ WJ.T - known.T @ known
-        for i, rows in enumerate(tiles(len(self.inputs))):
-            for columns in tiles(len(self.inputs))[i:]:
-                tile = self.gp.kernel(self.inputs[rows], self.inputs[columns])
-                part = WJ[:, rows] @ tile @ WJ[:, columns].T
-                covariance += part if rows == columns else part + part.T
-        return (covariance + covariance.T) / 2
-
-    def observed_weights(self) -> Floats:
-        """How much W @ mean changes with each evaluated utility, (f, a), to first order."""
-        return self.gp.observed_weights(self.explained @ (self.W * self.slope).T, self.W)
-
-    def functional_variance(self) -> Floats:
-        """Variance of each of the functionals, (f,)."""
-        return np.maximum(np.diag(self.functional_covariance()), 0.0)
-
-    def cross(self, index: Ints) -> Floats:
-        """Posterior covariance of the z of some coalitions with the functionals, (len(index), f).
-
-        The prior part K[index, B] @ (W slope)^T is summed over square tiles of the kernel matrix.
-        """
-        right = (self.W * self.slope).T
-        if self.landmarks is not None:
-            through = self.landmarks.explain(self.covariance(self.landmarks.index, index))
-            return np.asarray(
-                through.T @ self.landmarks.product + self.landmarks.rest[index, None] * right[index]
-            )
-        rows = self.inputs[index]
-        prior = np.zeros((len(rows), right.shape[1]))
-        for some in tiles(len(rows)):
-            for columns in tiles(len(self.inputs)):
-                prior[some] += self.gp.kernel(rows[some], self.inputs[columns]) @ right[columns]
-        return np.asarray(prior - self.explained[:, index].T @ (self.explained @ right))
-
-    @cached_property
-    def landmarks(self) -> Landmarks | None:
-        """For more than EXACT_UP_TO coalitions."""
-        return find_landmarks(self) if len(self.inputs) > EXACT_UP_TO else None
-
-    def covariance(self, rows: Ints, columns: Ints) -> Floats:
-        """Posterior covariance of the z of some coalitions with those of others."""
-        prior = self.gp.kernel(self.inputs[rows], self.inputs[columns])
-        return np.asarray(prior - self.explained[:, rows].T @ self.explained[:, columns])
-
-
 def condition(
     kernel: Kernel,
     inputs: Features,
@@ -278,17 +212,19 @@ def condition(
     warp: Warp | None = None,
     amplitude: Amplitude | None = None,
     prior: Prior | None = None,
+    distances: Any = None,
 ) -> GaussianProcess:
     """Gaussian process with these hyper-parameters given utilities, (a,) (RW06 Alg. 2.1).
 
-    `measured` is the variance of each utility as known from repeated trainings, (a,).
+    `measured` is the variance of each utility as known from repeated trainings, (a,); `distances`
+    are those of the kernel, if they are known.
     """
     warp, amplitude, prior = warp or Warp(), amplitude or Amplitude(), prior or Prior()
     size, residuals = amplitude(inputs), utilities - prior.expect(inputs)
     z = warp.forward(residuals) / size
     known = np.zeros(len(z)) if measured is None else measured
     measured_z = (np.sqrt(known) / (warp.slope(residuals) * size)) ** 2
-    K = kernel(inputs, inputs)
+    K = kernel(inputs, inputs) if distances is None else np.array(kernel.evaluate(distances))
     K[np.diag_indices_from(K)] += noise + measured_z
     L = cholesky_factor(K)
     if L is None:
@@ -315,3 +251,10 @@ def cholesky_factor(K: Floats) -> Floats | None:
         return np.asarray(cholesky(K, lower=True, check_finite=False))
     except np.linalg.LinAlgError:
         return None
+
+
+def solve_lower(L: Floats, K: Floats) -> Floats:
+    """L^-1 K, (a, m), without a copy of either in another order."""
+    if not K.size:
+        return np.zeros_like(K)
+    return np.asarray(dtrsm(1.0, L, np.ascontiguousarray(K).T, side=1, lower=1, trans_a=1).T)

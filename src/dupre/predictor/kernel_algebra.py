@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import add, mul
+from operator import add, iadd, mul
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +41,10 @@ class Kernel(ABC):
     @abstractmethod
     def evaluate(self, distances: Any) -> Floats:
         """The covariance matrix, (ma, mb)."""
+
+    def exponent(self, distances: Any) -> Floats | None:
+        """The logarithm of the covariance matrix, (ma, mb), if the kernel computes it first."""
+        return None
 
     @abstractmethod
     def gradient(self, distances: Any) -> tuple[Floats, list[Floats]]:
@@ -124,7 +128,15 @@ class Scaled(Kernel):
     def distances(self, a: Features, b: Features) -> Any:
         return self.kernel.distances(a, b)
 
+    def exponent(self, distances: Any) -> Floats | None:
+        exponent = self.kernel.exponent(distances)
+        if exponent is not None:
+            exponent += np.log(self.variance)
+        return exponent
+
     def evaluate(self, distances: Any) -> Floats:
+        if (exponent := self.exponent(distances)) is not None:
+            return np.exp(exponent, out=exponent)
         return self.variance * self.kernel.evaluate(distances)
 
     def gradient(self, distances: Any) -> tuple[Floats, list[Floats]]:
@@ -207,7 +219,14 @@ class Product(_Composed):
     def label(self) -> str:
         return " × ".join(kernel.label for kernel in self.kernels)
 
+    def exponent(self, distances: tuple[Any, ...]) -> Floats | None:
+        parts = [k.exponent(d) for k, d in zip(self.kernels, distances, strict=True)]
+        known = [part for part in parts if part is not None]
+        return reduce(iadd, known) if len(known) == len(parts) else None
+
     def evaluate(self, distances: tuple[Any, ...]) -> Floats:
+        if (exponent := self.exponent(distances)) is not None:
+            return np.exp(exponent, out=exponent)
         return reduce(mul, self._evaluate_each(distances))
 
     def gradient(self, distances: tuple[Any, ...]) -> tuple[Floats, list[Floats]]:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
 
-from dupre._types import Floats, Ints, Members
+import numpy as np
+
+from dupre._types import NOTHING, Floats, Ints, Members
 from dupre.errors import InputError
+
+Found = TypeVar("Found")
+
+KEPT = 2**26
+"""Distances kept for one kernel: a quarter of a gigabyte."""
+
+MANY = 4_096
+"""Coalitions of which vectors are not copied as a whole."""
 
 TILE = 512
 """Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
@@ -22,33 +33,95 @@ class Features:
         vectors: callable(eta, p, members) -> vectors, (m, d), whose distance in the p-norm is
             SW_p under feature weight eta; it is given raw=True for rows as they were given. Only
             data kernels need it.
+        origin: the features that these are some of, and which of them, (m,).
+        are_kept: whether the origin keeps their distances to all others: see `distances_to`.
     """
 
     members: Members
     rows: Ints
     vectors: Callable[..., Floats] | None = field(default=None, repr=False)
-    _known: dict[tuple[float, int, bool], Floats] = field(default_factory=dict, repr=False)
+    origin: tuple[Features, Ints] | None = field(default=None, repr=False)
+    are_kept: bool = field(default=False, repr=False)
+    _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.members)
 
     def __getitem__(self, index: slice | Ints) -> Features:
         """Some of the coalitions; their vectors are taken from those of all, computed once."""
-        some = None if self.vectors is None else _SomeVectors(self, index)
-        return replace(self, members=self.members[index], vectors=some, _known={})
+        origin, at = self.origin or (self, np.arange(len(self)))
+        at = at[index]
+        some = None
+        if self.vectors is not None:  # of very many, those of all are not copied
+            many = len(self) > MANY
+            some = _SomeVectors(origin, at) if many else _SomeVectors(self, index)
+        return Features(self.members[index], self.rows, some, (origin, at), self.are_kept)
+
+    def keep(self) -> Features:
+        """The same; what `distances_to` computes for them is kept by their origin."""
+        return replace(self, are_kept=True)
+
+    def distances_to(
+        self, others: Features, key: Hashable, compute: Callable[[Features, Features], Floats]
+    ) -> Floats:
+        """Distances of these to other coalitions, (m, mb), which `compute` finds.
+
+        If these are kept, their distances to all of the origin are computed once, and again only
+        for those that were not kept the time before. They are kept as 32-bit numbers, up to KEPT.
+        """
+        origin, at = self.origin or (self, NOTHING)
+        fits = 0 < len(self) * len(origin) <= KEPT
+        if not (self.are_kept and fits and others.origin and others.origin[0] is origin):
+            return compute(self, others)
+        kept = origin.remember(("kept", key), lambda: _Kept(len(origin), len(self)))
+        return kept.find(origin, at, others.origin[1], compute)
 
     def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
-        key = eta, p, raw
-        if key not in self._known:
-            if self.vectors is None:
-                raise InputError(
-                    "SlicedWasserstein compares the rows of coalitions, and these owners came "
-                    "without rows to compare; take Membership, Size or Linear, or owners with rows"
-                )
-            how = {"raw": True} if raw else {}
-            self._known[key] = self.vectors(eta, p, self.members, **how)
-        return self._known[key]
+        vectors = self.vectors
+        if vectors is None:
+            raise InputError(
+                "SlicedWasserstein compares the rows of coalitions, and these owners came "
+                "without rows to compare; take Membership, Size or Linear, or owners with rows"
+            )
+        how = {"raw": True} if raw else {}
+        return self.remember((eta, p, raw), lambda: vectors(eta, p, self.members, **how))
+
+    def remember(self, key: Hashable, compute: Callable[[], Found]) -> Found:
+        """What is computed of these coalitions, once for each key; a key may lack a hash."""
+        try:
+            if key not in self._known:
+                self._known[key] = compute()
+        except TypeError:
+            return compute()
+        return cast(Found, self._known[key])
+
+
+class _Kept:
+    """Distances of all of b coalitions to some of them, so that a tile is near in memory."""
+
+    def __init__(self, b: int, count: int):
+        self._place: dict[int, int] = {}
+        self._distances = np.empty((b, count), dtype=np.float32)
+
+    def find(
+        self,
+        every: Features,
+        rows: Ints,
+        columns: Ints,
+        compute: Callable[[Features, Features], Floats],
+    ) -> Floats:
+        """The distances, (len(rows), len(columns)); new rows replace some not asked for."""
+        if new := [row for row in rows.tolist() if row not in self._place]:
+            asked = set(rows.tolist())
+            kept = {row: place for row, place in self._place.items() if row in asked}
+            free = sorted(set(range(self._distances.shape[1])) - set(kept.values()))
+            self._place = kept | dict(zip(new, free, strict=False))
+            for some in tiles(len(every)):
+                found = compute(every[np.array(new)], every[some])
+                self._distances[some, free[: len(new)]] = found.T
+        places = [self._place[row] for row in rows.tolist()]
+        return self._distances[columns].T[places].astype(np.float64, order="C")
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,6 +66,10 @@ class Exponential(Kernel):
     def distances(self, a: Features, b: Features) -> Floats:
         return self.distance(a, b)
 
+    def exponent(self, distances: Floats) -> Floats | None:
+        own = type(self).evaluate is not Exponential.evaluate
+        return None if own else np.asarray(-self.gamma * distances)
+
     def evaluate(self, distances: Floats) -> Floats:
         return np.asarray(np.exp(-self.gamma * distances))
 
@@ -125,12 +129,19 @@ class SlicedWasserstein(Exponential):
         )
 
     def distance(self, a: Features, b: Features) -> Floats:
-        if self.p is None or self.rho is None or self.eta is None:
+        p, rho, eta = self.p, self.rho, self.eta
+        if p is None or rho is None or eta is None:
             raise InputError("p, rho and eta are open; `choose` them before the kernel is computed")
-        x, y = (of.sketch(self.eta, self.p, raw=self.raw) for of in (a, b))
-        distance = squared_euclidean(x, y) if self.p == 2 else cdist(x, y, "cityblock")
-        # 0 ** 0 is 1, but a coalition is at distance 0 from itself for any rho.
-        return distance if self.rho == 1 else np.where(distance > 0, distance**self.rho, 0.0)
+
+        def compute(a: Features, b: Features) -> Floats:
+            x, y = (of.sketch(eta, p, raw=self.raw) for of in (a, b))
+            distance = squared_euclidean(x, y) if p == 2 else cdist(x, y, "cityblock")
+            if rho == 0.5:
+                return np.sqrt(distance, out=distance)
+            # 0 ** 0 is 1, but a coalition is at distance 0 from itself for any rho.
+            return distance if rho == 1 else np.where(distance > 0, distance**rho, 0.0)
+
+        return a.distances_to(b, replace(self, gamma=1.0), compute)
 
 
 @dataclass(frozen=True)
@@ -173,7 +184,9 @@ class Linear(Kernel):
 
     def distances(self, a: Features, b: Features) -> Floats:
         shared = a.members.astype(np.float64) @ b.members.T.astype(np.float64)
-        return np.asarray((1 + shared) / (1 + a.members.shape[1]))
+        shared += 1
+        shared /= 1 + a.members.shape[1]
+        return np.asarray(shared)
 
     def evaluate(self, distances: Floats) -> Floats:
         return distances
@@ -210,8 +223,7 @@ def squared_euclidean(x: Floats, y: Floats) -> Floats:
     Between equal rows, the rest of the cancellation is set to exactly zero.
     """
     xx, yy = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
-    squared = x @ y.T
-    squared *= -2.0
+    squared = (-2.0 * x) @ y.T
     squared += xx[:, None]
     squared += yy
     squared[squared < 1e-12 * (xx.max(initial=0.0) + yy.max(initial=0.0))] = 0.0

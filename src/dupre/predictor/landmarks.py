@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from dupre._types import Floats, Ints
+from dupre._types import Floats, Ints, Members
 from dupre.predictor.kernel_inputs import tiles
 
 if TYPE_CHECKING:
-    from dupre.predictor.gp import Posterior
+    from dupre.predictor.posterior import Posterior
 
 COUNT = 512
 """How many landmarks."""
+
+SAMPLE = 2_048
+"""Coalitions that stand for all in sums of what landmarks do not explain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,33 +38,69 @@ class Landmarks:
         index: the landmarks among the b, (l,).
         L: lower Cholesky factor of P_CC, (l, l).
         product: L^-1 P_CB (W du/dz)^T, (l, f).
-        rest: variance of each z that no landmark explains, (b,).
     """
 
     index: Ints
     L: Floats
     product: Floats
-    rest: Floats
 
-    def explain(self, P: Floats) -> Floats:
-        """L^-1 P for covariances of the landmarks with k coalitions, (l, k)."""
+    def explain(self, posterior: Posterior, index: Ints) -> Floats:
+        """L^-1 P of the landmarks with some coalitions, (l, len(index))."""
+        P = posterior.covariance(self.index, index)
         return np.asarray(solve_triangular(self.L, P, lower=True, check_finite=False))
+
+    def rest(self, posterior: Posterior, index: Ints, through: Floats | None = None) -> Floats:
+        """Variance of the z of some coalitions that no landmark explains, (len(index),)."""
+        through = self.explain(posterior, index) if through is None else through
+        rest = posterior.variance_of(index) - np.einsum("lb,lb->b", through, through)
+        return np.asarray(np.maximum(rest, 0.0))
+
+    def cross(self, posterior: Posterior, index: Ints) -> Floats:
+        """Covariance of the z of some coalitions with the functionals, (len(index), f)."""
+        own = (posterior.W[:, index] * posterior.slope[index]).T
+        through = self.explain(posterior, index)
+        rest = self.rest(posterior, index, through)
+        return np.asarray(through.T @ self.product + rest[:, None] * own)
 
 
 def find_landmarks(posterior: Posterior) -> Landmarks:
-    """Landmarks of a posterior, the same for the same weights."""
+    """Landmarks of a posterior; most are the same once some of its coalitions are evaluated."""
     W, b = posterior.W, len(posterior.inputs)
     weight = np.linalg.norm(W, axis=0)
     count = min(COUNT, int(np.count_nonzero(weight)))
-    rng = np.random.default_rng(0)
-    index = np.sort(rng.choice(b, count, replace=False, p=weight / weight.sum()))
+    with np.errstate(divide="ignore"):  # without replacement: Efraimidis & Spirakis 2006
+        turn = -np.log(_uniform(posterior.inputs.members)) / weight
+    index = np.sort(np.argsort(turn, kind="stable")[:count])
     P = posterior.covariance(index, index)
     P[np.diag_indices_from(P)] += 1e-9 * float(np.mean(np.diag(P)))  # rounding
     L = cholesky(P, lower=True, check_finite=False)
-    product, rest = np.zeros((count, len(W))), np.empty(b)
+    marks, product = posterior.inputs[index].keep(), np.zeros((count, len(W)))
     for columns in tiles(b):
-        through = posterior.covariance(index, np.arange(b)[columns])
-        through = solve_triangular(L, through, lower=True, check_finite=False, overwrite_b=True)
-        product += through @ (W[:, columns] * posterior.slope[columns]).T
-        rest[columns] = posterior.variance[columns] - np.einsum("lb,lb->b", through, through)
-    return Landmarks(index, L, product, np.maximum(rest, 0.0))
+        K = posterior.gp.kernel(marks, posterior.inputs[columns])
+        product += K @ (W[:, columns] * posterior.slope[columns]).T
+    product -= posterior.explain(index).T @ posterior.inner
+    return Landmarks(index, L, solve_triangular(L, product, lower=True, check_finite=False))
+
+
+def _uniform(members: Members) -> Floats:
+    """A number in (0, 1) for each of m coalitions, (m,): the same whatever stands beside it.
+
+    The owners of a coalition are mixed as SplitMix64 does it (Steele et al. 2014).
+    """
+    owners = np.random.default_rng(0).integers(2**63, size=members.shape[1], dtype=np.uint64)
+    bits = members.astype(np.uint64) @ owners
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(((bits >> np.uint64(11)) + 0.5) / 2.0**53)
+
+
+def sample_by_weight(weight: Floats) -> tuple[Ints, Floats]:
+    """Up to SAMPLE indices in steps of equal weight, (b,), and for how many each stands, (m,) each.
+
+    The sum of weight times anything is estimated without bias by that of the sample.
+    """
+    if len(weight) <= SAMPLE:
+        return np.arange(len(weight)), np.ones(len(weight))
+    until = np.cumsum(weight)
+    index = np.searchsorted(until, (np.arange(SAMPLE) + 0.5) / SAMPLE * until[-1])
+    return index, until[-1] / SAMPLE / weight[index]

@@ -11,6 +11,7 @@ Notation: a coalitions, m = a (a + 1) / 2 packed entries, theta as in `Kernel`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,10 +19,14 @@ from scipy.linalg.lapack import dtrttp
 
 from dupre._types import Floats, Ints
 from dupre.predictor.kernel_algebra import Kernel, Product, Scaled, Sum
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Exponential, Linear
 
 FEW = 64
-"""Distinct distances up to which exponentials are taken of these alone."""
+"""Distances that are whole numbers below this need no more exponentials than this."""
+
+REMEMBERED = 1_000
+"""Coalitions up to which what is computed of all pairs is kept."""
 
 
 class Term(Protocol):
@@ -42,7 +47,7 @@ class ProductTerm:
         variance: its index in theta; None for 1.
         gammas: index of each gamma in theta, (k,).
         distances: packed, (k, m).
-        levels: the distinct distances if k is 1 and they are few.
+        levels: 0, 1, 2, ... if k is 1 and all distances are among these few.
         codes: which of them each entry is, (m,).
         matrix: packed, (m,); None for ones.
     """
@@ -124,12 +129,45 @@ def terms_of(kernel: Kernel, distances: Any, first: int = 0) -> list[Term]:
     gammas = np.arange(len(exponents)) + first + (variance is not None)
     levels, codes = None, np.empty(0, dtype=np.int64)
     if len(exponents) == 1:
-        distinct, inverse = np.unique(exponents[0], return_inverse=True)
-        if len(distinct) <= FEW:
-            levels, codes = distinct, inverse
+        whole = exponents[0].astype(np.int64)
+        if whole.max(initial=0) < FEW and np.array_equal(whole, exponents[0]):
+            levels, codes = np.arange(FEW, dtype=np.float64), whole
     stacked = np.array(exponents).reshape(-1, len(packed[0]))
     matrix = np.prod(fixed, axis=0) if fixed else None
     return [ProductTerm(variance, gammas, stacked, levels, codes, matrix)]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """What a kernel needs of all pairs of some coalitions, whatever its hyper-parameters.
+
+    Attributes:
+        kernel: with any hyper-parameters.
+        distances: as the kernel has computed them.
+    """
+
+    kernel: Kernel
+    distances: Any
+
+    @cached_property
+    def form(self) -> Kernel:
+        """The kernel with every gamma at one over the median of its distances."""
+        return self.kernel.at_median(self.distances)
+
+    @cached_property
+    def terms(self) -> list[Term]:
+        """Of the matrix of the kernel."""
+        return terms_of(self.kernel, self.distances)
+
+
+def pairs_of(kernel: Kernel, inputs: Features) -> Pairs:
+    """Computed once for the same coalitions, unless they are very many."""
+    bare = kernel.with_theta(np.zeros_like(kernel.theta))
+
+    def compute() -> Pairs:
+        return Pairs(bare, bare.distances(inputs, inputs))
+
+    return inputs.remember(("pairs", bare), compute) if len(inputs) <= REMEMBERED else compute()
 
 
 def _is_linear(kernel: Kernel) -> bool:

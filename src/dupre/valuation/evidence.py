@@ -17,6 +17,7 @@ from dupre._types import Floats, Ints, Members
 from dupre.data.owners import Owners
 from dupre.game.coalitions import to_names
 from dupre.predictor.calibration import std_of_a_training
+from dupre.predictor.gp import EXACT_UP_TO
 from dupre.valuation.knowledge import Knowledge
 
 MOST_PREDICTED = 256
@@ -45,10 +46,7 @@ def observations_and_predictions(knowledge: Knowledge, owners: Owners) -> pd.Dat
     index = np.append(known, others)
     predicted, std = np.full(len(index), np.nan), np.full(len(index), np.nan)
     if others.size:
-        of_known, of_others = (
-            _predict_without(knowledge, known),
-            predictions(knowledge, observations.members[others]),
-        )
+        of_known, of_others = _predict_without(knowledge, known), _predict(knowledge, others)
         predicted, std = (np.append(a, b) for a, b in zip(of_known, of_others, strict=True))
     return pd.DataFrame(
         {
@@ -81,6 +79,15 @@ def shared_rows(owners: Owners) -> Floats:
     where = owners.owner, kind.reshape(-1)
     held = sparse.csr_array((np.ones(len(owners.y)), where), shape=(owners.n, len(kinds)))
     return np.asarray((held @ (held > 0).T).toarray() / owners.rows[:, None])
+
+
+def _predict(knowledge: Knowledge, index: Ints) -> tuple[Floats, Floats]:
+    """Predictions of some unknown coalitions, (m,) each: those that the values are made of."""
+    unknown = knowledge.unknown
+    if len(unknown) > EXACT_UP_TO:
+        return predictions(knowledge, knowledge.observations.members[index])
+    posterior, at = knowledge.averaged_posterior(), np.searchsorted(unknown, index)
+    return posterior.mean[at], std_of_a_training(knowledge.predictor(), posterior.std[at])
 
 
 def _predict_without(knowledge: Knowledge, known: Ints) -> tuple[Floats, Floats]:

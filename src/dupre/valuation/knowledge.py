@@ -32,9 +32,9 @@ from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.predictor.calibration import check_predictor
 from dupre.predictor.form import Predictor
-from dupre.predictor.gp import Posterior
 from dupre.predictor.kernel_checks import check_prior
 from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.posterior import Posterior
 from dupre.result.records import PredictorCheck
 from dupre.utility.limits import UNBOUNDED
 from dupre.valuation import next_batch
@@ -87,6 +87,7 @@ class Knowledge:
             check_prior(question.prior, self.features(np.flatnonzero(self.counts)))
         self._memory: tuple[bytes, Predictor] | None = None
         self._posterior: tuple[tuple[Predictor, bytes], Posterior] | None = None
+        self._averaged: AveragedPosterior | None = None
         self._correction: tuple[bytes, SampledValues] | None = None
 
     def rng(self, *purpose: int) -> np.random.Generator:
@@ -196,6 +197,11 @@ class Knowledge:
         """What kernels compare of any coalitions, (m, n)."""
         return self._describe(self.observations.representatives(members), self.sketch)
 
+    @cached_property
+    def _counting(self) -> Features:
+        """Of all b coalitions: what is computed of them is kept from round to round."""
+        return self._describe(self.weights.members, self.sketch)
+
     def _describe(self, members: Members, vectors: Callable[..., Floats]) -> Features:
         has_rows = self.question.owners.points is not None
         return Features(members, self._rows, vectors if has_rows else None)
@@ -207,9 +213,8 @@ class Knowledge:
     def predictor(self) -> Predictor:
         """The predictor of what is recorded now, learned once."""
         shown = self.shown
-        utilities, measured = self.observations.utilities[shown], self.training_variances()[shown]
-        members = self.observations.members[shown]
-        known = members, utilities, measured, np.float64(self.empty)
+        seen, measured = self.observations, self.training_variances()[shown]
+        known = seen.members[shown], seen.utilities[shown], measured, np.float64(self.empty)
         key = b"".join(array.tobytes() for array in known)
         if self._memory is None or self._memory[0] != key:
             self._memory = key, self._learn(shown, measured, 2, len(shown))
@@ -234,22 +239,26 @@ class Knowledge:
     def posterior(self, W: Floats) -> Posterior:
         """Of the unknown coalitions and of functionals W, (f, b), of them, by the best form."""
         learned, unknown = self.predictor(), self.unknown
-        if W is not self.weights.W:
-            return learned.gp.posterior(self.features(unknown), W[:, unknown])
         key = learned, unknown.tobytes()  # once for the values and for the next batch
-        if self._posterior is None or self._posterior[0] != key:
-            self._posterior = key, learned.gp.posterior(self.features(unknown), W[:, unknown])
-        return self._posterior[1]
+        if W is self.weights.W and self._posterior is not None and self._posterior[0] == key:
+            return self._posterior[1]
+        posterior = learned.gp.posterior(self._counting[unknown], W[:, unknown])
+        if W is self.weights.W:
+            self._posterior = key, posterior
+        return posterior
 
     def averaged_posterior(self) -> AveragedPosterior:
         """Of the unknown coalitions and of the values, by all forms."""
-        return self.predictor().average(self.posterior(self.weights.W))
+        posterior = self.posterior(self.weights.W)
+        if self._averaged is None or self._averaged.best is not posterior:
+            self._averaged = self.predictor().average(posterior)
+        return self._averaged
 
     def predict(self, learned: Predictor, members: Members) -> Floats:
         """Predicted utilities of coalitions, (m, n), by a given predictor, (m,)."""
         representatives = self.observations.representatives(members)
         features = self._describe(representatives, self.sketch.compute)
-        return np.clip(learned.gp.predict(features)[0], *learned.bounds)
+        return np.clip(learned.gp.posterior(features).mean, *learned.bounds)
 
     def utilities_of(self, members: Members) -> Floats:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
@@ -267,13 +276,9 @@ class Knowledge:
             return None
         utilities, measured = self.utilities[found], self.training_variances()[found]
         by_size, freedom = error_by_size(self._sizes, self.utilities, self._certain, found)
+        inputs = self.features(found)
         return check_predictor(
-            self.predictor(),
-            self.features(found),
-            utilities,
-            measured,
-            by_size=by_size,
-            freedom=freedom,
+            self.predictor(), inputs, utilities, measured, by_size=by_size, freedom=freedom
         )
 
     def check_failed(self) -> bool:
@@ -307,12 +312,8 @@ class Knowledge:
         whatever else was recorded. Letting it see the blocks after it as well, as cross-fitting
         does, would make their errors depend on each other, and the intervals too narrow.
         """
-        known = (
-            self.observations.utilities,
-            self.training_variances(),
-            self.observations.failed,
-            np.float64(self.empty),
-        )
+        seen = self.observations
+        known = seen.utilities, self.training_variances(), seen.failed, np.float64(self.empty)
         key = b"".join(array.tobytes() for array in known)
         if self._correction is None or self._correction[0] != key:
             self._correction = key, self._compute_correction()

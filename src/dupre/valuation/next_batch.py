@@ -22,7 +22,7 @@ from dupre._types import NOTHING, Floats, Ints, Members
 from dupre.game.coalitions import keys, sample_of_size
 from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending_order, first_largest
-from dupre.predictor.gp import Posterior
+from dupre.predictor.posterior import Posterior
 
 if TYPE_CHECKING:
     from dupre.valuation.knowledge import Knowledge
@@ -152,7 +152,7 @@ def active_batch(
         pending: indices of coalitions being evaluated: picked before all others, not returned.
     """
     candidates = np.concatenate([pending, np.setdiff1d(candidates, pending)])
-    cross, variance = posterior.cross(candidates), posterior.variance[candidates]
+    cross, variance = posterior.cross(candidates), posterior.variance_of(candidates)
     noise = posterior.gp.noise_of_next
     gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
     scale = float(gain.max(initial=0.0))  # rounding errors of later gains are relative to it

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dupre.game.coalitions import all_coalitions
+from dupre.predictor import kernel_inputs
+from dupre.predictor.kernel_inputs import Features
+
+EVERY = all_coalitions(6)
+
+
+def make_features():
+    return Features(EVERY, np.arange(1, 7), lambda _eta, _p, members: members * np.pi)
+
+
+def apart(a, b):
+    """A distance that is no whole number."""
+    x, y = a.sketch(0.5, 2), b.sketch(0.5, 2)
+    return np.abs(x[:, None] - y).sum(axis=2)
+
+
+def test_kept_distances_are_those_computed_whichever_were_kept_before(monkeypatch):
+    monkeypatch.setattr(kernel_inputs, "TILE", 10)
+    features, rng, asked = make_features(), np.random.default_rng(0), []
+
+    def compute(a, b):
+        asked.append(len(a))
+        return apart(a, b)
+
+    for _ in range(5):
+        rows, columns = (np.sort(rng.permutation(len(EVERY))[:k]) for k in (8, 30))
+        some, others = features[rows].keep(), features[columns]
+        found = some.distances_to(others, "apart", compute)
+        np.testing.assert_allclose(found, apart(some, others), rtol=1e-6)
+    before = len(asked)
+    some.distances_to(features[rng.permutation(len(EVERY))[:5]], "apart", compute)
+    assert len(asked) == before
+
+
+def test_what_is_not_kept_or_of_another_origin_is_computed_exactly(monkeypatch):
+    features, other = make_features(), make_features()
+    some = features[np.arange(4)]
+    np.testing.assert_array_equal(some.distances_to(features, "k", apart), apart(some, features))
+    kept, foreign = some.keep(), other[np.arange(5)]
+    np.testing.assert_array_equal(kept.distances_to(foreign, "k", apart), apart(kept, foreign))
+    monkeypatch.setattr(kernel_inputs, "KEPT", 100)
+    whole = features[np.arange(len(EVERY))]
+    np.testing.assert_array_equal(kept.distances_to(whole, "k", apart), apart(kept, whole))
+
+
+@pytest.mark.parametrize("many", [2, 1000])
+def test_vectors_of_some_of_some_are_theirs(monkeypatch, many):
+    monkeypatch.setattr(kernel_inputs, "MANY", many)
+    features = make_features()
+    some = features[np.arange(3, 40)][np.array([5, 1])][:1]
+    np.testing.assert_array_equal(some.members, EVERY[[8]])
+    np.testing.assert_array_equal(some.sketch(0.5, 2), EVERY[[8]] * np.pi)
+    assert some.origin[1].tolist() == [8]
+
+
+def test_a_key_without_a_hash_is_computed_every_time():
+    features, times = make_features(), []
+    for _ in range(2):
+        assert features.remember([], lambda: len(times)) == len(times)
+        assert features.remember("known", lambda: len(times)) == 0
+        times.append(1)
