@@ -99,12 +99,7 @@ def fit(
     u, reference = utilities[chosen], float(np.mean(log_rows(inputs[chosen])))
     how: dict[str, Any] = {"warp": warp, "reference": reference, "prior": prior}
     problem = _problem(kernel, inputs[chosen], u, known[chosen], **how)
-    low, high = _of_each(BOUNDS, kernel)
-    if least_noise > 0:  # in logarithms: the square of a very small slope is zero
-        lowest = np.log(least_noise) - 2 * np.log(np.median(warp.slope(u)))
-        low[-2] = np.clip(lowest, low[-2], high[-2])
-    if not decays:
-        low[-1] = high[-1] = 0.0
+    low, high = _limits(kernel, least_noise, warp.slope(u), decays=decays)
     held = prior.held(kernel)
     low[held] = high[held] = _stated(kernel, problem.form, prior.noise)[held]
     mean, std = _of_each(PRIOR, kernel)
@@ -144,12 +139,14 @@ def _position(gp: GaussianProcess, form: Kernel) -> Floats:
     return x
 
 
-def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, GaussianProcess]]:
+def sample_around(
+    gp: GaussianProcess, *, pairs: int, least_noise: float = 0.0
+) -> list[tuple[float, GaussianProcess]]:
     """Processes with hyper-parameters drawn around the learned ones, with weights that sum to 1.
 
     Draws are symmetric pairs, the same every time. With more than LEARN_ON evaluations the
-    hyper-parameters are known well enough: the only process is the given one. So it is if nothing
-    was learned, or the posterior is to be plain.
+    hyper-parameters are known well enough: the only process is the given one. So it is if the
+    posterior is to be plain. `least_noise` is that of `fit`.
     """
     free = np.flatnonzero(~gp.prior.held(gp.kernel))
     if len(gp.utilities) > LEARN_ON or gp.prior.plain:
@@ -162,9 +159,8 @@ def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, Gauss
     value, root = _curvature_root(problem, centre, free)
     normal = np.random.default_rng(0).standard_normal((pairs, len(free)))
     normal = np.concatenate([normal, -normal])
-    low, high = _of_each(BOUNDS, gp.kernel)
-    if not gp.amplitude.decay:
-        low[-1] = high[-1] = 0.0
+    slope = gp.warp.slope(gp.utilities)
+    low, high = _limits(gp.kernel, least_noise, slope, decays=gp.amplitude.decay != 0)
     drawn = np.tile(centre, (len(normal), 1))
     drawn[:, free] = np.clip(centre[free] + normal @ root.T, low[free], high[free])
     height = np.array([problem(x)[0] for x in drawn])
@@ -320,6 +316,17 @@ def _condition_at_least(
 def _of_each(table: dict[str, tuple[float, float]], form: Kernel) -> Floats:
     """The two numbers of a table for the role of every entry of x, (2, t + 2)."""
     return np.array([table[role] for role in [*form.roles, "noise", "decay"]]).T
+
+
+def _limits(kernel: Kernel, least_noise: float, slope: Floats, *, decays: bool) -> Floats:
+    """Lowest and highest x, (2, t + 2); arguments as in `fit`, and du/dz of the evaluated, (a,)."""
+    low, high = limits = _of_each(BOUNDS, kernel)
+    if least_noise > 0:  # in logarithms: the square of a very small slope is zero
+        lowest = np.log(least_noise) - 2 * np.log(np.median(slope))
+        low[-2] = np.clip(lowest, low[-2], high[-2])
+    if not decays:
+        low[-1] = high[-1] = 0.0
+    return limits
 
 
 def _stated(kernel: Kernel, form: Kernel, noise: float | None) -> Floats:
