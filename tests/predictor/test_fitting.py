@@ -271,6 +271,22 @@ def test_a_sample_does_not_let_the_amplitude_decay_where_it_was_not_learned(rng)
     assert len({one.amplitude.decay for _, one in sample_around(process, pairs=3)}) > 1
 
 
+@pytest.mark.parametrize("warp", [Warp(), CURVED])
+def test_the_noise_of_a_sample_is_never_below_the_least(rng, warp):
+    a, _, _ = split(rng, evaluated=40)
+    u, _ = warp.back(a.members @ np.linspace(0.1, 1.0, N), np.zeros(40))  # z is linear
+    least = 1e-4
+    process = fit(Linear(), a, u, warp=warp, starts=2, rng=rng, least_noise=least)
+    lowest = least / np.median(warp.slope(u)) ** 2
+    free, bound = (
+        [one.noise for _, one in sample_around(process, pairs=4, least_noise=some)]
+        for some in (0.0, least)
+    )
+    assert min(free) < lowest / 2
+    assert min(bound) == pytest.approx(lowest)
+    assert max(bound) == pytest.approx(max(free))
+
+
 def test_more_evaluations_than_are_learned_on_give_the_process_itself(rng, monkeypatch):
     a, _, u = split(rng)
     process = fit(Membership(), a, u, warp=Warp(), starts=1, rng=rng)

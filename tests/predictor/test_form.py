@@ -195,7 +195,7 @@ def test_utilities_on_a_lattice_keep_a_twelfth_of_its_squared_step_as_noise(coal
     step = 1 / 20
     utilities = np.round(smooth(coalitions) / step) * step
     chosen = learned(coalitions, utilities)
-    for gp in chosen.fits:
+    for gp in (*chosen.fits, *(averaged for _, averaged in chosen.processes)):
         noise = gp.noise * np.median(gp.warp.slope(utilities)) ** 2
         assert noise >= step**2 / 12 * (1 - 1e-9)
     # The same game without a lattice is known far better.

@@ -109,12 +109,7 @@ def fit(
     reference = float(np.mean(log_rows(some)))
     how: dict[str, Any] = {"warp": warp, "reference": reference, "prior": prior}
     problem = problem_of(kernel, some, u, noise, **how)
-    low, high = of_each(BOUNDS, kernel)
-    if least_noise > 0:  # in logarithms: the square of a very small slope is zero
-        lowest = np.log(least_noise) - 2 * np.log(np.median(warp.slope(u)))
-        low[-2] = np.clip(lowest, low[-2], high[-2])
-    if not decays:
-        low[-1] = high[-1] = 0.0
+    low, high = limits(kernel, least_noise, warp.slope(u), decays=decays)
     held = prior.held(kernel)
     low[held] = high[held] = _stated(kernel, problem.form, prior.noise)[held]
     mean, std = of_each(PRIOR, kernel)
@@ -309,6 +304,17 @@ def condition_at_least(
 def of_each(table: dict[str, tuple[float, float]], form: Kernel) -> Floats:
     """The two numbers of a table for the role of every entry of x, (2, t + 2)."""
     return np.array([table[role] for role in [*form.roles, "noise", "decay"]]).T
+
+
+def limits(kernel: Kernel, least_noise: float, slope: Floats, *, decays: bool) -> Floats:
+    """Lowest and highest x, (2, t + 2); arguments as in `fit`, and du/dz of the evaluated, (a,)."""
+    low, high = both = of_each(BOUNDS, kernel)
+    if least_noise > 0:  # in logarithms: the square of a very small slope is zero
+        lowest = np.log(least_noise) - 2 * np.log(np.median(slope))
+        low[-2] = np.clip(lowest, low[-2], high[-2])
+    if not decays:
+        low[-1] = high[-1] = 0.0
+    return both
 
 
 def _stated(kernel: Kernel, form: Kernel, noise: float | None) -> Floats:

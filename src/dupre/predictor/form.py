@@ -120,6 +120,7 @@ class Predictor:
         outliers: indices of the evaluations set aside, (s,).
         outlier_errors: their utilities minus the predictions of them, (s,).
         bounds: between which predicted utilities lie.
+        least_noise: smallest variance of a utility around any of the processes.
     """
 
     form: Form
@@ -129,6 +130,7 @@ class Predictor:
     outliers: Ints
     outlier_errors: Floats
     bounds: tuple[float, float] = (-np.inf, np.inf)
+    least_noise: float = 0.0
 
     def predict(self, inputs: Features) -> tuple[Floats, Floats]:
         """Mean and standard deviation of b utilities, (b,) each, averaged over all processes."""
@@ -154,11 +156,13 @@ class Predictor:
         weights = np.exp(likelihood - likelihood.max())
         weights[weights < LEAST_WEIGHT * weights.sum()] = 0.0
         weights /= weights.sum()
-        return tuple(
-            (float(weights[form] * weight), gp)
-            for form in np.flatnonzero(weights)
-            for weight, gp in sample_around(self.fits[form], pairs=max(1, round(4 * weights[form])))
-        )
+        found = []
+        for share, fitted in zip(weights, self.fits, strict=True):
+            if share > 0:
+                pairs = max(1, round(4 * share))
+                around = sample_around(fitted, pairs=pairs, least_noise=self.least_noise)
+                found += [(float(share * weight), gp) for weight, gp in around]
+        return tuple(found)
 
     @property
     def outlier_variance(self) -> float:
@@ -218,6 +222,7 @@ def learn(
             **near,
         )
 
+    limits = bounds, least_noise
     everything, some, part = np.arange(len(utilities)), np.arange(len(utilities)), inputs
     if len(everything) > LEARN_ON:
         some = np.sort(rng.choice(everything, LEARN_ON, replace=False))
@@ -233,9 +238,9 @@ def learn(
         likelihood = without.log_likelihood + _log_density_of_outliers(utilities, outliers)
         if likelihood > gp.log_likelihood + BETTER_BY:
             errors = utilities[outliers] - without.posterior(inputs[outliers]).mean
-            return Predictor(form, without, (without,), utilities, outliers, errors, bounds)
+            return Predictor(form, without, (without,), utilities, outliers, errors, *limits)
     every = tuple([gp] if prior.plain else fits)  # the best one alone
-    return Predictor(form, gp, every, utilities, outliers[:0], np.empty(0), bounds)
+    return Predictor(form, gp, every, utilities, outliers[:0], np.empty(0), *limits)
 
 
 def _choose(

@@ -13,7 +13,7 @@ import numpy as np
 
 from dupre._types import Floats, Ints
 from dupre.predictor import fitting
-from dupre.predictor.fitting import BOUNDS, Problem, condition_at_least, of_each, position
+from dupre.predictor.fitting import Problem, condition_at_least, position
 from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.search import second_derivatives
 
@@ -21,12 +21,14 @@ MOST_WEIGHT = 2.0
 """Largest logarithm of an importance weight."""
 
 
-def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, GaussianProcess]]:
+def sample_around(
+    gp: GaussianProcess, *, pairs: int, least_noise: float = 0.0
+) -> list[tuple[float, GaussianProcess]]:
     """Processes with hyper-parameters drawn around the learned ones, with weights that sum to 1.
 
     Draws are symmetric pairs, the same every time. With more than LEARN_ON evaluations the
-    hyper-parameters are known well enough: the only process is the given one. So it is if nothing
-    was learned, or the posterior is to be plain.
+    hyper-parameters are known well enough: the only process is the given one. So it is if the
+    posterior is to be plain. `least_noise` is that of `fit`.
     """
     free = np.flatnonzero(~gp.prior.held(gp.kernel))
     if len(gp.utilities) > fitting.LEARN_ON or gp.prior.plain:
@@ -39,9 +41,8 @@ def sample_around(gp: GaussianProcess, *, pairs: int) -> list[tuple[float, Gauss
     value, root = _curvature_root(problem, centre, free)
     normal = np.random.default_rng(0).standard_normal((pairs, len(free)))
     normal = np.concatenate([normal, -normal])
-    low, high = of_each(BOUNDS, gp.kernel)
-    if not gp.amplitude.decay:
-        low[-1] = high[-1] = 0.0
+    slope, decays = gp.warp.slope(gp.utilities), gp.amplitude.decay != 0
+    low, high = fitting.limits(gp.kernel, least_noise, slope, decays=decays)
     drawn = np.tile(centre, (len(normal), 1))
     drawn[:, free] = np.clip(centre[free] + normal @ root.T, low[free], high[free])
     how |= {"measured": measured, "distances": problem.distances}
