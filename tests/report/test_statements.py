@@ -111,7 +111,7 @@ def test_a_value_is_put_into_words_with_its_interval():
         "Shapley value": "0.2000",
         "95 % interval": "0.1980 to 0.2020",
         "Share": "25.0 %",
-        "Rank": "2 of 3",
+        "Rank (95 %)": "2 of 3",
     }
 
 

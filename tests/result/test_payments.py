@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dupre import InputError
+from dupre.result.uncertainty import UNKNOWN_ROWS
 from reporting import exact, valuation
 
 NUMBERS = st.lists(st.floats(-1, 1), min_size=1, max_size=12).filter(
@@ -78,7 +79,8 @@ def test_the_text_states_sum_currency_and_rule():
     text = str(certain([0.75, 0.25, -0.1]).payments(1_000, currency="JPY", minimum=10))
     assert "payment JPY" in text
     assert "1,000" in text
-    assert "Nobody gets less than 10." in text
+    assert "who is at or below zero gets the minimum. Nobody gets less than 10." in text
+    assert "gets nothing" not in text
     assert "743" in text  # 990 in proportion 3 to 1, to whole yen
 
 
@@ -106,3 +108,10 @@ def test_values_that_may_all_be_below_zero_share_nothing():
     v = replace(valuation(2), mean=np.array([0.01, 0.01]), covariance=np.eye(2), prediction=None)
     with pytest.raises(InputError, match="too uncertain"):
         v.payments(100)
+
+
+def test_payments_say_for_which_validation_rows_they_hold():
+    v = valuation(4)
+    assert UNKNOWN_ROWS in replace(v, validation=None).payments(100).rule
+    known = replace(v, validation=np.eye(4) / 1e6, validation_rows=80)
+    assert known.payments(100).rule.endswith("that the 80 validation rows come from.")

@@ -223,7 +223,9 @@ def test_an_estimator_of_ones_own_comes_after_the_preprocessing(theirs):
 def test_a_pipeline_of_ones_own_is_used_as_it_is(theirs, name):
     found = model(f"{theirs}:{name}", columns(table()), task="classification")
     assert found.raw
-    assert found.description == (f"every column as it is, to your own {theirs}:{name}",)
+    assert found.description == (
+        f"columns as they are, but for those dropped, to your own {theirs}:{name}",
+    )
     frame = table().dropna()
     assert len(found.estimator.fit(frame, frame["y"]).predict(frame)) == len(frame)
 

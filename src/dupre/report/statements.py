@@ -115,7 +115,7 @@ class _StatementWriter:
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
         rank = f"{best} of {n}" if best == worst else f"{best} to {worst} of {n}"
-        return [*facts, ("Rank", rank)]
+        return [*facts, ("Rank (95 %)", rank)]
 
     def _sizes(self, i: int) -> list[tuple[str, str]]:
         if self.sizes is None:

@@ -16,6 +16,7 @@ from dupre._types import Bools, Floats
 from dupre.checks import finite
 from dupre.errors import InputError
 from dupre.result.table import align
+from dupre.result.uncertainty import validation_notes
 from dupre.wording import escape_controls, percent, printable
 
 if TYPE_CHECKING:
@@ -108,8 +109,18 @@ def share_amount(
     frame[["low", "high"]] = frame[["low", "high"]].round(places) + 0.0  # no minus before zero
     rule = RULES[negative].format(nouns=f"{v.semivalue} {v.words.nouns}")
     if minimum:
-        rule += f" Nobody gets less than {minimum:,.{places}f}."
+        least = f"{minimum:,.{places}f}"
+        rule = rule.replace("gets nothing.", f"gets the minimum. Nobody gets less than {least}.")
+    rule = " ".join([rule, *_rows_sentence(v)])
     return Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue)
+
+
+def _rows_sentence(v: Valuation) -> list[str]:
+    """For which validation rows the intervals hold."""
+    if v.validation is None or not v.validation.any():
+        return validation_notes(v)
+    rows = f"{v.validation_rows:,} validation rows" if v.validation_rows else "validation rows"
+    return [f"Intervals are for the population that the {rows} come from."]
 
 
 def _check_terms(amount: float, minimum: float, n: int, places: int, negative: Negative) -> None:

@@ -137,7 +137,11 @@ def model(name: str | None, columns: Columns, *, task: Task) -> Model:
             "one; choose another model, or state the task"
         )
     if _prepares_columns(estimator):
-        return Model(estimator, (f"every column as it is, to your own {name}",), raw=True)
+        return Model(
+            estimator,
+            (f"columns as they are, but for those dropped, to your own {name}",),
+            raw=True,
+        )
     return _preprocess(estimator, columns)
 
 
