@@ -155,7 +155,7 @@ def test_what_cannot_be_compared_counts_by_its_class_or_is_refused():
     deep = []
     for _ in range(5000):
         deep = [deep]
-    assert digest(deep) == digest([])[:0] + digest(list)
+    assert digest(deep) == digest(list)
     with pytest.raises(InputError, match="nested too deeply"):
         digest(deep, strict=True)
 

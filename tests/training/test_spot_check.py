@@ -256,11 +256,6 @@ def mutable_global(_, n):
     return lambda members: STATE["weight"] * len(members)
 
 
-def generator_of_rows(_, n):
-    rows = (X[:n].sum(), X.sum())
-    return lambda members: float(rows[0]) * len(members)
-
-
 def now_fails(_, n):
     def utility(members):
         if n == 2 and members:
@@ -364,7 +359,7 @@ CHANGES = [
     *(look_up_index, wrapped_library_function, environment, file_read, import_inside),
     *(lambda _, n: DropsState(n), structured_fields, monkeypatched_model, closure),
     *(default_argument, of_partial, lambda _, n: Weighted(n), hyper_parameter, validation_rows),
-    *(training_seed, package_version, mutable_global, generator_of_rows, now_fails),
+    *(training_seed, package_version, mutable_global, now_fails),
     *(default_that_changes, context_variable, base_class, relative_file, cached_helper),
     *(builtin_replaced, array_in_place, pickled_file, pipeline_step, scorer, targets),
     bound_method,

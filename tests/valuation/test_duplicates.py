@@ -20,6 +20,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, regression
 from dupre.game.weight_matrix import Weights
+from dupre.result.as_text import duplicates_note
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.fingerprints import of_owners, of_utility
@@ -548,7 +549,7 @@ def test_the_text_says_who_holds_the_same_rows_and_what_it_saved():
 )
 def test_few_groups_are_named(groups, who):
     duplicates = dupre.result.records.Duplicates(groups, 1_023, 767, 5)
-    assert dupre.result.as_text.duplicates_note(duplicates) == (
+    assert duplicates_note(duplicates) == (
         f"{who}the 1,023 coalitions that count are 767 different ones; 5 needed no training of "
         "their own."
     )

@@ -47,9 +47,8 @@ Embed = Callable[[Any], Any]
 class Owners:
     """The owners' rows. Build it with `from_arrays`, `from_frame` or `from_mapping`.
 
-    Owners are ordered: by label for `from_arrays` and `from_frame` (numbers by size, text
-    alphabetically, a pandas categorical by its categories), so that the order of rows does not
-    matter; as given for `from_mapping`.
+    Owners are ordered by label (numbers by size, text alphabetically, a pandas categorical by its
+    categories), so that the order of rows, or of a mapping, does not matter.
 
     Attributes:
         names: one string per owner, (n,).
@@ -129,8 +128,7 @@ class Owners:
     ) -> Owners:
         """Owners from {name: (X, y)} or {name: DataFrame}; frames need the `target` column's name.
 
-        All X must be of one kind (arrays, frames or sparse) with the same columns. Owners are
-        ordered by name, as from arrays and frames: the order of a mapping changes no value.
+        All X must be of one kind (arrays, frames or sparse) with the same columns.
         """
         if not isinstance(data, Mapping) or not data:
             raise InputError("expected a non-empty mapping {name: (X, y)} or {name: DataFrame}")
