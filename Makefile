@@ -28,6 +28,7 @@ bench: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/speed.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/engine.py >> benchmarks/RESULTS.md
+	$(BIN)/python benchmarks/command.py >> benchmarks/RESULTS.md
 	cat benchmarks/RESULTS.md
 
 soak: .venv/ready

@@ -5,9 +5,12 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pytest
 
 import dupre
 from dupre.data.quantile_sketch import Resolution, count, project
+from dupre.game.estimators import stratified, structured
+from dupre.game.semivalues import shapley
 from dupre.tables.csv_json import read_csv
 from dupre.training.evaluation import Evaluation, Training
 from stores import open_store
@@ -40,6 +43,14 @@ def test_owners_and_their_digests_take_a_few_copies_of_the_rows():
 
     projected = 8 * ROWS * resolution.directions
     assert peak(sketch)[0] < 3 * projected
+
+
+@pytest.mark.parametrize("estimator", [stratified, structured])
+def test_contributions_take_little_more_than_the_weights_they_become(estimator):
+    n = 60
+    rng = np.random.default_rng(0)
+    most, weights = peak(lambda: estimator(shapley, n, 4 * n * n, rng))
+    assert most < 3.5 * weights.W.nbytes
 
 
 def test_a_csv_file_takes_a_few_times_its_size(tmp_path):

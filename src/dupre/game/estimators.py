@@ -32,6 +32,7 @@ from dupre.game.weight_matrix import (
     Weights,
     check_samples,
     coalition_weights,
+    collect_entries,
     collect_weights,
 )
 
@@ -178,7 +179,9 @@ def svarm(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
         counts = drawn if sign > 0 else ~drawn
         mean = sign * np.append(np.eye(n), counts.T, axis=1) / (1 + counts.sum(axis=0))[:, None]
         unit = np.arange(n + draws) + (sign > 0) * (n + draws)
-        parts.append((np.append(warm, drawn, axis=0), mean, unit, np.full(n + draws, sign > 0)))
+        owner, row = np.nonzero(mean)
+        drawn = np.append(warm, drawn, axis=0)
+        parts.append((drawn, owner, row, mean[owner, row], unit, np.full(n + draws, sign > 0)))
     return _join(parts, means=True)
 
 
@@ -310,8 +313,8 @@ def _contributions_along(semivalue: Semivalue, orders: Ints, unit: Ints) -> Weig
     return collect_weights(drawn, weights, units, stratum, counts=counted)
 
 
-Part: TypeAlias = tuple[Members, Floats, Ints, Ints]
-"""Coalitions as they were drawn, (d, n), their weights, (n, d), units and strata, (d,)."""
+Part: TypeAlias = tuple[Members, Ints, Ints, Floats, Ints, Ints]
+"""Coalitions drawn, (d, n); owner, row, weight of entries, (t,); units and strata, (d,)."""
 
 
 def _contributions(without: Members, owner: Ints, weight: float, unit: Ints, stratum: int) -> Part:
@@ -319,24 +322,22 @@ def _contributions(without: Members, owner: Ints, weight: float, unit: Ints, str
     k, n = without.shape
     joined = without.copy()
     joined[np.arange(k), owner] = True
-    weights = np.zeros((n, k, 2))
-    weights[owner, np.arange(k)] = -weight, weight
     drawn = np.stack([without, joined], axis=1).reshape(2 * k, n)
-    return drawn, weights.reshape(n, 2 * k), np.repeat(unit, 2), np.full(2 * k, stratum)
+    entries = np.repeat(owner, 2), np.arange(2 * k), np.tile([-weight, weight], k)
+    return drawn, *entries, np.repeat(unit, 2), np.full(2 * k, stratum)
 
 
 def _join(parts: list[Part], *, means: bool = False) -> Weights:
     """Weights of all parts; the coalitions of the parts alternate in proportion."""
-    drawn, weight, unit, stratum = (list(column) for column in zip(*parts, strict=True))
-    progress = np.concatenate([np.arange(len(rows)) // 2 / len(rows) for rows in drawn])
+    lengths = [len(part[0]) for part in parts]
+    progress = np.concatenate([np.arange(length) // 2 / length for length in lengths])
     order = np.argsort(progress, kind="stable")
-    return collect_weights(
-        np.concatenate(drawn)[order],
-        np.concatenate(weight, axis=1)[:, order],
-        np.concatenate(unit)[order],
-        np.concatenate(stratum)[order],
-        means=means,
-    )
+    drawn, owner, row, weight, unit, stratum = map(np.concatenate, zip(*parts, strict=True))
+    first = np.repeat(np.cumsum([0, *lengths[:-1]]), [len(part[1]) for part in parts])
+    row = np.argsort(order)[first + row]
+    at = np.lexsort((row, owner))
+    found = owner[at], row[at], weight[at]
+    return collect_entries(drawn[order], found, unit[order], stratum[order], means=means)
 
 
 def _orders(n: int, count: int, rng: Rng) -> Ints:

@@ -182,16 +182,37 @@ def collect_weights(
         counts: which weights are entries of W, (n, d); by default those that are not zero.
         means: whether the entries of a stratum are parts of means.
     """
+    owner, row = np.nonzero(weight if counts is None else counts)
+    return collect_entries(drawn, (owner, row, weight[owner, row]), unit, stratum, means=means)
+
+
+def collect_entries(
+    drawn: Members,
+    found: tuple[Ints, Ints, Floats],
+    unit: Ints,
+    stratum: Ints,
+    *,
+    means: bool = False,
+) -> Weights:
+    """Weights from the entries alone of what `collect_weights` takes: most weights may be zero.
+
+    Args:
+        drawn: the coalitions, (d, n).
+        found: owner, row among those drawn, and weight of each entry, (t,) each.
+        unit: of each coalition drawn, (d,).
+        stratum: of each, (d,).
+        means: whether the entries of a stratum are parts of means.
+    """
     members, column = distinct_coalitions(drawn)
     n, b = drawn.shape[1], len(members)
-    owner, row = np.nonzero(weight if counts is None else counts)
-    flat = owner * (b + 1) + column[row]
-    W = np.bincount(flat, weight[owner, row], minlength=n * (b + 1)).astype(np.float64)
+    owner, row, weight = found
+    coalition, size = column[row], n * (b + 1)
+    W: Floats = np.asarray(np.bincount(owner * (b + 1) + coalition, weight, size), np.float64)
     W = W.reshape(n, b + 1)
-    random = unit[row] != CERTAIN
-    owner, row = owner[random], row[random]
-    entries = Entries(owner, column[row], weight[owner, row], unit[row], stratum[row], means)
-    return Weights(members, W[:, :b], W[:, b], entries)
+    chosen = unit[row] != CERTAIN
+    row = row[chosen]
+    parts = owner[chosen], coalition[chosen], weight[chosen], unit[row], stratum[row]
+    return Weights(members, W[:, :b], W[:, b], Entries(*parts, means))
 
 
 def distinct_coalitions(drawn: Members) -> tuple[Members, Ints]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from dupre import plots
@@ -29,7 +29,8 @@ _STYLE = {
     "svg.hashsalt": "dupre",  # the same figure gets the same ids
     "font.size": 9.5,
     "axes.linewidth": 0.8,
-    "savefig.transparent": True,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
     **dict.fromkeys(
         ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK
     ),
@@ -45,6 +46,7 @@ def draw_figure(valuation: Valuation, name: str, *, label: str) -> str:
         label: what it shows, for screen readers.
     """
     import matplotlib.style
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     size = (charts.WIDTH, charts.height(name, len(valuation.owners)))
@@ -52,10 +54,11 @@ def draw_figure(valuation: Valuation, name: str, *, label: str) -> str:
     with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
         # Matplotlib measures text by a font that may lack what the reader's font has.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=size, dpi=72, layout="constrained")  # dots of an SVG
         getattr(plots, name)(valuation, ax=figure.add_subplot())
         text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        canvas: Any = FigureCanvasSVG(figure)  # figure.savefig would draw twice
+        canvas.print_svg(text, metadata={"Date": None, "Creator": None})
     return _inline(text.getvalue(), name, label)
 
 

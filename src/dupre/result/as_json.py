@@ -80,7 +80,7 @@ def dumps(valuations: Sequence[Valuation]) -> str:
         "shared": first.evidence and first.evidence.shared,
         "provenance": first.provenance,
     }
-    return json.dumps(_to_plain(whole), allow_nan=False)
+    return json.dumps(_to_plain(whole), allow_nan=False, separators=(",", ":"))
 
 
 def loads(text: str) -> list[Valuation]:

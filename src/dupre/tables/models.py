@@ -7,6 +7,7 @@ fitted on a coalition's rows alone: rows of other owners have no influence.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import textwrap
 from collections.abc import Callable
@@ -16,16 +17,9 @@ from typing import Any, ClassVar, Self
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import get_scorer_names
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -217,21 +211,26 @@ def _by_name(name: str, task: Task) -> Any:
     if name == "ridge":
         return RidgeClassifier() if classes else Ridge()
     if name == "forest":
-        forest = RandomForestClassifier if classes else RandomForestRegressor
+        forest = _class("ensemble", "RandomForest", task)
         return forest(n_estimators=100, n_jobs=1)
     if name == "boosting":
-        return HistGradientBoostingClassifier() if classes else HistGradientBoostingRegressor()
+        return _class("ensemble", "HistGradientBoosting", task)()
     if name == "mlp":
-        if classes:
-            return MLPClassifier(hidden_layer_sizes=(64,), max_iter=500)
-        network = MLPRegressor(hidden_layer_sizes=(64,), max_iter=500)
-        return TransformedTargetRegressor(network, transformer=StandardScaler())
+        network = _class("neural_network", "MLP", task)(hidden_layer_sizes=(64,), max_iter=500)
+        scaler = StandardScaler()
+        return network if classes else TransformedTargetRegressor(network, transformer=scaler)
     if name == "knn":
         return NearestClassifier() if classes else NearestRegressor()
     raise InputError(
         f"unknown model {name!r}{did_you_mean(name, NAMES)}; expected one of {', '.join(NAMES)}, "
         "or module:object of your own, such as my_model:pipeline or sklearn.svm:SVC"
     )
+
+
+def _class(module: str, family: str, task: Task) -> Any:
+    """A class of scikit-learn, imported when it is asked for: others need not wait for it."""
+    kind = "Classifier" if task == "classification" else "Regressor"
+    return getattr(importlib.import_module(f"sklearn.{module}"), f"{family}{kind}")
 
 
 def _estimator(found: Any, name: str) -> Any:
