@@ -107,6 +107,8 @@ def test_it_is_strict_json_that_needs_no_python_to_read(valuation):
     frame = valuation.to_frame()
     assert [owner["name"] for owner in owners] == list(frame.index)
     assert [owner["low"] for owner in owners] == frame["low"].tolist()
+    alone = valuation.interval(for_these_rows=True)
+    assert [owner["high_for_these_rows"] for owner in owners] == alone["high"].tolist()
     assert [owner["worst"] for owner in owners] == frame["worst"].tolist()
 
 

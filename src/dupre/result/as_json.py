@@ -105,9 +105,10 @@ def loads(text: str) -> list[Valuation]:
 
 def _document(v: Valuation) -> dict[str, Any]:
     """One valuation, its parts in the order in which people ask for them."""
+    alone = v.interval(for_these_rows=True).add_suffix("_for_these_rows")
     return {
         "semivalue": v.semivalue,
-        "owners": v.to_frame().rename_axis("name").reset_index().to_dict("records"),
+        "owners": v.to_frame().join(alone).rename_axis("name").reset_index().to_dict("records"),
         "utility": {"all": v.grand, "all_predicted": v.grand_predicted, "empty": v.empty}
         | {"floor": v.floor, "floored": v.floored},
         "validation_rows": v.validation_rows,
