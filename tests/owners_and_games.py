@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import zlib
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
+import pytest
 from scipy.stats import binom
 
 import dupre
+from dupre.game import weight_matrix
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import exact
 from dupre.game.least_core import least_core
 
 
-def make_owners(n, rows=4):
+def make_owners(n, rows=4, names=None):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n * rows, 2)) + np.repeat(rng.normal(size=(n, 2)), rows, axis=0)
-    names = np.repeat([f"owner{i:02d}" for i in range(n)], rows)
-    return dupre.Owners.from_arrays(X, X @ [1.0, -1.0] + rng.normal(size=len(X)), names)
+    y = X @ [1.0, -1.0] + rng.normal(size=len(X))
+    names = [f"owner{i:02d}" for i in range(n)] if names is None else names
+    parts = zip(np.split(X, n), np.split(y, n), strict=True)
+    return dupre.Owners.from_mapping(dict(zip(names, parts, strict=True)))
 
 
 class LoggedGame:
@@ -63,6 +68,31 @@ class LoggedGame:
         members = all_coalitions(self.owners.n)
         *some, grand = self.game(members)
         return least_core(members[:-1], np.array(some), grand=grand, empty=self.empty)
+
+
+def table_of(owners, seed=0):
+    """A random utility of every coalition, and 0.25 of none."""
+    numbers = np.random.default_rng(seed).normal(size=2**owners.n - 1)
+    return {(): 0.25} | LoggedGame(owners, numbers).table
+
+
+def counted(function):
+    """A utility that remembers what it was asked."""
+
+    def utility(members):
+        utility.asked.append(members)
+        return function(members)
+
+    utility.asked = []
+    utility.fingerprint = "counted"
+    return utility
+
+
+def untouchable(members):
+    pytest.fail(f"{members} was evaluated")
+
+
+untouchable.fingerprint = "counted"
 
 
 def smooth(owners, seed=0):
@@ -145,6 +175,11 @@ weighted_banzhaf = dupre.Semivalue(
     "Banzhaf(0.3)", lambda c, n: c * np.log(0.3) + (n - 1 - c) * np.log(0.7)
 )
 """Owners join independently of each other, each with a chance of 0.3."""
+
+
+def no_hidden_variance():
+    """Variances as the draws show them, without what is added where they are silent."""
+    return patch.object(weight_matrix, "_hidden_variance", lambda v, count: np.zeros(len(v)))
 
 
 class Normal:

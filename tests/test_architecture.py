@@ -27,16 +27,7 @@ MAY_IMPORT = {
     "plots": {"result"},
     "report": {"game", "result", "plots"},
     "tables": {"data", "utility"},
-    "runs": {
-        "game",
-        "result",
-        "data",
-        "utility",
-        "training",
-        "valuation",
-        "report",
-        "tables",
-    },
+    "runs": {"game", "result", "data", "utility", "training", "valuation", "report", "tables"},
     "cli": {"result", "training", "valuation", "tables", "runs"},
 }
 """Which packages a package may import besides itself and the modules of the root.

@@ -315,11 +315,7 @@ def test_shares_of_matches_equal_brute_force(matches, k):
     np.testing.assert_allclose(match_shares(match[None], k)[0], exact, atol=1e-12)
 
 
-@given(
-    st.lists(st.integers(-4, 4), min_size=1, max_size=7),
-    st.integers(1, 10),
-    st.integers(-6, 6),
-)
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=7), st.integers(1, 10), st.integers(-6, 6))
 def test_shares_of_a_regression_equal_brute_force(targets, k, t):
     y = np.array(targets, dtype=float)
     exact = row_shapley(lambda rows: -((y[rows[:k]].sum() / k - t) ** 2), len(y))

@@ -485,9 +485,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(
-    ("members", "utilities", "grand", "empty", "message"),
-    REFUSED.values(),
-    ids=REFUSED.keys(),
+    ("members", "utilities", "grand", "empty", "message"), REFUSED.values(), ids=REFUSED.keys()
 )
 def test_what_cannot_be_used_is_refused(members, utilities, grand, empty, message):
     with pytest.raises(InputError, match=message):
@@ -518,11 +516,7 @@ def test_draws_that_cannot_be_used_are_refused(draws, grand, message):
     ],
 )
 def test_searches_that_cannot_be_made_are_refused(change, message):
-    asked = {
-        "utility": lambda C: np.zeros(len(C)),
-        "start": ALL,
-        "grand": 1.0,
-    }
+    asked = {"utility": lambda C: np.zeros(len(C)), "start": ALL, "grand": 1.0}
     with pytest.raises(InputError, match=message):
         search(**(asked | change))
 

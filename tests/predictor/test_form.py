@@ -138,10 +138,6 @@ def test_at_most_a_tenth_is_set_aside(coalitions):
     assert len(learned(coalitions, utilities).outliers) <= 4
 
 
-def test_the_kernel_has_a_term_for_data_and_size_membership_and_worth():
-    assert Form().kernel().label == "data × size + membership + linear"
-
-
 # What is averaged.
 
 

@@ -14,7 +14,7 @@ from dupre.predictor.fitting import fit
 from dupre.predictor.gp import Amplitude
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership
-from dupre.predictor.warp import Warp, curved_warp
+from dupre.predictor.warp import Warp
 from processes import ROWS, N, features, split
 
 DATA_KERNEL = form.Form().kernel()
@@ -282,10 +282,3 @@ def test_an_outlier_does_far_less_harm_than_under_a_straight_warp(outlier):
     _, chosen = left_out_errors(0, outlier)
     _, without_bend = left_out_errors(0, outlier, straight)
     assert chosen < without_bend / 2
-
-
-def test_the_curved_warp_keeps_an_outlier_within_a_few_units():
-    u = np.append(np.linspace(0.6, 0.8, 20), -10.0)
-    warp = curved_warp(u)
-    assert warp is not None
-    assert np.abs(warp.forward(u)).max() < 5

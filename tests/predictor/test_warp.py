@@ -58,14 +58,6 @@ def test_warped_utilities_have_mean_zero_and_variance_one(u):
 
 
 @either_warp
-def test_log_slope_is_the_sum_of_logarithms_of_the_derivative(warp):
-    u = np.linspace(-3, 2, 11)
-    h = 1e-6 * warp.width
-    derivative = (warp.forward(u + h) - warp.forward(u - h)) / (2 * h)
-    assert warp.log_slope(u) == pytest.approx(np.log(derivative).sum(), rel=1e-6, abs=1e-6)
-
-
-@either_warp
 def test_slope_is_one_over_the_derivative_of_forward(warp):
     u = np.linspace(-3, 2, 11)
     h = 1e-6 * warp.width

@@ -32,12 +32,7 @@ configs = st.builds(
         DataSection, texts, texts, texts, texts, texts, st.lists(texts, max_size=3).map(tuple)
     ),
     utility=st.builds(
-        UtilitySection,
-        texts,
-        texts,
-        texts,
-        st.floats(0, 1),
-        st.none() | st.floats(-1e150, 1e150),
+        UtilitySection, texts, texts, texts, st.floats(0, 1), st.none() | st.floats(-1e150, 1e150)
     ),
     values=st.builds(
         ValuesSection,

@@ -301,16 +301,13 @@ def test_plain_callable_is_called_again_without_a_seed():
     assert calls == [("a",)] * 3
 
 
-def test_callable_with_training_seed_is_given_the_repeat():
-    found = train(Seeded(), Training(("a",), repeat=4))
-    assert (found.utility, found.seed) == (4.0, 7)
+class Table(Seeded, dict):
+    """A container of nothing yet: bool() of it is False."""
 
 
-def test_seeded_utility_may_be_empty_or_false():
-    class Table(Seeded, dict):
-        """A container of nothing yet: bool() of it is False."""
-
-    found = train(Table(), Training(("a",), repeat=4))
+@pytest.mark.parametrize("kind", [Seeded, Table])
+def test_callable_with_training_seed_is_given_the_repeat(kind):
+    found = train(kind(), Training(("a",), repeat=4))
     assert (found.utility, found.seed) == (4.0, 7)
 
 

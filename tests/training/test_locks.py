@@ -17,11 +17,6 @@ def training(members, repeat=0):
     return Training(tuple(members), repeat)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "run.sqlite"
-
-
 @pytest.fixture(scope="module")
 def neighbour():
     """Another process, which any test of this module may ask; it is never killed."""

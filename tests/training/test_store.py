@@ -24,11 +24,6 @@ def bits(number):
     return struct.pack("<d", number)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "run.sqlite"
-
-
 # --- what goes in comes out
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)

@@ -11,11 +11,6 @@ from dupre.training.store import Store
 from stores import OWNERS, SETTING, beside, open_store, sql, success, utilities
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "run.sqlite"
-
-
 def rows(seed):
     X = np.random.default_rng(seed).normal(size=(32, 3))
     return X, np.arange(32) % 2

@@ -14,11 +14,7 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import (
-    get_scorer,
-    log_loss,
-    roc_auc_score,
-)
+from sklearn.metrics import get_scorer, log_loss, roc_auc_score
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -447,12 +443,7 @@ def test_coalitions_of_the_same_rows_train_alike_and_twice_the_rows_otherwise():
         return 0.0
 
     utility = ModelUtility(
-        DecisionTreeClassifier(),
-        owners,
-        validation=(X, y),
-        metric=remember,
-        empty=0.0,
-        resamples=0,
+        DecisionTreeClassifier(), owners, validation=(X, y), metric=remember, empty=0.0, resamples=0
     )
     utility(("a",)), utility(("b",)), utility(("a", "b"))
     assert states[0] == states[1] != states[2]
@@ -545,11 +536,7 @@ def test_a_utility_does_not_depend_on_how_rows_are_mixed_or_on_other_owners(iris
 
 @pytest.mark.parametrize(
     ("members", "message"),
-    [
-        (("0", "eve"), "unknown owner 'eve'"),
-        (("0", "0"), "twice"),
-        ("01", r"write \('01',\)"),
-    ],
+    [(("0", "eve"), "unknown owner 'eve'"), (("0", "0"), "twice"), ("01", r"write \('01',\)")],
 )
 def test_a_coalition_that_names_no_set_of_owners_is_refused(iris, members, message):
     utility = ModelUtility(DecisionTreeClassifier(), iris[0], validation=iris[1])

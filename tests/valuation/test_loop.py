@@ -120,14 +120,6 @@ def test_ask_and_tell_in_any_order_with_looks_in_between_equals_the_one_call(way
 # The store.
 
 
-def test_the_same_call_again_evaluates_nothing_and_gives_the_same_result(store):
-    utility = smooth(FIVE)
-    first, again = (value(FIVE, utility, budget=17, store=store) for _ in range(2))
-    assert len(utility.asked) == 17
-    assert_same(first, again)
-    assert_same(first, value(FIVE, smooth(FIVE), budget=17))
-
-
 @pytest.mark.parametrize("budgets", [(3, 9, 31), (12, 20)])
 def test_a_larger_budget_evaluates_only_what_is_missing_and_a_smaller_one_nothing(store, budgets):
     utility = smooth(FIVE)

@@ -69,16 +69,6 @@ def test_the_grand_coalition_is_predicted_even_where_it_has_no_weight(singles):
 # What is suggested.
 
 
-def test_evaluations_made_elsewhere_count_and_are_not_repeated():
-    utility = smooth(FIVE)
-    known = [FIVE.names[:2], FIVE.names[1:4], FIVE.names]
-    ours = record(new(), {members: utility.of(members) for members in known})
-    assert evaluate(ours, utility, 9).evaluated == 9
-    assert len(utility.asked) == 6
-    assert not set(utility.asked) & set(known)
-    assert evaluate(ours, utility, 4).evaluated == 9
-
-
 @pytest.mark.parametrize(("n", "budget"), [(3, 7), (4, 15)])
 def test_nothing_is_suggested_when_nothing_is_left(n, budget):
     ours, _ = past_design(budget, make_owners(n))
