@@ -15,6 +15,7 @@ from dupre.game import weight_matrix
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import exact
 from dupre.game.least_core import least_core
+from dupre.training.evaluation import evaluate as train
 
 
 def make_owners(n, rows=4, names=None):
@@ -130,6 +131,29 @@ class Noisy:
         self.asked.append((members, repeat))
         rng = np.random.default_rng(self.training_seed(members, repeat))
         return self.game.of(members) + rng.normal(0, self.sigma)
+
+
+class Shuffled:
+    """An engine, and its workers, that finish a batch in an order of their own."""
+
+    def __init__(self, seed, on_error="raise"):
+        self.rng, self.on_error, self.sizes = np.random.default_rng(seed), on_error, []
+
+    def start(self, utility):
+        self.utility = utility
+        return self
+
+    def run(self, trainings):
+        trainings = list(trainings)
+        self.sizes.append(len(trainings))
+        for index in self.rng.permutation(len(trainings)):
+            yield train(self.utility, trainings[index], threads=1)
+
+    def finished_evaluations(self):
+        return []
+
+    def close(self):
+        pass
 
 
 def value(owners, utility, **options):

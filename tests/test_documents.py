@@ -22,6 +22,7 @@ import dupre
 from dupre.report import sections
 from test_architecture import MAY_IMPORT
 
+ALL_FORMS = True
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src/dupre"
 DOCS = ROOT / "docs"

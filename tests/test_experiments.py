@@ -17,6 +17,7 @@ import dupre
 from dupre.game.estimators import permutation
 from owners_and_games import make_owners
 
+ALL_FORMS = True
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/paper.md"
 

@@ -24,6 +24,8 @@ from dupre.report import sections
 from faults import stored
 from workers import wait_for
 
+ALL_FORMS = True
+
 
 def wine():
     """Five wineries of 178 bottles, with gaps, categories, dates and a column of no use."""

@@ -146,16 +146,8 @@ def test_an_owner_who_adds_nothing_has_no_value(semivalue, table, null):
 
 
 SAMPLED = [
-    permutation,
-    antithetic,
-    stratified,
-    structured,
-    svarm,
-    stratified_svarm,
-    one_for_all,
-    group_testing,
-    maximum_sample_reuse,
-    regression,
+    *(permutation, antithetic, stratified, structured, svarm, stratified_svarm, one_for_all),
+    *(group_testing, maximum_sample_reuse, regression),
 ]
 ASKED = [shapley, banzhaf, beta_shapley(4, 1), beta_shapley(1, 4), leave_one_out, weighted_banzhaf]
 ONLY = {group_testing: [shapley], maximum_sample_reuse: [banzhaf, weighted_banzhaf]}

@@ -12,13 +12,8 @@ from dupre import InputError, Semivalue, banzhaf, beta_shapley, leave_one_out, s
 from dupre.game.semivalues import log_binomial, parse_semivalue
 
 BUILT_IN = [
-    shapley,
-    banzhaf,
-    leave_one_out,
-    beta_shapley(1, 1),
-    beta_shapley(16, 1),
-    beta_shapley(1, 4),
-    beta_shapley(0.5, 0.5),
+    *(shapley, banzhaf, leave_one_out, beta_shapley(1, 1), beta_shapley(16, 1)),
+    *(beta_shapley(1, 4), beta_shapley(0.5, 0.5)),
 ]
 every_semivalue = pytest.mark.parametrize("semivalue", BUILT_IN, ids=lambda s: s.name)
 

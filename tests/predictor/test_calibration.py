@@ -9,6 +9,7 @@ from dupre.result.records import PredictorCheck
 from dupre.valuation.strategies import Active
 from owners_and_games import make_owners, record, smooth
 
+ALL_FORMS = True
 FIVE = make_owners(5)
 
 

@@ -10,6 +10,7 @@ from dupre.predictor.fitting import fit
 from dupre.predictor.form import CHOICES, LEAST_WEIGHT, Form, learn
 from dupre.predictor.kernel_inputs import Features
 
+ALL_FORMS = True
 N = 6
 
 

@@ -17,6 +17,7 @@ from dupre.predictor.kernels import Linear, Membership
 from dupre.predictor.warp import Warp
 from processes import ROWS, N, features, split
 
+ALL_FORMS = True
 DATA_KERNEL = form.Form().kernel()
 DECAYING = Amplitude(decay=0.7, reference=np.log(50.0))
 CURVED = Warp(curved=True, centre=0.2, width=0.7, shift=0.1, scale=0.9)

@@ -24,6 +24,7 @@ from dupre.predictor.kernels import (
 )
 from processes import split
 
+ALL_FORMS = True
 OPEN = SlicedWasserstein(p=None, rho=None, eta=None)
 
 

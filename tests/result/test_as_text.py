@@ -10,7 +10,6 @@ import closed_form
 import dupre
 from dupre.game.coalitions import from_names
 from dupre.game.estimators import Sample, permutation
-from dupre.predictor import form
 from dupre.result.as_text import format_comparison, format_valuation
 from dupre.result.records import Comparison, TrainingNoise
 from dupre.result.uncertainty import UNKNOWN_ROWS
@@ -364,7 +363,6 @@ def test_more_kinds_of_warnings_are_counted():
 
 @pytest.fixture
 def owners(monkeypatch):
-    monkeypatch.setattr(form, "CHOICES", {})
     monkeypatch.setattr(core_payments, "LOOKED_AT", 500)
     X = np.random.default_rng(0).normal(size=(20, 2))
     return dupre.Owners.from_arrays(X, X.sum(axis=1), np.repeat([f"o{i}" for i in range(5)], 4))

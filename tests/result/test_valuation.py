@@ -139,18 +139,8 @@ def test_series_and_frames_are_indexed_by_owner(uncertain):
     assert uncertain.probability_greater().columns.tolist() == names
     frame = uncertain.to_frame(0.8)
     assert list(frame.columns) == [
-        "rows",
-        "value",
-        "std",
-        "prediction_std",
-        "noise_std",
-        "sampling_std",
-        "validation_std",
-        "low",
-        "high",
-        "share",
-        "best",
-        "worst",
+        *("rows", "value", "std", "prediction_std", "noise_std", "sampling_std"),
+        *("validation_std", "low", "high", "share", "best", "worst"),
     ]
     pd.testing.assert_frame_equal(frame[["low", "high"]], uncertain.interval(0.8))
 

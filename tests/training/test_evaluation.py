@@ -98,30 +98,12 @@ def test_any_number_becomes_a_plain_float(returned, expected):
     assert found.failure == ""
 
 
-@pytest.mark.parametrize(
-    "returned",
-    [
-        np.nan,
-        np.inf,
-        -np.inf,
-        np.float32("nan"),
-        None,
-        "0.5",
-        "",
-        np.str_("0.5"),
-        [0.5],
-        np.array([0.5, 0.6]),
-        0.5j,
-        np.complex64(1),
-        np.array(0.5 + 1j),
-        10**400,
-        pd.NA,
-        pd.Series([0.5, 0.6]),
-        b"0.5",
-        bytearray(b"1"),
-    ],
-    ids=lambda value: repr(value)[:20],
-)
+NO_NUMBERS = [np.nan, np.inf, -np.inf, np.float32("nan"), None, "0.5", "", np.str_("0.5"), [0.5]]
+NO_NUMBERS += [0.5j, np.complex64(1), np.array(0.5 + 1j), 10**400, pd.NA, b"0.5", bytearray(b"1")]
+NO_NUMBERS += [np.array([0.5, 0.6]), pd.Series([0.5, 0.6])]
+
+
+@pytest.mark.parametrize("returned", NO_NUMBERS, ids=lambda value: repr(value)[:20])
 def test_what_is_no_finite_number_is_a_failure_that_says_so(returned):
     found = train(lambda members: returned)
     assert found.utility is None

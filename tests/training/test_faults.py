@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="re
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory):
-    with start_runner(tmp_path_factory.mktemp("faults")) as runner:
+    with start_runner(tmp_path_factory.mktemp("faults"), "one form") as runner:
         yield runner
 
 
@@ -119,7 +119,7 @@ def test_no_rows_are_left_when_a_run_is_killed_while_it_ends(runner, line):
     wait_for(lambda: run.ended)
     assert not Path(run.plan["out"]).exists()
     assert len(run.coalitions()) == len(stored(run.plan["store"])) == 2
-    wait_for(lambda: not list(Path(run.plan["rows"]).iterdir()), seconds=5)
+    wait_for(lambda: not list(Path(run.plan["rows"]).iterdir()))
 
 
 # Several at once

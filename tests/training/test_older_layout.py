@@ -14,6 +14,7 @@ import pytest
 
 from dupre.cli.app import app
 
+ALL_FORMS = True
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 RUN = FIXTURES / "run-flat-layout"
 TABLE = FIXTURES / "run-flat-layout-table.csv"

@@ -359,7 +359,8 @@ def contents(*words):
 
 
 def test_training_seed_depends_on_seed_contents_and_repeat_alone():
-    assert training_seed(3, contents(1, 2)) == training_seed(3, contents(1, 2))
+    for seed, repeat in ((3, 0), (np.int64(3), np.int64(0))):
+        assert training_seed(seed, contents(1, 2), repeat) == training_seed(3, contents(1, 2))
     distinct = [
         training_seed(seed, digest, repeat)
         for seed in (0, 1)
@@ -477,22 +478,6 @@ def test_the_estimator_given_is_neither_fitted_nor_changed(iris):
     for step in (*[step for _, step in model.steps], utility.estimator):
         with pytest.raises(NotFittedError):
             check_is_fitted(step)
-
-
-def test_a_numpy_integer_is_a_seed_like_any_other():
-    assert training_seed(np.int64(3), contents(1, 2)) == training_seed(3, contents(1, 2))
-
-
-def test_a_numpy_integer_is_a_repeat_like_any_other():
-    assert training_seed(3, contents(1, 2), np.int64(1)) == training_seed(3, contents(1, 2), 1)
-
-
-def test_every_repeat_has_a_seed_of_its_own_and_the_first_is_that_of_a_single_training(iris):
-    utility = ModelUtility(GaussianNB(), iris[0], validation=iris[1], seed=5)
-    coalitions = list(coalitions_of(iris[0]))
-    seeds = {(m, r): utility.training_seed(m, r) for m in coalitions for r in range(20)}
-    assert len(set(seeds.values())) == len(seeds)
-    assert all(seeds[members, 0] == utility.training_seed(members) for members in coalitions)
 
 
 def test_a_repeat_trains_again_with_its_own_seed_and_nothing_else(iris):

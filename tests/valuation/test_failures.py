@@ -210,12 +210,6 @@ def test_a_callback_that_breaks_loses_nothing_that_is_stored(tmp_path):
     assert_same(again, value(FIVE, smooth(FIVE), budget=16))
 
 
-def test_a_callback_may_interrupt():
-    with pytest.raises(Interrupted) as caught:
-        value(FIVE, smooth(FIVE), budget=16, progress=lambda p: p.evaluated == 6 and interrupt())
-    assert len(caught.value.valuer.evaluations) == 6
-
-
 class FourThenInterrupt:
     """An engine, and its workers: Ctrl-C when four trainings are done and one is handed over."""
 

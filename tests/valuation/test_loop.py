@@ -22,7 +22,6 @@ from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.predictor.training_noise import widening
 from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
-from dupre.training.evaluation import evaluate
 from dupre.training.locks import FileLocks, Holder
 from dupre.valuation import loop
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
@@ -30,6 +29,7 @@ from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform
 from owners_and_games import (
     LoggedGame,
     Noisy,
+    Shuffled,
     additive,
     holds,
     least_share,
@@ -337,29 +337,6 @@ def test_raised_repeats_never_train_twice_and_have_rounds_of_their_own(store):
 # Any order of completion.
 
 
-class Shuffled:
-    """An engine, and its workers, that finish a batch in an order of their own."""
-
-    def __init__(self, seed, on_error="raise"):
-        self.rng, self.on_error, self.sizes = np.random.default_rng(seed), on_error, []
-
-    def start(self, utility):
-        self.utility = utility
-        return self
-
-    def run(self, trainings):
-        trainings = list(trainings)
-        self.sizes.append(len(trainings))
-        for index in self.rng.permutation(len(trainings)):
-            yield evaluate(self.utility, trainings[index], threads=1)
-
-    def finished_evaluations(self):
-        return []
-
-    def close(self):
-        pass
-
-
 @given(data=st.data())
 @settings(max_examples=10, deadline=None)
 def test_the_order_in_which_trainings_finish_does_not_matter(data):
@@ -657,7 +634,8 @@ def test_at_the_end_nothing_is_left_to_do_however_large_the_budget(semivalue):
     assert seen[-1].evaluated == seen[-1].budget
 
 
-def test_a_quick_run_with_progress_is_silent_and_the_same(capsys):
+def test_a_run_with_progress_is_the_same_and_silent_until_its_first_line(capsys, monkeypatch):
+    monkeypatch.setattr("dupre.valuation.progress.FIRST_LINE", 1e6)
     first, second = (dupre.value(FIVE, smooth(FIVE), budget=18, progress=p) for p in (True, False))
     assert_same(first, second)
     assert capsys.readouterr() == ("", "")
