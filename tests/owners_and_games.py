@@ -9,6 +9,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.datasets import load_digits
 
 import dupre
 from dupre.game import weight_matrix
@@ -16,6 +17,13 @@ from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import exact
 from dupre.game.least_core import least_core
 from dupre.training.evaluation import evaluate as train
+
+
+def shuffled_digits():
+    """Pictures of digits and what they show, (1797, 64) and (1797,), in a fixed random order."""
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    return X[order], y[order]
 
 
 def make_owners(n, rows=4, names=None):

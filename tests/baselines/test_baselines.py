@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.optimize import root
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
@@ -33,6 +33,7 @@ from dupre.baselines import (
     tmc_shapley,
 )
 from dupre.baselines.knn import match_shares, regression_shares
+from owners_and_games import shuffled_digits
 
 
 def players(n):
@@ -82,11 +83,9 @@ def assert_within_five_errors(baseline, every, count):
 
 @pytest.fixture(scope="module")
 def digits():
-    X, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    train, rest = order[:200], order[200:500]
+    X, y = shuffled_digits()
     owner = np.arange(200) ** 2 % 7 % 4  # owners of different sizes
-    return Owners.from_arrays(X[train], y[train], owner), (X[rest], y[rest])
+    return Owners.from_arrays(X[:200], y[:200], owner), (X[200:500], y[200:500])
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import warnings
 
@@ -248,10 +249,22 @@ def test_a_store_with_an_owner_whose_rows_changed_does_not_mix_old_and_new(tmp_p
     np.testing.assert_array_equal(again.mean, expected.mean)
 
 
-def test_without_pyarrow_parquet_names_the_extra_and_csv_is_read(tmp_path, monkeypatch):
+def test_without_pyarrow_parquet_names_the_extra_and_csv_is_read(tmp_path):
     frame = as_frame([Evaluation(Training(("a",)), 0.5)])
-    parquet, csv = (write(frame, tmp_path / name) for name in ("x.parquet", "x.csv"))
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert dupre.read_evaluations(csv)["utility"].tolist() == [0.5]
-    with pytest.raises(InputError, match=r"dupre\[parquet\]"):
-        dupre.read_evaluations(parquet)
+    parquet, csv = (str(write(frame, tmp_path / name)) for name in ("x.parquet", "x.csv"))
+    code = f"""
+import sys
+sys.modules["pyarrow"] = None
+import dupre
+print(dupre.read_evaluations({csv!r})["utility"].tolist())
+try:
+    dupre.read_evaluations({parquet!r})
+except dupre.InputError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    utilities, error = done.stdout.splitlines()
+    assert utilities == "[0.5]"
+    assert "dupre[parquet]" in error
