@@ -3,8 +3,6 @@
 Every training of a run leaves lines in files: what was trained, when, and by which process.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

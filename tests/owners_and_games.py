@@ -1,7 +1,5 @@
 """Small owners, games that remember what they were asked for, and ways to value and compare."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """The rooms of `src/dupre`, who may import whom, and what the package shows of itself."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

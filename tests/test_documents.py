@@ -1,7 +1,5 @@
 """Everything a reader is told to run is run, and prints what the page says it prints."""
 
-from __future__ import annotations
-
 import ast
 import io
 import os

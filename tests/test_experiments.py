@@ -1,7 +1,5 @@
 """The paper's experiments: their tables are complete, and a small one runs from end to end."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command on real files: what it prints, what it writes and how it ends."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

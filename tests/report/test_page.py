@@ -1,7 +1,5 @@
 """The report in a real browser, opened from disk."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -4,8 +4,6 @@
 --owner clinic --target ill --model knn --budget 12 --semivalue shapley --semivalue banzhaf`.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Stored utilities of another game are refused, whatever changed; harmless changes are not."""
 
-from __future__ import annotations
-
 import contextvars
 import logging
 import math

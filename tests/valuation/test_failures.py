@@ -1,7 +1,5 @@
 """Trainings that fail, warn, or are interrupted: nothing paid for is lost, all of it is said."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Batch after batch: stores and resumed runs, repeats, any order of completion, when it stops."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections import Counter

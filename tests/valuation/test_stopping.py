@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from functools import partial
 from operator import and_, or_
 

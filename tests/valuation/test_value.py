@@ -1,7 +1,5 @@
 """The one call: what it refuses, what counts in its budget, what it is told and asks for."""
 
-from __future__ import annotations
-
 import json
 import re
 

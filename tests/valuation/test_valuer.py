@@ -1,7 +1,5 @@
 """Ask / tell: what is suggested, what is recorded, and what is known from it."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
