@@ -42,7 +42,7 @@ def test_too_many_owners_to_enumerate_are_refused_with_the_limit():
         all_coalitions(n)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(rows_of)
 def test_keys_are_equal_exactly_for_equal_rows(rows):
     members = np.array(rows, dtype=bool)
