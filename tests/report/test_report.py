@@ -165,39 +165,39 @@ def test_the_table_can_be_sorted_by_what_it_shows():
     assert np.allclose(values, np.sort(v.mean)[::-1])
 
 
-def test_standard_deviations_are_told_apart_where_the_values_are_sums_over_a_sample():
-    assert "Std, predictions" in Page(page_of("sampled")).text
-    assert "Std, predictions" not in Page(page_of("usual")).text
+SAID = {
+    "sampled": ["Std, predictions"],
+    "exact": [
+        "Nothing was predicted, so nothing depends on it.",
+        "The values are exact for these u",
+    ],
+    "bare": [
+        "Distances between the data were not recorded.",
+        "How the uncertainty fell was not recorded.",
+        "How this was computed was not recorded",
+        "None: no training failed or raised a warning.",
+    ],
+    "least core": ["Subsidy e = 0.125", "get the greatest payment", "is to be paid"],
+    "troubled": [
+        "owner 0: ValueError: <b>one class</b>",
+        "owner 1 and owner 2: no",
+        "<i>slow</i> (in 2 of 30 trainings: owner 0 and owner 1)",
+        "3 stored trainings were not used",
+    ],
+    "several": [
+        "The same trainings, valued in several ways",
+        "settle the order of some owners in opposite ways: owner 0 and owner 1",
+    ],
+}
 
 
-def test_an_exact_valuation_predicts_nothing():
-    words = Page(page_of("exact")).text
-    assert "Nothing was predicted, so nothing depends on it." in words
-    assert "The values are exact for these utilities." in words
-
-
-def test_what_is_not_recorded_is_said_to_be_so():
-    words = Page(page_of("bare")).text
-    assert "Distances between the data were not recorded." in words
-    assert "How the uncertainty fell was not recorded." in words
-    assert "How this was computed was not recorded" in words
-    assert "None: no training failed or raised a warning." in words
-
-
-def test_payments_and_their_subsidy_are_told():
-    words = Page(page_of("least core")).text
-    assert "Subsidy e = 0.125" in words
-    assert "get the greatest payment" in words
-    assert "is to be paid" in words
-
-
-def test_failures_and_warnings_are_listed_with_their_coalitions():
-    words = Page(page_of("troubled")).text
-    assert "owner 0: ValueError: <b>one class</b>" in words
-    assert "owner 1 and owner 2: no" in words
-    assert "<i>slow</i> (in 2 of 30 trainings: owner 0 and owner 1)" in words
-    assert "3 stored trainings were not used" in words
-    assert words.count("Beware") >= 2
+@pytest.mark.parametrize("kind", SAID)
+def test_what_is_particular_to_a_valuation_is_said_and_of_no_other(kind):
+    words, usual = Page(page_of(kind)).text, Page(page_of("usual")).text
+    for said in SAID[kind]:
+        assert said in words
+        assert said not in usual or kind == "bare"
+    assert (words.count("Beware") >= 2) == (kind == "troubled")
 
 
 def test_provenance_is_shown_with_its_command_as_it_was_typed():
@@ -210,12 +210,6 @@ def test_of_very_many_trainings_some_are_listed():
     words = trainings_table(valuation(4, evaluations=trainings(many, failed={("owner 2",)})))
     assert "the first 200 are listed, 251 more are not" in words
     assert "All 451 trainings" in words
-
-
-def test_several_semivalues_are_compared_owner_by_owner():
-    parsed = Page(page_of("several"))
-    assert "The same trainings, valued in several ways" in parsed.text
-    assert "settle the order of some owners in opposite ways: owner 0 and owner 1" in parsed.text
 
 
 def test_one_hundred_owners_fit_into_two_megabytes():
