@@ -8,7 +8,7 @@ demo: .venv/ready
 	$(BIN)/dupre demo
 
 test: .venv/ready
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --durations 20
 
 check: lint docs test
 

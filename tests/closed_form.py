@@ -3,8 +3,6 @@
 Players are numbered from 0. A game maps coalitions, boolean rows (m, n), to utilities, (m,).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A Dask scheduler and its workers, each a process that can be killed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

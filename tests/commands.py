@@ -1,7 +1,5 @@
 """The command in this process, or as a process of its own where signals and streams matter."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

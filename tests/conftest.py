@@ -1,10 +1,10 @@
-from __future__ import annotations
-
 import signal
 
 import hypothesis
 import pytest
 import threadpoolctl
+
+from dupre.predictor import form
 
 # How long an example takes says something about the machine, not about dupre. The examples are the
 # same in every run, so that a change is judged by what it changes; other examples are tried by
@@ -34,3 +34,21 @@ def state_of_its_own(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+CHOICES = form.CHOICES
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_form(request):
+    """One form of the predictor, unless a module states ALL_FORMS: searching them takes time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not getattr(request.module, "ALL_FORMS", False):
+            patch.setattr(form, "CHOICES", {})
+        yield
+
+
+@pytest.fixture
+def all_forms(monkeypatch):
+    """The predictor as it is, for tests of it in a whole run."""
+    monkeypatch.setattr(form, "CHOICES", CHOICES)

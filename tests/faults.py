@@ -3,8 +3,6 @@
 Every training of a run leaves lines in files: what was trained, when, and by which process.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -38,6 +36,8 @@ import dupre.training.workers
 
 if "dask" in sys.argv:
     import distributed
+if "one form" in sys.argv:  # of the predictor: searching several takes time
+    dupre.predictor.form.CHOICES = {}
 
 NAMES = [f"owner{i}" for i in range(5)]
 rng = np.random.default_rng(5)
@@ -268,7 +268,7 @@ def first_batch(run):
 
 @contextmanager
 def start_runner(folder, *options):
-    """A process that starts runs quickly; the option "dask" lets them use a cluster."""
+    """A process that starts runs quickly; options: "dask" for a cluster, "one form"."""
     script = folder / "runner.py"
     script.write_text(RUNNER)
     process = subprocess.Popen(

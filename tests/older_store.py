@@ -4,8 +4,6 @@ The store was written by the last version in which training seeds and the order 
 owner names, by `python tests/older_store.py` with that version. It must stay readable.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

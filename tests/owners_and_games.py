@@ -1,24 +1,36 @@
 """Small owners, games that remember what they were asked for, and ways to value and compare."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
+import pytest
 from scipy.stats import binom
+from sklearn.datasets import load_digits
 
 import dupre
+from dupre.game import weight_matrix
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import exact
 from dupre.game.least_core import least_core
+from dupre.training.evaluation import evaluate as train
 
 
-def make_owners(n, rows=4):
+def shuffled_digits():
+    """Pictures of digits and what they show, (1797, 64) and (1797,), in a fixed random order."""
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    return X[order], y[order]
+
+
+def make_owners(n, rows=4, names=None):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n * rows, 2)) + np.repeat(rng.normal(size=(n, 2)), rows, axis=0)
-    names = np.repeat([f"owner{i:02d}" for i in range(n)], rows)
-    return dupre.Owners.from_arrays(X, X @ [1.0, -1.0] + rng.normal(size=len(X)), names)
+    y = X @ [1.0, -1.0] + rng.normal(size=len(X))
+    names = [f"owner{i:02d}" for i in range(n)] if names is None else names
+    parts = zip(np.split(X, n), np.split(y, n), strict=True)
+    return dupre.Owners.from_mapping(dict(zip(names, parts, strict=True)))
 
 
 class LoggedGame:
@@ -65,6 +77,31 @@ class LoggedGame:
         return least_core(members[:-1], np.array(some), grand=grand, empty=self.empty)
 
 
+def table_of(owners, seed=0):
+    """A random utility of every coalition, and 0.25 of none."""
+    numbers = np.random.default_rng(seed).normal(size=2**owners.n - 1)
+    return {(): 0.25} | LoggedGame(owners, numbers).table
+
+
+def counted(function):
+    """A utility that remembers what it was asked."""
+
+    def utility(members):
+        utility.asked.append(members)
+        return function(members)
+
+    utility.asked = []
+    utility.fingerprint = "counted"
+    return utility
+
+
+def untouchable(members):
+    pytest.fail(f"{members} was evaluated")
+
+
+untouchable.fingerprint = "counted"
+
+
 def smooth(owners, seed=0):
     """Diminishing returns, 0.1 without data."""
     worth = np.random.default_rng(seed).uniform(0.1, 1.0, owners.n)
@@ -100,6 +137,29 @@ class Noisy:
         self.asked.append((members, repeat))
         rng = np.random.default_rng(self.training_seed(members, repeat))
         return self.game.of(members) + rng.normal(0, self.sigma)
+
+
+class Shuffled:
+    """An engine, and its workers, that finish a batch in an order of their own."""
+
+    def __init__(self, seed, on_error="raise"):
+        self.rng, self.on_error, self.sizes = np.random.default_rng(seed), on_error, []
+
+    def start(self, utility):
+        self.utility = utility
+        return self
+
+    def run(self, trainings):
+        trainings = list(trainings)
+        self.sizes.append(len(trainings))
+        for index in self.rng.permutation(len(trainings)):
+            yield train(self.utility, trainings[index], threads=1)
+
+    def finished_evaluations(self):
+        return []
+
+    def close(self):
+        pass
 
 
 def value(owners, utility, **options):
@@ -145,6 +205,11 @@ weighted_banzhaf = dupre.Semivalue(
     "Banzhaf(0.3)", lambda c, n: c * np.log(0.3) + (n - 1 - c) * np.log(0.7)
 )
 """Owners join independently of each other, each with a chance of 0.3."""
+
+
+def no_hidden_variance():
+    """Variances as the draws show them, without what is added where they are silent."""
+    return patch.object(weight_matrix, "_hidden_variance", lambda v, count: np.zeros(len(v)))
 
 
 class Normal:

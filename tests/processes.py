@@ -1,7 +1,5 @@
 """Coalitions of six owners with made-up sketches, for tests of Gaussian processes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dupre.game.coalitions import all_coalitions

@@ -1,7 +1,5 @@
 """Valuations made by hand, without a training, for tests of figures and of the report."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Stores, what to put into them, and other processes that use them too."""
 
-from __future__ import annotations
-
 import ast
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """The rooms of `src/dupre`, who may import whom, and what the package shows of itself."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
@@ -27,16 +25,7 @@ MAY_IMPORT = {
     "plots": {"result"},
     "report": {"game", "result", "plots"},
     "tables": {"data", "utility"},
-    "runs": {
-        "game",
-        "result",
-        "data",
-        "utility",
-        "training",
-        "valuation",
-        "report",
-        "tables",
-    },
+    "runs": {"game", "result", "data", "utility", "training", "valuation", "report", "tables"},
     "cli": {"result", "training", "valuation", "tables", "runs"},
 }
 """Which packages a package may import besides itself and the modules of the root.
@@ -165,39 +154,12 @@ def test_modules_and_functions_can_be_read_in_one_sitting(name):
 
 def test_the_public_names_are_these():
     assert dupre.__all__ == [
-        "DataVolume",
-        "DupreError",
-        "EngineError",
-        "EvaluationError",
-        "InformationGain",
-        "InputError",
-        "Interrupted",
-        "LeastCore",
-        "ModelUtility",
-        "Owners",
-        "Score",
-        "Semivalue",
-        "StoreError",
-        "Stored",
-        "Valuation",
-        "Valuer",
-        "banzhaf",
-        "baselines",
-        "beta_shapley",
-        "engines",
-        "estimators",
-        "from_game",
-        "from_table",
-        "kernels",
-        "leave_one_out",
-        "plots",
-        "read_evaluations",
-        "shapley",
-        "stopping",
-        "strategies",
-        "tables",
-        "to_game",
-        "value",
+        *("DataVolume", "DupreError", "EngineError", "EvaluationError", "InformationGain"),
+        *("InputError", "Interrupted", "LeastCore", "ModelUtility", "Owners", "Score"),
+        *("Semivalue", "StoreError", "Stored", "Valuation", "Valuer", "banzhaf", "baselines"),
+        *("beta_shapley", "engines", "estimators", "from_game", "from_table", "kernels"),
+        *("leave_one_out", "plots", "read_evaluations", "shapley", "stopping", "strategies"),
+        *("tables", "to_game", "value"),
     ]
     assert all(getattr(dupre, name).__doc__ for name in dupre.__all__)
     assert set(dupre.__all__) <= set(dir(dupre))

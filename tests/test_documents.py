@@ -1,7 +1,5 @@
 """Everything a reader is told to run is run, and prints what the page says it prints."""
 
-from __future__ import annotations
-
 import ast
 import io
 import os
@@ -22,6 +20,7 @@ import dupre
 from dupre.report import sections
 from test_architecture import MAY_IMPORT
 
+ALL_FORMS = True
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src/dupre"
 DOCS = ROOT / "docs"

@@ -1,7 +1,5 @@
 """The paper's experiments: their tables are complete, and a small one runs from end to end."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import dupre
 from dupre.game.estimators import permutation
 from owners_and_games import make_owners
 
+ALL_FORMS = True
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/paper.md"
 

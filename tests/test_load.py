@@ -1,7 +1,5 @@
 """Memory is a small multiple of the data; `python benchmarks/engine.py --load` has large sizes."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What `pip install dupre` installs: the wheel and the source archive as they are released."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

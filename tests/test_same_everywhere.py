@@ -3,8 +3,6 @@
 Each setting is a process of its own: libraries choose their kernels when they are loaded.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

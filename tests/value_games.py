@@ -1,7 +1,5 @@
 """Value a few games and print picks and values as JSON: `test_same_everywhere` runs it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Utilities to train elsewhere, and what to watch the processes with that do it."""
 
-from __future__ import annotations
-
 import functools
 import os
 import resource

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from functools import partial
 from itertools import combinations, permutations
 from math import comb
@@ -13,7 +11,7 @@ from scipy import sparse
 from scipy.optimize import root
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
@@ -33,6 +31,7 @@ from dupre.baselines import (
     tmc_shapley,
 )
 from dupre.baselines.knn import match_shares, regression_shares
+from owners_and_games import shuffled_digits
 
 
 def players(n):
@@ -82,11 +81,9 @@ def assert_within_five_errors(baseline, every, count):
 
 @pytest.fixture(scope="module")
 def digits():
-    X, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    train, rest = order[:200], order[200:500]
+    X, y = shuffled_digits()
     owner = np.arange(200) ** 2 % 7 % 4  # owners of different sizes
-    return Owners.from_arrays(X[train], y[train], owner), (X[rest], y[rest])
+    return Owners.from_arrays(X[:200], y[:200], owner), (X[200:500], y[200:500])
 
 
 @pytest.fixture(scope="module")
@@ -315,11 +312,7 @@ def test_shares_of_matches_equal_brute_force(matches, k):
     np.testing.assert_allclose(match_shares(match[None], k)[0], exact, atol=1e-12)
 
 
-@given(
-    st.lists(st.integers(-4, 4), min_size=1, max_size=7),
-    st.integers(1, 10),
-    st.integers(-6, 6),
-)
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=7), st.integers(1, 10), st.integers(-6, 6))
 def test_shares_of_a_regression_equal_brute_force(targets, k, t):
     y = np.array(targets, dtype=float)
     exact = row_shapley(lambda rows: -((y[rows[:k]].sum() / k - t) ** 2), len(y))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sys
 from functools import partial
 from itertools import combinations

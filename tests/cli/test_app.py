@@ -1,7 +1,5 @@
 """The command on real files: what it prints, what it writes and how it ends."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -11,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -22,6 +19,10 @@ import dupre
 from commands import COMMAND, RUN_FILES, environment, refuse, run, start
 from dupre.cli.signals import interrupt_on_signals
 from dupre.report import sections
+from faults import stored
+from workers import wait_for
+
+ALL_FORMS = True
 
 
 def wine():
@@ -55,11 +56,22 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def data(tmp_path, monkeypatch):
-    """A directory with the data; pages of runs in this process have no figures."""
+def no_figures(monkeypatch):
+    """Pages of runs in this process have none."""
     monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+
+
+@pytest.fixture
+def data(tmp_path, no_figures):
+    """A directory with the data."""
     wine().to_csv(tmp_path / "wine.csv", index=False)
     return tmp_path
+
+
+@pytest.fixture
+def copy(place, tmp_path, no_figures):
+    """A directory with the data and the finished run, to go on with."""
+    return shutil.copytree(place, tmp_path, dirs_exist_ok=True)
 
 
 def result(place):
@@ -125,19 +137,18 @@ def test_show_prints_the_same_again(place):
     assert names == ["Shapley", "Banzhaf"]
 
 
-def test_other_semivalues_follow_from_the_trainings_there_are(place, tmp_path):
+def test_other_semivalues_follow_from_the_trainings_there_are(copy):
     how = ("--semivalue", "banzhaf", "--json")
-    shown = json.loads(run("show", "dupre-wine", *how, cwd=place).stdout)["valuations"]
-    stored = json.loads((place / "dupre-wine/result.json").read_text())["valuations"]
+    shown = json.loads(run("show", "dupre-wine", *how, cwd=copy).stdout)["valuations"]
+    stored = json.loads((copy / "dupre-wine/result.json").read_text())["valuations"]
     assert [v["semivalue"] for v in shown] == ["Banzhaf"]
     for one, other in zip(shown[0]["owners"], stored[1]["owners"], strict=True):
         assert one["value"] == pytest.approx(other["value"], abs=1e-9)
-    shutil.copytree(place / "dupre-wine", tmp_path / "run")
-    done = run("resume", "run", "--semivalue", "loo", cwd=tmp_path)
+    done = run("resume", "dupre-wine", "--semivalue", "loo", cwd=copy)
     assert "known already: 14" in done.stderr
-    assert "Result before: run/history/1" in done.stderr
+    assert "Result before: dupre-wine/history/1" in done.stderr
     assert "leave-one-out values of 5 owners; 14 of 31 possible" in done.stdout
-    assert run("show", "run", cwd=tmp_path).stdout == done.stdout
+    assert run("show", "dupre-wine", cwd=copy).stdout == done.stdout
 
 
 def test_a_reader_that_stops_reading_and_a_terminal_of_ascii_are_no_errors(place):
@@ -219,16 +230,15 @@ def test_report_is_written_again(place):
     assert page.read_bytes() == before
 
 
-def test_resume_goes_on_and_trains_nothing_twice(place, tmp_path):
-    shutil.copytree(place, tmp_path, dirs_exist_ok=True)
-    done = run("resume", "dupre-wine", "--budget", "+4", "--data", "wine.csv", cwd=tmp_path)
+def test_resume_goes_on_and_trains_nothing_twice(place, copy):
+    done = run("resume", "dupre-wine", "--budget", "+4", "--data", "wine.csv", cwd=copy)
     assert "18 of 31 possible; known already: 14" in done.stderr
     assert "3 of them twice, or 4 if the seed of the model matters (--repeats)" in done.stderr
     assert done.stdout.startswith("Shapley values of 5 owners; 18 of 31")
-    before, after = result(place).evaluations, result(tmp_path).evaluations
+    before, after = result(place).evaluations, result(copy).evaluations
     kept = after[after["coalition"].isin(before["coalition"])].reset_index(drop=True)
     pd.testing.assert_frame_equal(kept, before)
-    assert "budget = 18" in (tmp_path / "dupre-wine/config.toml").read_text()
+    assert "budget = 18" in (copy / "dupre-wine/config.toml").read_text()
 
 
 def test_the_same_command_again_goes_on_and_another_is_refused(place):
@@ -304,28 +314,14 @@ class Slow(LogisticRegression):
 """
 
 
-def wait_for_trainings(store, count):
-    """Until so many trainings are on the disk."""
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        if store.exists():
-            try:
-                if len(dupre.read_evaluations(store)) >= count:
-                    return
-            except dupre.StoreError:  # not there yet
-                pass
-        time.sleep(0.05)
-    raise AssertionError("no trainings")
-
-
 def test_stopped_killed_and_in_use_nothing_is_lost(data):
     (data / "slow_model.py").write_text(SLOW)
     (data / "slow").touch()
-    how = ("value", *WINE, "--model", "slow_model.py:Slow", "--budget", 16, "--run", "run")
+    how = ("value", *WINE, "--model", "slow_model.py:Slow", "--budget", 12, "--run", "run")
     store = data / "run/store.sqlite"
 
     first = start(*how, cwd=data)
-    wait_for_trainings(store, 2)
+    wait_for(lambda: len(stored(store)) >= 2)
     first.send_signal(signal.SIGSTOP)
     used = refuse(*how, cwd=data)
     assert f"'run' is in use by another run (process {first.pid}, which is stopped: " in used
@@ -346,14 +342,14 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     second = start("resume", "run", "--jobs", 2, cwd=data)
     for stream in (second.stdout, second.stderr):
         stream.close()  # nobody reads it, and the run goes on
-    wait_for_trainings(store, len(kept) + 3)
+    wait_for(lambda: len(stored(store)) >= len(kept) + 3)
     os.killpg(second.pid, signal.SIGKILL)
     second.wait()
     assert so_far in run("show", "run", cwd=data).stdout
 
     (data / "slow").unlink()
     done = run("resume", "run", cwd=data)
-    assert done.stdout.startswith("Shapley values of 5 owners; 16 of 31")
+    assert done.stdout.startswith("Shapley values of 5 owners; 12 of 31")
     whole = run(*how[:-1], "whole", cwd=data)
     assert whole.stdout == done.stdout
     everything = dupre.read_evaluations(store)
@@ -452,22 +448,11 @@ def test_an_error_nobody_thought_of_is_two_lines(data):
 
 
 def test_every_verb_explains_itself_with_an_example():
-    verbs = [
-        "value",
-        "resume",
-        "demo",
-        "show",
-        "report",
-        "pay",
-        "compare",
-        "predict",
-        "init",
-        "suggest",
-        "record",
-    ]
     overview = run("--help").stdout
+    verbs = re.findall(r"^  (\w+)  ", overview, flags=re.MULTILINE)
+    every = "value resume demo show report pay compare predict init suggest record"
+    assert " ".join(verbs) == every
     for verb in verbs:
-        assert f"  {verb} " in overview
         told = run(verb, "--help").stdout
         assert f"Usage: dupre {verb}" in told
         assert f"Example: dupre {verb}" in told

@@ -1,7 +1,5 @@
 """What people bring by mistake, and what the command answers before anything is trained."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

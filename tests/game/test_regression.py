@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from functools import cache
 from math import comb
 
@@ -12,14 +10,7 @@ from scipy.stats import t as student
 
 import closed_form
 from closed_form import table_of
-from dupre import (
-    InputError,
-    Semivalue,
-    banzhaf,
-    beta_shapley,
-    leave_one_out,
-    shapley,
-)
+from dupre import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
 from dupre.game import weight_matrix
 from dupre.game.coalitions import all_coalitions
 from dupre.game.estimators import exact
@@ -87,11 +78,6 @@ def test_at_most_the_samples_asked_for_are_drawn(semivalue, n, extra, seed):
     assert np.isfinite(found.W).all()
     assert np.isfinite(found.empty).all()
     assert np.isfinite(found.sampling_covariance(np.ones(len(found.members)), 0.0)).all()
-
-
-def test_too_few_samples_are_refused_with_the_number_needed():
-    with pytest.raises(InputError, match="regression needs at least 62 samples for 10 owners"):
-        drawn(shapley, 10, 61)
 
 
 @every_random
@@ -205,19 +191,6 @@ def test_few_draws_for_shapley_are_kernel_shap(n, samples):
         np.testing.assert_allclose(values(found, table), kernel_shap(found, table), atol=1e-9)
 
 
-@settings(deadline=None, max_examples=25)
-@given(n=st.integers(2, 12), extra=st.integers(0, 400), seed=st.integers(0, 10**6))
-def test_shapley_values_add_up(n, extra, seed):
-    found = drawn(shapley, n, 6 * n + 2 + extra, seed)
-    np.testing.assert_allclose(
-        found.W.sum(axis=0), np.where(found.members.all(axis=1), 1, 0), atol=1e-9
-    )
-    assert found.empty.sum() == pytest.approx(-1, abs=1e-9)
-    utilities = np.random.default_rng(seed).normal(size=len(found.members))
-    covariance = found.sampling_covariance(utilities, 0.0)
-    np.testing.assert_allclose(covariance.sum(axis=1), 0, atol=1e-9 * (1 + np.trace(covariance)))
-
-
 @every_random
 def test_what_is_added_to_the_fit_is_unbiased(semivalue):
     n, runs = 7, 300
@@ -250,17 +223,8 @@ def literal_covariance(found, u):
 @pytest.mark.parametrize("semivalue", [*RANDOM, joins_exactly(4)], ids=lambda s: s.name)
 def test_the_covariance_is_that_of_what_pairs_leave_over(semivalue):
     found = drawn(semivalue, 10, 120, seed=2)
-    u = np.random.default_rng(0).normal(size=len(found.members) + 1)
-    np.testing.assert_allclose(
-        found.sampling_covariance(u[:-1], u[-1]), literal_covariance(found, u), rtol=1e-6, atol=1e-9
-    )
-
-
-@every_random
-def test_levels_of_sizes_cost_a_degree_of_freedom_each(semivalue):
-    found = drawn(semivalue, 10, 200, seed=0)
     assert pairs(found) >= LEVELS_FROM * 10
-    assert found.learned > 10 - 1
+    assert found.learned > 10 - 1  # levels of sizes cost a degree of freedom each
     u = np.random.default_rng(0).normal(size=len(found.members) + 1)
     np.testing.assert_allclose(
         found.sampling_covariance(u[:-1], u[-1]), literal_covariance(found, u), rtol=1e-6, atol=1e-9

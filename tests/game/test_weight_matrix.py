@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import t as student
 
-import dupre.game.weight_matrix
 from dupre import InputError, banzhaf, beta_shapley, leave_one_out, shapley
 from dupre.game.coalitions import all_coalitions
 from dupre.game.weight_matrix import (
@@ -24,6 +21,7 @@ from dupre.game.weight_matrix import (
     collect_weights,
     distinct_coalitions,
 )
+from owners_and_games import no_hidden_variance
 
 quick = settings(deadline=None, max_examples=40)
 SEMIVALUES = [shapley, banzhaf, leave_one_out, beta_shapley(4, 1), beta_shapley(1, 4)]
@@ -205,17 +203,12 @@ def test_the_covariance_equals_a_literal_one(seed, n, units, strata):
     weights = Weights(members, np.zeros((n, b)), np.zeros(n), entries)
     u = rng.normal(size=b + 1)
     expected = literal_covariance(entries, u, n)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dupre.game.weight_matrix, "_hidden_variance", no_hidden_variance)
+    with no_hidden_variance():
         found = weights.sampling_covariance(u[:b], u[b])
     seen = np.isin(np.arange(n), entries.owner)
     np.testing.assert_allclose(
         found[np.ix_(seen, seen)], expected[np.ix_(seen, seen)], rtol=1e-7, atol=1e-12
     )
-
-
-def no_hidden_variance(variance, count):
-    return np.zeros(len(variance))
 
 
 def test_terms_that_happen_to_be_alike_are_as_uncertain_as_those_of_others():
@@ -226,8 +219,7 @@ def test_terms_that_happen_to_be_alike_are_as_uncertain_as_those_of_others():
     entries = Entries(owner, np.arange(12), np.ones(12), stratum * 2 + draw, stratum)
     weights = Weights(np.eye(12, dtype=bool), np.zeros((3, 12)), np.zeros(3), entries)
     found = weights.sampling_covariance(u, 0.0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dupre.game.weight_matrix, "_hidden_variance", no_hidden_variance)
+    with no_hidden_variance():
         plain = weights.sampling_covariance(u, 0.0)
     usual = (0 + 3.0**2 + 1.0**2) / 3  # m s² of each owner in stratum 0, m = 2
     freedom = (1.0**2 + 0) ** 2 / 1.0**4

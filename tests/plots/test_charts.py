@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 
@@ -15,13 +13,8 @@ from dupre.result.records import Evidence
 from reporting import HOSTILE, bare, exact, least_core, valuation
 
 FIGURES = [
-    plots.values,
-    plots.ranking,
-    plots.utilities,
-    plots.predictions,
-    plots.distances,
-    plots.owner_map,
-    plots.uncertainty,
+    *(plots.values, plots.ranking, plots.utilities, plots.predictions, plots.distances),
+    *(plots.owner_map, plots.uncertainty),
 ]
 
 

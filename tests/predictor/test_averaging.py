@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -34,26 +32,6 @@ def processes_of(inputs, utilities):
             Membership(0.1), inputs, utilities, noise=0.01, amplitude=Amplitude(0.6, np.log(30.0))
         ),
     ]
-
-
-def test_mean_and_std_are_those_of_a_mixture_of_normal_distributions(game):
-    a, b, u, W = game
-    processes, weights = processes_of(a, u), np.array([0.5, 0.3, 0.2])
-    averaged = average_posterior(
-        processes[0].posterior(b, W), list(zip(weights, processes, strict=True))
-    )
-    rng, draws = np.random.default_rng(1), 40_000
-    parts = [process.posterior(b, W) for process in processes]
-    counts = (weights * draws).astype(int)
-    drawn = np.concatenate(
-        [
-            part.mean + part.std * rng.normal(size=(count, len(b)))
-            for part, count in zip(parts, counts, strict=True)
-        ]
-    )
-    std = np.std(drawn, axis=0)
-    assert np.all(np.abs(np.mean(drawn, axis=0) - averaged.mean) < 5 * std / np.sqrt(draws))
-    np.testing.assert_allclose(averaged.std, std, rtol=0.03)
 
 
 def test_mean_and_std_equal_the_moments_of_the_mixture(game):

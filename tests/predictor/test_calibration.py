@@ -1,4 +1,4 @@
-from __future__ import annotations
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,17 +9,20 @@ from dupre.result.records import PredictorCheck
 from dupre.valuation.strategies import Active
 from owners_and_games import make_owners, record, smooth
 
+ALL_FORMS = True
 FIVE = make_owners(5)
 
 
+@cache
+def knowledge():
+    return record(dupre.Valuer(FIVE, empty=0.1), smooth(FIVE).table)._knowledge
+
+
 def check(held_out, by_size=1.0, freedom=20):
-    ours = record(dupre.Valuer(FIVE, empty=0.1), smooth(FIVE).table)
-    pool = ours._knowledge
-    index = pool.shown[:held_out]
-    nothing = np.zeros(held_out)
-    features, utilities = pool.features(index), pool.utilities[index]
+    known, index, nothing = knowledge(), np.arange(held_out), np.zeros(held_out)
+    features, utilities = known.features(index), known.utilities[index]
     return check_predictor(
-        pool.predictor(), features, utilities, nothing, by_size=by_size, freedom=freedom
+        known.predictor(), features, utilities, nothing, by_size=by_size, freedom=freedom
     )
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import FrozenInstanceError, dataclass, fields
 from itertools import product
 
@@ -140,14 +138,7 @@ def test_data_kernel_is_positive_semi_definite_on_random_data(p, rho, eta):
 
 
 @pytest.mark.parametrize("p", [1, 2])
-@pytest.mark.parametrize(
-    "rho",
-    [
-        0.0,
-        0.5,
-        1.0,
-    ],
-)
+@pytest.mark.parametrize("rho", [0.0, 0.5, 1.0])
 def test_data_kernel_has_a_zero_distance_and_unit_diagonal(p, rho, features):
     kernel = SlicedWasserstein(gamma=1.3, p=p, rho=rho)
     np.testing.assert_array_equal(np.diag(kernel.distance(features, features)), 0)
@@ -228,27 +219,16 @@ def test_operators_add_multiply_and_scale_matrices(features):
     A, B, C = (kernel(features, features) for kernel in (a, b, c))
     np.testing.assert_allclose((a + b)(features, features), A + B)
     np.testing.assert_allclose((a * b)(features, features), A * B)
-    np.testing.assert_allclose((2.5 * a)(features, features), 2.5 * A)
+    for scaled in (2.5 * a, a * 2.5):
+        np.testing.assert_allclose(scaled(features, features), 2.5 * A)
     np.testing.assert_allclose((a + 2.0 * b * c)(features, features), A + 2 * B * C)
     np.testing.assert_allclose(((a + b) * c)(features, features), (A + B) * C)
-
-
-def test_a_number_scales_from_either_side(features):
-    found = (Size() * 2.0)(features, features)
-    np.testing.assert_allclose(found, 2.0 * Size()(features, features))
 
 
 def test_sums_and_products_are_flat():
     a, b, c = Size(), Membership(), Linear()
     assert (a + b) + c == a + (b + c) == Sum((a, b, c))
     assert (a * b) * c == a * (b * c) == Product((a, b, c))
-
-
-def test_a_product_of_exponentials_is_the_exponential_of_the_weighted_sum(features):
-    found = (Size(0.4) * Membership(0.2))(features, features)
-    total = 0.4 * Size().distance(features, features)
-    total += 0.2 * Membership().distance(features, features)
-    np.testing.assert_allclose(found, np.exp(-total), rtol=1e-12)
 
 
 def test_roles_and_labels_follow_the_parts():

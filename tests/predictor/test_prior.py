@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +22,7 @@ from dupre.predictor.kernels import (
 )
 from processes import split
 
+ALL_FORMS = True
 OPEN = SlicedWasserstein(p=None, rho=None, eta=None)
 
 

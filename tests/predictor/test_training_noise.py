@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,22 +13,23 @@ from dupre.predictor.training_noise import (
 )
 
 
-def test_without_repeats_nothing_was_measured():
-    np.testing.assert_array_equal(variance_of_means([[0.3], [0.9], [-2.0]]), np.zeros(3))
+@pytest.mark.parametrize(
+    ("several", "expected"),
+    [
+        ([], []),
+        ([[0.3], [0.9], [-2.0]], [0, 0, 0]),  # nothing was measured
+        ([[0.1, 0.4, 0.2, 0.9]], [np.var([0.1, 0.4, 0.2, 0.9], ddof=1) / 4]),  # the textbook's
+        ([[0.0, 1.0], [5.0, 6.0], [-3.0, -2.0]], [0.5 / 2] * 3),  # equal spreads stay
+        ([[7.0], [0.0, 2.0]], [2.0, 1.0]),  # trained once: the pooled spread
+    ],
+)
+def test_variances_of_means(several, expected):
+    np.testing.assert_allclose(variance_of_means(several), np.array(expected))
 
 
-def test_no_coalitions_have_no_variances():
-    assert variance_of_means([]).shape == (0,)
-
-
-def test_one_coalition_has_the_textbook_variance_of_a_mean():
-    utilities = [0.1, 0.4, 0.2, 0.9]
-    assert variance_of_means([utilities]) == pytest.approx(np.var(utilities, ddof=1) / 4)
-
-
-def test_equal_spreads_are_left_as_they_are():
-    several = [[0.0, 1.0], [5.0, 6.0], [-3.0, -2.0]]
-    np.testing.assert_allclose(variance_of_means(several), np.full(3, 0.5 / 2))
+@pytest.mark.parametrize("several", [[[0.5, 0.5], [0.25] * 3], [[0.1] * 3]])  # or of rounding
+def test_equal_repeats_have_no_noise(several):
+    assert not variance_of_means(several).any()
 
 
 def test_a_spread_is_the_average_of_its_own_and_the_pooled_one_by_degrees_of_freedom():
@@ -42,26 +41,12 @@ def test_a_spread_is_the_average_of_its_own_and_the_pooled_one_by_degrees_of_fre
     np.testing.assert_allclose(variance_of_means(several), spread / [3, 2, 1])
 
 
-def test_a_coalition_trained_once_has_the_pooled_spread():
-    once, twice = variance_of_means([[7.0], [0.0, 2.0]])
-    assert once == pytest.approx(2.0)
-    assert twice == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("shift", [0.0, -40.0])
 @pytest.mark.parametrize("scale", [1.0, 1e-6, 300.0])
 def test_variances_do_not_depend_on_level_and_grow_with_the_square_of_the_scale(shift, scale):
     several = [np.array([0.1, 0.5, 0.2]), np.array([0.9, 0.3])]
     moved = variance_of_means([shift * scale + scale * utilities for utilities in several])
     np.testing.assert_allclose(moved, scale**2 * variance_of_means(several), rtol=1e-6)
-
-
-def test_equal_repeats_have_no_noise():
-    np.testing.assert_array_equal(variance_of_means([[0.5, 0.5], [0.25] * 3]), np.zeros(2))
-
-
-def test_equal_repeats_have_no_noise_of_rounding():
-    np.testing.assert_array_equal(variance_of_means([[0.1] * 3]), np.zeros(1))
 
 
 def test_with_the_same_noise_everywhere_the_variances_are_unbiased():

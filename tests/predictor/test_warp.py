@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -55,14 +53,6 @@ def test_warped_utilities_have_mean_zero_and_variance_one(u):
         # The straight warp has the scale of what is gained too: no data count as one utility more.
         scaled = z if warp.curved else warp.forward(np.append(u, EMPTY))
         assert np.std(scaled) == pytest.approx(1, abs=1e-6)
-
-
-@either_warp
-def test_log_slope_is_the_sum_of_logarithms_of_the_derivative(warp):
-    u = np.linspace(-3, 2, 11)
-    h = 1e-6 * warp.width
-    derivative = (warp.forward(u + h) - warp.forward(u - h)) / (2 * h)
-    assert warp.log_slope(u) == pytest.approx(np.log(derivative).sum(), rel=1e-6, abs=1e-6)
 
 
 @either_warp

@@ -1,7 +1,5 @@
 """The report in a real browser, opened from disk."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -34,27 +32,27 @@ def browser():
         browser.close()
 
 
+SAMPLED = {"mean": np.array([0.3, 0.2, 0.1, 0.05]), "covariance": np.eye(4) / 1e9}
+REPORTS = {
+    "usual": lambda: [valuation(6), replace(valuation(6), semivalue="Banzhaf")],
+    "hostile": lambda: [valuation(names=HOSTILE)],
+    "many": lambda: [valuation(100)],
+    "sampled": lambda: [valuation(4, sampling=np.eye(4) / 1e9, **SAMPLED)],
+}
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Reports: the usual one, one with hostile names, one of many owners, one of a sample."""
+    """callable(name) -> the file of a report, written when it is first asked for."""
     folder = tmp_path_factory.mktemp("reports")
-    usual = valuation(6)
-    made = {
-        "usual": [usual, replace(usual, semivalue="Banzhaf")],
-        "hostile": [valuation(names=HOSTILE)],
-        "many": [valuation(100)],
-        "sampled": [
-            valuation(
-                4,
-                sampling=np.eye(4) / 1e9,
-                mean=np.array([0.3, 0.2, 0.1, 0.05]),
-                covariance=np.eye(4) / 1e9,
-            )
-        ],
-    }
-    for name, valuations in made.items():
-        write(valuations, folder / f"{name}.html")
-    return {name: folder / f"{name}.html" for name in made}
+
+    def file(name):
+        path = folder / f"{name}.html"
+        if not path.exists():
+            write(REPORTS[name](), path)
+        return path
+
+    return file
 
 
 @pytest.fixture
@@ -69,7 +67,7 @@ def opened(browser, files):
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
-        page.goto(files[name].as_uri())
+        page.goto(files(name).as_uri())
         return page
 
     yield open_page
@@ -211,7 +209,7 @@ def test_hostile_names_stay_text(opened):
 
 
 def test_injected_scripts_would_not_run(opened, files, browser, tmp_path):
-    bad = files["usual"].read_text().replace("</h1>", "</h1><script>window.hacked = 1</script>")
+    bad = files("usual").read_text().replace("</h1>", "</h1><script>window.hacked = 1</script>")
     (tmp_path / "bad.html").write_text(bad)
     page = browser.new_page()
     page.goto((tmp_path / "bad.html").as_uri())

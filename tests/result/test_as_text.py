@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
@@ -8,38 +6,28 @@ import pytest
 
 import closed_form
 import dupre
-from dupre import Valuation
 from dupre.game.coalitions import from_names
 from dupre.game.estimators import Sample, permutation
-from dupre.predictor import form
 from dupre.result.as_text import format_comparison, format_valuation
 from dupre.result.records import Comparison, TrainingNoise
 from dupre.result.uncertainty import UNKNOWN_ROWS
 from dupre.valuation import core_payments
 from dupre.wording import LONGEST_LINE
 from owners_and_games import make_owners
-from reporting import CHECK, DIAGNOSTICS, SUBSIDY, notes, only_line
+from reporting import CHECK, DIAGNOSTICS, SUBSIDY, bare, notes, only_line
 
 FAILED = replace(CHECK, by_size=0.03, limit=0.03)
 FIRST_GUESS = "Beware: 2 of the 7 most important coalitions are not evaluated"
 
 
+def members(size):
+    return tuple(f"o{i}" for i in range(size))
+
+
 def valuation(n=3, **others):
     """Values that add up, with an interval of ± 0.196 each."""
-    fields = {
-        "owners": tuple(f"o{i}" for i in range(n)),
-        "rows": np.full(n, 10),
-        "semivalue": "Shapley",
-        "mean": np.full(n, 0.8 / n),
-        "covariance": 0.01 * np.eye(n),
-        "noise": np.zeros((n, n)),
-        "grand": 0.9,
-        "empty": 0.1,
-        "evaluated": 5,
-        "counting": 7,
-        "diagnostics": DIAGNOSTICS,
-    }
-    return Valuation(**fields | others)
+    fields = {"mean": np.full(n, 0.8 / n), "covariance": 0.01 * np.eye(n), "rows": np.full(n, 10)}
+    return bare(names=members(n), **fields | {"evaluated": 5, "counting": 7} | others)
 
 
 def core(**others):
@@ -48,6 +36,19 @@ def core(**others):
 
 def warned(v):
     return [line for line in notes(v) if line.startswith("Beware")]
+
+
+def sampled(prediction, choice, **others):
+    """Standard deviations in the two parts that add up."""
+    stds = prediction + choice
+    parts = {"covariance": stds, "prediction": prediction, "sampling": choice}
+    fields = {name: std**2 * np.eye(3) for name, std in parts.items()}
+    return valuation(**{"counting": 4096} | fields | others)
+
+
+def repeated(further, std):
+    noise = TrainingNoise(further, std, seeded=True, deterministic=not std)
+    return replace(core(), training_noise=noise)
 
 
 # The title.
@@ -108,33 +109,40 @@ def test_print_str_and_repr_are_one():
 # The least core.
 
 
-def test_the_subsidy_is_told_with_its_bounds_and_the_tightest_coalitions():
-    line = only_line(core(), "Subsidy")
-    assert line.startswith(
-        "Subsidy e = 0.125 (95 %: 0.0625 … 0.25): no coalition is expected to gain more than that "
-        "by leaving. Tightest: {owner 0} and {owner 0, owner 1}."
-    )
+TIGHT = (("a", "b", "c"), ("b",), ("a", "c"), *[("a", "b", "c", "d")] * 1200)
+NOISY = {"noise": 0.0025 * np.eye(3)}
+LINES = {
+    "a subsidy and its bounds": (core(), "Subsidy e = 0.125 (95 %: 0.0625 … 0.25): no coalition is "
+        "expected to gain more than that by leaving. Tightest: {owner 0} and {owner 0, owner 1}."),
+    "a known subsidy": (core(low=0.125, high=0.125), "Subsidy e = 0.125: no coalition gains more"),
+    "a negative subsidy": (core(amount=-0.5, low=-0.75, high=-0.25),
+        "Subsidy e = -0.5 (95 %: -0.75 … -0.25):"),
+    "the smallest first": (core(tight=TIGHT[:3]), "Tightest: {b}, {a, c} and {a, b, c}."),
+    "many": (core(tight=TIGHT), "Tightest: {b}, {a, c}, {a, b, c} and 1,200 more."),
+    "large coalitions": (core(tight=(members(8), members(9), members(70))), "Tightest: {o0, o1, "
+        "o2, o3, o4, o5, o6, o7}, {o0, o1, o2, … 9 owners} and {o0, o1, o2, … 70 owners}."),
+    "a large one warned": (valuation(warnings={"UserWarning: hm": (members(30),)}),
+        "evaluations ({o0, o1, o2, … 30 owners}): UserWarning: hm"),
+    "a large one failed": (valuation(failures={members(40): "no"}),
+        "instead: {o0, o1, o2, … 40 owners}. The first, {o0, o1, o2, … 40 owners}: no"),
+    "a sample": (sampled(0.05, 0.02), "The values are sums over 4,096 sampled coalitions: of the "
+        "standard deviations up to 0.02 is due to their choice, up to 0.05 to predictions."),
+    "noise": (valuation(**NOISY), "75 % is coalitions not evaluated."),
+    "noise of a sample": (valuation(**NOISY, sampling=1e-4 * np.eye(3)),
+        "75 % is coalitions not evaluated or not drawn."),
+    "no noise": (repeated(3, 0.0), "3 repeated trainings gave the same utilities as before."),
+    "measured noise": (repeated(1, 0.25),
+        "1 repeated training measured the noise of trainings: standard deviation 0.25."),
+    "a first guess of few": (valuation(counting=4, first_left=2),
+        "Beware: 2 of the 4 most important coalitions"),
+    "kinds of warnings": (valuation(warnings={f"UserWarning: {k}": (("o0",),) for k in range(5)}),
+        "2 more kinds of warning."),
+}  # fmt: skip
 
 
-def test_a_subsidy_that_is_known_has_no_bounds():
-    assert only_line(core(low=0.125, high=0.125), "Subsidy").endswith(
-        "Tightest: {owner 0} and {owner 0, owner 1}."
-    )
-
-
-def test_a_negative_subsidy_is_shown_as_one():
-    line = only_line(core(amount=-0.5, low=-0.75, high=-0.25), "Subsidy")
-    assert line.startswith("Subsidy e = -0.5 (95 %: -0.75 … -0.25):")
-
-
-@pytest.mark.parametrize(
-    ("count", "told"),
-    [(3, "{b}, {a, c} and {a, b, c}."), (1203, "{b}, {a, c}, {a, b, c} and 1,200 more.")],
-)
-def test_three_tight_coalitions_are_named_the_smallest_first(count, told):
-    tight = (("a", "b", "c"), ("b",), ("a", "c"), *[("a", "b", "c", "d")] * 1200)
-    line = only_line(core(tight=tight[:count]), "Subsidy")
-    assert line.endswith(f"Tightest: {told}")
+@pytest.mark.parametrize(("v", "words"), LINES.values(), ids=LINES)
+def test_what_is_to_be_told_is_told_in_one_line(v, words):
+    assert sum(words in line for line in notes(v)) == 1
 
 
 def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
@@ -153,43 +161,21 @@ def test_a_search_that_was_cut_short_does_not_say_that_no_coalition_gains_more()
     assert "no coalition gains more than that" not in format_valuation(v) or warned(v)
 
 
-def members(size):
-    return tuple(f"o{i}" for i in range(size))
-
-
-def test_large_coalitions_are_told_by_their_first_members_and_their_size():
-    v = core(tight=(members(8), members(9), members(70)))
-    written = "{o0, o1, o2, o3, o4, o5, o6, o7}"
-    few = f"{written}, {{o0, o1, o2, … 9 owners}} and {{o0, o1, o2, … 70 owners}}."
-    assert f"Tightest: {few}" in only_line(v, "Subsidy")
-
-
 def test_nothing_of_a_strangers_result_moves_the_terminal():
     strange = "\x1b[2J\x9b5m\n\u202e"
     v = valuation(
+        owners=(strange, "o1", "o2"),
         semivalue=strange,
         stopped=strange,
         caveats=(strange,),
-        failures={("x",): strange},
-        warnings={strange: (("x",),)},
+        failures={(strange,): strange},
+        warnings={strange: ((strange,),)},
+        subsidy=replace(SUBSIDY, tight=((strange,),)),
     )
     assert str(v).replace("\n", "").isprintable()
+    assert str(v).count("\n") == str(replace(v, owners=("o0", "o1", "o2"))).count("\n")
     assert "\\x1b[2J\\x9b5m\\n\\u202e" in str(v)
     assert max(map(len, str(replace(v, caveats=("x" * 10**6,))).split("\n"))) <= LONGEST_LINE
-
-
-@pytest.mark.parametrize("name", ["two\nlines", "\x1b[31mred"])
-def test_tight_coalitions_with_control_characters_do_not_break_the_notes(name):
-    v = core(tight=((name,),))
-    assert all(line.isprintable() for line in notes(v))
-    assert len(notes(v)) == len(notes(core()))
-
-
-def test_large_coalitions_that_raised_warnings_or_failed_are_told_shortly_too():
-    v = valuation(failures={members(40): "no"}, warnings={"UserWarning: hm": (members(30),)})
-    assert "evaluations ({o0, o1, o2, … 30 owners}): UserWarning: hm" in only_line(v, "Warning")
-    short = "{o0, o1, o2, … 40 owners}"
-    assert only_line(v, "Failed").endswith(f"instead: {short}. The first, {short}: no")
 
 
 def test_exact_payments_are_called_exact():
@@ -214,18 +200,6 @@ def test_exact_is_said_for_what_it_is_known(seeded, deterministic, words):
     assert notes(v)[0].startswith(words)
     unmeasured = "The effect of training seeds was not measured and is in no interval."
     assert (unmeasured in notes(v)) == seeded
-
-
-@pytest.mark.parametrize(
-    ("further", "std", "words"),
-    [
-        (3, 0.0, "3 repeated trainings gave the same utilities as before."),
-        (1, 0.25, "1 repeated training measured the noise of trainings: standard deviation 0.25."),
-    ],
-)
-def test_what_repeated_trainings_showed_is_told(further, std, words):
-    noise = TrainingNoise(further, std, seeded=True, deterministic=not std)
-    assert words in notes(replace(core(), training_noise=noise))
 
 
 def test_payments_that_rely_on_a_failed_predictor_are_warned_of():
@@ -257,30 +231,7 @@ def test_values_that_were_to_be_corrected_and_are_not_are_warned_of():
     assert "estimated from random" not in format_valuation(v)
 
 
-@pytest.mark.parametrize("how", ["corrected", "uncorrected"])
-def test_a_correction_adds_one_note(how):
-    plain, other = notes(valuation()), notes(valuation(**{how: True}))
-    assert not any("correct" in line for line in plain)
-    assert len(other) == len(plain) + 1
-    assert [line for line in other if line in plain] == plain
-
-
 # Values of samples.
-
-
-def sampled(prediction, choice, **others):
-    """Standard deviations in the two parts that add up."""
-    stds = prediction + choice
-    parts = {"covariance": stds, "prediction": prediction, "sampling": choice}
-    fields = {name: std**2 * np.eye(3) for name, std in parts.items()}
-    return valuation(**{"counting": 4096} | fields | others)
-
-
-def test_a_sum_over_a_sample_says_what_is_due_to_the_choice_and_what_to_predictions():
-    assert only_line(sampled(0.05, 0.02), "The values are sums") == (
-        "The values are sums over 4,096 sampled coalitions: of the standard deviations up to 0.02 "
-        "is due to their choice, up to 0.05 to predictions."
-    )
 
 
 def test_more_samples_are_advised_where_their_choice_is_the_larger_part():
@@ -336,18 +287,6 @@ def test_a_predictor_of_equal_utilities_is_not_checked():
     assert "nan" not in format_valuation(v)
 
 
-def test_a_first_guess_counts_no_more_coalitions_than_there_are():
-    (beware,) = warned(valuation(counting=4, first_left=2))
-    assert beware.startswith("Beware: 2 of the 4 most important coalitions")
-
-
-@pytest.mark.parametrize("sampling", [None, 1e-4 * np.eye(3)])
-def test_what_is_not_noise_of_trainings_is_not_evaluated_or_not_drawn(sampling):
-    v = valuation(noise=0.0025 * np.eye(3), sampling=sampling)
-    rest = "75 % is coalitions not evaluated" + ("." if sampling is None else " or not drawn.")
-    assert only_line(v, "Of the variance").endswith(rest)
-
-
 def test_a_first_guess_is_warned_of_unless_nothing_is_predicted():
     assert warned(valuation(first_left=2)) == [f"{FIRST_GUESS}; these values are a first guess."]
     assert not warned(valuation(first_left=2, diagnostics=None))
@@ -379,17 +318,11 @@ def test_stored_evaluations_of_no_use_are_counted():
     assert "Not used" not in format_valuation(valuation())
 
 
-def test_more_kinds_of_warnings_are_counted():
-    v = valuation(warnings={f"UserWarning: {k}": (("o0",),) for k in range(5)})
-    assert notes(v)[-1] == "2 more kinds of warning."
-
-
 # As it comes out of a run.
 
 
 @pytest.fixture
 def owners(monkeypatch):
-    monkeypatch.setattr(form, "CHOICES", {})
     monkeypatch.setattr(core_payments, "LOOKED_AT", 500)
     X = np.random.default_rng(0).normal(size=(20, 2))
     return dupre.Owners.from_arrays(X, X.sum(axis=1), np.repeat([f"o{i}" for i in range(5)], 4))

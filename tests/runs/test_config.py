@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import tomllib
 from contextlib import suppress
 from dataclasses import replace
@@ -32,12 +30,7 @@ configs = st.builds(
         DataSection, texts, texts, texts, texts, texts, st.lists(texts, max_size=3).map(tuple)
     ),
     utility=st.builds(
-        UtilitySection,
-        texts,
-        texts,
-        texts,
-        st.floats(0, 1),
-        st.none() | st.floats(-1e150, 1e150),
+        UtilitySection, texts, texts, texts, st.floats(0, 1), st.none() | st.floats(-1e150, 1e150)
     ),
     values=st.builds(
         ValuesSection,
@@ -91,15 +84,8 @@ def test_a_file_that_was_edited_badly_is_named(old, new, complaint):
 
 ODD = ["nan", "-inf", "1e999", "-1", f"1{'0' * 400}", f"1{'0' * 5000}", "true", '""', '"\\u0000"']
 ODD += [
-    '"9e999s"',
-    '"beta:nan,0"',
-    '"x:y"',
-    "[]",
-    "[[]]",
-    "{}",
-    "{a = 1}",
-    "1979-05-27",
-    "[" * 2000,
+    *('"9e999s"', '"beta:nan,0"', '"x:y"', "[]", "[[]]", "{}", "{a = 1}", "1979-05-27"),
+    *("[" * 2000,),
 ]
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import io
 import signal
@@ -160,9 +158,7 @@ with RunDirectory(Path(sys.argv[1])).lock():
 
 def test_a_directory_is_used_once_and_a_killed_process_leaves_it_free(directory):
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(directory)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, "-c", HOLD, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert holder.stdout.readline() == b"locked\n"
     with pytest.raises(dupre.InputError, match="is in use by another run"), directory.lock():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 import dupre
@@ -11,13 +9,7 @@ from dupre.runs.config import (
     UtilitySection,
     ValuesSection,
 )
-from dupre.runs.parse import (
-    parse_bounds,
-    parse_budget,
-    parse_floor,
-    parse_members,
-    parse_options,
-)
+from dupre.runs.parse import parse_bounds, parse_budget, parse_floor, parse_members, parse_options
 
 
 def options(semivalue="shapley", until="", time="", **machine):

@@ -1,7 +1,5 @@
 """What is said before anything is trained."""
 
-from __future__ import annotations
-
 import re
 import sys
 

@@ -1,7 +1,5 @@
 """Doubts about a table: said where there is reason, and not of ordinary tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import json
 
@@ -155,11 +153,7 @@ RECORDS = [{"o": "007", "x": 1, "y": "u"}, {"o": "b", "x": None, "y": "NA"}]
 
 @pytest.mark.parametrize(
     "contents",
-    [
-        "\n".join(map(json.dumps, RECORDS)),
-        json.dumps(RECORDS),
-        json.dumps(RECORDS, indent=2),
-    ],
+    ["\n".join(map(json.dumps, RECORDS)), json.dumps(RECORDS), json.dumps(RECORDS, indent=2)],
 )
 def test_json_lines_and_a_list_of_objects_are_the_same_table(written, contents):
     frame = read_json(written(contents, "t.json"))

@@ -1,8 +1,14 @@
-from __future__ import annotations
-
 import pytest
 
 from clusters import dask_cluster
+from stores import fresh_path
+
+
+@pytest.fixture
+def path():
+    """Of a store, where waiting for the disk takes no time."""
+    with fresh_path() as path:
+        yield path
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -104,8 +102,7 @@ def test_nothing_goes_on_running_on_dask_when_a_run_is_broken_off(cluster, tmp_p
     wait_for(lambda: is_gone(written_number(pid)))
     wait_for(lambda: not any(client.processing().values()))
     assert not rows_left(client)
-    for worker in workers:
-        assert not children_of(worker.pid)
+    wait_for(lambda: not any(children_of(worker.pid) for worker in workers))
 
 
 def test_ctrl_c_takes_back_what_has_not_begun_on_dask(cluster, tmp_path):
@@ -147,7 +144,7 @@ def test_ctrl_c_takes_back_what_has_not_begun_on_dask(cluster, tmp_path):
     assert stopped.value.valuer.evaluated == 0
     assert not ran.exists()
     assert not rows_left(client)
-    assert not any(children_of(worker.pid) for worker in workers)
+    wait_for(lambda: not any(children_of(worker.pid) for worker in workers))
 
 
 @linux
@@ -188,7 +185,7 @@ list(DaskCluster(utility, ProcessSettings(), client).run(map(Training, [("busy",
     wait_for(lambda: all(is_gone(pid) for pid in pids))
     wait_for(lambda: not rows_left(client))
     wait_for(lambda: in_memory() == before)
-    assert not any(children_of(worker.pid) for worker in workers)
+    wait_for(lambda: not any(children_of(worker.pid) for worker in workers))
 
 
 def test_an_asynchronous_client_is_refused(cluster):

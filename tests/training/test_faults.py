@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -17,6 +15,7 @@ import pytest
 import dupre
 from dupre import StoreError
 from faults import BUDGET, assert_same, first_batch, log_of, start_runner, stored
+from owners_and_games import LoggedGame, make_owners
 from workers import is_gone, stat_of, wait_for
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="re
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory):
-    with start_runner(tmp_path_factory.mktemp("faults")) as runner:
+    with start_runner(tmp_path_factory.mktemp("faults"), "one form") as runner:
         yield runner
 
 
@@ -105,10 +104,7 @@ def test_a_local_worker_killed_amid_a_run_changes_nothing(runner, undisturbed):
         os.kill(workers[coalition], signal.SIGKILL)
     found = run.result()
     assert_same(found, undisturbed)
-    assert {text for text, n in found["attempts"].items() if n == 2} == {
-        '["owner1"]',
-        '["owner3"]',
-    }
+    assert {text for text, n in found["attempts"].items() if n == 2} == {'["owner1"]', '["owner3"]'}
     assert Counter(run.coalitions()) == Counter(run.coalitions()) | Counter(
         {"owner1": 2, "owner3": 2}
     )
@@ -121,7 +117,7 @@ def test_no_rows_are_left_when_a_run_is_killed_while_it_ends(runner, line):
     wait_for(lambda: run.ended)
     assert not Path(run.plan["out"]).exists()
     assert len(run.coalitions()) == len(stored(run.plan["store"])) == 2
-    wait_for(lambda: not list(Path(run.plan["rows"]).iterdir()), seconds=5)
+    wait_for(lambda: not list(Path(run.plan["rows"]).iterdir()))
 
 
 # Several at once
@@ -218,10 +214,10 @@ def test_ctrl_c_at_any_moment_loses_nothing(runner, undisturbed, n_jobs):
 
 def test_ctrl_c_on_any_line_of_keeping_an_evaluation_does_not_lose_it():
     for at in count(2):  # before the first line the training has only just come back
-        utility = Asked()
+        utility = sizes()
         with interrupted_while_keeping(at) as interruption:
             try:
-                dupre.value(make_owners(), utility, budget=7, progress=False)
+                dupre.value(utility.owners, utility, budget=7, progress=False)
             except dupre.Interrupted as stopped:
                 kept = stopped.valuer.evaluations
             else:
@@ -314,30 +310,16 @@ def test_a_run_goes_on_once_there_is_room_on_the_disk(runner, undisturbed):
 # Files that are no store
 
 
-def make_owners():
-    X = np.random.default_rng(0).normal(size=(12, 2))
-    return dupre.Owners.from_arrays(X, X[:, 0], np.repeat(["a", "b", "c"], 4))
-
-
-class Asked:
-    """A utility that knows how often it was asked."""
-
-    fingerprint = "size"
-
-    def __init__(self):
-        self.asked = []
-
-    def __call__(self, members):
-        if members:
-            self.asked.append(members)
-        return float(len(members))
+def sizes():
+    """A utility of three owners that remembers what it was asked."""
+    return LoggedGame(make_owners(3), lambda C: C.sum(axis=1))
 
 
 def refused(path):
-    utility = Asked()
+    utility = sizes()
     before = Path(path).read_bytes()
     with pytest.raises(StoreError) as error:
-        dupre.value(make_owners(), utility, budget=7, store=path, progress=False)
+        dupre.value(utility.owners, utility, budget=7, store=path, progress=False)
     assert utility.asked == []
     assert str(path) in str(error.value)
     assert Path(path).read_bytes() == before  # somebody else's file is left as it is
@@ -345,7 +327,7 @@ def refused(path):
 
 
 def finished_store(path):
-    dupre.value(make_owners(), Asked(), budget=7, store=path, progress=False)
+    dupre.value(make_owners(3), sizes(), budget=7, store=path, progress=False)
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA journal_mode = DELETE")
     return path.read_bytes()

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -19,9 +17,10 @@ from dupre.game.coalitions import all_coalitions
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.utility.adapters import as_trainings
+from owners_and_games import counted, make_owners, table_of, untouchable
 from stores import open_store
-from tabulated import FOUR, counted, make_owners, table_of, untouchable
 
+FOUR = make_owners(4)
 ODD_NAMES = ("b,c", 'say "hi"', "Zürich ⚡ 数", "NA", " 1", "two\nlines", "[]", "'; --")
 SUFFIXES = ["csv", "parquet"]
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path
@@ -15,11 +13,6 @@ from workers import wait_for
 
 def training(members, repeat=0):
     return Training(tuple(members), repeat)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "run.sqlite"
 
 
 @pytest.fixture(scope="module")

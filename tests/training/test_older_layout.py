@@ -4,8 +4,6 @@
 --owner clinic --target ill --model knn --budget 12 --semivalue shapley --semivalue banzhaf`.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 
 from dupre.cli.app import app
 
+ALL_FORMS = True
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 RUN = FIXTURES / "run-flat-layout"
 TABLE = FIXTURES / "run-flat-layout-table.csv"

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import ast
 import functools
 import math
@@ -30,7 +28,6 @@ from stores import (
     beside,
     everything,
     failure,
-    fresh_path,
     open_store,
     other_process,
     sql,
@@ -39,12 +36,6 @@ from stores import (
 )
 
 PAGE = 4096
-
-
-@pytest.fixture
-def path():
-    with fresh_path() as path:
-        yield path
 
 
 def fill(path, count=60):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 import shutil
 import sqlite3
@@ -22,11 +20,6 @@ from stores import OWNERS, everything, failure, fresh_path, open_store, sql, suc
 
 def bits(number):
     return struct.pack("<d", number)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "run.sqlite"
 
 
 # --- what goes in comes out

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -8,11 +6,6 @@ from dupre import ModelUtility, Owners
 from dupre.errors import StoreError
 from dupre.training.fingerprints import Part, of_owners, of_utility
 from stores import SETTING, beside, open_store, sql, success, utilities
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "run.sqlite"
 
 
 def rows(seed):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 import os
 import signal
@@ -25,8 +23,8 @@ from dupre.training.dask import DaskCluster
 from dupre.training.evaluation import Training
 from dupre.training.worker_process import ProcessSettings
 from dupre.training.workers import LocalProcesses, ThisProcess
+from owners_and_games import make_owners
 from stores import sql
-from tabulated import make_owners
 from workers import (
     ONCE,
     A,

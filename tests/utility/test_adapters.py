@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import importlib
 import itertools
 import json
@@ -17,7 +15,9 @@ from dupre.game.coalitions import all_coalitions, to_names
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.utility.adapters import as_trainings
-from tabulated import FOUR, counted, make_owners, table_of, untouchable
+from owners_and_games import counted, make_owners, table_of, untouchable
+
+FOUR = make_owners(4)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its games warn that not all of them can be used

@@ -1,7 +1,5 @@
 """Labels and seeds of one training."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pickle
 from itertools import combinations
 from math import comb, floor

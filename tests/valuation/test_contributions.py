@@ -1,12 +1,9 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
-from test_validation_rows import X, Y
 
 import dupre
 from dupre.game.coalitions import random_of_sizes, to_names
@@ -14,7 +11,7 @@ from dupre.report.page import page
 from dupre.report.summary import answer
 from dupre.result.group_sizes import FEW, MOST, OPEN, by_size, harm_by_size
 from dupre.valuation import contributions
-from owners_and_games import LoggedGame, make_owners, smooth, value
+from owners_and_games import LoggedGame, make_owners, shuffled_digits, smooth, value
 
 FIVE = make_owners(5)
 
@@ -48,9 +45,10 @@ def test_contributions_by_size_average_all_groups_and_add_up_to_the_value():
 
 
 def test_equal_owners_add_the_same_and_rows_are_part_of_the_intervals():
-    parts = {name: (X[i::40], Y[i::40]) for i, name in enumerate("abc")}
+    X, y = shuffled_digits()
+    parts = {name: (X[i::40], y[i::40]) for i, name in enumerate("abc")}
     owners = dupre.Owners.from_mapping({**parts, "copy of c": parts["c"]})
-    utility = dupre.ModelUtility(GaussianNB(), owners, validation=(X[3::10], Y[3::10]))
+    utility = dupre.ModelUtility(GaussianNB(), owners, validation=(X[3::10], y[3::10]))
     _, found = by_size(value(owners, utility, budget=11))
     np.testing.assert_allclose(found[2], found[3])
     assert (found[:, :, 2] > found[:, :, 1]).all()

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3
@@ -10,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import dupre
@@ -28,7 +25,7 @@ from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
 from dupre.valuation.strategies import Active, Corrected, Drawn
 from older_store import BUDGET, PATH, older_owners, older_utility
-from owners_and_games import LoggedGame, assert_same, record
+from owners_and_games import LoggedGame, Shuffled, assert_same, record
 from stores import open_store
 
 RNG = np.random.default_rng(0)
@@ -153,12 +150,9 @@ def test_the_budget_counts_different_coalitions():
     assert valuation.stopped == "the budget of 20 evaluations is spent"
 
 
-def test_the_number_of_processes_changes_nothing():
-    owners = with_copy(5)
-    forest = RandomForestClassifier(n_estimators=3)
-    one, two = (
-        value(owners, utility_of(owners, forest), budget=17, n_jobs=n_jobs) for n_jobs in (1, 2)
-    )
+def test_the_order_in_which_trainings_finish_changes_nothing():
+    owners, utility = copy_game(5)
+    one, two = (value(owners, utility, budget=17, engine=engine) for engine in (None, Shuffled(0)))
     assert_same(one, two)
     assert_equal_owners(two)
 

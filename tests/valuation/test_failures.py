@@ -1,7 +1,5 @@
 """Trainings that fail, warn, or are interrupted: nothing paid for is lost, all of it is said."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import re
@@ -208,12 +206,6 @@ def test_a_callback_that_breaks_loses_nothing_that_is_stored(tmp_path):
     again = value(FIVE, utility, budget=16, store=store)
     assert len(utility.asked) == len(set(utility.asked)) == 16
     assert_same(again, value(FIVE, smooth(FIVE), budget=16))
-
-
-def test_a_callback_may_interrupt():
-    with pytest.raises(Interrupted) as caught:
-        value(FIVE, smooth(FIVE), budget=16, progress=lambda p: p.evaluated == 6 and interrupt())
-    assert len(caught.value.valuer.evaluations) == 6
 
 
 class FourThenInterrupt:

@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import dupre
-from dupre import InputError, estimators
+from dupre import estimators
 from dupre.game.coalitions import from_names, keys, to_names
 from dupre.game.draws import estimate_from_draws, guess_by_size, split_into_blocks
 from dupre.game.estimators import Sample
@@ -78,11 +76,6 @@ def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_hea
     assert weight[left].max() <= weight[others].min() + 1e-12
 
 
-def test_drawn_coalitions_come_in_their_order():
-    ours = sample_knowledge(Drawn(first=30))
-    np.testing.assert_array_equal(ours.heaviest, np.arange(30))
-
-
 @pytest.mark.parametrize("strategy", [Active(), Drawn()])
 def test_what_has_no_weight_is_neither_first_nor_open_nor_predicted(strategy):
     sample = Sample(estimators.permutation, 400)
@@ -110,11 +103,6 @@ def test_check_coalitions_follow_the_first_ones_and_are_others(strategy):
     np.testing.assert_array_equal(ours.first[20:], ours.draws.held)
 
 
-def test_more_held_out_than_half_of_what_is_not_first_is_refused():
-    with pytest.raises(InputError, match="check must be 0 or a number from 4 to 25"):
-        make_knowledge(strategy=Active(check=26))
-
-
 # What is known.
 
 
@@ -127,46 +115,6 @@ def test_every_coalition_that_counts_is_recorded_failed_or_open():
     np.testing.assert_array_equal(ours.unknown, np.setdiff1d(np.arange(ours.b), [3, 7, 50]))
     np.testing.assert_array_equal(ours.open, np.setdiff1d(ours.unknown, [9]))
     assert len(ours.utilities) == len(ours.recorded) == len(ours.failed) == ours.b
-
-
-def test_coalitions_recorded_besides_are_shown_and_change_nothing_that_counts():
-    ours = sample_knowledge()
-    record(ours, range(5))
-    before = ours.unknown, ours.open, ours.utilities.copy()
-    for members in outside(ours, 4):
-        ours.observations.record(members, 0.5)
-    np.testing.assert_array_equal(ours.unknown, before[0])
-    np.testing.assert_array_equal(ours.open, before[1])
-    np.testing.assert_array_equal(ours.utilities, before[2])
-    assert len(ours.shown) == 9
-    assert np.sum(ours.shown >= ours.b) == 4
-
-
-def test_a_failure_besides_those_that_count_is_not_taken_for_one_of_them():
-    ours = sample_knowledge()
-    ours.observations.record_failure(outside(ours, 1)[0], "no")
-    assert not ours.failed.any()
-    assert len(ours.open) == ours.b
-    assert not ours.shown.size
-
-
-def test_what_is_shown_comes_in_an_order_that_does_not_depend_on_the_recording():
-    found = []
-    for step in (1, -1):
-        ours = sample_knowledge()
-        for members in outside(ours, 8)[::step]:
-            ours.observations.record(members, 0.5)
-        record(ours, [4, 2, 11][::step])
-        found.append(keys(ours.observations.members[ours.shown]))
-    assert found[0] == found[1]
-    assert len(set(found[0])) == 11
-
-
-def test_what_is_held_out_is_not_shown():
-    ours = sample_knowledge(Active(first=20, check=9))
-    record(ours, ours.first)
-    assert not np.isin(ours.draws.held, ours.shown).any()
-    np.testing.assert_array_equal(ours.shown, np.sort(ours.heaviest))
 
 
 @pytest.mark.parametrize("semivalue", [dupre.shapley, dupre.banzhaf])
@@ -344,10 +292,3 @@ def test_what_a_block_has_seen_it_knows_exactly(guesses):
         known = np.setdiff1d(np.flatnonzero(ours.recorded), to_come(ours, j))
         np.testing.assert_array_equal(guess[known], ours.utilities[known])
         assert np.all(guess[to_come(ours, j)] != ours.utilities[to_come(ours, j)])
-
-
-def test_corrected_values_are_the_same_however_often_they_are_asked_for():
-    ours = after_draws(20)
-    first, second = ours.corrected_values(), ours.corrected_values()
-    np.testing.assert_array_equal(first.mean, second.mean)
-    np.testing.assert_array_equal(first.covariance, second.covariance)

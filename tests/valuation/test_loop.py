@@ -1,7 +1,5 @@
 """Batch after batch: stores and resumed runs, repeats, any order of completion, when it stops."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections import Counter
@@ -22,7 +20,6 @@ from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.predictor.training_noise import widening
 from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
-from dupre.training.evaluation import evaluate
 from dupre.training.locks import FileLocks, Holder
 from dupre.valuation import loop
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
@@ -30,6 +27,7 @@ from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform
 from owners_and_games import (
     LoggedGame,
     Noisy,
+    Shuffled,
     additive,
     holds,
     least_share,
@@ -118,14 +116,6 @@ def test_ask_and_tell_in_any_order_with_looks_in_between_equals_the_one_call(way
 
 
 # The store.
-
-
-def test_the_same_call_again_evaluates_nothing_and_gives_the_same_result(store):
-    utility = smooth(FIVE)
-    first, again = (value(FIVE, utility, budget=17, store=store) for _ in range(2))
-    assert len(utility.asked) == 17
-    assert_same(first, again)
-    assert_same(first, value(FIVE, smooth(FIVE), budget=17))
 
 
 @pytest.mark.parametrize("budgets", [(3, 9, 31), (12, 20)])
@@ -343,29 +333,6 @@ def test_raised_repeats_never_train_twice_and_have_rounds_of_their_own(store):
 
 
 # Any order of completion.
-
-
-class Shuffled:
-    """An engine, and its workers, that finish a batch in an order of their own."""
-
-    def __init__(self, seed, on_error="raise"):
-        self.rng, self.on_error, self.sizes = np.random.default_rng(seed), on_error, []
-
-    def start(self, utility):
-        self.utility = utility
-        return self
-
-    def run(self, trainings):
-        trainings = list(trainings)
-        self.sizes.append(len(trainings))
-        for index in self.rng.permutation(len(trainings)):
-            yield evaluate(self.utility, trainings[index], threads=1)
-
-    def finished_evaluations(self):
-        return []
-
-    def close(self):
-        pass
 
 
 @given(data=st.data())
@@ -665,7 +632,8 @@ def test_at_the_end_nothing_is_left_to_do_however_large_the_budget(semivalue):
     assert seen[-1].evaluated == seen[-1].budget
 
 
-def test_a_quick_run_with_progress_is_silent_and_the_same(capsys):
+def test_a_run_with_progress_is_the_same_and_silent_until_its_first_line(capsys, monkeypatch):
+    monkeypatch.setattr("dupre.valuation.progress.FIRST_LINE", 1e6)
     first, second = (dupre.value(FIVE, smooth(FIVE), budget=18, progress=p) for p in (True, False))
     assert_same(first, second)
     assert capsys.readouterr() == ("", "")

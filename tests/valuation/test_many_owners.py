@@ -1,7 +1,5 @@
 """Samples of coalitions: from two owners to a hundred, and two errors in every interval."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -518,10 +516,9 @@ def test_focus_on_an_owner_of_many_narrows_what_it_serves(focus):
     combination[3] = 1
     combination[11] = -1 if isinstance(focus, tuple) else 0
     for served in (None, focus):
-        ours = new(utility, strategy=Active(focus=served))
-        assert np.isfinite(evaluate(ours, utility, 64).mean).all()
-        covariance = ours._knowledge.posterior(weights_of(ours).W).functional_covariance()
-        variance[served] = combination @ covariance @ combination
+        valuation = evaluate(new(utility, strategy=Active(focus=served)), utility, 64)
+        assert np.isfinite(valuation.mean).all()
+        variance[served] = combination @ valuation.prediction @ combination
     assert variance[focus] < variance[None]
 
 

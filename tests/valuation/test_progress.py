@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import os
 import pty
@@ -203,25 +201,7 @@ def test_no_terminal_no_escape_codes_and_no_rich():
     assert done.stdout == ""
 
 
-def test_a_bar_in_a_terminal_shows_evaluations_time_rest_and_the_widest_interval():
-    code, shown = run_in_terminal(
-        """
-        dupre.value(owners, utility, budget=6, progress=False)
-        print("<silent so far>")
-        dupre.value(owners, utility, budget=10)
-        """
-    )
-    assert code == 0, shown
-    assert shown.startswith("<silent so far>")
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
-    last = [line for line in re.split(r"[\r\n]+", plain) if line.strip()][-1]
-    assert re.search(r"\b10/10\b", last)
-    assert re.search(r"\b0:0\d:\d\d\b", last)
-    assert re.search(r"about \d+:\d\d left", last)
-    assert re.search(r"widest interval ± \d", last)
-
-
-def test_a_run_that_breaks_off_gives_the_terminal_back_with_its_cursor():
+def test_a_bar_shows_how_far_it_is_and_gives_the_terminal_back_with_its_cursor():
     code, shown = run_in_terminal(
         """
         def breaking(size, error):
@@ -231,6 +211,10 @@ def test_a_run_that_breaks_off_gives_the_terminal_back_with_its_cursor():
                 return utility(members)
             return asked
 
+        dupre.value(owners, utility, budget=6, progress=False)
+        print("<silent so far>")
+        dupre.value(owners, utility, budget=10)
+        print("<done>")
         for size, error in ((2, ValueError), (2, KeyboardInterrupt), (0, ValueError)):
             try:
                 dupre.value(owners, breaking(size, error), budget=15)
@@ -239,8 +223,17 @@ def test_a_run_that_breaks_off_gives_the_terminal_back_with_its_cursor():
         """
     )
     assert code == 0, shown
-    assert re.findall(r"<(\w+)>", shown) == ["EvaluationError", "Interrupted", "EvaluationError"]
-    for until in re.split(r"<\w+>", shown)[:-1]:
+    silent, bar, *broken = re.split(r"<([\w ]+)>", shown)[::2]
+    assert silent == ""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", bar)
+    last = [line for line in re.split(r"[\r\n]+", plain) if line.strip()][-1]
+    assert re.search(r"\b10/10\b", last)
+    assert re.search(r"\b0:0\d:\d\d\b", last)
+    assert re.search(r"about \d+:\d\d left", last)
+    assert re.search(r"widest interval ± \d", last)
+    how = ["silent so far", "done", "EvaluationError", "Interrupted", "EvaluationError"]
+    assert re.findall(r"<([\w ]+)>", shown) == how
+    for until in broken[:-1]:
         assert until.rfind("\x1b[?25h") >= until.rfind("\x1b[?25l")
 
 

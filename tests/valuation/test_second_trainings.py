@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -19,7 +17,7 @@ from dupre.errors import EvaluationError, Interrupted
 from dupre.result.as_json import loads
 from dupre.training.engines import Local
 from dupre.valuation.second_trainings import CHECKED, LEAST, count_needed
-from owners_and_games import Noisy, holds, least_share, make_owners, smooth
+from owners_and_games import Noisy, Shuffled, holds, least_share, make_owners, smooth
 
 SIX = make_owners(6)
 
@@ -215,8 +213,8 @@ def test_an_interruption_changes_nothing(tmp_path, at, at_once):
     assert valuation.rounds["widest"].iloc[-1] == at_once.rounds["widest"].iloc[-1]
 
 
-def test_workers_change_nothing(at_once):
-    assert_same(value(noisy(), budget=30, n_jobs=2), at_once)
+def test_the_order_in_which_trainings_finish_changes_nothing(at_once):
+    assert_same(value(noisy(), budget=30, engine=Shuffled(0)), at_once)
 
 
 def test_a_result_that_is_asked_for_again_trains_nothing(tmp_path):

@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-import itertools
 from functools import partial
 from operator import and_, or_
 
@@ -176,27 +173,6 @@ def test_combinations_are_shown_as_they_are_grouped():
 def test_a_combination_speaks_of_the_owners_of_its_parts():
     rule = settled("A", "B") & (evaluated(3) | settled("C", "B"))
     assert set(rule.owners) == {"A", "B", "C"}
-
-
-def test_all_rules_in_all_pairs():
-    known = valuation([1.0, 2.0], np.eye(2))
-    rules = [
-        evaluated(9),
-        evaluated(10),
-        wall_time(1),
-        wall_time(2),
-        within(2),
-        within(1),
-        settled("A", "B", level=0.7),
-        settled("A", "B", level=0.9),
-        ranking_settled(level=0.7),
-        ranking_settled(level=0.9),
-    ]
-    alone = [fires(rule, known=known) for rule in rules]
-    assert alone == [True, False] * 5
-    for (one, this), (other, that) in itertools.product(zip(rules, alone, strict=True), repeat=2):
-        assert fires(one | other, known=known) == (this or that)
-        assert fires(one & other, known=known) == (this and that)
 
 
 # Arguments.

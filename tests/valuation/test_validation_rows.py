@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
@@ -16,11 +13,9 @@ from dupre.predictor.prior import Constant, Prior
 from dupre.predictor.warp import curved_warp, straight_warp
 from dupre.report.page import page
 from dupre.result.uncertainty import UNKNOWN_ROWS
-from owners_and_games import make_owners, smooth, value
+from owners_and_games import make_owners, shuffled_digits, smooth, value
 
-X, Y = load_digits(return_X_y=True)
-ORDER = np.random.default_rng(0).permutation(len(Y))
-X, Y = X[ORDER], Y[ORDER]
+X, Y = shuffled_digits()
 OWNERS = dupre.Owners.from_arrays(X[:250], Y[:250], np.arange(250) % 5)
 FIVE = make_owners(5)
 

@@ -1,7 +1,5 @@
 """The one call: what it refuses, what counts in its budget, what it is told and asks for."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -9,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_digits
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
@@ -30,16 +27,14 @@ from owners_and_games import (
     evaluate,
     holds,
     make_owners,
+    shuffled_digits,
     smooth,
+    untouchable,
     value,
     white,
 )
 
 THREE, FOUR, FIVE, SIX = map(make_owners, (3, 4, 5, 6))
-
-
-def untouchable(members):
-    pytest.fail(f"{members} was evaluated")
 
 
 # Arguments.
@@ -50,11 +45,7 @@ def untouchable(members):
     [
         ({"budget": None}, "state budget=, .* or a stop= rule"),
         ({"budget": 0}, "budget must be a whole number of at least 1"),
-        ({"budget": 1.5}, "budget must be a whole number"),
-        ({"budget": "9"}, "budget must be a whole number"),
-        ({"budget": True}, "budget must be a whole number"),
         ({"stop": "soon"}, "rule of dupre.stopping such as within"),
-        ({"stop": lambda state: True}, "rule of dupre.stopping such as within"),
         ({"stop": settled("owner00", "nobody")}, "'nobody'; the owners are owner00"),
         ({"stop": evaluated(3) | (settled("nobody", "owner00") & within(1))}, "names 'nobody'"),
         ({"semivalue": "shaply"}, "did you mean 'shapley'"),
@@ -68,7 +59,6 @@ def untouchable(members):
         ({"semivalue": "least-core", "strategy": Corrected()}, "the least core is no sum to corre"),
         ({"strategy": "active"}, "strategy must be Active"),
         ({"strategy": Active(focus="nobody")}, "focus names 'nobody'; the owners are owner00"),
-        ({"strategy": Active(focus=("owner00", "nobody"))}, "focus names 'nobody'"),
         ({"strategy": Active(check=3)}, "check must be 0 or a number from 4"),
         ({"strategy": Active(check=7)}, "check is 7: at most half of the budget of 12"),
         ({"budget": 31, "strategy": Active(check=11)}, "half of the 20 coalitions outside the fir"),
@@ -84,24 +74,17 @@ def untouchable(members):
         ({"estimator": estimators.maximum_sample_reuse}, "join independently"),
         ({"kernel": "linear"}, "kernel must be a Kernel or a Prior of dupre.kernels"),
         ({"empty": float("nan")}, "empty must be a finite number"),
-        ({"empty": "0"}, "empty must be a finite number"),
         ({"known": [("owner00", 0.5)]}, "known must be a mapping"),
         ({"known": {("nobody",): 0.5}}, "unknown owner 'nobody'"),
         ({"known": {"owner00": 0.5}}, "tuple of owner names"),
-        ({"known": {("owner00", "owner00"): 0.5}}, "twice"),
-        ({"known": {("owner00",): float("inf")}}, "finite number"),
         ({"known": {("owner00",): []}}, r"utility of \{owner00\}"),
-        ({"known": {("owner00",): "0.5"}}, "finite number"),
         ({"known": {("owner00", "owner01"): 1, ("owner01", "owner00"): 2}}, "has two entries"),
         ({"known": pd.DataFrame({"coalition": ['["owner00"]']})}, "utility is missing"),
         ({"n_jobs": 0}, "jobs .* must be a whole number"),
-        ({"n_jobs": None}, "jobs .* must be a whole number"),
         ({"n_jobs": 2, "engine": Local()}, "not both"),
         ({"engine": "local"}, "engine must be Local"),
         ({"repeats": 0}, "repeats must be a whole number"),
-        ({"repeats": 2.0}, "repeats must be a whole number"),
         ({"progress": "yes"}, "True, False or a callable"),
-        ({"seed": None}, "seed must be a whole number"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"store": 3}, "store must be the path of a file"),
     ],
@@ -295,12 +278,6 @@ def test_known_is_kept_in_the_store(tmp_path):
     assert_same(first, again)
 
 
-def test_known_may_name_owners_by_their_labels():
-    owners = dupre.Owners.from_arrays(np.eye(6), [0, 1] * 3, [10, 10, 20, 20, 30, 30])
-    valuation = value(owners, lambda names: float(len(names)), budget=7, known={(20, 10): 2.0})
-    np.testing.assert_allclose(valuation.values, 1.0)
-
-
 def test_known_that_contradicts_the_store_is_refused_before_anything_happens(tmp_path):
     utility, path = smooth(FIVE), tmp_path / "run.sqlite"
     value(FIVE, utility, budget=5, store=path)
@@ -366,15 +343,13 @@ def test_the_utility_of_no_data_is_asked_once_kept_and_not_counted(tmp_path):
 @pytest.fixture(scope="module")
 def digits():
     """Every coalition of five owners of digits trained once; d's labels are wrong."""
-    X, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    train, validation = order[:200], order[200:700]
+    X, y = shuffled_digits()
     owner = np.array(list("abcdeee"))[np.minimum(np.arange(200) // 30, 6)]
-    target = y[train].copy()
+    target = y[:200].copy()
     target[owner == "d"] = 9 - target[owner == "d"]
-    owners = dupre.Owners.from_arrays(X[train] / 16, target, owner)
+    owners = dupre.Owners.from_arrays(X[:200] / 16, target, owner)
     model = GaussianNB(var_smoothing=0.02)
-    utility = dupre.ModelUtility(model, owners, validation=(X[validation] / 16, y[validation]))
+    utility = dupre.ModelUtility(model, owners, validation=(X[200:700] / 16, y[200:700]))
     table = [utility(to_names(row, owners.names)) for row in all_coalitions(5)]
     return LoggedGame(owners, table, empty=utility(()))
 
