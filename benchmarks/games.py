@@ -145,15 +145,14 @@ def housing_ridge_20() -> Game:
     owner = np.repeat(np.arange(20), rows)
     for bad in (17, 18, 19):
         y[owner == bad] = rng.permutation(y[owner == bad])
-    utility = ModelUtility(
-        Ridge(alpha=RIDGE_ALPHA), Owners.from_arrays(X, y, owner), validation=(X_val, y_val)
-    )
+    owners, ridge = Owners.from_arrays(X, y, owner), Ridge(alpha=RIDGE_ALPHA)
+    utility = ModelUtility(ridge, owners, validation=(X_val, y_val), floor=False)
     utilities = _ridge_r2(X, y, owner, X_val, y_val)
     members = all_coalitions(20)
     for code in [*(2 ** np.arange(20) - 1), *rng.integers(len(members), size=10)]:
-        trained = utility(to_names(members[code], utility.owners.names))
+        trained = utility(to_names(members[code], owners.names))
         assert abs(trained - utilities[code]) < 1e-6, "the sums give another model than training"
-    return Game("housing-ridge-20", utility.owners, utilities, utility.empty, (100, 300, 1000))
+    return Game("housing-ridge-20", owners, utilities, utility.empty, (100, 300, 1000))
 
 
 def load(name: str) -> Game:
