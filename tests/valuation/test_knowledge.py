@@ -9,7 +9,7 @@ from dupre.game.estimators import Sample
 from dupre.valuation import knowledge
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.knowledge import BLOCKS, Knowledge
-from dupre.valuation.next_batch import first_design
+from dupre.valuation.next_batch import add_sizes_between, first_design
 from dupre.valuation.question import ask
 from dupre.valuation.strategies import Active, Drawn
 from owners_and_games import make_owners
@@ -66,11 +66,14 @@ def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_hea
     designed = keys(first_design(dupre.shapley, MANY.rows, 60, ours.rng(1)))
     chosen = keys(ours.weights.members[ours.heaviest])
     assert len(chosen) == len(set(chosen)) == 60
-    known = [key for key in designed if key in set(keys(ours.weights.members))]
-    assert 1 < len(known) < 60
-    assert chosen[: len(known)] == known
+    position = {key: i for i, key in enumerate(keys(ours.weights.members))}
+    known = [position[key] for key in designed if key in position]
+    assert 1 < len(known) < 50
+    sizes = ours.weights.members.sum(axis=1)
+    first = add_sizes_between(known, sizes, MANY.n, ours.rng(12))
+    assert ours.heaviest[: len(first)].tolist() == first
     weight = np.linalg.norm(ours.weights.W, axis=0)
-    others = ours.heaviest[len(known) :]
+    others = ours.heaviest[len(first) :]
     assert np.all(np.diff(weight[others]) <= 1e-12)
     left = np.setdiff1d(np.arange(ours.b), ours.heaviest)
     assert weight[left].max() <= weight[others].min() + 1e-12

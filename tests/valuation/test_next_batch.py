@@ -9,7 +9,14 @@ from dupre.predictor import gp
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
-from dupre.valuation.next_batch import SINGLES_COUNT, active_batch, first_design, forecast
+from dupre.valuation.next_batch import (
+    FEW_OWNERS,
+    SINGLES_COUNT,
+    active_batch,
+    add_sizes_between,
+    first_design,
+    forecast,
+)
 
 SEMIVALUES = [shapley, banzhaf, leave_one_out, beta_shapley(16, 1), beta_shapley(1, 16)]
 
@@ -47,6 +54,37 @@ def test_shapley_takes_all_owners_then_the_largest_alone_then_all_but_the_larges
     expected = np.concatenate([np.ones((1, n), dtype=bool), one, ~one])
     for count in (1, 3, n + 1, n + 3, 2 * n + 1):
         np.testing.assert_array_equal(design_for(shapley, n, count, rows=rows), expected[:count])
+
+
+def sizes_added(n, members, counts, design):
+    sizes = np.where(counts, members.sum(axis=1), 0)
+    found = add_sizes_between(list(design), sizes, n, np.random.default_rng(0))
+    assert len(set(found)) == len(found)
+    assert counts[found].all()
+    return members[found].sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("n", "between"), [(13, [2, 11, 4, 9, 6, 7]), (20, [2, 18, 4, 16, 8, 12, 10])]
+)
+def test_many_owners_are_evaluated_in_groups_of_further_sizes(n, between):
+    ends = design_for(shapley, n, 2 * n + 1)
+    some = np.random.default_rng(1).random((4_000, n)) < np.linspace(0.05, 0.95, 4_000)[:, None]
+    members = np.concatenate([ends, some[some.any(axis=1)]])
+    everything = np.ones(len(members), dtype=bool)
+    found = sizes_added(n, members, everything, range(len(ends)))
+    assert found == [n, *[1] * n, *between, *[n - 1] * n]
+    few = members.sum(axis=1) != between[0]  # a size of which no coalition counts is left out
+    assert sizes_added(n, members, few, range(len(ends)))[n + 1] == between[1]
+
+
+def test_few_owners_and_designs_without_single_owners_need_no_further_sizes():
+    members = all_coalitions(FEW_OWNERS)
+    sizes, rng = members.sum(axis=1), np.random.default_rng(0)
+    design = np.flatnonzero(np.isin(sizes, [1, FEW_OWNERS - 1])).tolist()
+    assert add_sizes_between(design, sizes, FEW_OWNERS, rng) == design
+    middle = np.flatnonzero(sizes == 6)[:9].tolist()
+    assert add_sizes_between(middle, sizes, FEW_OWNERS + 1, rng) == middle
 
 
 def test_owners_of_as_many_rows_are_taken_in_their_order():

@@ -33,6 +33,9 @@ MAX_CANDIDATES = 2_048
 SINGLES_COUNT = 0.008
 """Share of the weight of all coalitions from which on single owners are evaluated first."""
 
+FEW_OWNERS = 12
+"""Owners up to which single owners and all but one are enough for a first design."""
+
 
 def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Generator) -> Members:
     """Up to `count` coalitions, (., n): all owners, every single owner, then the heaviest.
@@ -74,6 +77,31 @@ def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Ge
             pair = np.stack([row, ~row]) if n - row.sum() in sizes else row[None]
             design.update(zip(keys(pair), pair, strict=True))
     return np.array(list(design.values()))[:count]
+
+
+def add_sizes_between(
+    design: list[int], sizes: Ints, n: int, rng: np.random.Generator
+) -> list[int]:
+    """A first design with coalitions of further sizes after the single owners, each once.
+
+    From FEW_OWNERS on, all owners, single owners and all but one do not show how utilities grow in
+    between, and a predictor that has seen nothing else is overconfident there. So one coalition is
+    drawn of each size 2, 4, 8, ..., n / 2, and of the same sizes counted from n. A design without
+    single owners draws coalitions of these sizes anyway.
+
+    Args:
+        design: indices of coalitions.
+        sizes: of the coalitions, (b,); 0 for those that must not be taken.
+        n: number of owners.
+        rng: of the draws.
+    """
+    singles, between = int(np.sum(sizes[design] == 1)), []
+    if singles and n > FEW_OWNERS:
+        small = [2**k for k in range(1, n.bit_length()) if 2 ** (k + 1) < n] + [n // 2]
+        for size in dict.fromkeys(s for some in small for s in (some, n - some)):
+            found = np.flatnonzero(sizes == size)
+            between += rng.choice(found, min(1, len(found))).tolist()
+    return list(dict.fromkeys([*design[: 1 + singles], *between, *design]))
 
 
 def _singles_count(weight: Floats) -> bool:
