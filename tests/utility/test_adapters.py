@@ -154,7 +154,8 @@ def test_a_game_of_ones_own_is_valued_exactly():
 def test_players_are_the_owners_in_their_order():
     owners = make_owners(3, names=["z", "a", "m"])
     valuation = dupre.value(owners, dupre.from_game(Squares(3), owners), budget=7)
-    assert valuation.values["m"] > valuation.values["a"] > valuation.values["z"]
+    assert owners.names == ("a", "m", "z")
+    assert valuation.values["z"] > valuation.values["m"] > valuation.values["a"]
 
 
 def test_any_function_of_boolean_rows_is_a_game():

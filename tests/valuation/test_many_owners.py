@@ -156,11 +156,11 @@ def test_evaluating_a_sample_and_predicting_more_is_evaluating_a_part_of_more():
     record(more, small.evaluations)
     evaluate(part, utility, small.counting)
     assert more.evaluations == part.evaluations
-    assert_same(more.values(), part.values())
+    assert_same(more.interim_values(), part.interim_values())
     assert more.suggest(5) == part.suggest(5)
-    assert more.values().prediction_std.min() > 0
-    assert not small.values().prediction_std.any()
-    assert more.values().sampling_std.mean() < small.values().sampling_std.mean()
+    assert more.interim_values().prediction_std.min() > 0
+    assert not small.interim_values().prediction_std.any()
+    assert more.interim_values().sampling_std.mean() < small.interim_values().sampling_std.mean()
 
 
 def test_active_batches_evaluate_a_part_of_what_was_sampled():
@@ -182,7 +182,7 @@ def test_active_batches_of_a_sample_are_expected_to_tell_more_than_its_own_order
         record(same, ours.evaluations)
         # Choosing well reduces the error of predictions; that of sampling is there for both.
         total = same.forecast(15).iloc[-1, 1:].to_numpy() / Z95
-        expected.append(np.sum((total - same.values().sampling_std) ** 2))
+        expected.append(np.sum((total - same.interim_values().sampling_std) ** 2))
     assert expected[0] < 0.9 * expected[1]
 
 
@@ -286,7 +286,7 @@ def test_intervals_hold_the_truth_where_all_that_was_sampled_is_evaluated(estima
         members = weights_of(ours).members
         for row, number in zip(members, game.utility(members), strict=True):
             ours.record(to_names(row, MANY.names), float(number))
-        valuation = ours.values()
+        valuation = ours.interim_values()
         inside.append(np.abs(valuation.mean - game.shapley) <= 1.96 * valuation.std + 1e-12)
     assert np.mean(inside) >= least_share(40)
 
@@ -403,7 +403,7 @@ def test_coalitions_that_were_not_sampled_are_learned_from_and_listed(known):
     utility, without, numbers = known
     ours = record(new(utility), numbers)
     besides = {members: utility.of(members) for members in others(ours, 30)}
-    valuation = record(ours, besides).values()
+    valuation = record(ours, besides).interim_values()
     assert besides.items() <= ours.evaluations.items()
     assert valuation.evaluated == ours.evaluated == 73
     assert ours.left == ours.counting - 43
@@ -422,7 +422,7 @@ def test_the_order_in_which_they_are_recorded_does_not_matter(known, repeats):
             spread = np.random.default_rng(len(members)).normal(size=repeats)
             ours.record(members, utility.of(members) + 1e-3 * spread)
         found.append(ours)
-    one, two = (ours.values() for ours in found)
+    one, two = (ours.interim_values() for ours in found)
     assert found[0].suggest(6) == found[1].suggest(6)
     # With repeats their spread is summed in the order of recording: equal up to rounding.
     tolerance = 0 if repeats == 1 else 1e-9
@@ -435,7 +435,7 @@ def test_the_order_in_which_they_are_recorded_does_not_matter(known, repeats):
 def test_one_coalition_that_was_not_sampled_is_enough_for_a_first_guess():
     ours = new(Groups(MANY))
     ours.record(others(ours, 1)[0], 0.5)
-    valuation = ours.values()
+    valuation = ours.interim_values()
     assert np.isfinite(valuation.mean).all()
     assert valuation.grand_predicted
     assert valuation.evaluated == 1
@@ -448,7 +448,7 @@ def test_a_failure_of_a_coalition_that_was_not_sampled_is_listed_and_changes_no_
     members = others(ours, 1)[0]
     ours.record_failure(members, "no")
     assert ours.failures == {members: "no"}
-    assert_same(ours.values(), before)
+    assert_same(ours.interim_values(), before)
     assert ours.evaluated == 44
 
 
@@ -591,13 +591,13 @@ def test_the_utility_of_all_owners_is_predicted_until_it_is_evaluated():
     ours = new(utility)
     record(ours, {members: utility.of(members) for members in ours.suggest(80)[1:]})
     assert MANY.names not in ours.evaluations
-    valuation = ours.values()
+    valuation = ours.interim_values()
     assert valuation.grand_predicted
     assert "(predicted)" in str(valuation)
     assert valuation.grand == ours.predict([MANY.names])["utility"].iloc[0]
     ours.record(MANY.names, utility.of(MANY.names))
-    assert not ours.values().grand_predicted
-    assert ours.values().grand == utility.of(MANY.names)
+    assert not ours.interim_values().grand_predicted
+    assert ours.interim_values().grand == utility.of(MANY.names)
 
 
 def test_expected_values_are_summed_over_more_samples_than_variances(monkeypatch):

@@ -113,16 +113,16 @@ class StoreOrigin:
 
         Not those done elsewhere, and not those from before the user accepted a change.
         """
-        times, last = "0", "0"
+        times, last = "", "0"
         if not self.is_older:
             last = "(SELECT coalesce(max(last), 0) FROM notes)"
             times = (
                 "(SELECT count(*) FROM checks WHERE checks.coalition = evaluations.coalition "
-                "AND checks.repeat = evaluations.repeat)"
+                "AND checks.repeat = evaluations.repeat), "
             )
         rows = self._ask(
             "SELECT coalition, repeat FROM evaluations WHERE utility IS NOT NULL AND worker <> "
-            f"'known' AND coalition <> '[]' AND id > {last} ORDER BY {times}, seconds, id"
+            f"'known' AND coalition <> '[]' AND id > {last} ORDER BY {times}seconds, id"
         )
         with explain_errors(self._name, "read"):
             return [(from_json(names), repeat) for names, repeat in rows]
