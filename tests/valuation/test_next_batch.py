@@ -56,9 +56,9 @@ def test_shapley_takes_all_owners_then_the_largest_alone_then_all_but_the_larges
         np.testing.assert_array_equal(design_for(shapley, n, count, rows=rows), expected[:count])
 
 
-def sizes_added(n, members, counts, design):
+def sizes_added(members, counts, design):
     sizes = np.where(counts, members.sum(axis=1), 0)
-    found = add_sizes_between(list(design), sizes, n, np.random.default_rng(0))
+    found = add_sizes_between(list(design), sizes, members.shape[1], np.random.default_rng(0))
     assert len(set(found)) == len(found)
     assert counts[found].all()
     return members[found].sum(axis=1).tolist()
@@ -72,18 +72,19 @@ def test_many_owners_are_evaluated_in_groups_of_further_sizes(n, between):
     some = np.random.default_rng(1).random((4_000, n)) < np.linspace(0.05, 0.95, 4_000)[:, None]
     members = np.concatenate([ends, some[some.any(axis=1)]])
     everything = np.ones(len(members), dtype=bool)
-    found = sizes_added(n, members, everything, range(len(ends)))
+    found = sizes_added(members, everything, range(len(ends)))
     assert found == [n, *[1] * n, *between, *[n - 1] * n]
     few = members.sum(axis=1) != between[0]  # a size of which no coalition counts is left out
-    assert sizes_added(n, members, few, range(len(ends)))[n + 1] == between[1]
+    assert sizes_added(members, few, range(len(ends)))[n + 1] == between[1]
 
 
 def test_few_owners_and_designs_without_single_owners_need_no_further_sizes():
-    members = all_coalitions(FEW_OWNERS)
-    sizes, rng = members.sum(axis=1), np.random.default_rng(0)
-    design = np.flatnonzero(np.isin(sizes, [1, FEW_OWNERS - 1])).tolist()
+    members, rng = all_coalitions(FEW_OWNERS), np.random.default_rng(0)
+    sizes = members.sum(axis=1)
+    design = np.flatnonzero(np.isin(sizes, [1, FEW_OWNERS - 1, FEW_OWNERS]))[::-1].tolist()
     assert add_sizes_between(design, sizes, FEW_OWNERS, rng) == design
-    middle = np.flatnonzero(sizes == 6)[:9].tolist()
+    sizes = all_coalitions(FEW_OWNERS + 1).sum(axis=1)
+    middle = [len(sizes) - 1, *np.flatnonzero(sizes == 6)[:9].tolist()]
     assert add_sizes_between(middle, sizes, FEW_OWNERS + 1, rng) == middle
 
 

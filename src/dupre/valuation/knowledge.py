@@ -62,8 +62,7 @@ class Knowledge:
 
     def __init__(self, question: Question, identity: Identity):
         owners, semivalue = question.owners, question.semivalue
-        self.question = question
-        self.identity = identity
+        self.question, self.identity = question, identity
         self.merged = merge(question.weights(), identity)
         self.weights = weights = self.merged.weights
         self.b = len(weights.members)
@@ -99,9 +98,9 @@ class Knowledge:
         position = {key: i for i, key in enumerate(self.identity.keys(self.weights.members))}
         first = next_batch.first_design(semivalue, self._rows, count, self.rng(1))
         designed = self.identity.keys(first)
-        chosen = [position[key] for key in designed if key in position]
-        sizes = np.where(self.counts, self._sizes, 0)
-        chosen = next_batch.add_sizes_between(chosen, sizes, len(self._rows), self.rng(12))[:count]
+        chosen = list(dict.fromkeys(position[key] for key in designed if key in position))
+        sizes, n = np.where(self.counts, self._sizes, 0), len(self._rows)
+        chosen = next_batch.add_sizes_between(chosen, sizes, n, self.rng(12))[:count]
         heavy = descending_order(np.linalg.norm(self.weights.W, axis=0))
         others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]
         return np.append(np.array(chosen, dtype=np.int64), others[: count - len(chosen)])

@@ -84,24 +84,24 @@ def add_sizes_between(
 ) -> list[int]:
     """A first design with coalitions of further sizes after the single owners, each once.
 
-    From FEW_OWNERS on, all owners, single owners and all but one do not show how utilities grow in
-    between, and a predictor that has seen nothing else is overconfident there. So one coalition is
-    drawn of each size 2, 4, 8, ..., n / 2, and of the same sizes counted from n. A design without
-    single owners draws coalitions of these sizes anyway.
+    With more than FEW_OWNERS, all owners, single ones and all but one do not show how utilities
+    grow in between, and a predictor that has seen nothing else is overconfident there. So one
+    coalition is drawn of each size 2, 4, 8, ..., n / 2, and of the same sizes counted from n. A
+    design without single owners draws coalitions of these sizes anyway.
 
     Args:
-        design: indices of coalitions.
+        design: indices of coalitions: all owners, single owners, others.
         sizes: of the coalitions, (b,); 0 for those that must not be taken.
         n: number of owners.
         rng: of the draws.
     """
-    singles, between = int(np.sum(sizes[design] == 1)), []
-    if singles and n > FEW_OWNERS:
+    ends, between = np.isin(sizes[design], [1, n]), []
+    if n > FEW_OWNERS and np.any(sizes[design] == 1):
         small = [2**k for k in range(1, n.bit_length()) if 2 ** (k + 1) < n] + [n // 2]
         for size in dict.fromkeys(s for some in small for s in (some, n - some)):
             found = np.flatnonzero(sizes == size)
             between += rng.choice(found, min(1, len(found))).tolist()
-    return list(dict.fromkeys([*design[: 1 + singles], *between, *design]))
+    return list(dict.fromkeys([*design[: int(ends.sum())], *between, *design]))
 
 
 def _singles_count(weight: Floats) -> bool:
