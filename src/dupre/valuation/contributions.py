@@ -24,8 +24,8 @@ from dupre.valuation.duplicates import merge
 from dupre.valuation.knowledge import Knowledge
 from dupre.valuation.validation_rows import Deviations, deviations
 
-SAMPLES = 2_048
-"""Coalitions drawn for each size if not all are taken; 20n if that is more."""
+SAMPLES = 512
+"""Coalitions drawn for each size if not all are taken; 10n if that is more."""
 
 
 def contributions_by_size(known: Knowledge) -> pd.DataFrame:
@@ -60,7 +60,7 @@ def _weights(known: Knowledge, others: int) -> Weights:
         found = estimators.exact(semivalue, n)
         counts = found.W.any(axis=0)
         return Weights(found.members[counts], found.W[:, counts], found.empty)
-    return estimators.regression(semivalue, n, max(SAMPLES, 20 * n), known.rng(11, others))
+    return estimators.regression(semivalue, n, max(SAMPLES, 10 * n), known.rng(11, others))
 
 
 def _contributions_to(
