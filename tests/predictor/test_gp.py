@@ -222,6 +222,14 @@ def test_landmarks_give_the_dense_covariances_as_far_as_they_reach(rng, monkeypa
     np.testing.assert_allclose(np.sqrt(each.functional_variance()), each.std, rtol=1e-6)
 
 
+@pytest.mark.parametrize("a", [1, gp.SMALL, gp.SMALL + 1, 5 * gp.SMALL - 2])
+def test_a_factor_is_inverted_by_halves(rng, a):
+    root = rng.normal(size=(a, a))
+    L = np.linalg.cholesky(root @ root.T + a * np.eye(a))
+    inverse = np.tril(gp.invert_lower(np.asfortranarray(L)))
+    np.testing.assert_allclose(inverse @ L, np.eye(a), atol=1e-12)
+
+
 @pytest.mark.parametrize("evaluated", [1, 2, 12])
 @pytest.mark.parametrize("level", [0.1, 0.0, -3e5])
 def test_equal_utilities_predict_that_utility_everywhere(rng, evaluated, level):

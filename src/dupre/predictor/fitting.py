@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dspr
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtpttr
+from scipy.linalg.lapack import dlauum, dpotrf, dpotrs, dtpttr
 
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
@@ -23,6 +23,7 @@ from dupre.predictor.gp import (
     Amplitude,
     GaussianProcess,
     condition,
+    invert_lower,
     log_likelihood,
     log_rows,
 )
@@ -190,7 +191,7 @@ class Problem:
             return 1e25, np.zeros_like(x)
         alpha, _ = dpotrs(L, z, lower=1)
         log_density = log_likelihood(L, alpha, z)
-        inverse, _ = dpotri(L, lower=1, overwrite_c=1)
+        inverse, _ = dlauum(invert_lower(L), lower=1, overwrite_c=1)
         inner = dspr(a, -1.0, alpha, pack(inverse), lower=1, overwrite_ap=1)
         on_diagonal = inner[diagonal]
         inner[diagonal] /= 2  # entries beside the diagonal stand for two, and all are halved
