@@ -208,8 +208,9 @@ def test_landmarks_give_the_dense_covariances_as_far_as_they_reach(rng, monkeypa
     exact, some = process.posterior(b, W), np.arange(0, len(b), 3)
     covariance, cross = exact.functional_covariance(), exact.cross(some)
     monkeypatch.setattr(gp, "EXACT_UP_TO", 0)
-    for count, tolerance in ((len(b), 1e-6), (30, 0.15)):
+    for count, tolerance, all_kept in ((len(b), 1e-6, 2_048), (len(b), 1e-5, 0), (30, 0.15, 0)):
         monkeypatch.setattr(landmarks, "COUNT", count)
+        monkeypatch.setattr(kernel_inputs, "ALL_KEPT", all_kept)
         found = process.posterior(b, W)
         assert len(found.landmarks.index) == count
         scale = tolerance * np.abs(covariance).max()

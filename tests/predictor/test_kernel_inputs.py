@@ -20,6 +20,7 @@ def apart(a, b):
 
 def test_kept_distances_are_those_computed_whichever_were_kept_before(monkeypatch):
     monkeypatch.setattr(kernel_inputs, "TILE", 10)
+    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
     features, rng, asked = make_features(), np.random.default_rng(0), []
 
     def compute(a, b):
@@ -29,22 +30,37 @@ def test_kept_distances_are_those_computed_whichever_were_kept_before(monkeypatc
     for _ in range(5):
         rows, columns = (np.sort(rng.permutation(len(EVERY))[:k]) for k in (8, 30))
         some, others = features[rows].keep(), features[columns]
-        found = some.distances_to(others, "apart", compute)
-        np.testing.assert_allclose(found, apart(some, others), rtol=1e-6)
+        found = others.distances_to(some, "apart", compute)
+        np.testing.assert_allclose(found, apart(others, some), rtol=1e-6)
     before = len(asked)
-    some.distances_to(features[rng.permutation(len(EVERY))[:5]], "apart", compute)
+    features[rng.permutation(len(EVERY))[:5]].distances_to(some, "apart", compute)
     assert len(asked) == before
 
 
+def test_distances_of_all_pairs_of_few_coalitions_are_computed_once():
+    features, rng, asked = make_features(), np.random.default_rng(0), []
+
+    def compute(a, b):
+        asked.append(len(a))
+        return apart(a, b)
+
+    for _ in range(3):
+        some, others = (features[rng.permutation(len(EVERY))[:k]] for k in (8, 30))
+        found = some.distances_to(others, "apart", compute)
+        np.testing.assert_array_equal(found, apart(some, others))
+    assert asked == [len(EVERY)]
+
+
 def test_what_is_not_kept_or_of_another_origin_is_computed_exactly(monkeypatch):
+    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
     features, other = make_features(), make_features()
     some = features[np.arange(4)]
-    np.testing.assert_array_equal(some.distances_to(features, "k", apart), apart(some, features))
+    np.testing.assert_array_equal(features.distances_to(some, "k", apart), apart(features, some))
     kept, foreign = some.keep(), other[np.arange(5)]
-    np.testing.assert_array_equal(kept.distances_to(foreign, "k", apart), apart(kept, foreign))
+    np.testing.assert_array_equal(foreign.distances_to(kept, "k", apart), apart(foreign, kept))
     monkeypatch.setattr(kernel_inputs, "KEPT", 100)
     whole = features[np.arange(len(EVERY))]
-    np.testing.assert_array_equal(kept.distances_to(whole, "k", apart), apart(kept, whole))
+    np.testing.assert_array_equal(whole.distances_to(kept, "k", apart), apart(whole, kept))
 
 
 @pytest.mark.parametrize("many", [2, 1000])

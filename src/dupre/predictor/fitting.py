@@ -130,7 +130,8 @@ def fit(
     how |= {"measured": known, "distances": problem.distances if some is inputs else None}
     gp = condition_at_least(problem.form, best.x, inputs, utilities, **how)
     log_prior = -float(np.sum(((best.x - mean) / problem.spread) ** 2)) / 2
-    return replace(gp, log_likelihood=gp.log_likelihood + log_prior, curvature=best.B)
+    height = gp.log_likelihood + log_prior
+    return replace(gp, log_likelihood=height, learned=best.x, curvature=best.B)
 
 
 def _coarse_sizes(a: int) -> list[int]:

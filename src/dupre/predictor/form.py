@@ -24,7 +24,7 @@ import numpy as np
 from dupre._types import NOTHING, Floats, Ints
 from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
-from dupre.predictor.fitting import LEARN_ON, fit, position
+from dupre.predictor.fitting import LEARN_ON, fit
 from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
@@ -265,7 +265,7 @@ def _choose(
 
 def _start(gp: GaussianProcess) -> dict[str, Any]:
     """Where a fit much like another one starts."""
-    return {"near": position(gp), "curvature": gp.curvature}
+    return {"near": gp.learned, "curvature": gp.curvature}
 
 
 def _suspected_outliers(gp: GaussianProcess, utilities: Floats) -> Ints:

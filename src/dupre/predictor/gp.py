@@ -79,8 +79,8 @@ class GaussianProcess:
             hyper-parameters; compares forms of kernel.
         amplitude: the spread of coalitions of each size.
         prior: what was assumed: a mean, and whether predictions are those of the process alone.
-        curvature: second derivatives of the negative log density by learned hyper-parameters, as
-            the search has estimated them; a start for another one.
+        learned: where the search for hyper-parameters has ended, its x; a start for another one.
+        curvature: second derivatives of the negative log density there, as it has estimated them.
     """
 
     kernel: Kernel
@@ -94,6 +94,7 @@ class GaussianProcess:
     log_likelihood: float
     amplitude: Amplitude
     prior: Prior
+    learned: Floats | None = None
     curvature: Floats | None = None
 
     @property

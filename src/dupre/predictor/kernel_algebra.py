@@ -19,7 +19,7 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.checks import positive
-from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.kernel_inputs import TILE, Features, tiles
 
 
 class Kernel(ABC):
@@ -78,7 +78,16 @@ class Kernel(ABC):
         return self
 
     def __call__(self, a: Features, b: Features) -> Floats:
-        return self.evaluate(self.distances(a, b))
+        """The covariance matrix, (ma, mb), of which a large one is computed tile by tile."""
+        if len(a) <= TILE and len(b) <= TILE:
+            return self.evaluate(self.distances(a, b))
+        K, is_symmetric = np.empty((len(a), len(b))), a is b
+        for i, rows in enumerate(tiles(len(a))):
+            for columns in tiles(len(b))[: i + 1 if is_symmetric else None]:
+                K[rows, columns] = self.evaluate(self.distances(a[rows], b[columns]))
+                if is_symmetric and rows != columns:
+                    K[columns, rows] = K[rows, columns].T
+        return K
 
     def __add__(self, other: Kernel) -> Sum:
         return Sum(_parts(self, Sum) + _parts(other, Sum))
@@ -201,7 +210,8 @@ class Sum(_Composed):
         return " + ".join(kernel.label for kernel in self.kernels)
 
     def evaluate(self, distances: tuple[Any, ...]) -> Floats:
-        return reduce(add, self._evaluate_each(distances))
+        first, *others = self._evaluate_each(distances)
+        return reduce(iadd, others[1:], first + others[0]) if others else first
 
     def gradient(self, distances: tuple[Any, ...]) -> tuple[Floats, list[Floats]]:
         parts = self._gradients(distances)

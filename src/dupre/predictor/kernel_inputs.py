@@ -8,13 +8,16 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from dupre._types import NOTHING, Floats, Ints, Members
+from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError
 
 Found = TypeVar("Found")
 
 KEPT = 2**26
-"""Distances kept for one kernel: a quarter of a gigabyte."""
+"""Distances to some coalitions kept for one kernel: a quarter of a gigabyte."""
+
+ALL_KEPT = 2_048
+"""Coalitions up to which the distances of all pairs are kept."""
 
 MANY = 4_096
 """Coalitions of which vectors are not copied as a whole."""
@@ -58,23 +61,35 @@ class Features:
         return Features(self.members[index], self.rows, some, (origin, at), self.are_kept)
 
     def keep(self) -> Features:
-        """The same; what `distances_to` computes for them is kept by their origin."""
+        """The same; what `distances_to` computes to them is kept by their origin."""
         return replace(self, are_kept=True)
+
+    @property
+    def dtype(self) -> type[np.floating]:
+        """Of all that is compared with them: 32 bits if their distances are kept as such."""
+        is_rough = self.are_kept and self.origin and len(self.origin[0]) > ALL_KEPT
+        return np.float32 if is_rough else np.float64
 
     def distances_to(
         self, others: Features, key: Hashable, compute: Callable[[Features, Features], Floats]
     ) -> Floats:
         """Distances of these to other coalitions, (m, mb), which `compute` finds.
 
-        If these are kept, their distances to all of the origin are computed once, and again only
-        for those that were not kept the time before. They are kept as 32-bit numbers, up to KEPT.
+        Within an origin of up to ALL_KEPT coalitions they are computed once. Those to coalitions
+        that are kept are computed once for all of the origin, and again only if one was not kept
+        the time before. They are kept as 32-bit numbers, up to KEPT.
         """
-        origin, at = self.origin or (self, NOTHING)
-        fits = 0 < len(self) * len(origin) <= KEPT
-        if not (self.are_kept and fits and others.origin and others.origin[0] is origin):
+        origin, rows = self.origin or (self, None)
+        other, columns = others.origin or (others, None)
+        if origin is not other or rows is None or columns is None:
             return compute(self, others)
-        kept = origin.remember(("kept", key), lambda: _Kept(len(origin), len(self)))
-        return kept.find(origin, at, others.origin[1], compute)
+        if len(origin) <= ALL_KEPT:
+            pairs = origin.remember(("pairs", key), lambda: compute(origin, origin))
+            return pairs[rows].take(columns, axis=1)
+        if not (others.are_kept and 0 < len(others) * len(origin) <= KEPT):
+            return compute(self, others)
+        kept = origin.remember(("kept", key), lambda: _Kept(len(origin), len(others)))
+        return kept.find(origin, rows, columns, compute)
 
     def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
@@ -99,7 +114,7 @@ class Features:
 
 
 class _Kept:
-    """Distances of all of b coalitions to some of them, so that a tile is near in memory."""
+    """Distances of all of b coalitions to some of them."""
 
     def __init__(self, b: int, count: int):
         self._place: dict[int, int] = {}
@@ -112,17 +127,17 @@ class _Kept:
         columns: Ints,
         compute: Callable[[Features, Features], Floats],
     ) -> Floats:
-        """The distances, (len(rows), len(columns)); new rows replace some not asked for."""
-        if new := [row for row in rows.tolist() if row not in self._place]:
-            asked = set(rows.tolist())
-            kept = {row: place for row, place in self._place.items() if row in asked}
+        """The distances, (len(rows), len(columns)); new columns replace some not asked for."""
+        if new := [column for column in columns.tolist() if column not in self._place]:
+            asked = set(columns.tolist())
+            kept = {column: place for column, place in self._place.items() if column in asked}
             free = sorted(set(range(self._distances.shape[1])) - set(kept.values()))
             self._place = kept | dict(zip(new, free, strict=False))
             for some in tiles(len(every)):
-                found = compute(every[np.array(new)], every[some])
-                self._distances[some, free[: len(new)]] = found.T
-        places = [self._place[row] for row in rows.tolist()]
-        return self._distances[columns].T[places].astype(np.float64, order="C")
+                found = compute(every[some], every[np.array(new)])
+                self._distances[some, free[: len(new)]] = found
+        places = [self._place[column] for column in columns.tolist()]
+        return np.asarray(self._distances[rows].take(places, axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,7 +71,8 @@ class Exponential(Kernel):
         return None if own else np.asarray(-self.gamma * distances)
 
     def evaluate(self, distances: Floats) -> Floats:
-        return np.asarray(np.exp(-self.gamma * distances))
+        exponent = -self.gamma * distances
+        return np.asarray(np.exp(exponent, out=exponent))
 
     def gradient(self, distances: Floats) -> tuple[Floats, list[Floats]]:
         K = self.evaluate(distances)
@@ -160,7 +161,10 @@ class Size(Exponential):
 
     def distance(self, a: Features, b: Features) -> Floats:
         x, y = np.log1p(a.members @ a.rows), np.log1p(b.members @ b.rows)
-        return np.asarray((x[:, None] - y) ** 2)
+        centre = y.mean()  # for the sake of 32-bit numbers
+        x, y = (x - centre).astype(b.dtype), (y - centre).astype(b.dtype)
+        apart = x[:, None] - y
+        return np.asarray(np.square(apart, out=apart))
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,11 @@ class Membership(Exponential):
     """Squared exponential on the membership vectors: the paper's GP-binary."""
 
     def distance(self, a: Features, b: Features) -> Floats:
-        return squared_euclidean(a.members.astype(np.float64), b.members.astype(np.float64))
+        n = a.members.shape[1]
+        x, y = (np.ones((len(of), n + 2), dtype=b.dtype) for of in (a, b))
+        x[:, :n], x[:, n] = -2.0 * a.members, a.members.sum(axis=1)
+        y[:, :n], y[:, n + 1] = b.members, b.members.sum(axis=1)
+        return np.asarray(x @ y.T)  # whole numbers: |A| + |B| - 2 |A ∩ B|
 
 
 @dataclass(frozen=True)
@@ -183,10 +191,11 @@ class Linear(Kernel):
         return self
 
     def distances(self, a: Features, b: Features) -> Floats:
-        shared = a.members.astype(np.float64) @ b.members.T.astype(np.float64)
-        shared += 1
-        shared /= 1 + a.members.shape[1]
-        return np.asarray(shared)
+        n = a.members.shape[1]
+        x, y = (np.ones((len(of), n + 1), dtype=b.dtype) for of in (a, b))
+        x[:, :n], y[:, :n] = a.members, b.members
+        x /= n + 1
+        return np.asarray(x @ y.T)
 
     def evaluate(self, distances: Floats) -> Floats:
         return distances

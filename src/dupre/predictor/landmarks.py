@@ -36,30 +36,31 @@ class Landmarks:
 
     Attributes:
         index: the landmarks among the b, (l,).
+        explained: of the landmarks by the a evaluated coalitions, as `Posterior.explain`, (a, l).
         L: lower Cholesky factor of P_CC, (l, l).
         product: L^-1 P_CB (W du/dz)^T, (l, f).
     """
 
     index: Ints
+    explained: Floats
     L: Floats
     product: Floats
 
-    def explain(self, posterior: Posterior, index: Ints) -> Floats:
-        """L^-1 P of the landmarks with some coalitions, (l, len(index))."""
-        P = posterior.covariance(self.index, index)
-        return np.asarray(solve_triangular(self.L, P, lower=True, check_finite=False))
+    def explain(self, posterior: Posterior, index: Ints) -> tuple[Floats, Floats]:
+        """L^-1 P of the landmarks with some coalitions, (l, m), and what remains.
 
-    def rest(self, posterior: Posterior, index: Ints, through: Floats | None = None) -> Floats:
-        """Variance of the z of some coalitions that no landmark explains, (len(index),)."""
-        through = self.explain(posterior, index) if through is None else through
+        That is the variance of the z of each that no landmark explains, (m,).
+        """
+        prior = posterior.gp.kernel(posterior.inputs[self.index], posterior.inputs[index])
+        P = prior - self.explained.T @ posterior.explain(index)
+        through = solve_triangular(self.L, P, lower=True, check_finite=False)
         rest = posterior.variance_of(index) - np.einsum("lb,lb->b", through, through)
-        return np.asarray(np.maximum(rest, 0.0))
+        return through, np.maximum(rest, 0.0)
 
     def cross(self, posterior: Posterior, index: Ints) -> Floats:
         """Covariance of the z of some coalitions with the functionals, (len(index), f)."""
         own = (posterior.W[:, index] * posterior.slope[index]).T
-        through = self.explain(posterior, index)
-        rest = self.rest(posterior, index, through)
+        through, rest = self.explain(posterior, index)
         return np.asarray(through.T @ self.product + rest[:, None] * own)
 
 
@@ -71,15 +72,18 @@ def find_landmarks(posterior: Posterior) -> Landmarks:
     with np.errstate(divide="ignore"):  # without replacement: Efraimidis & Spirakis 2006
         turn = -np.log(_uniform(posterior.inputs.members)) / weight
     index = np.sort(np.argsort(turn, kind="stable")[:count])
-    P = posterior.covariance(index, index)
+    marks, explained = posterior.inputs[index].keep(), posterior.explain(index)
+    P = posterior.gp.kernel(posterior.inputs[index], posterior.inputs[index])
+    P -= explained.T @ explained
     P[np.diag_indices_from(P)] += 1e-9 * float(np.mean(np.diag(P)))  # rounding
     L = cholesky(P, lower=True, check_finite=False)
-    marks, product = posterior.inputs[index].keep(), np.zeros((count, len(W)))
-    for columns in tiles(b):
-        K = posterior.gp.kernel(marks, posterior.inputs[columns])
-        product += K @ (W[:, columns] * posterior.slope[columns]).T
-    product -= posterior.explain(index).T @ posterior.inner
-    return Landmarks(index, L, solve_triangular(L, product, lower=True, check_finite=False))
+    product = np.zeros((count, len(W)))
+    for some in tiles(b):
+        K = posterior.gp.kernel(posterior.inputs[some], marks)
+        product += K.T @ (W[:, some] * posterior.slope[some]).T.astype(K.dtype)
+    product -= explained.T @ posterior.inner
+    product = solve_triangular(L, product, lower=True, check_finite=False)
+    return Landmarks(index, explained, L, product)
 
 
 def _uniform(members: Members) -> Floats:

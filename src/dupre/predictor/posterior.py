@@ -61,7 +61,16 @@ class Posterior:
         if self.explained is not None:
             every = np.array_equal(index, np.arange(len(self.inputs)))
             return self.explained if every else np.asarray(self.explained[:, index])
-        return self.gp.explain(self.gp.kernel(self.gp.inputs, self.inputs[index]))
+        key = index.tobytes()
+        if key not in self._latest:
+            self._latest.clear()
+            self._latest[key] = self.gp.explain(self.gp.kernel(self.gp.inputs, self.inputs[index]))
+        return self._latest[key]
+
+    @cached_property
+    def _latest(self) -> dict[bytes, Floats]:
+        """What `explain` was asked for last, for it is asked several times in a row."""
+        return {}
 
     @property
     def std(self) -> Floats:
@@ -81,7 +90,7 @@ class Posterior:
         WJ, noise = self.W * self.slope, self.gp.noise_of_predicted
         if self.landmarks is not None:
             at, times = self.sample
-            product, rest = self.landmarks.product, self.landmarks.rest(self, at)
+            product, (_, rest) = self.landmarks.product, self.landmarks.explain(self, at)
             alone = (WJ[:, at] * (times * rest)) @ WJ[:, at].T
             return np.asarray(product.T @ product + alone + noise * WJ @ WJ.T)
         covariance = WJ @ self._prior_product + noise * WJ @ WJ.T - self.inner.T @ self.inner
@@ -129,4 +138,5 @@ class Posterior:
     def covariance(self, rows: Ints, columns: Ints) -> Floats:
         """Posterior covariance of the z of some coalitions with those of others."""
         prior = self.gp.kernel(self.inputs[rows], self.inputs[columns])
-        return np.asarray(prior - self.explain(rows).T @ self.explain(columns))
+        explained = self.explain(columns)
+        return np.asarray(prior - self.explain(rows).T @ explained)
