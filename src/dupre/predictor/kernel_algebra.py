@@ -79,11 +79,12 @@ class Kernel(ABC):
 
     def __call__(self, a: Features, b: Features) -> Floats:
         """The covariance matrix, (ma, mb), of which a large one is computed tile by tile."""
-        if len(a) <= TILE and len(b) <= TILE:
+        across = [slice(None)] if b.are_kept else tiles(len(b))
+        if len(a) <= TILE and len(across) == 1:
             return self.evaluate(self.distances(a, b))
         K, is_symmetric = np.empty((len(a), len(b))), a is b
         for i, rows in enumerate(tiles(len(a))):
-            for columns in tiles(len(b))[: i + 1 if is_symmetric else None]:
+            for columns in across[: i + 1 if is_symmetric else None]:
                 K[rows, columns] = self.evaluate(self.distances(a[rows], b[columns]))
                 if is_symmetric and rows != columns:
                     K[columns, rows] = K[rows, columns].T

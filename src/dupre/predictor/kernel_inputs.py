@@ -22,7 +22,7 @@ ALL_KEPT = 2_048
 MANY = 4_096
 """Coalitions of which vectors are not copied as a whole."""
 
-TILE = 512
+TILE = 256
 """Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
 
 
@@ -85,7 +85,7 @@ class Features:
             return compute(self, others)
         if len(origin) <= ALL_KEPT:
             pairs = origin.remember(("pairs", key), lambda: compute(origin, origin))
-            return pairs[rows].take(columns, axis=1)
+            return pairs.take(rows[:, None] * len(origin) + columns)
         if not (others.are_kept and 0 < len(others) * len(origin) <= KEPT):
             return compute(self, others)
         kept = origin.remember(("kept", key), lambda: _Kept(len(origin), len(others)))
