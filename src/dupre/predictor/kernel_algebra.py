@@ -19,7 +19,7 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.checks import positive
-from dupre.predictor.kernel_inputs import TILE, Features, tiles
+from dupre.predictor.kernel_inputs import TILE, Features, by_tiles, tiles
 
 
 class Kernel(ABC):
@@ -82,12 +82,12 @@ class Kernel(ABC):
         across = [slice(None)] if b.are_kept else tiles(len(b))
         if len(a) <= TILE and len(across) == 1:
             return self.evaluate(self.distances(a, b))
-        K, is_symmetric = np.empty((len(a), len(b))), a is b
-        for i, rows in enumerate(tiles(len(a))):
-            for columns in across[: i + 1 if is_symmetric else None]:
+        if a is b:
+            return by_tiles(len(a), lambda i, j: self(a[i], b[j]))
+        K = np.empty((len(a), len(b)))
+        for rows in tiles(len(a)):
+            for columns in across:
                 K[rows, columns] = self.evaluate(self.distances(a[rows], b[columns]))
-                if is_symmetric and rows != columns:
-                    K[columns, rows] = K[rows, columns].T
         return K
 
     def __add__(self, other: Kernel) -> Sum:

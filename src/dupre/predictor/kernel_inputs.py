@@ -84,7 +84,10 @@ class Features:
         if origin is not other or rows is None or columns is None:
             return compute(self, others)
         if len(origin) <= ALL_KEPT:
-            pairs = origin.remember(("pairs", key), lambda: compute(origin, origin))
+            pairs = origin.remember(
+                ("pairs", key),
+                lambda: by_tiles(len(origin), lambda i, j: compute(origin[i], origin[j])),
+            )
             return pairs.take(rows[:, None] * len(origin) + columns)
         if not (others.are_kept and 0 < len(others) * len(origin) <= KEPT):
             return compute(self, others)
@@ -154,3 +157,14 @@ class _SomeVectors:
 def tiles(b: int) -> list[slice]:
     """Up to TILE of b coalitions each."""
     return [slice(start, start + TILE) for start in range(0, b, TILE)]
+
+
+def by_tiles(b: int, compute: Callable[[slice, slice], Floats]) -> Floats:
+    """A symmetric matrix of b coalitions, (b, b), of which one triangle of tiles is computed."""
+    found = np.empty((b, b))
+    for i, rows in enumerate(tiles(b)):
+        for columns in tiles(b)[: i + 1]:
+            found[rows, columns] = compute(rows, columns)
+            if rows != columns:
+                found[columns, rows] = found[rows, columns].T
+    return found
