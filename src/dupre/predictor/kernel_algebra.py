@@ -80,7 +80,7 @@ class Kernel(ABC):
     def __call__(self, a: Features, b: Features) -> Floats:
         """The covariance matrix, (ma, mb), of which a large one is computed tile by tile."""
         across = [slice(None)] if b.are_kept else tiles(len(b))
-        if len(a) <= TILE and len(across) == 1:
+        if len(a) * len(b) <= TILE**2 or (len(a) <= TILE and len(across) == 1):
             return self.evaluate(self.distances(a, b))
         if a is b:
             return by_tiles(len(a), lambda i, j: self(a[i], b[j]))
