@@ -161,7 +161,7 @@ class Size(Exponential):
 
     def distance(self, a: Features, b: Features) -> Floats:
         x, y = np.log1p(a.members @ a.rows), np.log1p(b.members @ b.rows)
-        centre = y.mean()  # for the sake of 32-bit numbers
+        centre = np.log1p(b.rows.sum())  # small numbers, for the sake of those of 32 bits
         x, y = (x - centre).astype(b.dtype), (y - centre).astype(b.dtype)
         apart = x[:, None] - y
         return np.asarray(np.square(apart, out=apart))
