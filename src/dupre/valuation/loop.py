@@ -127,13 +127,15 @@ class Loop:
             begun = number or not self.valuer.first_left or not self._affordable
             if self.second is not None and begun:
                 self._train_again(self.second)
-            self._save_progress()
-            if reason := self._reason():
-                return self._result(reason)
-            if not (batch := self._next_batch()):
-                return self._result("nothing is left to gain")
+            if (reason := self._reason()) or not (batch := self._next_batch()):
+                self._save_progress()
+                return self._result(reason or "nothing is left to gain")
             # If another process has begun the next batch, nothing is written and we follow it.
             self.store.begin_batch(self.key, number + 1, batch)
+            if hasattr(self.workers, "on_waiting"):  # while the next trainings run
+                self.workers.on_waiting = self._save_progress
+            else:
+                self._save_progress()
 
     def _save_finished(self, _: object, error: BaseException | None, __: object) -> None:
         """When the loop ends by an error: save finished trainings, and say where everything is."""
