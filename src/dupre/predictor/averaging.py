@@ -97,7 +97,7 @@ def average_posterior(
         for i, (_, gp) in enumerate(processes)
         if gp is not best.gp
     ]
-    for columns in tiles(b):
+    for columns in tiles(b, len(best.gp.inputs)):
         some, distances = inputs[columns], {}
         for i, gp, form, inner in others:
             if form not in distances:

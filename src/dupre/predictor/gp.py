@@ -153,7 +153,7 @@ class GaussianProcess:
         W = np.empty((0, b)) if W is None else W
         explained = np.empty((a, b)) if b <= EXACT_UP_TO else None
         mean, slope, inner = np.empty(b), np.empty(b), np.zeros((a, len(W)))
-        for columns in tiles(b):
+        for columns in tiles(b, a):
             some = inputs[columns]
             K = self.kernel(self.inputs, some)
             part = None

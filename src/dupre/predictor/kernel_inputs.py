@@ -154,9 +154,10 @@ class _SomeVectors:
         return self.features.sketch(eta, p, raw=raw)[self.index]
 
 
-def tiles(b: int) -> list[slice]:
-    """Up to TILE of b coalitions each."""
-    return [slice(start, start + TILE) for start in range(0, b, TILE)]
+def tiles(b: int, across: int = 0) -> list[slice]:
+    """Up to TILE of b coalitions each; more, if they are compared with few `across`."""
+    step = max(TILE, TILE**2 // across) if across else TILE
+    return [slice(start, start + step) for start in range(0, b, step)]
 
 
 def by_tiles(b: int, compute: Callable[[slice, slice], Floats]) -> Floats:
