@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+
+def _option(metavar: str, text: str, *names: str, least: int | None = None) -> Any:
+    """An option with a value; `names` where it is not called like its parameter."""
+    return typer.Option(*names, metavar=metavar, help=text, min=least)
+
+
+def _flag(text: str, *names: str) -> Any:
+    return typer.Option(*names, help=text)
+
 
 DataArgument = Annotated[
     str,
@@ -16,221 +26,179 @@ DataArgument = Annotated[
     ),
 ]
 DirArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A run directory.")]
-OwnerOption = Annotated[
-    str, typer.Option("--owner", metavar="COLUMN", help="Column that names the owner of a row.")
-]
-TargetOption = Annotated[
-    str, typer.Option("--target", metavar="COLUMN", help="Column that a model predicts.")
-]
+OwnerOption = Annotated[str, _option("COLUMN", "Column that names the owner of a row.", "--owner")]
+TargetOption = Annotated[str, _option("COLUMN", "Column that a model predicts.", "--target")]
 TaskOption = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME", help="classification or regression; by default the target decides."
-    ),
+    str, _option("NAME", "classification or regression; by default the target decides.")
 ]
-DelimiterOption = Annotated[str, typer.Option(metavar="C", help="Between the cells of a CSV file.")]
-DropOption = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
-]
+DelimiterOption = Annotated[str, _option("C", "Between the cells of a CSV file.")]
+DropOption = Annotated[list[str] | None, _option("COLUMN", "Leave a column out; repeatable.")]
 DecimalOption = Annotated[
-    str, typer.Option(metavar="C", help="Sign before decimals in a CSV file; by default a point.")
+    str, _option("C", "Sign before decimals in a CSV file; by default a point.")
 ]
 EncodingOption = Annotated[
-    str, typer.Option(metavar="NAME", help="Of a text file, such as cp1252; by default UTF-8.")
+    str, _option("NAME", "Of a text file, such as cp1252; by default UTF-8.")
 ]
-SheetOption = Annotated[
-    str, typer.Option(metavar="NAME", help="Of an Excel file; by default the first sheet.")
-]
+SheetOption = Annotated[str, _option("NAME", "Of an Excel file; by default the first sheet.")]
 SkipEmptyOption = Annotated[
-    bool,
-    typer.Option(
-        "--skip-empty", help="Leave out rows without an owner or a target, and say how many."
-    ),
+    bool, _flag("Leave out rows without an owner or a target, and say how many.", "--skip-empty")
 ]
 ValidationOption = Annotated[
-    str, typer.Option(metavar="FILE", help="Rows to score models on; no owner trains on them.")
+    str, _option("FILE", "Rows to score models on; no owner trains on them.")
 ]
 HoldoutOption = Annotated[
     float | None,
-    typer.Option(
-        metavar="PART",
-        help="Score models on this part of each owner's rows instead; by default 0.25.",
-    ),
+    _option("PART", "Score models on this part of each owner's rows instead; by default 0.25."),
 ]
 ModelOption = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="logistic, ridge, forest, boosting, mlp, knn, or module:object for any "
-        "scikit-learn estimator, such as one in a file of this directory.",
+    _option(
+        "NAME",
+        "logistic, ridge, forest, boosting, mlp, knn, or module:object for any scikit-learn "
+        "estimator, such as one in a file of this directory.",
     ),
 ]
 MetricOption = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME", help="scikit-learn scorer or module:object; by default accuracy or r2."
-    ),
+    str, _option("NAME", "scikit-learn scorer or module:object; by default accuracy or r2.")
 ]
 EmptyOption = Annotated[
     float | None,
-    typer.Option(
-        metavar="U", help="Utility of no data; by default that of the best constant prediction."
-    ),
+    _option("U", "Utility of no data; by default that of the best constant prediction."),
 ]
 FloorOption = Annotated[
     str,
-    typer.Option(
-        metavar="U",
-        help="Lower utilities count as this one, or none; by default that of no data for r2.",
-    ),
+    _option("U", "Lower utilities count as this one, or none; by default that of no data for r2."),
 ]
 BoundsOption = Annotated[
     str,
-    typer.Option(
-        metavar="LOW,HIGH",
-        help="Between which utilities lie, such as 0,1 or ,1; by default those of a named metric.",
+    _option(
+        "LOW,HIGH",
+        "Between which utilities lie, such as 0,1 or ,1; by default those of a named metric.",
     ),
 ]
 StatedEmptyOption = Annotated[
-    float,
-    typer.Option("--empty", metavar="U", help="Utility of no data, such as that of a blind guess."),
+    float, _option("U", "Utility of no data, such as that of a blind guess.", "--empty")
 ]
 SemivalueOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="shapley (the default), banzhaf, beta:A,B, loo or least-core; repeat it for several "
-        "from the same trainings: the first decides what is trained.",
+    _option(
+        "NAME",
+        "shapley (the default), banzhaf, beta:A,B, loo or least-core; repeat it for several from "
+        "the same trainings: the first decides what is trained.",
     ),
 ]
 MoreSemivalueOption = Annotated[
     list[str] | None,
-    typer.Option(
+    _option(
+        "NAME",
+        "Value the same trainings in this way too; names as for `dupre value`; repeatable.",
         "--semivalue",
-        metavar="NAME",
-        help="Value the same trainings in this way too; names as for `dupre value`; repeatable.",
     ),
 ]
 SamplesOption = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Coalitions that enter the values; by default all, or 16,384 above 16 owners.",
+    _option(
+        "N", "Coalitions that enter the values; by default all, or 16,384 above 16 owners.", least=1
     ),
 ]
 KernelOption = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="What makes coalitions alike: default, paper, gp-binary, a sum of products of data, "
-        "size, membership and linear such as data*size+membership, or module:object.",
+    _option(
+        "NAME",
+        "What makes coalitions alike: default, paper, gp-binary, a sum of products of data, size, "
+        "membership and linear such as data*size+membership, or module:object.",
     ),
 ]
 PriorMeanOption = Annotated[
     str,
-    typer.Option(
-        metavar="WHAT",
-        help="Utilities expected before any is known: constant (the default), linear in the "
-        "logarithm of the rows, or a number.",
+    _option(
+        "WHAT",
+        "Utilities expected before any is known: constant (the default), linear in the logarithm "
+        "of the rows, or a number.",
     ),
 ]
 StrategyOption = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="What to train next: active (the default), half-active, uniform; active:OWNER for "
-        "what helps to value one owner.",
+    _option(
+        "NAME",
+        "What to train next: active (the default), half-active, uniform; active:OWNER for what "
+        "helps to value one owner.",
     ),
 ]
 BudgetOption = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Coalitions to train at most; by default 6 per owner, or no limit with --until or "
-        "--time.",
+    _option(
+        "N",
+        "Coalitions to train at most; by default 6 per owner, or no limit with --until or --time.",
+        least=1,
     ),
 ]
 MoreBudgetOption = Annotated[
-    str | None,
-    typer.Option("--budget", metavar="N", help="Coalitions in all; +N for N more than so far."),
+    str | None, _option("N", "Coalitions in all; +N for N more than so far.", "--budget")
 ]
 UntilOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="WHAT",
-        help="Stop at intervals of, say, ±0.01; or once the ranking is settled: ranking; or once "
-        "only more validation rows would help: rows.",
+    _option(
+        "WHAT",
+        "Stop at intervals of, say, ±0.01; or once the ranking is settled: ranking; or once only "
+        "more validation rows would help: rows.",
     ),
 ]
-TimeOption = Annotated[
-    str | None, typer.Option(metavar="T", help="Stop after 90s, 30m, 2h or 1h30m.")
-]
+TimeOption = Annotated[str | None, _option("T", "Stop after 90s, 30m, 2h or 1h30m.")]
 RepeatsOption = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Trainings of each coalition; by default 1, and a few second ones that measure what "
-        "the seed of a random model changes. 1 switches these off.",
+    _option(
+        "N",
+        "Trainings of each coalition; by default 1, and a few second ones that measure what the "
+        "seed of a random model changes. 1 switches these off.",
+        least=1,
     ),
 ]
-SeedOption = Annotated[int, typer.Option(metavar="N", min=0, help="Of everything random.")]
-RunOption = Annotated[
-    Path | None,
-    typer.Option("--run", metavar="DIR", help="Run directory; by default dupre-DATA."),
-]
-JobsOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Processes to train in; -1 for one per core.")
-]
+SeedOption = Annotated[int, _option("N", "Of everything random.", least=0)]
+RunOption = Annotated[Path | None, _option("DIR", "Run directory; by default dupre-DATA.", "--run")]
+JobsOption = Annotated[int | None, _option("N", "Processes to train in; -1 for one per core.")]
 DaskOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Train on the Dask cluster of this scheduler.")
+    str | None, _option("ADDRESS", "Train on the Dask cluster of this scheduler.")
 ]
 SkipOption = Annotated[
     bool | None,
-    typer.Option(
+    _flag(
+        "If a training fails, go on and predict its coalition; or stop, and train it again when "
+        "the run goes on (the default).",
         "--skip-failures/--retry-failures",
-        help="If a training fails, go on and predict its coalition; or stop, and train it again "
-        "when the run goes on (the default).",
     ),
 ]
-TimeoutOption = Annotated[
-    str | None, typer.Option(metavar="T", help="A training that takes longer has failed.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+TimeoutOption = Annotated[str | None, _option("T", "A training that takes longer has failed.")]
+JsonOption = Annotated[bool, _flag("Print JSON instead of a table.", "--json")]
 TrustOption = Annotated[
-    bool,
-    typer.Option("--trust", help="Do what the directory names although it was not made here."),
+    bool, _flag("Do what the directory names although it was not made here.", "--trust")
 ]
 MovedOption = Annotated[
-    str | None,
-    typer.Option("--data", metavar="DATA", help="Where the data are now, if they moved."),
+    str | None, _option("DATA", "Where the data are now, if they moved.", "--data")
 ]
 MovedValidationOption = Annotated[
-    str | None,
-    typer.Option("--validation", metavar="FILE", help="Where the validation rows are now."),
+    str | None, _option("FILE", "Where the validation rows are now.", "--validation")
 ]
 AcceptRowsOption = Annotated[
     bool,
-    typer.Option(
+    _flag(
+        "Go on without the trainings of rows that have changed; every later result says so.",
         "--accept-rows",
-        help="Go on without the trainings of rows that have changed; every later result says so.",
     ),
 ]
 AcceptModelOption = Annotated[
     bool,
-    typer.Option(
+    _flag(
+        "Keep trainings although the model, the metric or their code has changed; every later "
+        "result says so.",
         "--accept-model",
-        help="Keep trainings although the model, the metric or their code has changed; every "
-        "later result says so.",
     ),
 ]
 SpotCheckOption = Annotated[
     bool,
-    typer.Option(
+    _flag(
+        "Train one stored coalition again before a run goes on, to see that its utility is still "
+        "the same.",
         "--spot-check/--no-spot-check",
-        help="Train one stored coalition again before a run goes on, to see that its utility is "
-        "still the same.",
     ),
 ]

@@ -6,15 +6,12 @@ Scores between 0 and 1 that people read in per cent change by points.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dupre.result.table import decimals
+from dupre.result.valuation import Valuation
 from dupre.wording import number
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
 
 
 @dataclass(frozen=True)

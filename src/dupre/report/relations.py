@@ -12,16 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dupre._types import Floats
+from dupre.result.records import Evidence
+from dupre.result.valuation import Valuation
 from dupre.wording import percent, spell_name
-
-if TYPE_CHECKING:
-    from dupre.result.records import Evidence
-    from dupre.result.valuation import Valuation
 
 SHARED = 0.5
 """Part of an owner's rows that another holds too from which on it is reported."""

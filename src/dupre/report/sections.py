@@ -6,7 +6,7 @@ A section for which nothing was recorded says so in a sentence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -41,15 +41,10 @@ from dupre.result.as_text import (
     sampling_note,
     subsidy_notes,
 )
-from dupre.result.records import Z95
+from dupre.result.records import Z95, Diagnostics
 from dupre.result.uncertainty import forecast_notes, variance_notes
+from dupre.result.valuation import Valuation
 from dupre.wording import join_list, number, without_directories
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from dupre.result.records import Diagnostics
-    from dupre.result.valuation import Valuation
 
 MOST_LISTED = 20
 """Pairs, relations and the like listed at most; owners up to which a matrix is also a table."""
@@ -133,17 +128,10 @@ def ranking_section(v: Valuation) -> str:
         )
     else:
         first = "Yes: each owner is ahead of the next with a probability of at least 95 %."
-    matrix = ""
+    parts = [paragraph(first), items(_first_lines(neighbours)), _figure(v, "ranking")]
     if len(v.owners) <= MOST_LISTED:
-        matrix = details("The same as a table", probability_table(v))
-    return section(
-        "ranking",
-        "Is the ranking settled?",
-        paragraph(first),
-        items(_first_lines(neighbours)),
-        _figure(v, "ranking"),
-        matrix,
-    )
+        parts.append(details("The same as a table", probability_table(v)))
+    return section("ranking", "Is the ranking settled?", *parts)
 
 
 def trainings_section(v: Valuation) -> str:
@@ -162,49 +150,29 @@ def trainings_section(v: Valuation) -> str:
         words.append(f"Training ended because {v.stopped}.")
     shown = ""
     if v.evidence is not None and v.evidence.coalitions["utility"].notna().any():
-        predicted = (v.evidence.coalitions["utility"].isna()).sum()
-        shown = _figure(
-            v,
-            "utilities",
-            "Each point is a coalition: how many owners it has and its "
-            "utility"
-            + (
-                f", trained or predicted; of those not trained {predicted:,} are shown."
-                if predicted
-                else "."
-            ),
-        )
-    return section(
-        "trained",
-        "What was trained and what was predicted",
-        paragraphs(words),
-        shown,
-        trainings_table(v),
-    )
+        predicted = v.evidence.coalitions["utility"].isna().sum()
+        caption = "Each point is a coalition: how many owners it has and its utility"
+        if predicted:
+            caption += f", trained or predicted; of those not trained {predicted:,} are shown"
+        shown = _figure(v, "utilities", f"{caption}.")
+    title = "What was trained and what was predicted"
+    return section("trained", title, paragraphs(words), shown, trainings_table(v))
 
 
 def predictor_section(v: Valuation) -> str:
     """The predictor on utilities it was not shown."""
     title = "Can the predictor be trusted?"
-    if v.diagnostics is None:
-        return section(
-            "trust", title, paragraph("Nothing was predicted, so nothing depends on it.")
-        )
-    d = v.diagnostics
+    if (d := v.diagnostics) is None:
+        words = "Nothing was predicted, so nothing depends on it."
+        return section("trust", title, paragraph(words))
     shown = ""
     if v.evidence is not None:
         both = v.evidence.coalitions[["utility", "predicted"]].notna().all(axis=1)
         if both.any():
             shown = _figure(v, "predictions")
     used = [] if v.sampled else [_similarity_sentence(d), *fit_notes(v, d)]
-    return section(
-        "trust",
-        title,
-        paragraph(_left_out_sentences(v, d)),
-        shown,
-        paragraphs(check_notes(v)),
-        paragraphs(used),
-    )
+    parts = [paragraph(_left_out_sentences(v, d)), shown, paragraphs(check_notes(v))]
+    return section("trust", title, *parts, paragraphs(used))
 
 
 def data_section(v: Valuation, relations: Sequence[Relation]) -> str:
@@ -215,13 +183,8 @@ def data_section(v: Valuation, relations: Sequence[Relation]) -> str:
     words = "No two owners share many rows or hold data of an unusually similar kind, and no "
     words += "owner's data are unlike those of all others."
     lines = _first_lines([relation.text for relation in relations])
-    return section(
-        "data",
-        title,
-        items(lines) if lines else paragraph(words),
-        _figure(v, "owner_map"),
-        _figure(v, "distances"),
-    )
+    listed = items(lines) if lines else paragraph(words)
+    return section("data", title, listed, _figure(v, "owner_map"), _figure(v, "distances"))
 
 
 def uncertainty_section(v: Valuation) -> str:
@@ -239,9 +202,7 @@ def uncertainty_section(v: Valuation) -> str:
         words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:
         words.append("How the uncertainty fell was not recorded.")
-    shown = ""
-    if len(known) > 1 or len(ahead) > 1:
-        shown = _figure(v, "uncertainty")
+    shown = _figure(v, "uncertainty") if len(known) > 1 or len(ahead) > 1 else ""
     title = "How uncertainty fell, and what more would bring"
     return section("uncertainty", title, paragraphs(words), shown)
 
@@ -250,27 +211,20 @@ def failures_section(v: Valuation) -> str:
     """What went wrong, with the coalitions it concerns."""
     parts = []
     if v.failures:
-        count = len(v.failures)
-        parts.append(
-            paragraph(
-                f"{count:,} of {v.evaluated:,} trainings failed; their utilities are predicted."
-            )
-        )
-        lines = [
-            f"{member_list(members)}: {_shorten_text(why)}" for members, why in v.failures.items()
-        ]
-        parts.append(items(_first_lines(lines)))
+        failed = f"{len(v.failures):,} of {v.evaluated:,} trainings failed"
+        lines = [f"{member_list(names)}: {_shorten_text(why)}" for names, why in v.failures.items()]
+        words = f"{failed}; their utilities are predicted."
+        parts += [paragraph(words), items(_first_lines(lines))]
     if v.warnings:
         lines = [
             f"{_shorten_text(message)} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
-            f"{join_list(list(map(member_list, coalitions)), most=3)})"
+            f"{join_list(map(member_list, coalitions), most=3)})"
             for message, coalitions in v.warnings.items()
         ]
         parts += [paragraph("Warnings that trainings raised:"), items(_first_lines(lines))]
     if v.stale:
-        parts.append(
-            paragraph(f"{v.stale:,} stored trainings were not used: rows have changed since.")
-        )
+        words = f"{v.stale:,} stored trainings were not used: rows have changed since."
+        parts.append(paragraph(words))
     parts = parts or [paragraph("None: no training failed or raised a warning.")]
     return section("failures", "Failures and warnings", *parts)
 
@@ -283,10 +237,9 @@ def reproduction_section(v: Valuation) -> str:
         return section("reproduce", title, paragraph(f"{words}the same data gives it again."))
     parts = []
     for name, texts in v.provenance.items():
+        pairs = [(_shorten_text(key), _shorten_text(words)) for key, words in texts.items()]
         parts.append(f"<h3>{text(name[:1].upper() + name[1:])}</h3>")
-        parts.append(
-            definitions([(_shorten_text(k), _shorten_text(t)) for k, t in texts.items()], "record")
-        )
+        parts.append(definitions(pairs, "record"))
     return section("reproduce", title, *parts)
 
 
@@ -311,15 +264,11 @@ def _left_out_sentences(v: Valuation, d: Diagnostics) -> str:
     )
     if v.evidence is None:
         return words
-    return f"{words} {_widening_sentence(v.evidence.coalitions, d)}"
-
-
-def _widening_sentence(coalitions: pd.DataFrame, d: Diagnostics) -> str:
-    both = coalitions.dropna(subset=["utility", "predicted"])
+    both = v.evidence.coalitions.dropna(subset=["utility", "predicted"])
     inside = (both["utility"] - both["predicted"]).abs() <= Z95 * both["std"]
     return (
-        f"The intervals shown here and used for the values are {d.widening:.2g} times as wide, and "
-        f"hold {100 * inside.mean():.0f} %."
+        f"{words} The intervals shown here and used for the values are {d.widening:.2g} times as "
+        f"wide, and hold {100 * inside.mean():.0f} %."
     )
 
 

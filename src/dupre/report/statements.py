@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,10 +20,8 @@ from dupre.report.summary import LEVEL, odds
 from dupre.result.group_sizes import by_size, harm_by_size
 from dupre.result.table import decimals
 from dupre.result.uncertainty import validation_notes
+from dupre.result.valuation import Valuation
 from dupre.wording import join_list, list_names, number, printable, spell_name
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
 
 FEW_ROWS = 30
 """Rows below which a statement says that they are few."""

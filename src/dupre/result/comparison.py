@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from scipy.special import ndtri
 
 from dupre.errors import InputError
 from dupre.game.coalitions import unknown_owner
 from dupre.result.records import Comparison
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
+from dupre.result.valuation import Valuation
 
 
 def compare_owners(v: Valuation, one: str, other: str) -> Comparison:

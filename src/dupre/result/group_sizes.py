@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from dupre._types import Floats, Ints
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
+from dupre.result.valuation import Valuation
 
 MOST = "in groups of most sizes"
 FEW = "though not in groups of most sizes"
