@@ -28,6 +28,10 @@ class MetricName:
     unit: str = ""
     factor: float = 1.0
 
+    def number(self, change: float, places: int) -> str:
+        """A change in this unit; `places` are the decimals of a change without a unit."""
+        return number(self.factor * change, places if self.factor == 1 else max(places - 3, 0))
+
 
 def _points(name: str) -> MetricName:
     return MetricName(name, " points", 100.0)
@@ -61,13 +65,11 @@ def metric_of(v: Valuation) -> MetricName:
 
 def effect(v: Valuation, i: int, verbs: tuple[str, str] = ("raises", "lowers")) -> str:
     """How the data of owner i change the score: `raises accuracy by 16.1 points (15 to 17)`."""
-    score = metric_of(v)
-    places = decimals(v) if score.factor == 1 else max(decimals(v) - 3, 0)
-    value = score.factor * v.mean[i]
+    score, places, value = metric_of(v), decimals(v), v.mean[i]
     turn = verbs[0] if value >= 0 else verbs[1]
-    text = f"{turn} {score.name} by {number(abs(value), places)}{score.unit}"
+    text = f"{turn} {score.name} by {score.number(abs(value), places)}{score.unit}"
     if not v.std.iloc[i]:
         return text
-    bounds = score.factor * np.sort(np.sign(value or 1.0) * v.interval().iloc[i].to_numpy())
-    low, high = (number(bound, places) for bound in bounds)
+    bounds = np.sort(np.sign(value or 1.0) * v.interval().iloc[i].to_numpy())
+    low, high = (score.number(bound, places) for bound in bounds)
     return f"{text} (95 %: {low} to {high})"

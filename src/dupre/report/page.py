@@ -37,6 +37,8 @@ SURELY = (
     "owner's present rows is known{}, not what other rows of the same owner would be worth."
 )
 
+SIZES = "What these data add to groups of so many other owners, on average (95 % intervals):"
+
 NAVIGATION = {
     "answer": "Answer",
     "payments": "Payments",
@@ -81,6 +83,8 @@ def page(
     _check_owners(valuations)
     v = valuations[0]
     found = relations(v)
+    each = f"One for each owner, to be printed on a page of its own. {_surely(v)}"
+    articles = [statement_markup(v, one) for one in statements(v, found)]
     parts = [
         sections.answer_section(valuations),
         sections.ranking_section(v),
@@ -90,7 +94,7 @@ def page(
         sections.uncertainty_section(v),
         sections.failures_section(v),
         sections.reproduction_section(v),
-        _statements_section(v, statements(v, found)),
+        section("statements", "Statements", paragraph(each), *articles),
     ]
     names = dict(NAVIGATION)
     if terms is not None:
@@ -167,24 +171,20 @@ def _subtitle(v: Valuation) -> list[str]:
     ]
 
 
-def _statements_section(v: Valuation, found: list[Statement]) -> str:
-    words = [f"One for each owner, to be printed on a page of its own. {_surely(v)}"]
-    return section(
-        "statements", "Statements", paragraphs(words), *(statement_markup(v, one) for one in found)
-    )
-
-
 def statement_markup(v: Valuation, statement: Statement) -> str:
     """One statement as an article."""
     name = f"owner-{statement.owner}"
     context = f"Statement on the {v.semivalue} {v.words.nouns} of "
     context += " ".join([f"{len(v.owners):,} owners.", *meaning(v), _surely(v)])
+    sizes = ""
+    if statement.sizes:
+        sizes = f"{paragraph(SIZES)}\n{definitions(statement.sizes, 'sizes')}\n"
     return (
         f'<article id="{name}" aria-labelledby="{name}-title">\n'
         f'<h3 id="{name}-title">{owner(v.owners[statement.owner])}</h3>\n'
         f"{paragraph(statement.effect, 'lead')}\n"
         f"{paragraph(context, 'context')}\n{definitions(statement.facts, 'facts')}\n"
-        f"{paragraphs(statement.paragraphs)}\n{_sizes(statement)}"
+        f"{paragraphs(statement.paragraphs)}\n{sizes}"
         f"{items(statement.caveats, 'caveats')}\n</article>"
     )
 
@@ -232,14 +232,6 @@ def file_names(owners: Collection[str]) -> list[str]:
 def _surely(v: Valuation) -> str:
     others = ", if models are scored on other validation rows of the same population too"
     return SURELY.format("" if v.validation is None or not v.validation.any() else others)
-
-
-def _sizes(statement: Statement) -> str:
-    """What the data add to groups by their size."""
-    if not statement.sizes:
-        return ""
-    words = "What these data add to groups of so many other owners, on average (95 % intervals):"
-    return f"{paragraph(words)}\n{definitions(statement.sizes, 'sizes')}\n"
 
 
 def _check_owners(valuations: Sequence[Valuation]) -> None:

@@ -12,15 +12,8 @@ import numpy as np
 
 from dupre.errors import InputError
 from dupre.plots.charts import known_widths
+from dupre.report import listings
 from dupre.report.figures import draw_figure
-from dupre.report.listings import (
-    comparison_table,
-    member_list,
-    payments_table,
-    probability_table,
-    trainings_table,
-    values_table,
-)
 from dupre.report.markup import (
     definitions,
     details,
@@ -33,14 +26,7 @@ from dupre.report.markup import (
 )
 from dupre.report.relations import Relation
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
-from dupre.result.as_text import (
-    beware_notes,
-    check_notes,
-    duplicates_note,
-    fit_notes,
-    sampling_note,
-    subsidy_notes,
-)
+from dupre.result import as_text
 from dupre.result.records import Z95, Diagnostics
 from dupre.result.uncertainty import forecast_notes, variance_notes
 from dupre.result.valuation import Valuation
@@ -83,18 +69,18 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
     """Who is worth how much."""
     v = valuations[0]
     first, *others = answer(v)
-    beware = beware_notes(v)
+    beware = as_text.beware_notes(v)
     parts = [paragraph(first, "lead"), paragraph(" ".join(others)), items(beware, "beware")]
     if v.subsidy is not None:
-        parts.append(paragraphs(n for n in subsidy_notes(v.subsidy) if n not in beware))
+        parts.append(paragraphs(n for n in as_text.subsidy_notes(v.subsidy) if n not in beware))
     caption = (
         f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
         "surely left of it is marked by a diamond."
         f"{'' if v.validation is None else ' Thick: for these validation rows alone.'}"
     )
-    parts += [_figure(v, "values", caption), values_table(v)]
+    parts += [_figure(v, "values", caption), listings.values_table(v)]
     if len(valuations) > 1:
-        parts += [paragraph(agreement(valuations)), comparison_table(valuations)]
+        parts += [paragraph(agreement(valuations)), listings.comparison_table(valuations)]
         parts.append(items(_further_notes(valuations[1:], beware)))
     return section("answer", "The answer", *parts)
 
@@ -105,14 +91,14 @@ def payments_section(v: Valuation, terms: Mapping[str, Any]) -> str:
         found = v.payments(**terms)
     except InputError as cause:  # terms that fitted the values of an earlier page
         return section("payments", "Payments", paragraph(f"No payments: {cause}."))
-    return section("payments", "Payments", paragraph(found.rule), payments_table(found))
+    return section("payments", "Payments", paragraph(found.rule), listings.payments_table(found))
 
 
 def _further_notes(valuations: Sequence[Valuation], known: Sequence[str]) -> list[str]:
     """Notes on further semivalues that were not made on the first."""
     found = []
     for v in valuations:
-        notes = beware_notes(v) + (subsidy_notes(v.subsidy) if v.subsidy else [])
+        notes = as_text.beware_notes(v) + (as_text.subsidy_notes(v.subsidy) if v.subsidy else [])
         found += [f"{v.semivalue}: {n}" for n in dict.fromkeys(notes) if n not in known]
     return found
 
@@ -130,7 +116,7 @@ def ranking_section(v: Valuation) -> str:
         first = "Yes: each owner is ahead of the next with a probability of at least 95 %."
     parts = [paragraph(first), items(_first_lines(neighbours)), _figure(v, "ranking")]
     if len(v.owners) <= MOST_LISTED:
-        parts.append(details("The same as a table", probability_table(v)))
+        parts.append(details("The same as a table", listings.probability_table(v)))
     return section("ranking", "Is the ranking settled?", *parts)
 
 
@@ -143,9 +129,9 @@ def trainings_section(v: Valuation) -> str:
         f"{v.evaluated:,} coalitions were trained{failed}; {_counting_sentence(v)}",
     ]
     if v.duplicates is not None:
-        words.append(duplicates_note(v.duplicates))
+        words.append(as_text.duplicates_note(v.duplicates))
     if v.sampling is not None:
-        words.append(sampling_note(v))
+        words.append(as_text.sampling_note(v))
     if v.stopped:
         words.append(f"Training ended because {v.stopped}.")
     shown = ""
@@ -156,7 +142,7 @@ def trainings_section(v: Valuation) -> str:
             caption += f", trained or predicted; of those not trained {predicted:,} are shown"
         shown = _figure(v, "utilities", f"{caption}.")
     title = "What was trained and what was predicted"
-    return section("trained", title, paragraphs(words), shown, trainings_table(v))
+    return section("trained", title, paragraphs(words), shown, listings.trainings_table(v))
 
 
 def predictor_section(v: Valuation) -> str:
@@ -170,8 +156,8 @@ def predictor_section(v: Valuation) -> str:
         both = v.evidence.coalitions[["utility", "predicted"]].notna().all(axis=1)
         if both.any():
             shown = _figure(v, "predictions")
-    used = [] if v.sampled else [_similarity_sentence(d), *fit_notes(v, d)]
-    parts = [paragraph(_left_out_sentences(v, d)), shown, paragraphs(check_notes(v))]
+    used = [] if v.sampled else [_similarity_sentence(d), *as_text.fit_notes(v, d)]
+    parts = [paragraph(_left_out_sentences(v, d)), shown, paragraphs(as_text.check_notes(v))]
     return section("trust", title, *parts, paragraphs(used))
 
 
@@ -212,13 +198,16 @@ def failures_section(v: Valuation) -> str:
     parts = []
     if v.failures:
         failed = f"{len(v.failures):,} of {v.evaluated:,} trainings failed"
-        lines = [f"{member_list(names)}: {_shorten_text(why)}" for names, why in v.failures.items()]
+        lines = [
+            f"{listings.member_list(names)}: {_shorten_text(why)}"
+            for names, why in v.failures.items()
+        ]
         words = f"{failed}; their utilities are predicted."
         parts += [paragraph(words), items(_first_lines(lines))]
     if v.warnings:
         lines = [
             f"{_shorten_text(message)} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
-            f"{join_list(map(member_list, coalitions), most=3)})"
+            f"{join_list(map(listings.member_list, coalitions), most=3)})"
             for message, coalitions in v.warnings.items()
         ]
         parts += [paragraph("Warnings that trainings raised:"), items(_first_lines(lines))]

@@ -13,7 +13,6 @@ from functools import partial
 
 import numpy as np
 
-from dupre._types import Floats
 from dupre.report.effects import effect, metric_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
@@ -104,10 +103,9 @@ class _StatementWriter:
         if row["std"]:
             interval = f"{self.number(row['low'])} to {self.number(row['high'])}"
             facts.append(("95 % interval", interval))
-        if self.v.validation is not None and self.v.validation.any():
-            low, high = self.alone.iloc[i]
-            same = self.number(low) == self.number(high)
-            bounds = "exact" if same else f"{self.number(low)} to {self.number(high)}"
+        if v.validation is not None and v.validation.any():
+            low, high = map(self.number, self.alone.iloc[i])
+            bounds = "exact" if low == high else f"{low} to {high}"
             facts.append(("For these validation rows alone", bounds))
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
@@ -117,13 +115,12 @@ class _StatementWriter:
     def _sizes(self, i: int) -> list[tuple[str, str]]:
         if self.sizes is None:
             return []
-        score = metric_of(self.v)
-        places = self.places if score.factor == 1 else max(self.places - 3, 0)
-        found = []
-        for others, numbers in zip(self.sizes[0], score.factor * self.sizes[1][i], strict=True):
-            value, low, high = (number(part, places) for part in numbers)
+        score, found = metric_of(self.v), []
+        for others, numbers in zip(self.sizes[0], self.sizes[1][i], strict=True):
+            value, low, high = (score.number(part, self.places) for part in numbers)
             bounds = "" if low == high else f" ({low} to {high})"
-            found.append((_to_others(others), f"{value}{bounds}{score.unit}"))
+            whom = f"{others} other{'s' if others > 1 else ''}" if others else "nobody"
+            found.append((f"to {whom}", f"{value}{bounds}{score.unit}"))
         return found
 
     def _effect(self, i: int) -> str:
@@ -298,19 +295,12 @@ class _SingleOwnerWriter(_StatementWriter):
         return kept
 
 
-def _to_others(count: int) -> str:
-    if not count:
-        return "to nobody"
-    return f"to {count} other{'s' if count > 1 else ''}"
-
-
 def _trained_utilities(v: Valuation) -> Mapping[frozenset[str], float]:
     """Utilities of the trained coalitions of one owner and of all but one."""
     if v.evidence is None:
         return {}
     every = v.evidence.coalitions
-    sizes: Floats = every["size"].to_numpy()
-    wanted = every[np.isin(sizes, [1, len(v.owners) - 1]) & every["utility"].notna()]
+    wanted = every[every["size"].isin([1, len(v.owners) - 1]) & every["utility"].notna()]
     return {
         frozenset(members): float(utility)
         for members, utility in zip(wanted["members"], wanted["utility"], strict=True)

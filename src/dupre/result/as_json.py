@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -113,15 +113,12 @@ def _document(v: Valuation) -> dict[str, Any]:
         | {"floor": v.floor, "floored": v.floored},
         "validation_rows": v.validation_rows,
         "trainings": {name: getattr(v, name) for name in _COUNTS} | {"stopped": v.stopped},
-        "duplicates": None if v.duplicates is None else asdict(v.duplicates),
+        "duplicates": v.duplicates,
         "caveats": v.caveats,
-        "subsidy": None if v.subsidy is None else asdict(v.subsidy),
-        "training_noise": None if v.training_noise is None else asdict(v.training_noise),
-        "predictor": {
-            "diagnostics": None if v.diagnostics is None else asdict(v.diagnostics),
-            "validation": None if v.check is None else asdict(v.check),
-            **{name: getattr(v, name) for name in _FLAGS},
-        },
+        "subsidy": v.subsidy,
+        "training_noise": v.training_noise,
+        "predictor": {"diagnostics": v.diagnostics, "validation": v.check}
+        | {name: getattr(v, name) for name in _FLAGS},
         "failures": [{"members": m, "reason": reason} for m, reason in v.failures.items()],
         "warnings": [{"message": text, "coalitions": of} for text, of in v.warnings.items()],
         **{name: getattr(v, name) for name in _MATRICES},
@@ -216,6 +213,8 @@ def _to_plain(thing: Any) -> Any:
     if isinstance(thing, pd.DataFrame):
         rows = thing.astype(object).to_numpy().tolist()
         return {"columns": list(thing.columns), "rows": _to_plain(rows)}
+    if is_dataclass(thing):
+        return {part.name: _to_plain(getattr(thing, part.name)) for part in fields(thing)}
     if isinstance(thing, Mapping):
         return {str(key): _to_plain(value) for key, value in thing.items()}
     if isinstance(thing, (list, tuple)):

@@ -208,9 +208,8 @@ def sampling_note(v: Valuation) -> str:
         f"{drawn}: of the standard deviations up to {sampling:.2g} is due to their choice, up to "
         f"{prediction:.2g} to predictions."
     )
-    return (
-        f"{text} More samples would help, and cost no training." if sampling > prediction else text
-    )
+    more = " More samples would help, and cost no training."
+    return text + more if sampling > prediction else text
 
 
 def _predictor_notes(v: Valuation, d: Diagnostics) -> list[str]:
