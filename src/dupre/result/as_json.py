@@ -17,15 +17,8 @@ import pandas as pd
 
 from dupre.checks import LARGEST
 from dupre.errors import InputError
+from dupre.result import records
 from dupre.result.fields import Field
-from dupre.result.records import (
-    Diagnostics,
-    Duplicates,
-    Evidence,
-    PredictorCheck,
-    Subsidy,
-    TrainingNoise,
-)
 from dupre.result.valuation import Valuation
 
 FORMAT = "dupre result"
@@ -155,12 +148,12 @@ def _valuation(d: Field, whole: Field) -> Valuation:
         **matrices,
         **{name: predictor[name].of("true or false") for name in _FLAGS},
         stopped=trainings["stopped"].of("a text"),
-        duplicates=d.get("duplicates").record(Duplicates),
+        duplicates=d.get("duplicates").record(records.Duplicates),
         caveats=d["caveats"].names(),
-        subsidy=d["subsidy"].record(Subsidy),
-        training_noise=d.get("training_noise").record(TrainingNoise),
-        diagnostics=predictor["diagnostics"].record(Diagnostics),
-        check=_add_limit(predictor["validation"]).record(PredictorCheck),
+        subsidy=d["subsidy"].record(records.Subsidy),
+        training_noise=d.get("training_noise").record(records.TrainingNoise),
+        diagnostics=predictor["diagnostics"].record(records.Diagnostics),
+        check=_add_limit(predictor["validation"]).record(records.PredictorCheck),
         failures={f["members"].names(): f["reason"].of("a text") for f in d["failures"]},
         warnings={w["message"].of("a text"): w["coalitions"].coalitions() for w in d["warnings"]},
         rounds=d["rounds"].table(_ROUNDS),
@@ -189,12 +182,12 @@ def _evaluations(table: Field) -> pd.DataFrame:
     return frame.astype({"seed": "Int64"}) if "seed" in frame and fits else frame
 
 
-def _evidence(coalitions: Field, whole: Field, n: int) -> Evidence | None:
+def _evidence(coalitions: Field, whole: Field, n: int) -> records.Evidence | None:
     if coalitions.thing is None:
         return None
     frame = coalitions.table(_COALITIONS)
     frame["members"] = list(map(tuple, frame["members"]))
-    return Evidence(
+    return records.Evidence(
         frame, whole["distances"].matrix(n, 0.0, LARGEST), whole["shared"].matrix(n, 0.0, 1.0)
     )
 
