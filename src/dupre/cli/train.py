@@ -135,9 +135,7 @@ def resume(
     _run(directory, job.with_config(wanted), json=json, accept=accept_rows)
 
 
-def demo(
-    run: Annotated[Path, o.DEMO_RUN] = Path("dupre-demo"),
-) -> None:
+def demo(run: Annotated[Path, o.DEMO_RUN] = Path("dupre-demo")) -> None:
     """Show everything on data that come with dupre."""
     from dupre.runs import demo as d
 

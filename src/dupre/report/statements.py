@@ -13,10 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from dupre.report.effects import effect, metric_of
+from dupre.report.effects import by_size, effect, harm_by_size, metric_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
-from dupre.result.group_sizes import by_size, harm_by_size
 from dupre.result.table import decimals
 from dupre.result.uncertainty import validation_notes
 from dupre.result.valuation import Valuation

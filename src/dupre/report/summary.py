@@ -11,10 +11,9 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from dupre._types import Bools
-from dupre.report.effects import effect
+from dupre.report.effects import FEW, MOST, OPEN, effect, harm_by_size
 from dupre.result.as_text import floor_notes, trained_part
 from dupre.result.covariances import half_widths
-from dupre.result.group_sizes import FEW, MOST, OPEN, harm_by_size
 from dupre.result.table import decimals
 from dupre.result.uncertainty import exactness_condition, rows_in_words, validation_notes
 from dupre.result.valuation import Valuation

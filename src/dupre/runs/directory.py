@@ -206,11 +206,9 @@ class RunDirectory:
 
     def write_payments(self, payments: Payments) -> Path:
         """Replace the table of payments, and say where it is."""
-        frame = payments.frame.reset_index()
-        frame["owner"] = [_escape(name) for name in frame["owner"]]
-        frame["currency"] = payments.currency
+        frame = payments.frame.rename(index=_escape).assign(currency=payments.currency)
         path = self.path / "payments.csv"
-        replace_text(path, frame.to_csv(index=False, lineterminator="\n"))
+        replace_text(path, frame.to_csv(lineterminator="\n"))
         return path
 
     def _heading(self) -> Heading:
@@ -266,13 +264,9 @@ def spreadsheet(valuations: Sequence[Valuation]) -> str:
     A name that a spreadsheet would take for a formula gets an apostrophe in front. Control
     characters, which can end a cell, are spelled out.
     """
-    frames = []
-    for valuation in valuations:
-        frame = valuation.to_frame().reset_index()
-        frame.insert(0, "semivalue", valuation.semivalue)
-        frame["owner"] = [_escape(name) for name in valuation.owners]
-        frames.append(frame)
-    return pd.concat(frames).to_csv(index=False, lineterminator="\n")
+    frames = [v.to_frame().rename(index=_escape) for v in valuations]
+    names = [v.semivalue for v in valuations]
+    return pd.concat(frames, keys=names, names=["semivalue"]).to_csv(lineterminator="\n")
 
 
 def _escape(name: str) -> str:
