@@ -77,9 +77,7 @@ def hold_out(
 
 def row_contents(frame: pd.DataFrame) -> Digests:
     """What each row holds, (N, 2); 1 and 1.0 are the same, however a column is stored."""
-    numeric = {name: pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns}
-    kinds = {name: np.float64 if number else object for name, number in numeric.items()}
-    return digests_of_rows(frame.astype(kinds), np.zeros(len(frame)))
+    return _digests(frame, object)
 
 
 def rows_of_copies(owner: Any, contents: Digests) -> Members:
@@ -101,9 +99,19 @@ def owners_without_held_rows(owner: NDArray[Any], held: Members) -> tuple[str, .
 
 def count_shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> int:
     """How many validation rows are also among the rows to train on, with the same target."""
-    scored = Counter(map(bytes, row_contents(validation)))
-    trained = map(bytes, row_contents(rows[list(validation.columns)]))
+    scored = Counter(map(bytes, _digests(validation, str)))
+    trained = map(bytes, _digests(rows[list(validation.columns)], str))
     return sum(scored[row] for row in scored.keys() & trained)
+
+
+def _digests(frame: pd.DataFrame, of_text: type) -> Digests:
+    """A digest of each row, (N, 2), of numbers as floats and texts as objects of a type."""
+    kinds: dict[Any, type] = {}
+    for name, dtype in frame.dtypes.items():
+        dated = pd.api.types.is_datetime64_any_dtype(dtype)
+        number = pd.api.types.is_numeric_dtype(dtype)
+        kinds[name] = np.float64 if number else object if dated else of_text
+    return digests_of_rows(frame.astype(kinds), np.zeros(len(frame)))
 
 
 def check_validation(
