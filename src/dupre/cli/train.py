@@ -64,18 +64,10 @@ def value(
     held = 0.0 if validation else c.HOLDOUT if holdout is None else holdout
     names = tuple(dict.fromkeys(semivalue or ("shapley",)))
     chosen = output.predictor_choices(kernel, prior_mean, strategy)
+    trained = (output.locate(model), output.locate(metric), rows, held)
     wanted = c.Config(
         data=c.DataSection(output.absolute(data), owner, target, *how),
-        utility=c.UtilitySection(
-            output.locate(model),
-            output.locate(metric),
-            rows,
-            held,
-            empty,
-            floor,
-            bounds,
-            by_contents=True,
-        ),
+        utility=c.UtilitySection(*trained, empty, floor, bounds, by_contents=True),
         values=c.ValuesSection(names, samples, repeats, seed, *chosen),
         limits=c.with_changes(c.LimitsSection(), budget=budget, until=until, time=time),
         machine=c.with_changes(
