@@ -215,8 +215,6 @@ class _StatementWriter:
 
     def _data(self, i: int) -> list[str]:
         found = [relation for relation in self.relations if i in relation.owners]
-        if not found:
-            return []
         texts = [relation.text for relation in found[:MOST_COMPARED]]
         if len(found) > len(texts):
             texts.append(f"{len(found) - len(texts):,} more such relations are not listed.")
@@ -225,11 +223,10 @@ class _StatementWriter:
                 "Data like those of others add little where the others take part, so their "
                 "owners share the value."
             )
-        return [" ".join(texts)]
+        return [" ".join(texts)] if texts else []
 
     def _caveats(self, i: int) -> list[str]:
         v, caveats = self.v, []
-        rows = int(v.rows[i])
         if v.diagnostics is not None and v.counting and not v.sampled:
             left = max(v.counting - (v.evaluated - len(v.failures)), 0)
             caveats += [
@@ -244,13 +241,12 @@ class _StatementWriter:
             caveats += validation_notes(v)
         if v.first_left and v.diagnostics is not None:
             caveats.append("Important coalitions are not trained yet: this value is a first guess.")
-        if 0 < rows < FEW_ROWS:
+        if 0 < (rows := int(v.rows[i])) < FEW_ROWS:
             caveats.append(
                 f"{rows} row{'s are' if rows > 1 else ' is'} few: other rows of the same kind "
                 "might have a very different value."
             )
-        failed = sum(v.owners[i] in members for members in v.failures)
-        if failed:
+        if failed := sum(v.owners[i] in members for members in v.failures):
             caveats.append(
                 f"{failed} training{'s' if failed > 1 else ''} with these data failed; "
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
