@@ -17,7 +17,7 @@ from sklearn.datasets import load_wine
 
 import dupre
 from commands import COMMAND, RUN_FILES, environment, refuse, run, start
-from dupre.cli.signals import interrupt_on_signals
+from dupre.cli.app import interrupt_on_signals
 from dupre.report import sections
 from faults import stored
 from workers import wait_for

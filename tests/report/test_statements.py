@@ -5,8 +5,8 @@ import pytest
 
 from dupre import InputError
 from dupre.report.document import Heading, read_logo
+from dupre.report.page import file_names, write_statements
 from dupre.report.relations import Relation
-from dupre.report.statement_files import file_names, write_statements
 from dupre.report.statements import statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from reporting import exact, least_core, sampled, troubled, valuation

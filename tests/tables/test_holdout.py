@@ -161,3 +161,9 @@ def test_validation_rows_that_are_trained_on_too_are_counted():
     same = pd.DataFrame({"c": [None, "b", "b"], "x": [2.0, 3.0, 3.0], "y": [1, 0, 1]})
     assert count_shared_rows(rows, same.astype({"x": "int64"})) == 2
     assert count_shared_rows(rows, same.assign(y=7)) == 0
+
+
+def test_a_shared_row_is_found_whatever_times_other_rows_have():
+    when = pd.to_datetime(["2024-01-01 00:00", "2024-01-02 03:00"])
+    rows = pd.DataFrame({"when": when, "y": [0, 1]})
+    assert count_shared_rows(rows, rows.iloc[:1]) == 1

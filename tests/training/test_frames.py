@@ -190,6 +190,14 @@ def test_a_utility_that_is_no_number_is_refused_with_what_was_found(tmp_path, te
         dupre.read_evaluations(write(frame, tmp_path / "x.csv"))
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_damaged_file_is_refused_by_name(suffix, tmp_path):
+    path = tmp_path / f"damaged.{suffix}"
+    path.write_text('"')
+    with pytest.raises(InputError, match=f"damaged.{suffix}' is no table of evaluations"):
+        dupre.read_evaluations(path)
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "sqlite", "db"])
 def test_a_file_that_is_not_there_is_named(tmp_path, suffix):
     path = tmp_path / f"nowhere.{suffix}"

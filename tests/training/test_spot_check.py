@@ -553,12 +553,14 @@ def test_a_utility_that_changes_from_call_to_call_is_compared_by_its_noise(path,
         utility.fingerprint = "noisy"
         return utility
 
+    # Which coalition is trained again depends on how long trainings took: with these seeds none is
+    # near the limit.
     run(path, noisy(0.0, 0), repeats=3)
     if same:
-        assert run(path, noisy(shift, 1), repeats=3).checked in (1, 3)
+        assert run(path, noisy(shift, 3), repeats=3).checked in (1, 3)
     else:
         with pytest.raises(StoreError, match="another game"):
-            run(path, noisy(shift, 1), repeats=3)
+            run(path, noisy(shift, 3), repeats=3)
 
 
 def test_a_stated_version_is_compared(path):

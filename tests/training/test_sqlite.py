@@ -1,5 +1,4 @@
 import ast
-import functools
 import math
 import os
 import random
@@ -20,7 +19,7 @@ import pytest
 import dupre.training.store
 from dupre.errors import StoreError
 from dupre.training.evaluation_rows import read_stored
-from dupre.training.sqlite import APPLICATION_ID, VERSION
+from dupre.training.sqlite import APPLICATION_ID, VERSION, Connection
 from stores import (
     OWNERS,
     SETTING,
@@ -482,14 +481,14 @@ def test_making_a_store_waits_for_another_process_that_makes_it(path, monkeypatc
     other = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     done = threading.Timer(0.2, other.execute, ["COMMIT"])
 
-    class Late(sqlite3.Connection):
+    class Late(Connection):
         def execute(self, query, *values):
             if query == "PRAGMA journal_mode = WAL" and done.ident is None:
                 other.execute("BEGIN IMMEDIATE")  # SQLite itself does not wait for this one
                 done.start()
             return super().execute(query, *values)
 
-    monkeypatch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, factory=Late))
+    monkeypatch.setattr("dupre.training.sqlite.Connection", Late)
     try:
         assert everything(path) == ([], (0, []), {})
     finally:

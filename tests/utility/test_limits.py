@@ -93,6 +93,7 @@ def test_predictions_stay_within_the_bounds(semivalue):
     ("options", "message"),
     [
         ({"bounds": (1, 0)}, "must be less"),
+        ({"bounds": ("0", 1)}, "a bound must be a finite number"),
         ({"bounds": 3}, "two numbers"),
         ({"floor": True}, "floor must be a number"),
         ({"floor": "low"}, "floor must be a finite number"),

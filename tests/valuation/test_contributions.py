@@ -7,9 +7,9 @@ from sklearn.naive_bayes import GaussianNB
 
 import dupre
 from dupre.game.coalitions import random_of_sizes, to_names
+from dupre.report.effects import FEW, MOST, OPEN, by_size, harm_by_size
 from dupre.report.page import page
 from dupre.report.summary import answer
-from dupre.result.group_sizes import FEW, MOST, OPEN, by_size, harm_by_size
 from dupre.valuation import contributions
 from owners_and_games import LoggedGame, make_owners, shuffled_digits, smooth, value
 
