@@ -102,13 +102,10 @@ def test_terms_that_cannot_be_kept_are_refused(values, terms, message):
         certain(values).payments(**terms)
 
 
-def test_values_that_may_all_be_below_zero_share_nothing():
+def test_values_that_may_all_be_below_zero_share_nothing_and_rows_are_named():
     v = replace(valuation(2), mean=np.array([0.01, 0.01]), covariance=np.eye(2), prediction=None)
     with pytest.raises(InputError, match="too uncertain"):
         v.payments(100)
-
-
-def test_payments_say_for_which_validation_rows_they_hold():
     v = valuation(4)
     assert UNKNOWN_ROWS in replace(v, validation=None).payments(100).rule
     known = replace(v, validation=np.eye(4) / 1e6, validation_rows=80)

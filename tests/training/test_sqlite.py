@@ -69,9 +69,6 @@ def test_any_sqlite_client_can_read_what_was_saved_at_once(path):
         assert sql(path, "SELECT part, description, fingerprint FROM setting") == told
         ((moment,),) = sql(path, "SELECT DISTINCT first_seen FROM owners")
         assert datetime.fromisoformat(moment) <= datetime.now(UTC)
-
-
-def test_the_file_is_in_wal_mode_and_says_what_it_is(path):
     open_store(path).close()
     assert sql(path, "PRAGMA journal_mode") == [("wal",)]
     assert sql(path, "PRAGMA application_id") == [(APPLICATION_ID,)]
@@ -179,9 +176,6 @@ def test_a_truncated_store_is_refused(path):
         with pytest.raises(StoreError, match=r"damaged|no SQLite file"):
             everything(path)
         assert path.read_bytes() == whole[:size]
-
-
-def test_a_store_without_its_last_bytes_is_refused_or_right(path):
     whole, contents = fill(path)
     for lost in (0, 1, 7, 14, 28, 50, 70, 90, 300, 1000, 4000):
         path.write_bytes(whole[: len(whole) - lost])
