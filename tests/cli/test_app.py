@@ -22,8 +22,6 @@ from dupre.report import sections
 from faults import stored
 from workers import wait_for
 
-ALL_FORMS = True
-
 
 def wine():
     """Five wineries of 178 bottles, with gaps, categories, dates and a column of no use."""
@@ -232,11 +230,11 @@ def test_resume_goes_on_and_trains_nothing_twice(place, copy):
     assert "budget = 18" in (copy / "dupre-wine/config.toml").read_text()
 
 
-def test_the_same_command_again_goes_on_and_another_is_refused(place):
-    again = run("value", *WINE, *BOTH, "--budget", 14, cwd=place)
+def test_the_same_command_again_goes_on_and_another_is_refused(copy):
+    again = run("value", *WINE, *BOTH, "--budget", 14, cwd=copy)
     assert "known already: 14" in again.stderr
-    assert again.stdout == (place / "out.txt").read_text()
-    message = refuse("value", *WINE, *BOTH, "--model", "forest", cwd=place)
+    assert again.stdout == (copy / "out.txt").read_text()
+    message = refuse("value", *WINE, *BOTH, "--model", "forest", cwd=copy)
     assert "'dupre-wine' holds another run (model (not set), not 'forest')" in message
 
 
@@ -305,6 +303,7 @@ class Slow(LogisticRegression):
 """
 
 
+@pytest.mark.usefixtures("all_forms")  # as in the processes
 def test_stopped_killed_and_in_use_nothing_is_lost(data):
     (data / "slow_model.py").write_text(SLOW)
     (data / "slow").touch()

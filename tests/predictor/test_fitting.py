@@ -295,12 +295,12 @@ def test_many_weighted_samples_have_the_posterior_mean_of_the_hyper_parameters(r
     kernel = Linear()
     u = a.members @ np.linspace(0.1, 1.0, N) + 0.3 * u
     process = fit(kernel, a, u, warp=Warp(), starts=2, rng=rng)
-    sample = sample_around(process, pairs=2000)
+    sample = sample_around(process, pairs=1000)
     x = np.array([np.log(one.noise) for _, one in sample])
     weights = np.array([weight for weight, _ in sample])
     # The noise is the only hyper-parameter: the mean over a fine grid is the oracle.
     objective = problem(kernel, a, u, np.zeros(len(u)), reference=process.amplitude.reference)
-    grid = np.linspace(x.min(), x.max(), 2001)
+    grid = np.linspace(x.min(), x.max(), 501)
     height = np.array([objective(np.array([t, 0.0]))[0] for t in grid])
     density = np.exp(height.min() - height)
     density /= density.sum()
