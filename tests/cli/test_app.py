@@ -230,11 +230,11 @@ def test_resume_goes_on_and_trains_nothing_twice(place, copy):
     assert "budget = 18" in (copy / "dupre-wine/config.toml").read_text()
 
 
-def test_the_same_command_again_goes_on_and_another_is_refused(copy):
-    again = run("value", *WINE, *BOTH, "--budget", 14, cwd=copy)
+def test_the_same_command_again_goes_on_and_another_is_refused(place):
+    again = run("value", *WINE, *BOTH, "--budget", 14, cwd=place)
     assert "known already: 14" in again.stderr
-    assert again.stdout == (copy / "out.txt").read_text()
-    message = refuse("value", *WINE, *BOTH, "--model", "forest", cwd=copy)
+    assert again.stdout == (place / "out.txt").read_text()
+    message = refuse("value", *WINE, *BOTH, "--model", "forest", cwd=place)
     assert "'dupre-wine' holds another run (model (not set), not 'forest')" in message
 
 

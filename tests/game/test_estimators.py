@@ -400,7 +400,7 @@ def quantile(comparisons):
 
 
 @cache
-def repeated(estimator, semivalue, runs=250, samples=100, n=5):
+def repeated(estimator, semivalue, runs=180, samples=100, n=5):
     """Weights of all coalitions, (runs, n, 2^n), and the draws."""
     found = [draw(estimator, semivalue, n, samples, seed) for seed in range(runs)]
     return np.array([by_code(each) for each in found]), found

@@ -169,15 +169,14 @@ def test_of_changed_rows_a_store_tells_the_last_ones(path):
 
 
 def test_a_truncated_store_is_refused(path):
-    whole, _ = fill(path)
+    whole, contents = fill(path)
     sizes = {*range(2, 130, 7), *range(130, len(whole) - PAGE, 997), *range(PAGE, len(whole), PAGE)}
     for size in sorted(sizes):
         path.write_bytes(whole[:size])
         with pytest.raises(StoreError, match=r"damaged|no SQLite file"):
             everything(path)
         assert path.read_bytes() == whole[:size]
-    whole, contents = fill(path)
-    for lost in (0, 1, 7, 14, 28, 50, 70, 90, 300, 1000, 4000):
+    for lost in (0, 1, 7, 14, 28, 50, 70, 90, 300, 1000, 4000):  # of its last bytes
         path.write_bytes(whole[: len(whole) - lost])
         with suppress(StoreError):  # refused: as good
             assert everything(path) == contents

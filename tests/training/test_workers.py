@@ -94,15 +94,11 @@ def test_trainings_elsewhere_give_what_this_process_gives(start):
     assert contents(there) == contents(here)
 
 
-def test_trainings_run_at_the_same_time_in_processes_of_their_own(start, tmp_path):
-    with closing(start(meeting(tmp_path / "met"))) as workers:
-        found = list(workers.run(iter([A, B])))
-    assert not any(one.failure for one in found)
-    assert len({one.utility for one in found} - {float(os.getpid())}) == 2
+def test_trainings_run_two_at_a_time_in_processes_that_stay(start, tmp_path):
+    received, most, meet = 0, 0, meeting(tmp_path / "met")
 
-
-def test_no_more_trainings_are_taken_than_there_are_places_and_workers_can_run_again(start):
-    received, most = 0, 0
+    def utility(members):
+        return meet(members) if members in (("a",), ("b",)) else float(os.getpid())
 
     def trainings():
         nonlocal most
@@ -110,16 +106,18 @@ def test_no_more_trainings_are_taken_than_there_are_places_and_workers_can_run_a
             most = max(most, number - received)
             yield Training((f"owner{number}",))
 
-    with closing(start(lambda members: float(os.getpid()))) as workers:
+    with closing(start(utility)) as workers:
         assert list(workers.run(iter([]))) == []
+        first, second = list(workers.run(iter([A, B])))  # they meet
         for _ in workers.run(trainings()):
             received += 1
-        first, second = list(workers.run(iter([A, B])))
         third, fourth = list(workers.run(iter([A, B])))
         assert {first.utility, second.utility} >= {third.utility, fourth.utility}  # they stay
         assert workers.finished_evaluations() == []
+    assert not first.failure
+    assert len({first.utility, second.utility} - {float(os.getpid())}) == 2
     assert received == 12
-    assert most <= 2
+    assert most <= 2  # no more are taken than there are places
 
 
 def test_a_slow_training_does_not_hold_up_a_fast_one(start, tmp_path):
