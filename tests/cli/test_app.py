@@ -194,6 +194,8 @@ def test_compare_prints_the_probability(place):
     assert [one["semivalue"] for one in told] == ["Shapley", "Banzhaf"]
     assert told[0]["probability"] == found.probability_greater().loc[best, worst]
     assert told[0]["low"] < told[0]["difference"] < told[0]["high"]
+    message = refuse("compare", "dupre-wine", "Alba", "Elba", cwd=place)
+    assert "unknown owner 'Elba' (did you mean 'Alba'?); the owners are 'Alba', 'Barolo'" in message
 
 
 def test_predict_knows_any_coalition(place):

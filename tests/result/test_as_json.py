@@ -170,7 +170,7 @@ def documents():
     return [(text, list(places(json.loads(text)))) for text in texts]
 
 
-@settings(max_examples=100)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_a_changed_result_is_refused_or_all_is_said_of_it(documents, data):
     text, known = data.draw(st.sampled_from(documents))

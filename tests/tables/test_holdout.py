@@ -123,6 +123,13 @@ def test_small_owners_give_none_and_are_named_and_labels_may_be_of_any_kind():
     assert hold_out(np.repeat(["a", "b"], 20), y, 0.25, **CLASSES, seed=0).sum() == 10
 
 
+def test_the_last_row_of_a_class_stays():
+    owner, y = np.repeat(["a", "b"], 10), np.array(["u"] * 19 + ["rare"])
+    for seed in range(20):
+        held = hold_out(owner, y, 0.9, **CLASSES, seed=seed)
+        assert "rare" in y[~held]
+
+
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, 20, float("nan"), True])
 def test_a_fraction_is_between_0_and_1(fraction):
     with pytest.raises(InputError, match=r"between 0 and 1, such as 0\.2"):

@@ -28,7 +28,7 @@ def design_for(semivalue, n, count, seed=0, rows=None):
 
 @pytest.mark.parametrize("semivalue", SEMIVALUES, ids=lambda s: s.name)
 def test_design_is_distinct_and_as_long_as_asked_and_starts_with_all_owners(semivalue):
-    for n, count in ((2, 1), (2, 10), (3, 3), (3, 81), (7, 133), (40, 1), (40, 81), (40, 200)):
+    for n, count in ((2, 1), (2, 10), (3, 3), (3, 81), (40, 1), (40, 81), (40, 200)):
         design = design_for(semivalue, n, count)
         worth_taking = n + 1 if semivalue is leave_one_out else 2**n - 1
         assert design.shape == (min(count, worth_taking), n)
@@ -46,6 +46,8 @@ def test_shapley_takes_all_owners_then_the_largest_alone_then_all_but_the_larges
     expected = np.concatenate([np.ones((1, n), dtype=bool), one, ~one])
     for count in (1, 3, n + 1, n + 3, 2 * n + 1):
         np.testing.assert_array_equal(design_for(shapley, n, count, rows=rows), expected[:count])
+    if n < 40:  # in the end all coalitions
+        assert set(keys(design_for(shapley, n, 2**n + 5))) == set(keys(all_coalitions(n)))
 
 
 def sizes_added(members, counts, design):

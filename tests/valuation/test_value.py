@@ -81,7 +81,6 @@ THREE, FOUR, FIVE, SIX = map(make_owners, (3, 4, 5, 6))
         ({"progress": "yes"}, "True, False or a callable"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"store": 3}, "store must be the path of a file"),
-        ({"store": "nowhere/run.sqlite"}, "there is no directory"),
     ],
     ids=lambda x: re.sub(r" at 0x\w+", "", str(x))[:60],
 )
@@ -99,6 +98,8 @@ def test_what_is_neither_owners_nor_a_utility_is_refused():
             dupre.value(FIVE, utility, budget=5)
     with pytest.raises(InputError, match="131,071 coalitions, for at most 16 owners"):
         dupre.value(make_owners(17), untouchable, budget=70, estimator=estimators.exact)
+    with pytest.raises(dupre.StoreError, match="there is no directory"):
+        dupre.value(FIVE, untouchable, budget=5, store="nowhere/run.sqlite")
 
 
 def only(owners, names):
