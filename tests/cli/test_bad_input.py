@@ -109,6 +109,12 @@ def test_it_is_refused_in_a_line_with_the_way_out(kind, place):
     assert sorted(path.name for path in place.iterdir()) == before
 
 
+def test_classes_that_nobody_can_learn_are_named():
+    written(good().assign(y="maybe"), "validation.csv")
+    message = refuse("value", "good.csv", *ROLES, "--validation", "validation.csv")
+    assert "'maybe' (60 rows)" in message
+
+
 def test_an_owner_with_one_row_keeps_it_and_the_plan_says_so():
     frame = good()
     frame.loc[0, "who"] = "single"

@@ -177,6 +177,11 @@ SAID = {
         "How this was computed was not recorded",
         "None: no training failed or raised a warning.",
     ],
+    "copied": [
+        "owner 0 and owner 1 hold the same rows: the 15 coalitions that count are 11 different",
+        "all that count in the values; nothing was predicted",
+        "Std, noise of trainings",
+    ],
     "least core": ["Subsidy e = 0.125", "get the greatest payment", "is to be paid"],
     "troubled": [
         "owner 0: ValueError: <b>one class</b>",
