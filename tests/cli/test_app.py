@@ -53,21 +53,23 @@ def place(tmp_path_factory):
     return here
 
 
-@pytest.fixture
-def no_figures(monkeypatch):
-    """Pages of runs in this process have none."""
-    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+@pytest.fixture(scope="module", autouse=True)
+def no_figures():
+    """Pages of runs in this process have none: drawing them takes time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+        yield
 
 
 @pytest.fixture
-def data(tmp_path, no_figures):
+def data(tmp_path):
     """A directory with the data."""
     wine().to_csv(tmp_path / "wine.csv", index=False)
     return tmp_path
 
 
 @pytest.fixture
-def copy(place, tmp_path, no_figures):
+def copy(place, tmp_path):
     """A directory with the data and the finished run, to go on with."""
     return shutil.copytree(place, tmp_path, dirs_exist_ok=True)
 

@@ -257,7 +257,7 @@ def test_a_second_training_that_fails_stops_the_run_or_leaves_the_first_one():
 # What it is worth.
 
 
-@pytest.mark.parametrize(("budget", "seeds"), [(24, 12), (63, 24)])
+@pytest.mark.parametrize(("budget", "seeds"), [(24, 12), (63, 16)])
 def test_intervals_hold_the_noise_free_values(budget, seeds):
     inside = []
     for seed in range(seeds):
