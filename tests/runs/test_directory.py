@@ -11,11 +11,18 @@ import pytest
 
 import dupre
 from dupre.files import replace_text
+from dupre.report import sections
 from dupre.runs.config import Config, DataSection, LimitsSection, UtilitySection
 from dupre.runs.directory import RunDirectory, spreadsheet
 from owners_and_games import LoggedGame, make_owners
 
 CONFIG = Config(DataSection("/d.csv", "owner", "y"), UtilitySection(holdout=0.25))
+
+
+@pytest.fixture(autouse=True)
+def no_figures(monkeypatch):
+    """Pages have none: drawing them takes time."""
+    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
 
 
 @pytest.fixture(scope="module")
