@@ -18,7 +18,6 @@ from dupre.tables.models import NAMES, NearestClassifier, embed_for, metric, mod
 OWNERS = ["a", "b", "c", "tiny", "gaps"]
 BOTH = [(name, "classification") for name in NAMES]
 BOTH += [(name, "regression") for name in NAMES if name != "logistic"]
-TWO = [("logistic", "classification"), ("mlp", "regression")]
 
 
 def table(task="classification"):
