@@ -38,8 +38,12 @@ def fitted(form, inputs, utilities, starts=4):
     return fit(form.kernel(), inputs, utilities, warp=warp, starts=starts, rng=rng, decays=True)
 
 
-def test_the_search_starts_at_the_default_form():
+def test_the_search_starts_at_the_default_form_and_is_a_function_of_its_arguments(coalitions):
     assert Form(**{choice: options[0] for choice, options in CHOICES.items()}) == Form()
+    inputs, utilities = coalitions[:20], smooth(coalitions[:20])
+    first, again = learned(inputs, utilities), learned(inputs, utilities)
+    assert again.form == first.form
+    np.testing.assert_array_equal(again.gp.alpha, first.gp.alpha)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -85,19 +89,13 @@ def test_p_of_one_is_considered_only_when_asked(coalitions, monkeypatch):
     assert set(asked) == {1, 2}
 
 
-def test_learning_is_a_function_of_its_arguments(coalitions):
-    inputs, utilities = coalitions[:20], smooth(coalitions[:20])
-    first, again = learned(inputs, utilities), learned(inputs, utilities)
-    assert again.form == first.form
-    np.testing.assert_array_equal(again.gp.alpha, first.gp.alpha)
-
-
 def test_one_far_evaluation_is_set_aside_and_widens_what_is_predicted(coalitions):
     utilities = smooth(coalitions)
     utilities[7] = -10.0
     chosen = learned(coalitions, utilities)
     assert chosen.outliers.tolist() == [7]
-    assert len(chosen.gp.utilities) == len(utilities) - 1
+    assert chosen.fits == (chosen.gp,)
+    assert all(len(gp.utilities) == len(utilities) - 1 for _, gp in chosen.processes)
     # One evaluation in forty was off by about 10.5.
     assert chosen.outlier_variance == pytest.approx(10.5**2 / 40, rel=0.1)
 
@@ -189,14 +187,6 @@ def test_predictions_are_averaged_over_the_processes(coalitions):
         np.testing.assert_array_equal(found, expected)
     best = chosen.gp.posterior(coalitions[20:], W)
     np.testing.assert_array_equal(posterior.best.mean, best.mean)
-
-
-def test_an_outlier_leaves_one_form_fitted_without_it(coalitions):
-    utilities = smooth(coalitions)
-    utilities[7] = -10.0
-    chosen = learned(coalitions, utilities)
-    assert chosen.fits == (chosen.gp,)
-    assert all(len(gp.utilities) == len(utilities) - 1 for _, gp in chosen.processes)
 
 
 def test_utilities_on_a_lattice_keep_a_twelfth_of_its_squared_step_as_noise(coalitions):
