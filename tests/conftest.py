@@ -36,7 +36,7 @@ def state_of_its_own(tmp_path_factory):
         yield
 
 
-CHOICES = form.CHOICES
+CHOICES, SIMPLER = form.CHOICES, form.SIMPLER
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,6 +45,7 @@ def one_form(request):
     with pytest.MonkeyPatch.context() as patch:
         if not getattr(request.module, "ALL_FORMS", False):
             patch.setattr(form, "CHOICES", {})
+            patch.setattr(form, "SIMPLER", ())
         yield
 
 
@@ -52,3 +53,4 @@ def one_form(request):
 def all_forms(monkeypatch):
     """The predictor as it is, for tests of it in a whole run."""
     monkeypatch.setattr(form, "CHOICES", CHOICES)
+    monkeypatch.setattr(form, "SIMPLER", SIMPLER)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dupre import Valuation
-from dupre.result.records import Diagnostics, Evidence, PredictorCheck, Subsidy
+from dupre.result.records import Diagnostics, Duplicates, Evidence, PredictorCheck, Subsidy
 
 HOSTILE = (
     "<script>window.hacked = 1</script>",
@@ -185,6 +185,12 @@ def several():
     return [first, valuation(5, semivalue="Banzhaf", mean=first.mean[[1, 0, 2, 3, 4]])]
 
 
+def copied():
+    """Two owners of the same rows; all that counts is trained, with some noise."""
+    noise, same = np.eye(4) / 1e6, Duplicates((("owner 0", "owner 1"),), 15, 11, 4)
+    return exact(duplicates=same, evaluated=11, counting=11, noise=noise, covariance=noise)
+
+
 VARIANTS = {
     "usual": lambda: [valuation()],
     "two owners": lambda: [valuation(2)],
@@ -192,6 +198,7 @@ VARIANTS = {
     "least core": lambda: [least_core()],
     "sampled": lambda: [sampled()],
     "bare": lambda: [bare()],
+    "copied": lambda: [copied()],
     "troubled": lambda: [troubled()],
     "several": several,
     "hostile": lambda: [valuation(names=HOSTILE)],

@@ -180,6 +180,7 @@ def imported_by(code: str, heavy: set[str]) -> str:
 def test_importing_dupre_imports_nothing_heavy():
     heavy = {"numpy", "pandas", "rich", "scipy", "sklearn", "sqlite3"}
     assert imported_by("import dupre", heavy) == ""
+    assert imported_by("import dupre.valuation.progress", {"rich"}) == ""
 
 
 def test_packages_of_extras_are_not_imported_unless_they_are_used():

@@ -42,18 +42,12 @@ def test_the_closest_name_is_the_one_meant(typed, known, expected):
     assert closest(typed, known) == expected
 
 
-def test_a_message_ends_with_the_name_meant_or_with_nothing():
+def test_messages_end_with_the_name_meant_and_long_lists_and_names_are_cut():
     assert did_you_mean("taget", ["target"]) == " (did you mean 'target'?)"
     assert did_you_mean("owner", ["x"]) == ""
-
-
-def test_a_long_list_is_cut_and_says_by_how_much():
     assert quote_names(["a", "b"]) == "'a', 'b'"
     assert quote_names([str(i) for i in range(12)]).count("'") == 24
     assert quote_names([str(i) for i in range(42)]).endswith("'11', … and 30 more")
-
-
-def test_a_long_name_loses_its_middle():
     assert shorten("abcdefghijkl", 7) == "abc…jkl"
 
 

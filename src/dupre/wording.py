@@ -146,8 +146,9 @@ def spell_name(name: str) -> str:
     return f"\u2068{shorten(name)}\u2069"
 
 
-def join_list(texts: Sequence[str], most: int = MOST_NAMED) -> str:
+def join_list(parts: Iterable[str], most: int = MOST_NAMED) -> str:
     """`a, b and c`; those after about `most` by number."""
+    texts = list(parts)
     most = most + 1 if len(texts) == most + 1 else most
     texts = [*texts[:most], *([f"{len(texts) - most:,} more"] if len(texts) > most else [])]
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
@@ -155,7 +156,7 @@ def join_list(texts: Sequence[str], most: int = MOST_NAMED) -> str:
 
 def list_names(names: Iterable[str], most: int = MOST_NAMED) -> str:
     """Names within a sentence; those after about `most` by number."""
-    return join_list(list(map(spell_name, names)), most)
+    return join_list(map(spell_name, names), most)
 
 
 def percent(part: float) -> str:

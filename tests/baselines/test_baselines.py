@@ -130,7 +130,7 @@ def test_no_coalition_is_paid_for_twice():
     assert found.trained == 15
 
 
-def test_truncation_at_a_plateau_changes_nothing_but_the_price():
+def test_truncation_changes_the_price_at_a_plateau_and_sets_what_is_within_the_tolerance_to_zero():
     game, owners = closed_form.majority(7), players(7)
     plain, cut = Asked(game), Asked(game)
     whole = tmc_shapley(plain, owners, permutations=30, tolerance=0, seed=5)
@@ -138,9 +138,6 @@ def test_truncation_at_a_plateau_changes_nothing_but_the_price():
     pd.testing.assert_series_equal(whole.values, short.values)
     assert {len(members) for members in cut.calls} == {0, 1, 2, 3, 4, 7}
     assert short.trained == len(cut.calls) - 1 < whole.trained
-
-
-def test_truncation_sets_what_is_within_the_tolerance_to_zero():
     utility = Asked(closed_form.additive([1.0, 0.1]))
     found = tmc_shapley(utility, players(2), permutations=64, tolerance=0.2, seed=0)
     first = found.values["1"] / 0.1  # share of permutations in which the second came first
@@ -183,15 +180,6 @@ def test_leave_one_out_is_what_is_lost_for_one_training_more_than_owners():
     np.testing.assert_allclose(found.values, [0, 3, 0])
     assert not found.std.any()
     assert found.trained == len(utility.calls) == 4
-
-
-def test_leave_one_out_of_a_trained_model(iris):
-    owners, validation = iris
-    utility = ModelUtility(LogisticRegression(C=0.01), owners, validation=validation)
-    found = leave_one_out(utility, owners)
-    for name in owners.names:
-        others = tuple(other for other in owners.names if other != name)
-        assert found.values[name] == utility(owners.names) - utility(others)
 
 
 # Gradient Shapley
@@ -253,6 +241,9 @@ def test_one_owner_per_class_is_no_obstacle_even_for_probabilities():
     )
     assert np.isfinite(first.values).all()
     pd.testing.assert_series_equal(first.values, second.values)
+    two = Owners.from_arrays(owners.X[owners.y < 2], owners.y[owners.y < 2], owners.y[owners.y < 2])
+    how = {"metric": "neg_log_loss", "permutations": 2, "seed": 0}  # of a class in validation alone
+    assert np.isfinite(gradient_shapley(model, two, validation=validation, **how).values).all()
     assert not first.values.equals(other.values)
     assert model.random_state is None
 
@@ -431,20 +422,19 @@ def test_validation_rows_are_checked_before_anything_is_computed(method, iris):
         method(owners, validation=(X[:, :2], y))
     with pytest.raises(InputError, match="the validation rows"):
         method(owners, validation=(np.where(X > 5, np.nan, X), y))
-
-
-@pytest.mark.parametrize("method", [knn_shapley, influence, lava])
-def test_an_embedding_of_validation_rows_must_be_finite(method, iris):
-    owners, (X, y) = iris
     embedded = Owners.from_arrays(owners.X, owners.y, owners.owner, embed=np.log)
     with pytest.raises(InputError, match="of the validation rows holds NaN"):
         method(embedded, validation=(np.full_like(X, np.inf), y), embed=np.log)
 
 
-@pytest.mark.parametrize("k", [0, 1.5, True, None])
-def test_neighbours_must_be_a_whole_number(k, iris):
-    with pytest.raises(InputError, match="neighbours"):
-        knn_shapley(iris[0], validation=iris[1], neighbours=k)
+@pytest.mark.parametrize(
+    ("method", "wrong"),
+    [(partial(knn_shapley, neighbours=k), "neighbours") for k in (0, 1.5, True, None)]
+    + [(partial(influence, regularisation=r), "regularisation") for r in (0, -1, np.inf, "1")],
+)
+def test_neighbours_and_regularisation_must_be_positive(method, wrong, iris):
+    with pytest.raises(InputError, match=wrong):
+        method(iris[0], validation=iris[1])
 
 
 # Influence
@@ -558,22 +548,3 @@ def test_a_class_that_only_validation_has_costs_loss_too(iris):
     )
     scale = np.abs(slopes).max()
     np.testing.assert_allclose(found / scale, slopes / scale, atol=1e-5)
-
-
-def test_a_class_that_only_validation_has_gets_a_probability(iris):
-    owners, validation = without_last_class(iris)
-    found = gradient_shapley(
-        SGDClassifier(loss="log_loss"),
-        owners,
-        validation=validation,
-        metric="neg_log_loss",
-        permutations=2,
-        seed=0,
-    )
-    assert np.isfinite(found.values).all()
-
-
-@pytest.mark.parametrize("penalty", [0, -1, np.inf, "1"])
-def test_regularisation_must_be_positive(penalty, iris):
-    with pytest.raises(InputError, match="regularisation"):
-        influence(iris[0], validation=iris[1], regularisation=penalty)

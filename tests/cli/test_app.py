@@ -17,12 +17,10 @@ from sklearn.datasets import load_wine
 
 import dupre
 from commands import COMMAND, RUN_FILES, environment, refuse, run, start
-from dupre.cli.signals import interrupt_on_signals
+from dupre.cli.app import interrupt_on_signals
 from dupre.report import sections
 from faults import stored
 from workers import wait_for
-
-ALL_FORMS = True
 
 
 def wine():
@@ -55,21 +53,23 @@ def place(tmp_path_factory):
     return here
 
 
-@pytest.fixture
-def no_figures(monkeypatch):
-    """Pages of runs in this process have none."""
-    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+@pytest.fixture(scope="module", autouse=True)
+def no_figures():
+    """Pages of runs in this process have none: drawing them takes time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+        yield
 
 
 @pytest.fixture
-def data(tmp_path, no_figures):
+def data(tmp_path):
     """A directory with the data."""
     wine().to_csv(tmp_path / "wine.csv", index=False)
     return tmp_path
 
 
 @pytest.fixture
-def copy(place, tmp_path, no_figures):
+def copy(place, tmp_path):
     """A directory with the data and the finished run, to go on with."""
     return shutil.copytree(place, tmp_path, dirs_exist_ok=True)
 
@@ -100,15 +100,12 @@ def test_the_plan_says_what_is_about_to_be_paid_for(place):
     assert re.search(r"(?s)^Plan.*\nThe first \d+ trainings took", plan)
 
 
-def test_tables_go_to_stdout_and_nothing_else_does(place):
+def test_tables_go_to_stdout_and_everything_else_into_the_run_directory(place):
     tables = (place / "out.txt").read_text()
     assert tables.startswith("Shapley values of 5 owners; 14 of 31 possible coalitions evaluated\n")
     assert "\n\nBanzhaf values of 5 owners; 14 of 31 possible" in tables
     assert "owner    rows  " in tables
     assert "Plan" not in tables
-
-
-def test_the_run_directory_holds_everything(place):
     files = {file.name for file in (place / "dupre-wine").iterdir()}
     assert files == {*RUN_FILES, "store.sqlite-claims"}
     beside = {file.name for file in place.iterdir()}
@@ -199,12 +196,8 @@ def test_compare_prints_the_probability(place):
     assert [one["semivalue"] for one in told] == ["Shapley", "Banzhaf"]
     assert told[0]["probability"] == found.probability_greater().loc[best, worst]
     assert told[0]["low"] < told[0]["difference"] < told[0]["high"]
-
-
-def test_compare_names_the_owners_there_are(place):
     message = refuse("compare", "dupre-wine", "Alba", "Elba", cwd=place)
     assert "unknown owner 'Elba' (did you mean 'Alba'?); the owners are 'Alba', 'Barolo'" in message
-    assert "Alba' twice" in refuse("compare", "dupre-wine", "Alba", "Alba", cwd=place)
 
 
 def test_predict_knows_any_coalition(place):
@@ -314,6 +307,7 @@ class Slow(LogisticRegression):
 """
 
 
+@pytest.mark.usefixtures("all_forms")  # as in the processes
 def test_stopped_killed_and_in_use_nothing_is_lost(data):
     (data / "slow_model.py").write_text(SLOW)
     (data / "slow").touch()
@@ -477,23 +471,3 @@ def test_version_and_completion():
     shell = environment(**words)
     done = subprocess.run([COMMAND], env=shell, capture_output=True, text=True, check=False)
     assert set(done.stdout.split()) == {"resume", "report", "record"}
-
-
-def test_a_copied_owner_is_worth_the_same_and_its_trainings_are_paid_once(data):
-    frame, validation = wine().iloc[::2], wine().iloc[1::2]
-    copy = frame[frame["winery"] == "Alba"].assign(winery="Fake")
-    pd.concat([frame[frame["winery"] != "Etna"], copy]).to_csv(data / "wine.csv", index=False)
-    validation.to_csv(data / "validation.csv", index=False)
-    options = ("--validation", "validation.csv", "--budget", 8)
-    run("value", *WINE, *options, "--model", "sklearn.tree:ExtraTreeClassifier", cwd=data)
-    done = run("resume", "dupre-wine", "--budget", "+50", cwd=data)
-    assert "known already: 8" in done.stderr
-    assert "Alba and Fake hold the same rows: the 31 coalitions that count are 23 " in done.stdout
-    first = json.loads((data / "dupre-wine/result.json").read_text())["valuations"][0]
-    assert first["trainings"]["evaluated"] == first["trainings"]["counting"] == 23
-    assert first["duplicates"]["owners"] == [["Alba", "Fake"]]
-    values = {owner["name"]: owner["value"] for owner in first["owners"]}
-    assert values["Alba"] == values["Fake"]
-    told = run("compare", "dupre-wine", "Alba", "Fake", cwd=data).stdout
-    assert "Alba and Fake are worth the same" in told
-    assert "hold the same rows" in (data / "dupre-wine/report.html").read_text()

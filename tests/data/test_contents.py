@@ -93,64 +93,49 @@ def test_minus_zero_is_zero(dtype):
     assert digests(np.zeros((2, 1)), [0.0, -0.0])[0] == digests(np.zeros((2, 1)), [-0.0, 0.0])[0]
 
 
-def test_any_nan_is_any_other_nan():
+def test_zeros_nans_and_missing_things_are_all_alike():
     other = np.uint64(0x7FF8000000000001).view(np.float64)
     first, second = digests(np.array([[np.nan], [other]]))
     assert first == second
+    found = digests(np.array([[None], [np.nan], [pd.NA], [pd.NaT], ["x"]], dtype=object))
+    assert len(set(found)) == 2
 
 
-def test_minus_zero_and_stored_zeros_of_a_sparse_matrix_are_zero():
+def test_stored_zeros_order_and_repetition_of_sparse_entries_do_not_matter():
     data, where = np.array([1.0, 0.0, -0.0, 1.0]), np.array([0, 1, 2, 0])
     X = sparse.csr_array((data, where, np.array([0, 3, 4])), shape=(2, 3))
     first, second = digests(X)
     assert first == second
     assert X.nnz == 4, "the matrix given is not changed"
-
-
-def test_unsorted_and_repeated_entries_of_a_sparse_matrix_do_not_matter():
     entries = np.array([1.0, 1.0, 2.0, 2.0, 2.0]), np.array([2, 2, 0, 0, 2])
     X = sparse.csr_array((*entries, np.array([0, 3, 5])), shape=(2, 3))
     first, second = digests(X)
     assert first == second
 
 
-def test_the_order_of_bytes_of_a_number_does_not_matter():
+def test_bytes_names_of_columns_and_index_do_not_matter_but_the_order_of_cells_does():
     X = np.array([[1.5, 2.5], [3.5, 4.5]])
     assert digests(X.astype(">f8")) == digests(X.astype("<f8"))
     assert digests(np.asfortranarray(X)) == digests(X)
-
-
-def test_names_of_columns_and_index_do_not_matter_but_the_order_of_cells_does():
     frame = mixed_frame()
     assert digests(frame.set_axis(list("dcbahgfeji"), axis=1)) == digests(frame)
     assert digests(frame.set_index(pd.Index([5, 5, 5, 5]))) == digests(frame)
     assert digests(np.array([[1.0, 2.0]])) != digests(np.array([[2.0, 1.0]]))
-
-
-def test_categories_are_known_by_value():
     values = ["b", "a", None, "b"]
     one = pd.DataFrame({"c": pd.Categorical(values, ["a", "b"])})
     other = pd.DataFrame({"c": pd.Categorical(values, ["z", "b", "a"])})
     assert digests(one) == digests(other)
 
 
-def test_types_of_objects_matter():
+def test_types_of_objects_matter_and_what_cannot_be_told_is_all_different():
     found = digests(np.array([[1], [True], [1.0], ["1"], [b"1"]], dtype=object))
     assert len(set(found)) == 5
-
-
-def test_missing_things_are_all_alike():
-    found = digests(np.array([[None], [np.nan], [pd.NA], [pd.NaT], ["x"]], dtype=object))
-    assert len(set(found)) == 2
-
-
-def test_rows_that_cannot_be_told_are_all_different():
     lock = threading.Lock()
     found = digests([lock, lock, threading.Lock()])
     assert len(set(found)) == 3
 
 
-def test_other_containers_are_read_row_by_row():
+def test_containers_are_read_row_by_row_and_in_blocks(monkeypatch):
     class Rows:
         def __init__(self, things):
             self.things = np.array(things)
@@ -163,9 +148,6 @@ def test_other_containers_are_read_row_by_row():
 
     first, second, third = digests(Rows(["a", "b", "a"]))
     assert first == third != second
-
-
-def test_blocks_of_rows_are_put_together(monkeypatch):
     X = np.random.default_rng(0).normal(size=(50, 3))
     whole = digests(X)
     monkeypatch.setattr("dupre.data.contents.BLOCK", 7)

@@ -27,20 +27,14 @@ def pairwise(rows):
     return np.linalg.norm(rows[:, None] - rows[None], axis=2)
 
 
-def test_numeric_columns_have_mean_zero_and_unit_variance():
+def test_numeric_columns_have_mean_zero_and_unit_variance_however_often_rows_occur():
     rng = np.random.default_rng(0)
     X = rng.gamma(2.0, size=(50, 3)) * [1e-6, 1.0, 1e6] + [0.0, 100.0, -5e6]
     rows = encoded(X)
     np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(rows.var(axis=0), 1)
-
-
-def test_unit_variance_counts_repeated_rows_as_often_as_they_occur():
     rows = encoded(np.array([[0.0], [0.0], [0.0], [0.0], [4.0], [9.0]]))
     np.testing.assert_allclose([rows.mean(), rows.var()], [0, 1], atol=1e-12)
-
-
-def test_rows_that_differ_by_the_sign_of_zero_are_one_row():
     owners = Owners.from_arrays(np.array([[0.0, 1.0], [-0.0, 1.0]]), [0, 1], ["a", "b"])
     assert len(owners.points.values) == 1
     assert owners.points.index.tolist() == [0, 0]
@@ -74,11 +68,8 @@ def test_a_missing_category_is_a_level_of_its_own(dtype):
     code = np.array([0, 1, 2, 1, 3])
     expected = np.sqrt(2) * (code[:, None] != code)
     np.testing.assert_allclose(pairwise(encoded(pd.DataFrame({"c": column}))), expected, atol=1e-12)
-
-
-def test_a_missing_truth_value_of_a_categorical_is_a_level_of_its_own():
-    column = pd.Categorical([True, None, False, None])
-    assert encoded(pd.DataFrame({"c": column})).shape[1] == 3
+    truth = pd.DataFrame({"c": pd.Categorical([True, None, False, None])})
+    assert encoded(truth).shape[1] == 3
 
 
 def test_levels_beyond_the_limit_share_no_column():

@@ -36,8 +36,3 @@ def shapley_by_permutations(game):
 def test_closed_form_is_the_mean_over_all_orders_of_arrival(game):
     np.testing.assert_allclose(game.shapley, shapley_by_permutations(game), atol=1e-12)
     assert game.utility(np.zeros((1, game.n), dtype=bool)).tolist() == [0.0]
-
-
-def test_sum_of_unanimities_follows_the_generator():
-    first, again = (unanimity_sum(4, 5, np.random.default_rng(7)).shapley for _ in range(2))
-    np.testing.assert_array_equal(first, again)

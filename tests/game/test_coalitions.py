@@ -128,12 +128,9 @@ def test_every_coalition_of_the_size_is_sampled_equally_often(count):
     assert np.abs(seen - repeats * share).max() < 6 * np.sqrt(repeats * share * (1 - share))
 
 
-def test_more_coalitions_than_there_are_is_refused():
+def test_samples_of_more_than_there_are_are_refused_and_of_none_boolean():
     with pytest.raises(InputError, match="there are 10 coalitions of 2 of 5 owners, asked for 11"):
         sample_of_size(5, 2, 11, np.random.default_rng(0))
-
-
-def test_a_sample_of_none_is_boolean():
     assert sample_of_size(5, 2, 0, np.random.default_rng(0)).dtype == bool
 
 

@@ -61,23 +61,14 @@ def test_chances_are_probabilities_by_weight_of_what_is_not_certain():
     others = np.setdiff1d(np.arange(31), game.certain)
     ratio = game.chances[others] / np.linalg.norm(game.W[:, others], axis=0)
     np.testing.assert_allclose(ratio, ratio[0])
-
-
-def test_chances_leave_the_weights_alone():
     W = exact(dupre.shapley, 4).W
     before = W.copy()
     draw_chances(W, np.array([0, 1, 14]))
     np.testing.assert_array_equal(W, before)
-
-
-def test_what_has_no_weight_is_never_drawn():
     W = exact(dupre.leave_one_out, 4).W
     chances = draw_chances(W, np.array([14]))
     assert np.all(chances[~W.any(axis=0)] == 0)
     assert np.count_nonzero(chances) == 4
-
-
-def test_nothing_is_drawn_where_everything_is_certain():
     W = exact(dupre.shapley, 3).W
     np.testing.assert_array_equal(draw_chances(W, np.arange(7)), np.zeros(7))
 
@@ -147,19 +138,20 @@ def test_a_guess_by_size_stands_for_what_failed_and_the_others_stay_unbiased():
     np.testing.assert_allclose(chance @ each, game.W @ utilities, atol=1e-12)
 
 
-def test_shapley_values_of_any_draws_add_up():
+def test_shapley_values_of_any_draws_add_up_and_a_line_of_sizes_is_exact():
     game = Game(5, seed=7)
     for seed in range(20):
         mean, covariance = game.estimate(game.draw(6, np.random.default_rng(seed)))
         assert mean.sum() == pytest.approx(game.utilities[-1], abs=1e-12)
         assert covariance.sum() == pytest.approx(0, abs=1e-12)
-
-
-def test_utilities_that_only_depend_on_size_along_a_line_are_exact_after_any_draws():
     game = Game(5, spread=0.0)
     mean, covariance = game.estimate(game.draw(4, np.random.default_rng(0)))
     np.testing.assert_allclose(mean, game.truth, atol=1e-12)
     np.testing.assert_allclose(covariance, 0, atol=1e-24)
+    game = Game(5, seed=4)
+    found = in_blocks(game, game.draw(12, np.random.default_rng(0)), [game.utilities] * 3)
+    np.testing.assert_allclose(found.mean, game.truth, atol=1e-12)
+    assert not found.covariance.any()
 
 
 def test_a_constant_added_to_all_utilities_moves_no_shapley_value_but_by_its_share_of_all():
@@ -243,13 +235,6 @@ def test_guesses_that_know_earlier_blocks_leave_mean_and_covariance_right(semiva
     np.testing.assert_allclose(reported, true_covariance, rtol=1e-6, atol=1e-12)
 
 
-def test_a_perfect_guess_leaves_nothing_to_chance():
-    game = Game(5, seed=4)
-    found = in_blocks(game, game.draw(12, np.random.default_rng(0)), [game.utilities] * 3)
-    np.testing.assert_allclose(found.mean, game.truth, atol=1e-12)
-    assert not found.covariance.any()
-
-
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_only_certain_and_drawn_utilities_are_read(blocks):
     game = Game(5, seed=2)
@@ -281,15 +266,12 @@ def test_what_failed_is_as_uncertain_as_guesses_are_wrong_later_blocks_counting_
     np.testing.assert_allclose(found.covariance - own, without.covariance * scale, rtol=1e-9)
 
 
-def test_the_error_by_size_counts_the_first_design_and_loses_a_freedom_for_each_mean():
+def test_the_error_by_size_counts_the_first_design_and_is_the_variance_of_noise():
     sizes = np.array([1, 1, 1, 3, 2, 2])
     utilities = np.array([0.0, 1.0, 2.0, 5.0, 4.0, 2.0])  # means 1 and 5, so 3 in between
     error, freedom = error_by_size(sizes, utilities, np.arange(4), np.array([4, 5]))
     assert freedom == 2 + 2
     assert error == pytest.approx(np.sqrt((1 + 0 + 1 + 0 + 1 + 1) / 4))
-
-
-def test_the_error_by_size_of_noise_is_its_variance():
     game = Game(6, spread=0.0)
     rng, found = np.random.default_rng(1), []
     others = np.setdiff1d(np.arange(63), game.certain)[:20]

@@ -294,7 +294,7 @@ def test_an_additive_game_on_top_moves_the_least_core_by_it(game, seed):
     assert np.linalg.norm(core.payments) <= np.linalg.norm(back) + 1e-8
 
 
-def test_order_and_repetition_of_rows_change_nothing():
+def test_order_repetition_and_blocks_of_rows_change_nothing(monkeypatch):
     members, utilities, grand = noisy(7)
     core = least_core(members, utilities, grand=grand)
     rows = np.random.default_rng(1).integers(0, len(members), size=1000)
@@ -303,11 +303,6 @@ def test_order_and_repetition_of_rows_change_nothing():
     np.testing.assert_allclose(again.payments, core.payments, atol=1e-12)
     lower = least_core(members[rows], utilities[rows] - (np.arange(len(rows)) < 1000), grand=grand)
     np.testing.assert_allclose(lower.payments, core.payments, atol=1e-12)
-
-
-def test_blocks_of_coalitions_change_nothing(monkeypatch):
-    members, utilities, grand = noisy(7)
-    core = least_core(members, utilities, grand=grand)
     monkeypatch.setattr(dupre.game.core_program, "BLOCK", 5)
     again = least_core(members, utilities, grand=grand)
     np.testing.assert_allclose(again.payments, core.payments, atol=1e-12)
@@ -418,14 +413,6 @@ def test_one_search_climbs_to_a_coalition_that_no_draw_comes_near():
     assert core.violation >= 1 - core.payments[peak].sum() - core.subsidy - 1e-12
 
 
-def test_no_search_begins_beyond_the_limit(monkeypatch):
-    game, looked = additive(WORTHS), []
-    for searches in (1, 20):
-        monkeypatch.setattr(dupre.game.least_core, "SEARCHES", searches)
-        looked.append(search(game.utility, worth(game), start=NONE[:, :4], limit=1).looked)
-    assert looked[0] == looked[1]
-
-
 def test_a_search_stops_at_violations_that_do_not_matter(monkeypatch):
     members, utilities, grand = noisy(10)
     codes, found = 2 ** np.arange(10), []
@@ -440,13 +427,18 @@ def test_a_search_stops_at_violations_that_do_not_matter(monkeypatch):
     assert exact.subsidy == pytest.approx(every.subsidy, abs=1e-9)
 
 
-def test_a_search_follows_the_generator():
+def test_no_search_begins_beyond_the_limit_and_it_follows_the_generator(monkeypatch):
     game = unanimity_sum(15, 40, np.random.default_rng(0))
     first, again = (
         search(game.utility, worth(game), start=NONE[:, :15], seed=4, limit=5_000) for _ in range(2)
     )
     assert first.looked == again.looked
     np.testing.assert_array_equal(first.payments, again.payments)
+    game, looked = additive(WORTHS), []
+    for searches in (1, 20):
+        monkeypatch.setattr(dupre.game.least_core, "SEARCHES", searches)
+        looked.append(search(game.utility, worth(game), start=NONE[:, :4], limit=1).looked)
+    assert looked[0] == looked[1]
 
 
 # Refusals
@@ -472,20 +464,17 @@ def test_a_linear_program_that_is_not_solved_is_an_error(monkeypatch):
         least_core(ALL, np.zeros(6), grand=1.0)
 
 
-def test_payments_that_do_not_meet_the_constraints_are_an_error(monkeypatch):
+def test_payments_that_are_not_found_are_an_error(monkeypatch):
     monkeypatch.setattr(dupre.game.core_program, "_shortest_vector", lambda *_: np.zeros(4))
     members = proper(4)
     utilities = np.maximum(members[:, :2].all(axis=1), np.where(members[:, 0], 0.9, 0.0))
     with pytest.raises(DupreError, match="found only up to an error"):
         least_core(members, utilities, grand=1.0)
 
-
-def test_a_shortest_point_that_is_not_found_is_an_error(monkeypatch):
     def fail(*_):
         raise RuntimeError("Maximum number of iterations reached.")
 
+    monkeypatch.undo()
     monkeypatch.setattr(dupre.game.core_program, "nnls", fail)
-    members = proper(4)
-    utilities = np.maximum(members[:, :2].all(axis=1), np.where(members[:, 0], 0.9, 0.0))
     with pytest.raises(DupreError, match="Maximum number of iterations"):
         least_core(members, utilities, grand=1.0)

@@ -3,8 +3,6 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import norm
 from scipy.stats import t as student
 
@@ -61,23 +59,6 @@ def test_leave_one_out_needs_no_draw():
     owner, row = np.nonzero(~found.members.T)
     assert owner.tolist() == list(range(100))
     np.testing.assert_allclose(found.W @ utilities, everyone - utilities[row])
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    semivalue=st.sampled_from([*SEMIVALUES, joins_exactly(1), beta_shapley(16, 1)]),
-    n=st.integers(2, 12),
-    extra=st.integers(0, 500),
-    seed=st.integers(0, 10**6),
-)
-def test_at_most_the_samples_asked_for_are_drawn(semivalue, n, extra, seed):
-    found = drawn(semivalue, n, 6 * n + 2 + extra, seed)
-    assert len(found.members) <= 6 * n + 2 + extra
-    assert found.members.any(axis=1).all()
-    assert len(np.unique(found.members, axis=0)) == len(found.members)
-    assert np.isfinite(found.W).all()
-    assert np.isfinite(found.empty).all()
-    assert np.isfinite(found.sampling_covariance(np.ones(len(found.members)), 0.0)).all()
 
 
 @every_random
@@ -288,18 +269,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(semivalue):
     assert np.all(np.abs(inside.mean(axis=0) - 0.95) < 3 * se)
 
 
-def test_many_owners_are_valued_within_the_reported_error():
-    n = 40
-    game = closed_form.airport(np.linspace(1, 5, n))
-    found = drawn(shapley, n, 4096)
-    utilities = game.utility(found.members)
-    sd = np.sqrt(np.diag(found.sampling_covariance(utilities, 0.0)))
-    z = (found.W @ utilities - game.shapley) / sd
-    assert np.abs(z).max() < norm.isf(1e-4 / 2 / n)
-    assert sd.max() < game.shapley.mean()
-
-
-def test_levels_are_lines_between_knots_and_zero_at_the_ends():
+def test_levels_are_lines_between_knots_zero_at_the_ends_and_go_on_beyond_what_was_drawn():
     drawn_of_size = np.array([0, 0, 20, 0, 5, 30, 0, 0, 20, 0, 0])
     found = _levels(drawn_of_size, whole=np.array([1, 9]))
     knots = [1, 2, (4 * 5 + 5 * 30) / 35, 8, 9]
@@ -308,8 +278,5 @@ def test_levels_are_lines_between_knots_and_zero_at_the_ends():
         inner = np.arange(1, 10)
         expected = np.interp(inner, knots, heights)
         np.testing.assert_allclose(found[inner] @ heights, expected, atol=1e-12)
-
-
-def test_levels_go_on_along_their_lines_beyond_what_was_drawn():
     found = _levels(np.array([0, 0, 0, 16, 16, 0, 0, 0]), whole=np.empty(0, dtype=np.int64))
     np.testing.assert_allclose(found[1:7] @ [3.0, 5.0], [-1, 1, 3, 5, 7, 9])

@@ -50,13 +50,11 @@ def test_beta_refuses_parameters_that_are_not_positive(a, b):
         beta_shapley(a, b)
 
 
-def test_every_built_in_semivalue_can_be_pickled():
+def test_a_semivalue_of_ones_own_and_built_in_ones_in_a_pickle():
     for semivalue in (shapley, banzhaf, leave_one_out, beta_shapley(4, 1)):
         again = pickle.loads(pickle.dumps(semivalue))
         np.testing.assert_array_equal(again.log_weights(7), semivalue.log_weights(7))
 
-
-def test_a_semivalue_of_ones_own():
     def log_weight(c, n):
         return c * np.log(0.3) + (n - 1 - c) * np.log(0.7)
 
@@ -121,8 +119,5 @@ def test_semivalues_by_name(text, name):
 def test_unknown_names_are_refused_with_those_there_are(text):
     with pytest.raises(InputError, match="expected shapley, banzhaf, beta:A,B"):
         parse_semivalue(text)
-
-
-def test_a_misspelt_name_is_recognised():
     with pytest.raises(InputError, match=r"is not known \(did you mean 'shapley'\?\)"):
         parse_semivalue("shaply")

@@ -46,12 +46,13 @@ def test_distinct_coalitions_come_in_order_of_appearance_and_never_empty(drawn):
     np.testing.assert_array_equal(with_nobody[which], drawn)
 
 
-def test_rows_that_differ_in_the_last_of_many_owners_are_distinct():
+def test_distinct_coalitions_differ_in_the_last_of_many_owners_and_none_weigh_nothing():
     drawn = np.zeros((3, 300), dtype=bool)
     drawn[:, 0], drawn[1, 299] = True, True
     members, which = distinct_coalitions(drawn)
     assert len(members) == 2
     assert which.tolist() == [0, 1, 0]
+    assert coalition_weights(shapley, np.empty((0, 4), dtype=bool)).shape == (4, 0)
 
 
 def a_draw(seed, n=4, draws=30):
@@ -133,10 +134,6 @@ def test_a_coalition_weighs_omega_of_the_others_for_members_and_minus_omega_for_
     for i, (c, row) in product(range(n), enumerate(members)):
         expected = omega[row.sum() - 1] if row[i] else -omega[row.sum()]
         assert W[i, c] == expected
-
-
-def test_no_coalitions_have_no_weights():
-    assert coalition_weights(shapley, np.empty((0, 4), dtype=bool)).shape == (4, 0)
 
 
 def test_the_additive_basis_tells_who_and_how_many_are_in():
@@ -375,14 +372,11 @@ def with_control():
     return Weights(plain.members, plain.W, plain.empty, plain.entries, control, 2), plain, rng
 
 
-def test_what_the_control_learns_without_error_has_no_sampling_error():
+def test_the_control_leaves_no_error_of_what_it_learns_and_fewer_degrees_of_freedom():
     weights, plain, rng = with_control()
     u = weights.members @ rng.normal(size=3)
     np.testing.assert_allclose(weights.sampling_covariance(u, 0.0), 0, atol=1e-24)
     assert np.diag(plain.sampling_covariance(u, 0.0)).min() > 1e-3
-
-
-def test_what_the_control_leaves_over_spreads_with_fewer_degrees_of_freedom():
     weights, _, rng = with_control()
     u = rng.normal(size=len(weights.members) + 1)
     basis = additive_basis(weights.members)
@@ -393,15 +387,12 @@ def test_what_the_control_leaves_over_spreads_with_fewer_degrees_of_freedom():
     np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
-def test_too_few_samples_are_refused_with_the_number_needed():
+def test_too_few_samples_are_refused_with_the_number_needed_and_other_advice():
     assert check_samples("svarm", 40, 40, 10) == 40
     with pytest.raises(InputError, match="svarm needs at least 4,000 samples for 1000 owners") as e:
         check_samples("svarm", 3_999, 4_000, 1000)
     assert "got 3,999" in str(e.value)
     assert "regression" in str(e.value)
-
-
-def test_nobody_is_advised_to_take_what_was_refused():
     with pytest.raises(InputError) as error:
         check_samples("regression", 3, 62, 10)
     assert "regression" not in str(error.value).removeprefix("regression needs")
@@ -430,9 +421,6 @@ def test_weights_that_cannot_be_used_are_refused(change, message):
     assert check_weights(weights, 3) is weights
     with pytest.raises(InputError, match=message):
         check_weights(replace(weights, **change), 3)
-
-
-@pytest.mark.parametrize("returned", [None, np.eye(3)])
-def test_what_is_no_weights_is_refused(returned):
-    with pytest.raises(InputError, match=r"must return dupre\.estimators\.Weights"):
-        check_weights(returned, 3)
+    for returned in (None, np.eye(3)):
+        with pytest.raises(InputError, match=r"must return dupre\.estimators\.Weights"):
+            check_weights(returned, 3)

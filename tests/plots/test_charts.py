@@ -47,16 +47,13 @@ def test_without_axes_a_pyplot_figure_is_made_and_with_them_none():
     pyplot.close(ax.figure)
 
 
-def test_values_are_sorted_and_carry_their_intervals():
+def test_values_are_sorted_and_carry_their_intervals_and_payments_their_name():
     v = valuation(6)
     ax = plots.values(v, axes())
     assert labels(ax) == list(v.values.sort_values(ascending=False).index)
     segments = [s for c in ax.collections for s in c.get_segments()]
     ends = sorted((float(s[:, 0].min()), float(s[:, 0].max())) for s in segments)
     assert np.allclose(ends, sorted(map(tuple, v.interval().to_numpy())))
-
-
-def test_payments_are_called_payments():
     assert "payment" in plots.values(least_core(), axes()).get_xlabel()
     assert "payment" not in plots.values(valuation(), axes()).get_xlabel()
 
@@ -76,7 +73,7 @@ def test_labels_of_a_matrix_are_thinned_out(n, named):
     assert ("named" in ax.get_title()) == (named < n)
 
 
-def test_the_matrix_tells_the_probabilities_where_there_is_room():
+def test_the_matrix_tells_the_probabilities_where_there_is_room_and_what_is_certain():
     v = valuation(5)
     P = 100 * v.probability_greater().to_numpy()
     shown = {(round(t.get_position()[1]), round(t.get_position()[0])): t.get_text()
@@ -85,9 +82,6 @@ def test_the_matrix_tells_the_probabilities_where_there_is_room():
     for (i, j), text in shown.items():
         assert float(text) == pytest.approx(np.clip(P[i, j], 1, 99), abs=0.51)
     assert not plots.ranking(valuation(13), axes()).texts
-
-
-def test_a_certain_order_is_shown_as_certain():
     assert {t.get_text() for t in plots.ranking(exact(), axes()).texts} == {"0", "100"}
 
 
@@ -151,15 +145,12 @@ def test_owners_all_in_one_place_are_drawn(n):
         draw(replace(v, evidence=same), axes()).figure.draw_without_rendering()
 
 
-def test_trained_and_predicted_utilities_are_drawn_apart():
+def test_trained_and_predicted_utilities_are_drawn_apart_and_of_very_many_some():
     v = valuation(6)
     frame = v.evidence.coalitions
     lines = {line.get_label(): line for line in plots.utilities(v, axes()).lines}
     assert len(lines["trained"].get_xdata()) == frame["utility"].notna().sum()
     assert len(lines["predicted"].get_xdata()) == frame["utility"].isna().sum()
-
-
-def test_of_very_many_coalitions_some_are_drawn_and_the_title_says_so():
     v = valuation(6)
     many = pd.concat([v.evidence.coalitions.head(30)] * 100, ignore_index=True)
     v = replace(v, evidence=Evidence(many, v.evidence.distances, v.evidence.shared))

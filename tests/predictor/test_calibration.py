@@ -5,8 +5,6 @@ import pytest
 
 import dupre
 from dupre.predictor.calibration import TOLERATED, check_predictor
-from dupre.result.records import PredictorCheck
-from dupre.valuation.strategies import Active
 from owners_and_games import make_owners, record, smooth
 
 ALL_FORMS = True
@@ -40,33 +38,3 @@ def test_a_predictor_of_the_largest_variance_tolerated_fails_in_one_of_twenty(h)
     error = np.sqrt(TOLERATED * rng.chisquare(h, 20_000) / h)
     by_size = np.sqrt(rng.chisquare(freedom, 20_000) / freedom)
     assert np.mean(error >= by_size * limit) == pytest.approx(0.05, abs=0.01)
-
-
-def test_utilities_that_are_all_known_beforehand_are_no_failure():
-    assert not PredictorCheck(held_out=8, error=0.0, by_size=0.0, limit=0.0, coverage=1.0).failed
-
-
-def unlearnable(seed, n=6):
-    rng = np.random.default_rng([n, seed])
-    X = rng.normal(size=(10 * n, 2))
-    owners = dupre.Owners.from_arrays(X, X @ [1.0, -1.0], np.repeat(np.arange(n), 10))
-    utilities: dict[tuple[str, ...], float] = {}
-    return owners, lambda members: utilities.setdefault(members, rng.normal())
-
-
-@pytest.mark.filterwarnings("ignore:on check coalitions:UserWarning")
-def test_eight_coalitions_held_out_catch_most_games_without_structure():
-    caught = []
-    for seed in range(6):
-        owners, utility = unlearnable(seed)
-        valuation = dupre.value(
-            owners,
-            utility,
-            budget=24,
-            empty=0.0,
-            seed=seed,
-            progress=False,
-            strategy=Active(check=8),
-        )
-        caught.append(valuation.sampled)
-    assert np.mean(caught) >= 0.5

@@ -5,7 +5,7 @@ from dupre import Owners
 from dupre.data.quantile_sketch import SketchCache
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor.fitting import fit
-from dupre.predictor.form import CHOICES, LEAST_WEIGHT, Form, learn
+from dupre.predictor.form import CHOICES, LEAST_WEIGHT, SIMPLER, Form, learn
 from dupre.predictor.kernel_inputs import Features
 
 ALL_FORMS = True
@@ -38,8 +38,12 @@ def fitted(form, inputs, utilities, starts=4):
     return fit(form.kernel(), inputs, utilities, warp=warp, starts=starts, rng=rng, decays=True)
 
 
-def test_the_search_starts_at_the_default_form():
+def test_the_search_starts_at_the_default_form_and_is_a_function_of_its_arguments(coalitions):
     assert Form(**{choice: options[0] for choice, options in CHOICES.items()}) == Form()
+    inputs, utilities = coalitions[:20], smooth(coalitions[:20])
+    first, again = learned(inputs, utilities), learned(inputs, utilities)
+    assert again.form == first.form
+    np.testing.assert_array_equal(again.gp.alpha, first.gp.alpha)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -85,19 +89,13 @@ def test_p_of_one_is_considered_only_when_asked(coalitions, monkeypatch):
     assert set(asked) == {1, 2}
 
 
-def test_learning_is_a_function_of_its_arguments(coalitions):
-    inputs, utilities = coalitions[:20], smooth(coalitions[:20])
-    first, again = learned(inputs, utilities), learned(inputs, utilities)
-    assert again.form == first.form
-    np.testing.assert_array_equal(again.gp.alpha, first.gp.alpha)
-
-
 def test_one_far_evaluation_is_set_aside_and_widens_what_is_predicted(coalitions):
     utilities = smooth(coalitions)
     utilities[7] = -10.0
     chosen = learned(coalitions, utilities)
     assert chosen.outliers.tolist() == [7]
-    assert len(chosen.gp.utilities) == len(utilities) - 1
+    assert chosen.fits == (chosen.gp,)
+    assert all(len(gp.utilities) == len(utilities) - 1 for _, gp in chosen.processes)
     # One evaluation in forty was off by about 10.5.
     assert chosen.outlier_variance == pytest.approx(10.5**2 / 40, rel=0.1)
 
@@ -142,9 +140,11 @@ def test_at_most_a_tenth_is_set_aside(coalitions):
 
 def test_all_forms_that_were_tried_are_kept_and_the_best_decides(coalitions):
     chosen = learned(coalitions[:20], smooth(coalitions[:20]))
-    assert len(chosen.fits) == 1 + sum(len(options) - 1 for options in CHOICES.values())
-    assert chosen.gp in chosen.fits
-    assert chosen.gp.log_likelihood >= max(gp.log_likelihood for gp in chosen.fits) - 0.01
+    forms, simpler = chosen.fits[: -len(SIMPLER)], chosen.fits[-len(SIMPLER) :]
+    assert len(forms) == 1 + sum(len(options) - 1 for options in CHOICES.values())
+    assert chosen.gp in forms
+    assert chosen.gp.log_likelihood >= max(gp.log_likelihood for gp in forms) - 0.01
+    assert [gp.kernel.label for gp in simpler] == ["membership + linear", "linear"]
 
 
 def test_forms_count_by_their_likelihood_and_weights_sum_to_one(coalitions):
@@ -155,6 +155,7 @@ def test_forms_count_by_their_likelihood_and_weights_sum_to_one(coalitions):
     assert np.all(weights >= 0)
     likelihood = np.array([gp.log_likelihood for gp in chosen.fits])
     shares = np.exp(likelihood - likelihood.max())
+    shares[: -len(SIMPLER)] /= len(shares) - len(SIMPLER)  # forms of the same terms share a weight
     shares[shares < LEAST_WEIGHT * shares.sum()] = 0
     shares /= shares.sum()
     counts = [2 * max(1, round(4 * share)) if share else 0 for share in shares]
@@ -162,6 +163,16 @@ def test_forms_count_by_their_likelihood_and_weights_sum_to_one(coalitions):
     ends = np.cumsum(counts)
     found = [weights[end - count : end].sum() for end, count in zip(ends, counts, strict=True)]
     np.testing.assert_allclose(found, shares, atol=1e-12)
+
+
+def test_a_sum_over_owners_is_known_from_few_evaluations(coalitions):
+    worth = np.array([0.1, 0.3, 0.05, 0.2, 0.15, 0.2])[: coalitions.members.shape[1]]
+    sums = coalitions.members @ worth
+    chosen = learned(coalitions[:12], sums[:12])
+    mean, _ = chosen.predict(coalitions[12:])
+    by_data, _ = chosen.gp.predict(coalitions[12:])
+    error, alone = (np.mean((found - sums[12:]) ** 2) for found in (mean, by_data))
+    assert error < alone / 4
 
 
 def test_predictions_are_averaged_over_the_processes(coalitions):
@@ -176,14 +187,6 @@ def test_predictions_are_averaged_over_the_processes(coalitions):
         np.testing.assert_array_equal(found, expected)
     best = chosen.gp.posterior(coalitions[20:], W)
     np.testing.assert_array_equal(posterior.best.mean, best.mean)
-
-
-def test_an_outlier_leaves_one_form_fitted_without_it(coalitions):
-    utilities = smooth(coalitions)
-    utilities[7] = -10.0
-    chosen = learned(coalitions, utilities)
-    assert chosen.fits == (chosen.gp,)
-    assert all(len(gp.utilities) == len(utilities) - 1 for _, gp in chosen.processes)
 
 
 def test_utilities_on_a_lattice_keep_a_twelfth_of_its_squared_step_as_noise(coalitions):

@@ -4,13 +4,9 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
-from dupre import InputError, Owners
-from dupre.data.quantile_sketch import SketchCache
-from dupre.game.coalitions import all_coalitions
+from dupre import InputError
 from dupre.predictor import form, gp, kernel_inputs, landmarks
-from dupre.predictor.fitting import fit
 from dupre.predictor.gp import Amplitude
-from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership
 from dupre.predictor.warp import Warp
 from processes import ROWS, N, features, split
@@ -84,7 +80,7 @@ def test_measured_noise_agrees_with_scikit_learn(rng, name, warp):
     assert process.noise_of_next == pytest.approx(noise + np.mean(measured / slope**2))
 
 
-def test_nothing_measured_is_a_measured_noise_of_zero(rng):
+def test_nothing_measured_is_a_noise_of_zero_and_a_singular_matrix_is_refused(rng):
     a, _, u = split(rng)
     without = gp.condition(DATA_KERNEL, a, u, noise=0.1, warp=CURVED)
     zero = gp.condition(DATA_KERNEL, a, u, noise=0.1, measured=np.zeros(len(u)), warp=CURVED)
@@ -92,9 +88,6 @@ def test_nothing_measured_is_a_measured_noise_of_zero(rng):
     assert without.log_likelihood == zero.log_likelihood
     assert without.noise_of_next == 0.1
     np.testing.assert_array_equal(without.measured, 0.0)
-
-
-def test_condition_refuses_a_singular_kernel_matrix():
     twice = features(np.ones((2, N), dtype=bool))
     with pytest.raises(InputError, match="raise the noise"):
         gp.condition(Membership(), twice, np.zeros(2), noise=0.0)
@@ -239,54 +232,7 @@ def test_equal_utilities_predict_that_utility_everywhere(rng, evaluated, level):
     np.testing.assert_allclose(mean, level, rtol=1e-12, atol=1e-12)
     assert np.all(np.isfinite(std))
     assert np.all(std > 0)
-
-
-def test_two_different_utilities_are_enough_to_predict(rng):
-    a, b, _ = split(rng, evaluated=2)
-    mean, std = learned(a, np.array([0.2, 0.9])).predict(b)
-    assert np.all(np.isfinite(mean))
-    assert np.all(std > 0)
-
-
-def left_out_errors(seed, outlier, predicted_by=learned):
-    """Root mean square error on left-out coalitions of a smooth game, without and with outlier.
-
-    Evaluated are all single owners, the grand coalition and 18 others; one owner alone falls off.
-    """
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(N * 12, 3)) + np.repeat(rng.normal(size=(N, 3)), 12, axis=0)
-    owners = Owners.from_arrays(X, X @ [1.0, 2.0, 3.0], np.repeat(np.arange(N), 12))
-    members = all_coalitions(N)
-    every = Features(members, owners.rows, SketchCache(owners, seed=0))
-    u = 0.8 * (1 - np.exp(-(members @ rng.uniform(0.1, 1.0, N))))
-    sizes = members.sum(axis=1)
-    rest = rng.permutation(np.flatnonzero((sizes > 1) & (sizes < N)))
-    evaluated = np.concatenate([np.flatnonzero((sizes == 1) | (sizes == N)), rest[:18]])
-    left_out = rest[18:]
-    errors = []
-    for worst in (u[0], outlier):
-        observed = u.copy()
-        observed[0] = worst
-        process = predicted_by(every[evaluated], observed[evaluated])
-        mean, _ = process.predict(every[left_out])
-        errors.append(np.sqrt(np.mean((mean - u[left_out]) ** 2)))
-    return errors
-
-
-@pytest.mark.parametrize("outlier", [-10.0, -1000.0])
-def test_an_outlier_leaves_the_other_predictions_about_as_accurate(outlier):
-    errors = np.array([left_out_errors(seed, outlier) for seed in range(3)])
-    ratios = errors[:, 1] / errors[:, 0]
-    assert np.exp(np.log(ratios).mean()) < 3
-
-
-@pytest.mark.parametrize("outlier", [-10.0, -1000.0])
-def test_an_outlier_does_far_less_harm_than_under_a_straight_warp(outlier):
-    def straight(a, u):
-        chosen = form.Form()
-        rng = np.random.default_rng(0)
-        return fit(chosen.kernel(), a, u, warp=chosen.warp(u, 0.0), starts=4, rng=rng)
-
-    _, chosen = left_out_errors(0, outlier)
-    _, without_bend = left_out_errors(0, outlier, straight)
-    assert chosen < without_bend / 2
+    if evaluated == 2:  # two different ones are enough, too
+        mean, std = learned(a, np.array([0.2, 0.9])).predict(b)
+        assert np.all(np.isfinite(mean))
+        assert np.all(std > 0)

@@ -131,20 +131,11 @@ def test_data_kernel_is_positive_semi_definite_on_random_data(p, rho, eta):
     cache = SketchCache(owners, seed=1, resolution=Resolution(8, 16, 64))
     features = Features(all_coalitions(6), owners.rows, cache)
     kernel = SlicedWasserstein(p=p, rho=rho, eta=eta)
+    np.testing.assert_array_equal(np.diag(kernel.distance(features, features)), 0)
     at_median = kernel.at_median(kernel.distances(features, features))
     for gamma in (at_median.gamma, 100 * at_median.gamma, 0.01 * at_median.gamma):
         K = SlicedWasserstein(gamma, p=p, rho=rho, eta=eta)(features, features)
         assert np.linalg.eigvalsh(K).min() > -1e-9
-
-
-@pytest.mark.parametrize("p", [1, 2])
-@pytest.mark.parametrize("rho", [0.0, 0.5, 1.0])
-def test_data_kernel_has_a_zero_distance_and_unit_diagonal(p, rho, features):
-    kernel = SlicedWasserstein(gamma=1.3, p=p, rho=rho)
-    np.testing.assert_array_equal(np.diag(kernel.distance(features, features)), 0)
-    np.testing.assert_allclose(
-        np.diag(kernel(features, features)), kernel.diagonal(features), rtol=1e-12
-    )
 
 
 @pytest.mark.parametrize("rho", [0.3, 1.0])
@@ -158,9 +149,13 @@ def test_data_kernel_is_the_exponential_of_a_power_of_the_distance(rho, eta, fea
     np.testing.assert_allclose(of_order_1, np.exp(-0.7 * sw1**rho), rtol=1e-6)
 
 
-def test_data_kernel_needs_vectors(features):
+def test_data_kernel_needs_vectors_and_scales_must_be_positive(features):
     with pytest.raises(InputError, match="without rows to compare"):
         SlicedWasserstein()(Features(features.members, features.rows), features)
+    with pytest.raises(InputError, match="variance of a kernel must be positive"):
+        -1.0 * Membership()
+    with pytest.raises(InputError, match="gamma must be positive, got -2"):
+        Size(gamma=-2)
 
 
 @pytest.mark.parametrize(
@@ -182,13 +177,6 @@ def test_parameters_without_a_valid_kernel_are_refused(options, message):
         SlicedWasserstein(**options)
 
 
-def test_scales_must_be_positive():
-    with pytest.raises(InputError, match="variance of a kernel must be positive"):
-        -1.0 * Membership()
-    with pytest.raises(InputError, match="gamma must be positive, got -2"):
-        Size(gamma=-2)
-
-
 # --- the other kernels
 
 
@@ -199,13 +187,10 @@ def test_membership_is_an_rbf_on_zeros_and_ones(length, features):
     np.testing.assert_allclose(found, rbf, rtol=1e-12)
 
 
-def test_size_is_an_rbf_on_the_logarithm_of_rows(features):
+def test_size_is_an_rbf_on_the_logarithm_of_rows_and_linear_counts_shared_owners(features):
     rows = np.log(1 + features.members @ features.rows)[:, None]
     found = Size(gamma=0.5)(features, features)
     np.testing.assert_allclose(found, RBF(1.0)(rows), rtol=1e-12)
-
-
-def test_linear_counts_shared_owners(features):
     sets = [set(np.flatnonzero(row)) for row in features.members]
     expected = [[(1 + len(a & b)) / 6 for b in sets] for a in sets]
     np.testing.assert_allclose(Linear()(features, features), expected, rtol=1e-15)
@@ -225,13 +210,10 @@ def test_operators_add_multiply_and_scale_matrices(features):
     np.testing.assert_allclose(((a + b) * c)(features, features), (A + B) * C)
 
 
-def test_sums_and_products_are_flat():
+def test_roles_labels_and_flat_terms_follow_the_parts():
     a, b, c = Size(), Membership(), Linear()
     assert (a + b) + c == a + (b + c) == Sum((a, b, c))
     assert (a * b) * c == a * (b * c) == Product((a, b, c))
-
-
-def test_roles_and_labels_follow_the_parts():
     kernel = Form().kernel()
     assert kernel.roles == ["variance", "gamma", "gamma", "variance", "gamma", "variance"]
     assert kernel.label == "data × size + membership + linear"
@@ -248,9 +230,6 @@ def test_at_median_sets_every_gamma_to_one_over_its_median_distance(features):
     variances = np.exp(found.theta)[[role == "variance" for role in found.roles]]
     np.testing.assert_allclose(gammas, 1 / np.array(medians), rtol=1e-12)
     np.testing.assert_allclose(variances, 1)
-
-
-def test_at_median_of_equal_coalitions_keeps_gamma(features):
     one = features[:1]
     assert Size(gamma=0.3).at_median(Size().distances(one, one)) == Size(gamma=0.3)
 
@@ -269,9 +248,6 @@ def test_a_new_kernel_is_one_method(features):
     np.testing.assert_allclose(kernel(features, features), expected)
     np.testing.assert_allclose(kernel.diagonal(features), np.diag(expected))
     np.testing.assert_allclose(np.exp(kernel.theta), [2.0, 0.3])
-
-
-def test_a_new_kernel_need_not_state_a_label():
     assert "count" in (Count() + Linear()).label
 
 

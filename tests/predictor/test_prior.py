@@ -125,13 +125,17 @@ def test_a_mean_is_subtracted_and_added_again(game):
     assert np.abs(left_out - u).max() < 1.0  # in units of utility, mean included
 
 
-def test_a_line_in_size_is_that_of_least_squares(game):
+def test_a_line_in_size_is_that_of_least_squares_and_a_mean_must_be_a_number_for_each(game):
     evaluated, others, u = game
     x, there = (np.log1p(of.members @ of.rows) for of in (evaluated, others))
     line = np.polynomial.Polynomial.fit(x, u, 1)
     np.testing.assert_allclose(LinearInSize().learn(evaluated, u)(others), line(there), rtol=1e-9)
     one = evaluated[:1]
     np.testing.assert_allclose(LinearInSize().learn(one, u[:1])(others), u[0])
+    with pytest.raises(InputError, match=r"one finite number for each of 39 coalitions.*\(39, 6\)"):
+        check_prior(Prior(mean=lambda coalitions: coalitions.members), game[1])
+    with pytest.raises(InputError, match="39 coalitions, got NaN or infinity"):
+        check_prior(Prior(mean=Constant(np.nan)), game[1])
 
 
 # --- what cannot be used
@@ -169,13 +173,6 @@ def test_an_own_kernel_that_is_not_valid_is_named(game, kind, message):
     with pytest.raises(InputError, match=message):
         check_prior(Prior(1.0 * Membership() + 2.0 * (Size() * Own(kind=kind))), others)
     check_prior(Prior(1.0 * Own(kind="valid")), others)
-
-
-def test_a_mean_that_is_not_a_number_for_each_is_refused(game):
-    with pytest.raises(InputError, match=r"one finite number for each of 39 coalitions.*\(39, 6\)"):
-        check_prior(Prior(mean=lambda coalitions: coalitions.members), game[1])
-    with pytest.raises(InputError, match="39 coalitions, got NaN or infinity"):
-        check_prior(Prior(mean=Constant(np.nan)), game[1])
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,10 @@ def test_the_end_within_bounds_is_that_of_another_search(seed):
     np.testing.assert_allclose(end.x, expected.x, atol=1e-3)
 
 
-def test_a_curved_valley_is_followed_to_its_end():
+def test_a_curved_valley_is_followed_to_its_end_around_places_without_a_value():
     end = minimise(lambda x: (rosen(x), rosen_der(x)), np.zeros(4), -FAR, FAR, B=np.eye(4))
     np.testing.assert_allclose(end.x, 1.0, atol=1e-3)
 
-
-def test_a_place_where_there_is_no_value_is_avoided():
     def function(x):
         if x[0] <= 0.1:
             return 1e25, np.zeros(1)

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from dupre.report.document import Heading
-from dupre.report.page import write
-from dupre.report.statement_files import write_statements
+from dupre.report.page import write, write_statements
 from reporting import HOSTILE, valuation
 
 EXECUTABLE = os.environ.get("DUPRE_BROWSER") or shutil.which("chromium")

@@ -83,17 +83,11 @@ def test_rows_in_part_shared_are_told_both_ways():
     )
 
 
-def test_rows_that_everybody_shares_by_chance_are_not_spoken_of():
+def test_of_two_owners_a_copy_is_told_but_not_what_all_share_by_chance():
     rng = np.random.default_rng(0)
     data = {f"o{i}": (rng.integers(0, 2, (60, 2)), rng.integers(0, 2, 60)) for i in range(5)}
     assert related(data) == []
-
-
-def test_of_two_owners_a_copy_is_told():
     X, y = split([40])["o0"]
     ((_, text),) = related({"a": (X, y), "b": (X, y)})
     assert text == "a and b hold the same 40 rows."
-
-
-def test_without_evidence_nothing_is_said():
     assert relations(valuation(4, evidence=None)) == []

@@ -177,6 +177,11 @@ SAID = {
         "How this was computed was not recorded",
         "None: no training failed or raised a warning.",
     ],
+    "copied": [
+        "owner 0 and owner 1 hold the same rows: the 15 coalitions that count are 11 different",
+        "all that count in the values; nothing was predicted",
+        "Std, noise of trainings",
+    ],
     "least core": ["Subsidy e = 0.125", "get the greatest payment", "is to be paid"],
     "troubled": [
         "owner 0: ValueError: <b>one class</b>",
@@ -200,19 +205,13 @@ def test_what_is_particular_to_a_valuation_is_said_and_of_no_other(kind):
     assert (words.count("Beware") >= 2) == (kind == "troubled")
 
 
-def test_provenance_is_shown_with_its_command_as_it_was_typed():
+def test_provenance_is_shown_as_typed_and_of_very_many_trainings_some_are_listed():
     assert "<pre>dupre value \\\n  --budget 30</pre>" in page_of("usual")
     assert "<dt>Python</dt><dd>3.11</dd>" in page_of("usual")
-
-
-def test_of_very_many_trainings_some_are_listed():
     many = [("owner 0", "owner 1")] * 450 + [("owner 2",)]
     words = trainings_table(valuation(4, evaluations=trainings(many, failed={("owner 2",)})))
     assert "the first 200 are listed, 251 more are not" in words
     assert "All 451 trainings" in words
-
-
-def test_one_hundred_owners_fit_into_two_megabytes():
     assert len(page([valuation(100)]).encode()) < 2e6
 
 
@@ -233,9 +232,6 @@ def test_the_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
         write([valuation(2)], file)
     assert file.read_bytes() == before
     assert list(tmp_path.iterdir()) == [file]
-
-
-def test_a_directory_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match="there is no directory"):
         write([bare()], tmp_path / "none" / "report.html")
 

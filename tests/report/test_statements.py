@@ -5,8 +5,8 @@ import pytest
 
 from dupre import InputError
 from dupre.report.document import Heading, read_logo
+from dupre.report.page import file_names, write_statements
 from dupre.report.relations import Relation
-from dupre.report.statement_files import file_names, write_statements
 from dupre.report.statements import statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from reporting import exact, least_core, sampled, troubled, valuation
@@ -53,14 +53,11 @@ def test_harm_no_difference_and_doubt_are_told_apart():
     assert "Everybody's data help" in plain(answer(three([0.3, 0.2, 0.1])))
 
 
-def test_exact_values_are_told_without_intervals():
+def test_exact_values_are_told_without_intervals_and_how_much_was_trained_is_told():
     words = plain(answer(exact()))
     assert "95 %" not in words
     assert "The values are exact for these utilities." in words
     assert "All 15 possible coalitions were trained; nothing was predicted." in words
-
-
-def test_how_much_was_trained_is_told():
     assert "30 of 31 possible coalitions were trained; the utilities of the others" in plain(
         answer(valuation(5))
     )
@@ -121,15 +118,12 @@ def test_a_negative_value_is_explained_and_doubt_is_not_hidden():
     assert "negative" not in of(v, "owner 0")[0]
 
 
-def test_other_semivalues_are_explained_in_their_own_words():
+def test_other_semivalues_and_payments_are_explained_in_their_own_words():
     v = three([0.3, 0.2, 0.1])
     assert "all possible groups, each" in of(replace(v, semivalue="Banzhaf"), "owner 0")[0]
     alone = of(replace(v, semivalue="leave-one-out"), "owner 0")[0]
     assert alone.startswith("Adding the data of owner 0 to those of all other owners raises")
     assert "Some groups count more" in of(replace(v, semivalue="mine"), "owner 0")[0]
-
-
-def test_payments_are_not_called_values():
     words, _, facts = of(least_core(), "owner 0")
     assert words.startswith("owner 0 is to be paid 0.20")
     assert "Least core payment" in facts

@@ -4,14 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import closed_form
 import dupre
-from dupre.game.coalitions import from_names
-from dupre.game.estimators import Sample, permutation
 from dupre.result.as_text import format_comparison, format_valuation
 from dupre.result.records import Comparison, TrainingNoise
 from dupre.result.uncertainty import UNKNOWN_ROWS
-from dupre.valuation import core_payments
 from dupre.wording import LONGEST_LINE
 from owners_and_games import make_owners
 from reporting import CHECK, DIAGNOSTICS, SUBSIDY, bare, notes, only_line
@@ -154,9 +150,6 @@ def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
         "Of 12,345 coalitions looked at, none exceeds it by more than 0.0012; others were not "
         "looked at."
     )
-
-
-def test_a_search_that_was_cut_short_does_not_say_that_no_coalition_gains_more():
     v = core(proven=False, looked=12_345, violation=0.5)
     assert "no coalition gains more than that" not in format_valuation(v) or warned(v)
 
@@ -215,14 +208,11 @@ def test_payments_that_rely_on_a_failed_predictor_are_warned_of():
 # Values that are corrected, or should be.
 
 
-def test_corrected_values_say_what_was_added():
+def test_corrected_values_say_what_was_added_or_that_nothing_was():
     assert only_line(valuation(corrected=True), "The error of the predictor") == (
         "The error of the predictor was estimated from random coalitions and corrected."
     )
     assert not warned(valuation(corrected=True))
-
-
-def test_values_that_were_to_be_corrected_and_are_not_are_warned_of():
     v = valuation(uncorrected=True)
     assert warned(v) == [
         "Beware: too few random coalitions are evaluated to estimate the error of the predictor; "
@@ -240,16 +230,13 @@ def test_more_samples_are_advised_where_their_choice_is_the_larger_part():
     assert advice not in format_valuation(sampled(0.05, 0.02))
 
 
-def test_a_sample_that_is_all_evaluated_says_so_and_is_not_exact():
+def test_a_sample_that_is_all_evaluated_is_exact_only_without_an_error():
     v = sampled(0.0, 0.02, diagnostics=None)
     assert only_line(v, "The values are sums").startswith(
         "The values are sums over 4,096 sampled coalitions, all of them evaluated: "
     )
     assert "Exact" not in format_valuation(v)
     assert "Predictor" not in format_valuation(v)
-
-
-def test_a_sample_that_leaves_no_error_is_exact():
     assert notes(sampled(0.0, 0.0, diagnostics=None))[0].startswith("Exact")
     assert "sample" not in format_valuation(valuation(counting=7))
 
@@ -321,21 +308,9 @@ def test_stored_evaluations_of_no_use_are_counted():
 # As it comes out of a run.
 
 
-@pytest.fixture
-def owners(monkeypatch):
-    monkeypatch.setattr(core_payments, "LOOKED_AT", 500)
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    return dupre.Owners.from_arrays(X, X.sum(axis=1), np.repeat([f"o{i}" for i in range(5)], 4))
-
-
-def majority(owners):
-    return lambda members: float(2 * len(members) > owners.n)
-
-
-def test_an_exact_least_core_is_printed_as_such(owners):
-    v = dupre.value(
-        owners, majority(owners), budget=31, semivalue=dupre.LeastCore(), progress=False
-    )
+def test_an_exact_least_core_is_printed_as_such():
+    majority, how = lambda members: float(len(members) > 2), {"semivalue": dupre.LeastCore()}
+    v = dupre.value(make_owners(5), majority, budget=31, progress=False, **how)
     assert format_valuation(v).startswith(
         "Least core payments of 5 owners; all 31 possible coalitions"
     )
@@ -347,37 +322,6 @@ def test_an_exact_least_core_is_printed_as_such(owners):
     for line in format_valuation(v).split("\n\n")[1].split("\n")[1:]:
         assert float(line.split()[2]) == 0.2
         assert "20.0 %" in line
-
-
-def test_a_searched_least_core_is_printed_with_its_search(owners):
-    core = dupre.LeastCore(draws=4)
-    v = dupre.value(
-        owners,
-        majority(owners),
-        budget=12,
-        semivalue=core,
-        empty=0.0,
-        progress=False,
-        estimator=Sample(permutation, 20),
-    )
-    assert f"{v.subsidy.looked:,}" in format_valuation(v)
-    assert only_line(v, "Predictor, each")
-    assert "sums over" not in format_valuation(v)  # payments are no sums
-
-
-def test_a_sampled_valuation_is_printed_with_its_sample(owners):
-    game = closed_form.airport([3.0, 1.0, 4.0, 1.0, 5.0]).utility
-    v = dupre.value(
-        owners,
-        lambda members: float(game(from_names(members, owners.names)[None])[0]),
-        budget=12,
-        empty=0.0,
-        progress=False,
-        estimator=Sample(permutation, 20),
-    )
-    line = only_line(v, f"The values are sums over {v.counting} sampled coalitions")
-    assert f"up to {v.sampling_std.max():.2g} is due to their choice" in line
-    assert f"up to {v.prediction_std.max():.2g} to predictions." in line
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def uncertain():
     return valuation(rng.normal(size=5), root @ root.T, diagnostics=DIAGNOSTICS)
 
 
-def test_probability_greater_agrees_with_draws_from_the_normal(uncertain):
+def test_probability_greater_agrees_with_draws_and_one_of_two_is_worth_more(uncertain):
     rng = np.random.default_rng(1)
     draws = rng.multivariate_normal(uncertain.mean, uncertain.covariance, size=100_000)
     seen = np.mean(draws[:, :, None] > draws[:, None, :], axis=0)
@@ -35,20 +35,13 @@ def test_probability_greater_agrees_with_draws_from_the_normal(uncertain):
     error = np.sqrt(P * (1 - P) / len(draws))
     different = ~np.eye(5, dtype=bool)
     assert np.all(np.abs(seen - P)[different] < 4 * error[different])
-
-
-def test_one_of_two_owners_is_worth_more(uncertain):
-    P = uncertain.probability_greater().to_numpy()
     np.testing.assert_allclose(P + P.T, 1.0, atol=1e-12)
     np.testing.assert_array_equal(np.diag(P), 0.5)
 
 
-def test_nothing_is_uncertain_without_covariance():
+def test_probabilities_are_certain_where_differences_are():
     P = valuation([0.3, 0.1, 0.3]).probability_greater().to_numpy()
     np.testing.assert_array_equal(P, [[0.5, 1, 0.5], [0, 0.5, 0], [0.5, 1, 0.5]])
-
-
-def test_perfectly_correlated_owners_differ_by_a_certain_amount():
     P = valuation([1.0, 0.9], np.full((2, 2), 4.0)).probability_greater().to_numpy()
     np.testing.assert_array_equal(P, [[0.5, 1], [0, 0.5]])
 
@@ -110,13 +103,10 @@ def test_std_is_the_root_of_the_diagonal_and_never_nan(uncertain):
     np.testing.assert_array_equal(rounded_below_zero.std, 0.0)
 
 
-def test_share_is_the_part_of_what_all_owners_add():
+def test_share_is_the_part_of_what_all_owners_add_if_they_add_anything():
     v = valuation([0.2, 0.6], grand=0.9, empty=0.1)
     np.testing.assert_allclose(v.share, [0.25, 0.75])
     assert v.efficiency_gap == pytest.approx(0.0)
-
-
-def test_share_is_missing_when_all_owners_add_nothing():
     v = valuation([0.2, -0.2], grand=0.4, empty=0.4)
     assert v.share.isna().all()
     assert "–" in str(v)
@@ -208,9 +198,6 @@ def test_str_names_what_failed_and_why():
     assert line.startswith("Failed: 5 of 12 evaluations, predicted instead: {o0}, {o0, o1}, ")
     assert "{o0, o1, o2} and 2 more." in line
     assert line.endswith("The first, {o0, o1, o2, o3, o4}: ValueError: reason 5")
-
-
-def test_str_names_one_failure_without_counting_others():
     v = valuation([0.2, 0.6], failures={("a\nb",): "timeout"})
     expected = "Failed: 1 of 5 evaluations, predicted instead: {a\\nb}. The first, {a\\nb}: timeout"
     assert only_line(v, "Failed") == expected
@@ -272,7 +259,7 @@ def test_str_survives_values_that_are_all_zero():
     assert len(table(str(valuation([0.0, 0.0], grand=0.0, empty=0.0)))) == 3
 
 
-def test_a_comparison_agrees_with_draws_from_the_normal(uncertain):
+def test_a_comparison_agrees_with_draws_and_can_be_turned_round(uncertain):
     rng = np.random.default_rng(2)
     draws = rng.multivariate_normal(uncertain.mean, uncertain.covariance, size=200_000)
     difference = draws[:, 3] - draws[:, 1]
@@ -283,9 +270,6 @@ def test_a_comparison_agrees_with_draws_from_the_normal(uncertain):
     assert [c.low, c.high] == pytest.approx(
         np.quantile(difference, [0.025, 0.975]), abs=0.02 * spread
     )
-
-
-def test_a_comparison_can_be_turned_round(uncertain):
     turned = uncertain.compare("owner 3", "owner 1").swap()
     other = uncertain.compare("owner 1", "owner 3")
     assert (turned.one, turned.other) == (other.one, other.other)

@@ -52,11 +52,6 @@ def test_what_is_written_is_read(config):
     assert tomllib.loads(dumps(config))["data"]["owner"] == config.data.owner
 
 
-def test_a_whole_number_may_stand_for_a_float():
-    text = dumps(PLAIN).replace("holdout = 0.25", "holdout = 0")
-    assert loads(text, "it").utility.holdout == 0.0
-
-
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
@@ -80,6 +75,8 @@ def test_a_file_that_was_edited_badly_is_named(old, new, complaint):
     assert old in text
     with pytest.raises(InputError, match=complaint):
         loads(text.replace(old, new, 1), "it")
+    whole = text.replace("holdout = 0.25", "holdout = 0")  # may stand for a float
+    assert loads(whole, "it").utility.holdout == 0.0
 
 
 ODD = ["nan", "-inf", "1e999", "-1", f"1{'0' * 400}", f"1{'0' * 5000}", "true", '""', '"\\u0000"']
@@ -102,25 +99,19 @@ def test_a_changed_file_is_refused_or_its_options_are_known(data):
         read_logo(config.page.logo)
 
 
-def test_a_conflict_says_what_differs():
+def test_a_conflict_says_what_differs_and_limits_and_machine_may_change():
     other = Config(DataSection("/d.csv", "owner", "z"), UtilitySection(holdout=0.25))
     assert PLAIN.conflict(other) == "target 'y', not 'z'"
     model = Config(PLAIN.data, UtilitySection(model="forest", holdout=0.25))
     assert PLAIN.conflict(model) == "model (not set), not 'forest'"
-
-
-def test_limits_and_machine_may_change():
     other = Config(PLAIN.data, PLAIN.utility, limits=LimitsSection(9), machine=MachineSection(2))
     assert PLAIN.conflict(other) == ""
 
 
-def test_changes_that_are_none_are_none():
+def test_changes_that_are_none_are_none_and_the_history_grows_by_what_is_new():
     assert with_changes(LimitsSection(9, "ranking"), budget=None, time="2h") == LimitsSection(
         9, "ranking", "2h"
     )
-
-
-def test_the_history_grows_by_what_is_new():
     twice = PLAIN.after("dupre value").after("dupre resume").after("dupre resume")
     assert twice.history.commands == ("dupre value", "dupre resume")
     assert PLAIN.conflict(twice) == ""

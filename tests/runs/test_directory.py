@@ -11,11 +11,18 @@ import pytest
 
 import dupre
 from dupre.files import replace_text
+from dupre.report import sections
 from dupre.runs.config import Config, DataSection, LimitsSection, UtilitySection
 from dupre.runs.directory import RunDirectory, spreadsheet
 from owners_and_games import LoggedGame, make_owners
 
 CONFIG = Config(DataSection("/d.csv", "owner", "y"), UtilitySection(holdout=0.25))
+
+
+@pytest.fixture(autouse=True)
+def no_figures(monkeypatch):
+    """Pages have none: drawing them takes time."""
+    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +40,13 @@ def directory(tmp_path):
     return made
 
 
-def test_what_was_asked_for_is_kept(directory):
+def test_what_was_asked_for_is_kept_in_a_readable_file(directory, tmp_path):
     assert RunDirectory(directory.path).config() == CONFIG
-
-
-def test_a_run_keeps_its_way_of_holding_rows_out(directory):
     now = replace(CONFIG, utility=replace(CONFIG.utility, by_contents=True))
     assert directory.with_history(now).utility == CONFIG.utility  # an earlier run
     assert RunDirectory(directory.path / "other").with_history(now) == now
+    (tmp_path / "new").touch()
+    assert (directory.path / "config.toml").stat().st_mode == (tmp_path / "new").stat().st_mode
 
 
 def test_results_come_back(directory, valuation):
@@ -76,11 +82,6 @@ def test_everything_is_written_inside_and_nothing_else(directory, valuation, tmp
     assert list(tmp_path.iterdir()) == [directory.path]
 
 
-def test_files_can_be_read_by_those_who_may_read_new_files(directory, tmp_path):
-    (tmp_path / "new").touch()
-    assert (directory.path / "config.toml").stat().st_mode == (tmp_path / "new").stat().st_mode
-
-
 @pytest.mark.parametrize("name", ["config.toml", "store.sqlite-wal"])
 def test_a_link_that_leads_out_is_refused(directory, tmp_path, name):
     (directory.path / name).unlink(missing_ok=True)
@@ -98,16 +99,13 @@ def test_a_link_made_later_is_replaced_not_followed(directory, valuation, tmp_pa
     assert not directory.report.is_symlink()
 
 
-def test_a_directory_with_other_files_is_refused(tmp_path):
-    (tmp_path / "thesis.tex").touch()
-    with pytest.raises(dupre.InputError, match="holds other files and no run"):
-        RunDirectory(tmp_path).with_history(CONFIG)
-
-
-def test_what_a_killed_set_up_left_is_no_obstacle(tmp_path):
+def test_what_a_killed_set_up_left_is_no_obstacle_but_other_files_are(tmp_path):
     with RunDirectory(tmp_path).lock():
         pass
     RunDirectory(tmp_path).with_history(CONFIG)
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(dupre.InputError, match="holds other files and no run"):
+        RunDirectory(tmp_path).with_history(CONFIG)
 
 
 def test_another_run_is_named_and_the_same_goes_on(directory):
@@ -199,17 +197,14 @@ def test_when_the_disk_is_full_the_old_file_stays(tmp_path):
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_formulas_are_only_names_in_a_spreadsheet(valuation):
+def test_a_spreadsheet_has_every_digit_and_formulas_are_only_names(valuation):
+    other = replace(valuation, semivalue="other")
+    rows = list(csv.DictReader(io.StringIO(spreadsheet([valuation, other]))))
+    assert [row["semivalue"] for row in rows] == ["Shapley"] * 4 + ["other"] * 4
+    assert [float(row["value"]) for row in rows[:4]] == valuation.values.tolist()
     names = ("=HYPERLINK(1)", "+1", "-1", "@x")
     rows = list(csv.DictReader(io.StringIO(spreadsheet([replace(valuation, owners=names)]))))
     assert [row["owner"] for row in rows] == [f"'{name}" for name in names]
     tabs = replace(valuation, owners=("\tx", "\r=1", "\n=1", "plain = 1"))
     rows = list(csv.DictReader(io.StringIO(spreadsheet([tabs]), newline="")))
     assert [row["owner"] for row in rows] == ["\\tx", "\\r=1", "\\n=1", "plain = 1"]
-
-
-def test_a_spreadsheet_has_every_digit_of_every_semivalue(valuation):
-    other = replace(valuation, semivalue="other")
-    rows = list(csv.DictReader(io.StringIO(spreadsheet([valuation, other]))))
-    assert [row["semivalue"] for row in rows] == ["Shapley"] * 4 + ["other"] * 4
-    assert [float(row["value"]) for row in rows[:4]] == valuation.values.tolist()

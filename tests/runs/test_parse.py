@@ -72,20 +72,17 @@ def test_what_is_no_duration_is_refused(text):
             options(**{flag: text})
 
 
-def test_processes_are_of_this_machine_or_of_a_cluster():
-    assert options().timeout is None
-    with pytest.raises(dupre.InputError, match="--jobs must be 1 or more, or -1"):
-        options(jobs=-2)
-    with pytest.raises(dupre.InputError, match="not both"):
-        options(jobs=2, dask="tcp://127.0.0.1:8786")
-
-
-def test_a_budget_in_all_or_in_addition():
+def test_a_budget_in_all_or_in_addition_and_processes_here_or_on_a_cluster():
     assert parse_budget("60", 12) == 60
     assert parse_budget("+40", 12) == 52
     for text in ("", "+", "-3", "0", "+0", "4.5", "many"):
         with pytest.raises(dupre.InputError, match=r"or \+40 for 40 more"):
             parse_budget(text, 12)
+    assert options().timeout is None
+    with pytest.raises(dupre.InputError, match="--jobs must be 1 or more, or -1"):
+        options(jobs=-2)
+    with pytest.raises(dupre.InputError, match="not both"):
+        options(jobs=2, dask="tcp://127.0.0.1:8786")
 
 
 def test_floors_and_bounds_are_numbers_or_left_out():

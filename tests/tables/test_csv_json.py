@@ -64,10 +64,6 @@ def test_columns_kept_as_text_keep_zeros_and_words_for_nothing(written):
     assert frame["x"].isna().tolist() == [False, True, True]
 
 
-def test_a_column_without_a_name_gets_one_by_its_place(written):
-    assert list(parsed(written(",o\n0,a\n1,b\n")).columns) == ["unnamed column 1", "o"]
-
-
 @pytest.mark.parametrize(("given", "between"), [(";", ";"), ("\\t", "\t"), ("tab", "\t")])
 def test_a_delimiter_can_be_stated(written, given, between):
     assert parsed(written(ROWS.replace(",", between)), given).shape == (2, 3)
@@ -99,8 +95,10 @@ def test_another_delimiter_is_suggested_not_guessed(written, between, advice):
     refused(written(decimals), advice)
 
 
-def test_a_table_of_one_column_is_no_fault_of_the_delimiter(written):
+def test_a_header_or_a_column_alone_is_a_table(written):
     assert parsed(written("o\na\nb\n")).shape == (2, 1)
+    assert parsed(written("o,x,y\n")).shape == (0, 3)
+    assert list(parsed(written(",o\n0,a\n1,b\n")).columns) == ["unnamed column 1", "o"]
 
 
 @pytest.mark.parametrize(
@@ -108,24 +106,15 @@ def test_a_table_of_one_column_is_no_fault_of_the_delimiter(written):
     [
         ("", r"t\.csv is empty \(0 bytes\)"),
         (" \n\n", r"is empty \(3 bytes\)"),
-        (
-            ROWS + "a,1,u,9\n",
-            "line 4 of .*t.csv has 4 values but its header names 3 \\('o', 'x', 'y'\\)",
-        ),
+        (ROWS + "a,1,u,9\n", r"line 4 of .*t.csv has 4 values but its header names 3 \('o', "),
         (ROWS + "\na,1\n", "line 5 of .* has 2 values"),
         ("o,x,y\na,1,u,\nb,2,v,\n", "line 2 of .* has 4 values"),
         ("o,y,x,y\na,1,2,3\n", "two columns named 'y', number 2 and 4"),
         (ROWS + '"a,1,u\nb,2,v\n', "from line 4 on: a quotation mark is opened and not closed"),
         (ROWS + '"a"z,1,u\n', "from line 4 on"),
-        (
-            "o,x\na,é\n".encode("latin-1"),
-            r"byte 0xe9 .*6 \(line 2\), .* 'é' in Windows-1252; .*encoding='cp1252'",
-        ),
+        ("o,x\na,é\n".encode("latin-1"), r"byte 0xe9 .*6 \(line 2\), .* 'é' .*encoding='cp1252'"),
         (b"o,x\na,\xe9\x81\n", r"not UTF-8 text: byte 0xe9 at position 6 \(line 2\); save it as"),
-        (
-            ROWS.encode("utf-16"),
-            "is UTF-16, expected UTF-8; save it as UTF-8, or state encoding='utf-16'",
-        ),
+        (ROWS.encode("utf-16"), "is UTF-16, expected UTF-8; .* or state encoding='utf-16'"),
         (ROWS.encode("utf-16-le"), "line 1 of .* holds a zero byte"),
         (gzip.compress(ROWS.encode(), mtime=0), "compressed by gzip"),
         (b"PK\x03\x04rest", "an Excel or zip file"),
@@ -134,10 +123,6 @@ def test_a_table_of_one_column_is_no_fault_of_the_delimiter(written):
 )
 def test_a_fault_of_a_csv_is_one_clear_message(written, contents, match):
     refused(written(contents), match)
-
-
-def test_a_header_without_rows_is_a_table_without_rows(written):
-    assert parsed(written("o,x,y\n")).shape == (0, 3)
 
 
 def test_a_gzip_file_is_unpacked(written):
@@ -189,13 +174,10 @@ def test_a_fault_of_json_is_one_clear_message(written, contents, match):
         read_json(written(contents, "t.json"))
 
 
-def test_a_long_cell_is_only_long(tmp_path):
+def test_a_cell_may_be_long_and_a_number_is_the_nearest_to_its_text(tmp_path, written):
     file = tmp_path / "long.csv"
     file.write_text(f"o,x\na,{'x' * 200_000}\n")
     assert read_csv(file, delimiter=",", as_text=()).loc[2, "x"] == "x" * 200_000
-
-
-def test_a_number_is_the_nearest_to_its_text_in_every_version_of_pandas(written):
     numbers = np.random.default_rng(0).normal(size=500).tolist()
     assert parsed(written("\n".join(["x", *map(repr, numbers)])))["x"].tolist() == numbers
 

@@ -114,11 +114,13 @@ def test_another_owner_changes_nothing_for_the_rest(task):
     assert np.array_equal(hold_out(more_owner, more_y, 0.3, task=task, seed=5)[9:], held)
 
 
-def test_small_owners_give_none_and_are_named():
+def test_small_owners_give_none_and_are_named_and_labels_may_be_of_any_kind():
     owner = np.array(["big"] * 10 + ["one"] + ["few"] * 4)
     held = hold_out(owner, np.arange(15.0), 0.2, **NUMBERS, seed=0)
     assert held.sum() == 2
     assert owners_without_held_rows(owner, held) == ("one", "few")
+    y = np.array([True, "a", 1, None] * 10, dtype=object)
+    assert hold_out(np.repeat(["a", "b"], 20), y, 0.25, **CLASSES, seed=0).sum() == 10
 
 
 def test_the_last_row_of_a_class_stays():
@@ -126,11 +128,6 @@ def test_the_last_row_of_a_class_stays():
     for seed in range(20):
         held = hold_out(owner, y, 0.9, **CLASSES, seed=seed)
         assert "rare" in y[~held]
-
-
-def test_labels_may_be_of_any_kind():
-    y = np.array([True, "a", 1, None] * 10, dtype=object)
-    assert hold_out(np.repeat(["a", "b"], 20), y, 0.25, **CLASSES, seed=0).sum() == 10
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, 20, float("nan"), True])
@@ -161,3 +158,9 @@ def test_validation_rows_that_are_trained_on_too_are_counted():
     same = pd.DataFrame({"c": [None, "b", "b"], "x": [2.0, 3.0, 3.0], "y": [1, 0, 1]})
     assert count_shared_rows(rows, same.astype({"x": "int64"})) == 2
     assert count_shared_rows(rows, same.assign(y=7)) == 0
+
+
+def test_a_shared_row_is_found_whatever_times_other_rows_have():
+    when = pd.to_datetime(["2024-01-01 00:00", "2024-01-02 03:00"])
+    rows = pd.DataFrame({"when": when, "y": [0, 1]})
+    assert count_shared_rows(rows, rows.iloc[:1]) == 1

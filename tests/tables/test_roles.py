@@ -76,12 +76,13 @@ def test_an_owner_column_does_not_number_the_rows():
     assert len(set(names(many[:20]))) == 20  # few owners may have a row each
 
 
-def test_one_owner_is_not_enough():
+def test_one_owner_or_lists_are_no_owners_and_every_row_has_a_target():
     refused("'o' is 'a' in all 4 rows; expected at least two owners", owner=["a"] * 4)
-
-
-def test_lists_are_no_owners():
     refused("holds lists", owner=[[1, 2], [3], [1, 2], [3]])
+    refused("'y' is empty in 1 of 4 rows, first in line 4", target=["u", "v", None, "v"])
+    refused("'y' is empty in 4 of 4", target=[None] * 4)
+    notes = [f"note {i}" for i in range(60)]
+    refused("60 different texts in 60 rows", owner=["a", "b"] * 30, target=notes)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +95,6 @@ def test_names_that_look_the_same_are_refused(one, other):
         names([one, other, one, "b"])
     shown = str(caught.value).split("holds both ")[1].split(", which")[0].split(" and ")
     assert shown[0] != shown[1]
-
-
-def test_every_row_has_a_target():
-    refused("'y' is empty in 1 of 4 rows, first in line 4", target=["u", "v", None, "v"])
-    refused("'y' is empty in 4 of 4", target=[None] * 4)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +110,6 @@ def test_every_row_has_a_target():
 )
 def test_a_target_is_something_to_predict(target, match):
     refused(match, target=target)
-
-
-def test_a_target_of_free_text_is_refused():
-    notes = [f"note {i}" for i in range(60)]
-    refused("60 different texts in 60 rows", owner=["a", "b"] * 30, target=notes)
 
 
 def test_columns_to_be_dropped_are_not_checked():

@@ -86,15 +86,12 @@ def test_both_parts_are_needed(dotted):
     refused(dotted, "expected module:object")
 
 
-def test_a_missing_module_is_named_with_its_neighbour(module):
+def test_missing_modules_and_objects_are_named_with_their_neighbours(module):
     name = module("thing = 1", "my_models_of_today")
     refused("my_models_of_today2:thing", f"no module .*did you mean {name!r}")
     refused("my_models_of_today2.py:thing", "no file .*did you mean 'my_models_of_today.py'")
     refused("sklearn.nothing:thing", "no module 'sklearn.nothing'")
     refused("a:b:c", "no module 'a:b'")
-
-
-def test_a_missing_object_is_named_with_its_neighbour(module):
     name = module("class Pipeline:\n    steps = 1")
     refused(f"{name}:pipelin", r"has no 'pipelin' \(did you mean 'Pipeline'\?\)")
     refused(f"{name}:Pipeline.step", r"has no 'step' \(did you mean 'steps'\?\)")
@@ -119,14 +116,11 @@ def test_a_module_that_fails_says_where(module, form, source, match):
     assert name not in sys.modules
 
 
-def test_a_module_that_failed_can_be_mended(module):
+def test_a_module_that_failed_can_be_mended_but_replaces_none_in_use(module, monkeypatch):
     name = module("x = = 1")
     refused(f"{name}.py:x", "SyntaxError")
     module("x = 12345", name)
     assert load(f"{name}.py:x") == 12345
-
-
-def test_a_file_does_not_replace_a_module_in_use(module, monkeypatch):
     monkeypatch.setitem(sys.modules, "in_use", types.ModuleType("in_use"))
     module("x = 1", "in_use")
     refused("in_use.py:x", "in_use.py has the name of another module")

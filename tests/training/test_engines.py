@@ -119,14 +119,11 @@ def test_an_engine_is_a_value():
         Local().jobs = 2
 
 
-def test_what_is_no_client_is_refused():
+def test_dask_checks_its_client_its_settings_and_wants_workers():
     pytest.importorskip("distributed")
     for wrong in ("tcp://127.0.0.1:8786", object(), None):
         with pytest.raises(InputError, match=r"must be a dask\.distributed\.Client.*Client\(addr"):
             Dask(wrong)
-
-
-def test_dask_checks_its_other_settings_and_wants_workers():
     distributed = pytest.importorskip("distributed")
     with distributed.Client(processes=False, n_workers=0, dashboard_address=None) as client:
         with pytest.raises(InputError, match="retries must be a whole number"):

@@ -55,7 +55,7 @@ class Seeded:
 # --- what is recorded
 
 
-def test_success_is_the_number_and_nothing_else():
+def test_success_is_the_number_and_its_time_in_milliseconds():
     earliest = datetime.now(UTC) - timedelta(milliseconds=1)  # `finished` is cut to milliseconds
     found = train(lambda members: 0.1 * len(members))
     assert found.training is AB
@@ -66,6 +66,10 @@ def test_success_is_the_number_and_nothing_else():
     assert earliest <= datetime.fromisoformat(found.finished) <= datetime.now(UTC)
     assert found.worker == this_worker()
     assert found.worker.endswith(f":{os.getpid()}")
+    moment = datetime.fromisoformat(now())
+    assert moment.utcoffset() == timedelta(0)
+    assert abs(datetime.now(UTC) - moment) < timedelta(minutes=1)
+    assert moment.microsecond % 1000 == 0
 
 
 def test_the_utility_gets_the_members_as_they_stand_in_the_training():
@@ -124,6 +128,8 @@ def test_exception_is_recorded_with_reason_place_and_cause():
     assert found.traceback.rstrip().endswith("ValueError: no rows left")
     assert found.cause is error
     assert found.seconds >= 0
+    first = Evaluation(AB, None, failure="x", finished="then", worker="here", cause=ValueError())
+    assert first == Evaluation(AB, None, failure="x", finished="then", worker="here")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,7 @@ def test_failure_is_the_first_line_of_the_message(message, expected):
     assert found.failure == f"RuntimeError: {expected}"
 
 
-def test_failure_is_short_and_the_traceback_complete():
+def test_failure_is_short_whatever_the_message_and_the_traceback_complete():
     message = "word " * 1000
 
     def utility(members):
@@ -155,8 +161,6 @@ def test_failure_is_short_and_the_traceback_complete():
     assert "\n" not in found.failure
     assert message in found.traceback
 
-
-def test_exception_whose_message_cannot_be_shown_is_recorded():
     class Broken(Exception):
         def __str__(self):
             raise RuntimeError("no text")
@@ -167,11 +171,6 @@ def test_exception_whose_message_cannot_be_shown_is_recorded():
     found = train(utility)
     assert found.utility is None
     assert "Broken" in found.failure
-
-
-def test_cause_does_not_count_in_comparisons():
-    first = Evaluation(AB, None, failure="x", finished="then", worker="here", cause=ValueError())
-    assert first == Evaluation(AB, None, failure="x", finished="then", worker="here")
 
 
 def test_keyboard_interrupt_passes_through_and_leaves_nothing_changed():
@@ -188,13 +187,20 @@ def test_keyboard_interrupt_passes_through_and_leaves_nothing_changed():
 # --- warnings
 
 
-def test_warnings_are_recorded_once_each_in_order_and_none_escapes():
+def test_warnings_are_recorded_once_each_in_one_short_line_and_none_escapes():
     with warnings.catch_warnings(record=True) as escaped:
         warnings.simplefilter("always")
         found = train(warner("late", "early", "late", "late"))
     assert found.warnings == ("RuntimeWarning: late", "RuntimeWarning: early")
     assert found.utility == 0.5
     assert escaped == []
+    found = train(warner("careful", number=None))
+    assert found.utility is None
+    assert found.warnings == ("RuntimeWarning: careful",)
+    (found,) = train(warner("first line\nsecond line")).warnings
+    assert found == "RuntimeWarning: first line"
+    (found,) = train(warner("word " * 1000)).warnings
+    assert len(found) < 150
 
 
 @pytest.mark.parametrize("action", ["error", "ignore", "once"])
@@ -205,19 +211,6 @@ def test_warnings_are_recorded_whatever_the_filters_outside(action):
         found = [train(utility) for _ in range(3)]
     assert [f.warnings for f in found] == [("RuntimeWarning: careful",)] * 3
     assert [f.utility for f in found] == [0.5] * 3
-
-
-def test_warnings_of_a_failed_training_are_kept():
-    found = train(warner("careful", number=None))
-    assert found.utility is None
-    assert found.warnings == ("RuntimeWarning: careful",)
-
-
-def test_warning_is_one_short_line():
-    (found,) = train(warner("first line\nsecond line")).warnings
-    assert found == "RuntimeWarning: first line"
-    (found,) = train(warner("word " * 1000)).warnings
-    assert len(found) < 150
 
 
 def test_filters_set_by_a_training_do_not_outlive_it():
@@ -244,7 +237,7 @@ def test_convergence_warning_of_a_real_training_is_kept_next_to_its_utility():
 # --- seeds and repeats
 
 
-def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat():
+def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat_not_of_the_attempt():
     utility = model_utility(DecisionTreeClassifier(max_features=1), seed=3)
     found = [train(utility, Training(("a", "b", "c"), repeat)) for repeat in range(6)]
     seeds = [f.seed for f in found]
@@ -252,20 +245,25 @@ def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat():
     assert len(set(seeds)) == 6
     assert [f.utility for f in found] == [utility(("a", "b", "c"), repeat=r) for r in range(6)]
     assert len({f.utility for f in found}) > 1, "the tree is random: repeats must differ"
-
-
-def test_attempt_does_not_change_seed_or_utility():
     utility = model_utility(DecisionTreeClassifier(max_features=1))
     first, second = (train(utility, Training(("a", "b"), 1, attempt)) for attempt in (1, 2))
     assert (first.seed, first.utility) == (second.seed, second.utility)
 
 
-def test_failed_training_has_its_seed_too():
+def test_failed_training_has_its_seed_and_a_seed_that_cannot_be_told_fails():
     class Failing(Seeded):
         def __call__(self, _members, *, repeat=0):
             raise ValueError(repeat)
 
     assert train(Failing()).seed == 7
+
+    class Unsure(Seeded):
+        def training_seed(self, members, _repeat=0):
+            raise KeyError(members)
+
+    found = train(Unsure())
+    assert found.utility is None
+    assert found.failure.startswith("KeyError")
 
 
 def test_plain_callable_is_called_again_without_a_seed():
@@ -285,27 +283,11 @@ class Table(Seeded, dict):
     """A container of nothing yet: bool() of it is False."""
 
 
-@pytest.mark.parametrize("kind", [Seeded, Table])
-def test_callable_with_training_seed_is_given_the_repeat(kind):
-    found = train(kind(), Training(("a",), repeat=4))
+@pytest.mark.parametrize("utility", [Seeded(np.uint32(7)), Table(np.int64(7))])
+def test_callable_with_training_seed_is_given_the_repeat_and_its_seed_is_a_plain_int(utility):
+    found = train(utility, Training(("a",), repeat=4))
     assert (found.utility, found.seed) == (4.0, 7)
-
-
-@pytest.mark.parametrize("kind", [np.uint32, np.int64])
-def test_seed_is_a_plain_int(kind):
-    found = train(Seeded(kind(7)))
-    assert found.seed == 7
     assert type(found.seed) is int
-
-
-def test_seed_that_cannot_be_told_is_a_failure():
-    class Unsure(Seeded):
-        def training_seed(self, members, _repeat=0):
-            raise KeyError(members)
-
-    found = train(Unsure())
-    assert found.utility is None
-    assert found.failure.startswith("KeyError")
 
 
 # --- threads
@@ -339,10 +321,3 @@ def test_libraries_are_looked_for_again_after_an_import_only(monkeypatch):
         train(lambda members: 0.5)
         train(lambda members: 0.5)
         assert len(looked) == count
-
-
-def test_now_is_utc_to_the_millisecond():
-    moment = datetime.fromisoformat(now())
-    assert moment.utcoffset() == timedelta(0)
-    assert abs(datetime.now(UTC) - moment) < timedelta(minutes=1)
-    assert moment.microsecond % 1000 == 0

@@ -52,38 +52,6 @@ def test_utilities_go_to_a_file_and_back_to_the_last_bit(suffix, folder, numbers
     assert as_trainings(read) == {(f"owner{i}",): (u,) for i, u in enumerate(numbers)}
 
 
-@given(numbers=st.lists(st.floats(-LARGEST, LARGEST), min_size=1, max_size=8))
-@settings(max_examples=15, deadline=None)
-def test_utilities_come_from_a_store_to_the_last_bit(tmp_path_factory, numbers):
-    path = tmp_path_factory.mktemp("store") / "run.sqlite"
-    names = [f"owner{i}" for i in range(len(numbers))]
-    with open_store(path, dict.fromkeys(names, ""), {}) as store:
-        for name, number in zip(names, numbers, strict=True):
-            store.save(Evaluation(Training((name,)), number))
-    read = dupre.read_evaluations(path)
-    assert bits(read["utility"]) == bits(np.add(numbers, 0.0))  # SQLite knows no -0.0
-    assert as_trainings(read) == {(n,): (u,) for n, u in zip(names, numbers, strict=True)}
-
-
-@pytest.mark.parametrize("suffix", [*SUFFIXES, "sqlite"])
-def test_a_run_is_read_back_and_valued_again_without_training(tmp_path, suffix):
-    table = table_of(FOUR)
-    utility = counted(table.__getitem__)
-    path = tmp_path / f"run.{suffix}"
-    store = path if suffix == "sqlite" else None
-    first = dupre.value(FOUR, utility, budget=11, store=store)
-    if store is None:
-        write(first.evaluations, path)
-    known = dupre.read_evaluations(path)
-    assert as_trainings(known) == {
-        tuple(sorted(members)): (table[members],) for members in utility.asked if members
-    }
-    again = dupre.value(FOUR, untouchable, budget=11, empty=0.25, known=known)
-    np.testing.assert_array_equal(again.mean, first.mean)
-    np.testing.assert_array_equal(again.covariance, first.covariance)
-    assert again.evaluated == 11
-
-
 @pytest.mark.parametrize("suffix", [*SUFFIXES, "sqlite"])
 def test_owners_of_any_name_survive(tmp_path, suffix):
     for names in (ODD_NAMES[:3], ODD_NAMES[3:]):
@@ -97,6 +65,7 @@ def test_owners_of_any_name_survive(tmp_path, suffix):
         assert read == {tuple(sorted(m)): (u,) for m, u in table.items() if m}
         known = dupre.value(owners, untouchable, budget=40, empty=0.25, known=read)
         np.testing.assert_array_equal(known.mean, valuation.mean)
+        np.testing.assert_array_equal(known.covariance, valuation.covariance)
 
 
 def test_repeats_are_read_in_their_order_and_failures_are_left_out(tmp_path):
@@ -190,6 +159,14 @@ def test_a_utility_that_is_no_number_is_refused_with_what_was_found(tmp_path, te
         dupre.read_evaluations(write(frame, tmp_path / "x.csv"))
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_damaged_file_is_refused_by_name(suffix, tmp_path):
+    path = tmp_path / f"damaged.{suffix}"
+    path.write_text('"')
+    with pytest.raises(InputError, match=f"damaged.{suffix}' is no table of evaluations"):
+        dupre.read_evaluations(path)
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "sqlite", "db"])
 def test_a_file_that_is_not_there_is_named(tmp_path, suffix):
     path = tmp_path / f"nowhere.{suffix}"
@@ -198,19 +175,16 @@ def test_a_file_that_is_not_there_is_named(tmp_path, suffix):
     assert not path.exists()
 
 
-def test_a_file_of_an_unknown_kind_is_refused(tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_text("coalition,utility\n" * 100)
-    with pytest.raises(StoreError, match=r"notes\.txt"):
-        dupre.read_evaluations(path)
-
-
-def test_other_spellings_of_a_suffix_are_known(tmp_path):
+def test_suffixes_are_known_in_other_spellings_and_others_refused(tmp_path):
     frame = as_frame([Evaluation(Training(("a",)), 0.5)])
     frame.to_csv(tmp_path / "EXPORT.CSV", index=False)
     frame.to_parquet(tmp_path / "export.pq")
     for name in ("EXPORT.CSV", "export.pq"):
         assert as_trainings(dupre.read_evaluations(tmp_path / name)) == {("a",): (0.5,)}
+    path = tmp_path / "notes.txt"
+    path.write_text("coalition,utility\n" * 100)
+    with pytest.raises(StoreError, match=r"notes\.txt"):
+        dupre.read_evaluations(path)
 
 
 def test_a_store_is_read_by_any_suffix_and_left_as_it_is(tmp_path):
@@ -219,32 +193,9 @@ def test_a_store_is_read_by_any_suffix_and_left_as_it_is(tmp_path):
     before = path.read_bytes()
     assert len(dupre.read_evaluations(str(path))) == 5
     assert path.read_bytes() == before
-
-
-def test_a_store_without_evaluations_is_read_as_none(tmp_path):
     with open_store(tmp_path / "run.sqlite"):
         pass
     assert as_trainings(dupre.read_evaluations(tmp_path / "run.sqlite")) == {}
-
-
-def changed(owners, name):
-    """The same owners, one of them with other rows."""
-    X = np.array(owners.X)
-    X[owners.owner == owners.names.index(name)] += 1
-    return dupre.Owners.from_arrays(X, owners.y, np.array(owners.names)[owners.owner])
-
-
-def test_a_store_with_an_owner_whose_rows_changed_does_not_mix_old_and_new(tmp_path):
-    path = tmp_path / "run.sqlite"
-    old, new = table_of(FOUR, 0), table_of(FOUR, 1)
-    dupre.value(FOUR, counted(old.__getitem__), budget=15, store=path)
-    later = changed(FOUR, "owner00")
-    # What does not hold owner00 stays as it was.
-    now = {m: new[m] if "owner00" in m else old[m] for m in old}
-    expected = dupre.value(later, counted(now.__getitem__), budget=15, store=path)
-    known = dupre.read_evaluations(path)
-    again = dupre.value(later, untouchable, budget=15, empty=0.25, known=known)
-    np.testing.assert_array_equal(again.mean, expected.mean)
 
 
 def test_without_pyarrow_parquet_names_the_extra_and_csv_is_read(tmp_path):

@@ -110,15 +110,12 @@ def test_a_lock_that_cannot_be_had_at_all_is_an_error_and_no_lock_of_another(pat
             store.lock(training("a"))
 
 
-def test_closing_one_store_of_a_process_keeps_the_locks_of_another(path, other):
+def test_a_lock_holds_however_the_store_is_named_and_another_store_is_closed(path, other):
     with open_store(path) as store:
         assert store.lock(training("a"))
         with open_store(path) as second:
             second.lock(training("b"))
         assert not other.lock("a")
-
-
-def test_a_lock_holds_however_the_store_is_named(path, other):
     link = path.with_name("link.sqlite")
     link.symlink_to(path)
     with open_store(link) as store:

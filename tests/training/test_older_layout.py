@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dupre.cli.app import app
+from dupre.report import sections
 
 ALL_FORMS = True
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -31,8 +32,9 @@ def dupre_command(capfd):
 
 
 @pytest.fixture
-def older_run(tmp_path):
-    """A copy of the run directory and its result."""
+def older_run(tmp_path, monkeypatch):
+    """A copy of the run directory and its result; pages of it have no figures."""
+    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
     shutil.copytree(RUN, tmp_path / "run")
     return tmp_path / "run", json.loads((RUN / "result.json").read_text())
 

@@ -70,15 +70,12 @@ def test_settings_of_scikit_learn_travel_along(travel, monkeypatch):
     assert sklearn.get_config()["transform_output"] == "default"
 
 
-def test_the_pickle_of_a_utility_leaves_its_rows_out():
+def test_the_pickle_of_a_utility_leaves_its_rows_out_and_they_are_not_sent_twice():
     rows = np.ones(1_000_000)
     ours = pack(lambda members: rows.sum())
     assert len(ours.pickled) < 10_000
     assert sum(map(len, ours.buffers)) == rows.nbytes
     assert np.shares_memory(ours.buffers[0], rows)
-
-
-def test_rows_are_not_sent_twice():
     owners = dupre.Owners.from_arrays(
         np.random.default_rng(0).normal(size=(2_000, 50)), [0, 1] * 1_000, [0, 1] * 1_000
     )

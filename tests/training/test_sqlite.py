@@ -1,5 +1,4 @@
 import ast
-import functools
 import math
 import os
 import random
@@ -20,7 +19,7 @@ import pytest
 import dupre.training.store
 from dupre.errors import StoreError
 from dupre.training.evaluation_rows import read_stored
-from dupre.training.sqlite import APPLICATION_ID, VERSION
+from dupre.training.sqlite import APPLICATION_ID, VERSION, Connection
 from stores import (
     OWNERS,
     SETTING,
@@ -69,9 +68,6 @@ def test_any_sqlite_client_can_read_what_was_saved_at_once(path):
         assert sql(path, "SELECT part, description, fingerprint FROM setting") == told
         ((moment,),) = sql(path, "SELECT DISTINCT first_seen FROM owners")
         assert datetime.fromisoformat(moment) <= datetime.now(UTC)
-
-
-def test_the_file_is_in_wal_mode_and_says_what_it_is(path):
     open_store(path).close()
     assert sql(path, "PRAGMA journal_mode") == [("wal",)]
     assert sql(path, "PRAGMA application_id") == [(APPLICATION_ID,)]
@@ -172,18 +168,14 @@ def test_of_changed_rows_a_store_tells_the_last_ones(path):
 
 
 def test_a_truncated_store_is_refused(path):
-    whole, _ = fill(path)
+    whole, contents = fill(path)
     sizes = {*range(2, 130, 7), *range(130, len(whole) - PAGE, 997), *range(PAGE, len(whole), PAGE)}
     for size in sorted(sizes):
         path.write_bytes(whole[:size])
         with pytest.raises(StoreError, match=r"damaged|no SQLite file"):
             everything(path)
         assert path.read_bytes() == whole[:size]
-
-
-def test_a_store_without_its_last_bytes_is_refused_or_right(path):
-    whole, contents = fill(path)
-    for lost in (0, 1, 7, 14, 28, 50, 70, 90, 300, 1000, 4000):
+    for lost in (0, 1, 7, 14, 28, 50, 70, 90, 300, 1000, 4000):  # of its last bytes
         path.write_bytes(whole[: len(whole) - lost])
         with suppress(StoreError):  # refused: as good
             assert everything(path) == contents
@@ -482,14 +474,14 @@ def test_making_a_store_waits_for_another_process_that_makes_it(path, monkeypatc
     other = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     done = threading.Timer(0.2, other.execute, ["COMMIT"])
 
-    class Late(sqlite3.Connection):
+    class Late(Connection):
         def execute(self, query, *values):
             if query == "PRAGMA journal_mode = WAL" and done.ident is None:
                 other.execute("BEGIN IMMEDIATE")  # SQLite itself does not wait for this one
                 done.start()
             return super().execute(query, *values)
 
-    monkeypatch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, factory=Late))
+    monkeypatch.setattr("dupre.training.sqlite.Connection", Late)
     try:
         assert everything(path) == ([], (0, []), {})
     finally:

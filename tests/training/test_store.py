@@ -11,10 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dupre import Owners
 from dupre.errors import DupreError, StoreError
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.fingerprints import of_owners
 from stores import OWNERS, everything, failure, fresh_path, open_store, sql, success, utilities
 
 
@@ -82,15 +80,12 @@ def test_records_come_back_as_they_were(evaluation, reason, trace):
         assert everything(path)[0] == [evaluation, failed]
 
 
-def test_the_exception_itself_is_not_kept(path):
-    with open_store(path) as store:
+def test_the_exception_itself_is_not_kept_nor_the_order_of_members(path):
+    with open_store(None) as store:
         store.save(failure(cause=ValueError("no")))
         (found,) = store.evaluations()
     assert found.cause is None
     assert found.traceback.endswith("ValueError: no")
-
-
-def test_the_order_of_members_does_not_matter(path):
     with open_store(path) as store:
         store.save(success("bca", utility=0.25))
     with open_store(path) as store:
@@ -149,14 +144,6 @@ def test_what_cannot_be_stored_is_never_dropped_in_silence(path, evaluation):
         assert store.evaluations() != []
 
 
-def test_a_coalition_never_evaluated_has_nothing(path):
-    with open_store(path) as store:
-        store.save(success("a"))
-        assert store.utilities(("b",)) == store.failures(("b",)) == {}
-        assert store.utilities(("a", "b")) == {}
-        assert store.coalitions() == [("a",)]
-
-
 def test_a_store_in_memory_keeps_everything_and_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with open_store(None) as store:
@@ -195,13 +182,6 @@ def test_the_file_itself_refuses_a_second_utility_or_both_or_neither(path):
             sql(path, f"{insert} {utility}, {failed} FROM evaluations")
 
 
-def test_repeats_are_kept_apart(path):
-    with open_store(path) as store:
-        for repeat in (2, 0, 1):
-            store.save(success(repeat=repeat, utility=repeat / 4))
-    assert utilities(path, "a") == {0: 0.0, 1: 0.25, 2: 0.5}
-
-
 def test_every_failed_attempt_is_kept_and_the_last_is_told(path):
     first = failure(attempt=1, failure="TimeoutError: 3 s", traceback="")
     second = failure(attempt=2, failure="ValueError: no", traceback="Traceback\nin f")
@@ -229,7 +209,7 @@ def test_a_success_wins_over_failures_before_and_after(path):
     assert sql(path, "SELECT count(*) FROM evaluations") == [(4,)]
 
 
-def test_several_are_recorded_all_or_none(path):
+def test_several_are_recorded_all_or_none_and_what_is_replaced_is_gone(path):
     with open_store(path) as store:
         store.record([success("a", utility=0.1), success("ab", utility=0.2)])
         before = store.evaluations()
@@ -238,9 +218,6 @@ def test_several_are_recorded_all_or_none(path):
             store.record([success("a", utility=0.9), broken], replacing=True)
         assert store.evaluations() == before
     assert everything(path)[0] == before
-
-
-def test_what_is_replaced_is_gone_and_the_rest_stays(path):
     with open_store(path) as store:
         first = [success("a", r, 0.1 + r) for r in range(2)]
         store.record([*first, success("ab", utility=0.2), failure("b")])
@@ -255,42 +232,6 @@ def test_what_is_replaced_is_gone_and_the_rest_stays(path):
 
 
 # --- owners come, go and change
-
-
-def rows(n=4):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(8 * n, 3))
-    return X, np.arange(8 * n) % 2, np.repeat([f"owner{i}" for i in range(n)], 8)
-
-
-def test_one_owners_change_leaves_the_others_valid():
-    X, y, owner = rows()
-    before = of_owners(Owners.from_arrays(X, y, owner))
-    X[3, 0] += 1.0  # a row of owner0
-    changed = of_owners(Owners.from_arrays(X, y, owner))
-    left = of_owners(Owners.from_arrays(X[:24], y[:24], owner[:24]))
-    more = rows(n=5)
-    more[0][:32], more[1][:32] = X, y
-    joined = of_owners(Owners.from_arrays(*more))
-    names = ["owner0", "owner1", "owner2", "owner3"]
-    with fresh_path() as path:
-        with open_store(path, before) as store:
-            for members in (names, names[1:], names[:2], names[1:3], names[2:3], names[:1]):
-                store.save(success(members))
-        with open_store(path, changed) as store:
-            assert store.coalitions() == [tuple(names[1:]), tuple(names[1:3]), (names[2],)]
-            store.save(success(names[:1], utility=0.75))
-        with open_store(path, before) as store:
-            assert len(store.coalitions()) == 6
-            assert store.utilities(("owner0",))[0].utility == 0.5
-        with open_store(path, left) as store:
-            assert store.coalitions() == [("owner1", "owner2"), ("owner2",), ("owner0",)]
-            assert store.utilities(("owner0",))[0].utility == 0.75
-        with open_store(path, joined) as store:
-            assert len(store.coalitions()) == 4
-            store.save(success(["owner4", "owner1"]))
-        with open_store(path, changed) as store:
-            assert len(store.coalitions()) == 4
 
 
 versions = st.dictionaries(st.sampled_from("abcd"), st.sampled_from("123"), min_size=1)
@@ -321,7 +262,7 @@ def test_an_evaluation_is_valid_where_all_its_members_are_as_they_were(data, fir
 # --- batches and rounds
 
 
-def test_batches_are_kept_in_order(path):
+def test_batches_are_kept_in_order_and_begun_once_by_the_first_that_gets_there(path):
     with open_store(path) as store:
         assert store.batch("run") == (0, [])
         assert store.begin_batch("run", 1, [("b", "a"), ("c",)])
@@ -331,15 +272,12 @@ def test_batches_are_kept_in_order(path):
         assert store.batch("run") == (2, [("a", "b", "c"), ("a",), ("b",)])
         assert store.batch("other") == (1, [("b",)])
         assert store.batch("none") == (0, [])
-
-
-def test_a_batch_is_begun_once_by_the_first_that_gets_there(path):
     with open_store(path) as store, open_store(path) as other:
         store.save(success("a"))  # of another run, say: no reason to think again
-        assert other.begin_batch("run", 1, [("b",)])
-        assert not store.begin_batch("run", 1, [("c",)])
-        assert not store.begin_batch("run", 1, [("b",)])
-        assert store.batch("run") == other.batch("run") == (1, [("b",)])
+        assert other.begin_batch("new", 1, [("b",)])
+        assert not store.begin_batch("new", 1, [("c",)])
+        assert not store.begin_batch("new", 1, [("b",)])
+        assert store.batch("new") == other.batch("new") == (1, [("b",)])
         assert store.begin_batch("another run", 1, [("c",)])
 
 

@@ -88,7 +88,7 @@ def test_a_refused_store_is_left_as_it_was(path):
     assert beside(path) == []
 
 
-def test_a_changed_part_can_be_accepted_but_no_other(path):
+def test_a_changed_part_can_be_accepted_but_no_other_and_hints_need_not_be(path):
     with open_store(path) as store:
         store.save(success())
     corrected = {**SETTING, "model": Part("corrected", "m2")}
@@ -104,9 +104,7 @@ def test_a_changed_part_can_be_accepted_but_no_other(path):
         pass
     with pytest.raises(StoreError):
         utilities(path, "a")
-
-
-def test_hints_that_change_do_not_refuse_a_store(path):
+    path = path.with_name("hints.sqlite")
     open_store(path, setting={**SETTING, "packages": Part("numpy 1", "1")}).close()
     with open_store(path, setting={**SETTING, "packages": Part("numpy 2", "2")}) as store:
         assert (store.origin.change.text, store.origin.change.any) == ("", True)

@@ -84,9 +84,8 @@ def start(request):
     return lambda utility: DaskCluster(utility, ONCE, client)
 
 
-@pytest.mark.parametrize("make", [forest, network])
-def test_trainings_elsewhere_give_what_this_process_gives(start, make):
-    utility = make()
+def test_trainings_elsewhere_give_what_this_process_gives(start):
+    utility = network()  # with seeds and warnings
     here = list(ThisProcess(utility, ProcessSettings()).run(iter(all_trainings(utility))))
     assert len({found.utility for found in here}) > 5
     assert all(found.seed is not None for found in here)
@@ -95,15 +94,11 @@ def test_trainings_elsewhere_give_what_this_process_gives(start, make):
     assert contents(there) == contents(here)
 
 
-def test_trainings_run_at_the_same_time_in_processes_of_their_own(start, tmp_path):
-    with closing(start(meeting(tmp_path / "met"))) as workers:
-        found = list(workers.run(iter([A, B])))
-    assert not any(one.failure for one in found)
-    assert len({one.utility for one in found} - {float(os.getpid())}) == 2
+def test_trainings_run_two_at_a_time_in_processes_that_stay(start, tmp_path):
+    received, most, meet = 0, 0, meeting(tmp_path / "met")
 
-
-def test_no_more_trainings_are_taken_than_there_are_places_and_workers_can_run_again(start):
-    received, most = 0, 0
+    def utility(members):
+        return meet(members) if members in (("a",), ("b",)) else float(os.getpid())
 
     def trainings():
         nonlocal most
@@ -111,16 +106,18 @@ def test_no_more_trainings_are_taken_than_there_are_places_and_workers_can_run_a
             most = max(most, number - received)
             yield Training((f"owner{number}",))
 
-    with closing(start(lambda members: float(os.getpid()))) as workers:
+    with closing(start(utility)) as workers:
         assert list(workers.run(iter([]))) == []
+        first, second = list(workers.run(iter([A, B])))  # they meet
         for _ in workers.run(trainings()):
             received += 1
-        first, second = list(workers.run(iter([A, B])))
         third, fourth = list(workers.run(iter([A, B])))
         assert {first.utility, second.utility} >= {third.utility, fourth.utility}  # they stay
         assert workers.finished_evaluations() == []
+    assert not first.failure
+    assert len({first.utility, second.utility} - {float(os.getpid())}) == 2
     assert received == 12
-    assert most <= 2
+    assert most <= 2  # no more are taken than there are places
 
 
 def test_a_slow_training_does_not_hold_up_a_fast_one(start, tmp_path):
@@ -171,29 +168,6 @@ def test_nothing_is_trained_here_if_a_utility_cannot_be_sent(options):
     assert utility.asked == []
 
 
-def test_values_are_the_same_to_the_last_digit_wherever_trainings_run(cluster):
-    client, _ = cluster
-    utility = forest()
-    runs = [
-        dupre.value(utility.owners, utility, budget=6, repeats=2, progress=False, **ways)
-        for ways in (
-            {},
-            {"engine": dupre.engines.Local(jobs=2, timeout=600)},
-            {"engine": dupre.engines.Dask(client)},
-        )
-    ]
-    for other in runs[1:]:
-        np.testing.assert_array_equal(other.mean, runs[0].mean)
-        np.testing.assert_array_equal(other.covariance, runs[0].covariance)
-        np.testing.assert_array_equal(other.rounds, runs[0].rounds)
-        for column in ("coalition", "repeat", "utility", "seed"):
-            ours, theirs = (
-                run.evaluations.sort_values(["coalition", "repeat"])[column].tolist()
-                for run in (runs[0], other)
-            )
-            assert ours == theirs
-
-
 # Children of this process
 
 
@@ -219,18 +193,17 @@ def test_warnings_and_failures_come_back_from_another_process():
     assert here[0].worker != there[0].worker
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_blas_has_as_many_threads_everywhere(threads):
+def test_blas_has_as_many_threads_everywhere():
     def utility(members):
         import sklearn.neighbors  # noqa: F401  brings OpenMP
 
         found = {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
         return float(max(found) if len(found) == 1 else -1)
 
-    settings = ProcessSettings(threads=threads, retries=0)
+    settings = ProcessSettings(threads=2, retries=0)
     (child,) = train(utility, [A], settings)
     (here,) = ThisProcess(utility, settings).run(iter([A]))
-    assert child.utility == here.utility == threads
+    assert child.utility == here.utility == 2
 
 
 def test_other_work_is_done_once_while_all_children_are_busy():
@@ -339,18 +312,20 @@ def test_what_trainings_print_goes_to_stderr_and_stdin_is_empty(capfd, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("name", "attempts", "failure"),
+    ("name", "retries", "attempts", "failure"),
     [
-        ("exits", 1, "SystemExit: 7"),
-        ("ends", 3, "died (exit code 7) in attempt 6"),
-        ("killed", 3, "died (signal 9) in attempt 6"),
-        ("killed once", 2, ""),
+        ("exits", 2, 1, "SystemExit: 7"),
+        ("ends", 2, 3, "died (exit code 7) in attempt 6"),
+        ("killed", 2, 3, "died (signal 9) in attempt 6"),
+        ("killed", 0, 1, "died (signal 9) in attempt 4"),
+        ("killed once", 2, 2, ""),
     ],
 )
-def test_a_training_whose_process_dies_is_tried_again(tmp_path, name, attempts, failure):
+def test_a_training_whose_process_dies_is_tried_again(tmp_path, name, retries, attempts, failure):
     tried = tmp_path / "tried"
     trainings = [Training((name,), attempt=4), B]
-    found, after = train(partial(end_badly, tried), trainings, ProcessSettings())
+    settings = ProcessSettings(retries=retries)
+    found, after = train(partial(end_badly, tried), trainings, settings)
     assert failure in found.failure
     assert (found.utility is None) == bool(failure)
     assert found.training.attempt == 3 + attempts
@@ -388,13 +363,6 @@ def test_loading_a_utility_that_hangs_ends_with_the_timeout(monkeypatch):
     monkeypatch.setattr(worker_process, "LOAD_SECONDS", 0.2)
     with pytest.raises(InputError, match=r"not loaded after 0\.3 seconds"):
         train(Hanging(), [A], ProcessSettings(timeout=0.3))
-
-
-def test_without_retries_a_training_that_dies_is_not_tried_again(tmp_path):
-    tried = tmp_path / "tried"
-    (found,) = train(partial(end_badly, tried), [Training(("killed",))])
-    assert "died (signal 9) in attempt 1" in found.failure
-    assert tried.read_text() == "x"
 
 
 def test_a_training_that_calls_exit_does_not_end_this_process(tmp_path):
@@ -488,13 +456,9 @@ def test_close_leaves_no_process_and_no_file_behind(rows_here, tmp_path):
     assert len(ours) == 3
     assert len(list(rows_here.iterdir())) == 1
     workers.close()
+    LocalProcesses(lambda members: 1.0, ONCE, 2).close()  # before anything runs
     assert not list(rows_here.iterdir())
     assert children_of(os.getpid()) == before
-
-
-def test_workers_can_be_closed_before_anything_runs(rows_here):
-    LocalProcesses(lambda members: 1.0, ONCE, 2).close()
-    assert not list(rows_here.iterdir())
 
 
 @linux

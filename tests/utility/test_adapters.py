@@ -33,22 +33,16 @@ def game_of(owners, table):
 # What is known already.
 
 
-def test_a_training_with_two_utilities_is_refused():
+def test_rows_without_numbers_are_repeats_and_two_exports_count_once():
+    frame = pd.DataFrame({"coalition": ['["a"]', '["b"]', '["a"]'], "utility": [0.5, 0.1, 0.5]})
+    assert as_trainings(frame) == {("a",): (0.5, 0.5), ("b",): (0.1,)}
+    frame = as_frame([Evaluation(Training(("a",)), 0.5), Evaluation(Training(("b",)), 0.25)])
+    assert as_trainings(pd.concat([frame, frame])) == as_trainings(frame)
     frame = as_frame(
         [Evaluation(Training(("a", "b")), 0.5), Evaluation(Training(("b", "a")), 0.25)]
     )
     with pytest.raises(InputError, match=r"\{a, b\}.* 0\.5 and 0\.25"):
         as_trainings(frame)
-
-
-def test_rows_without_numbers_of_repeats_are_repeats():
-    frame = pd.DataFrame({"coalition": ['["a"]', '["b"]', '["a"]'], "utility": [0.5, 0.1, 0.5]})
-    assert as_trainings(frame) == {("a",): (0.5, 0.5), ("b",): (0.1,)}
-
-
-def test_two_exports_put_together_count_every_training_once():
-    frame = as_frame([Evaluation(Training(("a",)), 0.5), Evaluation(Training(("b",)), 0.25)])
-    assert as_trainings(pd.concat([frame, frame])) == as_trainings(frame)
 
 
 def test_known_utilities_are_mappings_or_frames():
@@ -111,14 +105,11 @@ def test_an_exact_computer_of_shapiq_agrees_with_us():
     np.testing.assert_allclose([found[(i,)] for i in range(4)], ours.mean, atol=1e-10)
 
 
-def test_a_game_asked_for_another_number_of_owners_says_so():
+def test_a_game_asked_for_other_owners_or_without_a_number_says_so():
     game = dupre.to_game(untouchable, FOUR)
     for n in (3, 5):
         with pytest.raises(InputError, match=f"4 owners expected, got {n}"):
             game(np.ones((2, n), dtype=bool))
-
-
-def test_a_game_whose_utility_is_no_number_names_the_coalition():
     game = dupre.to_game(lambda members: float("nan"), FOUR)
     with pytest.raises(InputError, match=r"utility of \{owner00, owner02\} .* nan"):
         game(np.array([[True, False, True, False]]))
@@ -144,14 +135,11 @@ class Squares(shapiq.Game):
         return 5.0 + (coalitions @ np.arange(1.0, coalitions.shape[1] + 1)) ** 2
 
 
-def test_a_game_of_ones_own_is_valued_exactly():
+def test_games_of_ones_own_are_valued_exactly_with_the_owners_in_their_order():
     valuation = dupre.value(FOUR, dupre.from_game(Squares(4), FOUR), budget=15)
     worth = np.arange(1.0, 5.0)
     np.testing.assert_allclose(valuation.values, worth * worth.sum(), atol=1e-10)
     assert valuation.empty == 0
-
-
-def test_players_are_the_owners_in_their_order():
     owners = make_owners(3, names=["z", "a", "m"])
     valuation = dupre.value(owners, dupre.from_game(Squares(3), owners), budget=7)
     assert owners.names == ("a", "m", "z")
@@ -163,13 +151,8 @@ def test_any_function_of_boolean_rows_is_a_game():
     for members, number in table_of(FOUR).items():
         assert utility(members) == number
         assert utility(members[::-1]) == number
-
-
-def test_there_and_back_again():
-    table = table_of(FOUR)
-    there = dupre.to_game(dupre.from_table(table), FOUR)
-    back = dupre.from_game(there, FOUR)
-    assert all(back(members) == number for members, number in table.items())
+    back = dupre.from_game(dupre.to_game(dupre.from_table(table_of(FOUR)), FOUR), FOUR)
+    assert all(back(members) == number for members, number in table_of(FOUR).items())
 
 
 def test_a_game_of_another_number_of_players_or_that_is_none_is_refused():
@@ -199,20 +182,10 @@ def test_a_table_is_a_utility(kind):
             assert utility(order) == pytest.approx(table[members], abs=1e-12)
 
 
-def test_a_table_of_a_run_gives_the_same_values_again():
-    table = table_of(FOUR)
-    first = dupre.value(FOUR, table.__getitem__, budget=15)
-    again = dupre.value(FOUR, dupre.from_table(first.evaluations), budget=15, empty=0.25)
-    np.testing.assert_array_equal(again.mean, first.mean)
-
-
-def test_a_coalition_that_is_not_in_the_table_is_named():
+def test_a_missing_coalition_is_named_and_in_a_run_a_failed_evaluation():
     utility = dupre.from_table({("a",): 0.5})
     with pytest.raises(InputError, match=r"no utility of \{a, b\}"):
         utility(("a", "b"))
-
-
-def test_a_missing_coalition_in_a_run_is_a_failed_evaluation():
     table = table_of(FOUR)
     missing = FOUR.names[:1]
     del table[missing]
@@ -244,15 +217,8 @@ def test_a_store_tells_one_table_or_game_from_another(tmp_path, make):
     first, second = (make(table_of(FOUR, seed)) for seed in (0, 1))
     if make(table_of(FOUR)).__qualname__.startswith("to_game"):
         first, second = (dupre.from_game(game, FOUR) for game in (first, second))
-    dupre.value(FOUR, first, budget=15, store=tmp_path / "run.sqlite")
+    for _ in range(2):  # the same is known again
+        assert dupre.value(FOUR, first, budget=15, store=tmp_path / "run.sqlite").exact
+    assert len(dupre.read_evaluations(tmp_path / "run.sqlite")) == 15
     with pytest.raises(StoreError, match="utility"):
         dupre.value(FOUR, second, budget=15, store=tmp_path / "run.sqlite")
-
-
-def test_a_store_knows_the_same_table_again(tmp_path):
-    for _ in range(2):
-        valuation = dupre.value(
-            FOUR, dupre.from_table(table_of(FOUR)), budget=15, store=tmp_path / "run.sqlite"
-        )
-    assert valuation.exact
-    assert len(dupre.read_evaluations(tmp_path / "run.sqlite")) == 15

@@ -27,8 +27,10 @@ class Strict(LogisticRegression):
         return super().fit(X, y)
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "neg_log_loss", "roc_auc_ovr"])
-@pytest.mark.parametrize("labels", [LABELS, CODES + 3])
+@pytest.mark.parametrize(
+    ("metric", "labels"),
+    [("accuracy", LABELS), ("neg_log_loss", CODES + 3), ("roc_auc_ovr", LABELS)],
+)
 def test_a_classifier_that_wants_whole_numbers_gets_them_and_answers_in_labels(metric, labels):
     owners = Owners.from_arrays(X, labels, CODES)  # every owner holds one class
     for estimator in (Strict(max_iter=500), make_pipeline(Strict(max_iter=500))):

@@ -54,19 +54,19 @@ def test_r2_is_not_below_that_of_no_data_unless_that_is_asked_for():
 
 def test_a_floor_is_applied_to_what_was_stored_without_it(tmp_path):
     store = tmp_path / "run.sqlite"
-    wild = value(WILD, utility_of(floor=False), budget=30, store=store)
-    calm = value(WILD, utility_of(), budget=30, store=store)
+    wild = value(WILD, utility_of(floor=False), budget=16, store=store)
+    calm = value(WILD, utility_of(), budget=16, store=store)
     assert calm.floored > 0
-    assert f"0, the score of no data, count as that: {calm.floored} of 30" in str(calm)
+    assert f"0, the score of no data, count as that: {calm.floored} of 16" in str(calm)
     assert wild.floor is None
     assert calm.values.min() > wild.values.min()
     assert calm.evidence.coalitions["utility"].min() == 0
     assert calm.evidence.coalitions["predicted"].between(0, 1).all()
     again = dupre.Valuation.from_json(calm.to_json())
     assert (again.floor, again.floored) == (0.0, calm.floored)
-    note = f"Utilities below 0, the score of no data, count as that: {calm.floored} of 30"
+    note = f"Utilities below 0, the score of no data, count as that: {calm.floored} of 16"
     assert page([calm]).count(note) == 1 + len(WILD.names)  # at the top, and in every statement
-    low = replace(calm, floored=30)
+    low = replace(calm, floored=16)
     assert "no group scores above the floor" in str(low)
 
 
@@ -93,6 +93,7 @@ def test_predictions_stay_within_the_bounds(semivalue):
     ("options", "message"),
     [
         ({"bounds": (1, 0)}, "must be less"),
+        ({"bounds": ("0", 1)}, "a bound must be a finite number"),
         ({"bounds": 3}, "two numbers"),
         ({"floor": True}, "floor must be a number"),
         ({"floor": "low"}, "floor must be a finite number"),

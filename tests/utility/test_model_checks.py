@@ -69,7 +69,8 @@ def test_regression_metrics_are_those_that_score_regressions():
     rows = rng.normal(size=(40, 2)), rng.uniform(1, 5, size=40)
     owners = Owners.from_arrays(*rows, np.arange(40) % 2)
     for metric in REGRESSION_METRICS & set(get_scorer_names()):
-        utility = ModelUtility(DecisionTreeRegressor(), owners, validation=rows, metric=metric)
+        how = {"metric": metric, "resamples": 2}
+        utility = ModelUtility(DecisionTreeRegressor(), owners, validation=rows, **how)
         assert np.isfinite(utility(("0", "1")))
     for metric in set(get_scorer_names()) - REGRESSION_METRICS:
         with pytest.raises((ValueError, AttributeError, TypeError, UserWarning)):

@@ -1,6 +1,6 @@
 import pickle
 from itertools import combinations
-from math import comb, floor
+from math import floor
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 
 import dupre
-from dupre import InputError, Owners, StoreError
+from dupre import InputError, Owners
 from dupre.training import fingerprints
 from dupre.utility.model_free import DataVolume, InformationGain
 
@@ -97,10 +97,13 @@ def test_only_the_ratio_of_prior_and_noise_counts(iris):
     assert one(iris.names) == pytest.approx(other(iris.names), rel=1e-12)
 
 
-@pytest.mark.parametrize("wrong", [{"noise": 0}, {"prior": -1.0}, {"noise": "1"}])
-def test_variances_must_be_positive(wrong, iris):
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        InformationGain(iris, **wrong)
+def test_variances_and_width_must_be_positive(iris):
+    for wrong in ({"noise": 0}, {"prior": -1.0}, {"noise": "1"}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            InformationGain(iris, **wrong)
+    for width in (0, -0.1, np.nan, "0.1"):
+        with pytest.raises(InputError, match="width"):
+            DataVolume(iris, width=width)
 
 
 # Volume
@@ -200,12 +203,6 @@ def test_rows_that_are_all_alike_are_refused():
     assert InformationGain(owners)(owners.names) == 0
 
 
-@pytest.mark.parametrize("width", [0, -0.1, np.nan, "0.1"])
-def test_width_must_be_positive(width, iris):
-    with pytest.raises(InputError, match="width"):
-        DataVolume(iris, width=width)
-
-
 # Both
 
 
@@ -224,15 +221,9 @@ def test_no_owners_are_worth_nothing_and_unknown_ones_are_refused(make, iris):
 def test_utilities_survive_pickling_and_are_sent_without_the_rows(make, iris):
     utility = make(iris)
     for other in (pickle.loads(pickle.dumps(utility)), utility.to_send()):
-        assert [other(c) for c in coalitions(iris)] == [utility(c) for c in coalitions(iris)]
+        assert [other(c[::-1]) for c in coalitions(iris)] == [utility(c) for c in coalitions(iris)]
     assert utility.to_send().owners is None
     assert utility.owners is iris
-
-
-@both
-def test_the_order_of_members_does_not_matter(make, iris):
-    utility = make(iris)
-    assert utility(("3", "0", "1")) == utility(("0", "1", "3"))
 
 
 def test_fingerprints_tell_settings_and_scales_apart(iris):
@@ -253,34 +244,6 @@ def test_fingerprints_tell_settings_and_scales_apart(iris):
         InformationGain(iris, prior=2),
     ]
     assert len({str(mark(utility)) for utility in others} | {str(base)}) == len(others) + 1
-
-
-@both
-def test_all_coalitions_give_the_exact_shapley_values(make, iris):
-    utility = make(iris)
-    valuation = dupre.value(iris, utility, budget=31, progress=False)
-    exact = dict.fromkeys(iris.names, 0.0)
-    for members in coalitions(iris):
-        for name in set(iris.names) - set(members):
-            weight = 1 / (5 * comb(4, len(members)))
-            joined = tuple(sorted((*members, name)))
-            exact[name] += weight * (utility(joined) - utility(members))
-    np.testing.assert_allclose(valuation.values, list(exact.values()), rtol=1e-9)
-
-
-@both
-def test_a_valuation_by_worker_processes_goes_on_from_its_store(make, iris, tmp_path):
-    store = tmp_path / "run.sqlite"
-    run = {"store": store, "progress": False, "seed": 0}
-    jobs = 2 if make is InformationGain else 1  # both are sent alike
-    first = dupre.value(iris, make(iris), budget=12, n_jobs=jobs, **run)
-    assert first.values.sum() == pytest.approx(make(iris)(iris.names), rel=1e-9)
-    second = dupre.value(iris, make(iris), budget=12, **run)
-    pd.testing.assert_series_equal(first.values, second.values)
-    changed = "noise" if make is InformationGain else "width"
-    other = make(iris, **{changed: 0.3})
-    with pytest.raises(StoreError, match=changed):
-        dupre.value(iris, other, budget=12, **run)
 
 
 @both

@@ -45,18 +45,18 @@ def tables(kind):
 def test_resampled_utilities_are_the_metric_of_resampled_rows(kind, metric):
     owners, (X, y) = tables(kind)
     model = {"numbers": Ridge(), "binary": LogisticRegression()}.get(kind, GaussianNB())
-    how = {"metric": metric, "resamples": 20, "floor": False}
+    how = {"metric": metric, "resamples": 8, "floor": False}
     utility = ModelUtility(model, owners, validation=(X, y), **how)
     fitted = model.fit(owners.X[owners.owner < 2], owners.y[owners.owner < 2])
     scorer = get_scorer(metric) if isinstance(metric, str) else metric
-    drawn = draw_resamples(digests_of_rows(X, y), 20)
+    drawn = draw_resamples(digests_of_rows(X, y), 8)
     found = utility(("0", "1"))
     assert found == pytest.approx(scorer(fitted, X, y))
-    wanted = [scorer(fitted, X[drawn.rows(b)], y[drawn.rows(b)]) for b in range(20)]
+    wanted = [scorer(fitted, X[drawn.rows(b)], y[drawn.rows(b)]) for b in range(8)]
     np.testing.assert_allclose(found.resampled, wanted, rtol=1e-6)
     several = ("roc_auc_ovo", "neg_median_absolute_error")
     assert is_called_for_each(metric) == (callable(metric) or metric in several)
-    assert utility(()).resampled.shape == (20,)
+    assert utility(()).resampled.shape == (8,)
 
 
 def test_resamples_follow_the_rows_not_their_order_and_can_be_left_out():

@@ -30,11 +30,15 @@ def six():
     return value_saturating()
 
 
-def test_every_evaluated_coalition_is_there_with_its_utility(six):
-    _, game, v = six
+def test_every_evaluated_coalition_is_there_with_its_utility_size_and_rows(six):
+    owners, game, v = six
     observed = v.evidence.coalitions.dropna(subset="utility")
     assert sorted(observed["members"]) == sorted(set(game.asked))
     assert observed["utility"].tolist() == [game.of(members) for members in observed["members"]]
+    found = v.evidence.coalitions
+    rows = np.array([from_names(members, owners.names) for members in found.members])
+    assert (found["size"] == rows.sum(axis=1)).all()
+    assert (found["rows"] == rows @ owners.rows).all()
 
 
 def test_predictions_of_evaluated_ones_are_those_the_diagnostics_speak_of(six):
@@ -52,14 +56,6 @@ def test_check_coalitions_are_predicted_by_the_predictor_that_was_not_shown_them
     expected = shown * v.diagnostics.error**2 + 6 * v.check.error**2
     assert (len(observed), v.check.held_out) == (30, 6)
     assert squares.sum() == pytest.approx(expected, rel=1e-9)
-
-
-def test_sizes_and_rows_are_those_of_the_members(six):
-    owners, _, v = six
-    found = v.evidence.coalitions
-    rows = np.array([from_names(members, owners.names) for members in found.members])
-    assert (found["size"] == rows.sum(axis=1)).all()
-    assert (found["rows"] == rows @ owners.rows).all()
 
 
 def test_an_exact_valuation_has_nothing_predicted():

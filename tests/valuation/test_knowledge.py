@@ -54,13 +54,6 @@ def outside(ours, count, seed=0):
 # What comes first.
 
 
-@pytest.mark.parametrize("first", [1, 7, 13, 30])
-def test_all_coalitions_begin_with_the_first_design_itself(first):
-    ours = make_knowledge(strategy=Active(first=first))
-    designed = first_design(dupre.shapley, SIX.rows, first, ours.rng(1))
-    assert keys(ours.weights.members[ours.heaviest]) == keys(designed)
-
-
 def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_heaviest():
     ours = sample_knowledge(Active(first=60))
     designed = keys(first_design(dupre.shapley, MANY.rows, 60, ours.rng(1)))
@@ -92,32 +85,7 @@ def test_what_has_no_weight_is_neither_first_nor_open_nor_predicted(strategy):
     assert not ours.draws.chances[weightless].any()
 
 
-def test_a_game_smaller_than_the_first_design_is_all_first():
-    ours = make_knowledge(make_owners(3), strategy=Active(first=50))
-    np.testing.assert_array_equal(np.sort(ours.first), np.arange(7))
-    assert not ours.draws.sequence.size
-    assert not ours.drawn.size
-
-
-@pytest.mark.parametrize("strategy", [Active, Drawn])
-def test_check_coalitions_follow_the_first_ones_and_are_others(strategy):
-    ours = sample_knowledge(strategy(first=20, check=9))
-    assert len(ours.first) == len(set(ours.first)) == 29
-    np.testing.assert_array_equal(ours.first[20:], ours.draws.held)
-
-
 # What is known.
-
-
-def test_every_coalition_that_counts_is_recorded_failed_or_open():
-    ours = sample_knowledge()
-    record(ours, [3, 50, 7])
-    ours.observations.record_failure(ours.observations.names(9), "no")
-    np.testing.assert_array_equal(np.flatnonzero(ours.recorded), [3, 7, 50])
-    np.testing.assert_array_equal(np.flatnonzero(ours.failed), [9])
-    np.testing.assert_array_equal(ours.unknown, np.setdiff1d(np.arange(ours.b), [3, 7, 50]))
-    np.testing.assert_array_equal(ours.open, np.setdiff1d(ours.unknown, [9]))
-    assert len(ours.utilities) == len(ours.recorded) == len(ours.failed) == ours.b
 
 
 @pytest.mark.parametrize("semivalue", [dupre.shapley, dupre.banzhaf])
@@ -156,17 +124,10 @@ def test_a_predictor_is_learned_once_per_state(lessons):
     ours.observations.record(outside(ours, 1)[0], 0.3)
     assert ours.predictor() is not first
     assert len(lessons) == 2
-
-
-def test_another_training_of_the_same_coalition_is_learned_from(lessons):
-    ours = make_knowledge(strategy=Active(first=5))
-    record(ours, ours.first)
-    ours.predictor()
-    again = ours.observations.names(ours.first[0])
     known = ours.observations.trainings[int(ours.first[0])]
-    ours.observations.record(again, [*known, known[0] + 0.1])
+    ours.observations.record(ours.observations.names(ours.first[0]), [*known, known[0] + 0.1])
     ours.predictor()
-    assert len(lessons) == 2
+    assert len(lessons) == 3
 
 
 def test_the_predictor_sees_what_was_recorded_and_nothing_else(lessons):
@@ -182,15 +143,6 @@ def test_the_predictor_sees_what_was_recorded_and_nothing_else(lessons):
     )
     assert sorted(seen) == sorted(keys(rows))
     assert np.isfinite(utilities).all()
-
-
-def test_predictions_are_those_of_the_posterior():
-    ours = sample_knowledge(Active(first=20))
-    record(ours, ours.first)
-    posterior = ours.posterior(ours.weights.W)
-    found = ours.predict(ours.predictor(), ours.weights.members[ours.unknown])
-    np.testing.assert_allclose(found, posterior.mean, rtol=1e-10)
-    np.testing.assert_array_equal(posterior.W, ours.weights.W[:, ours.unknown])
 
 
 # Random draws.

@@ -10,8 +10,7 @@ from dupre.game import coalitions
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import Sample, permutation, regression, stratified_svarm, svarm
 from dupre.result.covariances import half_widths
-from dupre.result.records import Z95, PredictorCheck
-from dupre.training.engines import Local
+from dupre.result.records import PredictorCheck
 from dupre.valuation.stopping import within
 from dupre.valuation.strategies import Active, Drawn
 from owners_and_games import (
@@ -143,49 +142,6 @@ def test_a_coalition_drawn_again_is_evaluated_once_and_counts_as_often(monkeypat
     assert len(utility.asked) == len(set(utility.asked)) == 10  # of 20 prefixes
 
 
-def test_evaluating_a_sample_and_predicting_more_is_evaluating_a_part_of_more():
-    utility = Groups(MANY)
-    small, more, part = (
-        new(utility, seed=5, estimator=Sample(permutation, k * 21), strategy=Drawn())
-        for k in (4, 12, 12)
-    )
-    larger = weights_of(more).members[: small.counting]
-    np.testing.assert_array_equal(larger, weights_of(small).members)
-    evaluate(small, utility, 10**6)
-    assert small.left == 0
-    record(more, small.evaluations)
-    evaluate(part, utility, small.counting)
-    assert more.evaluations == part.evaluations
-    assert_same(more.interim_values(), part.interim_values())
-    assert more.suggest(5) == part.suggest(5)
-    assert more.interim_values().prediction_std.min() > 0
-    assert not small.interim_values().prediction_std.any()
-    assert more.interim_values().sampling_std.mean() < small.interim_values().sampling_std.mean()
-
-
-def test_active_batches_evaluate_a_part_of_what_was_sampled():
-    utility = Groups(MANY)
-    ours = new(utility)
-    evaluate(ours, utility, 60)
-    sampled = {to_names(row, MANY.names) for row in weights_of(ours).members}
-    assert set(utility.asked) < sampled
-    assert len(utility.asked) == len(set(utility.asked)) == 60
-    assert ours.left == ours.counting - 60
-
-
-def test_active_batches_of_a_sample_are_expected_to_tell_more_than_its_own_order():
-    utility, expected = Groups(MANY), []
-    ours = new(utility, estimator=Sample(permutation, 300))
-    evaluate(ours, utility, 43)
-    for strategy in (Active(), Drawn()):
-        same = new(utility, estimator=Sample(permutation, 300), strategy=strategy)
-        record(same, ours.evaluations)
-        # Choosing well reduces the error of predictions; that of sampling is there for both.
-        total = same.forecast(15).iloc[-1, 1:].to_numpy() / Z95
-        expected.append(np.sum((total - same.interim_values().sampling_std) ** 2))
-    assert expected[0] < 0.9 * expected[1]
-
-
 @pytest.mark.parametrize(("n", "strategy"), [(2, Drawn()), (3, Active()), (6, Drawn())])
 def test_a_sample_with_room_for_everything_is_exact(n, strategy):
     owners, game = make_owners(n), closed_form.unanimity_sum(n, 6, np.random.default_rng(n))
@@ -203,16 +159,6 @@ def test_the_exact_estimator_is_what_few_owners_are_valued_with():
     assert not plain.sampling_std.any()
     np.testing.assert_array_equal(plain.prediction_std, plain.std)
     assert "sampled coalitions" not in str(plain)
-
-
-def test_any_function_that_draws_weights_is_an_estimator():
-    def twice(semivalue, n, samples, rng):
-        return permutation(semivalue, n, 2 * samples, rng)
-
-    assert_same(
-        value(SIX, Groups(SIX), budget=63, estimator=Sample(twice, 12)),
-        value(SIX, Groups(SIX), budget=63, estimator=Sample(permutation, 24)),
-    )
 
 
 # Total uncertainty.
@@ -281,22 +227,14 @@ def test_intervals_hold_the_truth_where_all_that_was_sampled_is_evaluated(estima
         "unanimity sum": closed_form.unanimity_sum(21, 8, np.random.default_rng(2)),
     }[name]
     inside = []
-    for seed in range(40):
+    for seed in range(25):
         ours = new(groups, seed=seed, estimator=Sample(estimator, 240))
         members = weights_of(ours).members
         for row, number in zip(members, game.utility(members), strict=True):
             ours.record(to_names(row, MANY.names), float(number))
         valuation = ours.interim_values()
         inside.append(np.abs(valuation.mean - game.shapley) <= 1.96 * valuation.std + 1e-12)
-    assert np.mean(inside) >= least_share(40)
-
-
-def test_additive_games_are_valued_without_an_error_of_sampling():
-    game = closed_form.additive(np.random.default_rng(0).normal(size=21))
-    utility = LoggedGame(MANY, game.utility)
-    valuation = value(MANY, utility, budget=400, estimator=Sample(regression, 200))
-    np.testing.assert_allclose(valuation.values, game.shapley, atol=1e-9)
-    assert valuation.std.max() < 1e-9
+    assert np.mean(inside) >= least_share(25)
 
 
 def test_a_frame_has_both_parts_and_the_table_says_what_was_sampled(seeds):
@@ -312,7 +250,7 @@ def test_a_frame_has_both_parts_and_the_table_says_what_was_sampled(seeds):
 # From two owners to a hundred.
 
 
-@pytest.mark.parametrize("n", [2, 3, 17, 65, 100])
+@pytest.mark.parametrize("n", [2, 3, 17, 70])
 def test_the_same_call_values_any_number_of_owners(n):
     owners = make_owners(n)
     utility = Groups(owners)
@@ -325,6 +263,7 @@ def test_the_same_call_values_any_number_of_owners(n):
     assert np.all(valuation.std < np.ptp(utility.values())) or n == 2
     assert len(valuation.to_frame()) == n
     assert owners.names[-1] in str(valuation)
+    assert not valuation.grand_predicted
 
 
 def test_all_coalitions_count_up_to_16_owners_and_a_sample_above():
@@ -335,35 +274,20 @@ def test_all_coalitions_count_up_to_16_owners_and_a_sample_above():
     assert 3500 < above.counting <= 4096
 
 
-@pytest.mark.parametrize("n", [17, 40])
-def test_coalitions_of_many_owners_are_never_all_listed(monkeypatch, n):
+def test_coalitions_of_many_owners_are_never_all_listed(monkeypatch):
     def refuse(owners):
         raise MemoryError(f"2^{owners} rows")
 
-    utility = Groups(make_owners(n))
+    utility = Groups(make_owners(17))
     monkeypatch.setattr(coalitions, "all_coalitions", refuse)
     monkeypatch.setattr(estimators, "all_coalitions", refuse)
-    assert evaluate(new(utility), utility, 2 * n + 3).evaluated == 2 * n + 3
-
-
-def test_owners_beyond_the_63rd_are_told_apart():
-    owners = make_owners(70)
-    game = closed_form.additive(np.where(np.arange(70) == 69, 5.0, 0.0))
-    utility, sample = LoggedGame(owners, game.utility), Sample(regression, 500)
-    ours = new(utility, estimator=sample)
-    numbers = {(owners.names[i],): float(i) for i in range(62, 70)}
-    assert record(ours, numbers).evaluations == numbers
-    valuation = value(owners, utility, budget=143, estimator=sample)
-    assert np.all(np.abs(valuation.mean - game.shapley) <= 5 * valuation.std)
-    assert valuation.rank_range().loc[owners.names[69], "worst"] == 1
+    assert evaluate(new(utility), utility, 37).evaluated == 37
 
 
 @pytest.mark.parametrize(
     ("n", "semivalue"),
     [
         (20, dupre.banzhaf),
-        (70, dupre.banzhaf),
-        (20, dupre.beta_shapley(4, 1)),
         (70, dupre.beta_shapley(4, 1)),
         (70, dupre.leave_one_out),
     ],
@@ -378,14 +302,10 @@ def test_other_semivalues_of_many_owners(n, semivalue):
     if semivalue is dupre.leave_one_out:
         assert valuation.exact
         assert valuation.evaluated == valuation.counting == n + 1
-
-
-def test_leave_one_out_of_a_sample_counts_what_has_a_weight_and_is_sure_of_nobody():
-    utility = Groups(MANY)
-    sample = Sample(permutation, 480)
-    ours = new(utility, semivalue=dupre.leave_one_out, estimator=sample)
-    assert ours.counting == ours.left
-    assert evaluate(ours, utility, 480).std.min() > 0  # though some owners were never drawn
+        sample = Sample(permutation, 1_000)  # of which some owners were never drawn
+        ours = new(utility, semivalue=semivalue, estimator=sample)
+        assert ours.counting == ours.left
+        assert evaluate(ours, utility, 1_000).std.min() > 0
 
 
 # Coalitions that do not enter the values.
@@ -466,11 +386,11 @@ def test_another_sample_learns_from_what_the_store_holds(tmp_path):
 
 @pytest.mark.parametrize("strategy", [Active(), Drawn()])
 def test_a_stop_rule_looks_at_both_parts_of_the_uncertainty(strategy):
-    utility, sample = Groups(MANY), Sample(regression, 150)
+    utility, sample = Groups(MANY), Sample(regression, 130)
     everything = value(MANY, utility, budget=10**9, estimator=sample)
     limit = half_widths(everything.sampling).max()
     # A budget beyond the sample ends where the sample ends.
-    assert everything.evaluated == everything.counting == len(utility.asked) <= 150
+    assert everything.evaluated == everything.counting == len(utility.asked) <= 130
     assert everything.stopped == "all sampled coalitions are evaluated"
     options = {"estimator": sample, "strategy": strategy}
     valuation = value(MANY, utility, stop=within(3 * limit), **options)
@@ -478,7 +398,7 @@ def test_a_stop_rule_looks_at_both_parts_of_the_uncertainty(strategy):
     assert 43 <= valuation.evaluated < valuation.counting
     assert "within" in valuation.stopped
     # A rule that sampling forbids is never met.
-    options["strategy"] = type(strategy)(batch=150)
+    options["strategy"] = type(strategy)(batch=130)
     valuation = value(MANY, utility, stop=within(limit / 2), **options)
     assert valuation.stopped == "all sampled coalitions are evaluated"
 
@@ -547,23 +467,6 @@ def test_what_is_known_counts_in_the_budget_whether_it_was_sampled_or_not():
     assert not set(utility.asked) & set(known)
 
 
-def test_a_failed_coalition_of_a_sample_is_predicted():
-    utility = Groups(MANY)
-
-    def failing(members):
-        if len(members) == 20:
-            raise ValueError("no")
-        return utility(members)
-
-    options = {"estimator": Sample(regression, 200), "engine": Local(on_error="skip")}
-    valuation = value(MANY, failing, budget=400, **options)
-    assert valuation.failures
-    assert all(len(members) == 20 for members in valuation.failures)
-    assert valuation.evaluated == valuation.counting
-    assert valuation.diagnostics is not None
-    assert np.all(np.abs(valuation.mean - utility.values()) <= 5 * valuation.std)
-
-
 @pytest.mark.parametrize(("strategy", "evaluated"), [(Active(), 30), (Active(), 60), (Drawn(), 60)])
 def test_a_forecast_of_sampled_values_never_falls_below_the_error_of_sampling(strategy, evaluated):
     utility = Groups(MANY)
@@ -584,20 +487,6 @@ def test_a_forecast_to_the_end_is_what_sampling_leaves():
     np.testing.assert_allclose(
         frame.iloc[-1, 1:], half_widths(valuation.sampling), rtol=1e-3, atol=1e-6
     )
-
-
-def test_the_utility_of_all_owners_is_predicted_until_it_is_evaluated():
-    utility = Groups(MANY)
-    ours = new(utility)
-    record(ours, {members: utility.of(members) for members in ours.suggest(80)[1:]})
-    assert MANY.names not in ours.evaluations
-    valuation = ours.interim_values()
-    assert valuation.grand_predicted
-    assert "(predicted)" in str(valuation)
-    assert valuation.grand == ours.predict([MANY.names])["utility"].iloc[0]
-    ours.record(MANY.names, utility.of(MANY.names))
-    assert not ours.interim_values().grand_predicted
-    assert ours.interim_values().grand == utility.of(MANY.names)
 
 
 def test_expected_values_are_summed_over_more_samples_than_variances(monkeypatch):

@@ -53,10 +53,7 @@ def test_strategies_by_name(text, expected):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: parse_prior("menbership", "constant"),
-            "'menbership' is not known .did you mean 'membership'",
-        ),
+        (lambda: parse_prior("menbership", "constant"), ".did you mean 'membership'"),
         (lambda: parse_prior("data*", "constant"), "'' is not known"),
         (lambda: parse_prior("paper", "quadratic"), "--prior-mean 'quadratic' is not known"),
         (lambda: with_mean("paper", "constant"), "must name a Kernel or a Prior"),

@@ -39,14 +39,6 @@ def test_design_is_distinct_and_as_long_as_asked_and_starts_with_all_owners(semi
         assert len(set(keys(design))) == len(design)
 
 
-@pytest.mark.parametrize("n", [2, 3, 6, 40])
-def test_shapley_starts_with_single_owners_and_leave_one_outs(n):
-    sizes = design_for(shapley, n, 2 * n + 1).sum(axis=1)
-    expected = {1, n - 1, n}
-    assert set(sizes) == expected
-    assert len(sizes) == (3 if n == 2 else 2 * n + 1)
-
-
 @pytest.mark.parametrize("n", [3, 6, 40])
 def test_shapley_takes_all_owners_then_the_largest_alone_then_all_but_the_largest(n):
     rows = np.random.default_rng(n).permutation(np.arange(1, n + 1))
@@ -54,6 +46,8 @@ def test_shapley_takes_all_owners_then_the_largest_alone_then_all_but_the_larges
     expected = np.concatenate([np.ones((1, n), dtype=bool), one, ~one])
     for count in (1, 3, n + 1, n + 3, 2 * n + 1):
         np.testing.assert_array_equal(design_for(shapley, n, count, rows=rows), expected[:count])
+    if n < 40:  # in the end all coalitions
+        assert set(keys(design_for(shapley, n, 2**n + 5))) == set(keys(all_coalitions(n)))
 
 
 def sizes_added(members, counts, design):
@@ -118,18 +112,6 @@ def test_banzhaf_takes_complement_pairs_after_the_single_owners(n, singles, coun
     assert len(drawn) > 3
     # The count may cut the last pair in two.
     assert len(set(keys(drawn)) - set(keys(~drawn))) <= 1
-
-
-@pytest.mark.parametrize("n", [2, 3, 7])
-def test_all_coalitions_are_designed_when_asked_for(n):
-    design = design_for(shapley, n, 2**n + 5)
-    assert set(keys(design)) == set(keys(all_coalitions(n)))
-
-
-@pytest.mark.parametrize("n", [2, 3, 40])
-def test_leave_one_out_needs_the_grand_coalition_and_n_others(n):
-    design = design_for(leave_one_out, n, 1000, rows=np.arange(n) + 1)
-    assert sorted(design.sum(axis=1)) == [n - 1] * n + [n]
 
 
 @pytest.mark.parametrize("n", [3, 6, 40])
@@ -247,18 +229,6 @@ def test_evaluating_a_coalition_removes_exactly_the_rank_one_term():
         expected = np.outer(cross, cross) / (before.variance[g] + NOISE)
         removed = before.functional_covariance() - after.functional_covariance()
         np.testing.assert_allclose(removed, expected, atol=1e-9)
-
-
-@pytest.mark.parametrize("count", [121, 200])
-def test_a_batch_of_everything_is_everything_once(count):
-    process, b, W = problem(0, 2)
-    picks = active_batch(process.posterior(b, W), np.arange(len(b)), count)
-    assert sorted(picks) == list(range(121))
-
-
-def test_no_candidates_no_picks():
-    process, b, W = problem(0, 2)
-    assert len(active_batch(process.posterior(b, W), np.array([], dtype=int), 3)) == 0
 
 
 # Coalitions under way.

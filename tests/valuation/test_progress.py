@@ -49,17 +49,6 @@ def at(**changes):
     return Progress(**(known | changes))
 
 
-def run_elsewhere(code):
-    """Run a program without a terminal."""
-    return subprocess.run(
-        [sys.executable, "-c", RUN + textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=False,
-    )
-
-
 def run_in_terminal(code):
     """Exit code and everything shown by a program whose stdin, stdout and stderr are a terminal."""
     ours, theirs = pty.openpty()
@@ -184,21 +173,6 @@ def test_a_run_elsewhere_prints_lines_with_evaluations_rest_and_widest_interval(
     assert re.search(r"about \d+:\d\d left", lines[len(lines) // 2])
     assert re.search(r"widest interval ± \d", lines[-1])
     assert len(lines) == len(set(lines)) or done[-1] == 12
-
-
-def test_no_terminal_no_escape_codes_and_no_rich():
-    done = run_elsewhere(
-        """
-        import dupre.valuation.progress
-        assert "rich" not in sys.modules
-        dupre.valuation.progress.FIRST_LINE = 0.0
-        dupre.value(owners, utility, budget=10)
-        """
-    )
-    assert done.returncode == 0, done.stderr
-    assert "10 of 10 evaluations" in done.stderr
-    assert "\x1b" not in done.stderr + done.stdout
-    assert done.stdout == ""
 
 
 def test_a_bar_shows_how_far_it_is_and_gives_the_terminal_back_with_its_cursor():

@@ -124,13 +124,16 @@ def test_only_what_has_no_seed_and_is_of_scikit_learn_is_deterministic_for_sure(
     assert (utility.seeded, utility.deterministic) == (seeded, deterministic)
 
 
-def test_one_repeat_spends_nothing_and_claims_nothing():
+def test_one_repeat_spends_nothing_and_claims_nothing_and_more_train_everything_as_often():
     utility = noisy()
     valuation = value(utility, budget=63, repeats=1)
     assert len(utility.asked) == 63
     assert "Exact for these seeds: every coalition" in str(valuation)
     assert "The effect of training seeds was not measured" in str(valuation)
     assert np.isnan(valuation.training_noise.std)
+    utility = noisy()
+    value(utility, budget=14, repeats=3)
+    assert len(utility.asked) == 42
 
 
 def test_a_callable_is_asked_once_and_exact_for_its_utilities():
@@ -156,23 +159,13 @@ def test_a_model_whose_seed_matters_is_trained_again_for_every_eight(budget, cou
 
 
 def test_second_trainings_are_spread_over_sizes():
+    assert count_needed(0) == LEAST >= CHECKED
     utility = noisy()
     value(utility, budget=63)
     sizes = [len(members) for members in again(utility)]
     different = len(set(sizes))
     assert sizes[:different] == sorted(set(sizes), reverse=True)  # each once, then each again
     assert {1, 5, 6} <= set(sizes)
-
-
-def test_at_least_as_many_as_are_checked():
-    assert count_needed(0) == LEAST >= CHECKED
-    assert count_needed(80) == 10
-
-
-def test_repeats_train_everything_as_often_and_nothing_more():
-    utility = noisy()
-    value(utility, budget=14, repeats=3)
-    assert len(utility.asked) == 42
 
 
 def test_a_forest_is_found_to_be_random():
@@ -201,7 +194,7 @@ class Interrupting(Noisy):
         return super().__call__(members, repeat=repeat)
 
 
-@pytest.mark.parametrize("at", [5, 13, 14, 16, 17, 22, 33])
+@pytest.mark.parametrize("at", [5, 14, 17, 33])
 def test_an_interruption_changes_nothing(tmp_path, at, at_once):
     utility, store = noisy(Interrupting), tmp_path / "run.sqlite"
     utility.at = at
@@ -249,12 +242,9 @@ class Failing(Noisy):
         return super().__call__(members, repeat=repeat)
 
 
-def test_a_second_training_that_fails_stops_the_run():
+def test_a_second_training_that_fails_stops_the_run_or_leaves_the_first_one():
     with pytest.raises(EvaluationError, match="diverged"):
         value(noisy(Failing))
-
-
-def test_a_second_training_that_fails_may_be_skipped_and_leaves_the_first_one():
     utility = noisy(Failing)
     valuation = value(utility, engine=Local(on_error="skip"))
     assert not valuation.failures
@@ -267,7 +257,7 @@ def test_a_second_training_that_fails_may_be_skipped_and_leaves_the_first_one():
 # What it is worth.
 
 
-@pytest.mark.parametrize(("budget", "seeds"), [(24, 12), (63, 24)])
+@pytest.mark.parametrize(("budget", "seeds"), [(24, 12), (63, 16)])
 def test_intervals_hold_the_noise_free_values(budget, seeds):
     inside = []
     for seed in range(seeds):

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import closed_form
 import dupre
-from dupre import InputError, StoreError, estimators
+from dupre import InputError, estimators
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.game.estimators import Sample, permutation, regression
 from dupre.training.engines import Local
@@ -52,10 +52,7 @@ THREE, FOUR, FIVE, SIX = map(make_owners, (3, 4, 5, 6))
         ({"semivalue": dupre.beta_shapley}, "unknown semivalue"),
         ({"semivalue": dupre.Semivalue("mine", lambda c, n: 0 * c)}, "'mine'.*sum to"),
         ({"semivalue": dupre.LeastCore}, r"unknown semivalue .* or dupre\.LeastCore\(\)"),
-        (
-            {"semivalue": dupre.LeastCore(guide=dupre.leave_one_out)},
-            "leave-one-out leaves some out",
-        ),
+        ({"semivalue": dupre.LeastCore(guide=dupre.leave_one_out)}, "leave-one-out leaves some"),
         ({"semivalue": "least-core", "strategy": Corrected()}, "the least core is no sum to corre"),
         ({"strategy": "active"}, "strategy must be Active"),
         ({"strategy": Active(focus="nobody")}, "focus names 'nobody'; the owners are owner00"),
@@ -67,10 +64,7 @@ THREE, FOUR, FIVE, SIX = map(make_owners, (3, 4, 5, 6))
         ({"estimator": "permutation"}, "estimator must be a function"),
         ({"estimator": Sample(regression, 25)}, "regression needs .* for 5 owners, got 25"),
         ({"estimator": Sample(permutation, 9)}, "permutation needs at least 10 samples"),
-        (
-            {"estimator": estimators.group_testing, "semivalue": dupre.banzhaf},
-            "known for Shapley only",
-        ),
+        ({"estimator": estimators.group_testing, "semivalue": "banzhaf"}, "for Shapley only"),
         ({"estimator": estimators.maximum_sample_reuse}, "join independently"),
         ({"kernel": "linear"}, "kernel must be a Kernel or a Prior of dupre.kernels"),
         ({"empty": float("nan")}, "empty must be a finite number"),
@@ -102,17 +96,10 @@ def test_what_is_neither_owners_nor_a_utility_is_refused():
     for utility in (None, 0.5, "accuracy"):
         with pytest.raises(InputError, match="callable"):
             dupre.value(FIVE, utility, budget=5)
-
-
-def test_all_coalitions_of_many_owners_are_refused():
     with pytest.raises(InputError, match="131,071 coalitions, for at most 16 owners"):
         dupre.value(make_owners(17), untouchable, budget=70, estimator=estimators.exact)
-
-
-def test_a_store_that_cannot_be_made_is_refused_before_the_utility_is_called(tmp_path):
-    for store in (tmp_path, tmp_path / "nowhere" / "run.sqlite", ""):
-        with pytest.raises(StoreError, match="directory"):
-            dupre.value(FIVE, untouchable, budget=5, store=store)
+    with pytest.raises(dupre.StoreError, match="there is no directory"):
+        dupre.value(FIVE, untouchable, budget=5, store="nowhere/run.sqlite")
 
 
 def only(owners, names):
@@ -227,11 +214,6 @@ def test_intervals_of_a_flat_game_shrink_to_a_fraction_of_its_level():
     assert half[2] < 0.01 * 0.5
 
 
-def test_data_that_hurt_are_pointed_out():
-    shown = str(value(FIVE, lambda members: -float(len(members)), budget=31))
-    assert "score worse than none" in shown
-
-
 # What is known.
 
 
@@ -308,16 +290,6 @@ def test_evaluations_of_rows_that_changed_are_not_taken_for_known(tmp_path):
 # The utility of no data.
 
 
-def test_with_empty_stated_the_utility_is_never_asked_without_data():
-    def utility(members):
-        assert members
-        return float(len(members))
-
-    valuation = value(FIVE, utility, budget=31, empty=-5.0)
-    assert valuation.empty == -5.0
-    np.testing.assert_allclose(valuation.values, 2.0)
-
-
 def test_the_utility_of_no_data_is_asked_once_kept_and_not_counted(tmp_path):
     asked, rng = [], np.random.default_rng(0)
 
@@ -335,6 +307,9 @@ def test_the_utility_of_no_data_is_asked_once_kept_and_not_counted(tmp_path):
     assert first.empty == second.empty != 0
     assert_same(first, second)
     assert "[]" not in set(first.evaluations["coalition"])
+    stated = value(FIVE, utility, budget=31, empty=-5.0)
+    assert asked.count(()) == 1
+    np.testing.assert_allclose(stated.values, 2.0)
 
 
 # A real game, with the predictor as it is.
@@ -414,12 +389,12 @@ def test_the_same_rows_have_the_same_picks_and_digits():
     def answer(owners, validation):
         model = make_pipeline(columns, ExtraTreesRegressor(3))  # it has seeds: some train twice
         utility = dupre.ModelUtility(model, owners, validation=validation)
-        found = value(owners, utility, budget=24, strategy=Active(batch=4))
+        found = value(owners, utility, budget=17, strategy=Active(batch=4))
         table = found.to_frame().sort_index().select_dtypes("number")
         return {frozenset(json.loads(c)) for c in found.evaluations["coalition"]}, table
 
     picks, table = answer(as_mapping(shops()[0], "ABCDEF"), shops()[1])
-    assert len(picks) == 24
+    assert len(picks) == 17
     for name, change in SAME_ROWS.items():
         found = answer(*change(*shops()))
         assert found[0] == picks, name

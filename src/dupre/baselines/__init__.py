@@ -10,10 +10,9 @@ from dupre.baselines.gradient import gradient_shapley
 from dupre.baselines.influences import influence
 from dupre.baselines.knn import knn_shapley
 from dupre.baselines.lava import lava
-from dupre.baselines.loo import leave_one_out
 from dupre.baselines.otdd import OTDDKernel, otdd_kernel
 from dupre.baselines.result import Baseline
-from dupre.baselines.tmc import tmc_shapley
+from dupre.baselines.tmc import leave_one_out, tmc_shapley
 from dupre.baselines.utility_learning import LearnedUtilities, utility_learning
 
 __all__ = [

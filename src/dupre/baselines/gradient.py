@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
 
@@ -68,7 +67,9 @@ def _marginals(start: Any, utility: ModelUtility, order: Ints) -> Floats:
     owners, metric = utility.owners, utility.metric
     score: Metric = get_scorer(metric) if isinstance(metric, str) else metric
     model = clone(start)
-    first = {"classes": _classes(utility)} if owners.task == "classification" else {}
+    first = {}
+    if owners.task == "classification":  # scorers of probabilities need a column for each class
+        first["classes"] = np.unique(np.concatenate([owners.y, utility.y_val]))
     marginals = np.empty(owners.n)
     before = utility.empty
     for position, owner in enumerate(order):
@@ -79,11 +80,6 @@ def _marginals(start: Any, utility: ModelUtility, order: Ints) -> Floats:
         marginals[owner] = after - before
         before = after
     return marginals
-
-
-def _classes(utility: ModelUtility) -> NDArray[Any]:
-    """Every class there is: scorers of probabilities need a column for each."""
-    return np.unique(np.concatenate([utility.owners.y, utility.y_val]))
 
 
 def set_random_state(model: Any, seed: int) -> Any:

@@ -60,7 +60,7 @@ def influence(
     classes = owners.task == "classification"
     if classes:
         every = np.unique(np.concatenate([owners.y, together.targets]))
-        Y, Y_val = (_one_hot(y, every) for y in (owners.y, together.targets))
+        Y, Y_val = ((y[:, None] == every) * 1.0 for y in (owners.y, together.targets))
     else:
         Y, Y_val = (y[:, None] - owners.y.mean() for y in (owners.y, together.targets))
     V = _train(X, Y, classes, penalty, owners.names)
@@ -121,10 +121,6 @@ def _hessian(X: Floats, V: Floats, classes: bool, penalty: float) -> Floats:
 def _solve(H: Floats, slope: Floats) -> Floats:
     """H^-1 slope, in the shape of slope, (d, C)."""
     return np.asarray(cho_solve(cho_factor(H), slope.ravel())).reshape(slope.shape)
-
-
-def _one_hot(y: Any, classes: Any) -> Floats:
-    return np.asarray(y[:, None] == classes, dtype=np.float64)
 
 
 def _design(points: Floats | sparse.csr_array) -> Floats:

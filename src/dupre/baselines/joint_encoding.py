@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from dupre._types import Floats, Ints
 from dupre.data.encoding import apply_embed, encode, standardise
 from dupre.data.owners import Embed, Owners
 from dupre.data.rows import check_finite, length, stack
 from dupre.errors import InputError
-from dupre.utility.model import ModelUtility
+from dupre.utility.model_checks import check_validation
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ def encode_together(owners: Owners, validation: Any, embed: Embed | None) -> Joi
         raise InputError(
             "the owners' rows were embedded; pass the same embed= here for the validation rows"
         )
-    X, y = _check_validation(owners, validation)
+    X, y = check_validation(validation, owners)
     names = ("the owners", "the validation rows")
     rows = [len(owners.y), len(y)]
     both = stack(names, [owners.X, X])
@@ -54,13 +53,3 @@ def encode_together(owners: Owners, validation: Any, embed: Embed | None) -> Joi
     points = standardise(columns)
     held, asked = np.split(points.index, rows[:1])
     return JointEncoding(points.values, held, asked, y)
-
-
-def _check_validation(owners: Owners, validation: Any) -> tuple[Any, NDArray[Any]]:
-    """Validation (X, y), checked as by a ModelUtility."""
-    if owners.task == "classification":
-        model, metric = DummyClassifier(), "accuracy"
-    else:
-        model, metric = DummyRegressor(), "neg_mean_squared_error"
-    utility = ModelUtility(model, owners, validation=validation, metric=metric)
-    return utility.X_val, utility.y_val

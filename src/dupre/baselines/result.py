@@ -30,19 +30,15 @@ class Baseline:
 
 def from_values(owners: Owners, values: Floats, *, trained: int) -> Baseline:
     """Values, (n,), of a method that does not sample."""
-    return _to_baseline(owners, values, np.zeros(owners.n), trained)
+    return Baseline(_series(owners, values, "value"), _series(owners, 0.0, "std"), trained)
 
 
 def from_permutations(owners: Owners, marginals: Floats, *, trained: int) -> Baseline:
     """Means of marginal contributions, (m, n), one row per independent permutation."""
     error = marginals.std(axis=0, ddof=1) / np.sqrt(len(marginals))
-    return _to_baseline(owners, marginals.mean(axis=0), error, trained)
+    values = _series(owners, marginals.mean(axis=0), "value")
+    return Baseline(values, _series(owners, error, "std"), trained)
 
 
-def _to_baseline(owners: Owners, values: Floats, std: Floats, trained: int) -> Baseline:
-    index = pd.Index(owners.names, name="owner")
-    return Baseline(
-        pd.Series(values, index=index, name="value"),
-        pd.Series(std, index=index, name="std"),
-        trained,
-    )
+def _series(owners: Owners, numbers: Floats | float, name: str) -> pd.Series:
+    return pd.Series(numbers, index=pd.Index(owners.names, name="owner"), name=name)

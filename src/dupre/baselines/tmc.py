@@ -1,4 +1,4 @@
-"""Truncated Monte Carlo Shapley (Ghorbani & Zou 2019, "Data Shapley", Algorithm 1)."""
+"""Methods that train coalitions: truncated Monte Carlo Shapley, and leave one out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from dupre._types import Floats, Ints
 from dupre.baselines.cache import CachedUtility
-from dupre.baselines.result import Baseline, from_permutations
+from dupre.baselines.result import Baseline, from_permutations, from_values
 from dupre.checks import finite, whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError
@@ -17,6 +17,8 @@ def tmc_shapley(
     utility: Utility, owners: Owners, *, permutations: int, tolerance: float, seed: int
 ) -> Baseline:
     """Shapley values as mean marginal contributions along random permutations, cut short.
+
+    Ghorbani & Zou 2019, "Data Shapley", Algorithm 1.
 
     Owners join one by one; once the utility is within the tolerance of u(N), the remaining ones
     count as adding nothing. This assumes that the utility stays there. Only with tolerance 0,
@@ -54,3 +56,20 @@ def _marginals(cached: CachedUtility, order: Ints, tolerance: float) -> Floats:
         marginals[owner] = after - before
         before = after
     return marginals
+
+
+def leave_one_out(utility: Utility, owners: Owners) -> Baseline:
+    """What is lost without each owner, u(N) - u(N without i), for n + 1 trainings (Cook 1977).
+
+    Exact for what it measures, but not a fair share: of two owners with the same rows either can
+    be left out, so both are worth almost nothing.
+
+    Args:
+        utility: a ModelUtility or any callable(tuple of owner names) -> float.
+        owners: to be valued.
+    """
+    cached = CachedUtility(utility, owners)
+    everyone = np.ones(owners.n, dtype=bool)
+    without = ~np.eye(owners.n, dtype=bool)
+    values = np.array([cached(everyone) - cached(row) for row in without])
+    return from_values(owners, values, trained=cached.trained)

@@ -7,8 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dupre.cli import options as o
 from dupre.cli.output import open_run, print_json, print_values, say
 from dupre.errors import InputError
@@ -20,11 +18,11 @@ UNFINISHED = "the run is not finished; these are the values so far."
 
 
 def show(
-    run: o.DirArgument,
-    semivalue: o.MoreSemivalueOption = None,
-    data: o.MovedOption = None,
-    trust: o.TrustOption = False,
-    json: o.JsonOption = False,
+    run: Annotated[Path, o.DIR],
+    semivalue: Annotated[list[str] | None, o.MORE_SEMIVALUE] = None,
+    data: Annotated[str | None, o.MOVED] = None,
+    trust: Annotated[bool, o.TRUST] = False,
+    json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Print the values of a run again, or those so far if it is not finished.
 
@@ -49,17 +47,11 @@ def _results(
 
 
 def report(
-    run: o.DirArgument,
-    statements: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write a page for each owner that names no other owner."),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="With --statements: this owner alone; repeatable."),
-    ] = None,
-    data: o.MovedOption = None,
-    trust: o.TrustOption = False,
+    run: Annotated[Path, o.DIR],
+    statements: Annotated[Path | None, o.STATEMENTS] = None,
+    only: Annotated[list[str] | None, o.ONLY] = None,
+    data: Annotated[str | None, o.MOVED] = None,
+    trust: Annotated[bool, o.TRUST] = False,
 ) -> None:
     """Write the page of a run again, of the values so far if it is not finished."""
     from dupre.runs.directory import RunDirectory
@@ -77,20 +69,12 @@ def report(
 
 
 def pay(
-    run: o.DirArgument,
-    amount: Annotated[float, typer.Option(metavar="X", help="To share among the owners.")],
-    currency: Annotated[str, typer.Option(metavar="CODE", help="Such as CHF.")] = "",
-    negative: Annotated[
-        str,
-        typer.Option(
-            metavar="RULE",
-            help="zero: who is at or below zero gets nothing; owe: who is below zero pays.",
-        ),
-    ] = "zero",
-    minimum: Annotated[
-        float, typer.Option(metavar="X", help="What everybody gets at least.")
-    ] = 0.0,
-    json: o.JsonOption = False,
+    run: Annotated[Path, o.DIR],
+    amount: Annotated[float, o.AMOUNT],
+    currency: Annotated[str, o.CURRENCY] = "",
+    negative: Annotated[str, o.NEGATIVE] = "zero",
+    minimum: Annotated[float, o.MINIMUM] = 0.0,
+    json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Share an amount by the values, to the cent: a table, payments.csv, a section of the page."""
     from dupre.runs.config import PaymentSection
@@ -112,10 +96,10 @@ def pay(
 
 
 def compare(
-    run: o.DirArgument,
-    a: Annotated[str, typer.Argument(metavar="A", help="An owner.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another owner.")],
-    json: o.JsonOption = False,
+    run: Annotated[Path, o.DIR],
+    a: Annotated[str, o.OWNER_A],
+    b: Annotated[str, o.OWNER_B],
+    json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Is A worth more than B, and with what probability?"""
     from dupre.result.as_text import format_comparison
@@ -130,17 +114,11 @@ def compare(
 
 
 def predict(
-    run: o.DirArgument,
-    members: Annotated[
-        list[str],
-        typer.Option(
-            metavar="A,B",
-            help="Owners of a coalition, as a JSON list if names hold commas; repeatable.",
-        ),
-    ],
-    data: o.MovedOption = None,
-    trust: o.TrustOption = False,
-    json: o.JsonOption = False,
+    run: Annotated[Path, o.DIR],
+    members: Annotated[list[str], o.MEMBERS],
+    data: Annotated[str | None, o.MOVED] = None,
+    trust: Annotated[bool, o.TRUST] = False,
+    json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Predict the utility of a coalition without training it."""
     from dupre.result.as_text import format_predictions

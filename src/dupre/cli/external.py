@@ -7,43 +7,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from dupre.cli import options as o
-from dupre.cli.output import (
-    absolute,
-    command_line,
-    directory_for,
-    open_run,
-    predictor_choices,
-    print_json,
-    print_values,
-    say,
-    write_config,
-)
+from dupre.cli import output
 
 
 def init(
-    data: o.DataArgument,
-    owner: o.OwnerOption,
-    target: o.TargetOption,
-    empty: o.StatedEmptyOption,
-    floor: o.FloorOption = "",
-    bounds: o.BoundsOption = "",
-    semivalue: o.SemivalueOption = None,
-    samples: o.SamplesOption = None,
-    kernel: o.KernelOption = "default",
-    prior_mean: o.PriorMeanOption = "constant",
-    strategy: o.StrategyOption = "active",
-    task: o.TaskOption = "",
-    delimiter: o.DelimiterOption = "",
-    drop: o.DropOption = None,
-    decimal: o.DecimalOption = "",
-    encoding: o.EncodingOption = "",
-    sheet: o.SheetOption = "",
-    skip_empty: o.SkipEmptyOption = False,
-    seed: o.SeedOption = 0,
-    run: o.RunOption = None,
+    data: Annotated[str, o.DATA],
+    owner: Annotated[str, o.OWNER],
+    target: Annotated[str, o.TARGET],
+    empty: Annotated[float, o.STATED_EMPTY],
+    floor: Annotated[str, o.FLOOR] = "",
+    bounds: Annotated[str, o.BOUNDS] = "",
+    semivalue: Annotated[list[str] | None, o.SEMIVALUE] = None,
+    samples: Annotated[int | None, o.SAMPLES] = None,
+    kernel: Annotated[str, o.KERNEL] = "default",
+    prior_mean: Annotated[str, o.PRIOR_MEAN] = "constant",
+    strategy: Annotated[str, o.STRATEGY] = "active",
+    task: Annotated[str, o.TASK] = "",
+    delimiter: Annotated[str, o.DELIMITER] = "",
+    drop: Annotated[list[str] | None, o.DROP] = None,
+    decimal: Annotated[str, o.DECIMAL] = "",
+    encoding: Annotated[str, o.ENCODING] = "",
+    sheet: Annotated[str, o.SHEET] = "",
+    skip_empty: Annotated[bool, o.SKIP_EMPTY] = False,
+    seed: Annotated[int, o.SEED] = 0,
+    run: Annotated[Path | None, o.RUN] = None,
 ) -> None:
     """Set up a run of trainings done elsewhere.
 
@@ -54,37 +42,32 @@ def init(
 
     how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
     wanted = c.Config(
-        data=c.DataSection(absolute(data), owner, target, *how),
+        data=c.DataSection(output.absolute(data), owner, target, *how),
         utility=c.UtilitySection(model=c.EXTERNAL, empty=empty, floor=floor, bounds=bounds),
         values=c.ValuesSection(
             tuple(dict.fromkeys(semivalue or ("shapley",))),
             samples,
             None,
             seed,
-            *predictor_choices(kernel, prior_mean, strategy),
+            *output.predictor_choices(kernel, prior_mean, strategy),
         ),
     )
-    job, directory = prepare_job(wanted), directory_for(run, data)
+    job, directory = prepare_job(wanted), output.directory_for(run, data)
     wanted = directory.with_history(wanted)
     with directory.lock():
-        write_config(directory, wanted.after(command_line()))
+        output.write_config(directory, wanted.after(output.command_line()))
     rows = f"{job.owners.n} owners, {len(job.owners.y):,} rows"
-    say(f"{rows}. Next: {directory.command('suggest')}")
+    output.say(f"{rows}. Next: {directory.command('suggest')}")
     print(directory)
 
 
 def suggest(
-    run: o.DirArgument,
-    count: Annotated[
-        int, typer.Option("-n", "--number", min=1, help="How many coalitions at most.")
-    ] = 8,
-    pending: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Suggestions of before that are not yet recorded."),
-    ] = None,
-    data: o.MovedOption = None,
-    trust: o.TrustOption = False,
-    json: o.JsonOption = False,
+    run: Annotated[Path, o.DIR],
+    count: Annotated[int, o.COUNT] = 8,
+    pending: Annotated[Path | None, o.PENDING] = None,
+    data: Annotated[str | None, o.MOVED] = None,
+    trust: Annotated[bool, o.TRUST] = False,
+    json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Print which coalitions to train next elsewhere.
 
@@ -93,51 +76,43 @@ def suggest(
     """
     from dupre.runs.recorded import format_sheet
 
-    directory, job = open_run(run, data, trust=trust)
+    directory, job = output.open_run(run, data, trust=trust)
     with directory.name_errors():
         found = job.suggestions(directory.store, count, pending)
     if json:
-        print_json(found)
+        output.print_json(found)
     else:
         print(format_sheet(found), end="")
     if not found:
-        say("Nothing is left to gain from a training.")
+        output.say("Nothing is left to gain from a training.")
 
 
 def record(
-    run: o.DirArgument,
-    results: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A table with the columns coalition and utility."),
-    ],
-    replace_recorded: Annotated[
-        bool,
-        typer.Option(
-            "--replace", help="Correct: forget what was recorded of these coalitions before."
-        ),
-    ] = False,
-    delimiter: o.DelimiterOption = "",
-    data: o.MovedOption = None,
-    trust: o.TrustOption = False,
-    accept_rows: o.AcceptRowsOption = False,
-    json: o.JsonOption = False,
+    run: Annotated[Path, o.DIR],
+    results: Annotated[Path, o.RESULTS],
+    replace_recorded: Annotated[bool, o.REPLACE] = False,
+    delimiter: Annotated[str, o.DELIMITER] = "",
+    data: Annotated[str | None, o.MOVED] = None,
+    trust: Annotated[bool, o.TRUST] = False,
+    accept_rows: Annotated[bool, o.ACCEPT_ROWS] = False,
+    json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Record trainings done elsewhere, and print the values."""
     from dupre.runs.recorded import finished_results, read_results
 
-    directory, job = open_run(run, data, trust=trust)
+    directory, job = output.open_run(run, data, trust=trust)
     found = read_results(results, job.owners.names, delimiter=delimiter or None)
     given = finished_results(found, results)
-    job = replace(job, config=job.config.after(command_line()))
+    job = replace(job, config=job.config.after(output.command_line()))
     with directory.lock():
         trained = job.count_trained(directory.store)
         if lost := directory.count_lost(trained, accept=accept_rows):
             job.accept_rows(directory.store, lost)
-        say(job.record(directory.store, given, replacing=replace_recorded))
+        output.say(job.record(directory.store, given, replacing=replace_recorded))
         valuations = job.values(directory.store)
-        write_config(directory, job.config)
+        output.write_config(directory, job.config)
         directory.write_results(valuations)
-    print_values(valuations, json=json)
+    output.print_values(valuations, json=json)
 
 
 VERBS: dict[Callable[..., None], str] = {

@@ -2,235 +2,141 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
-DataArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="A CSV, Parquet, Feather, JSON-lines or Excel file, a directory with one file per "
-        "owner, or a quoted pattern such as 'data/*.csv'.",
-    ),
-]
-DirArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A run directory.")]
-OwnerOption = Annotated[
-    str, typer.Option("--owner", metavar="COLUMN", help="Column that names the owner of a row.")
-]
-TargetOption = Annotated[
-    str, typer.Option("--target", metavar="COLUMN", help="Column that a model predicts.")
-]
-TaskOption = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME", help="classification or regression; by default the target decides."
-    ),
-]
-DelimiterOption = Annotated[str, typer.Option(metavar="C", help="Between the cells of a CSV file.")]
-DropOption = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Leave a column out; repeatable.")
-]
-DecimalOption = Annotated[
-    str, typer.Option(metavar="C", help="Sign before decimals in a CSV file; by default a point.")
-]
-EncodingOption = Annotated[
-    str, typer.Option(metavar="NAME", help="Of a text file, such as cp1252; by default UTF-8.")
-]
-SheetOption = Annotated[
-    str, typer.Option(metavar="NAME", help="Of an Excel file; by default the first sheet.")
-]
-SkipEmptyOption = Annotated[
-    bool,
-    typer.Option(
-        "--skip-empty", help="Leave out rows without an owner or a target, and say how many."
-    ),
-]
-ValidationOption = Annotated[
-    str, typer.Option(metavar="FILE", help="Rows to score models on; no owner trains on them.")
-]
-HoldoutOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="PART",
-        help="Score models on this part of each owner's rows instead; by default 0.25.",
-    ),
-]
-ModelOption = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="logistic, ridge, forest, boosting, mlp, knn, or module:object for any "
-        "scikit-learn estimator, such as one in a file of this directory.",
-    ),
-]
-MetricOption = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME", help="scikit-learn scorer or module:object; by default accuracy or r2."
-    ),
-]
-EmptyOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="U", help="Utility of no data; by default that of the best constant prediction."
-    ),
-]
-FloorOption = Annotated[
-    str,
-    typer.Option(
-        metavar="U",
-        help="Lower utilities count as this one, or none; by default that of no data for r2.",
-    ),
-]
-BoundsOption = Annotated[
-    str,
-    typer.Option(
-        metavar="LOW,HIGH",
-        help="Between which utilities lie, such as 0,1 or ,1; by default those of a named metric.",
-    ),
-]
-StatedEmptyOption = Annotated[
-    float,
-    typer.Option("--empty", metavar="U", help="Utility of no data, such as that of a blind guess."),
-]
-SemivalueOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="shapley (the default), banzhaf, beta:A,B, loo or least-core; repeat it for several "
-        "from the same trainings: the first decides what is trained.",
-    ),
-]
-MoreSemivalueOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--semivalue",
-        metavar="NAME",
-        help="Value the same trainings in this way too; names as for `dupre value`; repeatable.",
-    ),
-]
-SamplesOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Coalitions that enter the values; by default all, or 16,384 above 16 owners.",
-    ),
-]
-KernelOption = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="What makes coalitions alike: default, paper, gp-binary, a sum of products of data, "
-        "size, membership and linear such as data*size+membership, or module:object.",
-    ),
-]
-PriorMeanOption = Annotated[
-    str,
-    typer.Option(
-        metavar="WHAT",
-        help="Utilities expected before any is known: constant (the default), linear in the "
-        "logarithm of the rows, or a number.",
-    ),
-]
-StrategyOption = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="What to train next: active (the default), half-active, uniform; active:OWNER for "
-        "what helps to value one owner.",
-    ),
-]
-BudgetOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Coalitions to train at most; by default 6 per owner, or no limit with --until or "
-        "--time.",
-    ),
-]
-MoreBudgetOption = Annotated[
-    str | None,
-    typer.Option("--budget", metavar="N", help="Coalitions in all; +N for N more than so far."),
-]
-UntilOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WHAT",
-        help="Stop at intervals of, say, ±0.01; or once the ranking is settled: ranking; or once "
-        "only more validation rows would help: rows.",
-    ),
-]
-TimeOption = Annotated[
-    str | None, typer.Option(metavar="T", help="Stop after 90s, 30m, 2h or 1h30m.")
-]
-RepeatsOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Trainings of each coalition; by default 1, and a few second ones that measure what "
-        "the seed of a random model changes. 1 switches these off.",
-    ),
-]
-SeedOption = Annotated[int, typer.Option(metavar="N", min=0, help="Of everything random.")]
-RunOption = Annotated[
-    Path | None,
-    typer.Option("--run", metavar="DIR", help="Run directory; by default dupre-DATA."),
-]
-JobsOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Processes to train in; -1 for one per core.")
-]
-DaskOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Train on the Dask cluster of this scheduler.")
-]
-SkipOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--skip-failures/--retry-failures",
-        help="If a training fails, go on and predict its coalition; or stop, and train it again "
-        "when the run goes on (the default).",
-    ),
-]
-TimeoutOption = Annotated[
-    str | None, typer.Option(metavar="T", help="A training that takes longer has failed.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-TrustOption = Annotated[
-    bool,
-    typer.Option("--trust", help="Do what the directory names although it was not made here."),
-]
-MovedOption = Annotated[
-    str | None,
-    typer.Option("--data", metavar="DATA", help="Where the data are now, if they moved."),
-]
-MovedValidationOption = Annotated[
-    str | None,
-    typer.Option("--validation", metavar="FILE", help="Where the validation rows are now."),
-]
-AcceptRowsOption = Annotated[
-    bool,
-    typer.Option(
-        "--accept-rows",
-        help="Go on without the trainings of rows that have changed; every later result says so.",
-    ),
-]
-AcceptModelOption = Annotated[
-    bool,
-    typer.Option(
-        "--accept-model",
-        help="Keep trainings although the model, the metric or their code has changed; every "
-        "later result says so.",
-    ),
-]
-SpotCheckOption = Annotated[
-    bool,
-    typer.Option(
-        "--spot-check/--no-spot-check",
-        help="Train one stored coalition again before a run goes on, to see that its utility is "
-        "still the same.",
-    ),
-]
+
+def _option(metavar: str, text: str, *names: str, least: int | None = None) -> Any:
+    """An option with a value; `names` where it is not called like its parameter."""
+    return typer.Option(*names, metavar=metavar, help=text, min=least)
+
+
+def _flag(text: str, *names: str) -> Any:
+    return typer.Option(*names, help=text)
+
+
+DATA = typer.Argument(
+    metavar="DATA",
+    help="A CSV, Parquet, Feather, JSON-lines or Excel file, a directory with one file per "
+    "owner, or a quoted pattern such as 'data/*.csv'.",
+)
+DIR = typer.Argument(metavar="DIR", help="A run directory.")
+OWNER = _option("COLUMN", "Column that names the owner of a row.", "--owner")
+TARGET = _option("COLUMN", "Column that a model predicts.", "--target")
+TASK = _option("NAME", "classification or regression; by default the target decides.")
+DELIMITER = _option("C", "Between the cells of a CSV file.")
+DROP = _option("COLUMN", "Leave a column out; repeatable.")
+DECIMAL = _option("C", "Sign before decimals in a CSV file; by default a point.")
+ENCODING = _option("NAME", "Of a text file, such as cp1252; by default UTF-8.")
+SHEET = _option("NAME", "Of an Excel file; by default the first sheet.")
+SKIP_EMPTY = _flag("Leave out rows without an owner or a target, and say how many.", "--skip-empty")
+VALIDATION = _option("FILE", "Rows to score models on; no owner trains on them.")
+HOLDOUT = _option(
+    "PART", "Score models on this part of each owner's rows instead; by default 0.25."
+)
+MODEL = _option(
+    "NAME",
+    "logistic, ridge, forest, boosting, mlp, knn, or module:object for any scikit-learn "
+    "estimator, such as one in a file of this directory.",
+)
+METRIC = _option("NAME", "scikit-learn scorer or module:object; by default accuracy or r2.")
+EMPTY = _option("U", "Utility of no data; by default that of the best constant prediction.")
+FLOOR = _option(
+    "U", "Lower utilities count as this one, or none; by default that of no data for r2."
+)
+BOUNDS = _option(
+    "LOW,HIGH",
+    "Between which utilities lie, such as 0,1 or ,1; by default those of a named metric.",
+)
+STATED_EMPTY = _option("U", "Utility of no data, such as that of a blind guess.", "--empty")
+SEMIVALUE = _option(
+    "NAME",
+    "shapley (the default), banzhaf, beta:A,B, loo or least-core; repeat it for several from "
+    "the same trainings: the first decides what is trained.",
+)
+MORE_SEMIVALUE = _option(
+    "NAME",
+    "Value the same trainings in this way too; names as for `dupre value`; repeatable.",
+    "--semivalue",
+)
+SAMPLES = _option(
+    "N", "Coalitions that enter the values; by default all, or 16,384 above 16 owners.", least=1
+)
+KERNEL = _option(
+    "NAME",
+    "What makes coalitions alike: default, paper, gp-binary, a sum of products of data, size, "
+    "membership and linear such as data*size+membership, or module:object.",
+)
+PRIOR_MEAN = _option(
+    "WHAT",
+    "Utilities expected before any is known: constant (the default), linear in the logarithm "
+    "of the rows, or a number.",
+)
+STRATEGY = _option(
+    "NAME",
+    "What to train next: active (the default), half-active, uniform; active:OWNER for what "
+    "helps to value one owner.",
+)
+BUDGET = _option(
+    "N",
+    "Coalitions to train at most; by default 6 per owner, or no limit with --until or --time.",
+    least=1,
+)
+MORE_BUDGET = _option("N", "Coalitions in all; +N for N more than so far.", "--budget")
+UNTIL = _option(
+    "WHAT",
+    "Stop at intervals of, say, ±0.01; or once the ranking is settled: ranking; or once only "
+    "more validation rows would help: rows.",
+)
+TIME = _option("T", "Stop after 90s, 30m, 2h or 1h30m.")
+REPEATS = _option(
+    "N",
+    "Trainings of each coalition; by default 1, and a few second ones that measure what the "
+    "seed of a random model changes. 1 switches these off.",
+    least=1,
+)
+SEED = _option("N", "Of everything random.", least=0)
+RUN = _option("DIR", "Run directory; by default dupre-DATA.", "--run")
+JOBS = _option("N", "Processes to train in; -1 for one per core.")
+DASK = _option("ADDRESS", "Train on the Dask cluster of this scheduler.")
+SKIP = _flag(
+    "If a training fails, go on and predict its coalition; or stop, and train it again when "
+    "the run goes on (the default).",
+    "--skip-failures/--retry-failures",
+)
+TIMEOUT = _option("T", "A training that takes longer has failed.")
+JSON = _flag("Print JSON instead of a table.", "--json")
+TRUST = _flag("Do what the directory names although it was not made here.", "--trust")
+MOVED = _option("DATA", "Where the data are now, if they moved.", "--data")
+MOVED_VALIDATION = _option("FILE", "Where the validation rows are now.", "--validation")
+ACCEPT_ROWS = _flag(
+    "Go on without the trainings of rows that have changed; every later result says so.",
+    "--accept-rows",
+)
+ACCEPT_MODEL = _flag(
+    "Keep trainings although the model, the metric or their code has changed; every later "
+    "result says so.",
+    "--accept-model",
+)
+SPOT_CHECK = _flag(
+    "Train one stored coalition again before a run goes on, to see that its utility is still "
+    "the same.",
+    "--spot-check/--no-spot-check",
+)
+STATEMENTS = _option("DIR", "Write a page for each owner that names no other owner.")
+ONLY = _option("NAME", "With --statements: this owner alone; repeatable.")
+AMOUNT = _option("X", "To share among the owners.")
+CURRENCY = _option("CODE", "Such as CHF.")
+NEGATIVE = _option(
+    "RULE", "zero: who is at or below zero gets nothing; owe: who is below zero pays."
+)
+MINIMUM = _option("X", "What everybody gets at least.")
+OWNER_A = typer.Argument(metavar="A", help="An owner.")
+OWNER_B = typer.Argument(metavar="B", help="Another owner.")
+MEMBERS = _option("A,B", "Owners of a coalition, as a JSON list if names hold commas; repeatable.")
+COUNT = typer.Option("-n", "--number", help="How many coalitions at most.", min=1)
+PENDING = _option("FILE", "Suggestions of before that are not yet recorded.")
+RESULTS = typer.Argument(metavar="FILE", help="A table with the columns coalition and utility.")
+REPLACE = _flag("Correct: forget what was recorded of these coalitions before.", "--replace")
+DEMO_RUN = _option("DIR", "Directory for everything it writes.", "--run")

@@ -7,21 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dupre.cli import options as o
+from dupre.cli import output
 from dupre.cli.ask import compare, predict
-from dupre.cli.output import (
-    absolute,
-    command_line,
-    directory_for,
-    locate,
-    open_run,
-    predictor_choices,
-    print_values,
-    say,
-    write_config,
-)
 from dupre.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,40 +18,40 @@ if TYPE_CHECKING:
 
 
 def value(
-    data: o.DataArgument,
-    owner: o.OwnerOption,
-    target: o.TargetOption,
-    validation: o.ValidationOption = "",
-    holdout: o.HoldoutOption = None,
-    model: o.ModelOption = "",
-    metric: o.MetricOption = "",
-    empty: o.EmptyOption = None,
-    floor: o.FloorOption = "",
-    bounds: o.BoundsOption = "",
-    semivalue: o.SemivalueOption = None,
-    samples: o.SamplesOption = None,
-    kernel: o.KernelOption = "default",
-    prior_mean: o.PriorMeanOption = "constant",
-    strategy: o.StrategyOption = "active",
-    budget: o.BudgetOption = None,
-    until: o.UntilOption = None,
-    time: o.TimeOption = None,
-    jobs: o.JobsOption = None,
-    dask: o.DaskOption = None,
-    repeats: o.RepeatsOption = None,
-    skip_failures: o.SkipOption = None,
-    timeout: o.TimeoutOption = None,
-    task: o.TaskOption = "",
-    delimiter: o.DelimiterOption = "",
-    drop: o.DropOption = None,
-    decimal: o.DecimalOption = "",
-    encoding: o.EncodingOption = "",
-    sheet: o.SheetOption = "",
-    skip_empty: o.SkipEmptyOption = False,
-    seed: o.SeedOption = 0,
-    run: o.RunOption = None,
-    spot_check: o.SpotCheckOption = True,
-    json: o.JsonOption = False,
+    data: Annotated[str, o.DATA],
+    owner: Annotated[str, o.OWNER],
+    target: Annotated[str, o.TARGET],
+    validation: Annotated[str, o.VALIDATION] = "",
+    holdout: Annotated[float | None, o.HOLDOUT] = None,
+    model: Annotated[str, o.MODEL] = "",
+    metric: Annotated[str, o.METRIC] = "",
+    empty: Annotated[float | None, o.EMPTY] = None,
+    floor: Annotated[str, o.FLOOR] = "",
+    bounds: Annotated[str, o.BOUNDS] = "",
+    semivalue: Annotated[list[str] | None, o.SEMIVALUE] = None,
+    samples: Annotated[int | None, o.SAMPLES] = None,
+    kernel: Annotated[str, o.KERNEL] = "default",
+    prior_mean: Annotated[str, o.PRIOR_MEAN] = "constant",
+    strategy: Annotated[str, o.STRATEGY] = "active",
+    budget: Annotated[int | None, o.BUDGET] = None,
+    until: Annotated[str | None, o.UNTIL] = None,
+    time: Annotated[str | None, o.TIME] = None,
+    jobs: Annotated[int | None, o.JOBS] = None,
+    dask: Annotated[str | None, o.DASK] = None,
+    repeats: Annotated[int | None, o.REPEATS] = None,
+    skip_failures: Annotated[bool | None, o.SKIP] = None,
+    timeout: Annotated[str | None, o.TIMEOUT] = None,
+    task: Annotated[str, o.TASK] = "",
+    delimiter: Annotated[str, o.DELIMITER] = "",
+    drop: Annotated[list[str] | None, o.DROP] = None,
+    decimal: Annotated[str, o.DECIMAL] = "",
+    encoding: Annotated[str, o.ENCODING] = "",
+    sheet: Annotated[str, o.SHEET] = "",
+    skip_empty: Annotated[bool, o.SKIP_EMPTY] = False,
+    seed: Annotated[int, o.SEED] = 0,
+    run: Annotated[Path | None, o.RUN] = None,
+    spot_check: Annotated[bool, o.SPOT_CHECK] = True,
+    json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Train a few models and say what each owner's data is worth."""
     from dupre.runs import config as c
@@ -72,43 +60,42 @@ def value(
     if validation and holdout is not None:
         raise InputError("state --validation FILE or --holdout PART, not both")
     how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
-    rows = validation and absolute(validation)
+    rows = validation and output.absolute(validation)
     held = 0.0 if validation else c.HOLDOUT if holdout is None else holdout
     names = tuple(dict.fromkeys(semivalue or ("shapley",)))
-    chosen = predictor_choices(kernel, prior_mean, strategy)
+    chosen = output.predictor_choices(kernel, prior_mean, strategy)
+    trained = (output.locate(model), output.locate(metric), rows, held)
     wanted = c.Config(
-        data=c.DataSection(absolute(data), owner, target, *how),
-        utility=c.UtilitySection(
-            locate(model), locate(metric), rows, held, empty, floor, bounds, by_contents=True
-        ),
+        data=c.DataSection(output.absolute(data), owner, target, *how),
+        utility=c.UtilitySection(*trained, empty, floor, bounds, by_contents=True),
         values=c.ValuesSection(names, samples, repeats, seed, *chosen),
         limits=c.with_changes(c.LimitsSection(), budget=budget, until=until, time=time),
         machine=c.with_changes(
             c.MachineSection(), jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
         ),
     )
-    directory = directory_for(run, data)
+    directory = output.directory_for(run, data)
     job = prepare_job(directory.with_history(wanted))
     _run(directory, replace(job, check=spot_check), json=json)
 
 
 def resume(
-    run: o.DirArgument,
-    budget: o.MoreBudgetOption = None,
-    semivalue: o.MoreSemivalueOption = None,
-    until: o.UntilOption = None,
-    time: o.TimeOption = None,
-    jobs: o.JobsOption = None,
-    dask: o.DaskOption = None,
-    skip_failures: o.SkipOption = None,
-    timeout: o.TimeoutOption = None,
-    data: o.MovedOption = None,
-    validation: o.MovedValidationOption = None,
-    trust: o.TrustOption = False,
-    accept_rows: o.AcceptRowsOption = False,
-    accept_model: o.AcceptModelOption = False,
-    spot_check: o.SpotCheckOption = True,
-    json: o.JsonOption = False,
+    run: Annotated[Path, o.DIR],
+    budget: Annotated[str | None, o.MORE_BUDGET] = None,
+    semivalue: Annotated[list[str] | None, o.MORE_SEMIVALUE] = None,
+    until: Annotated[str | None, o.UNTIL] = None,
+    time: Annotated[str | None, o.TIME] = None,
+    jobs: Annotated[int | None, o.JOBS] = None,
+    dask: Annotated[str | None, o.DASK] = None,
+    skip_failures: Annotated[bool | None, o.SKIP] = None,
+    timeout: Annotated[str | None, o.TIMEOUT] = None,
+    data: Annotated[str | None, o.MOVED] = None,
+    validation: Annotated[str | None, o.MOVED_VALIDATION] = None,
+    trust: Annotated[bool, o.TRUST] = False,
+    accept_rows: Annotated[bool, o.ACCEPT_ROWS] = False,
+    accept_model: Annotated[bool, o.ACCEPT_MODEL] = False,
+    spot_check: Annotated[bool, o.SPOT_CHECK] = True,
+    json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Go on after an interruption, or with more trainings.
 
@@ -118,7 +105,7 @@ def resume(
     from dupre.runs import config as c
     from dupre.runs.parse import parse_budget
 
-    directory, job = open_run(run, data, validation, trust=trust)
+    directory, job = output.open_run(run, data, validation, trust=trust)
     job = job.with_semivalues([*job.config.values.semivalues, *(semivalue or ())])
     if job.config.is_external:
         raise InputError(
@@ -140,11 +127,7 @@ def resume(
     _run(directory, job.with_config(wanted), json=json, accept=accept_rows)
 
 
-def demo(
-    run: Annotated[
-        Path, typer.Option("--run", metavar="DIR", help="Directory for everything it writes.")
-    ] = Path("dupre-demo"),
-) -> None:
+def demo(run: Annotated[Path, o.DEMO_RUN] = Path("dupre-demo")) -> None:
     """Show everything on data that come with dupre."""
     from dupre.runs import demo as d
 
@@ -167,7 +150,7 @@ def demo(
     print(f"\n$ dupre predict {directory} --members Ada,Ben,Cleo", flush=True)
     predict(directory, ["Ada,Ben,Cleo"])
     print("\nTraining all 255 to see how far off that was ...", flush=True)
-    run_directory, job = open_run(directory)
+    run_directory, job = output.open_run(directory)
     (valuation,) = run_directory.results()
     print(d.describe_error(valuation, d.exact_values(job, valuation)))
     print(f"\nThe whole story, to open in a browser: {run_directory.report}")
@@ -189,21 +172,21 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
     from dupre.training.dask import connect
     from dupre.valuation.progress import WithEstimate, display
 
-    job = replace(job, config=job.config.after(command_line()))
+    job = replace(job, config=job.config.after(output.command_line()))
     with directory.lock(), connect(job.config.machine.dask) as client:
         known = job.count_known(directory.store)
         if lost := directory.count_lost(job.count_trained(directory.store), accept=accept):
             job.accept_rows(directory.store, lost)
-        write_config(directory, job.config)
-        say(plan(job, str(directory), known, directory.earlier_owners))
+        output.write_config(directory, job.config)
+        output.say(plan(job, str(directory), known, directory.earlier_owners))
         with redirect_stdout_to_stderr():
             valuations = job.run(directory.store, WithEstimate(display(True)), client)
         kept = directory.write_results(valuations)
-    print_values(valuations, json=json)
+    output.print_values(valuations, json=json)
     if kept:
-        say(f"Result before: {kept}")
+        output.say(f"Result before: {kept}")
     if checks := valuations[0].checked:
-        say(f"Trained again so far, to check what is stored: {checks:,}")
-    say(f"Report: {directory.report}")
+        output.say(f"Trained again so far, to check what is stored: {checks:,}")
+    output.say(f"Report: {directory.report}")
     if any(map(trainings_help, valuations)):
-        say(f"Go on with: {directory.command('resume', '--budget', f'+{job.owners.n}')}")
+        output.say(f"Go on with: {directory.command('resume', '--budget', f'+{job.owners.n}')}")

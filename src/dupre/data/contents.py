@@ -97,8 +97,9 @@ def _bytes_of_column(column: pd.Series) -> NDArray[np.uint8]:
     """A column of a frame as bytes, (N, .)."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        # By value: codes depend on the categories of other owners.
-        table = np.append(_digests_of_things([None]), _bytes_of_column(_categories(column)), axis=0)
+        # By value: codes depend on the categories of other owners. Objects have equal bytes.
+        levels = pd.Series(column.cat.categories.to_numpy(), dtype=object)
+        table = np.append(_digests_of_things([None]), _bytes_of_column(levels), axis=0)
         return np.asarray(table[column.cat.codes.to_numpy().astype(np.int64) + 1])
     if isinstance(dtype, pd.DatetimeTZDtype):
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -123,11 +124,6 @@ def _as_array(column: pd.Series, dtype: Any) -> NDArray[Any]:
     if plain.kind == "b":
         return column.to_numpy(np.uint8, na_value=2)
     return column.astype(object).to_numpy()
-
-
-def _categories(column: pd.Series) -> pd.Series:
-    """The categories of a column as objects, which equal bytes need, also NaN and text."""
-    return pd.Series(column.cat.categories.to_numpy(), dtype=object)
 
 
 def _bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:

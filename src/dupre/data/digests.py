@@ -100,19 +100,20 @@ class _Digests:
         if isinstance(thing, types.ModuleType):
             return self._parts("module", [thing.__name__])
         if isinstance(thing, type):
-            return self._parts("class", [_module(thing), thing.__qualname__])
+            ours = thing.__module__.partition(".")[0] == "dupre"  # dupre's own classes may move
+            return self._parts("class", ["dupre" if ours else thing.__module__, thing.__qualname__])
         if isinstance(thing, np.ma.MaskedArray):
             return self._parts("masked", [np.asarray(thing), np.ma.getmaskarray(thing)])
         if isinstance(thing, (np.ndarray, np.generic)):
             return self._array(np.asarray(thing))
         if isinstance(thing, pd.DataFrame):
-            columns = [thing.iloc[:, i] for i in range(thing.shape[1])]
-            values = [_without_index(column) for column in columns]
+            plain = thing.reset_index(drop=True)
+            values = [plain.iloc[:, i] for i in range(thing.shape[1])]
             return self._parts("frame", [list(thing.columns), *values, *_index(thing)])
         if isinstance(thing, pd.MultiIndex):
             return self._parts("index", thing.to_list())
         if isinstance(thing, pd.Series) and _index(thing):
-            return self._parts("series", [_without_index(thing), *_index(thing)])
+            return self._parts("series", [thing.reset_index(drop=True), *_index(thing)])
         if isinstance(thing, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
             return self._column(pd.Series(thing))
         if sparse.issparse(thing):
@@ -198,20 +199,11 @@ def stated_fingerprint(thing: Any) -> Any:
     return stated() if callable(stated) else stated
 
 
-def _module(cls: type) -> str:
-    """The module of a class; dupre's own classes may move."""
-    return "dupre" if cls.__module__.partition(".")[0] == "dupre" else cls.__module__
-
-
 def _index(thing: pd.DataFrame | pd.Series) -> list[Any]:
     """The index of a frame or series, unless it only counts the rows."""
     index = thing.index
     counts = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
     return [] if counts else [index]
-
-
-def _without_index(column: pd.Series) -> pd.Series:
-    return column.reset_index(drop=True)
 
 
 def _is_cached(cls: type, name: object) -> bool:

@@ -134,9 +134,8 @@ class Owners:
             raise InputError("expected a non-empty mapping {name: (X, y)} or {name: DataFrame}")
         labels = _in_order(data)
         names = _as_names(labels)
-        parts = [
-            _pair(name, data[label], target) for name, label in zip(names, labels, strict=True)
-        ]
+        pairs = zip(names, labels, strict=True)
+        parts = [_pair(name, data[label], target) for name, label in pairs]
         for name, (X, y) in zip(names, parts, strict=True):
             if length(X) != len(y):
                 raise InputError(f"owner {name!r}: X has {length(X)} rows but y has {len(y)}")
@@ -231,7 +230,6 @@ def _build_owners(
     check_column_names(X)
     columns = apply_embed(X, embed, len(targets)) if embed else encode(X)
     check_finite(columns, labels, owner)
-    frame_columns = tuple(X.columns) if isinstance(X, pd.DataFrame) else None
     return Owners(
         names=names,
         X=X,
@@ -240,7 +238,7 @@ def _build_owners(
         task=task_of(targets, task or _task_of_dtype(y)),
         points=standardise(columns),
         embedded=embed is not None,
-        columns=frame_columns,
+        columns=tuple(X.columns) if isinstance(X, pd.DataFrame) else None,
         target=target,
     )
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,7 +151,7 @@ class SketchCache:
             self._sketches[eta, raw] = count(projected, owners.owner, resolution=resolution)
         sketch = self._sketches[eta, raw]
         if p == 1:
-            return _Quantiles(sketch)
+            return partial(_quantiles, sketch)
         return principal_axes(sketch, owners.n, np.random.default_rng([self._seed, 4]))
 
 
@@ -181,14 +182,9 @@ class _VectorCache:
         return np.array([self._position[key] for key in wanted], dtype=np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Quantiles:
+def _quantiles(sketch: Sketch, members: Members) -> Floats:
     """Sketch vectors rescaled so that SW_1 is their distance in the 1-norm."""
-
-    sketch: Sketch
-
-    def __call__(self, members: Members) -> Floats:
-        return np.asarray(self.sketch(members) / np.sqrt(self.sketch.width), dtype=np.float64)
+    return np.asarray(sketch(members) / np.sqrt(sketch.width), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

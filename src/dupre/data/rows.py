@@ -110,14 +110,11 @@ def stack(names: tuple[str, ...], parts: list[Any]) -> Any:
     check_column_names(first)
     for name, part in zip(names, parts, strict=True):
         if _kind(part) != _kind(first):
-            raise InputError(
-                f"all owners need X of one kind: {names[0]!r} has {_kind(first)}, "
-                f"{name!r} has {_kind(part)}"
-            )
+            both = f"{names[0]!r} has {_kind(first)}, {name!r} has {_kind(part)}"
+            raise InputError(f"all owners need X of one kind: {both}")
         if _columns(part) != _columns(first):
-            raise InputError(
-                f"all owners need the same columns: {_difference(names[0], first, name, part)}"
-            )
+            both = _difference(names[0], first, name, part)
+            raise InputError(f"all owners need the same columns: {both}")
     if isinstance(first, pd.DataFrame):
         return _concat_frames(parts)
     if isinstance(first, list):

@@ -13,19 +13,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
 from dupre.plots.layout import group_by_place, label_points, place_in_plane
-from dupre.result.records import Z95
+from dupre.result.records import Z95, Evidence
+from dupre.result.valuation import Valuation
 from dupre.wording import join_list, shorten
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
-
-    from dupre.result.records import Evidence
-    from dupre.result.valuation import Valuation
 
 DATA, ODD = "#2f7fc1", "#c9622a"
 """The colours of data: readable on white and on black, distinct for the colour-blind."""
@@ -92,26 +90,19 @@ def ranking(valuation: Valuation, ax: Axes | None = None) -> Axes:
     order = valuation.order
     probability = valuation.probability_greater().to_numpy()[np.ix_(order, order)]
     np.fill_diagonal(probability, 0.5)
-    ax = _matrix(valuation, ax, order, 2 * probability - 1)
-    if len(order) <= MOST_IN_WORDS:
-        # If anything is uncertain, rounding must not show 0 or 100.
-        shown = np.clip(probability, 0.01, 0.99) if valuation.std.any() else probability
-        _write_per_cent(ax, shown)
-    if not ax.get_title():
-        _set_title(ax, "Is the row worth more than the column? Sure in %")
-    return ax
+    # If anything is uncertain, rounding must not show 0 or 100.
+    shown = np.clip(probability, 0.01, 0.99) if valuation.std.any() else probability
+    title = "Is the row worth more than the column? Sure in %"
+    return _matrix(valuation, ax, order, shade=2 * probability - 1, shown=shown, title=title)
 
 
 def distances(valuation: Valuation, ax: Axes | None = None) -> Axes:
     """Distances between the owners' data, in the order in which they are given."""
     matrix = _evidence(valuation).distances
     typical = float(np.median(matrix[~np.eye(len(matrix), dtype=bool)]) or matrix.max() or 1.0)
-    ax = _matrix(valuation, ax, np.arange(len(matrix)), matrix / max(matrix.max(), typical))
-    if len(matrix) <= MOST_IN_WORDS:
-        _write_per_cent(ax, matrix / typical)
-    if not ax.get_title():
-        _set_title(ax, "Distance between the data; a typical pair is 100")
-    return ax
+    order, shade = np.arange(len(matrix)), matrix / max(matrix.max(), typical)
+    title = "Distance between the data; a typical pair is 100"
+    return _matrix(valuation, ax, order, shade=shade, shown=matrix / typical, title=title)
 
 
 def owner_map(valuation: Valuation, ax: Axes | None = None) -> Axes:
@@ -288,14 +279,22 @@ def _thin_out(frame: pd.DataFrame, by: str) -> pd.DataFrame:
     return frame.iloc[np.sort(order[np.linspace(0, len(order) - 1, MOST_POINTS).astype(int)])]
 
 
-def _matrix(valuation: Valuation, ax: Axes | None, order: Ints, shade: Floats) -> Axes:
-    """Cells shaded by a number from -1 (ODD) over 0 (nothing) to 1 (DATA)."""
+def _matrix(
+    valuation: Valuation, ax: Axes | None, order: Ints, *, shade: Floats, shown: Floats, title: str
+) -> Axes:
+    """Cells shaded by a number from -1 (ODD) over 0 (nothing) to 1 (DATA).
+
+    The numbers `shown`, in per cent, are written into them if the owners are few. The title is
+    another one if not all owners are named.
+    """
     from matplotlib.colors import to_rgb
 
     n = len(order)
     step = -(-n // MOST_LABELS)
     thin = f"{n} owners, one in {step} named" if step > 1 else ""
     ax = _axes(ax, height("ranking", n), thin)
+    if not ax.get_title():
+        _set_title(ax, title)
     cells = np.empty((n, n, 4))
     cells[..., :3] = np.where((shade >= 0)[..., None], to_rgb(DATA), to_rgb(ODD))
     cells[..., 3] = 0.62 * np.abs(shade)  # text on top stays readable, on light and dark
@@ -306,11 +305,7 @@ def _matrix(valuation: Valuation, ax: Axes | None, order: Ints, shade: Floats) -
     ax.set_xticks(at, labels=labels, parse_math=False, fontsize=SMALL, rotation=90)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    return ax
-
-
-def _write_per_cent(ax: Axes, matrix: Floats) -> None:
-    """Numbers in the cells off the diagonal."""
-    for (i, j), part in np.ndenumerate(matrix):
+    for (i, j), part in np.ndenumerate(shown) if n <= MOST_IN_WORDS else ():
         if i != j:
             ax.text(j, i, f"{100 * part:.0f}", ha="center", va="center", fontsize=SMALL)
+    return ax

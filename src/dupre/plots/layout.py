@@ -94,7 +94,8 @@ def _label_places(
     found: list[tuple[str, tuple[float, float]] | None] = []
     for i, width in zip(labelled, wide, strict=True):
         spots = _spots_around(width, tall)
-        boxes = [_box(points[i], at, width, tall) for _, at in spots]
+        corners = [points[i] + at for _, at in spots]
+        boxes: list[Box] = [(x, y, x + width, y + tall) for x, y in corners]
         cost = [
             sum(_overlap(box, other) for other in dots)
             + 1e6 * any(_overlap(box, other) for other in taken)
@@ -125,11 +126,6 @@ def _spots_around(width: float, tall: float) -> list[tuple[str, tuple[float, flo
         ("left", (near, -near - tall)),
         ("right", (-near - width, -near - tall)),
     ]
-
-
-def _box(point: Floats, corner: tuple[float, float], width: float, tall: float) -> Box:
-    left, bottom = point[0] + corner[0], point[1] + corner[1]
-    return left, bottom, left + width, bottom + tall
 
 
 def _overlap(a: Box, b: Box) -> float:

@@ -2,8 +2,8 @@
 
 The form is the warp of the utilities and the kernel's eta, rho and p. The form of the highest
 marginal likelihood is searched for (DUPRE Sec. 3), one part after the other: a full grid would cost
-more than it finds. Predictions are averaged over all forms tried and over hyper-parameters around
-the learned ones.
+more than it finds. Predictions are averaged over all forms tried, over simpler kernels and over
+hyper-parameters around the learned ones.
 
 An outlier is an evaluation far from its prediction by all others. It is real: it counts in the
 values as it is, and more of its kind may come. But it must not bend the predictions. It is set
@@ -51,6 +51,14 @@ DEFAULT = (
 
 The data term alone (the paper's) does not depend on how many rows a coalition has. A term that does
 not help gets a small variance.
+"""
+
+SIMPLER: tuple[Kernel, ...] = (Scaled(Membership()) + Scaled(Linear()), Scaled(Linear()))
+"""The default kernel without its first term, and without its first two.
+
+A very small variance of a term is improbable a priori, and few evaluations cannot say otherwise. In
+a game that is nearly a sum over owners a kernel without the term predicts far better. But what to
+evaluate next is not decided by these: they would not look for what the term could explain.
 """
 
 BETTER_BY = 1e-3
@@ -153,7 +161,9 @@ class Predictor:
     def processes(self) -> tuple[tuple[float, GaussianProcess], ...]:
         """Processes to average, with weights that sum to 1: of each form, some around its fit."""
         likelihood = np.array([gp.log_likelihood for gp in self.fits])
-        weights = np.exp(likelihood - likelihood.max())
+        terms = [gp.kernel.label for gp in self.fits]
+        forms = np.array([terms.count(label) for label in terms])  # these share a prior weight
+        weights = np.exp(likelihood - likelihood.max()) / forms
         weights[weights < LEAST_WEIGHT * weights.sum()] = 0.0
         weights /= weights.sum()
         found = []
@@ -260,6 +270,12 @@ def _choose(
             fits.append(candidate)
             if candidate.log_likelihood > gp.log_likelihood + BETTER_BY:
                 form, gp = other, candidate
+    if prior.kernel is None and not prior.plain:
+        near, worse = _start(gp), gp.log_likelihood - FAR_BEHIND
+        for kernel in SIMPLER:
+            last = -len(kernel.theta) - 2  # the same hyper-parameters, without those of first terms
+            start = {"near": near["near"][last:], "curvature": near["curvature"][last:, last:]}
+            fits.append(fit_form(replace(form, given=kernel), worse=worse, **start))
     return form, gp, fits
 
 

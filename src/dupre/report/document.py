@@ -62,9 +62,12 @@ def read_logo(path: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def document(title: str, heading: Heading, *content: str, script: str = "") -> str:
-    """An HTML document of this title and heading, with markup as its content, and a script."""
-    style = _read_resource("page.css")
+def document(title: str, heading: Heading, *content: str, sortable: bool = False) -> str:
+    """An HTML document of this title and heading, with markup as its content.
+
+    If `sortable`, it has the script that sorts tables.
+    """
+    style, script = _read_resource("page.css"), _read_resource("page.js") if sortable else ""
     logo = f'<img class="logo" src="{heading.logo}" alt="">\n' if heading.logo else ""
     contact = paragraph(heading.contact, "contact") if heading.contact else ""
     body = "\n".join(part for part in content if part)
@@ -84,11 +87,6 @@ def document(title: str, heading: Heading, *content: str, script: str = "") -> s
 {contact}{element}</body>
 </html>
 """
-
-
-def sorting_script() -> str:
-    """The script that sorts tables."""
-    return _read_resource("page.js")
 
 
 def _policy(script: str) -> str:

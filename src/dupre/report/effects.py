@@ -1,20 +1,19 @@
 """Values in the words of an owner: by how much its data raise or lower a score.
 
-Scores between 0 and 1 that people read in per cent change by points.
+Scores between 0 and 1 that people read in per cent change by points. A value is an average over
+groups: what the data add to groups of each size may be of another sign.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dupre._types import Floats, Ints
 from dupre.result.table import decimals
+from dupre.result.valuation import Valuation
 from dupre.wording import number
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
 
 
 @dataclass(frozen=True)
@@ -31,10 +30,18 @@ class MetricName:
     unit: str = ""
     factor: float = 1.0
 
+    def number(self, change: float, places: int) -> str:
+        """A change in this unit; `places` are the decimals of a change without a unit."""
+        return number(self.factor * change, places if self.factor == 1 else max(places - 3, 0))
+
 
 def _points(name: str) -> MetricName:
     return MetricName(name, " points", 100.0)
 
+
+MOST = "in groups of most sizes"
+FEW = "though not in groups of most sizes"
+OPEN = "but whether in groups of most sizes is not settled"
 
 METRICS = {
     "accuracy": _points("accuracy"),
@@ -64,13 +71,40 @@ def metric_of(v: Valuation) -> MetricName:
 
 def effect(v: Valuation, i: int, verbs: tuple[str, str] = ("raises", "lowers")) -> str:
     """How the data of owner i change the score: `raises accuracy by 16.1 points (15 to 17)`."""
-    score = metric_of(v)
-    places = decimals(v) if score.factor == 1 else max(decimals(v) - 3, 0)
-    value = score.factor * v.mean[i]
+    score, places, value = metric_of(v), decimals(v), v.mean[i]
     turn = verbs[0] if value >= 0 else verbs[1]
-    text = f"{turn} {score.name} by {number(abs(value), places)}{score.unit}"
+    text = f"{turn} {score.name} by {score.number(abs(value), places)}{score.unit}"
     if not v.std.iloc[i]:
         return text
-    bounds = score.factor * np.sort(np.sign(value or 1.0) * v.interval().iloc[i].to_numpy())
-    low, high = (number(bound, places) for bound in bounds)
+    bounds = np.sort(np.sign(value or 1.0) * v.interval().iloc[i].to_numpy())
+    low, high = (score.number(bound, places) for bound in bounds)
     return f"{text} (95 %: {low} to {high})"
+
+
+def by_size(v: Valuation) -> tuple[Ints, Floats] | None:
+    """How many others are in the groups, (s,), and value, low and high by owner, (n, s, 3).
+
+    None if nothing is known of sizes.
+    """
+    n, table = len(v.owners), v.contributions
+    if not len(table) or len(table) % n:
+        return None
+    numbers = table[["value", "low", "high"]].to_numpy(dtype=np.float64)
+    others = table["others"].to_numpy(dtype=np.int64)[: len(table) // n]
+    return others, numbers.reshape(n, -1, 3)
+
+
+def harm_by_size(v: Valuation) -> list[str]:
+    """Of each owner: whether it lowers utilities in groups of most sizes, or "" if not known.
+
+    A value below zero may be due to a single size.
+    """
+    found = by_size(v)
+    if found is None:
+        return [""] * len(v.owners)
+    _, numbers = found
+    surely = np.mean(numbers[:, :, 2] < 0, axis=1) > 0.5
+    possibly = np.mean(numbers[:, :, 1] < 0, axis=1) > 0.5
+    return [
+        MOST if yes else OPEN if may else FEW for yes, may in zip(surely, possibly, strict=True)
+    ]

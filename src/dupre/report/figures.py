@@ -10,14 +10,12 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 from dupre import plots
 from dupre.plots import charts
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
+from dupre.result.valuation import Valuation
 
 _INK = "#010203"
 """A colour used nowhere else; the page's text colour replaces it."""

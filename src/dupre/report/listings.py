@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from dupre._types import Floats
 from dupre.report.markup import Cell, details, owner, table, text
 from dupre.result.covariances import roots
+from dupre.result.payments import Payments
 from dupre.result.table import table_headings, table_lines
+from dupre.result.valuation import Valuation
 from dupre.wording import list_names, percent, shorten
-
-if TYPE_CHECKING:
-    from dupre.result.payments import Payments
-    from dupre.result.valuation import Valuation
 
 MOST_ROWS = 200
 """Trainings listed at most."""
@@ -101,26 +98,20 @@ def trainings_table(v: Valuation) -> str:
     for done in shown.to_dict("records"):
         failed = done["utility"] is None or pd.isna(done["utility"])
         utility = "failed" if failed else f"{done['utility']:.6g}".replace("-", "−")
-        members = tuple(map(str, json.loads(done["coalition"])))
+        members, seconds = tuple(map(str, json.loads(done["coalition"]))), float(done["seconds"])
         rows.append([
             Cell(text(member_list(members))),
             Cell(str(len(members)), len(members)),
             Cell(utility, None if failed else done["utility"]),
-            _seconds_cell(float(done["seconds"])),
+            Cell(f"{seconds:.3g}", seconds) if seconds > 0 else Cell("–"),  # done elsewhere
         ])  # fmt: skip
     columns = ["Coalition", "Owners", "Utility", "Seconds"]
     more = f"; the first {len(shown)} are listed, {total - len(shown):,} more are not"
-    seconds = float(v.evaluations["seconds"].sum())
     summary = f"All {total:,} trainings" if total != 1 else "The only training"
-    if seconds:
-        summary += f", {seconds:,.3g} seconds in all"
+    if in_all := float(v.evaluations["seconds"].sum()):
+        summary += f", {in_all:,.3g} seconds in all"
     caption = f"Trainings{more if total > len(shown) else ''}"
     return details(summary, table(caption, columns, rows, sortable=True))
-
-
-def _seconds_cell(seconds: float) -> Cell:
-    """How long a training took; unknown for those done elsewhere."""
-    return Cell(f"{seconds:.3g}", seconds) if seconds > 0 else Cell("–")
 
 
 def member_list(members: tuple[str, ...]) -> str:

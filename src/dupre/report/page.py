@@ -1,36 +1,43 @@
 """A valuation as one self-contained HTML page, and as the table that notebooks show.
 
-Everything on the page comes from `Valuation` records.
+Everything on the page comes from `Valuation` records. Statements are also written as files of their
+own: one page to one owner, which names no other owner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dupre.errors import InputError
 from dupre.files import replace_text
+from dupre.game.coalitions import unknown_owner
 from dupre.report import sections
-from dupre.report.document import Heading, document, sorting_script
+from dupre.report.document import Heading, document
 from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
 from dupre.report.relations import relations
 from dupre.report.statements import Statement, statements
 from dupre.report.summary import meaning
 from dupre.result.as_text import notes, title_of, trained_part
 from dupre.result.table import table_headings, table_lines
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
+from dupre.result.valuation import Valuation
 
 NO_HEADING = Heading()
 
 TITLE = "What each owner's data are worth"
+TITLE_TO_OWNER = "What your data are worth"
+
+LONGEST_STEM = 60
+"""Characters of an owner's name in the name of a file."""
 
 SURELY = (
     "Surely means with a probability of at least 95 %. An interval says how well the value of the "
     "owner's present rows is known{}, not what other rows of the same owner would be worth."
 )
+
+SIZES = "What these data add to groups of so many other owners, on average (95 % intervals):"
 
 NAVIGATION = {
     "answer": "Answer",
@@ -76,6 +83,8 @@ def page(
     _check_owners(valuations)
     v = valuations[0]
     found = relations(v)
+    each = f"One for each owner, to be printed on a page of its own. {_surely(v)}"
+    articles = [statement_markup(v, one) for one in statements(v, found)]
     parts = [
         sections.answer_section(valuations),
         sections.ranking_section(v),
@@ -85,7 +94,7 @@ def page(
         sections.uncertainty_section(v),
         sections.failures_section(v),
         sections.reproduction_section(v),
-        _statements_section(v, statements(v, found)),
+        section("statements", "Statements", paragraph(each), *articles),
     ]
     names = dict(NAVIGATION)
     if terms is not None:
@@ -103,7 +112,7 @@ def page(
         '<main id="main">',
         *parts,
         "</main>",
-        script=sorting_script(),
+        sortable=True,
     )
 
 
@@ -162,39 +171,67 @@ def _subtitle(v: Valuation) -> list[str]:
     ]
 
 
-def _statements_section(v: Valuation, found: list[Statement]) -> str:
-    words = [f"One for each owner, to be printed on a page of its own. {_surely(v)}"]
-    return section(
-        "statements", "Statements", paragraphs(words), *(statement_markup(v, one) for one in found)
-    )
-
-
 def statement_markup(v: Valuation, statement: Statement) -> str:
     """One statement as an article."""
     name = f"owner-{statement.owner}"
     context = f"Statement on the {v.semivalue} {v.words.nouns} of "
     context += " ".join([f"{len(v.owners):,} owners.", *meaning(v), _surely(v)])
+    sizes = ""
+    if statement.sizes:
+        sizes = f"{paragraph(SIZES)}\n{definitions(statement.sizes, 'sizes')}\n"
     return (
         f'<article id="{name}" aria-labelledby="{name}-title">\n'
         f'<h3 id="{name}-title">{owner(v.owners[statement.owner])}</h3>\n'
         f"{paragraph(statement.effect, 'lead')}\n"
         f"{paragraph(context, 'context')}\n{definitions(statement.facts, 'facts')}\n"
-        f"{paragraphs(statement.paragraphs)}\n{_sizes(statement)}"
+        f"{paragraphs(statement.paragraphs)}\n{sizes}"
         f"{items(statement.caveats, 'caveats')}\n</article>"
     )
+
+
+def write_statements(
+    v: Valuation, directory: Path, *, only: Collection[str] = (), heading: Heading
+) -> list[Path]:
+    """Write the statements of all owners, or of `only` some; return where they are."""
+    for name in only:
+        if name not in v.owners:
+            raise unknown_owner(name, v.owners)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise InputError(
+            f"the directory {str(directory)!r} cannot be made ({cause.strerror}); choose another"
+        ) from cause
+    names, written = file_names(v.owners), []
+    title = heading.title or TITLE_TO_OWNER
+    for statement in statements(v, relations(v), to_owner_alone=True):
+        i = statement.owner
+        if not only or v.owners[i] in only:
+            body = f"<main>\n<h1>{text(title)}</h1>\n{statement_markup(v, statement)}\n</main>"
+            path = directory / names[i]
+            replace_text(path, document(title, heading, body))
+            written.append(path)
+    return written
+
+
+def file_names(owners: Collection[str]) -> list[str]:
+    """A name for the file of each owner that every system allows, all different."""
+    taken: set[str] = set()
+    names = []
+    for full in owners:
+        stem = re.sub(r"[^\w.-]+", "-", full)[:LONGEST_STEM].strip(".-") or "owner"
+        name, count = stem, 1
+        while name.casefold() in taken:  # some systems do not tell upper from lower case
+            count += 1
+            name = f"{stem}-{count}"
+        taken.add(name.casefold())
+        names.append(f"statement-{name}.html")
+    return names
 
 
 def _surely(v: Valuation) -> str:
     others = ", if models are scored on other validation rows of the same population too"
     return SURELY.format("" if v.validation is None or not v.validation.any() else others)
-
-
-def _sizes(statement: Statement) -> str:
-    """What the data add to groups by their size."""
-    if not statement.sizes:
-        return ""
-    words = "What these data add to groups of so many other owners, on average (95 % intervals):"
-    return f"{paragraph(words)}\n{definitions(statement.sizes, 'sizes')}\n"
 
 
 def _check_owners(valuations: Sequence[Valuation]) -> None:

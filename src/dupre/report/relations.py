@@ -12,16 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dupre._types import Floats
+from dupre.result.records import Evidence
+from dupre.result.valuation import Valuation
 from dupre.wording import percent, spell_name
-
-if TYPE_CHECKING:
-    from dupre.result.records import Evidence
-    from dupre.result.valuation import Valuation
 
 SHARED = 0.5
 """Part of an owner's rows that another holds too from which on it is reported."""
@@ -58,13 +55,8 @@ def relations(v: Valuation) -> list[Relation]:
         return []
     shared = _sharing_pairs(v, v.evidence)
     known = {relation.owners for relation in shared}
-    near = [pair for pair in _near_pairs(v, v.evidence) if pair not in known]
-    typical = _median_of_pairs(v.evidence.distances)
-    return [
-        *shared,
-        *(_near_relation(v, v.evidence, pair, typical) for pair in near),
-        *_distant_owners(v, v.evidence),
-    ]
+    near = [relation for relation in _near_pairs(v, v.evidence) if relation.owners not in known]
+    return [*shared, *near, *_distant_owners(v, v.evidence)]
 
 
 def _sharing_pairs(v: Valuation, evidence: Evidence) -> list[Relation]:
@@ -96,27 +88,21 @@ def _part_in_words(part: float) -> str:
     return f"{percent(part)} %" if part > 0 else "None"
 
 
-def _near_pairs(v: Valuation, evidence: Evidence) -> Iterable[tuple[int, int]]:
-    distances = evidence.distances
-    per_size = distances / _size_factor(v)
-    near = (distances < NEAR * _median_of_pairs(distances)) & (
-        per_size < NEAR * _median_of_pairs(per_size)
-    )
-    return ((i, j) for i, j in _pairs(len(distances)) if near[i, j] or distances[i, j] == 0)
-
-
-def _near_relation(
-    v: Valuation, evidence: Evidence, pair: tuple[int, int], typical: float
-) -> Relation:
+def _near_pairs(v: Valuation, evidence: Evidence) -> list[Relation]:
     """Nearly the same data if rows are shared; otherwise owners are alike, and none copied."""
-    both = " and ".join(spell_name(v.owners[i]) for i in pair)
-    shared = max(evidence.shared[pair], evidence.shared[pair[::-1]]) > 0
-    what = "nearly the same data" if shared else "data of a similar kind"
-    return Relation(
-        pair,
-        f"{both} hold {what}: their distance is {evidence.distances[pair]:.2g}, that of a typical "
-        f"pair {typical:.2g}.",
-    )
+    distances, found = evidence.distances, []
+    per_size, typical = distances / _size_factor(v), _median_of_pairs(distances)
+    near = (distances < NEAR * typical) & (per_size < NEAR * _median_of_pairs(per_size))
+    for i, j in _pairs(len(distances)):
+        if near[i, j] or distances[i, j] == 0:
+            shared = max(evidence.shared[i, j], evidence.shared[j, i]) > 0
+            what = "nearly the same data" if shared else "data of a similar kind"
+            text = (
+                f"{spell_name(v.owners[i])} and {spell_name(v.owners[j])} hold {what}: their "
+                f"distance is {distances[i, j]:.2g}, that of a typical pair {typical:.2g}."
+            )
+            found.append(Relation((i, j), text))
+    return found
 
 
 def _distant_owners(v: Valuation, evidence: Evidence) -> list[Relation]:

@@ -6,21 +6,14 @@ A section for which nothing was recorded says so in a sentence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dupre.errors import InputError
 from dupre.plots.charts import known_widths
+from dupre.report import listings
 from dupre.report.figures import draw_figure
-from dupre.report.listings import (
-    comparison_table,
-    member_list,
-    payments_table,
-    probability_table,
-    trainings_table,
-    values_table,
-)
 from dupre.report.markup import (
     definitions,
     details,
@@ -33,23 +26,11 @@ from dupre.report.markup import (
 )
 from dupre.report.relations import Relation
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
-from dupre.result.as_text import (
-    beware_notes,
-    check_notes,
-    duplicates_note,
-    fit_notes,
-    sampling_note,
-    subsidy_notes,
-)
-from dupre.result.records import Z95
+from dupre.result import as_text
+from dupre.result.records import Z95, Diagnostics
 from dupre.result.uncertainty import forecast_notes, variance_notes
+from dupre.result.valuation import Valuation
 from dupre.wording import join_list, number, without_directories
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from dupre.result.records import Diagnostics
-    from dupre.result.valuation import Valuation
 
 MOST_LISTED = 20
 """Pairs, relations and the like listed at most; owners up to which a matrix is also a table."""
@@ -88,18 +69,18 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
     """Who is worth how much."""
     v = valuations[0]
     first, *others = answer(v)
-    beware = beware_notes(v)
+    beware = as_text.beware_notes(v)
     parts = [paragraph(first, "lead"), paragraph(" ".join(others)), items(beware, "beware")]
     if v.subsidy is not None:
-        parts.append(paragraphs(n for n in subsidy_notes(v.subsidy) if n not in beware))
+        parts.append(paragraphs(n for n in as_text.subsidy_notes(v.subsidy) if n not in beware))
     caption = (
         f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
         "surely left of it is marked by a diamond."
         f"{'' if v.validation is None else ' Thick: for these validation rows alone.'}"
     )
-    parts += [_figure(v, "values", caption), values_table(v)]
+    parts += [_figure(v, "values", caption), listings.values_table(v)]
     if len(valuations) > 1:
-        parts += [paragraph(agreement(valuations)), comparison_table(valuations)]
+        parts += [paragraph(agreement(valuations)), listings.comparison_table(valuations)]
         parts.append(items(_further_notes(valuations[1:], beware)))
     return section("answer", "The answer", *parts)
 
@@ -110,14 +91,14 @@ def payments_section(v: Valuation, terms: Mapping[str, Any]) -> str:
         found = v.payments(**terms)
     except InputError as cause:  # terms that fitted the values of an earlier page
         return section("payments", "Payments", paragraph(f"No payments: {cause}."))
-    return section("payments", "Payments", paragraph(found.rule), payments_table(found))
+    return section("payments", "Payments", paragraph(found.rule), listings.payments_table(found))
 
 
 def _further_notes(valuations: Sequence[Valuation], known: Sequence[str]) -> list[str]:
     """Notes on further semivalues that were not made on the first."""
     found = []
     for v in valuations:
-        notes = beware_notes(v) + (subsidy_notes(v.subsidy) if v.subsidy else [])
+        notes = as_text.beware_notes(v) + (as_text.subsidy_notes(v.subsidy) if v.subsidy else [])
         found += [f"{v.semivalue}: {n}" for n in dict.fromkeys(notes) if n not in known]
     return found
 
@@ -133,17 +114,10 @@ def ranking_section(v: Valuation) -> str:
         )
     else:
         first = "Yes: each owner is ahead of the next with a probability of at least 95 %."
-    matrix = ""
+    parts = [paragraph(first), items(_first_lines(neighbours)), _figure(v, "ranking")]
     if len(v.owners) <= MOST_LISTED:
-        matrix = details("The same as a table", probability_table(v))
-    return section(
-        "ranking",
-        "Is the ranking settled?",
-        paragraph(first),
-        items(_first_lines(neighbours)),
-        _figure(v, "ranking"),
-        matrix,
-    )
+        parts.append(details("The same as a table", listings.probability_table(v)))
+    return section("ranking", "Is the ranking settled?", *parts)
 
 
 def trainings_section(v: Valuation) -> str:
@@ -155,56 +129,36 @@ def trainings_section(v: Valuation) -> str:
         f"{v.evaluated:,} coalitions were trained{failed}; {_counting_sentence(v)}",
     ]
     if v.duplicates is not None:
-        words.append(duplicates_note(v.duplicates))
+        words.append(as_text.duplicates_note(v.duplicates))
     if v.sampling is not None:
-        words.append(sampling_note(v))
+        words.append(as_text.sampling_note(v))
     if v.stopped:
         words.append(f"Training ended because {v.stopped}.")
     shown = ""
     if v.evidence is not None and v.evidence.coalitions["utility"].notna().any():
-        predicted = (v.evidence.coalitions["utility"].isna()).sum()
-        shown = _figure(
-            v,
-            "utilities",
-            "Each point is a coalition: how many owners it has and its "
-            "utility"
-            + (
-                f", trained or predicted; of those not trained {predicted:,} are shown."
-                if predicted
-                else "."
-            ),
-        )
-    return section(
-        "trained",
-        "What was trained and what was predicted",
-        paragraphs(words),
-        shown,
-        trainings_table(v),
-    )
+        predicted = v.evidence.coalitions["utility"].isna().sum()
+        caption = "Each point is a coalition: how many owners it has and its utility"
+        if predicted:
+            caption += f", trained or predicted; of those not trained {predicted:,} are shown"
+        shown = _figure(v, "utilities", f"{caption}.")
+    title = "What was trained and what was predicted"
+    return section("trained", title, paragraphs(words), shown, listings.trainings_table(v))
 
 
 def predictor_section(v: Valuation) -> str:
     """The predictor on utilities it was not shown."""
     title = "Can the predictor be trusted?"
-    if v.diagnostics is None:
-        return section(
-            "trust", title, paragraph("Nothing was predicted, so nothing depends on it.")
-        )
-    d = v.diagnostics
+    if (d := v.diagnostics) is None:
+        words = "Nothing was predicted, so nothing depends on it."
+        return section("trust", title, paragraph(words))
     shown = ""
     if v.evidence is not None:
         both = v.evidence.coalitions[["utility", "predicted"]].notna().all(axis=1)
         if both.any():
             shown = _figure(v, "predictions")
-    used = [] if v.sampled else [_similarity_sentence(d), *fit_notes(v, d)]
-    return section(
-        "trust",
-        title,
-        paragraph(_left_out_sentences(v, d)),
-        shown,
-        paragraphs(check_notes(v)),
-        paragraphs(used),
-    )
+    used = [] if v.sampled else [_similarity_sentence(d), *as_text.fit_notes(v, d)]
+    parts = [paragraph(_left_out_sentences(v, d)), shown, paragraphs(as_text.check_notes(v))]
+    return section("trust", title, *parts, paragraphs(used))
 
 
 def data_section(v: Valuation, relations: Sequence[Relation]) -> str:
@@ -215,13 +169,8 @@ def data_section(v: Valuation, relations: Sequence[Relation]) -> str:
     words = "No two owners share many rows or hold data of an unusually similar kind, and no "
     words += "owner's data are unlike those of all others."
     lines = _first_lines([relation.text for relation in relations])
-    return section(
-        "data",
-        title,
-        items(lines) if lines else paragraph(words),
-        _figure(v, "owner_map"),
-        _figure(v, "distances"),
-    )
+    listed = items(lines) if lines else paragraph(words)
+    return section("data", title, listed, _figure(v, "owner_map"), _figure(v, "distances"))
 
 
 def uncertainty_section(v: Valuation) -> str:
@@ -239,9 +188,7 @@ def uncertainty_section(v: Valuation) -> str:
         words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:
         words.append("How the uncertainty fell was not recorded.")
-    shown = ""
-    if len(known) > 1 or len(ahead) > 1:
-        shown = _figure(v, "uncertainty")
+    shown = _figure(v, "uncertainty") if len(known) > 1 or len(ahead) > 1 else ""
     title = "How uncertainty fell, and what more would bring"
     return section("uncertainty", title, paragraphs(words), shown)
 
@@ -250,27 +197,23 @@ def failures_section(v: Valuation) -> str:
     """What went wrong, with the coalitions it concerns."""
     parts = []
     if v.failures:
-        count = len(v.failures)
-        parts.append(
-            paragraph(
-                f"{count:,} of {v.evaluated:,} trainings failed; their utilities are predicted."
-            )
-        )
+        failed = f"{len(v.failures):,} of {v.evaluated:,} trainings failed"
         lines = [
-            f"{member_list(members)}: {_shorten_text(why)}" for members, why in v.failures.items()
+            f"{listings.member_list(names)}: {_shorten_text(why)}"
+            for names, why in v.failures.items()
         ]
-        parts.append(items(_first_lines(lines)))
+        words = f"{failed}; their utilities are predicted."
+        parts += [paragraph(words), items(_first_lines(lines))]
     if v.warnings:
         lines = [
             f"{_shorten_text(message)} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
-            f"{join_list(list(map(member_list, coalitions)), most=3)})"
+            f"{join_list(map(listings.member_list, coalitions), most=3)})"
             for message, coalitions in v.warnings.items()
         ]
         parts += [paragraph("Warnings that trainings raised:"), items(_first_lines(lines))]
     if v.stale:
-        parts.append(
-            paragraph(f"{v.stale:,} stored trainings were not used: rows have changed since.")
-        )
+        words = f"{v.stale:,} stored trainings were not used: rows have changed since."
+        parts.append(paragraph(words))
     parts = parts or [paragraph("None: no training failed or raised a warning.")]
     return section("failures", "Failures and warnings", *parts)
 
@@ -283,10 +226,9 @@ def reproduction_section(v: Valuation) -> str:
         return section("reproduce", title, paragraph(f"{words}the same data gives it again."))
     parts = []
     for name, texts in v.provenance.items():
+        pairs = [(_shorten_text(key), _shorten_text(words)) for key, words in texts.items()]
         parts.append(f"<h3>{text(name[:1].upper() + name[1:])}</h3>")
-        parts.append(
-            definitions([(_shorten_text(k), _shorten_text(t)) for k, t in texts.items()], "record")
-        )
+        parts.append(definitions(pairs, "record"))
     return section("reproduce", title, *parts)
 
 
@@ -311,15 +253,11 @@ def _left_out_sentences(v: Valuation, d: Diagnostics) -> str:
     )
     if v.evidence is None:
         return words
-    return f"{words} {_widening_sentence(v.evidence.coalitions, d)}"
-
-
-def _widening_sentence(coalitions: pd.DataFrame, d: Diagnostics) -> str:
-    both = coalitions.dropna(subset=["utility", "predicted"])
+    both = v.evidence.coalitions.dropna(subset=["utility", "predicted"])
     inside = (both["utility"] - both["predicted"]).abs() <= Z95 * both["std"]
     return (
-        f"The intervals shown here and used for the values are {d.widening:.2g} times as wide, and "
-        f"hold {100 * inside.mean():.0f} %."
+        f"{words} The intervals shown here and used for the values are {d.widening:.2g} times as "
+        f"wide, and hold {100 * inside.mean():.0f} %."
     )
 
 

@@ -10,21 +10,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dupre._types import Floats
-from dupre.report.effects import effect, metric_of
+from dupre.report.effects import by_size, effect, harm_by_size, metric_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
-from dupre.result.group_sizes import by_size, harm_by_size
 from dupre.result.table import decimals
 from dupre.result.uncertainty import validation_notes
+from dupre.result.valuation import Valuation
 from dupre.wording import join_list, list_names, number, printable, spell_name
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
 
 FEW_ROWS = 30
 """Rows below which a statement says that they are few."""
@@ -107,10 +102,9 @@ class _StatementWriter:
         if row["std"]:
             interval = f"{self.number(row['low'])} to {self.number(row['high'])}"
             facts.append(("95 % interval", interval))
-        if self.v.validation is not None and self.v.validation.any():
-            low, high = self.alone.iloc[i]
-            same = self.number(low) == self.number(high)
-            bounds = "exact" if same else f"{self.number(low)} to {self.number(high)}"
+        if v.validation is not None and v.validation.any():
+            low, high = map(self.number, self.alone.iloc[i])
+            bounds = "exact" if low == high else f"{low} to {high}"
             facts.append(("For these validation rows alone", bounds))
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
@@ -120,13 +114,12 @@ class _StatementWriter:
     def _sizes(self, i: int) -> list[tuple[str, str]]:
         if self.sizes is None:
             return []
-        score = metric_of(self.v)
-        places = self.places if score.factor == 1 else max(self.places - 3, 0)
-        found = []
-        for others, numbers in zip(self.sizes[0], score.factor * self.sizes[1][i], strict=True):
-            value, low, high = (number(part, places) for part in numbers)
+        score, found = metric_of(self.v), []
+        for others, numbers in zip(self.sizes[0], self.sizes[1][i], strict=True):
+            value, low, high = (score.number(part, self.places) for part in numbers)
             bounds = "" if low == high else f" ({low} to {high})"
-            found.append((_to_others(others), f"{value}{bounds}{score.unit}"))
+            whom = f"{others} other{'s' if others > 1 else ''}" if others else "nobody"
+            found.append((f"to {whom}", f"{value}{bounds}{score.unit}"))
         return found
 
     def _effect(self, i: int) -> str:
@@ -222,8 +215,6 @@ class _StatementWriter:
 
     def _data(self, i: int) -> list[str]:
         found = [relation for relation in self.relations if i in relation.owners]
-        if not found:
-            return []
         texts = [relation.text for relation in found[:MOST_COMPARED]]
         if len(found) > len(texts):
             texts.append(f"{len(found) - len(texts):,} more such relations are not listed.")
@@ -232,11 +223,10 @@ class _StatementWriter:
                 "Data like those of others add little where the others take part, so their "
                 "owners share the value."
             )
-        return [" ".join(texts)]
+        return [" ".join(texts)] if texts else []
 
     def _caveats(self, i: int) -> list[str]:
         v, caveats = self.v, []
-        rows = int(v.rows[i])
         if v.diagnostics is not None and v.counting and not v.sampled:
             left = max(v.counting - (v.evaluated - len(v.failures)), 0)
             caveats += [
@@ -251,13 +241,12 @@ class _StatementWriter:
             caveats += validation_notes(v)
         if v.first_left and v.diagnostics is not None:
             caveats.append("Important coalitions are not trained yet: this value is a first guess.")
-        if 0 < rows < FEW_ROWS:
+        if 0 < (rows := int(v.rows[i])) < FEW_ROWS:
             caveats.append(
                 f"{rows} row{'s are' if rows > 1 else ' is'} few: other rows of the same kind "
                 "might have a very different value."
             )
-        failed = sum(v.owners[i] in members for members in v.failures)
-        if failed:
+        if failed := sum(v.owners[i] in members for members in v.failures):
             caveats.append(
                 f"{failed} training{'s' if failed > 1 else ''} with these data failed; "
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
@@ -301,19 +290,12 @@ class _SingleOwnerWriter(_StatementWriter):
         return kept
 
 
-def _to_others(count: int) -> str:
-    if not count:
-        return "to nobody"
-    return f"to {count} other{'s' if count > 1 else ''}"
-
-
 def _trained_utilities(v: Valuation) -> Mapping[frozenset[str], float]:
     """Utilities of the trained coalitions of one owner and of all but one."""
     if v.evidence is None:
         return {}
     every = v.evidence.coalitions
-    sizes: Floats = every["size"].to_numpy()
-    wanted = every[np.isin(sizes, [1, len(v.owners) - 1]) & every["utility"].notna()]
+    wanted = every[every["size"].isin([1, len(v.owners) - 1]) & every["utility"].notna()]
     return {
         frozenset(members): float(utility)
         for members, utility in zip(wanted["members"], wanted["utility"], strict=True)

@@ -7,29 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dupre._types import Bools
-from dupre.report.effects import effect
+from dupre.report.effects import FEW, MOST, OPEN, effect, harm_by_size
 from dupre.result.as_text import floor_notes, trained_part
 from dupre.result.covariances import half_widths
-from dupre.result.group_sizes import FEW, MOST, OPEN, harm_by_size
 from dupre.result.table import decimals
-from dupre.result.uncertainty import exactness_condition, validation_notes
+from dupre.result.uncertainty import exactness_condition, rows_in_words, validation_notes
+from dupre.result.valuation import Valuation
 from dupre.wording import join_list, list_names, number, percent, spell_name, without_directories
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
 
 LEVEL = 0.95
 """Probability from which on something is called settled."""
-
-
-def is_certain(v: Valuation) -> bool:
-    """Whether the values have no uncertainty at all."""
-    return not v.std.any()
 
 
 def value_with_interval(v: Valuation, i: int) -> str:
@@ -67,7 +58,7 @@ def _best_sentence(v: Valuation) -> str:
     value, names = value_with_interval(v, top), list_names(v.owners[i] for i in first)
     if len(first) == 1:
         return f"The data of {names} {v.words.most}: {value}."
-    if is_certain(v):
+    if not v.std.any():
         return f"The data of {names} {v.words.most}, all equally: {value}."
     among = "any of the owners" if len(first) == len(v.owners) else names
     return (
@@ -129,7 +120,7 @@ def _trained_sentence(v: Valuation) -> str:
 
 
 def _certainty_sentence(v: Valuation) -> str:
-    if is_certain(v):
+    if not v.std.any():
         rows = " ".join(validation_notes(v))
         return f"The {v.words.nouns} are exact{exactness_condition(v)}. {rows}".strip()
     widest = float(half_widths(v.covariance).max())
@@ -147,11 +138,11 @@ def _population_sentence(v: Valuation) -> str:
     """For which validation rows that holds."""
     if v.validation is None or not v.validation.any():
         return " ".join(validation_notes(v))
-    rows = f"{v.validation_rows:,} validation rows" if v.validation_rows else "validation rows"
     alone = float(half_widths(v.covariance_for_these_rows).max())
     exact = f"exact{exactness_condition(v)}" if v.exact else f"within ± {alone:.2g} for these rows"
     return (
-        f"That holds for the population that the {rows} come from; the {v.words.nouns} are {exact}."
+        f"That holds for the population that the {rows_in_words(v)} come from; the "
+        f"{v.words.nouns} are {exact}."
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,8 @@ import pandas as pd
 
 from dupre.checks import LARGEST
 from dupre.errors import InputError
+from dupre.result import records
 from dupre.result.fields import Field
-from dupre.result.records import (
-    Diagnostics,
-    Duplicates,
-    Evidence,
-    PredictorCheck,
-    Subsidy,
-    TrainingNoise,
-)
 from dupre.result.valuation import Valuation
 
 FORMAT = "dupre result"
@@ -113,15 +106,12 @@ def _document(v: Valuation) -> dict[str, Any]:
         | {"floor": v.floor, "floored": v.floored},
         "validation_rows": v.validation_rows,
         "trainings": {name: getattr(v, name) for name in _COUNTS} | {"stopped": v.stopped},
-        "duplicates": None if v.duplicates is None else asdict(v.duplicates),
+        "duplicates": v.duplicates,
         "caveats": v.caveats,
-        "subsidy": None if v.subsidy is None else asdict(v.subsidy),
-        "training_noise": None if v.training_noise is None else asdict(v.training_noise),
-        "predictor": {
-            "diagnostics": None if v.diagnostics is None else asdict(v.diagnostics),
-            "validation": None if v.check is None else asdict(v.check),
-            **{name: getattr(v, name) for name in _FLAGS},
-        },
+        "subsidy": v.subsidy,
+        "training_noise": v.training_noise,
+        "predictor": {"diagnostics": v.diagnostics, "validation": v.check}
+        | {name: getattr(v, name) for name in _FLAGS},
         "failures": [{"members": m, "reason": reason} for m, reason in v.failures.items()],
         "warnings": [{"message": text, "coalitions": of} for text, of in v.warnings.items()],
         **{name: getattr(v, name) for name in _MATRICES},
@@ -158,12 +148,12 @@ def _valuation(d: Field, whole: Field) -> Valuation:
         **matrices,
         **{name: predictor[name].of("true or false") for name in _FLAGS},
         stopped=trainings["stopped"].of("a text"),
-        duplicates=d.get("duplicates").record(Duplicates),
+        duplicates=d.get("duplicates").record(records.Duplicates),
         caveats=d["caveats"].names(),
-        subsidy=d["subsidy"].record(Subsidy),
-        training_noise=d.get("training_noise").record(TrainingNoise),
-        diagnostics=predictor["diagnostics"].record(Diagnostics),
-        check=_add_limit(predictor["validation"]).record(PredictorCheck),
+        subsidy=d["subsidy"].record(records.Subsidy),
+        training_noise=d.get("training_noise").record(records.TrainingNoise),
+        diagnostics=predictor["diagnostics"].record(records.Diagnostics),
+        check=_add_limit(predictor["validation"]).record(records.PredictorCheck),
         failures={f["members"].names(): f["reason"].of("a text") for f in d["failures"]},
         warnings={w["message"].of("a text"): w["coalitions"].coalitions() for w in d["warnings"]},
         rounds=d["rounds"].table(_ROUNDS),
@@ -192,12 +182,12 @@ def _evaluations(table: Field) -> pd.DataFrame:
     return frame.astype({"seed": "Int64"}) if "seed" in frame and fits else frame
 
 
-def _evidence(coalitions: Field, whole: Field, n: int) -> Evidence | None:
+def _evidence(coalitions: Field, whole: Field, n: int) -> records.Evidence | None:
     if coalitions.thing is None:
         return None
     frame = coalitions.table(_COALITIONS)
     frame["members"] = list(map(tuple, frame["members"]))
-    return Evidence(
+    return records.Evidence(
         frame, whole["distances"].matrix(n, 0.0, LARGEST), whole["shared"].matrix(n, 0.0, 1.0)
     )
 
@@ -216,6 +206,8 @@ def _to_plain(thing: Any) -> Any:
     if isinstance(thing, pd.DataFrame):
         rows = thing.astype(object).to_numpy().tolist()
         return {"columns": list(thing.columns), "rows": _to_plain(rows)}
+    if is_dataclass(thing):
+        return {part.name: _to_plain(getattr(thing, part.name)) for part in fields(thing)}
     if isinstance(thing, Mapping):
         return {str(key): _to_plain(value) for key, value in thing.items()}
     if isinstance(thing, (list, tuple)):

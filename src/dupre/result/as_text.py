@@ -6,13 +6,16 @@ The report takes its phrases from here too.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
+import pandas as pd
 
 from dupre.game.coalitions import format_members
+from dupre.result.records import Comparison, Diagnostics, Duplicates, Subsidy
 from dupre.result.table import align, table_headings, table_lines
 from dupre.result.uncertainty import exactness_condition, uncertainty_notes
+from dupre.result.valuation import Valuation
 from dupre.wording import (
     LONGEST_LINE,
     MOST_NAMED,
@@ -23,12 +26,6 @@ from dupre.wording import (
     plain_number,
     printable,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from dupre.result.records import Comparison, Diagnostics, Duplicates, Subsidy
-    from dupre.result.valuation import Valuation
 
 
 def format_valuation(v: Valuation) -> str:
@@ -167,7 +164,7 @@ def beware_notes(v: Valuation) -> list[str]:
 
 def duplicates_note(d: Duplicates) -> str:
     """Who holds the same rows, and how many trainings that saved."""
-    groups = [join_list(list(map(printable, group)), most=2) for group in d.owners[:2]]
+    groups = [join_list(map(printable, group), most=2) for group in d.owners[:2]]
     if len(d.owners) > 2:
         groups.append(f"{len(d.owners) - 2} more groups of owners")
     first, *others = groups or ["Some coalitions"]
@@ -211,9 +208,8 @@ def sampling_note(v: Valuation) -> str:
         f"{drawn}: of the standard deviations up to {sampling:.2g} is due to their choice, up to "
         f"{prediction:.2g} to predictions."
     )
-    return (
-        f"{text} More samples would help, and cost no training." if sampling > prediction else text
-    )
+    more = " More samples would help, and cost no training."
+    return text + more if sampling > prediction else text
 
 
 def _predictor_notes(v: Valuation, d: Diagnostics) -> list[str]:
@@ -279,7 +275,7 @@ def fit_notes(v: Valuation, d: Diagnostics) -> list[str]:
 
 def _coalition_list(coalitions: Collection[tuple[str, ...]]) -> str:
     """The smallest coalitions by name, the others by number."""
-    return join_list([_short_members(members) for members in sorted(coalitions, key=len)], most=3)
+    return join_list(map(_short_members, sorted(coalitions, key=len)), most=3)
 
 
 def _short_members(members: tuple[str, ...]) -> str:

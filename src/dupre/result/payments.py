@@ -6,7 +6,7 @@ Notation: n owners, m draws of their values; values and payments (m, n), one row
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,9 @@ from dupre._types import Bools, Floats
 from dupre.checks import finite
 from dupre.errors import InputError
 from dupre.result.table import align
-from dupre.result.uncertainty import validation_notes
+from dupre.result.uncertainty import rows_in_words, validation_notes
+from dupre.result.valuation import Valuation
 from dupre.wording import escape_controls, percent, printable
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
 
 Negative = Literal["zero", "owe"]
 """What a negative value means: no payment, or a payment by the owner."""
@@ -111,16 +109,12 @@ def share_amount(
     if minimum:
         least = f"{minimum:,.{places}f}"
         rule = rule.replace("gets nothing.", f"gets the minimum. Nobody gets less than {least}.")
-    rule = " ".join([rule, *_rows_sentence(v)])
-    return Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue)
-
-
-def _rows_sentence(v: Valuation) -> list[str]:
-    """For which validation rows the intervals hold."""
     if v.validation is None or not v.validation.any():
-        return validation_notes(v)
-    rows = f"{v.validation_rows:,} validation rows" if v.validation_rows else "validation rows"
-    return [f"Intervals are for the population that the {rows} come from."]
+        whose = " ".join(validation_notes(v))
+    else:
+        whose = f"Intervals are for the population that the {rows_in_words(v)} come from."
+    rule = f"{rule} {whose}".strip()
+    return Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue)
 
 
 def _check_terms(amount: float, minimum: float, n: int, places: int, negative: Negative) -> None:

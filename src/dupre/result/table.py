@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from dupre.result.valuation import Valuation
 from dupre.wording import number
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
 
 
 class Entry(NamedTuple):

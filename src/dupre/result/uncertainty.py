@@ -7,16 +7,12 @@ one of them each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.special import ndtri
 
 from dupre.checks import positive
 from dupre.result.covariances import check_level, half_widths
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
+from dupre.result.valuation import Valuation
 
 UNKNOWN_ROWS = (
     "How much other validation rows would change the values is not known, and in no interval."
@@ -82,8 +78,8 @@ def validation_notes(v: Valuation) -> list[str]:
     )
     alone = f"within ± {narrow:.2g}" if narrow > 1e-6 * wide else "exact"
     return [
-        f"Intervals are for the population that the {_rows(v)} come from, up to ± {wide:.2g}; for "
-        f"these rows alone the {v.words.nouns} are {alone}."
+        f"Intervals are for the population that the {rows_in_words(v)} come from, up to "
+        f"± {wide:.2g}; for these rows alone the {v.words.nouns} are {alone}."
     ]
 
 
@@ -94,9 +90,9 @@ def unchanged_rows(v: Valuation) -> str:
     Lippman-Hand, JAMA 249, 1983).
     """
     return (
-        f"No resample of the {_rows(v)} changes the {v.words.nouns}. What is true of fewer than "
-        f"about 3 in {v.validation_rows:,} rows of their population may be missing in them, and is "
-        "in no interval."
+        f"No resample of the {rows_in_words(v)} changes the {v.words.nouns}. What is true of fewer "
+        f"than about 3 in {v.validation_rows:,} rows of their population may be missing in them, "
+        "and is in no interval."
     )
 
 
@@ -105,7 +101,7 @@ def variance_notes(v: Valuation) -> list[str]:
     shares, notes = variance_shares(v), []
     other = f"coalitions not evaluated{'' if v.sampling is None else ' or not drawn'}"
     sources = [
-        (shares["rows"], f"the choice of the {_rows(v)}, which more of them reduce"),
+        (shares["rows"], f"the choice of the {rows_in_words(v)}, which more of them reduce"),
         (shares["noise"], "noise of trainings, which repeats reduce"),
         (shares["not evaluated"], other),
     ]
@@ -114,19 +110,15 @@ def variance_notes(v: Valuation) -> list[str]:
         notes.append(f"Of the variance of the values {'; '.join(parts)}.")
     if shares["rows"] >= DOMINANT:
         needed = v.validation_rows_for(float(half_widths(v.covariance).max()) / 2)
-        more = f": about {_round(needed):,} would halve the widest" if needed else ""
+        more = f": about {float(f'{needed:.2g}'):,.0f} would halve the widest" if needed else ""
         first = "O" if v.complete else "More trainings can hardly narrow the intervals, o"
         rest = " narrow the intervals" if v.complete else ""
         notes.append(f"{first}nly more validation rows can{rest}{more}.")
     return notes
 
 
-def _round(count: int) -> int:
-    """To two digits."""
-    return int(float(f"{count:.2g}"))
-
-
-def _rows(v: Valuation) -> str:
+def rows_in_words(v: Valuation) -> str:
+    """The validation rows, with their number if it is known."""
     return f"{v.validation_rows:,} validation rows" if v.validation_rows else "validation rows"
 
 

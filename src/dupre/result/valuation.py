@@ -12,28 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from dupre._types import Floats, Ints
+from dupre.errors import InputError
+from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order
-from dupre.result.covariances import (
-    check_level,
-    half_widths,
-    probability_above_zero,
-    roots,
-    spreads,
-)
-from dupre.result.records import (
-    PAYMENTS,
-    VALUES,
-    Comparison,
-    Diagnostics,
-    Duplicates,
-    Evidence,
-    PredictorCheck,
-    Subsidy,
-    TrainingNoise,
-    Words,
-)
+from dupre.result import covariances, records
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,19 +104,19 @@ class Valuation:
     floor: float | None = None
     floored: int = 0
     counting: int = 0
-    duplicates: Duplicates | None = None
+    duplicates: records.Duplicates | None = None
     grand_predicted: bool = False
     found: int = 0
     checked: int = 0
     first_left: int = 0
     failures: Mapping[tuple[str, ...], str] = field(default_factory=dict)
-    diagnostics: Diagnostics | None = None
-    check: PredictorCheck | None = None
+    diagnostics: records.Diagnostics | None = None
+    check: records.PredictorCheck | None = None
     sampled: bool = False
     corrected: bool = False
     uncorrected: bool = False
-    subsidy: Subsidy | None = None
-    training_noise: TrainingNoise | None = None
+    subsidy: records.Subsidy | None = None
+    training_noise: records.TrainingNoise | None = None
     warnings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     stale: int = 0
     stopped: str = ""
@@ -140,7 +125,7 @@ class Valuation:
     contributions: pd.DataFrame = field(default_factory=pd.DataFrame)
     forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
     evaluations: pd.DataFrame = field(default_factory=pd.DataFrame)
-    evidence: Evidence | None = None
+    evidence: records.Evidence | None = None
     provenance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -149,9 +134,9 @@ class Valuation:
         return self._series(self.mean, "value")
 
     @property
-    def words(self) -> Words:
+    def words(self) -> records.Words:
         """What the values are called in sentences: payments, if they are those of a least core."""
-        return VALUES if self.subsidy is None else PAYMENTS
+        return records.VALUES if self.subsidy is None else records.PAYMENTS
 
     @property
     def order(self) -> Ints:
@@ -232,9 +217,9 @@ class Valuation:
 
         For the population that the validation rows come from, or for these rows alone.
         """
-        check_level(level)
+        covariances.check_level(level)
         chosen = self.covariance_for_these_rows if for_these_rows else self.covariance
-        half = half_widths(chosen, level)
+        half = covariances.half_widths(chosen, level)
         return pd.DataFrame({"low": self.mean - half, "high": self.mean + half}, self._index())
 
     def probability_greater(self) -> pd.DataFrame:
@@ -242,22 +227,30 @@ class Valuation:
         difference = self.mean[:, None] - self.mean
         rounding = 1e-9 * max(np.abs(self.mean).max(), abs(self.grand), abs(self.empty))
         difference[np.abs(difference) <= rounding] = 0.0
-        probability = probability_above_zero(difference, self.spread_of_differences())
+        probability = covariances.probability_above_zero(difference, self.spread_of_differences())
         return pd.DataFrame(probability, index=self._index(), columns=list(self.owners))
 
-    def compare(self, one: str, other: str) -> Comparison:
+    def compare(self, one: str, other: str) -> records.Comparison:
         """Is one owner worth more than another, by how much, with what probability?
 
         Raises:
             InputError: a name is unknown, or both are the same.
         """
-        from dupre.result.comparison import compare_owners
-
-        return compare_owners(self, str(one), str(other))
+        names = str(one), str(other)
+        if unknown := [name for name in names if name not in self.owners]:
+            raise unknown_owner(unknown[0], self.owners)
+        if names[0] == names[1]:
+            raise InputError(f"two different owners can be compared, got {names[0]!r} twice")
+        i, j = map(self.owners.index, names)
+        difference = float(self.mean[i] - self.mean[j])
+        half = float(ndtri(0.975) * self.spread_of_differences()[i, j])
+        probability = float(self.probability_greater().to_numpy()[i, j])
+        bounds = difference - half, difference + half
+        return records.Comparison(*names, probability, difference, *bounds)
 
     def rank_range(self, level: float = 0.95) -> pd.DataFrame:
         """Best and worst rank of each owner: who is above and below it with P >= `level`."""
-        check_level(level)
+        covariances.check_level(level)
         probability = self.probability_greater().to_numpy()
         above = (probability >= level) & (probability > 0.5)
         best, worst = 1 + above.sum(axis=0), len(self.owners) - above.sum(axis=1)
@@ -337,14 +330,18 @@ class Valuation:
     def spread_of_differences(self) -> Floats:
         """Standard deviation of any difference, (n, n); its errors may add up (DUPRE Remark 1)."""
         own = self.covariance_for_these_rows if self.prediction is None else self.prediction
-        spread = spreads(own) + (0.0 if self.sampling is None else spreads(self.sampling))
-        return np.hypot(spread, 0.0 if self.validation is None else spreads(self.validation))
+        spread = covariances.spreads(own) + (
+            0.0 if self.sampling is None else covariances.spreads(self.sampling)
+        )
+        return np.hypot(
+            spread, 0.0 if self.validation is None else covariances.spreads(self.validation)
+        )
 
     def _index(self) -> pd.Index:
         return pd.Index(self.owners, name="owner")
 
     def _root(self, covariance: Floats, name: str) -> pd.Series:
-        return self._series(roots(np.diag(covariance)), name)
+        return self._series(covariances.roots(np.diag(covariance)), name)
 
     def _series(self, numbers: Floats, name: str) -> pd.Series:
         return pd.Series(numbers, index=self._index(), name=name)

@@ -7,7 +7,7 @@ trainings. Then all coalitions are trained, only to show the error.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,10 @@ from sklearn.model_selection import train_test_split
 
 from dupre.errors import InputError
 from dupre.files import replace_text
+from dupre.result.valuation import Valuation
+from dupre.runs.job import Job
+from dupre.utility.model import ModelUtility
 from dupre.valuation.value import value
-
-if TYPE_CHECKING:
-    from dupre.result.valuation import Valuation
-    from dupre.runs.job import Job
-    from dupre.utility.model import ModelUtility
 
 BUDGET = 40
 

@@ -18,23 +18,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text
+from dupre.report.document import Heading
 from dupre.result import as_json
+from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
 from dupre.runs.config import Config
 from dupre.training.frames import read_evaluations
 from dupre.training.locks import FileLocks, find_holder
 from dupre.wording import spell_out
-
-if TYPE_CHECKING:
-    from dupre.report.document import Heading
-    from dupre.result.payments import Payments
 
 WHOLE = 2**56
 """Byte of the store's lock file that stands for the directory; those of trainings are smaller."""
@@ -76,14 +73,9 @@ class RunDirectory:
         """The page."""
         return self.path / "report.html"
 
-    @property
-    def has_run(self) -> bool:
-        """Whether a run has been set up here."""
-        return (self.path / "config.toml").is_file()
-
     def with_history(self, config: Config) -> Config:
         """The configuration with the history of the run here; InputError if that is another run."""
-        if self.has_run:
+        if (self.path / "config.toml").is_file():
             before = self.config()
             by_contents = before.utility.by_contents
             config = replace(config, utility=replace(config.utility, by_contents=by_contents))
@@ -94,7 +86,9 @@ class RunDirectory:
                     f"`{self.command(verb)}`, or choose another directory with --run"
                 )
             return replace(config, history=before.history, page=before.page, payment=before.payment)
-        if self.path.is_dir() and any(not _is_ours(file) for file in self.path.iterdir()):
+        # A run that was killed while it was set up may have left these.
+        ours = ("store.sqlite", ".config.toml")
+        if self.path.is_dir() and not all(f.name.startswith(ours) for f in self.path.iterdir()):
             raise InputError(
                 f"{str(self)!r} holds other files and no run of dupre; choose another directory "
                 "with --run"
@@ -172,7 +166,7 @@ class RunDirectory:
         """Copy files to a new directory of the history."""
         history = self.path / "history"
         history.mkdir(exist_ok=True)
-        kept = history / str(1 + sum(1 for _ in history.iterdir()))
+        kept = history / str(1 + len(list(history.iterdir())))
         kept.mkdir()
         for file in files:
             replace_text(kept / file.name, file.read_text(encoding="utf-8"))
@@ -206,17 +200,15 @@ class RunDirectory:
 
     def write_statements(self, v: Valuation, directory: Path, only: Sequence[str]) -> list[Path]:
         """Write statements as files of their own, and say where they are."""
-        from dupre.report.statement_files import write_statements
+        from dupre.report.page import write_statements
 
         return write_statements(v, directory, only=only, heading=self._heading())
 
     def write_payments(self, payments: Payments) -> Path:
         """Replace the table of payments, and say where it is."""
-        frame = payments.frame.reset_index()
-        frame["owner"] = [_escape(name) for name in frame["owner"]]
-        frame["currency"] = payments.currency
+        frame = payments.frame.rename(index=_escape).assign(currency=payments.currency)
         path = self.path / "payments.csv"
-        replace_text(path, frame.to_csv(index=False, lineterminator="\n"))
+        replace_text(path, frame.to_csv(lineterminator="\n"))
         return path
 
     def _heading(self) -> Heading:
@@ -266,24 +258,15 @@ def _last_finished(evaluations: pd.DataFrame) -> str:
     return str(evaluations["finished"].max()) if len(evaluations) else ""
 
 
-def _is_ours(file: Path) -> bool:
-    """Whether a file may be left from a run that was killed while it was set up."""
-    return file.name.startswith(("store.sqlite", ".config.toml"))
-
-
 def spreadsheet(valuations: Sequence[Valuation]) -> str:
     """The values as CSV that is safe to open in a spreadsheet.
 
     A name that a spreadsheet would take for a formula gets an apostrophe in front. Control
     characters, which can end a cell, are spelled out.
     """
-    frames = []
-    for valuation in valuations:
-        frame = valuation.to_frame().reset_index()
-        frame.insert(0, "semivalue", valuation.semivalue)
-        frame["owner"] = [_escape(name) for name in valuation.owners]
-        frames.append(frame)
-    return pd.concat(frames).to_csv(index=False, lineterminator="\n")
+    frames = [v.to_frame().rename(index=_escape) for v in valuations]
+    names = [v.semivalue for v in valuations]
+    return pd.concat(frames, keys=names, names=["semivalue"]).to_csv(lineterminator="\n")
 
 
 def _escape(name: str) -> str:

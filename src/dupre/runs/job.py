@@ -23,6 +23,7 @@ from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
 from dupre.runs.recorded import ExternalResult, read_results
+from dupre.tables.columns import Columns
 from dupre.training import fingerprints
 from dupre.training.engines import Dask, Local, OnError
 from dupre.training.evaluation import Evaluation, Training, known_evaluations
@@ -39,8 +40,6 @@ from dupre.valuation.valuer import Valuer
 if TYPE_CHECKING:
     from distributed import Client
 
-    from dupre.tables.columns import Columns
-
 
 @dataclass(frozen=True)
 class ExternalUtility:
@@ -50,6 +49,11 @@ class ExternalUtility:
     floor: float | None = None
     bounds: Bounds | None = None
     fingerprint = "trained elsewhere"
+    by_content = False  # no coalitions share a training
+
+    def score_of_no_data(self) -> float:
+        """The utility of no data."""
+        return self.empty
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,9 @@ class Job:
         skips = self.config.machine.skip_failures
         with self._open(store) as kept:
             done = [names for names in _coalitions(kept) if skips or kept.utilities(names)]
-        identity = Identity(self.owners.n, self.owners.contents if self._by_content else None)
+        identity = Identity(
+            self.owners.n, self.owners.contents if self.utility.by_content else None
+        )
         rows = [from_names(names, self.owners.names) for names in done]
         return len(set(identity.keys(np.array(rows)))) if rows else 0
 
@@ -128,28 +134,15 @@ class Job:
 
         The first semivalue decides what is trained; the others use the same trainings.
         """
-        first = self._value(
-            0,
-            store,
-            budget=self.budget,
-            stop=self.options.stop,
-            engine=self._engine(client),
-            progress=screen,
-        )
+        limits = {"budget": self.budget, "stop": self.options.stop}
+        first = self._value(0, store, **limits, engine=self._engine(client), progress=screen)
+        known = {"budget": first.evaluated, "engine": Local(on_error=self._on_error)}
+        again = replace(self, check=False)
         others = [
-            replace(
-                replace(self, check=False)._value(
-                    which,
-                    store,
-                    budget=first.evaluated,
-                    engine=Local(on_error=self._on_error),
-                    progress=False,
-                ),
-                stopped=first.stopped,
-            )
+            again._value(which, store, **known, progress=False)
             for which in range(1, len(self.options.semivalues))
         ]
-        return [self._explain(v) for v in (first, *others)]
+        return [self._explain(replace(v, stopped=first.stopped)) for v in (first, *others)]
 
     def _value(self, which: int, store: Path, **how: Any) -> Valuation:
         wanted = self.config.values
@@ -187,25 +180,24 @@ class Job:
             return self._valuer(kept, 0)
 
     def _valuer(self, kept: Store, which: int) -> Valuer:
-        wanted = self.config.values
         valuer = Valuer(
             self.owners,
             semivalue=self.options.semivalues[which],
-            empty=self._empty,
+            empty=self.utility.score_of_no_data(),
             estimator=self._estimator,
             kernel=self.options.prior,
             strategy=self.options.strategy,
-            by_content=self._by_content,
+            by_content=self.utility.by_content,
             floor=self.utility.floor,
             bounds=self.utility.bounds,
-            seed=wanted.seed,
+            seed=self.config.values.seed,
         )
         for members in _coalitions(kept):
             if utilities := [e.score for _, e in sorted(kept.utilities(members).items())]:
                 valuer.record(members, utilities)
             else:
-                failures = list(kept.failures(members).values())
-                valuer.record_failure(members, failures[0].failure)
+                first = next(iter(kept.failures(members).values()))
+                valuer.record_failure(members, first.failure)
         return valuer
 
     def suggestions(self, store: Path, count: int, pending: Path | None) -> list[Names]:
@@ -261,8 +253,8 @@ class Job:
 
     def accept_rows(self, store: Path, lost: int) -> None:
         """Note permanently that the user goes on without trainings whose rows have changed."""
+        text = f"Accepted: {lost:,} trainings are left out, their rows or their store changed"
         with self._open(store) as kept:
-            text = f"Accepted: {lost:,} trainings are left out, their rows or their store changed"
             kept.origin.note("rows", text)
 
     def _explain(self, valuation: Valuation) -> Valuation:
@@ -277,12 +269,6 @@ class Job:
         return replace(valuation, provenance=provenance, caveats=caveats, validation_rows=rows)
 
     @property
-    def _empty(self) -> float:
-        """The utility of no data."""
-        utility = self.utility
-        return utility.score_of_no_data() if isinstance(utility, ModelUtility) else utility.empty
-
-    @property
     def meaning(self) -> str:
         """What a utility is."""
         target = self.config.data.target
@@ -295,11 +281,6 @@ class Job:
     def metric(self) -> str:
         """The metric by the name that was asked for, or the default."""
         return self.config.utility.metric or str(cast("ModelUtility", self.utility).metric)
-
-    @property
-    def _by_content(self) -> bool:
-        """Whether coalitions that hold the same rows share a training; none does elsewhere."""
-        return isinstance(self.utility, ModelUtility) and self.utility.by_content
 
     @property
     def _origin(self) -> fingerprints.Origin:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
+from dupre._types import Names
 from dupre.result.as_text import coalition_count
 from dupre.result.records import Z95
+from dupre.runs.job import Job
 from dupre.utility.fit import uses_torch
+from dupre.utility.model import ModelUtility
 from dupre.utility.resampling import is_called_for_each
 from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.wording import join_list, printable
-
-if TYPE_CHECKING:
-    from dupre._types import Names
-    from dupre.runs.job import Job
-    from dupre.utility.model import ModelUtility
 
 MOST_LISTED = 12
 """Owners up to which each is named with its rows."""
@@ -46,10 +44,11 @@ def plan(job: Job, directory: str, known: int, before: Names = ()) -> str:
         "check": [*job.advice, *_few_validation_rows(job), *_few_trainings(job)],
         "beware": list(job.caveats),
     }
-    lines = []
-    for label, texts in found.items():
-        for first, text in zip([label, *[""] * len(texts)], texts, strict=False):
-            lines.append(f"  {first:<11} {text}".rstrip())
+    lines = [
+        f"  {label if not i else '':<11} {text}".rstrip()
+        for label, texts in found.items()
+        for i, text in enumerate(texts)
+    ]
     return "\n".join(["Plan", *lines])
 
 
@@ -67,15 +66,15 @@ def _many_calls(utility: ModelUtility) -> list[str]:
 
 def _data(job: Job) -> list[str]:
     owners = job.owners
-    held = [f"{printable(n)} {r:,}" for n, r in zip(owners.names, owners.rows, strict=True)]
+    rows = owners.rows
     total = f"{owners.n} owners, {len(owners.y):,} rows to train on"
     if owners.n <= MOST_LISTED:
+        held = [f"{printable(n)} {r:,}" for n, r in zip(owners.names, rows, strict=True)]
         return [f"{total}: {', '.join(held)}", *job.skipped]
-    rows = np.sort(owners.rows)
-    spread = f"{rows[0]:,} to {rows[-1]:,} each, half of them at least {int(np.median(rows)):,}"
-    single = [name for name, count in zip(owners.names, owners.rows, strict=True) if count == 1]
-    few = [f"{len(single)} owners have a single row"] if single else []
-    return [f"{total}, {spread}", *few, *job.skipped]
+    spread = f"{rows.min():,} to {rows.max():,} each, half of them at least"
+    single = int((rows == 1).sum())
+    few = [f"{single} owners have a single row"] if single else []
+    return [f"{total}, {spread} {int(np.median(rows)):,}", *few, *job.skipped]
 
 
 def _changed_owners(now: Names, before: Names) -> list[str]:
@@ -93,11 +92,7 @@ def _columns(job: Job) -> list[str]:
     if found is None:
         return []
     kinds = {"numbers": found.numbers, "categories": found.categories, "dates": found.dates}
-    return [
-        f"{kind}: {join_list(list(map(printable, names)))}"
-        for kind, names in kinds.items()
-        if names
-    ]
+    return [f"{kind}: {join_list(map(printable, names))}" for kind, names in kinds.items() if names]
 
 
 def _few_validation_rows(job: Job) -> list[str]:

@@ -49,7 +49,7 @@ def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> lis
         if not pd.api.types.is_numeric_dtype(frame[name]) and (what := looks_like(frame[name])):
             found[what].append(name)
     return [
-        f"{join_list(list(map(printable, names)))}: {what} such as "
+        f"{join_list(map(printable, names))}: {what} such as "
         f"{quote(frame[names[0]].dropna().iloc[0])} are texts for a "
         "model, not numbers; write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."
         for what, names in found.items()
@@ -132,7 +132,7 @@ def misspelt_names(names: Names) -> list[str]:
         for key in dict.fromkeys(_with_one_letter_less(name)):
             groups[key].append(name)
     return [
-        f"{join_list(list(map(printable, group)))} look like one owner, and are taken for "
+        f"{join_list(map(printable, group))} look like one owner, and are taken for "
         f"{len(group)}; write them alike if they are."
         for group in dict.fromkeys(tuple(group) for group in groups.values() if len(group) > 1)
     ]

@@ -137,7 +137,9 @@ def kind(column: pd.Series) -> str:
         return "date"
     if types.is_numeric_dtype(column):
         return "other" if types.is_complex_dtype(column) else "number"
-    return "other" if _is_nested(column) else "text"
+    nested = (list, dict, set, tuple, bytes, np.ndarray)
+    held = column if types.is_object_dtype(column.dtype) else ()
+    return "other" if any(isinstance(value, nested) for value in held) else "text"
 
 
 def tidy(column: pd.Series) -> pd.Series:
@@ -233,12 +235,6 @@ def _as_dates(column: pd.Series) -> pd.Series:
     return found.dt.tz_localize(None)
 
 
-def _is_nested(column: pd.Series) -> bool:
-    if not pd.api.types.is_object_dtype(column.dtype):
-        return False
-    return any(isinstance(v, (list, dict, set, tuple, bytes, np.ndarray)) for v in column)
-
-
 def _tidy_text(column: pd.Series) -> pd.Series:
     held = column[column.notna().to_numpy()]
     text = held.astype(str)
@@ -280,8 +276,9 @@ def _check_few(held: pd.Series, wrong: Members, what: str) -> None:
     if not wrong.any():
         return
     few = wrong.mean() < FEW
-    if not few and wrong.mean() <= 0.5:
-        few = all(_is_placeholder(value) for value in held[wrong].astype(str).unique())
+    if not few and wrong.mean() <= 0.5:  # a column of numbers, with a sign for "no value"
+        texts = held[wrong].astype(str).str.strip().str.casefold().unique()
+        few = all(text in _PLACEHOLDERS or not re.search(r"\w", text) for text in texts)
     if few:
         value = held.iloc[first(wrong)]
         raise InputError(
@@ -289,10 +286,6 @@ def _check_few(held: pd.Series, wrong: Members, what: str) -> None:
             f"and the like in {int(wrong.sum())} of {len(held)} cells; leave those cells empty",
             *or_drop(held.name),
         )
-
-
-def _is_placeholder(text: str) -> bool:
-    return not re.search(r"\w", text) or text.strip().casefold() in _PLACEHOLDERS
 
 
 def _check_finite(column: pd.Series) -> None:

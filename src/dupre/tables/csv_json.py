@@ -77,7 +77,9 @@ def read_csv(
         decimal: sign before the decimals of a number: a point or a comma.
         encoding: of the text, by one of Python's names.
     """
-    separator = _parse_delimiter(delimiter)
+    separator = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+    if len(separator) != 1 or separator in '"\r\n':
+        raise InputError(f"the delimiter must be one character, such as ';', got {delimiter!r}")
     if decimal not in (".", ",") or decimal == separator:
         raise InputError(
             f"the decimal sign must be '.' or ',' and not the delimiter, got {decimal!r}; state ",
@@ -151,13 +153,6 @@ def _records(path: Path, content: bytes, separator: str) -> Iterator[tuple[int, 
         if "unexpected end" in reason:
             reason = "a quotation mark is opened and not closed"
         raise InputError(f"cannot read {path} from line {line} on: {reason}; correct it") from cause
-
-
-def _parse_delimiter(delimiter: str) -> str:
-    typed = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
-    if len(typed) != 1 or typed in '"\r\n':
-        raise InputError(f"the delimiter must be one character, such as ';', got {delimiter!r}")
-    return typed
 
 
 def _check_delimiter(path: Path, header: str, separator: str) -> None:

@@ -20,17 +20,7 @@ from zipfile import BadZipFile, ZipFile
 import pandas as pd
 
 from dupre.errors import InputError
-from dupre.tables.csv_json import (
-    EMPTY,
-    UNNAMED,
-    UTF8,
-    check_distinct,
-    first_line,
-    most_unpacked,
-    read_csv,
-    read_json,
-    unpacks_too_much,
-)
+from dupre.tables import csv_json
 from dupre.wording import did_you_mean, quote_names
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
@@ -61,7 +51,7 @@ class FileOptions:
 
     delimiter: str | None = None
     decimal: str = "."
-    encoding: str = UTF8
+    encoding: str = csv_json.UTF8
     sheet: str | None = None
 
 
@@ -88,12 +78,14 @@ def read_one(
         _check_file(path)
         frame = _frame(path, options, as_text)
     except OSError as cause:
-        raise InputError(f"cannot open {path}: {cause.strerror or first_line(cause)}") from cause
+        raise InputError(
+            f"cannot open {path}: {cause.strerror or csv_json.first_line(cause)}"
+        ) from cause
     if not frame.shape[1]:
         raise InputError(f"{path} is empty; expected named columns and rows")
     if not len(frame):
         raise InputError(f"{path} names {frame.shape[1]} columns but has no rows; add rows")
-    frame.columns = pd.Index(check_distinct(path, [str(name) for name in frame.columns]))
+    frame.columns = pd.Index(csv_json.check_distinct(path, [str(name) for name in frame.columns]))
     return frame
 
 
@@ -147,15 +139,12 @@ def _frame(path: Path, options: FileOptions, as_text: Collection[str]) -> pd.Dat
     if kind in _ARROW:
         return _arrow(path)
     if "json" in kind:
-        return read_json(path, encoding=options.encoding)
-    default = "\t" if kind == ".tsv" else ","
-    return read_csv(
-        path,
-        delimiter=default if options.delimiter is None else options.delimiter,
-        as_text=as_text,
-        decimal=options.decimal,
-        encoding=options.encoding,
-    )
+        return csv_json.read_json(path, encoding=options.encoding)
+    delimiter = options.delimiter
+    if delimiter is None:
+        delimiter = "\t" if kind == ".tsv" else ","
+    how = {"decimal": options.decimal, "encoding": options.encoding}
+    return csv_json.read_csv(path, delimiter=delimiter, as_text=as_text, **how)
 
 
 def _arrow(path: Path) -> pd.DataFrame:
@@ -193,29 +182,29 @@ def _parquet(path: Path) -> pd.DataFrame:
 
 
 def _excel(path: Path, sheet: str | None, as_text: Collection[str]) -> pd.DataFrame:
-    read = partial(_sheet, sheet=sheet)
-    raw = _read(read, path, extra="excel", package="openpyxl")
+    raw = _read(partial(_sheet, sheet=sheet), path, extra="excel", package="openpyxl")
     blank = raw.isna().all(axis=1).to_numpy()
     if blank.all():
         which = "first sheet" if sheet is None else f"sheet {sheet!r}"
         raise InputError(f"the {which} of {path} is empty; expected a header and rows")
     header = [
-        UNNAMED.format(i + 1) if pd.isna(cell) else str(cell) for i, cell in enumerate(raw.iloc[0])
+        csv_json.UNNAMED.format(i + 1) if pd.isna(cell) else str(cell)
+        for i, cell in enumerate(raw.iloc[0])
     ]
     if blank[0]:
         raise InputError(f"row 1 of {path} is empty; expected the names of the columns there")
-    frame = raw.iloc[1:].set_axis(check_distinct(path, header), axis=1)
+    frame = raw.iloc[1:].set_axis(csv_json.check_distinct(path, header), axis=1)
     frame.index = pd.RangeIndex(2, len(raw) + 1, name="line")
     frame = frame[~blank[1:]]
     for name in frame.columns.difference(list(as_text)):
-        frame[name] = frame[name].mask(frame[name].isin(EMPTY), None)
+        frame[name] = frame[name].mask(frame[name].isin(csv_json.EMPTY), None)
     return frame.infer_objects()
 
 
 def _check_size(path: Path, unpacked: int) -> None:
     """Raise InputError if a file unpacks to far more bytes than it has."""
-    if unpacked > (most := most_unpacked(path.stat().st_size)):
-        raise unpacks_too_much(path, most)
+    if unpacked > (most := csv_json.most_unpacked(path.stat().st_size)):
+        raise csv_json.unpacks_too_much(path, most)
 
 
 def _sheet(path: Path, sheet: str | None) -> pd.DataFrame:
@@ -255,8 +244,8 @@ def _read(
         raise
     except _DAMAGED as cause:
         raise InputError(
-            f"cannot read {path} as {suffix(path)}: {first_line(cause)}; write it again, or "
-            "give it the suffix of what it is"
+            f"cannot read {path} as {suffix(path)}: {csv_json.first_line(cause)}; write it again, "
+            "or give it the suffix of what it is"
         ) from cause
 
 
@@ -274,13 +263,10 @@ def _neighbour(path: Path) -> str:
 def _refusal(path: Path) -> str:
     last = path.suffix.lower()
     if last in _PICKLES:
-        return (
-            f"opening a {last} file can run any code that is in it; save the table as CSV or "
-            "Parquet instead"
-        )
+        why = f"opening a {last} file can run any code that is in it"
+        return f"{why}; save the table as CSV or Parquet instead"
     if last in _SHEETS:
         return f"of spreadsheets only .xlsx can be read, not {last}; save it as .xlsx or .csv"
     if last in (*_PACKED, ".gz"):
         return f"of packed files only .csv.gz can be read, not {path.name}; unpack it"
-    known = ", ".join(READABLE)
-    return f"unknown suffix {last!r}; expected {known}; rename or export it"
+    return f"unknown suffix {last!r}; expected {', '.join(READABLE)}; rename or export it"

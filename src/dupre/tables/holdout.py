@@ -77,11 +77,7 @@ def hold_out(
 
 def row_contents(frame: pd.DataFrame) -> Digests:
     """What each row holds, (N, 2); 1 and 1.0 are the same, however a column is stored."""
-    numeric = [pd.api.types.is_numeric_dtype(column) for _, column in frame.items()]
-    kinds = [np.float64 if number else object for number in numeric]
-    return digests_of_rows(
-        frame.astype(dict(zip(frame.columns, kinds, strict=True))), np.zeros(len(frame))
-    )
+    return _digests(frame, object)
 
 
 def rows_of_copies(owner: Any, contents: Digests) -> Members:
@@ -97,23 +93,25 @@ def rows_of_copies(owner: Any, contents: Digests) -> Members:
 
 def owners_without_held_rows(owner: NDArray[Any], held: Members) -> tuple[str, ...]:
     """Names of the owners none of whose rows is held out, in order of appearance."""
-    givers = set(np.asarray(owner)[held].tolist())
-    return tuple(
-        str(name) for name in dict.fromkeys(np.asarray(owner).tolist()) if name not in givers
-    )
+    names, givers = dict.fromkeys(np.asarray(owner).tolist()), set(np.asarray(owner)[held].tolist())
+    return tuple(str(name) for name in names if name not in givers)
 
 
 def count_shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> int:
     """How many validation rows are also among the rows to train on, with the same target."""
-    trained, scored = (_digests(frame) for frame in (rows[list(validation.columns)], validation))
-    return int(scored.isin(trained).sum())
+    scored = Counter(map(bytes, _digests(validation, str)))
+    trained = map(bytes, _digests(rows[list(validation.columns)], str))
+    return sum(scored[row] for row in scored.keys() & trained)
 
 
-def _digests(frame: pd.DataFrame) -> pd.Series:
-    """A digest of each row, in which 1 and 1.0 are the same."""
-    numeric = {name: pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns}
-    kinds = {name: np.float64 if number else str for name, number in numeric.items()}
-    return pd.util.hash_pandas_object(frame.astype(kinds), index=False)
+def _digests(frame: pd.DataFrame, of_text: type) -> Digests:
+    """A digest of each row, (N, 2), of numbers as floats and texts as objects of a type."""
+    kinds: dict[Any, type] = {}
+    for name, dtype in frame.dtypes.items():
+        dated = pd.api.types.is_datetime64_any_dtype(dtype)
+        number = pd.api.types.is_numeric_dtype(dtype)
+        kinds[name] = np.float64 if number else object if dated else of_text
+    return digests_of_rows(frame.astype(kinds), np.zeros(len(frame)))
 
 
 def check_validation(
@@ -122,11 +120,13 @@ def check_validation(
     """Raise InputError if validation rows have classes that no training row has."""
     if task_of(as_targets(y_train), task) != "classification":
         return
-    unknown = Counter(np.asarray(y_val).tolist())
-    for label in set(np.asarray(y_train).tolist()):
-        unknown.pop(label, None)
+    known = set(np.asarray(y_train).tolist())
+    unknown = Counter(label for label in np.asarray(y_val).tolist() if label not in known)
     if unknown:
-        shown = ", ".join(f"{label!r} ({_rows(count)})" for label, count in unknown.most_common(3))
+        shown = ", ".join(
+            f"{label!r} ({count} row{'s' if count > 1 else ''})"
+            for label, count in unknown.most_common(3)
+        )
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         raise InputError(
             f"the validation rows hold classes that no training row has: {shown}{more}; no model "
@@ -153,14 +153,9 @@ def _generator(seed: int, name: object) -> np.random.Generator:
 
 def _last_of_their_class(y: NDArray[Any], held: Members) -> Ints:
     """The first row of each class of which all rows are held out."""
-    labels = y.tolist()
-    kept = {label for label, out in zip(labels, held, strict=True) if not out}
+    labels, kept = y.tolist(), set(y[~held].tolist())
     first: dict[Any, int] = {}
     for row in np.flatnonzero(held).tolist():
         if labels[row] not in kept:
             first.setdefault(labels[row], row)
     return np.array(list(first.values()), dtype=np.int64)
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"

@@ -130,12 +130,10 @@ def model(name: str | None, columns: Columns, *, task: Task) -> Model:
             f"the task is {task} but {name}, a {type(estimator).__name__}, is made for the other "
             "one; choose another model, or state the task"
         )
-    if _prepares_columns(estimator):
-        return Model(
-            estimator,
-            (f"columns as they are, but for those dropped, to your own {name}",),
-            raw=True,
-        )
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    if any(isinstance(part, (Pipeline, ColumnTransformer)) for part in parts):
+        text = f"columns as they are, but for those dropped, to your own {name}"
+        return Model(estimator, (text,), raw=True)
     return _preprocess(estimator, columns)
 
 
@@ -211,8 +209,7 @@ def _by_name(name: str, task: Task) -> Any:
     if name == "ridge":
         return RidgeClassifier() if classes else Ridge()
     if name == "forest":
-        forest = _class("ensemble", "RandomForest", task)
-        return forest(n_estimators=100, n_jobs=1)
+        return _class("ensemble", "RandomForest", task)(n_estimators=100, n_jobs=1)
     if name == "boosting":
         return _class("ensemble", "HistGradientBoosting", task)()
     if name == "mlp":
@@ -254,12 +251,6 @@ def _estimator(found: Any, name: str) -> Any:
 def _is_estimator(thing: Any) -> bool:
     methods = ("fit", "predict", "get_params")
     return not isinstance(thing, type) and all(hasattr(thing, method) for method in methods)
-
-
-def _prepares_columns(estimator: Any) -> bool:
-    """Whether an estimator is or holds a pipeline: then it takes the columns as they are."""
-    parts = [estimator, *estimator.get_params(deep=True).values()]
-    return any(isinstance(part, (Pipeline, ColumnTransformer)) for part in parts)
 
 
 def _scorer(found: Any, name: str) -> Metric:

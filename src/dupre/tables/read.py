@@ -16,17 +16,9 @@ import pandas as pd
 
 from dupre._types import Task
 from dupre.errors import InputError
+from dupre.tables import formats
 from dupre.tables.columns import as_tuple, kind, or_drop, place, tidy, whole_as_text
 from dupre.tables.csv_json import UTF8
-from dupre.tables.formats import (
-    READABLE,
-    FileOptions,
-    holds_data,
-    is_readable,
-    read_one,
-    stem,
-    suffix,
-)
 from dupre.tables.holdout import check_validation
 from dupre.tables.roles import check_complete, check_known, check_roles, without_empty
 from dupre.wording import closest, quote, quote_names
@@ -67,10 +59,10 @@ def read_table(
     if owner == target:
         raise InputError(f"owner and target are the same column {owner!r}; expected two")
     data, drop = str(data), as_tuple(drop)
-    options = FileOptions(delimiter, decimal, encoding, sheet)
+    options = formats.FileOptions(delimiter, decimal, encoding, sheet)
     files = files_of(data)
     if files == [Path(data).expanduser()]:
-        frame = read_one(files[0], options, as_text=(owner,))
+        frame = formats.read_one(files[0], options, as_text=(owner,))
     else:
         frame = _read_many(files, owner, options, drop)
     frame, skipped = without_empty(frame, owner, target) if skip_empty else (frame, "")
@@ -96,7 +88,7 @@ def files_of(data: str) -> list[Path]:
 def name_of(data: str) -> str:
     """A name for the data: the file without its suffix, or the directory of a pattern."""
     parts = [part for part in Path(data).expanduser().absolute().parts if not has_magic(part)]
-    return stem(Path(parts[-1])).strip("/\\:") or "data"
+    return formats.stem(Path(parts[-1])).strip("/\\:") or "data"
 
 
 def read_validation(
@@ -131,23 +123,21 @@ def read_validation(
         InputError: it cannot be read, a column is missing or holds something else than in the
             owners' table, or there are classes that no owner has.
     """
-    found = _read_either_way(path, FileOptions(delimiter, decimal, encoding, sheet))
-    skipped = ""
-    if skip_empty:
-        found, skipped = without_empty(found, None, target)
+    found = _read_either_way(path, formats.FileOptions(delimiter, decimal, encoding, sheet))
+    found, skipped = without_empty(found, None, target) if skip_empty else (found, "")
     result = match_columns(found, frame.drop(columns=owner), target=target)
     check_validation(frame[target].to_numpy(), result[target].to_numpy(), task=task)
     result.attrs["skipped"] = skipped
     return result
 
 
-def _read_either_way(path: str | Path, options: FileOptions) -> pd.DataFrame:
+def _read_either_way(path: str | Path, options: formats.FileOptions) -> pd.DataFrame:
     """A file that is written in this way, or as usual."""
     try:
-        return read_one(path, options)
+        return formats.read_one(path, options)
     except InputError:
         with suppress(InputError):
-            return read_one(path)
+            return formats.read_one(path)
         raise
 
 
@@ -186,28 +176,29 @@ def _tables_among(found: Sequence[Path], where: str) -> list[Path]:
     tables = [
         path
         for path in visible
-        if holds_data(path) and not path.name.lower().startswith(_BESIDE_DATA)
+        if formats.holds_data(path) and not path.name.lower().startswith(_BESIDE_DATA)
     ]
     if not tables:
         others = f"; found {quote_names(path.name for path in visible)}" if visible else ""
         raise InputError(
             f"{where} holds no table{others}; expected one file per owner (directories inside it "
-            f"are not searched): {', '.join(READABLE)}"
+            f"are not searched): {', '.join(formats.READABLE)}"
         )
     for path in tables:
-        if not is_readable(path):
+        if not formats.is_readable(path):
             raise InputError(
-                f"{where} holds {path.name}, of a format that cannot be read ({suffix(path)}); "
-                "save it as CSV or Parquet, or move it away if it is not the data of an owner"
+                f"{where} holds {path.name}, of a format that cannot be read "
+                f"({formats.suffix(path)}); save it as CSV or Parquet, or move it away if it is "
+                "not the data of an owner"
             )
     return tables
 
 
 def _read_many(
-    paths: Sequence[Path], owner: str, options: FileOptions, drop: Sequence[str]
+    paths: Sequence[Path], owner: str, options: formats.FileOptions, drop: Sequence[str]
 ) -> pd.DataFrame:
     """The rows of all files under each other; the index holds file and line."""
-    frames = {path: read_one(path, options, as_text=(owner,)) for path in paths}
+    frames = {path: formats.read_one(path, options, as_text=(owner,)) for path in paths}
     named_inside = all(owner in frame.columns for frame in frames.values())
     _check_one_each(paths, by_name=not named_inside)
     head, model = next(iter(frames.items()))
@@ -216,28 +207,24 @@ def _read_many(
     parts = {str(path): frame[list(model.columns)].copy() for path, frame in frames.items()}
     if not named_inside:
         for path, part in zip(paths, parts.values(), strict=True):
-            part.insert(0, owner, stem(path))
+            part.insert(0, owner, formats.stem(path))
     _check_same_kinds(parts, skip=(owner, *drop))
     word = "row" if all(part.index.name == "row" for part in parts.values()) else "line"
-    return _stack(parts).rename_axis(["file", word])
-
-
-def _stack(parts: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The parts under each other; a column that is empty in one part has the type of the others."""
-    names = list(next(iter(parts.values())).columns)
+    # Without these, a column that is empty in one part has the type of the others.
     held = {file: part.dropna(axis=1, how="all") for file, part in parts.items()}
-    return pd.concat(held).reindex(columns=names)
+    names = [*([] if named_inside else [owner]), *model.columns]
+    return pd.concat(held).reindex(columns=names).rename_axis(["file", word])
 
 
 def _check_one_each(paths: Sequence[Path], *, by_name: bool) -> None:
     """Raise InputError if two files belong to one owner, or are one table in two formats."""
     seen: dict[str, Path] = {}
     for path in paths:
-        key = stem(path) if by_name else str(path.with_name(stem(path)))
+        key = formats.stem(path) if by_name else str(path.with_name(formats.stem(path)))
         if key in seen:
             raise InputError(
-                f"{seen[key]} and {path} have one name, {stem(path)!r}; expected one file per "
-                "owner: remove or rename one"
+                f"{seen[key]} and {path} have one name, {formats.stem(path)!r}; expected one file "
+                "per owner: remove or rename one"
             )
         seen[key] = path
 

@@ -106,13 +106,13 @@ class DaskCluster:
                 yield done
 
     def _submit(self, training: Training, finished: _Finished) -> None:
-        with self._explain_errors():
-            future = self._client.submit(
-                *(evaluate_on_worker, self._shared, self._token, self._settings, training),
-                pure=False,
-            )
+        what = (evaluate_on_worker, self._shared, self._token, self._settings, training)
+        try:
+            future = self._client.submit(*what, pure=False)
             self._running[future] = training
             future.add_done_callback(partial(self._collect, training, finished))
+        except _errors() as cause:
+            raise EngineError(self._gone()) from cause
 
     def _collect(self, training: Training, finished: _Finished, future: Any) -> None:
         """Runs in a thread of the client when a training is done."""
@@ -186,13 +186,6 @@ class DaskCluster:
             if self._client.status == "closed" or time.monotonic() > end:
                 raise EngineError(self._gone())
             time.sleep(POLL_SECONDS)
-
-    @contextmanager
-    def _explain_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except _errors() as cause:
-            raise EngineError(self._gone()) from cause
 
     def _gone(self) -> str:
         reasons = {

@@ -16,7 +16,7 @@ from dupre.checks import finite
 from dupre.errors import StoreError
 from dupre.game.coalitions import canonical
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.sqlite import connect, escape_surrogates, explain_errors
+from dupre.training.sqlite import connect, escape_surrogates
 
 Kind = TypeVar("Kind")
 
@@ -108,10 +108,7 @@ def read_stored(path: Path) -> list[tuple[Evaluation, str]]:
     if not path.exists():
         raise StoreError(f"there is no store {str(path)!r}")
     query = f"SELECT id, {COLUMNS} FROM evaluations WHERE coalition <> '[]' ORDER BY id"
-    with (
-        closing(connect(path.resolve(), make=False)) as db,
-        explain_errors(f"the store {str(path)!r}", "read"),
-    ):
+    with closing(connect(path.resolve(), make=False)) as db, db.explain_errors("read"):
         rows = [from_row(row) for row in db.execute(query)]
     latest = {evaluation.training.members: contents for evaluation, contents in rows}
     return [(found, what) for found, what in rows if latest[found.training.members] == what]

@@ -88,9 +88,8 @@ def of_owners(owners: Owners) -> dict[str, str]:
 
 def _older_digests(owners: Owners) -> dict[str, str]:
     """A digest of each owner's rows by the rule of versions up to 0.1: their order counted."""
-    X = owners.X.reset_index(drop=True) if isinstance(owners.X, pd.DataFrame) else owners.X
     held = [np.flatnonzero(owners.owner == index) for index in range(owners.n)]
-    parts = [take(X, rows) for rows in held]
+    parts = [take(owners.X, rows) for rows in held]
     parts = [p.reset_index(drop=True) if isinstance(p, pd.DataFrame) else p for p in parts]
     digests = [digest((X, owners.y[rows])) for X, rows in zip(parts, held, strict=True)]
     return dict(zip(owners.names, digests, strict=True))

@@ -52,18 +52,16 @@ def read_evaluations(path: str | Path) -> pd.DataFrame:
     """
     path = Path(path)
     kind = path.suffix.lower()
-    if kind == ".csv":
+    if kind in (".csv", ".parquet", ".pq"):
         try:
-            frame = pd.read_csv(path, dtype={"coalition": str, "utility": str})
-        except ValueError as cause:  # errors of pandas are ValueErrors
-            raise InputError(f"{str(path)!r} is no table of evaluations: {cause}") from cause
-        if "utility" in frame:  # older pandas lose the last digit when they read numbers
-            frame["utility"] = [_parse_utility(text) for text in frame["utility"]]
-    elif kind in (".parquet", ".pq"):
-        try:
-            frame = pd.read_parquet(path)
+            as_text = {"coalition": str, "utility": str}
+            frame = pd.read_csv(path, dtype=as_text) if kind == ".csv" else pd.read_parquet(path)
         except ImportError as cause:
             raise InputError("Parquet needs pyarrow: pip install 'dupre[parquet]'") from cause
+        except ValueError as cause:  # errors of pandas and pyarrow are ValueErrors
+            raise InputError(f"{str(path)!r} is no table of evaluations: {cause}") from cause
+        if kind == ".csv" and "utility" in frame:  # older pandas lose the last digit of numbers
+            frame["utility"] = [_parse_utility(text) for text in frame["utility"]]
     else:
         stored = read_stored(path)
         frame = as_frame([evaluation for evaluation, _ in stored])

@@ -8,10 +8,8 @@ called code and on the order of rows. `confirm` brings them up to date.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from dupre._types import Names
 from dupre.data.digests import hash_json
@@ -19,18 +17,8 @@ from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
 from dupre.training.evaluation import Evaluation, now
 from dupre.training.evaluation_rows import COLUMNS, checksum, from_json, to_json
-from dupre.training.fingerprints import HINTS
-from dupre.training.sqlite import (
-    CHECKS,
-    NOTES,
-    escape_surrogates,
-    explain_errors,
-    make_tables,
-    transaction,
-)
-
-if TYPE_CHECKING:
-    from dupre.training.fingerprints import Origin
+from dupre.training.fingerprints import HINTS, Origin
+from dupre.training.sqlite import CHECKS, NOTES, Connection, escape_surrogates
 
 MODEL = ("utility", "model", "metric", "version")
 """Parts whose change the user can accept; utilities on other validation rows are never mixed."""
@@ -56,7 +44,6 @@ class StoreOrigin:
 
     Args:
         db: the store.
-        name: of the store, for messages.
         origin: what utilities come from now.
 
     Attributes:
@@ -64,8 +51,8 @@ class StoreOrigin:
         is_older: whether the store is by a version up to 0.1, and not confirmed yet.
     """
 
-    def __init__(self, db: sqlite3.Connection, name: str, origin: Origin):
-        self._db, self._name = db, name
+    def __init__(self, db: Connection, origin: Origin):
+        self._db = db
         self._setting, self._owners = origin.setting, origin.owners
         self._make_older = origin.older
         self._older: Mapping[str, str] = {}
@@ -78,8 +65,8 @@ class StoreOrigin:
         Raises:
             StoreError: the setting has changed, or no owner's rows are the same; says what.
         """
-        tables = self._ask("SELECT name FROM sqlite_master WHERE name = 'checks'")
-        rows = self._ask("SELECT part, description, fingerprint FROM setting")
+        tables = self._db.ask("SELECT name FROM sqlite_master WHERE name = 'checks'")
+        rows = self._db.ask("SELECT part, description, fingerprint FROM setting")
         self.is_older = not tables
         stored = {part: (description, mark) for part, description, mark in rows}
         if stored:
@@ -87,7 +74,7 @@ class StoreOrigin:
         else:
             self._write_setting()
         if self.change.text and not (accept_model and self.change.model):
-            what = [f"{self._name} was made for {self.change.text}; "]
+            what = [f"{self._db.name} was made for {self.change.text}; "]
             if self.change.model:
                 raise StoreError(*what, Remedy.TAKE_THE_SAME, Remedy.ACCEPT)
             what.append("utilities of both cannot be mixed; take the same things as then, or ")
@@ -106,7 +93,7 @@ class StoreOrigin:
     @property
     def checked(self) -> int:
         """How many trainings were done again to check the store."""
-        return 0 if self.is_older else int(self._ask("SELECT count(*) FROM checks")[0][0])
+        return 0 if self.is_older else int(self._db.ask("SELECT count(*) FROM checks")[0][0])
 
     def to_check(self) -> list[tuple[Names, int]]:
         """Members and repeat of trainings that can be done again: seldom checked, cheap ones first.
@@ -120,11 +107,11 @@ class StoreOrigin:
                 "(SELECT count(*) FROM checks WHERE checks.coalition = evaluations.coalition "
                 "AND checks.repeat = evaluations.repeat), "
             )
-        rows = self._ask(
+        rows = self._db.ask(
             "SELECT coalition, repeat FROM evaluations WHERE utility IS NOT NULL AND worker <> "
             f"'known' AND coalition <> '[]' AND id > {last} ORDER BY {times}seconds, id"
         )
-        with explain_errors(self._name, "read"):
+        with self._db.explain_errors("read"):
             return [(from_json(names), repeat) for names, repeat in rows]
 
     def confirm(self, checks: Sequence[tuple[Evaluation, Evaluation]] = ()) -> None:
@@ -138,7 +125,7 @@ class StoreOrigin:
             for a, b in checks
         ]
         columns = "INSERT INTO checks (coalition, repeat, stored, again, finished)"
-        with explain_errors(self._name, "written"), transaction(self._db):
+        with self._db.write():
             if self.is_older:
                 self._take_over()
             self._db.executemany(f"{columns} VALUES (?, ?, ?, ?, ?)", rows)
@@ -151,15 +138,15 @@ class StoreOrigin:
         """Keep permanently what the user accepted, "model" or "rows", or an "older" version."""
         last = "(SELECT coalesce(max(id), 0) FROM evaluations)" if kind == "model" else "0"
         columns = "INSERT INTO notes (kind, note, written, last)"
-        with explain_errors(self._name, "written"), transaction(self._db):
-            make_tables(self._db, NOTES)
+        with self._db.write():
+            self._db.make_tables(NOTES)
             row = (kind, escape_surrogates(text), now())
             self._db.execute(f"{columns} VALUES (?, ?, ?, {last})", row)
 
     def notes(self) -> list[str]:
         """What was noted, a sentence each."""
         query = "SELECT substr(written, 1, 10), note FROM notes ORDER BY id"
-        rows = [] if self.is_older else self._ask(query)
+        rows = [] if self.is_older else self._db.ask(query)
         return [f"{note} ({day})." for day, note in rows]
 
     def _compare(self, stored: Mapping[str, tuple[str, str]]) -> Change:
@@ -187,30 +174,27 @@ class StoreOrigin:
         return Change(" and ".join(found), differs, model)
 
     def _check_owners(self) -> None:
-        before = set(self._ask("SELECT name, fingerprint FROM owners"))
+        before = set(self._db.ask("SELECT name, fingerprint FROM owners"))
         pairs = [*self._owners.items(), *self._older.items()]
         if before and before.isdisjoint((escape_surrogates(name), mark) for name, mark in pairs):
             theirs, ours = sorted({owner for owner, _ in before}), list(self._owners)
             raise StoreError(
-                f"{self._name} was made for other data: no owner's rows are the same as then (its "
-                f"owners: {', '.join(theirs[:5])}; now: {', '.join(ours[:5])}); take the same data "
-                "as then, or ",
+                f"{self._db.name} was made for other data: no owner's rows are the same as then "
+                f"(its owners: {', '.join(theirs[:5])}; now: {', '.join(ours[:5])}); take the same "
+                "data as then, or ",
                 Remedy.ANOTHER_STORE,
             )
 
     def _take_over(self) -> None:
         """Replace digests of rows by the older rule."""
-        make_tables(self._db, CHECKS)
-        rows = self._ask("SELECT DISTINCT coalition FROM evaluations")
-        known = [names for (text,) in rows if (names := from_json(text)) and self._knows(names)]
+        self._db.make_tables(CHECKS)
+        rows = self._db.ask("SELECT DISTINCT coalition FROM evaluations")
+        known = [names for (text,) in rows if self._older.keys() >= set(names := from_json(text))]
         pairs = [(contents_of(n, self._owners), contents_of(n, self._older)) for n in [*known, ()]]
         self._db.executemany("UPDATE evaluations SET contents = ? WHERE contents = ?", pairs)
-        rows = self._ask(f"SELECT id, {COLUMNS} FROM evaluations")
+        rows = self._db.ask(f"SELECT id, {COLUMNS} FROM evaluations")
         sums = [(checksum(row[1:-1]), row[0]) for row in rows]
         self._db.executemany("UPDATE evaluations SET checksum = ? WHERE id = ?", sums)
-
-    def _knows(self, names: Names) -> bool:
-        return all(name in self._older for name in names)
 
     def _write_setting(self) -> None:
         parts = self._setting.items()
@@ -223,10 +207,6 @@ class StoreOrigin:
         pairs = self._owners.items()
         rows = [(escape_surrogates(owner), mark, first_seen) for owner, mark in pairs]
         self._db.executemany("INSERT OR IGNORE INTO owners VALUES (?, ?, ?)", rows)
-
-    def _ask(self, query: str) -> list[tuple[Any, ...]]:
-        with explain_errors(self._name, "read"):
-            return self._db.execute(query).fetchall()
 
 
 def contents_of(names: Names, owners: Mapping[str, str]) -> str:

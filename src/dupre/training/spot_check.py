@@ -11,7 +11,7 @@ its stored and its new trainings is tested by Student's t, with the variance of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +21,7 @@ from scipy import stats
 
 from dupre.errors import InputError, Remedy, StoreError
 from dupre.game.coalitions import format_members
-from dupre.training.evaluation import Evaluation, Training
+from dupre.training.evaluation import Evaluation
 from dupre.training.store import Store
 from dupre.training.workers import Workers
 
@@ -72,18 +72,18 @@ def spot_check(store: Store, utility: Any, workers: Workers, asked: Stored) -> N
     Raises:
         StoreError: it is not, and the user does not accept it.
     """
-    origin = store.origin
-    known = [e for e in store.to_check() if _is_comparable(utility, e)] if asked.check else []
-    checks, difference = [], ""
     if not (store.path and store.evaluations()):
         return
+    origin, checks, difference = store.origin, [], ""
+    known = [e for e in store.to_check() if _is_comparable(utility, e)] if asked.check else []
     if known:
         chosen = known[0]
         if origin.change.any:
             chosen = max(known, key=lambda e: len(e.training.members))
-        again = _train_again(workers, chosen, _tolerance(known, chosen))
+        tolerance = _tolerance(known, chosen)
+        again = _train_again(workers, chosen, tolerance)
         checks = [(chosen, evaluation) for evaluation in again]
-        if not _are_same(store, chosen, again, _tolerance(known, chosen)):
+        if not _are_same(store, chosen, again, tolerance):
             difference = _difference(chosen, again)
     if difference and not asked.accept_model:
         raise StoreError(
@@ -96,10 +96,9 @@ def spot_check(store: Store, utility: Any, workers: Workers, asked: Stored) -> N
         return
     older = origin.is_older
     origin.confirm([pair for pair in checks if pair[1].utility is not None])
-    reasons = [f"it was made for {origin.change.text}"] if origin.change.text else []
-    reasons += [difference] if difference else []
+    made_for = origin.change.text and f"it was made for {origin.change.text}"
     count = len(store.evaluations())
-    if reasons:
+    if reasons := [reason for reason in (made_for, difference) if reason]:
         text = f"Accepted: {count:,} trainings are kept although {' and '.join(reasons)}"
         origin.note("model", text)
     elif older:
@@ -122,12 +121,8 @@ def _is_comparable(utility: Any, evaluation: Evaluation) -> bool:
 def _train_again(workers: Workers, chosen: Evaluation, tolerance: float) -> list[Evaluation]:
     """New evaluations of a training: one if it has the same utility, more if it has not."""
     found: list[Evaluation] = []
-
-    def ask() -> Iterator[Training]:
-        yield replace(chosen.training, attempt=1)
-
     while len(found) < NEW_TRAININGS:
-        found += workers.run(ask())
+        found += workers.run(iter([replace(chosen.training, attempt=1)]))
         same = _is_close(found[0].utility, chosen.utility, tolerance)
         if same or found[-1].utility is None:
             break
@@ -157,13 +152,12 @@ def _are_same(
         return True
     if len(new) < NEW_TRAININGS:
         return False
-    members = chosen.training.members
-    repeats = [
-        [cast("float", e.utility) for e in store.utilities(names).values()]
+    repeats = {
+        names: [cast("float", e.utility) for e in store.utilities(names).values()]
         for names in store.coalitions()
-    ]
-    own = [cast("float", e.utility) for e in store.utilities(members).values()]
-    samples = [np.array(sample) for sample in (*repeats, new) if len(sample) > 1]
+    }
+    own = repeats[chosen.training.members]
+    samples = [np.array(sample) for sample in (*repeats.values(), new) if len(sample) > 1]
     freedom = sum(len(sample) - 1 for sample in samples)
     variance = sum(float(np.sum((s - s.mean()) ** 2)) for s in samples) / freedom
     spread = np.sqrt(variance * (1 / len(own) + 1 / len(new)))

@@ -94,7 +94,53 @@ CREATE TABLE IF NOT EXISTS notes (
 """Two tables that stores of versions up to 0.1 get when they are confirmed."""
 
 
-def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
+class Connection(sqlite3.Connection):
+    """A connection to a store; `name` is that of the store in messages."""
+
+    name = ""
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction that excludes other processes; written to the disk when it ends."""
+        try:
+            self.execute("BEGIN IMMEDIATE")
+            yield
+            self.execute("COMMIT")
+        finally:
+            if self.in_transaction:
+                self.execute("ROLLBACK")
+
+    @contextmanager
+    def explain_errors(self, verb: str) -> Iterator[None]:
+        """Turn an error of SQLite, or of what was read, into a StoreError that says what to do.
+
+        `verb` is what cannot be done with the store: "read", "written".
+        """
+        try:
+            yield
+        except sqlite3.Error as cause:
+            raise _explain(cause, self.name, verb) from cause
+        except (TypeError, ValueError, RecursionError) as cause:  # of what was read
+            raise _explain(sqlite3.DatabaseError(str(cause)), self.name, verb) from cause
+
+    @contextmanager
+    def write(self) -> Iterator[None]:
+        """A transaction whose errors are explained."""
+        with self.explain_errors("written"), self.transaction():
+            yield
+
+    def ask(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of an answer; errors are explained."""
+        with self.explain_errors("read"):
+            return self.execute(query, values).fetchall()
+
+    def make_tables(self, schema: str) -> None:
+        """Execute the statements of a schema, inside a transaction."""
+        for statement in schema.split(";\n")[:-1]:
+            self.execute(statement)
+
+
+def connect(path: Path | None, *, make: bool) -> Connection:
     """A connection to a store of this version, or to a new one in memory.
 
     Args:
@@ -111,7 +157,7 @@ def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
                 _check_path(path, name)
             db = connect_again(path)
             stack.callback(db.close)
-            _retry_while_locked(partial(_check_tables, db, name, make=make))
+            _retry_while_locked(partial(_check_tables, db, make=make))
             if path is not None:
                 _check_length(db, path)
         except StoreError:
@@ -122,48 +168,21 @@ def connect(path: Path | None, *, make: bool) -> sqlite3.Connection:
     return db
 
 
-def connect_again(path: Path | None) -> sqlite3.Connection:
+def connect_again(path: Path | None) -> Connection:
     """A connection to a store that is known to be one, for any thread, one at a time."""
     db = sqlite3.connect(
-        path or ":memory:", timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
+        path or ":memory:",
+        timeout=LOCK_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=Connection,
     )
+    db.name = f"the store {str(path)!r}"
     # Every commit waits for the disk, which takes less time than a training, and is moved from the
     # log into the file at once: what was paid for is in one file.
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA wal_autocheckpoint = 1")
     return db
-
-
-def make_tables(db: sqlite3.Connection, schema: str) -> None:
-    """Execute the statements of a schema, inside a transaction."""
-    for statement in schema.split(";\n")[:-1]:
-        db.execute(statement)
-
-
-@contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that excludes other processes; written to the disk when it ends."""
-    try:
-        db.execute("BEGIN IMMEDIATE")
-        yield
-        db.execute("COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-
-
-@contextmanager
-def explain_errors(name: str, verb: str) -> Iterator[None]:
-    """Turn an error of SQLite, or of what was read, into a StoreError that says what to do.
-
-    `verb` is what cannot be done with the store of this name: "read", "written".
-    """
-    try:
-        yield
-    except sqlite3.Error as cause:
-        raise _explain(cause, name, verb) from cause
-    except (TypeError, ValueError, RecursionError) as cause:  # of what was read
-        raise _explain(sqlite3.DatabaseError(str(cause)), name, verb) from cause
 
 
 def escape_surrogates(text: str) -> str:
@@ -204,7 +223,7 @@ def _check_path(path: Path, name: str) -> None:
         raise StoreError(f"{name} is no SQLite file; take ", Remedy.ANOTHER_STORE)
 
 
-def _check_tables(db: sqlite3.Connection, name: str, *, make: bool) -> None:
+def _check_tables(db: Connection, *, make: bool) -> None:
     """Make the tables of an empty file; refuse what is no store of this version."""
 
     def ask(question: str) -> Any:
@@ -213,23 +232,23 @@ def _check_tables(db: sqlite3.Connection, name: str, *, make: bool) -> None:
     marks = [ask("PRAGMA application_id"), ask("PRAGMA user_version")]
     if make and marks == [0, 0] and not ask("SELECT count(*) FROM sqlite_master"):
         db.execute("PRAGMA journal_mode = WAL")
-        with transaction(db):
+        with db.transaction():
             if not ask("SELECT count(*) FROM sqlite_master"):
-                make_tables(db, SCHEMA + CHECKS + NOTES)
+                db.make_tables(SCHEMA + CHECKS + NOTES)
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
     if ask("PRAGMA application_id") != APPLICATION_ID:
-        raise StoreError(f"{name} is no store of dupre; take ", Remedy.ANOTHER_STORE)
+        raise StoreError(f"{db.name} is no store of dupre; take ", Remedy.ANOTHER_STORE)
     if (version := ask("PRAGMA user_version")) != VERSION:
         raise StoreError(
-            f"{name} has version {version} of the tables, this dupre knows version {VERSION}; "
+            f"{db.name} has version {version} of the tables, this dupre knows version {VERSION}; "
             "use the dupre that made it, or ",
             Remedy.ANOTHER_STORE,
         )
     columns = [name for _, name, *_ in db.execute("PRAGMA table_info(evaluations)")]
     for column, kind in (("resampled", "BLOB"), ("checksum", "TEXT")):
         if columns and column not in columns:  # a store made before there was one
-            with transaction(db):
+            with db.transaction():
                 db.execute(f"ALTER TABLE evaluations ADD COLUMN {column} {kind}")
     if (verdict := ask("PRAGMA quick_check(1)")) != "ok":
         raise sqlite3.DatabaseError(verdict)

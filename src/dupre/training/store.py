@@ -17,7 +17,7 @@ import sqlite3
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ from dupre.training.evaluation_rows import (
 )
 from dupre.training.locks import FileLocks, lock_file
 from dupre.training.origin import StoreOrigin, contents_of
-from dupre.training.sqlite import connect, connect_again, explain_errors, transaction
+from dupre.training.sqlite import Connection, connect, connect_again
 
 if TYPE_CHECKING:
     from dupre.training.fingerprints import Origin
@@ -81,8 +81,8 @@ class Store:
             self._db = stack.enter_context(closing(connect(self.path, make=True)))
             self._inode = None if self.path is None else self.path.stat().st_ino
             self._locks = stack.enter_context(closing(FileLocks(self.path)))
-            self.origin = StoreOrigin(self._db, self._name, origin)
-            with self._transaction():
+            self.origin = StoreOrigin(self._db, origin)
+            with self._db.write():
                 self.origin.check(accept_model=asked is not None and asked.accept_model)
             if made_now:  # the lock file is that of a store that was deleted
                 self._locks.last = 0
@@ -159,7 +159,7 @@ class Store:
     def _new_evaluations(self) -> Iterator[tuple[int, Evaluation, str]]:
         """Key, evaluation and contents of each row that was not read yet."""
         query = f"SELECT id, {COLUMNS} FROM evaluations WHERE id > ? ORDER BY id"
-        with self._explain_errors("read"):
+        with self._db.explain_errors("read"):
             for row in self._db.execute(query, (self._last,)):
                 yield (row[0], *from_row(row))
 
@@ -168,7 +168,7 @@ class Store:
         row = self._to_row(evaluation)
         if not self._writer.has_written(row):
             self._check_file()
-            with self._transaction():
+            with self._db.write():
                 self._db.execute(INSERT, row)
         self.refresh()
         self._locks.last = self._last
@@ -184,7 +184,7 @@ class Store:
         rows = [self._to_row(evaluation) for evaluation in evaluations]
         contents = {self._contents(e.training.members) for e in evaluations}
         self._check_file()
-        with self._transaction():
+        with self._db.write():
             if replacing:
                 where = "DELETE FROM evaluations WHERE contents = ?"
                 self._db.executemany(where, [(mark,) for mark in contents])
@@ -214,10 +214,9 @@ class Store:
         """Number and coalitions of the latest batch of a run; 0 and none at first."""
         latest = "SELECT coalesce(max(number), 0) FROM batches WHERE run = ?"
         members = "SELECT coalition FROM batches WHERE run = ? AND number = ? ORDER BY position"
-        with self._explain_errors("read"):
-            (number,) = self._db.execute(latest, (run,)).fetchone()
-            rows = self._db.execute(members, (run, number)).fetchall()
-            return number, [from_json(text) for (text,) in rows]
+        [(number,)] = self._db.ask(latest, run)
+        with self._db.explain_errors("read"):
+            return number, [from_json(text) for (text,) in self._db.ask(members, run, number)]
 
     def begin_batch(self, run: str, number: int, coalitions: Sequence[Names]) -> bool:
         """Write down the next batch of a run before it starts.
@@ -232,7 +231,7 @@ class Store:
             (run, number, position, to_json(canonical(names)))
             for position, names in enumerate(coalitions)
         ]
-        with self._transaction():
+        with self._db.write():
             if self.batch(run)[0] >= number:
                 return False
             self._db.executemany("INSERT INTO batches VALUES (?, ?, ?, ?)", rows)
@@ -240,15 +239,15 @@ class Store:
 
     def save_round(self, run: str, evaluated: int, found: Mapping[str, float]) -> None:
         """Save what a run has found after this many evaluations."""
-        with self._transaction():
+        with self._db.write():
             row = (run, evaluated, json.dumps(dict(found)))
             self._db.execute("INSERT OR IGNORE INTO rounds VALUES (?, ?, ?)", row)
 
     def rounds(self, run: str) -> dict[int, dict[str, float]]:
         """What a run has found, by number of evaluations."""
         query = "SELECT evaluated, found FROM rounds WHERE run = ? ORDER BY evaluated"
-        with self._explain_errors("read"):
-            rows = self._db.execute(query, (run,)).fetchall()
+        with self._db.explain_errors("read"):
+            rows = self._db.ask(query, run)
             return {expect(int, n): expect(dict, json.loads(text)) for n, text in rows}
 
     def _check_file(self) -> None:
@@ -260,7 +259,7 @@ class Store:
                 inode = None
             if inode != self._inode:
                 raise StoreError(
-                    f"{self._name} has been moved or deleted during the run; put it back, or ",
+                    f"{self._db.name} has been moved or deleted during the run; put it back, or ",
                     Remedy.BEGIN_ANOTHER_STORE,
                 )
 
@@ -268,14 +267,10 @@ class Store:
         """Refuse a store that ends before the last evaluation that was written to it."""
         if self.path is not None and self._last < held:
             raise StoreError(
-                f"{self._name} has lost evaluations: it ends at number {self._last:,}, but "
+                f"{self._db.name} has lost evaluations: it ends at number {self._last:,}, but "
                 f"{held:,} were written. Its log '{self.path.name}-wal' has vanished or changed; "
                 f"put that back. To go on without them, delete '{lock_file(self.path)}'"
             )
-
-    @property
-    def _name(self) -> str:
-        return f"the store {str(self.path)!r}"
 
     def _to_row(self, evaluation: Evaluation) -> tuple[Any, ...]:
         return to_row(evaluation, self._contents(evaluation.training.members))
@@ -288,21 +283,13 @@ class Store:
         text = f"{self._contents(training.members)} {training.repeat}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
 
-    def _explain_errors(self, verb: str) -> AbstractContextManager[None]:
-        return explain_errors(self._name, verb)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._explain_errors("written"), transaction(self._db):
-            yield
-
 
 class _Writer:
     """A connection for threads that write evaluations while the main one is busy."""
 
     def __init__(self, path: Path | None):
         self._path = path
-        self._db: sqlite3.Connection | None = None
+        self._db: Connection | None = None
         self._lock = threading.Lock()
         self._written: set[tuple[Any, ...]] = set()
 
@@ -312,7 +299,7 @@ class _Writer:
             return
         with self._lock:
             self._db = self._db or connect_again(self._path)
-            with transaction(self._db):
+            with self._db.transaction():
                 self._db.execute(INSERT, row)
             self._written.add(row)
 

@@ -105,8 +105,11 @@ class ChildProcess:
         for attempt in range(training.attempt, training.attempt + self._settings.retries + 1):
             training = replace(training, attempt=attempt)
             try:
-                self._start()
-                return self._ask(training)
+                child = self._start()
+                with self._limit(self._settings.timeout):
+                    _send(child.stdin, training)
+                    evaluation: Evaluation = _receive(child.stdout)
+                    return evaluation
             except _DIED:
                 end = self._reap()
             if self._closed:
@@ -134,13 +137,14 @@ class ChildProcess:
         with self._busy:  # a thread that was waiting for the child has left
             self._reap()
 
-    def _start(self) -> None:
+    def _start(self) -> subprocess.Popen[bytes]:
+        """The child, with the utility loaded; raises _DIED if it dies."""
         if self._child is not None:
             if self._child.poll() is None:
-                return
+                return self._child
             self._reap()  # it died while idle
         arguments = [json.dumps(sys.path), str(self._payload), str(self._settings.threads)]
-        self._child = subprocess.Popen(
+        self._child = child = subprocess.Popen(
             [sys.executable, "-c", _START, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -148,11 +152,11 @@ class ChildProcess:
             start_new_session=True,  # Ctrl-C reaches the parent alone; see also _kill
         )
         if self._closed:  # by another thread in the meantime
-            _kill(self._child)
+            _kill(child)
         limit = self._settings.timeout and max(self._settings.timeout, LOAD_SECONDS)
         try:
             with self._limit(limit):
-                problem = _receive(self._child.stdout)
+                problem = _receive(child.stdout)
         except _DIED:
             if not self._expired:
                 raise
@@ -165,14 +169,7 @@ class ChildProcess:
                 Remedy.ONE_PROCESS,
                 f"\n{problem}",
             )
-
-    def _ask(self, training: Training) -> Evaluation:
-        """Send a training to the child, receive its evaluation; raises _DIED if it dies."""
-        assert self._child is not None
-        with self._limit(self._settings.timeout):
-            _send(self._child.stdin, training)
-            evaluation: Evaluation = _receive(self._child.stdout)
-            return evaluation
+        return child
 
     @contextmanager
     def _limit(self, seconds: float | None) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -109,19 +110,16 @@ def to_game(utility: Utility, owners: Owners) -> Callable[[Members], Floats]:
     `shapiq.KernelSHAP(n=owners.n).approximate(budget=100, game=dupre.to_game(utility, owners))`.
     """
     _check_callable(utility, "a utility")
-    known: dict[Names, float] = {}
 
-    def utility_of(row: Members) -> float:
-        names = to_names(row, owners.names)
-        if names not in known:
-            known[names] = as_utility(utility(names), f"the utility of {format_members(names)}")
-        return known[names]
+    @cache
+    def utility_of(names: Names) -> float:
+        return as_utility(utility(names), f"the utility of {format_members(names)}")
 
     def game(coalitions: Members) -> Floats:
         rows = np.atleast_2d(np.asarray(coalitions, dtype=bool))
         if rows.shape[1] != owners.n:
             raise InputError(f"coalitions of {owners.n} owners expected, got {rows.shape[1]}")
-        return np.array([utility_of(row) for row in rows])
+        return np.array([utility_of(to_names(row, owners.names)) for row in rows])
 
     return game
 

@@ -41,11 +41,10 @@ def check_bounds(bounds: Any) -> Bounds:
     """Two numbers, None for an end without a bound; InputError if they are something else."""
     if not isinstance(bounds, Sequence) or len(bounds) != 2 or isinstance(bounds, str):
         raise InputError(f"bounds must be two numbers such as (0, 1), got {bounds!r}")
-    ends = (
-        end if given is None else finite(given, "a bound") if math.isfinite(given) else float(given)
+    low, high = (
+        end if given is None or given == end else finite(given, "a bound")
         for given, end in zip(bounds, UNBOUNDED, strict=True)
     )
-    low, high = ends
     if not low < high:
         raise InputError(f"the lower bound must be less than the upper one, got {bounds!r}")
     return low, high

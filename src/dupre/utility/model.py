@@ -7,7 +7,7 @@ A failed training raises. It is never turned into a number, here or anywhere els
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from copy import copy
 from functools import cached_property
 from typing import Any, Protocol
@@ -114,11 +114,8 @@ class ModelUtility:
         self.metric = metric or ("accuracy" if owners.task == "classification" else "r2")
         self._scorer = check_metric(self.metric, owners)
         self.X_val, self.y_val = check_validation(validation, owners)
-        self._classes = (
-            np.unique(np.concatenate([owners.y, self.y_val]))
-            if owners.task == "classification"
-            else None
-        )
+        classes = np.unique(np.concatenate([owners.y, self.y_val]))
+        self._classes = classes if owners.task == "classification" else None
         # A named metric is tried even if `empty` is stated: an error now costs no training.
         if isinstance(empty, (str, complex)):
             raise InputError(f"empty must be a number, got {empty!r}")
@@ -183,7 +180,8 @@ class ModelUtility:
 
     def is_older_seed(self, seed: int | None, members: Collection[str], repeat: int) -> bool:
         """Whether a stored seed is from the older rule: seeds and row order depended on names."""
-        return seed is not None and seed == _seed_from_names(self.seed, members, repeat)
+        parts: list[Any] = [self.seed, sorted(map(str, members))]
+        return seed is not None and seed == _seed_from([*parts, repeat] if repeat else parts)
 
     def to_send(self) -> ModelUtility:
         """A copy for other processes, without the numeric view that only distances need."""
@@ -243,8 +241,11 @@ class ModelUtility:
         return Score(utility, resampled)
 
     def _with_classes(self, model: Any) -> Any:
-        named = self._classes is not None and isinstance(self.metric, str)
-        return _add_missing_classes(model, self._classes) if named else model
+        """The model, with the classes that it has not seen added for scorers by name."""
+        classes, named = self._classes, isinstance(self.metric, str)
+        if classes is None or not named or not hasattr(model, "predict_proba"):
+            return model
+        return model if len(model.classes_) == len(classes) else _AllClasses(model, classes)
 
     def _fitted_constants(self) -> list[Any]:
         """Models that ignore X, fitted to the validation rows."""
@@ -277,12 +278,6 @@ def training_seed(seed: int, contents: Digests, repeat: int = 0) -> int:
     return _seed_from([int(seed), [int(word) for word in contents], int(repeat)])
 
 
-def _seed_from_names(seed: int, members: Iterable[str], repeat: int) -> int:
-    """The older rule, to recognise trainings of older stores."""
-    parts = [int(seed), sorted(map(str, members))]
-    return _seed_from([*parts, int(repeat)] if repeat else parts)
-
-
 def _seed_from(parts: list[Any]) -> int:
     """The first 32 bits of SHA-256."""
     return int.from_bytes(hash_json(parts)[:4], "little")
@@ -306,9 +301,3 @@ class _AllClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skle
         full = np.zeros((len(seen), len(self.classes_)))
         full[:, np.searchsorted(self.classes_, self.model.classes_)] = seen
         return full
-
-
-def _add_missing_classes(model: Any, classes: Any) -> Any:
-    if not hasattr(model, "predict_proba") or len(model.classes_) == len(classes):
-        return model
-    return _AllClasses(model, classes)

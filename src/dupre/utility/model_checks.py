@@ -12,16 +12,9 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
+from dupre.data import rows
 from dupre.data.encoding import encode
 from dupre.data.owners import Owners
-from dupre.data.rows import (
-    as_targets,
-    check_finite,
-    check_same_index,
-    check_targets,
-    is_number,
-    length,
-)
 from dupre.errors import InputError, Remedy
 
 REGRESSION_METRICS = frozenset(
@@ -119,24 +112,24 @@ def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]
         X, y = validation.drop(columns=[owners.target]), validation[owners.target]
     elif isinstance(validation, tuple) and len(validation) == 2:
         X, y = validation
-        check_same_index(X, y, "y")
+        rows.check_same_index(X, y, "y")
     else:
         raise InputError(
             "validation must be (X, y), or a frame with the target column if the owners came from "
             f"frames; got {type(validation).__name__}"
         )
-    targets, X = as_targets(y), _match_columns(X, owners)
-    if length(X) != len(targets):
+    targets, X = rows.as_targets(y), _match_columns(X, owners)
+    if rows.length(X) != len(targets):
         raise InputError(
-            f"validation X has {length(X)} rows and y has {len(targets)}; expected equal"
+            f"validation X has {rows.length(X)} rows and y has {len(targets)}; expected equal"
         )
     if not len(targets):
         raise InputError("there are no validation rows; expected at least one")
     everyone = np.zeros(len(targets), dtype=np.int64)
-    check_targets(targets, ("the validation rows",), everyone)
+    rows.check_targets(targets, ("the validation rows",), everyone)
     if not owners.embedded:
-        check_finite(encode(X), ("the validation rows",), everyone)
-    if is_number(targets) != is_number(owners.y):
+        rows.check_finite(encode(X), ("the validation rows",), everyone)
+    if rows.is_number(targets) != rows.is_number(owners.y):
         raise InputError(
             f"validation y holds {targets.dtype} but the owners' y holds {owners.y.dtype}; "
             "use the same labels for both"

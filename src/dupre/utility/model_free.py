@@ -37,6 +37,7 @@ class _RowUtility(ABC):
     """
 
     uses_validation = False
+    _arguments: tuple[str, ...]
 
     def __init__(self, owners: Owners):
         self.owners = owners
@@ -45,11 +46,9 @@ class _RowUtility(ABC):
     @property
     def fingerprint(self) -> dict[str, Any]:
         """All that a utility depends on besides the members' own rows."""
-        points = self.owners.points
-        return {
-            "encoded rows": (points.values, np.zeros(points.values.shape[0])),
-            **self._settings(),
-        }
+        values = self.owners.points.values
+        settings = {name: getattr(self, name) for name in self._arguments}
+        return {"encoded rows": (values, np.zeros(values.shape[0])), **settings}
 
     def to_send(self) -> Self:
         """A copy for other processes, without the rows as the user gave them."""
@@ -64,10 +63,6 @@ class _RowUtility(ABC):
     @abstractmethod
     def _utility(self, row: Members) -> float:
         """The utility of a non-empty coalition, a boolean (n,)."""
-
-    @abstractmethod
-    def _settings(self) -> dict[str, Any]:
-        """The arguments, by name."""
 
 
 class DataVolume(_RowUtility):
@@ -93,6 +88,8 @@ class DataVolume(_RowUtility):
         log: whether the utility is log(1 + volume), or the volume itself.
     """
 
+    _arguments = ("width", "log")
+
     def __init__(self, owners: Owners, *, width: float | None = 0.1, log: bool = True):
         super().__init__(owners)
         self.width = None if width is None else positive(width, "width")
@@ -103,9 +100,6 @@ class DataVolume(_RowUtility):
         cell = np.arange(len(rows)) if self.width is None else _cells(owners.points, self.width)
         order = np.argsort(cell, kind="stable")  # the rows of a cell are then adjacent
         self._rows, self._cell, self._holder = rows[order], cell[order], owners.owner[order]
-
-    def _settings(self) -> dict[str, Any]:
-        return {"width": self.width, "log": self.log}
 
     def _utility(self, row: Members) -> float:
         log_volume = self._log_volume(row)
@@ -149,6 +143,8 @@ class InformationGain(_RowUtility):
             noise matters.
     """
 
+    _arguments = ("noise", "prior")
+
     def __init__(self, owners: Owners, *, noise: float = 1.0, prior: float = 1.0):
         super().__init__(owners)
         self.noise = positive(noise, "noise")
@@ -157,20 +153,15 @@ class InformationGain(_RowUtility):
         rows = _coordinates(owners.points) * scale
         held = [rows[owners.owner == i] for i in range(owners.n)]
         # Keep what is smaller: all rows, or one Gram matrix per owner.
-        self._rows: list[Floats] | None = None if owners.n * rows.shape[1] <= len(rows) else held
-        self._grams: Floats | None = None
-        if self._rows is None:
-            self._grams = np.array([part.T @ part for part in held])
-
-    def _settings(self) -> dict[str, Any]:
-        return {"noise": self.noise, "prior": self.prior}
+        small = owners.n * rows.shape[1] <= len(rows)
+        self._grams = np.array([part.T @ part for part in held]) if small else None
+        self._rows = [] if small else held
 
     def _utility(self, row: Members) -> float:
         if self._grams is not None:
             gram = self._grams[row].sum(axis=0)
         else:
-            parts = zip(self._rows or (), row, strict=True)
-            rows = np.concatenate([part for part, inside in parts if inside])
+            rows = np.concatenate([self._rows[i] for i in np.flatnonzero(row)])
             gram = rows.T @ rows if len(rows) > rows.shape[1] else rows @ rows.T
         factor = np.linalg.cholesky(np.eye(len(gram)) + gram)
         return max(0.0, float(np.sum(np.log(np.diag(factor)))))
