@@ -54,10 +54,8 @@ def test_an_older_run_is_resumed_from_its_trainings(older_run, dupre_command):
     directory, result = older_run
     again = dupre_command("resume", directory, "--data", TABLE, "--trust", "--json")
     for now, then in zip(again["valuations"], result["valuations"], strict=True):
-        assert [o["value"] for o in now["owners"]] == pytest.approx(
-            [o["value"] for o in then["owners"]],
-            abs=1e-3,  # 3 of 15 are predicted, as of now
-        )
+        for owner, before in zip(now["owners"], then["owners"], strict=True):
+            assert before["low"] <= owner["value"] <= before["high"]  # 3 of 15 are predicted anew
         assert any("12 trainings are by dupre 0.1 or before" in text for text in now["caveats"])
         assert now["trainings"]["checked"] == 1
     more = dupre_command("resume", directory, "--data", TABLE, "--budget", "+3", "--json")
