@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dupre
-from dupre.predictor.calibration import TOLERATED, check_predictor
+from dupre.predictor.calibration import TOLERATED, check_predictor, diagnose
 from owners_and_games import make_owners, record, smooth
 
 ALL_FORMS = True
@@ -38,3 +38,13 @@ def test_a_predictor_of_the_largest_variance_tolerated_fails_in_one_of_twenty(h)
     error = np.sqrt(TOLERATED * rng.chisquare(h, 20_000) / h)
     by_size = np.sqrt(rng.chisquare(freedom, 20_000) / freedom)
     assert np.mean(error >= by_size * limit) == pytest.approx(0.05, abs=0.01)
+
+
+def test_shares_of_terms_are_those_of_all_processes_that_predict():
+    predictor = knowledge().predictor()
+    shares = diagnose(predictor).scales
+    assert list(shares) == ["data × size", "membership", "linear"]
+    assert sum(shares.values()) == pytest.approx(1)
+    without_data = sum(w for w, gp in predictor.processes if "data" not in gp.kernel.label)
+    assert without_data > 0
+    assert shares["data × size"] <= 1 - without_data + 1e-9

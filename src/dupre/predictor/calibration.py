@@ -14,7 +14,7 @@ from scipy.stats import f as fisher
 from dupre._types import Floats
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import GaussianProcess
-from dupre.predictor.kernel_algebra import Sum
+from dupre.predictor.kernel_algebra import Kernel, Sum
 from dupre.predictor.kernel_inputs import Features
 from dupre.result.records import Z95, Diagnostics, PredictorCheck
 
@@ -75,7 +75,7 @@ def diagnose(predictor: Predictor) -> Diagnostics:
         r2=1 - error / spread if spread > 0 else math.nan,
         coverage=int(np.sum(np.abs(score) < Z95)) / len(errors),  # outliers count as missed
         widening=widening(gp),
-        scales=_scales(gp),
+        scales=_scales(predictor),
         noise=math.sqrt(gp.noise) * float(np.median(gp.slope)),
         form=form.text + (", heavy tail" if gp.warp.curved else ""),
         strays=len(predictor.outliers),
@@ -103,8 +103,15 @@ def std_of_a_training(predictor: Predictor, std: Floats) -> Floats:
     return np.asarray(np.hypot(std * widening(predictor.gp), np.sqrt(predictor.outlier_variance)))
 
 
-def _scales(gp: GaussianProcess) -> dict[str, float]:
-    """The share of each term of the kernel in the prior variance."""
-    terms = gp.kernel.kernels if isinstance(gp.kernel, Sum) else (gp.kernel,)
-    variances = [float(term.diagonal(gp.inputs).mean()) for term in terms]
-    return {term.label: v / sum(variances) for term, v in zip(terms, variances, strict=True)}
+def _scales(predictor: Predictor) -> dict[str, float]:
+    """The share of each term of the kernel in the prior variance, averaged as predictions are."""
+    shares = {term.label: 0.0 for term in _terms(predictor.gp)}
+    for weight, gp in predictor.processes:
+        variances = {term.label: float(term.diagonal(gp.inputs).mean()) for term in _terms(gp)}
+        for label, variance in variances.items():
+            shares[label] += weight * variance / sum(variances.values())
+    return shares
+
+
+def _terms(gp: GaussianProcess) -> tuple[Kernel, ...]:
+    return gp.kernel.kernels if isinstance(gp.kernel, Sum) else (gp.kernel,)

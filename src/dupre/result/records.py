@@ -159,7 +159,8 @@ class Diagnostics:
         coverage: share of them inside their 95 % prediction interval, before widening.
         widening: factor by which intervals of values are wider than the posterior's own, because
             left-out utilities showed it overconfident and its hyper-parameters are learned.
-        scales: share of prior variance of each kernel term: which similarity mattered.
+        scales: share of prior variance of each kernel term, averaged as predictions are: which
+            similarity mattered.
         noise: standard deviation of a utility around the process, in units of utility.
         form: the chosen p, rho, eta and warp, in words.
         strays: number of outliers, evaluations that the predictor does not use; they count in
