@@ -80,7 +80,7 @@ def find_landmarks(posterior: Posterior) -> Landmarks:
     product = np.zeros((count, len(W)))
     for some in tiles(b):
         K = posterior.gp.kernel(posterior.inputs[some], marks)
-        product += K.T @ (W[:, some] * posterior.slope[some]).T.astype(K.dtype)
+        product += K.T @ (W[:, some] * posterior.slope[some]).T
     product -= explained.T @ posterior.inner
     product = solve_triangular(L, product, lower=True, check_finite=False)
     return Landmarks(index, explained, L, product)
