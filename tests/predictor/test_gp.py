@@ -216,15 +216,15 @@ def test_landmarks_give_the_dense_covariances_as_far_as_they_reach(rng, monkeypa
     np.testing.assert_allclose(np.sqrt(each.functional_variance()), each.std, rtol=1e-6)
 
 
-def test_landmarks_are_right_where_nearly_everything_is_known(rng, monkeypatch):
+@pytest.mark.parametrize("kernel", [300.0 * Linear(), 300.0 * Linear() + 10.0 * Membership(0.003)])
+def test_landmarks_are_right_where_nearly_everything_is_known(rng, monkeypatch, kernel):
     a, b, _ = split(rng)
-    kernel = 300.0 * Linear() + 0.5 * Membership(0.2) + 1e-5 * form.Form().kernel()
     process = gp.condition(kernel, a, a.members @ np.arange(N), noise=1e-7)
     W = rng.normal(size=(3, len(b)))
     exact = process.posterior(b, W).functional_variance()
     monkeypatch.setattr(gp, "EXACT_UP_TO", 0)
     monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 0)
-    np.testing.assert_allclose(process.posterior(b, W).functional_variance(), exact, rtol=0.01)
+    np.testing.assert_allclose(process.posterior(b, W).functional_variance(), exact, rtol=1e-3)
 
 
 @pytest.mark.parametrize("a", [1, gp.SMALL, gp.SMALL + 1, 5 * gp.SMALL - 2])
