@@ -412,6 +412,27 @@ def test_rounds_say_what_was_known_after_each_batch():
         assert half_widths(stopped.covariance).max() == widest
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, monkeypatch, jobs):
+    expected, save, saved = value(FIVE, smooth(FIVE), budget=21).rounds, loop.Loop._save_progress, []
+
+    def die(self):
+        saved.append(self.valuer.evaluated)
+        if saved[-1] == 16:
+            raise KeyboardInterrupt
+        save(self)
+
+    options = {"budget": 21, "store": store, "engine": Local(jobs=jobs)}
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(loop.Loop, "_save_progress", die)
+        value(FIVE, smooth(FIVE), **options)
+    assert saved[-1] == 16
+    rounds = value(FIVE, smooth(FIVE), **options).rounds
+    if jobs == 1:  # nothing of the next batch was done
+        pd.testing.assert_frame_equal(rounds, expected, check_exact=True)
+    assert set(rounds["evaluated"]) <= set(expected["evaluated"])
+
+
 def test_rounds_with_a_check_say_how_well_it_was_predicted(store):
     options = {"budget": 22, "store": store, "strategy": Active(check=5)}
     valuation, again = (value(FIVE, smooth(FIVE), **options) for _ in range(2))
