@@ -106,6 +106,22 @@ def test_payments_are_the_least_core_once_everything_is_evaluated(n, seed):
     assert valuation.semivalue == "Least core"
 
 
+@pytest.mark.parametrize(
+    ("game", "paid", "subsidy"),
+    [
+        (closed_form.glove(3), [1, 0, 0, 0], 0),
+        (closed_form.majority(4), [1 / 4] * 4, 1 / 4),
+        (closed_form.additive([3, 1, -1, 2]), [3, 1, -1, 2], 0),
+        (closed_form.unanimity(4, [0, 2]), [1 / 2, 0, 1 / 2, 0], 0),
+    ],
+    ids=["glove", "majority", "additive", "unanimity"],
+)
+def test_known_games_are_paid_as_known(game, paid, subsidy):
+    valuation = value(FOUR, LoggedGame(FOUR, game.utility), 15)
+    np.testing.assert_allclose(valuation.mean, paid, atol=1e-9)
+    assert valuation.subsidy.amount == pytest.approx(subsidy, abs=1e-9)
+
+
 def test_the_tightest_coalitions_are_all_that_are_paid_least_and_no_others():
     utility = random_sum(FIVE)
     valuation = value(FIVE, utility, 31)

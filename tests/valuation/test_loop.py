@@ -412,6 +412,36 @@ def test_rounds_say_what_was_known_after_each_batch():
         assert half_widths(stopped.covariance).max() == widest
 
 
+def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, monkeypatch):
+    expected, save, saved = (
+        value(FIVE, smooth(FIVE), budget=21).rounds,
+        loop.Loop._save_progress,
+        [],
+    )
+
+    def die(self):
+        saved.append(self.valuer.evaluated)
+        if saved[-1] == 16:
+            raise KeyboardInterrupt
+        save(self)
+
+    options = {"budget": 21, "store": store}
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Loop, "_save_progress", die)
+        with pytest.raises(KeyboardInterrupt):
+            value(FIVE, smooth(FIVE), **options)
+    assert saved[-1] == 16
+    rounds = value(FIVE, smooth(FIVE), **options).rounds
+    pd.testing.assert_frame_equal(rounds, expected, check_exact=True)
+
+
+def test_values_and_rounds_are_the_same_wherever_trainings_run():
+    here, there = (value(FIVE, smooth(FIVE), budget=21, engine=Local(jobs=jobs)) for jobs in (1, 2))
+    np.testing.assert_array_equal(here.mean, there.mean)
+    np.testing.assert_array_equal(here.covariance, there.covariance)
+    pd.testing.assert_frame_equal(here.rounds, there.rounds, check_exact=True)
+
+
 def test_rounds_with_a_check_say_how_well_it_was_predicted(store):
     options = {"budget": 22, "store": store, "strategy": Active(check=5)}
     valuation, again = (value(FIVE, smooth(FIVE), **options) for _ in range(2))

@@ -107,9 +107,10 @@ def _scales(predictor: Predictor) -> dict[str, float]:
     """The share of each term of the kernel in the prior variance, averaged as predictions are."""
     shares = {term.label: 0.0 for term in _terms(predictor.gp)}
     for weight, gp in predictor.processes:
-        variances = {term.label: float(term.diagonal(gp.inputs).mean()) for term in _terms(gp)}
-        for label, variance in variances.items():
-            shares[label] += weight * variance / sum(variances.values())
+        variances = [(term.label, float(term.diagonal(gp.inputs).mean())) for term in _terms(gp)]
+        total = sum(variance for _, variance in variances)
+        for label, variance in variances:  # two terms can have one label
+            shares[label] += weight * variance / total
     return shares
 
 

@@ -237,10 +237,13 @@ def learn(
     if len(everything) > LEARN_ON:
         some = np.sort(rng.choice(everything, LEARN_ON, replace=False))
         part = inputs[some]
-    form, gp, fits = _choose(partial(fit_form, index=some, some=part), prior, choose_p=choose_p)
+    fit_part = partial(fit_form, index=some, some=part)
+    form, gp, fits = _choose(fit_part, prior, choose_p=choose_p)
     if len(some) < len(everything):
         gp = fit_form(form, everything, inputs, **_start(gp))
         fits = [gp]
+    elif prior.kernel is None and not prior.plain:
+        fits += _fit_simpler(fit_part, form, gp)
     outliers = NOTHING if prior.plain else _suspected_outliers(gp, utilities)
     if outliers.size:
         others = np.delete(everything, outliers)
@@ -270,13 +273,19 @@ def _choose(
             fits.append(candidate)
             if candidate.log_likelihood > gp.log_likelihood + BETTER_BY:
                 form, gp = other, candidate
-    if prior.kernel is None and not prior.plain:
-        near, worse = _start(gp), gp.log_likelihood - FAR_BEHIND
-        for kernel in SIMPLER:
-            last = -len(kernel.theta) - 2  # the same hyper-parameters, without those of first terms
-            start = {"near": near["near"][last:], "curvature": near["curvature"][last:, last:]}
-            fits.append(fit_form(replace(form, given=kernel), worse=worse, **start))
     return form, gp, fits
+
+
+def _fit_simpler(
+    fit_form: Callable[..., GaussianProcess], form: Form, gp: GaussianProcess
+) -> list[GaussianProcess]:
+    """The fits of the simpler kernels, given the fit of the default one."""
+    near, worse, fits = _start(gp), gp.log_likelihood - FAR_BEHIND, []
+    for kernel in SIMPLER:
+        last = -len(kernel.theta) - 2  # the same hyper-parameters, without those of first terms
+        start = {"near": near["near"][last:], "curvature": near["curvature"][last:, last:]}
+        fits.append(fit_form(replace(form, given=kernel), worse=worse, **start))
+    return fits
 
 
 def _start(gp: GaussianProcess) -> dict[str, Any]:

@@ -64,12 +64,6 @@ class Features:
         """The same; what `distances_to` computes to them is kept by their origin."""
         return replace(self, are_kept=True)
 
-    @property
-    def dtype(self) -> type[np.floating]:
-        """Of all that is compared with them: 32 bits if their distances are kept as such."""
-        is_rough = self.are_kept and self.origin and len(self.origin[0]) > ALL_KEPT
-        return np.float32 if is_rough else np.float64
-
     def distances_to(
         self, others: Features, key: Hashable, compute: Callable[[Features, Features], Floats]
     ) -> Floats:
@@ -140,7 +134,7 @@ class _Kept:
                 found = compute(every[some], every[np.array(new)])
                 self._distances[some, free[: len(new)]] = found
         places = [self._place[column] for column in columns.tolist()]
-        return np.asarray(self._distances[rows].take(places, axis=1))
+        return np.asarray(self._distances[rows].take(places, axis=1), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

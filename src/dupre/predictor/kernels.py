@@ -161,8 +161,6 @@ class Size(Exponential):
 
     def distance(self, a: Features, b: Features) -> Floats:
         x, y = np.log1p(a.members @ a.rows), np.log1p(b.members @ b.rows)
-        centre = np.log1p(b.rows.sum())  # small numbers, for the sake of those of 32 bits
-        x, y = (x - centre).astype(b.dtype), (y - centre).astype(b.dtype)
         apart = x[:, None] - y
         return np.asarray(np.square(apart, out=apart))
 
@@ -173,7 +171,7 @@ class Membership(Exponential):
 
     def distance(self, a: Features, b: Features) -> Floats:
         n = a.members.shape[1]
-        x, y = (np.ones((len(of), n + 2), dtype=b.dtype) for of in (a, b))
+        x, y = (np.ones((len(of), n + 2)) for of in (a, b))
         x[:, :n], x[:, n] = -2.0 * a.members, a.members.sum(axis=1)
         y[:, :n], y[:, n + 1] = b.members, b.members.sum(axis=1)
         return np.asarray(x @ y.T)  # whole numbers: |A| + |B| - 2 |A ∩ B|
@@ -192,7 +190,7 @@ class Linear(Kernel):
 
     def distances(self, a: Features, b: Features) -> Floats:
         n = a.members.shape[1]
-        x, y = (np.ones((len(of), n + 1), dtype=b.dtype) for of in (a, b))
+        x, y = (np.ones((len(of), n + 1)) for of in (a, b))
         x[:, :n], y[:, :n] = a.members, b.members
         x /= n + 1
         return np.asarray(x @ y.T)

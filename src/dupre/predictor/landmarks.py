@@ -74,13 +74,15 @@ def find_landmarks(posterior: Posterior) -> Landmarks:
     index = np.sort(np.argsort(turn, kind="stable")[:count])
     marks, explained = posterior.inputs[index].keep(), posterior.explain(index)
     P = posterior.gp.kernel(posterior.inputs[index], posterior.inputs[index])
+    prior = float(np.mean(np.diag(P)))
     P -= explained.T @ explained
-    P[np.diag_indices_from(P)] += 1e-9 * float(np.mean(np.diag(P)))  # rounding
+    # Rounding is relative to the prior variance, of which little may remain.
+    P[np.diag_indices_from(P)] += 1e-9 * float(np.mean(np.diag(P))) + 1e-13 * prior
     L = cholesky(P, lower=True, check_finite=False)
     product = np.zeros((count, len(W)))
     for some in tiles(b):
         K = posterior.gp.kernel(posterior.inputs[some], marks)
-        product += K.T @ (W[:, some] * posterior.slope[some]).T.astype(K.dtype)
+        product += K.T @ (W[:, some] * posterior.slope[some]).T
     product -= explained.T @ posterior.inner
     product = solve_triangular(L, product, lower=True, check_finite=False)
     return Landmarks(index, explained, L, product)

@@ -121,6 +121,8 @@ class Loop:
         while True:
             number, batch = self.store.batch(self.key)
             if missing := self._missing(batch):
+                if len(missing) == len(batch):  # none of it is done
+                    self._save_progress_meanwhile()
                 self._evaluate([t for members in missing for t in self.outcomes.missing(members)])
                 continue
             self._give_up_if_all_failed()
@@ -132,10 +134,6 @@ class Loop:
                 return self._result(reason or "nothing is left to gain")
             # If another process has begun the next batch, nothing is written and we follow it.
             self.store.begin_batch(self.key, number + 1, batch)
-            if hasattr(self.workers, "on_waiting"):  # while the next trainings run
-                self.workers.on_waiting = self._save_progress
-            else:
-                self._save_progress()
 
     def _save_finished(self, _: object, error: BaseException | None, __: object) -> None:
         """When the loop ends by an error: save finished trainings, and say where everything is."""
@@ -299,6 +297,19 @@ class Loop:
         if found:
             self.store.save_round(self.key, self.valuer.evaluated, found)
         self._show()
+
+    def _save_progress_meanwhile(self) -> None:
+        """The same while the next trainings run, if the workers can say when they do."""
+        evaluated = self.valuer.evaluated
+
+        def save() -> None:
+            if self.valuer.evaluated == evaluated:  # else another process has gone on, and saves
+                self._save_progress()
+
+        if hasattr(self.workers, "on_waiting"):
+            self.workers.on_waiting = save
+        else:
+            save()
 
     def _is_watched(self) -> bool:
         """Whether looking at the values costs little: a sum over not too many coalitions."""
