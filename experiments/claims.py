@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from experiments.games import AGAIN
+
 Scores = dict[str, pd.DataFrame]
 Claim = tuple[str, str, str, str]
 TABLES = ("exact", "imdb", "imdb-20", "sst2", "banzhaf")
@@ -75,22 +77,26 @@ def summary(scores: Scores) -> str:
 
 
 def show_new_trainings(scores: pd.DataFrame) -> str:
-    """MSE of SSW-a and of dupre in each table of the same game, and the mean of their ratios."""
-    of = scores.pivot_table(index="game", columns="method", values="MSE")  # means over seeds
-    ratio = of["dupre"] / of["SSW-a"]
-    lines = ["| game | SSW-a | dupre | dupre / SSW-a |", "|---|---|---|---|"]
-    lines += [
-        f"| {game} | {of.at[game, 'SSW-a']:.1e} | {of.at[game, 'dupre']:.1e} | {ratio[game]:.2f} |"
-        for game in of.index
-    ]
-    new = np.log(ratio.drop("calih-6"))
-    mean, error = np.exp(new.mean()), np.exp(new.mean()) * new.sem()
-    verdict = _judge(-new)
-    lines.append(
-        f"\nGeometric mean of the ratio over the {len(new)} new tables: {mean:.2f} ± {error:.2f}; "
-        f"dupre better: {verdict}."
-    )
-    return "\n".join(lines)
+    """MSE of dupre and of another method in each table of the same game, and their mean ratio."""
+    lines = ["| game | other method | its MSE | dupre | dupre / other |", "|---|---|---|---|---|"]
+    verdicts = []
+    for original, again in AGAIN.items():
+        of = scores[scores["game"].isin([original, *again])]
+        other = next(method for method in of["method"] if method != "dupre")
+        mse = of.pivot_table(index="game", columns="method", values="MSE", sort=False)
+        ratio = mse["dupre"] / mse[other]
+        lines += [
+            f"| {game} | {other} | {mse.at[game, other]:.1e} | {mse.at[game, 'dupre']:.1e} | "
+            f"{ratio[game]:.2f} |"
+            for game in mse.index
+        ]
+        new = np.log(ratio.drop(original))
+        mean = np.exp(new.mean())
+        verdicts.append(
+            f"Geometric mean of the ratio over the {len(new)} new tables of {original}: {mean:.2f} "
+            f"± {mean * new.sem():.2f}; dupre better: {_judge(-new)}."
+        )
+    return "\n".join([*lines, "", *verdicts])
 
 
 def _place(ratio: Ratio) -> str:

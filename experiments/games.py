@@ -42,9 +42,9 @@ SAMPLED = 25_000
 """Coalitions that are trained of more owners, as many as the paper samples of 20."""
 
 
-def mnist_6() -> dupre.ModelUtility:
+def mnist_6(seed: int = 0) -> dupre.ModelUtility:
     """Digits {1, 4, 5, 7, 8}, {2}, {9}, {6}, {0}, {3}; 400 rows of each (the paper: 6,000)."""
-    return _digits(({1, 4, 5, 7, 8}, {2}, {9}, {6}, {0}, {3}))
+    return _digits(({1, 4, 5, 7, 8}, {2}, {9}, {6}, {0}, {3}), seed)
 
 
 def mnist_5() -> dupre.ModelUtility:
@@ -70,19 +70,14 @@ def cifar_8() -> dupre.ModelUtility:
     return _utility(ResidualClassifier(), owners, validation)
 
 
-def calih_6() -> dupre.ModelUtility:
+def calih_6(seed: int = 0) -> dupre.ModelUtility:
     """100 random rows each (the paper: 2,700); at its size seeds matter more than rows."""
-    return _houses(6)
+    return _houses(6, seed)
 
 
 def calih_8() -> dupre.ModelUtility:
     """100 random rows each, as calih_6."""
     return _houses(8)
-
-
-def calih_again(seed: int) -> dupre.ModelUtility:
-    """calih_6 with other seeds of its network: what chance does to the utilities."""
-    return _houses(6, seed)
 
 
 def moon_6() -> dupre.ModelUtility:
@@ -147,10 +142,13 @@ GAMES: dict[str, Callable[[], dupre.ModelUtility]] = {
     "cifar-8": cifar_8,
     "imdb-20": imdb_20,
 }
-AGAIN = {f"calih-again{seed}-6": partial(calih_again, seed) for seed in range(1, 6)}
-"""calih-6, trained five times more."""
+AGAIN = {
+    "mnist-6": {f"mnist-again{seed}-6": partial(mnist_6, seed) for seed in range(1, 6)},
+    "calih-6": {f"calih-again{seed}-6": partial(calih_6, seed) for seed in range(1, 6)},
+}
+"""Games trained five times more, with other seeds of their network."""
 
-GAMES |= AGAIN
+GAMES |= {name: game for games in AGAIN.values() for name, game in games.items()}
 
 
 @dataclass(eq=False)
@@ -279,7 +277,7 @@ def _arrays(file: str) -> dict[str, np.ndarray]:
         return dict(data)
 
 
-def _digits(parts: tuple[set[int], ...]) -> dupre.ModelUtility:
+def _digits(parts: tuple[set[int], ...], seed: int = 0) -> dupre.ModelUtility:
     """MNIST divided by digits; three hidden layers, 20 epochs (the paper: 100)."""
     data = _arrays("mnist.npz")
     train = data["x_train"].reshape(60_000, -1) / np.float32(255), data["y_train"]
@@ -287,7 +285,7 @@ def _digits(parts: tuple[set[int], ...]) -> dupre.ModelUtility:
     X, y, owner = _by_label(*train, parts, rows=400)
     model = MLPClassifier((64, 32, 16), batch_size=64, max_iter=20)
     owners = dupre.Owners.from_arrays(X, y, owner)
-    return _utility(model, owners, validation)
+    return _utility(model, owners, validation, seed)
 
 
 def _houses(n: int, seed: int = 0) -> dupre.ModelUtility:

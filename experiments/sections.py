@@ -131,7 +131,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         draw_predictions,
     ),
     "again": Experiment(
-        "California housing, 6 owners, trained again; not in the paper",
+        "MNIST and California housing, 6 owners, trained again; not in the paper",
         cells.table_of_new_trainings,
         show_new_trainings,
     ),
