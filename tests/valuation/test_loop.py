@@ -419,11 +419,11 @@ def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, mon
         [],
     )
 
-    def die(self):
+    def die(self, **how):
         saved.append(self.valuer.evaluated)
         if saved[-1] == 16:
             raise KeyboardInterrupt
-        save(self)
+        save(self, **how)
 
     options = {"budget": 21, "store": store}
     with monkeypatch.context() as patch:

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -88,8 +89,7 @@ class Loop:
         self.second = SecondTrainings(valuer, store, key) if settings.repeats is None else None
         self.outcomes = Outcomes(valuer, store, repeats=settings.repeats or 1, skip=settings.skip)
         self.clock = Clock()
-        self.trained = 0
-        self.found = 0
+        self.trained = self.found = 0
         self.unsaved: list[Evaluation] = []
         self.failed: Evaluation | None = None
         self.recorded: set[Names] = set()
@@ -122,7 +122,11 @@ class Loop:
             number, batch = self.store.batch(self.key)
             if missing := self._missing(batch):
                 if len(missing) == len(batch):  # none of it is done
-                    self._save_progress_meanwhile()
+                    save = partial(self._save_progress, at=self.valuer.evaluated)
+                    if hasattr(self.workers, "on_waiting"):  # while the next trainings run
+                        self.workers.on_waiting = save
+                    else:
+                        save()
                 self._evaluate([t for members in missing for t in self.outcomes.missing(members)])
                 continue
             self._give_up_if_all_failed()
@@ -161,18 +165,16 @@ class Loop:
 
     def _next_batch(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between."""
-        left = self.budget - self.valuer.evaluated
+        left, first = self.budget - self.valuer.evaluated, self.valuer.first_left
         no_choice = self.settings.stop is None and left >= self.valuer.left
-        chosen = self.valuer.first_left or self.valuer.question.batch
-        batch = self.valuer.left if no_choice else chosen
-        self.clock.choices += not self.valuer.first_left
+        batch = self.valuer.left if no_choice else first or self.valuer.question.batch
+        self.clock.choices += not first
         return self.valuer.suggest(min(batch, left))
 
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
         state = State(self.valuer.evaluated, self.clock.seconds, self._valuation)
-        anything = self.valuer.evaluated > len(self.valuer.failures)
-        stop = self.settings.stop
+        stop, anything = self.settings.stop, self.valuer.evaluated > len(self.valuer.failures)
         if stop is not None and anything and (fired := stop.fired(state)):
             return " and ".join(fired)
         if not self.valuer.left:
@@ -225,8 +227,7 @@ class Loop:
         """Raise if every evaluation so far has failed: there is nothing to predict from."""
         failures = self.valuer.failures
         if failures and len(failures) == self.valuer.evaluated:
-            first = self.outcomes.failures(next(iter(failures)))[0]
-            raise self._error(first, every=True)
+            raise self._error(self.outcomes.failures(next(iter(failures)))[0], every=True)
 
     def _lock_each(self, trainings: list[Training]) -> Iterator[Training]:
         """Trainings that no other process is doing, until one fails that must not."""
@@ -287,8 +288,10 @@ class Loop:
             self.latest = self.valuer.evaluated, self.valuer.interim_values()
         return self.latest[1]
 
-    def _save_progress(self) -> None:
-        """After a batch: note how much is known."""
+    def _save_progress(self, at: int | None = None) -> None:
+        """After a batch: note how much is known, unless another process has gone on since `at`."""
+        if at not in (None, self.valuer.evaluated):
+            return
         found = {}
         if self._is_watched() and (valuation := self._valuation()) is not None:
             found["widest"] = float(half_widths(valuation.covariance).max())
@@ -297,19 +300,6 @@ class Loop:
         if found:
             self.store.save_round(self.key, self.valuer.evaluated, found)
         self._show()
-
-    def _save_progress_meanwhile(self) -> None:
-        """The same while the next trainings run, if the workers can say when they do."""
-        evaluated = self.valuer.evaluated
-
-        def save() -> None:
-            if self.valuer.evaluated == evaluated:  # else another process has gone on, and saves
-                self._save_progress()
-
-        if hasattr(self.workers, "on_waiting"):
-            self.workers.on_waiting = save
-        else:
-            save()
 
     def _is_watched(self) -> bool:
         """Whether looking at the values costs little: a sum over not too many coalitions."""
