@@ -5,6 +5,7 @@ import pytest
 
 import dupre
 from dupre.predictor.calibration import TOLERATED, check_predictor, diagnose
+from dupre.valuation.strategies import Active
 from owners_and_games import make_owners, record, smooth
 
 ALL_FORMS = True
@@ -48,3 +49,29 @@ def test_shares_of_terms_are_those_of_all_processes_that_predict():
     without_data = sum(w for w, gp in predictor.processes if "data" not in gp.kernel.label)
     assert without_data > 0
     assert shares["data × size"] <= 1 - without_data + 1e-9
+
+
+def unlearnable(seed, n=6):
+    rng = np.random.default_rng([n, seed])
+    X = rng.normal(size=(10 * n, 2))
+    owners = dupre.Owners.from_arrays(X, X @ [1.0, -1.0], np.repeat(np.arange(n), 10))
+    utilities: dict[tuple[str, ...], float] = {}
+    return owners, lambda members: utilities.setdefault(members, rng.normal())
+
+
+@pytest.mark.filterwarnings("ignore:on check coalitions:UserWarning")
+def test_eight_coalitions_held_out_catch_most_games_without_structure():
+    caught = []
+    for seed in range(6):
+        owners, utility = unlearnable(seed)
+        valuation = dupre.value(
+            owners,
+            utility,
+            budget=24,
+            empty=0.0,
+            seed=seed,
+            progress=False,
+            strategy=Active(check=8),
+        )
+        caught.append(valuation.sampled)
+    assert np.mean(caught) >= 0.5

@@ -4,9 +4,13 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
-from dupre import InputError
+from dupre import InputError, Owners
+from dupre.data.quantile_sketch import SketchCache
+from dupre.game.coalitions import all_coalitions
 from dupre.predictor import form, gp, kernel_inputs, landmarks
+from dupre.predictor.fitting import fit
 from dupre.predictor.gp import Amplitude
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership
 from dupre.predictor.warp import Warp
 from processes import ROWS, N, features, split
@@ -247,3 +251,47 @@ def test_equal_utilities_predict_that_utility_everywhere(rng, evaluated, level):
         mean, std = learned(a, np.array([0.2, 0.9])).predict(b)
         assert np.all(np.isfinite(mean))
         assert np.all(std > 0)
+
+
+def left_out_errors(seed, outlier, predicted_by=learned):
+    """Root mean square error on left-out coalitions of a smooth game, without and with outlier.
+
+    Evaluated are all single owners, the grand coalition and 18 others; one owner alone falls off.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N * 12, 3)) + np.repeat(rng.normal(size=(N, 3)), 12, axis=0)
+    owners = Owners.from_arrays(X, X @ [1.0, 2.0, 3.0], np.repeat(np.arange(N), 12))
+    members = all_coalitions(N)
+    every = Features(members, owners.rows, SketchCache(owners, seed=0))
+    u = 0.8 * (1 - np.exp(-(members @ rng.uniform(0.1, 1.0, N))))
+    sizes = members.sum(axis=1)
+    rest = rng.permutation(np.flatnonzero((sizes > 1) & (sizes < N)))
+    evaluated = np.concatenate([np.flatnonzero((sizes == 1) | (sizes == N)), rest[:18]])
+    left_out = rest[18:]
+    errors = []
+    for worst in (u[0], outlier):
+        observed = u.copy()
+        observed[0] = worst
+        process = predicted_by(every[evaluated], observed[evaluated])
+        mean, _ = process.predict(every[left_out])
+        errors.append(np.sqrt(np.mean((mean - u[left_out]) ** 2)))
+    return errors
+
+
+@pytest.mark.parametrize("outlier", [-10.0, -1000.0])
+def test_an_outlier_leaves_the_other_predictions_about_as_accurate(outlier):
+    errors = np.array([left_out_errors(seed, outlier) for seed in range(3)])
+    ratios = errors[:, 1] / errors[:, 0]
+    assert np.exp(np.log(ratios).mean()) < 3
+
+
+@pytest.mark.parametrize("outlier", [-10.0, -1000.0])
+def test_an_outlier_does_far_less_harm_than_under_a_straight_warp(outlier):
+    def straight(a, u):
+        chosen = form.Form()
+        rng = np.random.default_rng(0)
+        return fit(chosen.kernel(), a, u, warp=chosen.warp(u, 0.0), starts=4, rng=rng)
+
+    _, chosen = left_out_errors(0, outlier)
+    _, without_bend = left_out_errors(0, outlier, straight)
+    assert chosen < without_bend / 2

@@ -532,3 +532,20 @@ def test_payments_are_found_from_a_store_of_semivalues_and_more_draws_cost_no_tr
     assert not np.array_equal(few.covariance, many.covariance)
     assert few.forecast.empty
     assert "more, the widest" not in str(few)
+
+
+def test_a_constant_on_every_utility_changes_no_payment():
+    utility = random_sum(FOUR, empty=0.0)
+    moved = LoggedGame(FOUR, lambda C: 7 + utility.game(C), empty=7.0)
+    plain, other = value(FOUR, utility, 15), value(FOUR, moved, 15)
+    np.testing.assert_allclose(plain.mean, other.mean, atol=1e-9)
+    assert plain.subsidy.amount == pytest.approx(other.subsidy.amount, abs=1e-9)
+    assert other.empty == 7.0
+
+
+def test_intervals_narrow_as_more_is_evaluated():
+    utility = diminishing(FIVE)
+    ours, widths = valuer(FIVE, utility), []
+    for budget in (7, 15, 27, 31):
+        widths.append(np.sqrt(np.trace(evaluate(ours, utility, budget).covariance)))
+    assert widths[0] > widths[1] > widths[2] > widths[3] == 0
