@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint docs bench soak figures clean
+.PHONY: demo test check lint docs bench load soak figures clean
 
 demo: .venv/ready
 	$(BIN)/dupre demo
@@ -30,6 +30,9 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/engine.py >> benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/command.py >> benchmarks/RESULTS.md
 	cat benchmarks/RESULTS.md
+
+load: .venv/ready
+	$(BIN)/python benchmarks/engine.py --load | tee benchmarks/LOAD.md
 
 soak: .venv/ready
 	$(BIN)/python benchmarks/soak.py

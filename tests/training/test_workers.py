@@ -206,22 +206,6 @@ def test_blas_has_as_many_threads_everywhere():
     assert child.utility == here.utility == 2
 
 
-def test_other_work_is_done_once_while_all_children_are_busy():
-    trainings, begun, seen = [Training(("a",), repeat) for repeat in range(6)], [], []
-
-    def take(some):
-        for training in some:
-            begun.append(training)
-            yield training
-
-    with closing(LocalProcesses(len, ONCE, 2)) as workers:
-        list(workers.run(take(trainings[:2])))  # one child at least has started
-        workers.on_waiting = lambda: seen.append(len(begun))
-        assert len(list(workers.run(take(trainings[2:])))) == 4
-    assert len(seen) == 1
-    assert 2 < seen[0] < 5  # something runs, and not everything has run
-
-
 def test_what_is_finished_when_a_run_is_broken_off_is_not_lost(tmp_path):
     go, begun = tmp_path / "go", tmp_path / "begun"
 

@@ -25,8 +25,7 @@ class Workers(Protocol):
 
     If they have an attribute `on_finished`, it is set to a function of an evaluation. They call it,
     in any thread, as soon as a training is finished: then it is stored even while nobody consumes
-    what `run` yields. If they have an attribute `on_waiting`, it is set to a function that `run`
-    calls once, as soon as all that can run at the same time is running.
+    what `run` yields.
     """
 
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
@@ -71,7 +70,6 @@ class LocalProcesses:
 
     def __init__(self, utility: Utility, settings: ProcessSettings, jobs: int):
         self.on_finished: Callable[[Evaluation], object] | None = None
-        self.on_waiting: Callable[[], object] | None = None
         self._rows = pack(utility).to_file()
         self._children = [ChildProcess(self._rows.path, settings) for _ in range(jobs)]
         self._threads = ThreadPoolExecutor(jobs)
@@ -94,9 +92,6 @@ class LocalProcesses:
                     self._busy[self._threads.submit(self._evaluate, child, training)] = child
             if not more and starting.issuperset(self._busy):
                 return
-            if (work := self.on_waiting) is not None:
-                self.on_waiting = None  # once
-                work()
             for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
                 if (evaluation := future.result()) is not None:
                     yield evaluation

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -89,7 +88,8 @@ class Loop:
         self.second = SecondTrainings(valuer, store, key) if settings.repeats is None else None
         self.outcomes = Outcomes(valuer, store, repeats=settings.repeats or 1, skip=settings.skip)
         self.clock = Clock()
-        self.trained = self.found = 0
+        self.trained = 0
+        self.found = 0
         self.unsaved: list[Evaluation] = []
         self.failed: Evaluation | None = None
         self.recorded: set[Names] = set()
@@ -121,21 +121,17 @@ class Loop:
         while True:
             number, batch = self.store.batch(self.key)
             if missing := self._missing(batch):
-                if len(missing) == len(batch):  # none of it is done
-                    save = partial(self._save_progress, at=self.valuer.evaluated)
-                    if hasattr(self.workers, "on_waiting"):  # while the next trainings run
-                        self.workers.on_waiting = save
-                    else:
-                        save()
                 self._evaluate([t for members in missing for t in self.outcomes.missing(members)])
                 continue
             self._give_up_if_all_failed()
             begun = number or not self.valuer.first_left or not self._affordable
             if self.second is not None and begun:
                 self._train_again(self.second)
-            if (reason := self._reason()) or not (batch := self._next_batch()):
-                self._save_progress()
-                return self._result(reason or "nothing is left to gain")
+            self._save_progress()
+            if reason := self._reason():
+                return self._result(reason)
+            if not (batch := self._next_batch()):
+                return self._result("nothing is left to gain")
             # If another process has begun the next batch, nothing is written and we follow it.
             self.store.begin_batch(self.key, number + 1, batch)
 
@@ -165,16 +161,18 @@ class Loop:
 
     def _next_batch(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between."""
-        left, first = self.budget - self.valuer.evaluated, self.valuer.first_left
+        left = self.budget - self.valuer.evaluated
         no_choice = self.settings.stop is None and left >= self.valuer.left
-        batch = self.valuer.left if no_choice else first or self.valuer.question.batch
-        self.clock.choices += not first
+        chosen = self.valuer.first_left or self.valuer.question.batch
+        batch = self.valuer.left if no_choice else chosen
+        self.clock.choices += not self.valuer.first_left
         return self.valuer.suggest(min(batch, left))
 
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
         state = State(self.valuer.evaluated, self.clock.seconds, self._valuation)
-        stop, anything = self.settings.stop, self.valuer.evaluated > len(self.valuer.failures)
+        anything = self.valuer.evaluated > len(self.valuer.failures)
+        stop = self.settings.stop
         if stop is not None and anything and (fired := stop.fired(state)):
             return " and ".join(fired)
         if not self.valuer.left:
@@ -227,7 +225,8 @@ class Loop:
         """Raise if every evaluation so far has failed: there is nothing to predict from."""
         failures = self.valuer.failures
         if failures and len(failures) == self.valuer.evaluated:
-            raise self._error(self.outcomes.failures(next(iter(failures)))[0], every=True)
+            first = self.outcomes.failures(next(iter(failures)))[0]
+            raise self._error(first, every=True)
 
     def _lock_each(self, trainings: list[Training]) -> Iterator[Training]:
         """Trainings that no other process is doing, until one fails that must not."""
@@ -288,10 +287,8 @@ class Loop:
             self.latest = self.valuer.evaluated, self.valuer.interim_values()
         return self.latest[1]
 
-    def _save_progress(self, at: int | None = None) -> None:
-        """After a batch: note how much is known, unless another process has gone on since `at`."""
-        if at not in (None, self.valuer.evaluated):
-            return
+    def _save_progress(self) -> None:
+        """After a batch: note how much is known."""
         found = {}
         if self._is_watched() and (valuation := self._valuation()) is not None:
             found["widest"] = float(half_widths(valuation.covariance).max())
