@@ -134,7 +134,7 @@ def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]
             f"validation y holds {targets.dtype} but the owners' y holds {owners.y.dtype}; "
             "use the same labels for both"
         )
-    if owners.task == "classification" and not np.isin(targets, owners.y).any():
+    if owners.task == "classification" and set(targets).isdisjoint(owners.y):
         raise InputError(
             f"no validation label occurs in training: {sorted(set(targets))[:3]} against "
             f"{sorted(set(owners.y))[:3]}; use the same labels for both"
