@@ -194,7 +194,7 @@ def load(name: str, size: int | None) -> None:
         for measured, (allowed, part) in measure(size or usual).items():
             print(f"| {size or usual:,}: {what} | {measured} | {allowed} | {part:.0%} |")
         return
-    print("\n## Load (`python benchmarks/engine.py --load`)\n")
+    print("# Load (`python benchmarks/engine.py --load`)\n")
     print("| what | measured | allowed | part of it used |\n|---|---|---|---|")
     for each in LOADS:
         sys.stdout.flush()
