@@ -189,11 +189,10 @@ class Linear(Kernel):
         return self
 
     def distances(self, a: Features, b: Features) -> Floats:
-        n = a.members.shape[1]
-        x, y = (np.ones((len(of), n + 1)) for of in (a, b))
-        x[:, :n], y[:, :n] = a.members, b.members
-        x /= n + 1
-        return np.asarray(x @ y.T)
+        shared = a.members.astype(np.float64) @ b.members.T.astype(np.float64)
+        shared += 1
+        shared /= 1 + a.members.shape[1]
+        return np.asarray(shared)
 
     def evaluate(self, distances: Floats) -> Floats:
         return distances

@@ -114,8 +114,9 @@ class ModelUtility:
         self.metric = metric or ("accuracy" if owners.task == "classification" else "r2")
         self._scorer = check_metric(self.metric, owners)
         self.X_val, self.y_val = check_validation(validation, owners)
-        classes = np.unique(np.concatenate([owners.y, self.y_val]))
-        self._classes = classes if owners.task == "classification" else None
+        self._classes = None
+        if owners.task == "classification":
+            self._classes = np.unique(np.concatenate([owners.y, self.y_val]))
         # A named metric is tried even if `empty` is stated: an error now costs no training.
         if isinstance(empty, (str, complex)):
             raise InputError(f"empty must be a number, got {empty!r}")
