@@ -14,7 +14,6 @@ from dupre.game.weight_matrix import (
     CERTAIN,
     Entries,
     Weights,
-    additive_basis,
     check_samples,
     check_weights,
     coalition_weights,
@@ -136,13 +135,11 @@ def test_a_coalition_weighs_omega_of_the_others_for_members_and_minus_omega_for_
         assert W[i, c] == expected
 
 
-def test_the_additive_basis_tells_who_and_how_many_are_in():
-    members = all_coalitions(4)
-    basis = additive_basis(members)
-    assert basis.shape == (16, 9)
-    worth, level = np.random.default_rng(0).normal(size=(2, 5))
-    expected = members @ worth[:4] + level[members.sum(axis=1)]
-    np.testing.assert_allclose(basis @ np.append(worth[:4], level), np.append(expected, level[0]))
+def additive_basis(members):
+    """Who is in and how many are in, (b + 1, 2n + 1); the last row is the empty coalition."""
+    rows = np.append(members, np.zeros((1, members.shape[1]), dtype=bool), axis=0)
+    sizes = rows.sum(axis=1)[:, None] == np.arange(members.shape[1] + 1)
+    return np.append(rows, sizes, axis=1).astype(float)
 
 
 def literal_covariance(entries, u, n, learned=0):

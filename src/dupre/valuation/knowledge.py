@@ -28,6 +28,7 @@ from dupre.game.draws import (
 )
 from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending_order
+from dupre.game.weight_matrix import column_norms
 from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.predictor.calibration import check_predictor
@@ -101,7 +102,7 @@ class Knowledge:
         chosen = list(dict.fromkeys(position[key] for key in designed if key in position))
         sizes, n = np.where(self.counts, self._sizes, 0), len(self._rows)
         chosen = next_batch.add_sizes_between(chosen, sizes, n, self.rng(12))[:count]
-        heavy = descending_order(np.linalg.norm(self.weights.W, axis=0))
+        heavy = descending_order(column_norms(self.weights.W))
         others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]
         return np.append(np.array(chosen, dtype=np.int64), others[: count - len(chosen)])
 
