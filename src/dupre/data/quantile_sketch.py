@@ -35,7 +35,13 @@ from dupre.data.owners import Owners
 from dupre.game.coalitions import all_coalitions, keys
 
 BLOCK = 16
-"""Coalitions sketched at a time: (BLOCK, L, T) counts stay in the cache."""
+"""Coalitions projected at a time."""
+
+MANY = 256
+"""Coalitions sketched at a time; of many owners the counts are then read less often."""
+
+TILE = 400_000
+"""Counts of coalitions that stay in the cache."""
 
 SINGLE = 4_000_000
 """Rows times levels up to which 32-bit numbers give the same quantiles as 64-bit ones: a share of
@@ -72,36 +78,41 @@ class Sketch:
         """Vectors of m non-empty coalitions, (m, L K), scaled so that SW_2 is their distance."""
         if not members.any(axis=1).all():
             raise AssertionError("the empty coalition has no data to sketch")
-        vectors = np.empty((len(members), self.width), dtype=np.float32)
-        for start in range(0, len(members), BLOCK):
-            block = members[start : start + BLOCK].astype(self.counts.dtype)
-            vectors[start : start + BLOCK] = self._quantiles(block).reshape(-1, self.width)
+        _, L, T = self.counts.shape
+        vectors = np.empty((len(members), L, self.levels), dtype=np.float32)
+        for start in range(0, len(members), MANY):
+            block = members[start : start + MANY].astype(self.counts.dtype)
+            step = max(1, TILE // (len(block) * T))
+            for first in range(0, L, step):
+                some = slice(first, first + step)
+                vectors[start : start + MANY, some] = self._quantiles(block, some)
         vectors /= np.float32(np.sqrt(self.width))
-        return vectors
+        return vectors.reshape(-1, self.width)
 
     @property
     def width(self) -> int:
         """Numbers per vector, L K."""
         return int(self.values.shape[0]) * self.levels
 
-    def _quantiles(self, members: NDArray[np.floating]) -> Floats:
-        """Q of a block of coalitions, (m, L, K)."""
-        n, L, T = self.counts.shape
+    def _quantiles(self, members: NDArray[np.floating], directions: slice) -> Floats:
+        """Q of a block of coalitions along some of the directions, (m, l, K)."""
+        counts, values = self.counts[:, directions], self.values[directions]
+        n, L, T = counts.shape
         m, K = len(members), self.levels
-        share = members @ self.counts.reshape(n, L * T)
+        share = members @ counts.reshape(n, L * T)
         # How many levels (k + 1/2) / K each distribution function has reached at each threshold.
         # One correctly rounded division: equal fractions give equal numbers, so data sets of the
         # same distribution have the same vector to the last bit.
         share *= K
-        share /= (members @ self.counts[:, 0, -1])[:, None]
+        share /= (members @ counts[:, 0, -1])[:, None]
         share += 0.5
-        reached = share.astype(np.int32).reshape(m * L, T)
-        reached += np.arange(m * L, dtype=np.int32)[:, None] * (K + 1)
+        reached = share.astype(np.int64).reshape(m * L, T)
+        reached += np.arange(m * L)[:, None] * (K + 1)
         histogram = np.bincount(reached.ravel(), minlength=m * L * (K + 1))
         # The bin of a quantile is the number of thresholds that have not reached its level.
         bins = histogram.reshape(m, L, K + 1)[:, :, :K].cumsum(axis=2)
         bins += np.arange(L)[:, None] * T
-        return np.asarray(self.values.ravel()[bins])
+        return np.asarray(values.ravel()[bins])
 
 
 class SketchCache:
@@ -161,7 +172,7 @@ class _VectorCache:
     def __init__(self, compute: Callable[[Members], Floats]):
         self.compute = compute
         self._position: dict[bytes, int] = {}
-        self._vectors: Floats | None = None
+        self._vectors: Floats | None = None  # with room for more: they are not copied each time
         self._latest: tuple[bytes, Ints] | None = None
 
     def __call__(self, members: Members) -> Floats:
@@ -175,10 +186,15 @@ class _VectorCache:
         wanted = keys(members)
         new = {key: row for row, key in enumerate(wanted) if key not in self._position}
         if new or self._vectors is None:
-            computed = self.compute(members[list(new.values())])
-            known = [computed] if self._vectors is None else [self._vectors, computed]
-            self._position.update({key: len(self._position) + i for i, key in enumerate(new)})
-            self._vectors = np.concatenate(known)
+            computed, count = self.compute(members[list(new.values())]), len(self._position)
+            if self._vectors is None:
+                self._vectors = computed
+            elif count + len(new) > len(self._vectors):
+                room = np.empty((2 * (count + len(new)), computed.shape[1]))
+                room[:count] = self._vectors[:count]
+                self._vectors = room
+            self._vectors[count : count + len(new)] = computed
+            self._position.update({key: count + i for i, key in enumerate(new)})
         return np.array([self._position[key] for key in wanted], dtype=np.int64)
 
 
@@ -205,7 +221,9 @@ class PrincipalAxes:
         # vector of a coalition is the same to the last bit, whatever other ones are in its block.
         centred = np.zeros((BLOCK, len(self.centre)))
         for start in range(0, len(members), BLOCK):
-            block = self.sketch(members[start : start + BLOCK])
+            if start % MANY == 0:
+                sketched = self.sketch(members[start : start + MANY])
+            block = sketched[start % MANY : start % MANY + BLOCK]
             np.subtract(block, self.centre, out=centred[: len(block)])
             vectors[start : start + BLOCK] = (centred @ self.basis)[: len(block)]
         return vectors
