@@ -31,15 +31,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dupre._types import Floats, Ints, Members
+from dupre.data.level_search import pass_levels, type_up_to
 from dupre.data.owners import Owners
 from dupre.game.coalitions import all_coalitions, keys
 
 BLOCK = 16
-"""Coalitions sketched at a time: (BLOCK, L, T) counts stay in the cache."""
+"""Coalitions sketched at a time."""
+
+DIRECTIONS = 25
+"""Directions sketched at a time: (BLOCK, DIRECTIONS, T) counts stay in the cache."""
+
+PROJECTED = 64
+"""Sketch vectors projected on principal axes at a time."""
 
 SINGLE = 4_000_000
-"""Rows times levels up to which 32-bit numbers give the same quantiles as 64-bit ones: a share of
-the rows is either a level or farther from it than the rounding of both operations."""
+"""Rows times levels up to which 32-bit numbers give the same quantiles as 64-bit ones: counts are
+exact, and a quotient of them is a whole number or farther from it than its rounding."""
 
 MAX_AXES = 256
 """Coordinates of a coalition's vector after projection on principal axes."""
@@ -59,12 +66,15 @@ class Sketch:
     """Counts of every owner's projected rows; those of a coalition are their sum.
 
     Attributes:
-        counts: rows of owner i at or below threshold t of direction l, (n, L, T), in 32 or 64 bits.
+        counts: 2 K times the rows of owner i at or below threshold t of direction l, plus all rows
+            of the owner, (n, L, T), in 32 or 64 bits.
+        rows: of each owner, (n,), in as many bits.
         values: the value a quantile takes in the bin below each threshold, (L, T).
         levels: K.
     """
 
     counts: NDArray[np.floating]
+    rows: NDArray[np.floating]
     values: Floats
     levels: int
 
@@ -72,36 +82,37 @@ class Sketch:
         """Vectors of m non-empty coalitions, (m, L K), scaled so that SW_2 is their distance."""
         if not members.any(axis=1).all():
             raise AssertionError("the empty coalition has no data to sketch")
-        vectors = np.empty((len(members), self.width), dtype=np.float32)
+        scaled = self.values.astype(np.float32) / np.float32(np.sqrt(self.width))
+        vectors = np.empty((len(members), len(scaled), self.levels), dtype=np.float32)
         for start in range(0, len(members), BLOCK):
             block = members[start : start + BLOCK].astype(self.counts.dtype)
-            vectors[start : start + BLOCK] = self._quantiles(block).reshape(-1, self.width)
-        vectors /= np.float32(np.sqrt(self.width))
-        return vectors
+            for first in range(0, len(scaled), DIRECTIONS):
+                some = slice(first, first + DIRECTIONS)
+                found = scaled[some].ravel().take(self._bins(block, some))
+                vectors[start : start + BLOCK, some] = found
+        return vectors.reshape(len(members), self.width)
 
     @property
     def width(self) -> int:
         """Numbers per vector, L K."""
         return int(self.values.shape[0]) * self.levels
 
-    def _quantiles(self, members: NDArray[np.floating]) -> Floats:
-        """Q of a block of coalitions, (m, L, K)."""
-        n, L, T = self.counts.shape
-        m, K = len(members), self.levels
-        share = members @ self.counts.reshape(n, L * T)
-        # How many levels (k + 1/2) / K each distribution function has reached at each threshold.
-        # One correctly rounded division: equal fractions give equal numbers, so data sets of the
-        # same distribution have the same vector to the last bit.
-        share *= K
-        share /= (members @ self.counts[:, 0, -1])[:, None]
-        share += 0.5
-        reached = share.astype(np.int32).reshape(m * L, T)
-        reached += np.arange(m * L, dtype=np.int32)[:, None] * (K + 1)
-        histogram = np.bincount(reached.ravel(), minlength=m * L * (K + 1))
-        # The bin of a quantile is the number of thresholds that have not reached its level.
-        bins = histogram.reshape(m, L, K + 1)[:, :, :K].cumsum(axis=2)
-        bins += np.arange(L)[:, None] * T
-        return np.asarray(self.values.ravel()[bins])
+    def _bins(self, members: NDArray[np.floating], some: slice) -> Ints:
+        """The bin of each quantile of m coalitions along some l directions, (m, l, K).
+
+        It is the number of thresholds below its level, plus T for each direction before its own.
+        """
+        counts = self.counts[:, some]
+        n, directions, T = counts.shape
+        share = members @ counts.reshape(n, -1)
+        # With c of R rows at or below a threshold, (2 K c + R) // 2 R levels (k + 1/2) / K are
+        # reached there. One correctly rounded division: equal fractions give equal numbers, so data
+        # sets of the same distribution have the same vector to the last bit.
+        share /= (2 * (members @ self.rows))[:, None]
+        reached = share.astype(type_up_to(self.levels)).reshape(-1, T)
+        bins = pass_levels(reached, self.levels).reshape(-1, directions, self.levels)
+        bins += np.arange(0, directions * T, T)[:, None]
+        return bins
 
 
 class SketchCache:
@@ -203,11 +214,11 @@ class PrincipalAxes:
         vectors = np.empty((len(members), self.basis.shape[1]))
         # Products of one shape, whose sides are multiples of what any CPU takes at a time: the
         # vector of a coalition is the same to the last bit, whatever other ones are in its block.
-        centred = np.zeros((BLOCK, len(self.centre)))
-        for start in range(0, len(members), BLOCK):
-            block = self.sketch(members[start : start + BLOCK])
+        centred = np.zeros((PROJECTED, len(self.centre)))
+        for start in range(0, len(members), PROJECTED):
+            block = self.sketch(members[start : start + PROJECTED])
             np.subtract(block, self.centre, out=centred[: len(block)])
-            vectors[start : start + BLOCK] = (centred @ self.basis)[: len(block)]
+            vectors[start : start + PROJECTED] = (centred @ self.basis)[: len(block)]
         return vectors
 
 
@@ -264,8 +275,9 @@ def count(projected: Iterable[Floats], owner: Ints, *, resolution: Resolution) -
 
     One direction is needed at a time: all of them together may not fit into memory.
     """
-    n, T = int(owner.max()) + 1, min(resolution.thresholds, len(owner))
-    bits = np.float32 if len(owner) * resolution.levels <= SINGLE else np.float64
+    n, T, K = int(owner.max()) + 1, min(resolution.thresholds, len(owner)), resolution.levels
+    bits = np.float32 if len(owner) * K <= SINGLE else np.float64
+    rows: NDArray[np.floating] = np.bincount(owner, minlength=n).astype(bits)
     counts, values = [], []
     for row in projected:
         # Ties are ordered by owner, so the order in which rows were given does not matter.
@@ -274,11 +286,11 @@ def count(projected: Iterable[Floats], owner: Ints, *, resolution: Resolution) -
         edges = _thresholds(x, holder, T)
         bins = np.searchsorted(edges, x, side="left")
         held = np.bincount(holder * T + bins, minlength=n * T).reshape(n, T)
-        counts.append(held.cumsum(axis=1, dtype=bits))
+        counts.append(2 * K * held.cumsum(axis=1, dtype=bits) + rows[:, None])
         # The mean of the rows of a bin: exact if it holds one distinct value.
         above = np.bincount(bins, weights=x - edges[bins], minlength=T)
         values.append(edges + above / np.maximum(held.sum(axis=0), 1))
-    return Sketch(np.stack(counts, axis=1), np.stack(values), resolution.levels)
+    return Sketch(np.stack(counts, axis=1), rows, np.stack(values), K)
 
 
 def _thresholds(x: Floats, holder: Ints, T: int) -> Floats:
