@@ -31,11 +31,10 @@ COARSE = Resolution(directions=12, levels=20, thresholds=64)
 def raw(owners, *, seed, resolution=None):
     """callable(eta, members) -> uncompressed sketch vectors."""
     resolution = resolution or Resolution()
-    features, labels, label = project(owners, seed=seed, resolution=resolution)
+    projections = project(owners, seed=seed, resolution=resolution)
 
     def vectors(eta, members):
-        projected = eta * features + (1 - eta) * labels[label]
-        return count(projected.T, owners.owner, resolution=resolution)(members)
+        return count(projections.along(eta), owners.owner, resolution=resolution)(members)
 
     return vectors
 
@@ -70,8 +69,7 @@ def with_twin(task, seed=0, *, size=9):
 
 def exact(owners, first, second, *, eta, p, resolution, seed=0):
     """SW_p of two coalitions along the directions of the sketch, from their projected rows."""
-    features, labels, label = project(owners, seed=seed, resolution=resolution)
-    projected = eta * features + (1 - eta) * labels[label]
+    projected = np.array(list(project(owners, seed=seed, resolution=resolution).along(eta))).T
     A, B = (projected[coalition[owners.owner]] for coalition in (first, second))
     return ot.sliced_wasserstein_distance(A, B, projections=np.eye(resolution.directions), p=p)
 
@@ -369,9 +367,10 @@ def test_the_unit_of_a_regression_target_does_not_matter(scale):
 
 def test_features_and_labels_weigh_alike_at_one_half():
     owners = random_owners(0, n=4, d=7, sizes=(30, 40))
-    features, labels, label = project(owners, seed=0, resolution=Resolution(directions=4000))
+    projections = project(owners, seed=0, resolution=Resolution(directions=4000))
+    features, labels = (np.array(list(projections.along(eta))).T for eta in (1.0, 0.0))
     # Each block has total variance 1 before it is projected on directions of d + 1 = 8 axes.
-    ratio = features.var(axis=0).mean() / labels[label].var(axis=0).mean()
+    ratio = features.var(axis=0).mean() / labels.var(axis=0).mean()
     assert ratio == pytest.approx(1, rel=0.1)
 
 
@@ -440,8 +439,8 @@ def test_vectors_of_order_one_have_sliced_wasserstein_of_order_one_as_their_dist
 
 
 def test_blocks_do_not_change_vectors():
-    owners = random_owners(2, n=8)
-    members = all_coalitions(8)
+    owners = random_owners(2, n=10)
+    members = all_coalitions(10)
     assert len(members) > 3 * BLOCK
     together = raw(owners, seed=0, resolution=COARSE)(0.5, members)
     sketch = raw(owners, seed=0, resolution=COARSE)
