@@ -448,6 +448,14 @@ def test_blocks_do_not_change_vectors():
     np.testing.assert_array_equal(together[::17], alone)
 
 
+def test_a_coalition_after_its_complement_has_the_same_vector():
+    sketch, half = raw(random_owners(2, n=7), seed=0, resolution=COARSE), all_coalitions(7)[:40]
+    members = np.stack([half, ~half], axis=1).reshape(-1, 7)
+    alone = np.concatenate([sketch(0.5, one[None]) for one in members])
+    for order in (np.arange(80), np.arange(1, 80), np.resize([6, 7, 6, 7, 3, 2, 3], 80)):
+        np.testing.assert_array_equal(sketch(0.5, members[order]), alone[order])
+
+
 def test_vectors_are_float32_of_directions_times_levels_and_none_is_of_nobody():
     vectors = raw(random_owners(0), seed=0, resolution=COARSE)(0.5, all_coalitions(4))
     assert vectors.dtype == np.float32

@@ -14,6 +14,7 @@ from dupre.game.coalitions import (
     format_members,
     from_names,
     keys,
+    order_by_complement,
     printable,
     random_cover,
     random_of_sizes,
@@ -50,6 +51,16 @@ def test_keys_are_equal_exactly_for_equal_rows(rows):
     for i, first in enumerate(rows):
         for j, second in enumerate(rows):
             assert (of_row[i] == of_row[j]) == (first == second)
+
+
+def test_a_coalition_follows_its_complement_if_that_is_there():
+    half = np.random.default_rng(0).random((50, 11)) < 0.5
+    half = half[np.unique(half ^ half[:, :1], axis=0, return_index=True)[1]]
+    members = np.random.default_rng(1).permutation(np.concatenate([half, ~half[:20]]))
+    order = order_by_complement(members)
+    assert sorted(order.tolist()) == list(range(len(members)))
+    pairs = np.all(members[order][1:] != members[order][:-1], axis=1)
+    assert pairs.sum() == 20
 
 
 def test_keys_tell_all_single_flips_of_100_owners_apart():

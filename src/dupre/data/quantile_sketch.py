@@ -86,11 +86,11 @@ class Sketch:
         scaled = self.values.astype(np.float32) / np.float32(np.sqrt(self.width))
         vectors = np.empty((len(members), len(scaled), self.levels), dtype=np.float32)
         for start in range(0, len(members), BLOCK):
-            block = members[start : start + BLOCK].astype(self.counts.dtype)
-            step = max(1, TILE // len(block))
+            block = members[start : start + BLOCK]
+            second, step = _follow_complements(block), max(1, TILE // len(block))
             for first in range(0, len(scaled), step):
                 some = slice(first, first + step)
-                found = scaled[some].ravel().take(self._bins(block, some))
+                found = scaled[some].ravel().take(self._bins(block, second, some))
                 vectors[start : start + BLOCK, some] = found
         return vectors.reshape(len(members), self.width)
 
@@ -99,14 +99,22 @@ class Sketch:
         """Numbers per vector, L K."""
         return int(self.values.shape[0]) * self.levels
 
-    def _bins(self, members: NDArray[np.floating], some: slice) -> Ints:
+    def _bins(self, members: Members, second: Ints, some: slice) -> Ints:
         """The bin of each quantile of m coalitions along some l directions, (m, l, K).
 
         It is the number of thresholds below its level, plus T for each direction before its own.
+        Those in `second` follow their complement. Counts are whole numbers and exact: theirs are
+        those of all owners minus those of the complement.
         """
         counts = self.counts[:, some]
         n, directions, T = counts.shape
-        share = members @ counts.reshape(n, -1)
+        counts = counts.reshape(n, -1)
+        own = np.delete(np.arange(len(members)), second)
+        share = members[own].astype(counts.dtype) @ counts
+        if second.size:
+            share, summed = np.empty((len(members), counts.shape[1]), counts.dtype), share
+            share[own] = summed
+            share[second] = counts.sum(axis=0) - share[second - 1]
         # With c of R rows at or below a threshold, (2 K c + R) // 2 R levels (k + 1/2) / K are
         # reached there. One correctly rounded division: equal fractions give equal numbers, so data
         # sets of the same distribution have the same vector to the last bit.
@@ -115,6 +123,12 @@ class Sketch:
         bins = pass_levels(reached, self.levels).reshape(-1, directions, self.levels)
         bins += np.arange(0, directions * T, T)[:, None]
         return bins
+
+
+def _follow_complements(members: Members) -> Ints:
+    """Which of m coalitions, (m, n), follow their complement, and are not followed by theirs."""
+    found = np.flatnonzero(np.all(members[1:] != members[:-1], axis=1)) + 1
+    return np.asarray(found[np.diff(found, prepend=-1) > 1])
 
 
 class SketchCache:

@@ -40,6 +40,13 @@ def keys(members: Members) -> list[bytes]:
     return [row.tobytes() for row in np.packbits(members, axis=1)]
 
 
+def order_by_complement(members: Members) -> Ints:
+    """An order of coalitions, (m,), in which one follows its complement if that is among them."""
+    packed = np.packbits(members ^ members[:, :1], axis=1)
+    whole = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
+    return np.argsort(whole, kind="stable")
+
+
 def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
     """The boolean row, (n,), of a coalition given by owner names, or by labels with these names.
 

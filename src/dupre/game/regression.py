@@ -175,8 +175,10 @@ class LeastSquares:
     def of(cls, members: Members, weight: Floats, levels: Floats, everyone: int) -> LeastSquares:
         """The map for these coalitions, weights of errors and levels."""
         width = members.shape[1] + levels.shape[1]
-        found = cls(members, weight, levels, everyone, np.zeros((width, width)))
-        gram = sum(basis.T @ (weight[some, None] * basis) for some, basis in found.basis())
+        gram = np.zeros((width, width))
+        found = cls(members, weight, levels, everyone, gram)
+        for some, basis in found.basis():
+            gram += basis.T @ (weight[some, None] * basis)
         # Centred memberships sum to 0: `rcond` keeps rounding errors from being inverted.
         inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
         return replace(found, inverse=np.asarray(inverse, dtype=np.float64))
@@ -186,17 +188,20 @@ class LeastSquares:
         """Part of the owners that are in each coalition, (b,)."""
         return np.asarray(self.members.mean(axis=1))
 
-    def basis(self) -> Iterator[tuple[slice, Floats]]:
-        """Some coalitions at a time, and their rows, (., n + k)."""
-        for some in blocks(len(self.members)):
-            rows = self.members[some]
+    def basis(self) -> Iterator[tuple[Ints, Floats]]:
+        """Some coalitions that have a weight at a time, and their rows, (., n + k)."""
+        used = np.flatnonzero(self.weight)
+        for part in blocks(len(used)):
+            rows = self.members[used[part]]
             centred = rows - rows.mean(axis=1)[:, None]
-            yield some, np.append(centred, self.levels[rows.sum(axis=1)], axis=1)
+            yield used[part], np.append(centred, self.levels[rows.sum(axis=1)], axis=1)
 
     def project(self, numbers: Floats) -> Floats:
-        """Basis' diag(weight) numbers, (n + k, .), of numbers of the coalitions, (b, .)."""
-        weighted = (self.weight * numbers.T).T
-        return np.asarray(sum(basis.T @ weighted[some] for some, basis in self.basis()))
+        """Basis' diag(weight) numbers, (n + k,), of numbers of the coalitions, (b,)."""
+        weighted, found = self.weight * numbers, np.zeros(len(self.inverse))
+        for some, basis in self.basis():
+            found += weighted[some] @ basis
+        return found
 
     def __matmul__(self, utilities: Floats) -> Floats:
         """Worths and levels, (2n + 1,), of the game that fits utilities, (b + 1,)."""
@@ -215,6 +220,7 @@ def _correct(plain: Weights, p: Floats, fit: LeastSquares) -> Weights:
     of_levels = np.append(0.0, p) - np.append(p, 0.0)
     # Values of worths, of levels and of a constant, minus what W makes of them.
     missed = np.append(np.eye(n), np.tile(of_levels @ fit.levels, (n, 1)), axis=1)
+    missed[:, :n] -= W[:, [fit.everyone]]  # which is not fitted
     for some, basis in fit.basis():
         missed[:, :n] -= W[:, some] @ fit.members[some]
         missed[:, n:] -= W[:, some] @ basis[:, n:]
