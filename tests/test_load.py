@@ -39,7 +39,7 @@ def test_owners_and_their_digests_take_a_few_copies_of_the_rows():
         return count(projections.along(0.5), owners.owner, resolution=resolution)
 
     projected = 8 * ROWS * resolution.directions
-    assert peak(sketch)[0] < 2 * projected
+    assert peak(sketch)[0] < 2.5 * projected
 
 
 @pytest.mark.parametrize("estimator", [stratified, structured])

@@ -15,7 +15,8 @@ from dupre._types import Floats, Ints
 from dupre.data.encoding import Points
 
 AT_ONCE = 8
-"""Directions that all rows are projected on at a time: all of them may not fit into memory."""
+"""Directions that all rows are projected on at a time, or half as many as there are columns if that
+is more: all of them may not fit into memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,10 @@ class Projections:
 
         All of them together may not fit into memory.
         """
-        for start in range(0, self.theta.shape[1], AT_ONCE):
-            some = slice(start, start + AT_ONCE)
+        columns, directions = self.theta.shape
+        step = max(AT_ONCE, columns // 2)
+        for start in range(0, directions, step):
+            some = slice(start, start + step)
             # Distinct rows only: within one product, equal rows can be rounded differently.
             features = self.points.project(self.theta[:, some], raw=self.raw)
             features /= 1.0 if self.raw else np.sqrt(self.points.variance or 1.0)

@@ -290,8 +290,10 @@ def count(projected: Iterable[Floats], owner: Ints, *, resolution: Resolution) -
     rows: NDArray[np.floating] = np.bincount(owner, minlength=n).astype(bits)
     counts, values = [], []
     for row in projected:
-        # Ties are ordered by owner, so the order in which rows were given does not matter.
-        order = np.lexsort((owner, row))
+        order = np.argsort(row)
+        if np.any(row[order[1:]] == row[order[:-1]]):
+            # Ties are ordered by owner, so the order in which rows were given does not matter.
+            order = np.lexsort((owner, row))
         x, holder = row[order], owner[order]
         edges = _thresholds(x, holder, T)
         bins = np.searchsorted(edges, x, side="left")
