@@ -204,14 +204,14 @@ class GaussianProcess:
         known = _squared_norms(first)
         if len(K) > EXACT_ROWS:
             rest = (K[EXACT_ROWS:] - self.L[EXACT_ROWS:, :EXACT_ROWS] @ first).astype(np.float32)
-            rest = strsm(1.0, self._single_L, rest.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+            rest = strsm(1.0, self._single_L.T, rest.T, side=1, overwrite_b=1)
             known += np.einsum("ba,ba->b", rest, rest, dtype=np.float64)
         return known
 
     @cached_property
     def _single_L(self) -> Floats:
         """What the rows of L from EXACT_ROWS on have beyond these columns, in 32 bits."""
-        return np.asarray(self.L[EXACT_ROWS:, EXACT_ROWS:], dtype=np.float32, order="F")
+        return np.asarray(self.L[EXACT_ROWS:, EXACT_ROWS:], dtype=np.float32, order="C")
 
     def observed_weights(self, inner: Floats, W: Floats) -> Floats:
         """How much functionals W, (f, b), of predicted means change with each utility, (f, a).

@@ -115,6 +115,7 @@ class _Kept:
 
     def __init__(self, b: int, count: int):
         self._place: dict[int, int] = {}
+        self._asked: tuple[bytes, Ints] = b"", np.empty(0, dtype=np.int64)
         self._distances = np.empty((b, count), dtype=np.float32)
 
     def find(
@@ -125,16 +126,32 @@ class _Kept:
         compute: Callable[[Features, Features], Floats],
     ) -> Floats:
         """The distances, (len(rows), len(columns)); new columns replace some not asked for."""
-        if new := [column for column in columns.tolist() if column not in self._place]:
-            asked = set(columns.tolist())
-            kept = {column: place for column, place in self._place.items() if column in asked}
-            free = sorted(set(range(self._distances.shape[1])) - set(kept.values()))
-            self._place = kept | dict(zip(new, free, strict=False))
-            for some in tiles(len(every)):
-                found = compute(every[some], every[np.array(new)])
-                self._distances[some, free[: len(new)]] = found
-        places = [self._place[column] for column in columns.tolist()]
-        return np.asarray(self._distances[rows].take(places, axis=1), dtype=np.float64)
+        if self._asked[0] != columns.tobytes():
+            self._add(
+                [c for c in columns.tolist() if c not in self._place], every, columns, compute
+            )
+            places = [self._place[column] for column in columns.tolist()]
+            self._asked = columns.tobytes(), np.array(places, dtype=np.int64)
+        some = self._distances[_as_slice(rows)]
+        return np.asarray(some.take(self._asked[1], axis=1), dtype=np.float64)
+
+    def _add(
+        self,
+        new: list[int],
+        every: Features,
+        columns: Ints,
+        compute: Callable[[Features, Features], Floats],
+    ) -> None:
+        """Compute the distances to new columns."""
+        if not new:
+            return
+        asked = set(columns.tolist())
+        kept = {column: place for column, place in self._place.items() if column in asked}
+        free = sorted(set(range(self._distances.shape[1])) - set(kept.values()))
+        self._place = kept | dict(zip(new, free, strict=False))
+        others = every[np.array(new)]
+        for some in tiles(len(every), len(new)):
+            self._distances[some, free[: len(new)]] = compute(every[some], others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +162,15 @@ class _SomeVectors:
     index: slice | Ints
 
     def __call__(self, eta: float, p: int, _: Members, *, raw: bool = False) -> Floats:
-        return self.features.sketch(eta, p, raw=raw)[self.index]
+        index = self.index if isinstance(self.index, slice) else _as_slice(self.index)
+        return self.features.sketch(eta, p, raw=raw)[index]
+
+
+def _as_slice(index: Ints) -> slice | Ints:
+    """The same as a slice if it is one: then nothing is copied."""
+    if len(index) and index[-1] - index[0] == len(index) - 1 and (np.diff(index) == 1).all():
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
 
 
 def tiles(b: int, across: int = 0) -> list[slice]:
