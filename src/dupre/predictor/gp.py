@@ -35,6 +35,9 @@ SMALL = 64
 EXACT_ROWS = 256
 """Evaluated coalitions from which on variances that only shift means need fewer digits."""
 
+SHIFT = 5e-7
+"""Part of its distance from the centre by which rounding may change one of very many means."""
+
 EXACT_UP_TO = 4_096
 """Predicted coalitions up to which covariances of functionals are summed over all pairs of them."""
 
@@ -189,23 +192,37 @@ class GaussianProcess:
         """
         variance = np.zeros(len(inputs))
         if self.warp.curved:  # otherwise it does not matter
-            known = self._explained_variance(K) if explained is None else _squared_norms(explained)
+            if explained is None:
+                known = self._explained_variance(K, inputs)
+            else:
+                known = _squared_norms(explained)
             variance = self._remaining(known, inputs) + self.noise
         return self.back(self.alpha @ K, variance, inputs)
 
-    def _explained_variance(self, K: Floats) -> Floats:
-        """|L^-1 K|² of each of very many coalitions, (m,), given their covariances, (a, m).
+    def _explained_variance(self, K: Floats, inputs: Features) -> Floats:
+        """|L^-1 K|² of m of very many coalitions, (m,), as exactly as their means need it.
 
         The first EXACT_ROWS of L^-1 K are computed as usual. They explain most of the covariances;
-        what they leave is so small that 32-bit numbers are enough for it: an error of 1e-7 of it
-        is far below what changes the sixth digit of a mean.
+        for what they leave 32-bit numbers are enough. Rounding errors of a sum of `a` terms are of
+        the order of sqrt(a) (Higham & Mary 2019). Where that many could change a mean by more than
+        SHIFT, all is computed in 64 bits.
+
+        Args:
+            K: covariance of the evaluated with them, (a, m).
+            inputs: the m coalitions.
         """
         first = solve_lower(self.L[:EXACT_ROWS, :EXACT_ROWS], K[:EXACT_ROWS])
         known = _squared_norms(first)
-        if len(K) > EXACT_ROWS:
-            rest = (K[EXACT_ROWS:] - self.L[EXACT_ROWS:, :EXACT_ROWS] @ first).astype(np.float32)
-            rest = strsm(1.0, self._single_L.T, rest.T, side=1, overwrite_b=1)
-            known += np.einsum("ba,ba->b", rest, rest, dtype=np.float64)
+        if len(K) <= EXACT_ROWS:
+            return known
+        rest = (K[EXACT_ROWS:] - self.L[EXACT_ROWS:, :EXACT_ROWS] @ first).astype(np.float32)
+        rest = strsm(1.0, self._single_L.T, rest.T, side=1, overwrite_b=1)
+        small = np.einsum("ba,ba->b", rest, rest, dtype=np.float64)
+        error = small * np.sqrt(len(K)) * np.finfo(np.float32).eps
+        doubtful = error * (self.warp.scale * self.amplitude(inputs)) ** 2 / 2 > SHIFT
+        known += small
+        if doubtful.any():
+            known[doubtful] = _squared_norms(self.explain(K[:, doubtful]))
         return known
 
     @cached_property
