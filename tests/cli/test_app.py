@@ -16,7 +16,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 import dupre
-from commands import COMMAND, RUN_FILES, environment, refuse, run, start
+from commands import COMMAND, RUN_FILES, environment, refuse, run, start, write_model
 from dupre.cli.app import interrupt_on_signals
 from dupre.report import sections
 from faults import stored
@@ -126,12 +126,17 @@ def test_values_are_those_of_the_library(place):
     assert str(result(place)) == str(expected)
 
 
-def test_show_prints_the_same_again(place):
+def test_show_and_report_give_the_same_again(place):
     assert run("show", "dupre-wine", cwd=place).stdout == (place / "out.txt").read_text()
     done = run("show", "dupre-wine", "--json", cwd=place)
     assert done.stderr == ""
     names = [v["semivalue"] for v in json.loads(done.stdout)["valuations"]]
     assert names == ["Shapley", "Banzhaf"]
+    page = place / "dupre-wine/report.html"
+    before = page.read_bytes()
+    page.unlink()
+    assert run("report", "dupre-wine", cwd=place).stdout == "dupre-wine/report.html\n"
+    assert page.read_bytes() == before
 
 
 def test_other_semivalues_follow_from_the_trainings_there_are(copy):
@@ -215,14 +220,6 @@ def test_predict_knows_any_coalition(place):
     assert told[1]["low"] < told[1]["utility"] < told[1]["high"]
 
 
-def test_report_is_written_again(place):
-    page = place / "dupre-wine/report.html"
-    before = page.read_bytes()
-    page.unlink()
-    assert run("report", "dupre-wine", cwd=place).stdout == "dupre-wine/report.html\n"
-    assert page.read_bytes() == before
-
-
 def test_resume_goes_on_and_trains_nothing_twice(place, copy):
     done = run("resume", "dupre-wine", "--budget", "+4", "--data", "wine.csv", cwd=copy)
     assert "18 of 31 possible; known already: 14" in done.stderr
@@ -293,25 +290,12 @@ def test_trainings_done_elsewhere(data):
     assert "New: 0. Known before: 6. In all: 6." in again.stderr
 
 
-SLOW = """
-import sys, time
-from pathlib import Path
-from sklearn.linear_model import LogisticRegression
-
-class Slow(LogisticRegression):
-    def fit(self, X, y):
-        print("a model that talks", file=sys.stderr, flush=True)
-        if Path("slow").exists():
-            time.sleep(0.2)
-        return super().fit(X, y)
-"""
-
-
 @pytest.mark.usefixtures("all_forms")  # as in the processes
 def test_stopped_killed_and_in_use_nothing_is_lost(data):
-    (data / "slow_model.py").write_text(SLOW)
+    talk = "print('a model that talks', file=sys.stderr, flush=True)"
+    write_model(data / "slow_model.py", f"{talk}; time.sleep(0.2 * Path('slow').exists())")
     (data / "slow").touch()
-    how = ("value", *WINE, "--model", "slow_model.py:Slow", "--budget", 12, "--run", "run")
+    how = ("value", *WINE, "--model", "slow_model.py:Own", "--budget", 12, "--run", "run")
     store = data / "run/store.sqlite"
 
     first = start(*how, cwd=data)
@@ -351,25 +335,12 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     assert set(kept["finished"]) <= set(everything["finished"])
 
 
-ENDING = """
-import os, signal
-from sklearn.linear_model import LogisticRegression
-begun = []
-
-class Ending(LogisticRegression):
-    def fit(self, X, y):
-        begun.append(1)
-        if len(begun) == 3:
-            os.kill(os.getpid(), signal.{name})
-        return super().fit(X, y)
-"""
-
-
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_signals_end_a_run_with_what_is_finished_and_the_way_to_go_on(data, name, code):
-    (data / f"ending_{code}.py").write_text(ENDING.format(name=name))
+    end = f"begun.append(1); len(begun) != 3 or os.kill(os.getpid(), signal.{name})"
+    write_model(data / f"ending_{code}.py", end)
     before = signal.getsignal(getattr(signal, name))
-    how = ("--model", f"ending_{code}.py:Ending", "--budget", 5, "--run", "run")
+    how = ("--model", f"ending_{code}.py:Own", "--budget", 5, "--run", "run")
     done = run("value", *WINE, *how, cwd=data, code=code)
     assert signal.getsignal(getattr(signal, name)) is before
     assert re.search(
@@ -388,14 +359,9 @@ def test_a_signal_that_is_ignored_stays_ignored():
 
 
 def test_a_failed_training_is_named_kept_and_can_be_skipped(data):
-    (data / "fussy.py").write_text(
-        "from sklearn.linear_model import LogisticRegression\n"
-        "class Fussy(LogisticRegression):\n"
-        "    def fit(self, X, y):\n"
-        "        if len(X) < 26: raise MemoryError('too little data to be kind')\n"
-        "        return super().fit(X, y)\n"
-    )
-    how = ("value", *WINE, "--model", "fussy.py:Fussy", "--budget", 12, "--run", "run")
+    little = "if len(X) < 26: raise MemoryError('too little data to be kind')"
+    write_model(data / "fussy.py", little)
+    how = ("value", *WINE, "--model", "fussy.py:Own", "--budget", 12, "--run", "run")
     message = refuse(*how, cwd=data)
     assert "failed: out of memory: MemoryError: too little data to be kind; " in message
     assert "go on without it by --skip-failures" in message
@@ -425,20 +391,19 @@ def test_no_trainings_are_offered_when_only_validation_rows_would_help(data):
     assert "Go on with" not in done.stderr
 
 
-def test_debug_shows_where_an_error_comes_from(data):
-    for arguments in (("--debug", "show", "nowhere"), ("show", "nowhere", "--debug")):
-        with pytest.raises(dupre.InputError, match="there is no directory 'nowhere'"):
-            run(*arguments, cwd=data)
-
-
-def test_an_error_nobody_thought_of_is_two_lines(data):
+def test_an_error_nobody_thought_of_is_two_lines_and_debug_shows_where_it_comes_from(data):
     (data / "broken.py").write_text(
         "from sklearn.linear_model import LogisticRegression\n"
-        "class Broken(LogisticRegression):\n"
+        "class Own(LogisticRegression):\n"
         "    def __repr__(self): raise SystemError('a bug')\n"
     )
-    message = refuse("value", *WINE, "--model", "broken:Broken", cwd=data)
+    how = ("value", *WINE, "--model", "broken:Own")
+    message = refuse(*how, cwd=data)
     assert message == "SystemError: a bug\nAdd --debug to see where it comes from.\n"
+    with pytest.raises(SystemError, match="a bug"):
+        run(*how, "--debug", cwd=data)
+    with pytest.raises(dupre.InputError, match="there is no directory 'nowhere'"):
+        run("--debug", "show", "nowhere", cwd=data)
 
 
 def test_every_verb_explains_itself_with_an_example():
@@ -453,12 +418,11 @@ def test_every_verb_explains_itself_with_an_example():
 
 
 def test_help_imports_nothing_heavy():
+    heavy = {"numpy", "pandas", "scipy", "sklearn", "matplotlib", "sqlite3"}
     code = (
         "import sys, dupre.cli.app; sys.argv = ['dupre', '--help']\n"
         "try: dupre.cli.app.main()\n"
-        "except SystemExit: pass\n"
-        "print(*sorted({'numpy', 'pandas', 'scipy', 'sklearn', 'matplotlib', 'sqlite3'}"
-        " & set(sys.modules)), file=sys.stderr)"
+        f"except SystemExit: print(*{heavy} & set(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == ""
