@@ -39,6 +39,13 @@ def warner(*messages, number=0.5):
     return utility
 
 
+def raiser(error):
+    def utility(members):
+        raise error
+
+    return utility
+
+
 class Seeded:
     """A utility that answers for its own randomness."""
 
@@ -72,27 +79,27 @@ def test_success_is_the_number_and_its_time_in_milliseconds():
     assert moment.microsecond % 1000 == 0
 
 
-def test_the_utility_gets_the_members_as_they_stand_in_the_training():
+def test_a_plain_callable_gets_the_members_as_they_stand_and_no_seed():
     asked = []
-    train(lambda members: asked.append(members) or 0.0, Training(("b", "a")))
-    train(lambda members: asked.append(members) or 0.0, Training(()))
-    assert asked == [("b", "a"), ()]
+
+    def utility(members):
+        asked.append(members)
+        return float(len(asked))
+
+    trainings = (Training(("b", "a")), Training(("a",), 1), Training(("a",), 2), Training(()))
+    found = [train(utility, training) for training in trainings]
+    assert asked == [("b", "a"), ("a",), ("a",), ()]
+    assert [f.utility for f in found] == [1.0, 2.0, 3.0, 4.0]
+    assert [f.seed for f in found] == [None] * 4
 
 
-@pytest.mark.parametrize(
-    ("returned", "expected"),
-    [
-        (1, 1.0),
-        (True, 1.0),
-        (np.float32(0.1), float(np.float32(0.1))),
-        (np.int64(-3), -3.0),
-        (np.array(0.25), 0.25),
-        (Decimal("0.25"), 0.25),
-        (-0.0, -0.0),
-        (5e-324, 5e-324),
-    ],
-    ids=repr,
-)
+NUMBERS = [
+    *((1, 1.0), (True, 1.0), (np.float32(0.1), float(np.float32(0.1))), (np.int64(-3), -3.0)),
+    *((np.array(0.25), 0.25), (Decimal("0.25"), 0.25), (-0.0, -0.0), (5e-324, 5e-324)),
+]
+
+
+@pytest.mark.parametrize(("returned", "expected"), NUMBERS, ids=repr)
 def test_any_number_becomes_a_plain_float(returned, expected):
     found = train(lambda members: returned)
     assert type(found.utility) is float
@@ -116,14 +123,10 @@ def test_what_is_no_finite_number_is_a_failure_that_says_so(returned):
 
 def test_exception_is_recorded_with_reason_place_and_cause():
     error = ValueError("no rows left")
-
-    def train_badly(members):
-        raise error
-
-    found = train(train_badly)
+    found = train(raiser(error))
     assert found.utility is None
     assert found.failure == "ValueError: no rows left"
-    assert "train_badly" in found.traceback
+    assert "in utility" in found.traceback
     assert __file__ in found.traceback
     assert found.traceback.rstrip().endswith("ValueError: no rows left")
     assert found.cause is error
@@ -132,31 +135,17 @@ def test_exception_is_recorded_with_reason_place_and_cause():
     assert first == Evaluation(AB, None, failure="x", finished="then", worker="here")
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
+def test_failure_is_the_first_line_of_the_message_and_short():
+    for message, expected in (
         ("first\nsecond\nthird", "first"),
         ("\n\n  first  \nsecond", "first"),
         ("", ""),
         ("   ", ""),
         ("zürich 数据 🎲", "zürich 数据 🎲"),
-    ],
-)
-def test_failure_is_the_first_line_of_the_message(message, expected):
-    def utility(members):
-        raise RuntimeError(message)
-
-    found = train(utility)
-    assert found.failure == f"RuntimeError: {expected}"
-
-
-def test_failure_is_short_whatever_the_message_and_the_traceback_complete():
+    ):
+        assert train(raiser(RuntimeError(message))).failure == f"RuntimeError: {expected}"
     message = "word " * 1000
-
-    def utility(members):
-        raise RuntimeError(message)
-
-    found = train(utility)
+    found = train(raiser(RuntimeError(message)))
     assert len(found.failure) < 250
     assert "\n" not in found.failure
     assert message in found.traceback
@@ -165,21 +154,15 @@ def test_failure_is_short_whatever_the_message_and_the_traceback_complete():
         def __str__(self):
             raise RuntimeError("no text")
 
-    def utility(members):
-        raise Broken
-
-    found = train(utility)
+    found = train(raiser(Broken()))
     assert found.utility is None
     assert "Broken" in found.failure
 
 
 def test_keyboard_interrupt_passes_through_and_leaves_nothing_changed():
-    def utility(members):
-        raise KeyboardInterrupt
-
     filters, threads = list(warnings.filters), blas_threads()
     with pytest.raises(KeyboardInterrupt):
-        train(utility, threads=2)
+        train(raiser(KeyboardInterrupt()), threads=2)
     assert warnings.filters == filters
     assert blas_threads() == threads
 
@@ -219,8 +202,7 @@ def test_filters_set_by_a_training_do_not_outlive_it():
         warnings.warn("strict", UserWarning, stacklevel=1)
 
     before = list(warnings.filters)
-    found = train(utility)
-    assert found.failure == "UserWarning: strict"
+    assert train(utility).failure == "UserWarning: strict"
     assert warnings.filters == before
 
 
@@ -264,19 +246,6 @@ def test_failed_training_has_its_seed_and_a_seed_that_cannot_be_told_fails():
     found = train(Unsure())
     assert found.utility is None
     assert found.failure.startswith("KeyError")
-
-
-def test_plain_callable_is_called_again_without_a_seed():
-    calls = []
-
-    def utility(members):
-        calls.append(members)
-        return float(len(calls))
-
-    found = [train(utility, Training(("a",), repeat)) for repeat in range(3)]
-    assert [f.utility for f in found] == [1.0, 2.0, 3.0]
-    assert [f.seed for f in found] == [None] * 3
-    assert calls == [("a",)] * 3
 
 
 class Table(Seeded, dict):

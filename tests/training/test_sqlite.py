@@ -194,16 +194,12 @@ def test_a_store_with_a_page_of_noise_is_refused(path):
 # --- contents that are not ours
 
 
-@pytest.mark.parametrize(
-    ("table", "column"),
-    [
-        ("evaluations", "coalition"),
-        ("evaluations", "warnings"),
-        ("batches", "coalition"),
-        ("rounds", "found"),
-    ],
-)
-def test_junk_in_a_column_of_json_is_refused(path, table, column):
+JSON_COLUMNS = ("evaluations.coalition", "evaluations.warnings", "batches.coalition")
+
+
+@pytest.mark.parametrize("where", [*JSON_COLUMNS, "rounds.found"])
+def test_junk_in_a_column_of_json_is_refused(path, where):
+    table, column = where.split(".")
     fill(path, count=3)
     for junk in ("junk", "", "5", "null", "[" * 100_000, b"\x80\x04K\x01."):
         sql(path, f"UPDATE {table} SET {column} = ?", junk)
@@ -211,22 +207,18 @@ def test_junk_in_a_column_of_json_is_refused(path, table, column):
             everything(path)
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        ("UPDATE evaluations SET utility = 'junk'", "cannot be read"),
-        ("UPDATE evaluations SET seconds = 'junk'", "cannot be read"),
-        ("UPDATE evaluations SET repeat = 'junk'", "cannot be read"),
-        ("UPDATE evaluations SET attempt = 'junk'", "cannot be read"),
-        ("UPDATE evaluations SET seed = 'junk'", "cannot be read"),
-        ("UPDATE evaluations SET coalition = CAST(x'ff' AS TEXT)", "cannot be read"),
-        ("DROP TABLE evaluations", "no such table"),
-    ],
-)
-def test_what_is_no_evaluation_is_refused(path, damage, message):
+DAMAGES = [
+    *(f"SET {name} = 'junk'" for name in ("utility", "seconds", "repeat", "attempt", "seed")),
+    "SET coalition = CAST(x'ff' AS TEXT)",
+]
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "DROP TABLE evaluations"])
+def test_what_is_no_evaluation_is_refused(path, damage):
     fill(path, count=1)
-    sql(path, damage)
-    with pytest.raises(StoreError, match=message):
+    drops = damage.startswith("DROP")
+    sql(path, damage if drops else f"UPDATE evaluations {damage}")
+    with pytest.raises(StoreError, match="no such table" if drops else "cannot be read"):
         everything(path)
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import threadpoolctl
+from sklearn.neural_network import MLPClassifier
 
 import dupre
 from dupre import InputError
+from dupre.game.coalitions import all_coalitions, to_names
 from dupre.training import worker_process
 from dupre.training.dask import DaskCluster
 from dupre.training.evaluation import Training
@@ -25,26 +27,8 @@ from dupre.training.worker_process import ProcessSettings
 from dupre.training.workers import LocalProcesses, ThisProcess
 from owners_and_games import make_owners
 from stores import sql
-from workers import (
-    ONCE,
-    A,
-    B,
-    C,
-    all_trainings,
-    children_of,
-    contents,
-    end_badly,
-    forest,
-    holding,
-    is_gone,
-    kill_when_written,
-    linux,
-    meanwhile,
-    meeting,
-    network,
-    wait_for,
-    written_number,
-)
+from trainings import ONCE, A, B, C, end_badly, forest, holding, meeting
+from workers import children_of, is_gone, kill_when_written, linux, meanwhile, read_pid, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +57,27 @@ def train(utility, trainings, settings=ONCE, jobs=1):
 
 
 # The same on this machine and on a cluster, two trainings at a time
+
+
+def network():
+    """Trainings that warn."""
+    utility = forest()
+    model = MLPClassifier((4,), max_iter=5)
+    rows = utility.X_val, utility.y_val
+    return dupre.ModelUtility(model, utility.owners, validation=rows, metric="neg_log_loss")
+
+
+def all_trainings(utility):
+    names = utility.owners.names
+    several = [to_names(row, names) for row in all_coalitions(len(names))]
+    return [Training(members, repeat) for members in several for repeat in (0, 1)]
+
+
+def contents(evaluations):
+    """What must be the same of evaluations wherever they were made."""
+    return sorted(
+        (e.training.members, e.training.repeat, e.utility, e.seed, e.warnings) for e in evaluations
+    )
 
 
 @pytest.fixture(params=["local", "dask"])
@@ -372,7 +377,7 @@ def test_a_training_that_takes_too_long_is_killed_with_all_it_has_started(tmp_pa
     assert slow.failure == "timeout: not finished after 2 seconds"
     assert slow.seconds >= 2
     assert fast.utility == 1.0
-    wait_for(lambda: all(is_gone(written_number(path)) for path in pids))
+    wait_for(lambda: all(is_gone(read_pid(path)) for path in pids))
 
 
 @linux
@@ -468,7 +473,7 @@ list(workers.run(Training((name,)) for name in ("a", "b", "idle")))
     environment = {**os.environ, "TMPDIR": str(folder)}
     parent = subprocess.Popen([sys.executable, "-c", script], env=environment)
     try:
-        pids = [written_number(tmp_path / name) for name in ("a", "b", "idle")]
+        pids = [read_pid(tmp_path / name) for name in ("a", "b", "idle")]
         assert len(list(folder.glob("dupre-*"))) == 1
     finally:
         parent.kill()
