@@ -29,14 +29,11 @@ def three(mean, std=0.001, **others):
 # The answer.
 
 
-def test_who_is_surely_worth_most_is_named():
+def test_who_is_worth_most_is_named_or_said_to_be_open():
     assert plain(answer(three([0.1, 0.3, 0.2]))).startswith(
         "The data of owner 1 are worth most: they raise the utility of the model by 0.3000 "
         "(95 %: 0.2980 to 0.3020) on average; Shapley value 0.3000."
     )
-
-
-def test_an_open_first_place_is_said_to_be_open():
     words = plain(answer(three([0.3, 0.3005, 0.2])))
     assert words.startswith("It is not settled whose data are worth most: between owner 1 and ")
     everybody = plain(answer(three([0.3, 0.3, 0.3], std=0.1)))
@@ -137,7 +134,7 @@ def test_neighbours_above_below_and_undecided_are_named():
     assert "All other owners are surely worth less." in of(v, "owner 0")[0]
 
 
-def test_what_was_trained_alone_and_without_is_told():
+def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told():
     v = valuation(4)
     frame = v.evidence.coalitions
     alone = frame["utility"][frame["members"] == ("owner 2",)].iloc[0]
@@ -147,11 +144,7 @@ def test_what_was_trained_alone_and_without_is_told():
     lost = v.grand - without
     assert f"without these data {without:.4g}: {lost:.2g} lost by leaving them out." in words
     assert "alone reached" not in of(replace(v, evidence=None), "owner 2")[0]
-
-
-def test_relations_are_told_to_those_they_are_about():
     told = [Relation((0, 2), "They hold the same rows.")]
-    v = valuation(4)
     assert "They hold the same rows. Data like those of others" in of(v, "owner 2", told)[0]
     assert "same rows" not in of(v, "owner 1", told)[0]
 
@@ -208,10 +201,10 @@ def test_a_logo_is_part_of_the_page(tmp_path):
     (tmp_path / "logo.png").write_bytes(b"\x89PNG")
     assert read_logo(str(tmp_path / "logo.png")) == "data:image/png;base64,iVBORw=="
     (tmp_path / "large.svg").write_bytes(b" " * 600_000)
-    for name, words in (
-        ("logo.txt", "must be one of"),
-        ("no.png", "cannot"),
-        ("large.svg", "most"),
-    ):
+    for name, words in {
+        "logo.txt": "must be one of",
+        "no.png": "cannot",
+        "large.svg": "most",
+    }.items():
         with pytest.raises(InputError, match=words):
             read_logo(str(tmp_path / name))
