@@ -8,18 +8,15 @@ from hypothesis import strategies as st
 
 from dupre import InputError
 from dupre.report.document import read_logo
+from dupre.runs import config as sections
 from dupre.runs.config import (
     Config,
     DataSection,
-    HistorySection,
     LimitsSection,
     MachineSection,
-    PaymentSection,
     UtilitySection,
-    ValuesSection,
     dumps,
     loads,
-    with_changes,
 )
 from dupre.runs.parse import parse_options
 
@@ -33,14 +30,14 @@ configs = st.builds(
         UtilitySection, texts, texts, texts, st.floats(0, 1), st.none() | st.floats(-1e150, 1e150)
     ),
     values=st.builds(
-        ValuesSection,
+        sections.ValuesSection,
         st.lists(texts, min_size=1, max_size=3).map(tuple),
         st.none() | st.integers(1, 99),
         st.integers(1, 9),
         st.integers(0),
     ),
     limits=st.builds(LimitsSection, st.none() | st.integers(1, 99), texts, texts),
-    history=st.builds(HistorySection, st.lists(texts, max_size=2).map(tuple)),
+    history=st.builds(sections.HistorySection, st.lists(texts, max_size=2).map(tuple)),
     machine=st.builds(MachineSection, st.integers(-1, 4), texts, texts, st.booleans()),
 )
 PLAIN = Config(DataSection("/d.csv", "owner", "y"), UtilitySection(holdout=0.25))
@@ -88,7 +85,7 @@ ODD += [
 
 @given(st.data())
 def test_a_changed_file_is_refused_or_its_options_are_known(data):
-    lines = dumps(replace(PLAIN, payment=PaymentSection(5.0))).splitlines()
+    lines = dumps(replace(PLAIN, payment=sections.PaymentSection(5.0))).splitlines()
     where = data.draw(st.integers(0, len(lines) - 1))
     key, _, value = lines[where].partition(" = ")
     new = st.sampled_from(ODD).map(lambda odd: f"{key} = {odd}") | st.sampled_from(["", value])
@@ -109,9 +106,8 @@ def test_a_conflict_says_what_differs_and_limits_and_machine_may_change():
 
 
 def test_changes_that_are_none_are_none_and_the_history_grows_by_what_is_new():
-    assert with_changes(LimitsSection(9, "ranking"), budget=None, time="2h") == LimitsSection(
-        9, "ranking", "2h"
-    )
+    changed = sections.with_changes(LimitsSection(9, "ranking"), budget=None, time="2h")
+    assert changed == LimitsSection(9, "ranking", "2h")
     twice = PLAIN.after("dupre value").after("dupre resume").after("dupre resume")
     assert twice.history.commands == ("dupre value", "dupre resume")
     assert PLAIN.conflict(twice) == ""

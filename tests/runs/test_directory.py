@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dupre
+from commands import RUN_FILES
 from dupre.files import replace_text
 from dupre.report import sections
 from dupre.runs.config import Config, DataSection, LimitsSection, UtilitySection
@@ -49,16 +50,10 @@ def test_what_was_asked_for_is_kept_in_a_readable_file(directory, tmp_path):
     assert (directory.path / "config.toml").stat().st_mode == (tmp_path / "new").stat().st_mode
 
 
-def test_results_come_back(directory, valuation):
-    directory.write_results([valuation, replace(valuation, semivalue="other")])
-    assert [str(v) for v in directory.results()] == [
-        str(v) for v in (valuation, replace(valuation, semivalue="other"))
-    ]
-
-
-def test_the_result_before_stays_beside_the_new_one(directory, valuation):
+def test_results_come_back_and_the_one_before_stays_beside_the_new_one(directory, valuation):
     assert directory.write_results([valuation]) is None
     assert directory.write_results([valuation]) is None  # the same values
+    assert list(map(str, directory.results())) == [str(valuation)]
     for number in (1, 2):
         before = (directory.path / "result.json").read_text()
         kept = directory.write_results([replace(valuation, mean=valuation.mean + number)])
@@ -66,19 +61,16 @@ def test_the_result_before_stays_beside_the_new_one(directory, valuation):
         assert (kept / "result.json").read_text() == before
         assert (kept / "values.csv").read_text() != (directory.path / "values.csv").read_text()
     assert directory.earlier_owners == valuation.owners
+    both = [valuation, replace(valuation, semivalue="other")]
+    directory.write_results(both)
+    assert list(map(str, directory.results())) == list(map(str, both))
 
 
 def test_everything_is_written_inside_and_nothing_else(directory, valuation, tmp_path):
     directory.write_results([valuation])
     directory.write_report([valuation])
     inside = {file.name for file in directory.path.iterdir()}
-    assert inside == {
-        "config.toml",
-        "result.json",
-        "values.csv",
-        "report.html",
-        "store.sqlite-claims",
-    }
+    assert inside == {*RUN_FILES, "store.sqlite-claims"} - {"store.sqlite"}
     assert list(tmp_path.iterdir()) == [directory.path]
 
 
@@ -186,12 +178,8 @@ except InputError as error:
 def test_when_the_disk_is_full_the_old_file_stays(tmp_path):
     file = tmp_path / "result.json"
     replace_text(file, "old")
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(FILL), str(file)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    script = [sys.executable, "-c", textwrap.dedent(FILL), str(file)]
+    done = subprocess.run(script, capture_output=True, text=True, check=True)
     assert "cannot be written" in done.stdout
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]

@@ -43,9 +43,11 @@ def test_a_plan_names_the_columns_and_has_no_doubts_without_reason():
     assert "check" not in words
     assert "beware" not in words
     many = {f"x{i}": table()["x"] + i for i in range(20)}
-    assert "numbers: x, x0, x1, x2, x3, x4, x5, x6 and 13 more" in plan(
-        prepare(table(**many)), "run", 0
-    )
+    words = plan(prepare(table(**many)), "run", 0)
+    assert "numbers: x, x0, x1, x2, x3, x4, x5, x6 and 13 more" in words
+    said = plan(prepare(table(who=["a", "b", "c"] * 80)), "run", 0)
+    assert "trainings   all 7, so that nothing is predicted\n" in said
+    assert "--budget" not in said
 
 
 def test_a_plan_says_how_low_a_score_counts_and_what_scoring_costs():
@@ -85,13 +87,6 @@ def test_who_joins_and_who_leaves_is_named_and_rows_left_out_are_counted_once():
     assert words.count("7 without target") == 1
 
 
-def test_an_exact_run_is_called_so_and_offers_no_other_budget():
-    three = table(who=["a", "b", "c"] * 80)
-    said = plan(prepare(three), "run", 0)
-    assert "trainings   all 7, so that nothing is predicted\n" in said
-    assert "--budget" not in said
-
-
 def test_sheets_that_are_not_read_are_named():
     with pd.ExcelWriter("t.xlsx") as book:
         for name in ("north", "south"):
@@ -128,12 +123,11 @@ pipeline = make_pipeline(Spy())
 @pytest.mark.parametrize("name", ["pipeline", "Spy"])
 def test_no_model_sees_a_column_that_is_dropped(place, name, validation):
     (place / "spy_on_fit.py").write_text(SPY)
-    table(z=table()["y"] * 7.5, same=1).to_csv("validation.csv", index=False)
+    frame = table(z=table()["y"] * 7.5, same=1)
+    frame.to_csv("validation.csv", index=False)
     utility = UtilitySection(f"spy_on_fit:{name}", validation=validation, holdout=0.25)
     try:
-        job = prepare(
-            table(z=table()["y"] * 7.5, same=1), {"drop": ("z", "day", "k")}, utility=utility
-        )
+        job = prepare(frame, {"drop": ("z", "day", "k")}, utility=utility)
         job.utility(("site 0", "site 2"))
         (seen,) = sys.modules["spy_on_fit"].SEEN
     finally:

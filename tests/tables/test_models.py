@@ -61,7 +61,12 @@ def utility(name, task, **options):
 
 
 @pytest.mark.parametrize(("name", "task"), BOTH)
-def test_every_model_learns_from_any_coalition(name, task):
+def test_every_model_is_a_proper_estimator_and_learns_from_any_coalition(name, task):
+    estimator = model(name, columns(table(task)), task=task).estimator
+    assert is_classifier(estimator) == (task == "classification")
+    assert is_regressor(estimator) == (task == "regression")
+    assert repr(clone(estimator)) == repr(estimator)
+    assert repr(pickle.loads(pickle.dumps(estimator))) != ""
     u = utility(name, task)
     with warnings.catch_warnings():
         if name == "mlp":  # that it would learn on is worth a warning, and no fault of ours
@@ -73,21 +78,12 @@ def test_every_model_learns_from_any_coalition(name, task):
     assert full > u(()) + 0.1
 
 
-@pytest.mark.parametrize(("name", "task"), BOTH)
-def test_every_model_is_a_proper_estimator(name, task):
-    estimator = model(name, columns(table(task)), task=task).estimator
-    assert is_classifier(estimator) == (task == "classification")
-    assert is_regressor(estimator) == (task == "regression")
-    assert repr(clone(estimator)) == repr(estimator)
-    assert repr(pickle.loads(pickle.dumps(estimator))) != ""
-
-
 def test_a_fingerprint_tells_models_apart_and_copies_not():
-    first, second = (
-        [digest(model(name, columns(table()), task=task).estimator) for name, task in BOTH]
-        for _ in range(2)
-    )
-    assert first == second
+    def digests():
+        return [digest(model(name, columns(table()), task=task).estimator) for name, task in BOTH]
+
+    first = digests()
+    assert first == digests()
     assert len(set(first)) == len(BOTH)
 
 
@@ -224,21 +220,15 @@ def test_a_metric_that_cannot_be_meant_is_refused(theirs, name, task, match):
 # --- distances
 
 
-def test_only_gaps_are_filled_and_only_used_columns_enter_distances():
+def test_gaps_are_filled_for_distances_and_only_used_columns_enter_them():
     frame = table().drop(columns="k").dropna(subset=["x", "d"])
     assert embed_for(frame, columns(frame)) is None
     frame = table().dropna(subset=["x", "d"])
-    found = columns(frame)
-    embed = embed_for(frame, found)
+    embed = embed_for(frame, columns(frame))
     assert np.array_equal(embed(frame).matrix, embed(frame.assign(k=range(len(frame)))).matrix)
     frame = table()
     embed = embed_for(frame, columns(frame))
     assert np.isfinite(embed(frame[frame["o"] == "gaps"]).matrix).all()
-
-
-def test_gaps_are_filled_for_distances():
-    frame = table()
-    embed = embed_for(frame.drop(columns="k"), columns(frame))
     found = embed(frame).matrix
     assert len(found) == len(frame)
     assert np.isfinite(found).all()

@@ -1,6 +1,5 @@
 import numpy as np
 import pandas as pd
-import pytest
 from sklearn.base import clone
 
 from dupre.tables.columns import Columns
@@ -61,29 +60,21 @@ def test_columns_left_out_and_unknown_levels_change_nothing():
     assert not prepare.transform(pd.DataFrame({"c": ["blue"]})).any()
 
 
-@pytest.mark.parametrize("rows", [[0], [3, 4]])
-def test_a_small_coalition_is_enough(rows):
+def test_a_small_coalition_is_enough_and_a_column_without_values_becomes_zero():
     frame = table()
-    prepare = preprocessor(COLUMNS).fit(frame.iloc[rows])
-    assert np.isfinite(prepare.transform(frame)).all()
-
-
-def test_a_column_without_values_becomes_zero():
-    frame = table()
+    for rows in ([0], [3, 4]):
+        assert np.isfinite(preprocessor(COLUMNS).fit(frame.iloc[rows]).transform(frame)).all()
     empty = frame.iloc[:4].assign(x=np.nan, d=pd.NaT, c=None, mix=None)
-    found = preprocessor(COLUMNS).fit(empty).transform(frame)
-    assert np.isfinite(found).all()
-    assert preprocessor(COLUMNS).fit(empty).transform(empty)[:, 0].tolist() == [0] * 4
+    prepare = preprocessor(COLUMNS).fit(empty)
+    assert np.isfinite(prepare.transform(frame)).all()
+    assert prepare.transform(empty)[:, 0].tolist() == [0] * 4
 
 
-def test_the_rarest_of_very_many_levels_share_a_column():
+def test_the_rarest_of_very_many_levels_share_a_column_and_the_words_name_only_what_happens():
     levels = [f"l{i}" for i in range(80) for _ in range(1 + (i < 50))]
     only = Columns((), ("c",), ())
     found = preprocessor(only).fit_transform(pd.DataFrame({"c": levels}))
     assert found.shape == (130, 51)
     assert np.array_equal(found.sum(axis=1), np.ones(130))
-
-
-def test_the_words_name_only_what_happens():
-    only = ("numbers (1): fill gaps with the median, scale",)
-    assert describe_steps(Columns(("x",), (), ())) == only
+    words = ("numbers (1): fill gaps with the median, scale",)
+    assert describe_steps(Columns(("x",), (), ())) == words
