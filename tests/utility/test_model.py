@@ -83,38 +83,34 @@ def by_hand(estimator, owners, members, validation, metric):
 # --- the score of a model trained on the coalition's rows
 
 
+LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression())
+
+
 @pytest.mark.parametrize(
-    ("estimator", "metric"),
+    ("rows", "estimator", "metric"),
     [
-        (make_pipeline(StandardScaler(), LogisticRegression()), "accuracy"),
-        (make_pipeline(StandardScaler(), LinearSVC()), "balanced_accuracy"),
-        (GaussianNB(), "neg_log_loss"),
-        (KNeighborsClassifier(3), "f1_macro"),
+        ("iris", LOGISTIC, "accuracy"),
+        ("iris", make_pipeline(StandardScaler(), LinearSVC()), "balanced_accuracy"),
+        ("iris", GaussianNB(), "neg_log_loss"),
+        ("iris", KNeighborsClassifier(3), "f1_macro"),
+        ("diabetes", Ridge(0.1), "r2"),
+        ("diabetes", Ridge(0.1), "neg_mean_absolute_error"),
+        ("diabetes", Ridge(0.1), "neg_root_mean_squared_error"),
     ],
 )
-def test_classifier_utility_is_fit_and_score_by_hand(iris, estimator, metric):
-    owners, validation = iris
+def test_a_utility_is_fit_and_score_by_hand(rows, estimator, metric, request):
+    owners, validation = request.getfixturevalue(rows)
     utility = ModelUtility(estimator, owners, validation=validation, metric=metric)
     for members in coalitions_of(owners):
         expected = by_hand(estimator, owners, members, validation, metric)
         assert utility(members) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("metric", ["r2", "neg_mean_absolute_error", "neg_root_mean_squared_error"])
-def test_regressor_utility_is_fit_and_score_by_hand(diabetes, metric):
-    owners, validation = diabetes
-    utility = ModelUtility(Ridge(0.1), owners, validation=validation, metric=metric)
-    for members in coalitions_of(owners):
-        expected = by_hand(Ridge(0.1), owners, members, validation, metric)
-        assert utility(members) == pytest.approx(expected, abs=1e-12)
-
-
 def test_default_metric_follows_the_task(iris, diabetes):
     tree = DecisionTreeClassifier(max_depth=2)
     of_iris = ModelUtility(tree, iris[0], validation=iris[1])
-    assert of_iris(("0", "1")) == pytest.approx(
-        ModelUtility(tree, iris[0], validation=iris[1], metric="accuracy")(("0", "1"))
-    )
+    stated = ModelUtility(tree, iris[0], validation=iris[1], metric="accuracy")
+    assert of_iris(("0", "1")) == pytest.approx(stated(("0", "1")))
     of_diabetes = ModelUtility(Ridge(), diabetes[0], validation=diabetes[1])
     expected = by_hand(Ridge(), diabetes[0], ("0", "1"), diabetes[1], "r2")
     assert of_diabetes(("0", "1")) == pytest.approx(expected)
@@ -191,29 +187,21 @@ def test_a_callable_metric_gets_the_fitted_model_and_the_validation_rows(iris):
         return float(model.get_depth())
 
     how = {"metric": depth, "empty": 0.0, "resamples": 0}
-    utility = ModelUtility(
-        DecisionTreeClassifier(max_depth=2), owners, validation=validation, **how
-    )
+    tree = DecisionTreeClassifier(max_depth=2)
+    utility = ModelUtility(tree, owners, validation=validation, **how)
     assert utility(("0", "1")) == 2.0
 
 
 # --- coalitions that lack classes
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        np.array([3, 5]),
-        np.array(["no", "yes"]),
-        np.array(["no", "yes"], dtype=object),
-        np.array([False, True]),
-        np.array([0.0, 1.0]),
-    ],
-    ids=["int", "text", "object", "bool", "float"],
-)
+LABELS = [[3, 5], ["no", "yes"], np.array(["no", "yes"], dtype=object), [False, True], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("labels", LABELS, ids=["int", "text", "object", "bool", "float"])
 def test_a_single_class_may_be_of_any_kind(labels):
     X, y = load_iris(return_X_y=True)
-    X, y = X[:100], labels[y[:100]]
+    X, y = X[:100], np.asarray(labels)[y[:100]]
     owners = Owners.from_arrays(X, y, np.repeat([0, 1], 50))
     utility = ModelUtility(GaussianNB(), owners, validation=(X[:80], y[:80]))
     assert utility(("0",)) == pytest.approx(50 / 80)
@@ -243,21 +231,17 @@ def test_classes_never_seen_have_probability_zero(iris_by_class, members, metric
 
 
 @pytest.mark.parametrize("metric", ["roc_auc", "average_precision"])
-def test_a_single_class_ranks_nothing(metric):
+def test_a_single_class_ranks_nothing_and_one_that_no_owner_holds_counts_as_missed(metric):
     X, y = load_iris(return_X_y=True)
+    owners = Owners.from_arrays(X[:100], y[:100], np.arange(100) % 2)
+    utility = ModelUtility(LogisticRegression(), owners, validation=(X, y))
+    assert utility(("0", "1")) == pytest.approx(2 / 3)
     X, y = X[50:], y[50:] - 1
     owners = Owners.from_arrays(X, y, y)
     how = {"validation": (X, y), "metric": metric, "resamples": 0}
     utility = ModelUtility(LogisticRegression(), owners, **how)
     assert utility(("0",)) == utility(("1",)) == utility(()) == pytest.approx(0.5)
     assert utility(("0", "1")) > 0.9
-
-
-def test_a_class_that_no_owner_holds_counts_as_missed(iris):
-    X, y = load_iris(return_X_y=True)
-    owners = Owners.from_arrays(X[:100], y[:100], np.arange(100) % 2)
-    utility = ModelUtility(LogisticRegression(), owners, validation=(X, y))
-    assert utility(("0", "1")) == pytest.approx(2 / 3)
 
 
 # --- the empty coalition
@@ -368,9 +352,8 @@ def test_coalitions_of_the_same_rows_train_alike_and_twice_the_rows_otherwise():
         states.append(model.random_state)
         return 0.0
 
-    utility = ModelUtility(
-        DecisionTreeClassifier(), owners, validation=(X, y), metric=remember, empty=0.0, resamples=0
-    )
+    how = {"metric": remember, "empty": 0.0, "resamples": 0}
+    utility = ModelUtility(DecisionTreeClassifier(), owners, validation=(X, y), **how)
     utility(("a",)), utility(("b",)), utility(("a", "b"))
     assert states[0] == states[1] != states[2]
 

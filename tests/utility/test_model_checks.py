@@ -77,20 +77,14 @@ def test_regression_metrics_are_those_that_score_regressions():
             get_scorer(metric)(DummyRegressor().fit(*rows), *rows)
 
 
-@pytest.mark.parametrize(
-    ("metric", "message"),
-    [
-        ("acuracy", "unknown metric 'acuracy'.*'balanced_accuracy'"),
-        ("mse", "unknown metric 'mse'.*'balanced_accuracy'"),
-        (3, "scorer name or a callable, got 3"),
-    ],
-)
-def test_what_is_no_metric_is_refused(metric, message):
-    with pytest.raises(InputError, match=message):
-        check_metric(metric, IRIS)
-
-
-def test_a_metric_of_probabilities_needs_every_class_of_the_owners_in_validation():
+def test_what_is_no_metric_is_refused_and_probabilities_need_every_class_in_validation():
+    for metric, message in {
+        "acuracy": "unknown metric 'acuracy'.*'balanced_accuracy'",
+        "mse": "unknown metric 'mse'.*'balanced_accuracy'",
+        3: "scorer name or a callable, got 3",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            check_metric(metric, IRIS)
     with pytest.raises(InputError, match="neg_log_loss"):
         ModelUtility(LogisticRegression(), IRIS, validation=(X, Y), metric="neg_log_loss")
 
