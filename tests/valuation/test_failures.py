@@ -129,7 +129,7 @@ def test_failing_without_data_is_named_before_anything_is_evaluated(name):
 # Interruptions.
 
 
-def test_interrupted_between_batches_the_values_are_the_same_in_the_end():
+def test_interrupted_between_batches_the_values_are_the_same_in_the_end(monkeypatch):
     expected = value(FIVE, smooth(FIVE), budget=22)
     batches = [0, *expected.rounds["evaluated"].tolist()[:-1]]
     assert not issubclass(Interrupted, Exception)  # or a user's handler would swallow it
@@ -144,9 +144,6 @@ def test_interrupted_between_batches_the_values_are_the_same_in_the_end():
         assert len(utility.asked) == len(set(utility.asked)) == 22
         assert_same(expected, again)
         assert str(expected) == str(again)
-
-
-def test_ctrl_c_between_evaluations_keeps_everything_evaluated(monkeypatch):
     utility = smooth(FIVE)
     monkeypatch.setattr(knowledge.form, "learn", lambda *_, **__: interrupt())
     with pytest.raises(Interrupted) as caught:
@@ -232,7 +229,7 @@ def test_errors_survive_pickling():
 # Warnings.
 
 
-def test_warnings_are_summarised_with_their_coalitions_and_none_escapes(tmp_path):
+def test_warnings_are_summarised_with_their_coalitions_failed_ones_too_and_none_escapes(tmp_path):
     utility, store = smooth(FIVE), tmp_path / "run.sqlite"
 
     def warning(members):
@@ -257,14 +254,10 @@ def test_warnings_are_summarised_with_their_coalitions_and_none_escapes(tmp_path
             "UserWarning: too few rows": [members for members in named if len(members) == 1],
         }
         assert next(iter(found)).startswith("RuntimeWarning"), "the most frequent first"
-        assert re.search(
-            r"Warning in 12 of 12 evaluations \(\{.*\} and 9 more\): RuntimeWarning: did not co",
-            str(valuation),
-        )
+        words = r"Warning in 12 of 12 evaluations \(\{.*\} and 9 more\): RuntimeWarning: did not co"
+        assert re.search(words, str(valuation))
     assert max(map(len, repeated.warnings.values())) <= repeated.evaluated
 
-
-def test_warnings_of_failed_trainings_count():
     def utility(members):
         warnings.warn("overflow", RuntimeWarning, stacklevel=1)
         return float("nan") if len(members) == 1 else float(len(members))
