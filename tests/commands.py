@@ -80,12 +80,6 @@ def refuse(*arguments, cwd="."):
 
 def start(*arguments, cwd):
     """The command as a process of its own."""
-    return subprocess.Popen(
-        [COMMAND, *map(str, arguments)],
-        cwd=cwd,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    command = [COMMAND, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=cwd, env=environment(), start_new_session=True, **pipes)

@@ -16,16 +16,13 @@ def test_the_closest_name_is_the_one_meant():
     assert wording.closest("owner", []) is None
 
 
-def test_messages_end_with_the_name_meant_and_long_lists_and_names_are_cut():
+def test_long_lists_and_names_are_cut_and_messages_end_with_the_name_meant():
     assert wording.did_you_mean("taget", ["target"]) == " (did you mean 'target'?)"
     assert wording.did_you_mean("owner", ["x"]) == ""
     assert wording.quote_names(["a", "b"]) == "'a', 'b'"
     assert wording.quote_names([str(i) for i in range(12)]).count("'") == 24
     assert wording.quote_names([str(i) for i in range(42)]).endswith("'11', … and 30 more")
     assert wording.shorten("abcdefghijkl", 7) == "abc…jkl"
-
-
-def test_lists_end_with_and_and_count_what_is_left_out():
     assert wording.join_list(["a"]) == "a"
     assert wording.join_list(["a", "b", "c"]) == "a, b and c"
     assert wording.join_list(["a", "b", "c", "d"], most=2) == "a, b and 2 more"
@@ -33,7 +30,7 @@ def test_lists_end_with_and_and_count_what_is_left_out():
     assert wording.list_names(["a", "b"]) == "\u2068a\u2069 and \u2068b\u2069"
 
 
-def test_numbers_have_a_minus_sign_unless_they_are_zero():
+def test_numbers_have_a_minus_sign_unless_they_are_zero_and_never_more_certainty_than_is_known():
     assert wording.number(-0.25, 2) == "−0.25"
     assert wording.number(-0.0001, 2) == "0.00"
     assert wording.number(float("nan"), 2) == "–"
@@ -41,28 +38,22 @@ def test_numbers_have_a_minus_sign_unless_they_are_zero():
     said = "from -0.00 and -0 to -0.5 (95 %: -1.4 … -0.1), 2024-05-31, 1e-05, x-1"
     expected = "from 0.00 and 0 to −0.5 (95 %: −1.4 … −0.1), 2024-05-31, 1e-05, x-1"
     assert wording.with_minus_signs(said) == expected
+    shares = (0, 0.001, 0.5, 0.999, 1)
+    assert list(map(wording.percent, shares)) == ["0", "<1", "50", ">99", "100"]
+    assert wording.exact_percent(0.9999) == "more than 99.9 %"
+    assert [wording.exact_percent(p) for p in (0.5, 0.1234, 1)] == ["50 %", "12.3 %", "100 %"]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_files_are_named_without_their_directories():
+    for text, expected in (
         ("dupre value /home/u/a.csv --validation=/b/c.csv", "dupre value a.csv --validation=c.csv"),
         ("'/my data/x y.csv' is missing", "'x y.csv' is missing"),
         (r"C:\Users\me\x.csv and ~/d/e.csv", "x.csv and e.csv"),
         ("your own /home/me/model.py:build", "your own model.py:build"),
         ("https://scikit-learn.org/stable/x.html", "https://scikit-learn.org/stable/x.html"),
         ("data/x.csv, and/or 1/2", "data/x.csv, and/or 1/2"),
-    ],
-)
-def test_files_are_named_without_their_directories(text, expected):
-    assert wording.without_directories(text) == expected
-
-
-def test_what_is_uncertain_is_never_shown_as_certain():
-    shares = (0, 0.001, 0.5, 0.999, 1)
-    assert list(map(wording.percent, shares)) == ["0", "<1", "50", ">99", "100"]
-    assert wording.exact_percent(0.9999) == "more than 99.9 %"
-    assert [wording.exact_percent(p) for p in (0.5, 0.1234, 1)] == ["50 %", "12.3 %", "100 %"]
+    ):
+        assert wording.without_directories(text) == expected
 
 
 @given(st.text(), st.text())

@@ -22,14 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 import closed_form
 from dupre import EvaluationError, InputError, ModelUtility, Owners, baselines
-from dupre.baselines import (
-    gradient_shapley,
-    influence,
-    knn_shapley,
-    lava,
-    leave_one_out,
-    tmc_shapley,
-)
+from dupre.baselines import gradient_shapley, influence, knn_shapley, leave_one_out, tmc_shapley
 from dupre.baselines.knn import match_shares, regression_shares
 from owners_and_games import shuffled_digits
 
@@ -383,7 +376,7 @@ def test_categories_are_encoded_alike_for_owners_and_validation(method):
     assert values["bad"] < values["good"] / 2
 
 
-@pytest.mark.parametrize("method", [knn_shapley, influence, lava])
+@pytest.mark.parametrize("method", [knn_shapley, influence, baselines.lava])
 def test_embedded_owners_need_the_same_embedding_again(method, digits):
     owners, (X, y) = digits
     images = owners.X.reshape(-1, 8, 8), X.reshape(-1, 8, 8)
@@ -398,7 +391,7 @@ def test_embedded_owners_need_the_same_embedding_again(method, digits):
     pd.testing.assert_series_equal(found.values, method(owners, validation=(X, y)).values)
 
 
-@pytest.mark.parametrize("method", [knn_shapley, influence, lava])
+@pytest.mark.parametrize("method", [knn_shapley, influence, baselines.lava])
 def test_validation_rows_are_checked_before_anything_is_computed(method, iris):
     owners, (X, y) = iris
     with pytest.raises(InputError, match="shape"):
@@ -471,7 +464,7 @@ def assert_slopes(found, loss, owners, h=1e-3):
     np.testing.assert_allclose(found.values / scale, slopes / scale, atol=1e-5)
 
 
-def test_the_error_against_removing_a_part_of_an_owner_shrinks_with_its_square(diabetes):
+def test_the_error_of_influence_shrinks_and_wrong_labels_have_a_negative_one(diabetes, iris):
     owners, validation = diabetes
     found = influence(owners, validation=validation, regularisation=1.0)
     whole = validation_loss(owners, validation, np.ones(300), 1.0)
@@ -482,9 +475,6 @@ def test_the_error_against_removing_a_part_of_an_owner_shrinks_with_its_square(d
         return abs(rise - part * found.values["0"])
 
     assert error(0.02) / error(0.01) == pytest.approx(4, rel=0.05)
-
-
-def test_an_owner_of_wrong_labels_has_a_negative_influence(iris):
     owners, validation = iris
     y = np.where(owners.owner == 2, (owners.y + 1) % 3, owners.y)
     spoilt = Owners.from_arrays(owners.X, y, owners.owner)

@@ -28,9 +28,8 @@ def wine():
     frame = load_wine(as_frame=True).frame.rename(columns={"target": "cultivar"})
     rng = np.random.default_rng(0)
     frame["winery"] = rng.choice(["Alba", "Barolo", "Chianti", "Dolce", "Etna"], len(frame))
-    frame.loc[frame["winery"] == "Etna", "cultivar"] = rng.permutation(3).repeat(60)[
-        : (frame["winery"] == "Etna").sum()
-    ]
+    etna = frame["winery"] == "Etna"
+    frame.loc[etna, "cultivar"] = rng.permutation(3).repeat(60)[: etna.sum()]
     frame["region"] = rng.choice(["north", "south", None], len(frame))
     frame.loc[::9, "ash"] = np.nan
     frame["picked"] = pd.date_range("2020-01-01", periods=len(frame)).astype(str)
@@ -78,7 +77,7 @@ def result(place):
     return dupre.Valuation.from_json((place / "dupre-wine/result.json").read_text())
 
 
-def test_the_plan_says_what_is_about_to_be_paid_for(place):
+def test_the_plan_goes_to_stderr_tables_to_stdout_and_all_else_into_the_run_directory(place):
     plan = (place / "err.txt").read_text()
     for words in (
         "5 owners, 135 rows to train on: Alba 25, ",
@@ -98,9 +97,6 @@ def test_the_plan_says_what_is_about_to_be_paid_for(place):
     ):
         assert words in plan
     assert re.search(r"(?s)^Plan.*\nThe first \d+ trainings took", plan)
-
-
-def test_tables_go_to_stdout_and_everything_else_into_the_run_directory(place):
     tables = (place / "out.txt").read_text()
     assert tables.startswith("Shapley values of 5 owners; 14 of 31 possible coalitions evaluated\n")
     assert "\n\nBanzhaf values of 5 owners; 14 of 31 possible" in tables
@@ -154,15 +150,9 @@ def test_other_semivalues_follow_from_the_trainings_there_are(copy):
 
 
 def test_a_reader_that_stops_reading_and_a_terminal_of_ascii_are_no_errors(place):
-    piped = subprocess.run(
-        f"{COMMAND} show dupre-wine | head -c 10",
-        shell=True,
-        cwd=place,
-        env=environment(PYTHONIOENCODING="ascii"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    how = {"shell": True, "capture_output": True, "text": True, "check": False}
+    env = environment(PYTHONIOENCODING="ascii")
+    piped = subprocess.run(f"{COMMAND} show dupre-wine | head -c 10", cwd=place, env=env, **how)
     assert piped.stdout == "Shapley va"
     assert piped.stderr == ""
 
@@ -192,7 +182,7 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
     assert "--statements" in refuse("report", "paid", "--only", "Alba", cwd=data)
 
 
-def test_compare_prints_the_probability(place):
+def test_compare_prints_the_probability_and_predict_knows_any_coalition(place):
     found = result(place)
     best, worst = found.values.idxmax(), found.values.idxmin()
     sentence = run("compare", "dupre-wine", worst, best, cwd=place).stdout
@@ -203,10 +193,6 @@ def test_compare_prints_the_probability(place):
     assert told[0]["low"] < told[0]["difference"] < told[0]["high"]
     message = refuse("compare", "dupre-wine", "Alba", "Elba", cwd=place)
     assert "unknown owner 'Elba' (did you mean 'Alba'?); the owners are 'Alba', 'Barolo'" in message
-
-
-def test_predict_knows_any_coalition(place):
-    found = result(place)
     trained = json.loads(found.evaluations["coalition"][0])
     everyone = found.evidence.coalitions
     missing = everyone[everyone["utility"].isna()]["members"].iloc[0]
@@ -343,9 +329,8 @@ def test_signals_end_a_run_with_what_is_finished_and_the_way_to_go_on(data, name
     how = ("--model", f"ending_{code}.py:Own", "--budget", 5, "--run", "run")
     done = run("value", *WINE, *how, cwd=data, code=code)
     assert signal.getsignal(getattr(signal, name)) is before
-    assert re.search(
-        "stopped; 2 evaluations so far are kept .*`dupre resume run` goes", done.stderr
-    )
+    kept = "stopped; 2 evaluations so far are kept .*`dupre resume run` goes"
+    assert re.search(kept, done.stderr)
 
 
 def test_a_signal_that_is_ignored_stays_ignored():
@@ -417,7 +402,7 @@ def test_every_verb_explains_itself_with_an_example():
         assert f"Example: dupre {verb}" in told
 
 
-def test_help_imports_nothing_heavy():
+def test_help_imports_nothing_heavy_and_version_and_completion_are_there():
     heavy = {"numpy", "pandas", "scipy", "sklearn", "matplotlib", "sqlite3"}
     code = (
         "import sys, dupre.cli.app; sys.argv = ['dupre', '--help']\n"
@@ -427,9 +412,6 @@ def test_help_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == ""
     assert "Usage: dupre" in done.stdout
-
-
-def test_version_and_completion():
     assert run("--version").stdout == f"dupre {dupre.__version__}\n"
     words = {"_DUPRE_COMPLETE": "complete_bash", "COMP_WORDS": "dupre re", "COMP_CWORD": "1"}
     shell = environment(**words)

@@ -114,12 +114,17 @@ def test_it_is_refused_in_a_line_with_the_way_out(kind, place):
     assert sorted(path.name for path in place.iterdir()) == before
 
 
-def test_an_owner_with_one_row_keeps_it_and_the_plan_says_so():
+def test_owners_that_may_be_one_or_have_one_row_are_named():
     frame = good()
     frame.loc[0, "who"] = "single"
     done = value(data=written(frame))
     assert "none from single: too few rows" in done.stderr
     assert re.search(r"^single +1 ", done.stdout, flags=re.MULTILINE)
+    data = written(good().replace({"who": {"owner 1": "Owner 0"}}))
+    done = run("value", data, *ROLES, "--budget", 3, "--run", "my run")
+    assert "Go on with: dupre resume 'my run' --budget +3\n" in done.stderr  # can be typed
+    assert "  beware      Owner 0 and owner 0 are taken for two owners.\n" in done.stderr
+    assert done.stdout.count("Beware: Owner 0 and owner 0 are taken for two owners.\n") == 1
 
 
 def test_a_run_directory_of_another_version_is_named(place):
@@ -439,7 +444,7 @@ def test_what_models_print_is_no_part_of_the_answer(place):
     assert "fitting" in done.stderr
 
 
-def test_the_page_shows_every_command_and_what_utility_is(page):
+def test_the_page_shows_every_command_but_no_directory_of_this_machine(page, place):
     value()
     run("resume", "run", "--budget", "+1")
     for words in (
@@ -448,22 +453,12 @@ def test_the_page_shows_every_command_and_what_utility_is(page):
         "Utility is the score (accuracy) on 15 validation rows of a model that predicts y.",
     ):
         assert words in page()
-
-
-def test_the_page_names_no_directory_of_this_machine(place, page):
     (place / "page_tree.py").write_text("from sklearn.tree import DecisionTreeClassifier as Tree\n")
     good().to_csv("validation.csv", index=False)
-    value("--model", place / "page_tree.py:Tree", "--validation", place / "validation.csv")
-    assert "--validation validation.csv" in page()
-    assert str(place) not in page()
-
-
-def test_owners_that_may_be_one_are_named():
-    data = written(good().replace({"who": {"owner 1": "Owner 0"}}))
-    done = run("value", data, *ROLES, "--budget", 3, "--run", "my run")
-    assert "Go on with: dupre resume 'my run' --budget +3\n" in done.stderr  # can be typed
-    assert "  beware      Owner 0 and owner 0 are taken for two owners.\n" in done.stderr
-    assert done.stdout.count("Beware: Owner 0 and owner 0 are taken for two owners.\n") == 1
+    paths = ("--model", place / "page_tree.py:Tree", "--validation", place / "validation.csv")
+    value(*paths, "--run", "other")
+    assert "--validation validation.csv" in page("other")
+    assert str(place) not in page("other")
 
 
 def test_nothing_is_predicted_from_nothing_and_other_verbs_send_on(recorded):

@@ -83,15 +83,12 @@ def test_minus_zero_is_zero(dtype):
     assert digests(np.zeros((2, 1)), [0.0, -0.0])[0] == digests(np.zeros((2, 1)), [-0.0, 0.0])[0]
 
 
-def test_zeros_nans_and_missing_things_are_all_alike():
+def test_missing_things_and_stored_zeros_are_all_alike():
     other = np.uint64(0x7FF8000000000001).view(np.float64)
     first, second = digests(np.array([[np.nan], [other]]))
     assert first == second
     found = digests(np.array([[None], [np.nan], [pd.NA], [pd.NaT], ["x"]], dtype=object))
     assert len(set(found)) == 2
-
-
-def test_stored_zeros_order_and_repetition_of_sparse_entries_do_not_matter():
     data, where = np.array([1.0, 0.0, -0.0, 1.0]), np.array([0, 1, 2, 0])
     X = sparse.csr_array((data, where, np.array([0, 3, 4])), shape=(2, 3))
     first, second = digests(X)
@@ -103,7 +100,7 @@ def test_stored_zeros_order_and_repetition_of_sparse_entries_do_not_matter():
     assert first == second
 
 
-def test_bytes_names_of_columns_and_index_do_not_matter_but_the_order_of_cells_does():
+def test_bytes_and_names_do_not_matter_but_order_and_types_of_cells_do():
     X = np.array([[1.5, 2.5], [3.5, 4.5]])
     assert digests(X.astype(">f8")) == digests(X.astype("<f8"))
     assert digests(np.asfortranarray(X)) == digests(X)
@@ -115,9 +112,6 @@ def test_bytes_names_of_columns_and_index_do_not_matter_but_the_order_of_cells_d
     one = pd.DataFrame({"c": pd.Categorical(values, ["a", "b"])})
     other = pd.DataFrame({"c": pd.Categorical(values, ["z", "b", "a"])})
     assert digests(one) == digests(other)
-
-
-def test_types_of_objects_matter_and_what_cannot_be_told_is_all_different():
     found = digests(np.array([[1], [True], [1.0], ["1"], [b"1"]], dtype=object))
     assert len(set(found)) == 5
     lock = threading.Lock()

@@ -179,7 +179,7 @@ def loaded(tmp_path, monkeypatch, **texts):
         sys.dont_write_bytecode = before
 
 
-def test_functions_are_told_by_source_without_comments_and_docstrings(tmp_path, monkeypatch):
+def test_functions_are_told_by_source_and_alike_in_every_process(tmp_path, monkeypatch):
     def digest_with(**texts):
         return digest(loaded(tmp_path, monkeypatch, **texts))
 
@@ -189,6 +189,9 @@ def test_functions_are_told_by_source_without_comments_and_docstrings(tmp_path, 
     space = {}
     exec("def f(m): return 1", space)  # without source it counts by its name
     assert digest(space["f"]) == digest(space["f"]) != digest(len)
+    told = subprocess.check_output([sys.executable, "-c", IN_ANOTHER], text=True).strip()
+    vectorizer = CountVectorizer(stop_words=["x", "y"])
+    assert digest([{"a", "b", "c"}, np.arange(3), vectorizer, np.mean]) == told
 
 
 IN_ANOTHER = """
@@ -197,9 +200,3 @@ from sklearn.feature_extraction.text import CountVectorizer
 from dupre.data.digests import digest
 print(digest([{"a", "b", "c"}, np.arange(3), CountVectorizer(stop_words=["x", "y"]), np.mean]))
 """
-
-
-def test_digests_are_the_same_in_every_process():
-    told = subprocess.check_output([sys.executable, "-c", IN_ANOTHER], text=True).strip()
-    vectorizer = CountVectorizer(stop_words=["x", "y"])
-    assert digest([{"a", "b", "c"}, np.arange(3), vectorizer, np.mean]) == told

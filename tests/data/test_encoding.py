@@ -64,22 +64,10 @@ def test_different_levels_are_sqrt_2_apart_and_a_missing_one_is_a_level_of_its_o
     assert encoded(truth).shape[1] == 3
 
 
-def test_levels_beyond_the_limit_share_no_column():
-    frequent = [f"common {i}" for i in range(MAX_LEVELS)]
-    rows = encoded(pd.DataFrame({"c": [*frequent, *frequent, "rare", "rarer"]}))
-    assert rows.shape[1] == MAX_LEVELS
-    distance = pairwise(rows)
-    assert distance[-1, -2] == 0
-    np.testing.assert_allclose(distance[-1, : 2 * MAX_LEVELS], 1)
-
-
-def test_numbers_of_a_mixed_array_are_numbers_and_its_text_categories():
+def test_numbers_dates_and_truth_are_numbers_and_text_is_levels():
     mixed = np.array([["u", 1.0, 5], ["v", 2.0, 7], ["u", 4.0, 7], ["w", 8.0, 1]], dtype=object)
     frame = pd.DataFrame({"c": ["u", "v", "u", "w"], "x": [1.0, 2.0, 4.0, 8.0], "k": [5, 7, 7, 1]})
     np.testing.assert_allclose(pairwise(encoded(mixed)), pairwise(encoded(frame)))
-
-
-def test_dates_and_truth_values_are_numbers():
     days = np.array([0, 1, 5, 9])
     frame = pd.DataFrame(
         {
@@ -90,6 +78,12 @@ def test_dates_and_truth_values_are_numbers():
     )
     numbers = np.column_stack([days, days, [1, 0, 1, 1]])
     np.testing.assert_allclose(encoded(frame), encoded(numbers), atol=1e-9)
+    frequent = [f"common {i}" for i in range(MAX_LEVELS)]
+    rows = encoded(pd.DataFrame({"c": [*frequent, *frequent, "rare", "rarer"]}))
+    assert rows.shape[1] == MAX_LEVELS
+    distance = pairwise(rows)
+    assert distance[-1, -2] == 0
+    np.testing.assert_allclose(distance[-1, : 2 * MAX_LEVELS], 1)
 
 
 @pytest.mark.parametrize(("density", "offset"), [(0.1, 0), (0.6, 0), (1.0, 1e4)])

@@ -73,7 +73,7 @@ def test_arrays_frame_and_mapping_of_the_same_rows_agree():
             )
 
 
-def test_numeric_arrays_and_mapping_agree():
+def test_numeric_arrays_and_mapping_agree_and_a_frame_remembers_its_columns():
     X, y = load_iris(return_X_y=True)
     owner = np.arange(len(y)) % 4
     parts = {i: (X[owner == i], y[owner == i]) for i in range(4)}
@@ -85,9 +85,6 @@ def test_numeric_arrays_and_mapping_agree():
     found = vectors(Owners.from_mapping(sparse_parts), eta=1.0)
     expected = vectors(Owners.from_arrays(X, y, owner), eta=1.0)
     np.testing.assert_allclose(pairwise(found), pairwise(expected), rtol=1e-4, atol=1e-6)
-
-
-def test_frame_remembers_its_columns_and_target_and_repr_counts_rows():
     owners = Owners.from_frame(frame_of_three_owners(), owner="firm", target="sold")
     assert owners.columns == ("size", "count", "open", "city", "grade")
     assert owners.target == "sold"
@@ -150,13 +147,18 @@ def test_different_labels_with_one_name_and_half_characters_are_refused(message,
 # --- the model's rows are the user's rows
 
 
-def test_rows_of_a_frame_keep_columns_dtypes_and_values():
+def test_rows_of_a_frame_and_an_array_stay_as_they_were_given():
     frame = frame_of_three_owners()
     owners = Owners.from_frame(frame, owner="firm", target="sold")
     X, y = owners.data_of(np.array([True, False, True]))
     expected = frame.iloc[[1, 3, 4]]
     pd.testing.assert_frame_equal(X.sort_index(), expected.drop(columns=["firm", "sold"]))
     assert y.tolist() == frame["sold"][X.index].tolist()
+    X, y, labels = mixed(["b", "a"], 3)
+    owners = Owners.from_arrays(X, y, labels)
+    owners.data_of(np.array([True, True]))
+    np.testing.assert_array_equal(owners.X, X)
+    assert [owners.names[i] for i in owners.owner] == labels.tolist()
 
 
 KEPT = {
@@ -276,14 +278,6 @@ def test_rows_of_a_coalition_depend_neither_on_owner_names_nor_on_their_order(or
         assert pooled(renamed, theirs) == pooled(owners, members)
 
 
-def test_the_rows_given_stay_as_they_were_given():
-    X, y, labels = mixed(["b", "a"], 3)
-    owners = Owners.from_arrays(X, y, labels)
-    owners.data_of(np.array([True, True]))
-    np.testing.assert_array_equal(owners.X, X)
-    assert [owners.names[i] for i in owners.owner] == labels.tolist()
-
-
 # --- task
 
 
@@ -309,7 +303,7 @@ def test_task_is_inferred_from_the_targets_unless_it_is_stated(task):
 # --- embed
 
 
-def test_embed_gives_the_numeric_view_of_images_and_the_model_gets_the_images():
+def test_embed_gives_the_numeric_view_and_the_model_gets_images_and_missing_values():
     digits = load_digits()
     images, y, owner = digits.images[:60], digits.target[:60], np.arange(60) % 3
     owners = Owners.from_arrays(images, y, owner, embed=lambda X: X.reshape(len(X), -1))
@@ -318,9 +312,6 @@ def test_embed_gives_the_numeric_view_of_images_and_the_model_gets_the_images():
     X, _ = owners.data_of(np.array([False, True, False]))
     assert X.shape == (20, 8, 8)
     assert_same_rows(X.reshape(20, -1), images[1::3].reshape(20, -1))
-
-
-def test_embed_lets_missing_values_through_to_the_model():
     X = np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 1.0], [0.0, 0.0]])
     owners = Owners.from_arrays(X, [0, 1] * 2, list("aabb"), embed=np.nan_to_num)
     found, y = owners.data_of(np.array([True, False]))

@@ -13,15 +13,7 @@ from sklearn.datasets import load_diabetes, load_iris, load_wine
 
 from dupre.data import quantile_sketch
 from dupre.data.owners import Owners
-from dupre.data.quantile_sketch import (
-    Resolution,
-    SketchCache,
-    classical_scaling,
-    count,
-    label_coordinates,
-    project,
-    unit_directions,
-)
+from dupre.data.quantile_sketch import Resolution, count, label_coordinates, unit_directions
 from dupre.game.coalitions import all_coalitions
 
 COARSE = Resolution(directions=12, levels=20, thresholds=64)
@@ -30,7 +22,7 @@ COARSE = Resolution(directions=12, levels=20, thresholds=64)
 def raw(owners, *, seed, resolution=None):
     """callable(eta, members) -> uncompressed sketch vectors."""
     resolution = resolution or Resolution()
-    features, labels, label = project(owners, seed=seed, resolution=resolution)
+    features, labels, label = quantile_sketch.project(owners, seed=seed, resolution=resolution)
 
     def vectors(eta, members):
         projected = eta * features + (1 - eta) * labels[label]
@@ -69,7 +61,7 @@ def with_twin(task, seed=0, *, size=9):
 
 def exact(owners, first, second, *, eta, p, resolution, seed=0):
     """SW_p of two coalitions along the directions of the sketch, from their projected rows."""
-    features, labels, label = project(owners, seed=seed, resolution=resolution)
+    features, labels, label = quantile_sketch.project(owners, seed=seed, resolution=resolution)
     projected = eta * features + (1 - eta) * labels[label]
     A, B = (projected[coalition[owners.owner]] for coalition in (first, second))
     return ot.sliced_wasserstein_distance(A, B, projections=np.eye(resolution.directions), p=p)
@@ -188,15 +180,12 @@ def test_a_quantile_is_the_first_row_whose_share_reaches_its_level(seed, small, 
         np.testing.assert_allclose(vector * np.sqrt(levels), rows[first], rtol=1e-6)
 
 
-def test_rows_between_two_thresholds_are_replaced_by_their_mean():
+def test_rows_between_two_thresholds_are_their_mean_as_fine_for_a_small_owner():
     values = np.random.default_rng(0).gamma(1.0, size=12)
     resolution = Resolution(directions=1, levels=4, thresholds=4)
     sketch = count([values], np.zeros(12, dtype=np.int64), resolution=resolution)
     found = sketch(np.ones((1, 1), dtype=bool))[0] * np.sqrt(4)
     np.testing.assert_allclose(found, np.sort(values).reshape(4, 3).mean(axis=1), rtol=1e-6)
-
-
-def test_thresholds_are_as_fine_for_a_small_owner_as_for_a_large_one():
     rng = np.random.default_rng(0)
     small, large = rng.normal(100.0, 1.0, size=40), rng.normal(size=20_000)
     owner = np.repeat([0, 1], (40, 20_000))
@@ -293,7 +282,7 @@ def test_raw_rows_are_compared_as_they_were_given(kind, task):
             assert np.linalg.norm(e[i] - e[j]) == pytest.approx(expected, rel=1e-2)
     rows = np.column_stack([0.3 * X, 0.7 * e[code]])  # DUPRE Sec. 2.2
     theta = unit_directions(rows.shape[1], 20, seed=0)
-    cache = SketchCache(owners, seed=0, resolution=resolution)
+    cache = quantile_sketch.SketchCache(owners, seed=0, resolution=resolution)
     vectors = cache(0.3, 2, np.eye(3, dtype=bool), raw=True)
     for i, j in combinations(range(3), 2):
         sets = rows[owner == i], rows[owner == j]
@@ -305,20 +294,29 @@ def test_raw_rows_are_compared_as_they_were_given(kind, task):
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 12))
 def test_classical_scaling_keeps_all_distances_whatever_the_eigenvectors(seed, points, dimension):
     vectors = np.random.default_rng(seed).normal(size=(points, dimension))
-    placed = classical_scaling(vectors)
+    placed = quantile_sketch.classical_scaling(vectors)
     # An axis with less than 1e-9 of the largest variance is left out.
     np.testing.assert_allclose(cdist(placed, placed), cdist(vectors, vectors), atol=3e-4)
-    assert not classical_scaling(np.ones((3, 4))).any()
+    assert not quantile_sketch.classical_scaling(np.ones((3, 4))).any()
     # The corners of a regular simplex: all eigenvalues are equal, any rotation is as good.
-    np.testing.assert_allclose(classical_scaling(np.eye(4)), np.eye(4) - 1 / 4, atol=1e-12)
+    np.testing.assert_allclose(
+        quantile_sketch.classical_scaling(np.eye(4)), np.eye(4) - 1 / 4, atol=1e-12
+    )
 
 
-def test_labels_of_a_regression_are_its_targets_up_to_a_shift():
+def test_labels_of_a_regression_are_its_targets_and_weigh_as_features_at_one_half():
     X, y = load_diabetes(return_X_y=True)
     owners = Owners.from_arrays(X, y, np.arange(442) % 3)
     distinct, label = label_coordinates(owners, seed=0, resolution=COARSE)
     coordinates = distinct[label]
     np.testing.assert_allclose(coordinates[:, 0] - coordinates[0, 0], y - y[0])
+    owners = random_owners(0, n=4, d=7, sizes=(30, 40))
+    features, labels, label = quantile_sketch.project(
+        owners, seed=0, resolution=Resolution(directions=4000)
+    )
+    # Each block has total variance 1 before it is projected on directions of d + 1 = 8 axes.
+    ratio = features.var(axis=0).mean() / labels[label].var(axis=0).mean()
+    assert ratio == pytest.approx(1, rel=0.1)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e4])
@@ -329,14 +327,6 @@ def test_the_unit_of_a_regression_target_does_not_matter(scale):
     both = (sketch(0.5, all_coalitions(4)) for sketch in sketches)
     expected, found = (cdist(vectors, vectors) for vectors in both)
     np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_features_and_labels_weigh_alike_at_one_half():
-    owners = random_owners(0, n=4, d=7, sizes=(30, 40))
-    features, labels, label = project(owners, seed=0, resolution=Resolution(directions=4000))
-    # Each block has total variance 1 before it is projected on directions of d + 1 = 8 axes.
-    ratio = features.var(axis=0).mean() / labels[label].var(axis=0).mean()
-    assert ratio == pytest.approx(1, rel=0.1)
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
@@ -360,7 +350,7 @@ def test_the_cache_gives_each_coalition_its_vector_whatever_is_asked_before(requ
     members = all_coalitions(5)
 
     def cached():
-        return SketchCache(owners, seed=0, resolution=COARSE)
+        return quantile_sketch.SketchCache(owners, seed=0, resolution=COARSE)
 
     fresh = {eta: cached()(eta, 2, members) for eta in (0.4, 1.0)}
     cache = cached()
@@ -376,7 +366,7 @@ def test_principal_axes_keep_distances_to_a_few_percent(load, n):
     members = np.random.default_rng(1).random((200, n)) < 0.5
     members = members[members.any(axis=1)]
     full = raw(owners, seed=0)(0.5, members).astype(np.float64)
-    short = SketchCache(owners, seed=0)(0.5, 2, members)
+    short = quantile_sketch.SketchCache(owners, seed=0)(0.5, 2, members)
     assert short.shape[1] <= quantile_sketch.MAX_AXES
     far = cdist(full, full) > 0
     ratio = cdist(short, short)[far] / cdist(full, full)[far]
@@ -388,7 +378,7 @@ def test_principal_axes_keep_distances_to_a_few_percent(load, n):
 def test_vectors_of_order_one_have_sliced_wasserstein_of_order_one_as_their_distance():
     owners, members = random_owners(3), all_coalitions(4)
     full = raw(owners, seed=0, resolution=COARSE)(0.5, members).astype(np.float64)
-    vectors = SketchCache(owners, seed=0, resolution=COARSE)(0.5, 1, members)
+    vectors = quantile_sketch.SketchCache(owners, seed=0, resolution=COARSE)(0.5, 1, members)
     quantiles = full * np.sqrt(12 * 20)
     expected = cdist(quantiles, quantiles, "cityblock") / (12 * 20)
     np.testing.assert_allclose(cdist(vectors, vectors, "cityblock"), expected, rtol=1e-6)

@@ -29,7 +29,7 @@ def three(mean, std=0.001, **others):
 # The answer.
 
 
-def test_who_is_worth_most_is_named_or_said_to_be_open():
+def test_who_is_worth_most_and_who_harms_is_named_or_said_to_be_open():
     assert plain(answer(three([0.1, 0.3, 0.2]))).startswith(
         "The data of owner 1 are worth most: they raise the utility of the model by 0.3000 "
         "(95 %: 0.2980 to 0.3020) on average; Shapley value 0.3000."
@@ -38,9 +38,6 @@ def test_who_is_worth_most_is_named_or_said_to_be_open():
     assert words.startswith("It is not settled whose data are worth most: between owner 1 and ")
     everybody = plain(answer(three([0.3, 0.3, 0.3], std=0.1)))
     assert "between any of the owners the order is open" in everybody
-
-
-def test_harm_no_difference_and_doubt_are_told_apart():
     words = plain(answer(three([0.3, -0.2, 0.001])))
     worse = "The data of owner 1 make models worse on average: they lower the utility of the model"
     assert f"{worse} by 0.2000 (95 %: 0.1980 to 0.2020) on average; Shapley value −0.2000" in words
@@ -62,7 +59,7 @@ def test_exact_values_are_told_without_intervals_and_how_much_was_trained_is_tol
     assert "a sum over a sample" in plain(answer(sampled(diagnostics=None)))
 
 
-def test_neighbours_that_are_not_settled_are_told_with_the_odds():
+def test_neighbours_and_what_is_undecided_are_told_with_the_odds():
     v = three([0.3, 0.2, 0.1995])
     (only,) = open_neighbours(v)
     sure = 100 * v.probability_greater().iloc[1, 2]
@@ -71,27 +68,29 @@ def test_neighbours_that_are_not_settled_are_told_with_the_odds():
     assert open_neighbours(three([0.3, 0.2, 0.1])) == []
     tied = open_neighbours(exact(3, mean=np.array([0.2, 0.2, 0.1]), covariance=np.zeros((3, 3))))
     assert "equal, or as likely" in tied[0]
+    v = valuation(4, mean=np.array([0.4, 0.3, 0.2995, 0.1]), covariance=1e-6 * np.eye(4))
+    words = of(v, "owner 1")[0]
+    assert "owner 0 is surely worth more. owner 3 is surely worth less." in words
+    assert "The order is not settled with owner 2 (64 % that owner 1 is worth more)." in words
+    assert "All other owners are surely worth less." in of(v, "owner 0")[0]
 
 
-@pytest.mark.parametrize(
-    ("mean", "std", "words"),
-    [
+def test_semivalues_are_said_to_agree_or_not():
+    for mean, std, words in (
         ([0.5, 0.3, 0.2], 0.001, "agree about the order of all owners"),
         ([0.3, 0.1, 0.2], 0.9, "differ about the order of 1 of 3 pairs of owners, but only where"),
         ([0.2, 0.3, 0.1], 0.001, "in opposite ways: owner 0 and owner 1."),
-    ],
-)
-def test_semivalues_are_said_to_agree_or_not(mean, std, words):
-    other = three(mean, std, semivalue="Banzhaf")
-    found = plain([agreement([three([0.3, 0.2, 0.1]), other])])
-    assert found.startswith("Shapley and Banzhaf ")
-    assert words in found
+    ):
+        other = three(mean, std, semivalue="Banzhaf")
+        found = plain([agreement([three([0.3, 0.2, 0.1]), other])])
+        assert found.startswith("Shapley and Banzhaf ")
+        assert words in found
 
 
 # Statements.
 
 
-def test_a_value_is_put_into_words_with_its_interval():
+def test_a_value_is_put_into_words_with_its_interval_and_doubt_is_not_hidden():
     words, _, facts = of(three([0.3, 0.2, 0.1]), "owner 1")
     assert words.startswith(
         "Adding the data of owner 1 to a group of other owners raises the utility of the model by "
@@ -105,9 +104,6 @@ def test_a_value_is_put_into_words_with_its_interval():
         "Share": "25.0 %",
         "Rank (95 %)": "2 of 3",
     }
-
-
-def test_a_negative_value_is_explained_and_doubt_is_not_hidden():
     v = three([0.3, -0.2, 0.001])
     assert "lowers the utility of the model by 0.2000" in of(v, "owner 1")[0]
     assert "A negative value means that" in of(v, "owner 1")[0]
@@ -124,14 +120,6 @@ def test_other_semivalues_and_payments_are_explained_in_their_own_words():
     words, _, facts = of(least_core(), "owner 0")
     assert words.startswith("owner 0 is to be paid 0.20")
     assert "Least core payment" in facts
-
-
-def test_neighbours_above_below_and_undecided_are_named():
-    v = valuation(4, mean=np.array([0.4, 0.3, 0.2995, 0.1]), covariance=1e-6 * np.eye(4))
-    words = of(v, "owner 1")[0]
-    assert "owner 0 is surely worth more. owner 3 is surely worth less." in words
-    assert "The order is not settled with owner 2 (64 % that owner 1 is worth more)." in words
-    assert "All other owners are surely worth less." in of(v, "owner 0")[0]
 
 
 def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told():
@@ -162,19 +150,16 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
 # An owner's words, and statements that name no other owner.
 
 
-@pytest.mark.parametrize(
-    ("metric", "words"),
-    [
+def test_a_value_is_said_in_units_of_its_metric():
+    for metric, words in (
         ("accuracy", "raises accuracy by 20.0 points (95 %: 19.8 to 20.2)"),
         ("f1_macro", "raises the F1 score macro by 20.0 points"),
         ("r2", "raises R² by 0.2000 (95 %: 0.1980 to 0.2020)"),
         ("neg_log_loss", "raises the score neg_log_loss by 0.2000"),
         ("a function of mine", "raises the utility of the model by 0.2000"),
-    ],
-)
-def test_a_value_is_said_in_units_of_its_metric(metric, words):
-    v = three([0.3, 0.2, 0.1], provenance={"settings": {"metric": metric}})
-    assert words in of(v, "owner 1")[0]
+    ):
+        v = three([0.3, 0.2, 0.1], provenance={"settings": {"metric": metric}})
+        assert words in of(v, "owner 1")[0]
 
 
 def test_files_of_statements_name_no_other_owner(tmp_path):

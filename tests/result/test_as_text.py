@@ -243,13 +243,10 @@ def test_exact_is_said_for_what_it_is_known(words, seeded, deterministic):
 # Values of samples.
 
 
-def test_more_samples_are_advised_where_their_choice_is_the_larger_part():
+def test_a_sample_is_exact_only_without_an_error_and_more_is_advised_where_its_choice_is_larger():
     advice = "More samples would help, and cost no training."
     assert only_line(sampled(0.02, 0.05), "The values are sums").endswith(advice)
     assert advice not in format_valuation(sampled(0.05, 0.02))
-
-
-def test_a_sample_that_is_all_evaluated_is_exact_only_without_an_error():
     v = sampled(0.0, 0.02, diagnostics=None)
     assert only_line(v, "The values are sums").startswith(
         "The values are sums over 4,096 sampled coalitions, all of them evaluated: "

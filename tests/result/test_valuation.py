@@ -27,7 +27,7 @@ def uncertain():
     return valuation(rng.normal(size=5), root @ root.T, diagnostics=DIAGNOSTICS)
 
 
-def test_probability_greater_agrees_with_draws_and_one_of_two_is_worth_more(uncertain):
+def test_probabilities_agree_with_draws_and_are_certain_where_differences_are(uncertain):
     rng = np.random.default_rng(1)
     draws = rng.multivariate_normal(uncertain.mean, uncertain.covariance, size=100_000)
     seen = np.mean(draws[:, :, None] > draws[:, None, :], axis=0)
@@ -37,9 +37,6 @@ def test_probability_greater_agrees_with_draws_and_one_of_two_is_worth_more(unce
     assert np.all(np.abs(seen - P)[different] < 4 * error[different])
     np.testing.assert_allclose(P + P.T, 1.0, atol=1e-12)
     np.testing.assert_array_equal(np.diag(P), 0.5)
-
-
-def test_probabilities_are_certain_where_differences_are():
     P = valuation([0.3, 0.1, 0.3]).probability_greater().to_numpy()
     np.testing.assert_array_equal(P, [[0.5, 1, 0.5], [0, 0.5, 0], [0.5, 1, 0.5]])
     P = valuation([1.0, 0.9], np.full((2, 2), 4.0)).probability_greater().to_numpy()
@@ -155,7 +152,7 @@ def coalitions(count):
     return [tuple(f"o{i}" for i in range(size)) for size in range(count, 0, -1)]
 
 
-def test_str_names_what_failed_and_why():
+def test_str_names_what_failed_and_counts_warnings_by_coalition():
     failures = {members: f"ValueError: reason {len(members)}" for members in coalitions(5)}
     line = only_line(valuation([0.2, 0.6], failures=failures, evaluated=12), "Failed")
     assert line.startswith("Failed: 5 of 12 evaluations, predicted instead: {o0}, {o0, o1}, ")
@@ -164,9 +161,6 @@ def test_str_names_what_failed_and_why():
     v = valuation([0.2, 0.6], failures={("a\nb",): "timeout"})
     expected = "Failed: 1 of 5 evaluations, predicted instead: {a\\nb}. The first, {a\\nb}: timeout"
     assert only_line(v, "Failed") == expected
-
-
-def test_str_counts_warnings_by_coalition_and_shows_the_three_most_common():
     warnings = {f"UserWarning: {k}": tuple(coalitions(6 - k)) for k in range(5)}
     v = valuation([0.2, 0.6], warnings=warnings, evaluated=1234)
     lines = [line for line in notes(v) if line.startswith("Warning")]
@@ -202,7 +196,7 @@ def test_str_survives_values_of_any_size():
     assert len(table(str(valuation([0.0, 0.0], grand=0.0, empty=0.0)))) == 3
 
 
-def test_a_comparison_agrees_with_draws_and_can_be_turned_round(uncertain):
+def test_a_comparison_of_two_owners_agrees_with_draws_and_can_be_turned_round(uncertain):
     rng = np.random.default_rng(2)
     draws = rng.multivariate_normal(uncertain.mean, uncertain.covariance, size=200_000)
     difference = draws[:, 3] - draws[:, 1]
@@ -215,9 +209,6 @@ def test_a_comparison_agrees_with_draws_and_can_be_turned_round(uncertain):
     assert (turned.one, turned.other) == (other.one, other.other)
     for number in ("probability", "difference", "low", "high"):
         assert getattr(turned, number) == pytest.approx(getattr(other, number))
-
-
-def test_only_two_different_known_owners_are_compared(uncertain):
     with pytest.raises(InputError, match=r"unknown owner 'owner' \(did you mean 'owner \d'"):
         uncertain.compare("owner 1", "owner")
     with pytest.raises(InputError, match="got 'owner 1' twice"):

@@ -66,12 +66,19 @@ def test_results_come_back_and_the_one_before_stays_beside_the_new_one(directory
     assert list(map(str, directory.results())) == list(map(str, both))
 
 
-def test_everything_is_written_inside_and_nothing_else(directory, valuation, tmp_path):
+def test_everything_is_written_inside_and_no_link_is_followed(directory, valuation, tmp_path):
     directory.write_results([valuation])
     directory.write_report([valuation])
     inside = {file.name for file in directory.path.iterdir()}
     assert inside == {*RUN_FILES, "store.sqlite-claims"} - {"store.sqlite"}
     assert list(tmp_path.iterdir()) == [directory.path]
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    directory.report.unlink()
+    directory.report.symlink_to(precious)
+    directory.write_results([valuation])
+    assert precious.read_text() == "mine"
+    assert not directory.report.is_symlink()
 
 
 @pytest.mark.parametrize("name", ["config.toml", "store.sqlite-wal"])
@@ -82,25 +89,7 @@ def test_a_link_that_leads_out_is_refused(directory, tmp_path, name):
         RunDirectory(directory.path)
 
 
-def test_a_link_made_later_is_replaced_not_followed(directory, valuation, tmp_path):
-    precious = tmp_path / "precious"
-    precious.write_text("mine")
-    directory.report.symlink_to(precious)
-    directory.write_results([valuation])
-    assert precious.read_text() == "mine"
-    assert not directory.report.is_symlink()
-
-
-def test_what_a_killed_set_up_left_is_no_obstacle_but_other_files_are(tmp_path):
-    with RunDirectory(tmp_path).lock():
-        pass
-    RunDirectory(tmp_path).with_history(CONFIG)
-    (tmp_path / "thesis.tex").touch()
-    with pytest.raises(dupre.InputError, match="holds other files and no run"):
-        RunDirectory(tmp_path).with_history(CONFIG)
-
-
-def test_another_run_is_named_and_the_same_goes_on(directory):
+def test_another_run_or_other_files_are_named_and_the_same_run_goes_on(directory, tmp_path):
     more = replace(CONFIG, limits=LimitsSection(99))
     assert directory.with_history(more) == more
     with directory.lock():
@@ -109,9 +98,16 @@ def test_another_run_is_named_and_the_same_goes_on(directory):
     other = replace(CONFIG, data=DataSection("/d.csv", "owner", "z"))
     with pytest.raises(dupre.InputError, match="holds another run \\(target 'y', not 'z'\\)"):
         directory.with_history(other)
+    killed = RunDirectory(tmp_path / "killed")
+    with killed.lock():  # what a killed set-up left is no obstacle
+        pass
+    killed.with_history(CONFIG)
+    (tmp_path / "killed/thesis.tex").touch()
+    with pytest.raises(dupre.InputError, match="holds other files and no run"):
+        RunDirectory(tmp_path / "killed").with_history(CONFIG)
 
 
-def test_a_directory_that_is_not_there_and_one_that_is_none(tmp_path):
+def test_a_directory_or_result_that_is_not_there_or_damaged_says_so(tmp_path, directory, valuation):
     with pytest.raises(dupre.InputError, match="there is no directory"):
         RunDirectory(tmp_path / "nowhere").config()
     with pytest.raises(dupre.InputError, match="no run is kept in"):
@@ -122,9 +118,6 @@ def test_a_directory_that_is_not_there_and_one_that_is_none(tmp_path):
         RunDirectory(tmp_path / "file").lock(),
     ):
         pass
-
-
-def test_a_damaged_result_says_how_to_make_it_anew(directory, valuation):
     with pytest.raises(dupre.InputError, match="has no result yet"):
         directory.results()
     directory.write_results([valuation])

@@ -53,7 +53,7 @@ def test_durations():
     assert [options(timeout=text).timeout for text in texts] == [90, 1800, 5400, 5400, 172_800]
 
 
-def test_a_budget_in_all_or_in_addition_and_processes_here_or_on_a_cluster():
+def test_budgets_processes_floors_and_bounds_are_numbers():
     assert parse_budget("60", 12) == 60
     assert parse_budget("+40", 12) == 52
     for text in ("", "+", "-3", "0", "+0", "4.5", "many"):
@@ -64,9 +64,6 @@ def test_a_budget_in_all_or_in_addition_and_processes_here_or_on_a_cluster():
         options(jobs=-2)
     with pytest.raises(dupre.InputError, match="not both"):
         options(jobs=2, dask="tcp://127.0.0.1:8786")
-
-
-def test_floors_and_bounds_are_numbers_or_left_out():
     assert [parse_floor(text) for text in ("", "none", "-0.5", "0")] == [None, False, -0.5, 0.0]
     assert parse_bounds("") is None
     assert [parse_bounds(text) for text in ("0,1", ",1")] == [(0.0, 1.0), (-float("inf"), 1.0)]

@@ -37,7 +37,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_plan_names_the_columns_and_has_no_doubts_without_reason():
+def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs():
     words = plan(prepare(table()), "run", 0)
     assert "columns     numbers: x\n              categories: k\n              dates: day" in words
     assert "check" not in words
@@ -48,9 +48,6 @@ def test_a_plan_names_the_columns_and_has_no_doubts_without_reason():
     said = plan(prepare(table(who=["a", "b", "c"] * 80)), "run", 0)
     assert "trainings   all 7, so that nothing is predicted\n" in said
     assert "--budget" not in said
-
-
-def test_a_plan_says_how_low_a_score_counts_and_what_scoring_costs():
     slow = UtilitySection(holdout=0.25, metric="neg_median_absolute_error", floor="-2")
     words = plan(prepare(table(y=table()["x"]), utility=slow), "run", 0)
     assert "lower scores than -2 count as that (--floor changes it)" in words
@@ -77,7 +74,7 @@ def test_doubts_are_said_before_anything_is_paid(kind):
     assert re.search(words, said), said
 
 
-def test_who_joins_and_who_leaves_is_named_and_rows_left_out_are_counted_once():
+def test_who_joins_and_who_leaves_is_named_and_so_are_sheets_not_read():
     said = plan(prepare(table()), "run", 9, before=("site 0", "site 1", "site 2", "old"))
     assert "new: site 3; the result before is kept in its history" in said
     assert "no longer there: old; " in said
@@ -85,9 +82,6 @@ def test_who_joins_and_who_leaves_is_named_and_rows_left_out_are_counted_once():
     gaps = table(y=np.where(np.arange(ROWS) < 7, None, table()["y"]))
     words = plan(prepare(gaps, {"skip_empty": True}), "run", 0)
     assert words.count("7 without target") == 1
-
-
-def test_sheets_that_are_not_read_are_named():
     with pd.ExcelWriter("t.xlsx") as book:
         for name in ("north", "south"):
             table().to_excel(book, sheet_name=name, index=False)

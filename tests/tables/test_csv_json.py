@@ -45,15 +45,12 @@ def test_one_table_may_be_written_in_several_ways(written, contents):
     assert frame.to_dict("list") == {"o": ["a", "b"], "x": [1, 2], "y": ["u", "v"]}
 
 
-def test_the_index_is_the_line_on_which_a_row_begins(written):
+def test_the_index_is_the_line_of_a_row_and_columns_of_text_keep_zeros(written):
     frame = parsed(written('o,x\n\na,"1\n2"\nb,3\n\nc,4\n'))
     assert (frame.index.name, frame.index.tolist()) == ("line", [3, 5, 7])
     assert parsed(written("o\na\nb\n")).shape == (2, 1)
     assert parsed(written("o,x,y\n")).shape == (0, 3)
     assert list(parsed(written(",o\n0,a\n1,b\n")).columns) == ["unnamed column 1", "o"]
-
-
-def test_columns_kept_as_text_keep_zeros_and_words_for_nothing(written):
     frame = parsed(written("o,x\n007,007\nNA,NA\n,\n"), as_text=("o",))
     assert frame["o"].tolist()[:2] == ["007", "NA"]
     assert frame["x"].tolist()[0] == 7
@@ -61,7 +58,7 @@ def test_columns_kept_as_text_keep_zeros_and_words_for_nothing(written):
     assert frame["x"].isna().tolist() == [False, True, True]
 
 
-def test_decimal_sign_and_encoding_can_be_stated(written):
+def test_delimiter_decimal_sign_and_encoding_can_be_stated(written):
     rows = "o;x\nZürich;1,5\nBern;-2,25\n"
     for encoding in ("cp1252", "utf-16", "utf-8-sig"):
         file = written(rows.encode(encoding))
@@ -72,19 +69,16 @@ def test_decimal_sign_and_encoding_can_be_stated(written):
     refused(written(rows), "not the delimiter, got ','; state delimiter=';'", decimal=",")
     refused(written(rows), "'klingon' is no encoding", delimiter=";", encoding="klingon")
     refused(written(rows), "is not ASCII text: byte 0xc3", delimiter=";", encoding="ascii")
+    for delimiter in ("", ";;", '"', "\n"):
+        refused(written(ROWS), "delimiter must be one character", delimiter=delimiter)
+    for given, between in ((";", ";"), ("\\t", "\t"), ("tab", "\t")):
+        assert parsed(written(ROWS.replace(",", between)), given).shape == (2, 3)
 
 
 @pytest.mark.parametrize("between", [";", "\t", "|"])
 def test_another_delimiter_is_suggested_not_guessed(written, between):
     decimals = ROWS.replace(",", between).replace("1", "1,5")
     refused(written(decimals), "delimiter=" + re.escape(repr(between)))
-
-
-def test_a_delimiter_is_one_character_or_named(written):
-    for delimiter in ("", ";;", '"', "\n"):
-        refused(written(ROWS), "delimiter must be one character", delimiter=delimiter)
-    for given, between in ((";", ";"), ("\\t", "\t"), ("tab", "\t")):
-        assert parsed(written(ROWS.replace(",", between)), given).shape == (2, 3)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_nothing_is_unpickled(tmp_path):
     assert not ran.exists()
 
 
-def test_a_missing_file_is_named_with_its_neighbour(tmp_path):
+def test_a_file_that_is_missing_or_may_not_be_read_is_named(tmp_path, monkeypatch):
     (tmp_path / "patients.csv").touch()
     with pytest.raises(InputError, match=r"no file .*patient.csv \(did you mean 'patients.csv'\?"):
         read_one(tmp_path / "patient.csv")
@@ -126,9 +126,6 @@ def test_a_missing_file_is_named_with_its_neighbour(tmp_path):
         read_one(tmp_path)
     with pytest.raises(InputError, match="cannot open"):
         read_one(tmp_path / ("a" * 300 + ".csv"))
-
-
-def test_a_file_that_may_not_be_read_says_so(tmp_path, monkeypatch):
     names = ("t.csv", "t.xlsx", "t.parquet")
     for name in names:
         WRITERS[name](tmp_path / name)
@@ -138,7 +135,7 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path, monkeypatch):
             read_one(tmp_path / name)
 
 
-def test_cells_of_a_sheet_keep_their_types(tmp_path):
+def test_cells_of_a_sheet_keep_their_types_and_of_several_sheets_one_is_read(tmp_path):
     day = datetime.datetime(2024, 5, 31)
     first = ["o", "x", "d", None, 2024]
     rows = [first, ["007", 1, day, "q", "#N/A"], [], ["NA", 2.5, None, "r", 3]]
@@ -149,22 +146,6 @@ def test_cells_of_a_sheet_keep_their_types(tmp_path):
     assert frame["x"].tolist() == [1, 2.5]
     assert frame["d"].tolist()[0] == pd.Timestamp(day)
     assert frame["2024"].isna().tolist() == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("rows", "match"),
-    [
-        ([], "the first sheet of .* is empty"),
-        ([[], ["o", "x"], [1, 2]], "row 1 of .* is empty"),
-        ([["o", "x", "o"], [1, 2, 3]], "two columns named 'o', number 1 and 3"),
-    ],
-)
-def test_a_fault_of_a_sheet_is_one_clear_message(tmp_path, rows, match):
-    with pytest.raises(InputError, match=match):
-        read_one(sheet(tmp_path / "t.xlsx", rows))
-
-
-def test_of_several_sheets_one_is_read(tmp_path):
     path = tmp_path / "t.xlsx"
     frames = {"old": pd.DataFrame({"x": [1]}), "new": pd.DataFrame({"x": [2]})}
     with pd.ExcelWriter(path) as book:
@@ -176,6 +157,16 @@ def test_of_several_sheets_one_is_read(tmp_path):
     assert read_one(path, FileOptions(sheet="new"))["x"].tolist() == [2]
     with pytest.raises(InputError, match=r"no sheet 'nw' \(did you mean 'new'\?\); it has 'old',"):
         read_one(path, FileOptions(sheet="nw"))
+
+
+def test_a_fault_of_a_sheet_is_one_clear_message(tmp_path):
+    for rows, match in (
+        ([], "the first sheet of .* is empty"),
+        ([[], ["o", "x"], [1, 2]], "row 1 of .* is empty"),
+        ([["o", "x", "o"], [1, 2, 3]], "two columns named 'o', number 1 and 3"),
+    ):
+        with pytest.raises(InputError, match=match):
+            read_one(sheet(tmp_path / "t.xlsx", rows))
 
 
 def test_names_of_files_tell_kind_and_owner():

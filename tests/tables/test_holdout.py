@@ -42,7 +42,7 @@ def test_regression_gives_exactly_its_share(game):
     assert held.sum() == 58
 
 
-def test_classes_are_held_out_in_proportion_and_targets_from_low_to_high():
+def test_classes_are_held_out_in_proportion_and_small_owners_give_none():
     owner = np.repeat(["a", "b"], 100)
     y = np.tile(np.repeat(["u", "v"], [80, 20]), 2)
     held = hold_out(owner, y, 0.25, **CLASSES, seed=3)
@@ -53,15 +53,26 @@ def test_classes_are_held_out_in_proportion_and_targets_from_low_to_high():
     held = hold_out(np.repeat("a", 100), y, 0.2, **NUMBERS, seed=1)
     gaps = np.diff(np.sort(y[held]))
     assert np.all(gaps == 5)
+    owner = np.array(["big"] * 10 + ["one"] + ["few"] * 4)
+    held = hold_out(owner, np.arange(15.0), 0.2, **NUMBERS, seed=0)
+    assert held.sum() == 2
+    assert holdout.owners_without_held_rows(owner, held) == ("one", "few")
+    y = np.array([True, "a", 1, None] * 10, dtype=object)
+    assert hold_out(np.repeat(["a", "b"], 20), y, 0.25, **CLASSES, seed=0).sum() == 10
 
 
-def test_the_seed_decides():
+def test_the_seed_decides_and_not_how_a_column_is_stored():
     owner, y = np.repeat(["a", "b"], 50), np.tile([0, 1], 50)
     first = hold_out(owner, y, 0.2, **CLASSES, seed=1)
     assert np.array_equal(first, hold_out(pd.Series(owner), pd.Series(y), 0.2, seed=1))
     assert np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=1))
     assert not np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=2))
     assert not np.array_equal(first[:50], first[50:])  # owners draw apart
+    plain = pd.DataFrame({"n": [1, 2, 3], "t": ["u", None, "v"], "b": [True, False, True]})
+    other = plain.astype({"n": "Int64", "t": "category", "b": "boolean"})
+    again = other.sample(frac=1, random_state=0).sort_index()
+    assert np.array_equal(row_contents(plain), row_contents(again))
+    assert len(np.unique(row_contents(plain), axis=0)) == 3
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -84,14 +95,6 @@ def test_owners_who_hold_the_same_rows_give_and_keep_the_same(task):
     assert np.array_equal(alone, held[40:70])  # whoever else there is, whatever it is called
 
 
-def test_contents_do_not_depend_on_how_a_column_is_stored():
-    plain = pd.DataFrame({"n": [1, 2, 3], "t": ["u", None, "v"], "b": [True, False, True]})
-    other = plain.astype({"n": "Int64", "t": "category", "b": "boolean"})
-    again = other.sample(frac=1, random_state=0).sort_index()
-    assert np.array_equal(row_contents(plain), row_contents(again))
-    assert len(np.unique(row_contents(plain), axis=0)) == 3
-
-
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_another_owner_changes_nothing_for_the_rest(task):
     rng = np.random.default_rng(0)
@@ -99,15 +102,6 @@ def test_another_owner_changes_nothing_for_the_rest(task):
     more_owner, more_y = np.append(["new"] * 9, owner), np.append([1, 2, 100] * 3, y)
     held = hold_out(owner, y, 0.3, task=task, seed=5)
     assert np.array_equal(hold_out(more_owner, more_y, 0.3, task=task, seed=5)[9:], held)
-
-
-def test_small_owners_give_none_and_are_named_and_labels_may_be_of_any_kind():
-    owner = np.array(["big"] * 10 + ["one"] + ["few"] * 4)
-    held = hold_out(owner, np.arange(15.0), 0.2, **NUMBERS, seed=0)
-    assert held.sum() == 2
-    assert holdout.owners_without_held_rows(owner, held) == ("one", "few")
-    y = np.array([True, "a", 1, None] * 10, dtype=object)
-    assert hold_out(np.repeat(["a", "b"], 20), y, 0.25, **CLASSES, seed=0).sum() == 10
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, 20, float("nan"), True])
@@ -119,7 +113,7 @@ def test_a_fraction_is_between_0_and_1_and_too_few_rows_are_said(fraction):
         hold_out(np.array(["a", "b", "b"]), np.array([0, 1, 1]), 0.2, **CLASSES, seed=0)
 
 
-def test_validation_classes_occur_in_training():
+def test_validation_classes_occur_in_training_and_rows_that_do_are_counted():
     train = np.array(["u", "v"])
     check_validation(train, np.array(["v", "v"]), **CLASSES)
     check_validation(np.array([1.0]), np.array([2.0]), **NUMBERS)
@@ -127,9 +121,6 @@ def test_validation_classes_occur_in_training():
         check_validation(train, np.array(["w", "u", "x", "w"]), **CLASSES)
     with pytest.raises(InputError, match=r"and 2 more; .*drop those rows, or correct the labels"):
         check_validation(train, np.array(list("abcde")), **CLASSES)
-
-
-def test_validation_rows_that_are_trained_on_too_are_counted():
     rows = pd.DataFrame({"x": [1, 2, 3], "c": ["a", None, "b"], "who": [1, 1, 2], "y": [0, 1, 0]})
     same = pd.DataFrame({"c": [None, "b", "b"], "x": [2.0, 3.0, 3.0], "y": [1, 0, 1]})
     assert count_shared_rows(rows, same.astype({"x": "int64"})) == 2

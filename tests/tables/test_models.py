@@ -78,16 +78,13 @@ def test_every_model_is_a_proper_estimator_and_learns_from_any_coalition(name, t
     assert full > u(()) + 0.1
 
 
-def test_a_fingerprint_tells_models_apart_and_copies_not():
+def test_models_are_told_apart_and_the_default_fits_the_task():
     def digests():
         return [digest(model(name, columns(table()), task=task).estimator) for name, task in BOTH]
 
     first = digests()
     assert first == digests()
     assert len(set(first)) == len(BOTH)
-
-
-def test_the_default_fits_the_task_and_the_description_tells_what_happens():
     found = columns(table())
     assert model(None, found, task="classification").description[-1].startswith("then Logistic")
     assert model(None, found, task="regression").description[-1] == "then Ridge()"
@@ -108,9 +105,8 @@ def test_nearest_neighbours_are_no_more_than_there_are():
     assert nearest.get_params() == {"n_neighbors": 5}
 
 
-@pytest.mark.parametrize(
-    ("name", "task", "match"),
-    [
+def test_a_model_that_cannot_be_meant_is_refused():
+    for name, task, match in (
         ("logistic", "regression", "predicts classes but the task is regression; use ridge"),
         ("logistik", "classification", r"did you mean 'logistic'\?\); expected one of logist"),
         ("svm", "classification", "unknown model 'svm'; expected .* or module:object"),
@@ -120,11 +116,9 @@ def test_nearest_neighbours_are_no_more_than_there_are():
         ("sklearn.preprocessing:StandardScaler", "regression", "expected a scikit-learn estimator"),
         ("sklearn.ensemble:VotingRegressor", "regression", "without arguments failed: TypeError"),
         ("os:getcwd", "regression", "is or returns a str"),
-    ],
-)
-def test_a_model_that_cannot_be_meant_is_refused(name, task, match):
-    with pytest.raises(InputError, match=match):
-        model(name, columns(table()), task=task)
+    ):
+        with pytest.raises(InputError, match=match):
+            model(name, columns(table()), task=task)
 
 
 SOURCE = """
@@ -197,9 +191,8 @@ def test_metrics_are_scorers_or_code_of_ones_own(theirs):
     assert utility("logistic", "classification", metric=own)(("a",)) == 0.25
 
 
-@pytest.mark.parametrize(
-    ("name", "task", "match"),
-    [
+def test_a_metric_that_cannot_be_meant_is_refused(theirs):
+    for name, task, match in (
         ("acuracy", "classification", r"did you mean 'accuracy'\?.* or module:object"),
         ("auc", "classification", r"did you mean 'roc_auc'\?"),
         ("RMSE", "regression", r"did you mean 'neg_root_mean_squared_error'\?"),
@@ -210,11 +203,9 @@ def test_metrics_are_scorers_or_code_of_ones_own(theirs):
         ("sklearn.metrics:accuracy_score", "classification", r"takes \(y_true, .*make_scorer"),
         ("theirs_to_value:estimator", "classification", r"must be a callable.* got Mine"),
         ("theirs_to_value:Mine", "classification", r"must be a callable"),
-    ],
-)
-def test_a_metric_that_cannot_be_meant_is_refused(theirs, name, task, match):
-    with pytest.raises(InputError, match=match):
-        metric(name, task=task)
+    ):
+        with pytest.raises(InputError, match=match):
+            metric(name, task=task)
 
 
 # --- distances

@@ -22,22 +22,19 @@ def table(rows=12):
     )
 
 
-def test_dates_are_days_since_1970_even_never():
+def test_dates_are_days_since_1970_and_levels_are_texts():
     days = pd.to_datetime(pd.Series(["1970-01-02", "1969-12-31T12:00", None]), format="ISO8601")
     found = as_numbers(pd.DataFrame({"d": days, "n": [1, 2, 3], "b": [True, False, True]}))
     assert np.array_equal(found, [[1, 1, 1], [-0.5, 2, 0], [np.nan, 3, 1]], equal_nan=True)
     never = pd.Series(np.array(["9999-12-31", "0001-01-01"], dtype="datetime64[s]"))
     assert as_numbers(pd.DataFrame({"d": never}))[:, 0].tolist() == [2932896, -719162]
-
-
-def test_levels_are_texts_and_a_gap_is_one():
     mixed = pd.DataFrame({"a": [True, "a", 1, None, np.nan], "b": pd.Categorical(list("xyxyx"))})
     found = as_levels(mixed)
     assert found[:, 0].tolist() == ["True", "a", "1", None, None]
     assert found[:, 1].tolist() == list("xyxyx")
 
 
-def test_the_result_is_dense_scaled_and_complete():
+def test_the_result_is_dense_scaled_and_complete_and_other_columns_change_nothing():
     frame = table()
     frame.loc[2, ["x", "d"]] = None
     found = preprocessor(COLUMNS).fit_transform(frame)
@@ -47,10 +44,6 @@ def test_the_result_is_dense_scaled_and_complete():
     assert np.allclose(found[:, :3].mean(axis=0), 0)
     assert np.allclose(found[:, :3].std(axis=0), 1)
     assert np.array_equal(found[:, 3:].sum(axis=1), np.full(12, 2))  # one level of each category
-
-
-def test_columns_left_out_and_unknown_levels_change_nothing():
-    frame = table()
     other = frame.assign(notes="else")
     prepare = preprocessor(COLUMNS)
     assert np.array_equal(prepare.fit_transform(frame), clone(prepare).fit_transform(other))

@@ -36,12 +36,17 @@ def refused(data, match, **options):
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_has_an_owner_column(directory):
+def test_an_owner_column_in_all_files_decides(directory):
     directory(all__csv="o,x,y\n007,1,u\nNA,2,v\n007,3,\u00e9\n")
     frame = table("data/all.csv")
     assert frame["o"].tolist() == ["007", "NA", "007"]
     assert frame["y"].tolist() == ["u", "v", "\u00e9"]
     assert frame.index.equals(pd.RangeIndex(3))
+    Path("data/all.csv").unlink()
+    directory(p1__csv="o,x,y\nq,1,u\nr,2,v\n", p2__csv="o,x,y\nq,3,v\n")
+    assert table("data")["o"].tolist() == ["q", "r", "q"]
+    directory(p3__csv="x,y\n1,u\n")
+    refused("data", r"data/p3.csv has no column 'o', which data/p1.csv has")
 
 
 @pytest.mark.parametrize("data", ["data", "data/", "data/*.csv", "data/*", "d*/[ab].csv"])
@@ -64,21 +69,11 @@ def test_files_may_be_of_several_formats_and_column_orders_and_have_any_name(dir
     assert frame["x"].tolist() == [1, 3, 2.5]
 
 
-def test_an_owner_column_in_all_files_decides(directory):
-    directory(p1__csv="o,x,y\nq,1,u\nr,2,v\n", p2__csv="o,x,y\nq,3,v\n")
-    assert table("data")["o"].tolist() == ["q", "r", "q"]
-    directory(p3__csv="x,y\n1,u\n")
-    refused("data", r"data/p3.csv has no column 'o', which data/p1.csv has")
-
-
-def test_what_lies_beside_the_data_does_no_harm(directory):
+def test_what_lies_beside_the_data_and_a_column_empty_in_one_file_do_no_harm(directory):
     directory(a__csv=A, b__csv=B, README="x", README__txt="a, b", notes__md="x", __DS_Store="x")
     Path("data", "~$b.xlsx").write_text("x")
     Path("data", "inner.csv").mkdir()
     assert table("data")["o"].nunique() == 2
-
-
-def test_a_column_empty_in_one_file_has_the_others_type(directory):
     gap = "n,d,c,y\n,,,u\n"
     directory(a__csv=gap, b__csv="n,d,c,y\n1,2024-05-31,r,v\n2,2024-06-01,g,v\n", c__csv=gap)
     frame = table("data")
@@ -144,14 +139,13 @@ def test_a_place_without_data_says_so(directory, data, match):
         read_table(data, owner="o", target="o")
 
 
-def test_delimiter_and_drop_are_passed_on(directory):
+def test_delimiter_and_drop_are_passed_on_and_empty_rows_can_be_left_out(
+    directory,
+):
     directory(a__csv="x;k;y\n1;?;u\n2;1;v\n", b__csv="x;k;y\n1;3;u\n2;4;v\n")
     refused("data", "state delimiter=';'")
     refused("data", "column 'k' holds numbers in data/b.csv.*drop='k'", delimiter=";")
     assert table(Path("data"), delimiter=";", drop="k").shape == (4, 4)
-
-
-def test_rows_without_owner_or_target_can_be_left_out_and_are_counted(directory):
     rows = "o;x;y\na;1,5;u\n ;2;v\nb;3;\n;4;\nb;5;v\n"
     directory(all__csv=rows)
     how = {"delimiter": ";", "decimal": ","}
@@ -193,17 +187,14 @@ def test_an_empty_validation_column_has_the_type_of_training(kind):
     assert pd.concat([training, found])["x"].notna().sum() == 2
 
 
-@pytest.mark.parametrize(
-    ("validation", "match"),
-    [
+def test_validation_rows_that_do_not_fit_are_refused():
+    for validation, match in (
         ({"x": [1.0, 2.0]}, "the validation table has no target column 'y'"),
         ({"X": [1.0, 2.0], "y": [1, 2]}, r"no training column 'x' \(did you mean 'X'\?\)"),
         ({"x": ["a", "b"], "y": [1, 2]}, "'x' holds numbers in training, but 'a' in line 2"),
         ({"x": [1.0, 2.0], "y": [1, None]}, "validation target column 'y' is empty in 1 of 2"),
         ({"x": [1.0, 2.0], "y": ["u", "v"]}, "'y' holds numbers in training, but 'u'"),
-    ],
-)
-def test_validation_rows_that_do_not_fit_are_refused(validation, match):
-    training = pd.DataFrame({"x": [1.0, 2.0], "y": [1, 2]})
-    with pytest.raises(InputError, match=match):
-        match_columns(pd.DataFrame(validation), training, target="y")
+    ):
+        training = pd.DataFrame({"x": [1.0, 2.0], "y": [1, 2]})
+        with pytest.raises(InputError, match=match):
+            match_columns(pd.DataFrame(validation), training, target="y")

@@ -31,16 +31,7 @@ def test_owners_are_known_by_text():
         assert names(texts) == list(texts)
 
 
-def test_the_table_keeps_its_rows_columns_and_index():
-    frame = table(d=["2024-05-31", None] * 2).set_axis(pd.Index([2, 3, 5, 6], name="line"))
-    result = check_roles(frame, owner="o", target="y")
-    assert list(result.columns) == list(frame.columns)
-    assert result.index.equals(frame.index)
-    assert result["d"].dtype.kind == "M"
-    assert frame["d"].tolist()[0] == "2024-05-31"  # the frame given is not changed
-
-
-def test_columns_are_looked_for_by_name():
+def test_columns_are_looked_for_by_name_and_keep_their_rows():
     with pytest.raises(InputError, match=r"no owner column 'O ' \(did you mean 'o'\?\); .* 'o'"):
         check_roles(table(), owner="O ", target="y")
     with pytest.raises(InputError, match="no target column 'label'; the columns are 'o', 'x', 'y'"):
@@ -49,6 +40,12 @@ def test_columns_are_looked_for_by_name():
         check_roles(table(), owner="o", target="o")
     with pytest.raises(InputError, match="is there a header"):
         check_known(pd.DataFrame([[1, 2]], columns=["5.1", "setosa"]), "owner", "o")
+    frame = table(d=["2024-05-31", None] * 2).set_axis(pd.Index([2, 3, 5, 6], name="line"))
+    result = check_roles(frame, owner="o", target="y")
+    assert list(result.columns) == list(frame.columns)
+    assert result.index.equals(frame.index)
+    assert result["d"].dtype.kind == "M"
+    assert frame["d"].tolist()[0] == "2024-05-31"  # the frame given is not changed
 
 
 def test_every_row_has_an_owner_that_is_no_fraction():
@@ -58,14 +55,11 @@ def test_every_row_has_an_owner_that_is_no_fraction():
         refused(r"numbers such as 0\.37; is it the owner column\?", owner=owner)
 
 
-def test_an_owner_column_does_not_number_the_rows():
+def test_one_owner_lists_and_numbers_of_rows_are_no_owners_and_every_row_has_a_target():
     many = [f"o{i}" for i in range(40)]
     refused("40 different values in 40 rows", owner=many, target=["u", "v"] * 20)
     assert len(set(names(many * 2))) == 40  # half as many owners as rows
     assert len(set(names(many[:20]))) == 20  # few owners may have a row each
-
-
-def test_one_owner_or_lists_are_no_owners_and_every_row_has_a_target():
     refused("'o' is 'a' in all 4 rows; expected at least two owners", owner=["a"] * 4)
     refused("holds lists", owner=[[1, 2], [3], [1, 2], [3]])
     refused("'y' is empty in 1 of 4 rows, first in line 4", target=["u", "v", None, "v"])
@@ -86,19 +80,16 @@ def test_names_that_look_the_same_are_refused(one, other):
     assert shown[0] != shown[1]
 
 
-@pytest.mark.parametrize(
-    ("target", "match"),
-    [
+def test_a_target_is_something_to_predict():
+    for target, match in (
         (["u"] * 4, "is 'u' in all 4 rows"),
         (["2024-05-31", "2024-06-01"] * 2, "holds dates; expected classes or numbers"),
         ([[1], [2], [1], [2]], "holds lists"),
         ([1.0, float("inf"), 2.0, 3.0], "'y' holds inf in line 3"),
         (["1,5", "2,5", "3,5", "4,5"], "numbers with a comma"),
         (["1", "?", "2", "3"], r"'y' holds numbers, but '\?' in line 3"),
-    ],
-)
-def test_a_target_is_something_to_predict(target, match):
-    refused(match, target=target)
+    ):
+        refused(match, target=target)
 
 
 def test_columns_to_be_dropped_are_not_checked():

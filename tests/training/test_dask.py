@@ -35,7 +35,7 @@ def rows_left(client):
     return [path for found in client.run(rows).values() for path in found]
 
 
-def test_a_client_need_not_be_the_default_and_waits_for_a_scheduler_as_for_workers(cluster):
+def test_a_client_need_not_be_the_default_but_must_not_be_asynchronous(cluster):
     from distributed import Client
 
     address = cluster[0].scheduler.address
@@ -44,6 +44,20 @@ def test_a_client_need_not_be_the_default_and_waits_for_a_scheduler_as_for_worke
     assert found.utility == 1.0
     with connect(address) as client:  # as the command does
         assert client._timeout == WAIT_SECONDS  # so long it tries to connect again
+    from distributed import Client
+
+    client, _ = cluster
+    utility = holding(None)
+
+    async def refused():
+        async with Client(client.scheduler.address, asynchronous=True) as other:
+            with pytest.raises(InputError, match="not asynchronous"):
+                Dask(other)
+
+    client.sync(refused)
+    with pytest.raises(InputError, match="not both"):
+        dupre.value(forest().owners, utility, budget=7, n_jobs=2, engine=Dask(client))
+    assert utility.asked == []
 
 
 def test_trainings_may_fail_time_out_and_die_on_dask(cluster, tmp_path):
@@ -164,23 +178,6 @@ list(DaskCluster(utility, ProcessSettings(), client).run(map(Training, [("busy",
     wait_for(lambda: not rows_left(client))
     wait_for(lambda: in_memory() == before)
     wait_for(lambda: not any(children_of(worker.pid) for worker in workers))
-
-
-def test_an_asynchronous_client_is_refused(cluster):
-    from distributed import Client
-
-    client, _ = cluster
-    utility = holding(None)
-
-    async def refused():
-        async with Client(client.scheduler.address, asynchronous=True) as other:
-            with pytest.raises(InputError, match="not asynchronous"):
-                Dask(other)
-
-    client.sync(refused)
-    with pytest.raises(InputError, match="not both"):
-        dupre.value(forest().owners, utility, budget=7, n_jobs=2, engine=Dask(client))
-    assert utility.asked == []
 
 
 @linux

@@ -60,13 +60,10 @@ class LoggedWorkers:
         self.log.append(0.0)
 
 
-def test_the_public_names_are_these_and_all_are_documented():
+def test_an_engine_of_ones_own_gives_what_dupres_gives():
     names = ["Dask", "Engine", "Evaluation", "Local", "Training", "Workers", "evaluate"]
     assert engines.__all__ == names
     assert all(getattr(engines, name).__doc__ for name in engines.__all__)
-
-
-def test_an_engine_of_ones_own_gives_what_dupres_gives():
     expected = {
         TRAININGS[0]: (1 / 3, ""),
         TRAININGS[1]: (None, "ValueError: no rows of class 3"),

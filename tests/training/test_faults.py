@@ -370,9 +370,6 @@ def test_a_failed_training_is_raised_once_the_others_have_finished(runner, undis
     assert set(after["attempts"].values()) == {1, 2}
     assert set(again.coalitions()).isdisjoint(kept)
     assert again.coalitions().count("owner2") == 1
-
-
-def test_a_failed_training_is_tried_again_by_every_call(runner):
     for attempts in (["owner2"], ["owner2"] * 2):
         assert runner("stubborn", failing=["owner2"]).result()["error"] == "EvaluationError"
         assert stored(runner.folder / "stubborn.sqlite", "failure IS NOT NULL") == attempts

@@ -155,7 +155,7 @@ def test_a_damaged_file_is_refused_and_one_that_is_not_there_named(suffix, tmp_p
         dupre.read_evaluations(path)
 
 
-def test_suffixes_are_known_in_other_spellings_and_others_refused(tmp_path):
+def test_files_are_known_by_their_suffix_and_a_store_by_any(tmp_path):
     frame = as_frame([Evaluation(Training(("a",)), 0.5)])
     frame.to_csv(tmp_path / "EXPORT.CSV", index=False)
     frame.to_parquet(tmp_path / "export.pq")
@@ -165,9 +165,6 @@ def test_suffixes_are_known_in_other_spellings_and_others_refused(tmp_path):
     path.write_text("coalition,utility\n" * 100)
     with pytest.raises(StoreError, match=r"notes\.txt"):
         dupre.read_evaluations(path)
-
-
-def test_a_store_is_read_by_any_suffix_and_left_as_it_is(tmp_path):
     path = tmp_path / "run.anything"
     dupre.value(FOUR, counted(table_of(FOUR).__getitem__), budget=5, store=path)
     before = path.read_bytes()

@@ -67,14 +67,6 @@ def from_modules(**sources):
     return change
 
 
-def function_attribute(_, n):
-    def utility(members):
-        return utility.alpha * len(members)
-
-    utility.alpha = n
-    return utility
-
-
 class FittedMetric:
     def __init__(self, n):
         self.model = LogisticRegression().fit(n * X, n < Y)
@@ -136,13 +128,6 @@ def closure(_, n):
     return lambda members: n * len(members)
 
 
-def default_argument(_, n):
-    def utility(members, weight=n):
-        return weight * len(members)
-
-    return utility
-
-
 class Weighted:
     def __init__(self, n):
         self.n, self.weights = n, dict.fromkeys("ABC", 1.0) | {"C": float(n)}
@@ -174,26 +159,8 @@ class Base:
     def __init__(self, n=0):
         self.n = n
 
-    def weight(self):
-        return 1
-
     def score(self, members, power=1):
         return len(members) ** power
-
-
-class Derived(Base):
-    def __call__(self, members):
-        return self.weight() * len(members)
-
-
-def base_class(tools, n):
-    tools.monkeypatch.setattr(Base, "weight", lambda _: n)
-    return Derived()
-
-
-def array_in_place(_, n, table=np.ones(1)):  # noqa: B008  # that is the change
-    table[:] = n
-    return lambda members: float(table[0]) * len(members)
 
 
 def pipeline(n):
@@ -210,9 +177,8 @@ def of_model(model=None, y=Y, **options):
 
 
 NAMED = (
-    *(function_attribute, pretrained_weights, wrapped_library_function, file_read),
-    *(monkeypatched_model, closure, default_argument, validation_rows, now_fails),
-    *(base_class, array_in_place, setting_of_scikit_learn),
+    *(pretrained_weights, wrapped_library_function, file_read, monkeypatched_model, closure),
+    *(validation_rows, now_fails, setting_of_scikit_learn),
 )
 CHANGES = {change.__name__: change for change in NAMED} | {
     "function of a second module": from_modules(
@@ -301,7 +267,6 @@ def frame_owners(index, order=slice(None)):
 
 HARMLESS = {
     "comment": lambda t, n: source(t, n, "def utility(m):\n    # @\n\n    return len(m)"),
-    "docstring": lambda t, n: source(t, n, "def utility(m):\n    '@'\n    return len(m)"),
     "run id": lambda t, n: source(t, n, "RUN = @\ndef utility(m):\n    return len(m) + 0 * RUN"),
     "other code": lambda t, n: source(
         t, n, "def unused(): return @\ndef utility(m):\n    return len(m)"
@@ -312,14 +277,9 @@ HARMLESS = {
     "compiled utility": lambda _, n: len,
     "compiled helper": lambda _, n: lambda m: math.fsum(np.add(1, 0) for _ in m),
     "helper compiled by numba": compiled,
-    "other lines above": lambda t, n: source(t, n, "\n" * n + "def utility(m):\n    return len(m)"),
     "layout": lambda t, n: source(
         t, n, f"def utility(m):{[' ', chr(10) + '  '][n - 1]}return (len(m) + 0 )"
     ),
-    "order of attributes": lambda _, n: partial(
-        lambda how, m: len(m), dict.fromkeys("ab"[:: 3 - 2 * n])
-    ),
-    "an equal copy": lambda _, n: partial(lambda table, m: float(table[len(m)]), np.arange(9.0)),
     "validation in another order": lambda _, n: ModelUtility(
         Ridge(), OWNERS, validation=(X[:: 3 - 2 * n], Y[:: 3 - 2 * n])
     ),

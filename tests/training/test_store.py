@@ -247,7 +247,7 @@ def test_an_evaluation_is_valid_where_all_its_members_are_as_they_were(data, fir
 # --- batches and rounds
 
 
-def test_batches_are_kept_in_order_and_begun_once_by_the_first_that_gets_there(path):
+def test_batches_are_begun_once_and_refresh_tells_whether_anything_valid_came(path):
     with open_store(path) as store:
         assert store.batch("run") == (0, [])
         assert store.begin_batch("run", 1, [("b", "a"), ("c",)])
@@ -264,10 +264,7 @@ def test_batches_are_kept_in_order_and_begun_once_by_the_first_that_gets_there(p
         assert not store.begin_batch("new", 1, [("b",)])
         assert store.batch("new") == other.batch("new") == (1, [("b",)])
         assert store.begin_batch("another run", 1, [("c",)])
-
-
-def test_refresh_tells_whether_there_was_anything_valid(path):
-    changed = {**OWNERS, "a": "changed"}
+    path, changed = path.with_name("refreshed.sqlite"), {**OWNERS, "a": "changed"}
     with open_store(path) as store, open_store(path) as other, open_store(path, changed) as third:
         assert not store.refresh()
         other.save(success("a"))
@@ -321,7 +318,7 @@ def only_main_file(path):
     return copy
 
 
-def test_the_main_file_holds_all_that_is_saved(path):
+def test_the_main_file_holds_all_that_is_saved_and_replacing_is_no_loss(path):
     with open_store(path) as store:
         for repeat in range(30):
             store.save(success("ab", repeat))
@@ -332,6 +329,13 @@ def test_the_main_file_holds_all_that_is_saved(path):
         sql(path, "VACUUM INTO ?", str(backup))  # as docs/running.md says
     for file in (copy, backup):
         assert len(utilities(file, "ab")) == len(utilities(file, "b")) == 30
+    with open_store(path) as store:
+        store.record([success("a", repeat) for repeat in range(5)])
+        store.record([success("a")], replacing=True)
+    assert utilities(path, "a") == {0: 0.5}
+    path.unlink()
+    with open_store(path) as store:
+        assert store.evaluations() == []
 
 
 @pytest.mark.parametrize("change", ["vanished", "changed"])
@@ -350,16 +354,6 @@ def test_a_log_that_vanished_or_changed_is_noticed(path, change):
     Path(f"{copy}-claims").unlink()
     assert utilities(copy, "a")
     assert not utilities(copy, "b")
-
-
-def test_replacing_what_was_recorded_is_no_loss_and_a_new_store_begins_anew(path):
-    with open_store(path) as store:
-        store.record([success("a", repeat) for repeat in range(5)])
-        store.record([success("a")], replacing=True)
-    assert utilities(path, "a") == {0: 0.5}
-    path.unlink()
-    with open_store(path) as store:
-        assert store.evaluations() == []
 
 
 CHANGES = ("coalition = '[\"b\"]'", "contents = 'x' || substr(contents, 2)", "utility = 146540.0")

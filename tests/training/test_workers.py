@@ -142,7 +142,7 @@ def test_a_slow_training_does_not_hold_up_a_fast_one(start, tmp_path):
     assert sorted(order, key=lambda training: training.members) == [A, B, C]
 
 
-def test_a_utility_that_cannot_be_loaded_elsewhere_is_refused(start, monkeypatch):
+def test_a_utility_that_cannot_be_sent_or_loaded_elsewhere_is_refused(start, monkeypatch):
     module = types.ModuleType("only_in_this_process")
     exec("class Model:\n    def __call__(self, members):\n        return 1.0", vars(module))
     monkeypatch.setitem(sys.modules, "only_in_this_process", module)
@@ -154,9 +154,6 @@ def test_a_utility_that_cannot_be_loaded_elsewhere_is_refused(start, monkeypatch
         list(workers.run(iter([A, B])))
     assert "No module named 'only_in_this_process'" in str(refused.value)
     assert "n_jobs=1" in str(refused.value)
-
-
-def test_a_utility_that_cannot_be_sent_is_refused_with_a_way_out(start):
     with Path(os.devnull).open("w") as file:
         for thing in (threading.Lock(), file, (x for x in ())):
             with pytest.raises(InputError, match="cannot be sent to worker processes") as refused:
@@ -397,7 +394,7 @@ def test_a_process_that_dies_is_noticed_though_others_it_has_started_live(tmp_pa
     assert after.utility == 1.0
 
 
-def test_a_child_killed_from_outside_amid_a_training_is_replaced(tmp_path):
+def test_a_killed_child_is_replaced_and_costs_an_attempt_only_amid_a_training(tmp_path):
     pid = tmp_path / "pid"
 
     def utility(members):
@@ -410,9 +407,6 @@ def test_a_child_killed_from_outside_amid_a_training_is_replaced(tmp_path):
         found, after = train(utility, [A, B], ProcessSettings())
     assert (found.utility, found.training.attempt) == (1.0, 2)
     assert (after.utility, after.training.attempt) == (1.0, 1)
-
-
-def test_a_child_killed_while_idle_is_replaced_and_costs_no_attempt():
     with closing(LocalProcesses(lambda members: float(os.getpid()), ONCE, 1)) as workers:
         (first,) = workers.run(iter([A]))
         os.kill(int(first.utility), signal.SIGKILL)

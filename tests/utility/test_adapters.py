@@ -95,7 +95,7 @@ def test_a_model_utility_is_a_game_and_an_exact_computer_of_shapiq_agrees_with_u
     np.testing.assert_allclose([found[(i,)] for i in range(4)], ours.mean, atol=1e-10)
 
 
-def test_a_game_asked_for_other_owners_or_without_a_number_says_so():
+def test_a_game_for_other_owners_or_that_is_none_or_gives_no_number_is_refused():
     game = dupre.to_game(untouchable, FOUR)
     for n in (3, 5):
         with pytest.raises(InputError, match=f"4 owners expected, got {n}"):
@@ -103,6 +103,11 @@ def test_a_game_asked_for_other_owners_or_without_a_number_says_so():
     game = dupre.to_game(lambda members: float("nan"), FOUR)
     with pytest.raises(InputError, match=r"utility of \{owner00, owner02\} .* nan"):
         game(np.array([[True, False, True, False]]))
+    with pytest.raises(InputError, match="5 players, but there are 4 owners"):
+        dupre.from_game(shapiq_games.DummyGame(5), FOUR)
+    for make in (dupre.from_game, dupre.to_game):
+        with pytest.raises(InputError, match="callable"):
+            make(3, FOUR)
 
 
 # shapiq: its games as our utilities.
@@ -118,7 +123,7 @@ class Squares(shapiq.Game):
         return 5.0 + (coalitions @ np.arange(1.0, coalitions.shape[1] + 1)) ** 2
 
 
-def test_games_are_valued_exactly_with_the_owners_in_their_order():
+def test_games_and_functions_of_boolean_rows_are_valued_exactly():
     game = shapiq_games.DummyGame(4, interaction=(1, 2))
     valuation = dupre.value(FOUR, dupre.from_game(game, FOUR), budget=15)
     np.testing.assert_allclose(valuation.values, [0.25, 0.75, 0.75, 0.25], atol=1e-12)
@@ -131,23 +136,12 @@ def test_games_are_valued_exactly_with_the_owners_in_their_order():
     valuation = dupre.value(owners, dupre.from_game(Squares(3), owners), budget=7)
     assert owners.names == ("a", "m", "z")
     assert valuation.values["z"] > valuation.values["m"] > valuation.values["a"]
-
-
-def test_any_function_of_boolean_rows_is_a_game():
     utility = dupre.from_game(game_of(FOUR, table_of(FOUR)), FOUR)
     for members, number in table_of(FOUR).items():
         assert utility(members) == number
         assert utility(members[::-1]) == number
     back = dupre.from_game(dupre.to_game(dupre.from_table(table_of(FOUR)), FOUR), FOUR)
     assert all(back(members) == number for members, number in table_of(FOUR).items())
-
-
-def test_a_game_of_another_number_of_players_or_that_is_none_is_refused():
-    with pytest.raises(InputError, match="5 players, but there are 4 owners"):
-        dupre.from_game(shapiq_games.DummyGame(5), FOUR)
-    for make in (dupre.from_game, dupre.to_game):
-        with pytest.raises(InputError, match="callable"):
-            make(3, FOUR)
 
 
 # Tables.

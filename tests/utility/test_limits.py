@@ -82,22 +82,19 @@ def test_predictions_stay_within_the_bounds(semivalue):
     assert bound.predict([owners.names])["utility"].item() == 1.5
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_limits_that_cannot_be_are_refused():
+    for options, message in (
         ({"bounds": (1, 0)}, "must be less"),
         ({"bounds": ("0", 1)}, "a bound must be a finite number"),
         ({"bounds": 3}, "two numbers"),
         ({"floor": True}, "floor must be a number"),
         ({"floor": "low"}, "floor must be a finite number"),
-    ],
-)
-def test_limits_that_cannot_be_are_refused(options, message):
-    with pytest.raises(dupre.InputError, match=message):
-        utility_of(**options)
+    ):
+        with pytest.raises(dupre.InputError, match=message):
+            utility_of(**options)
 
 
-def test_a_utility_of_ones_own_states_its_limits():
+def test_a_utility_of_ones_own_states_its_limits_and_the_score_of_no_data_is_never_raised():
     owners = make_owners(4)
     game = smooth(owners)
     game.floor, game.bounds = 0.5, (None, 1)
@@ -108,9 +105,6 @@ def test_a_utility_of_ones_own_states_its_limits():
     classes = dupre.Owners.from_arrays(X, Y > 0, np.arange(60) % 3)
     utility = dupre.ModelUtility(GaussianNB(), classes, validation=(X, Y > 0))
     assert utility.bounds == (0.0, 1.0)
-
-
-def test_a_stated_score_of_no_data_is_never_raised_to_a_floor():
     utility = utility_of()
     assert utility.floor == 0
     with pytest.raises(dupre.InputError, match=r"stated to score -5, but the floor .* is 0"):

@@ -106,7 +106,7 @@ def test_a_utility_is_fit_and_score_by_hand(rows, estimator, metric, request):
         assert utility(members) == pytest.approx(expected, abs=1e-12)
 
 
-def test_default_metric_follows_the_task(iris, diabetes):
+def test_the_default_metric_follows_the_task_and_a_callable_gets_the_fitted_model(iris, diabetes):
     tree = DecisionTreeClassifier(max_depth=2)
     of_iris = ModelUtility(tree, iris[0], validation=iris[1])
     stated = ModelUtility(tree, iris[0], validation=iris[1], metric="accuracy")
@@ -114,9 +114,20 @@ def test_default_metric_follows_the_task(iris, diabetes):
     of_diabetes = ModelUtility(Ridge(), diabetes[0], validation=diabetes[1])
     expected = by_hand(Ridge(), diabetes[0], ("0", "1"), diabetes[1], "r2")
     assert of_diabetes(("0", "1")) == pytest.approx(expected)
+    owners, validation = iris
+
+    def depth(model, X, y):
+        assert X is validation[0]
+        np.testing.assert_array_equal(y, validation[1])
+        return float(model.get_depth())
+
+    how = {"metric": depth, "empty": 0.0, "resamples": 0}
+    tree = DecisionTreeClassifier(max_depth=2)
+    utility = ModelUtility(tree, owners, validation=validation, **how)
+    assert utility(("0", "1")) == 2.0
 
 
-def test_a_pipeline_gets_the_columns_and_categories_of_the_frame(shops):
+def test_a_pipeline_gets_the_columns_of_the_frame_in_whatever_order_they_are_validated(shops):
     train, validation = shops
     columns = ColumnTransformer(
         [
@@ -132,6 +143,13 @@ def test_a_pipeline_gets_the_columns_and_categories_of_the_frame(shops):
         rows = train[train["firm"].isin(members)]
         fitted = clone(model).fit(rows.drop(columns=["firm", "sold"]), rows["sold"])
         assert utility(members) == pytest.approx(fitted.score(X_val, y_val))
+    owners = Owners.from_frame(train[["size", "firm", "sold"]], owner="firm", target="sold")
+    X = validation[["size"]]
+    utilities = [
+        ModelUtility(DecisionTreeClassifier(max_depth=2), owners, validation=each)(("x", "y"))
+        for each in (validation, validation[validation.columns[::-1]], (X, validation["sold"]))
+    ]
+    assert utilities[0] == utilities[1] == utilities[2]
 
 
 def test_codes_of_categories_do_not_depend_on_other_owners_or_their_order():
@@ -155,17 +173,6 @@ def test_codes_of_categories_do_not_depend_on_other_owners_or_their_order():
     assert utilities("ABC")[0] == pytest.approx(expected)
 
 
-def test_validation_frame_may_have_its_columns_in_another_order_and_more_of_them(shops):
-    train, validation = shops
-    owners = Owners.from_frame(train[["size", "firm", "sold"]], owner="firm", target="sold")
-    X = validation[["size"]]
-    utilities = [
-        ModelUtility(DecisionTreeClassifier(max_depth=2), owners, validation=each)(("x", "y"))
-        for each in (validation, validation[validation.columns[::-1]], (X, validation["sold"]))
-    ]
-    assert utilities[0] == utilities[1] == utilities[2]
-
-
 def test_sparse_rows_score_as_dense_ones():
     X, y = load_digits(n_class=3, return_X_y=True)
     owner = np.arange(len(y)) % 3
@@ -176,20 +183,6 @@ def test_sparse_rows_score_as_dense_ones():
     found = ModelUtility(model, thin, validation=thin_validation)
     for members in coalitions_of(dense):
         assert found(members) == pytest.approx(expected(members))
-
-
-def test_a_callable_metric_gets_the_fitted_model_and_the_validation_rows(iris):
-    owners, validation = iris
-
-    def depth(model, X, y):
-        assert X is validation[0]
-        np.testing.assert_array_equal(y, validation[1])
-        return float(model.get_depth())
-
-    how = {"metric": depth, "empty": 0.0, "resamples": 0}
-    tree = DecisionTreeClassifier(max_depth=2)
-    utility = ModelUtility(tree, owners, validation=validation, **how)
-    assert utility(("0", "1")) == 2.0
 
 
 # --- coalitions that lack classes
@@ -342,7 +335,7 @@ def test_a_utility_does_not_depend_on_order_or_on_earlier_calls(iris, nested):
     assert make(seed=1)(("0", "2", "3")) != expected
 
 
-def test_coalitions_of_the_same_rows_train_alike_and_twice_the_rows_otherwise():
+def test_coalitions_of_the_same_rows_train_alike_but_not_if_names_may_count(iris):
     X, y = load_iris(return_X_y=True)
     part = (X[::2], y[::2])
     owners = Owners.from_mapping({"a": part, "b": part})
@@ -356,9 +349,6 @@ def test_coalitions_of_the_same_rows_train_alike_and_twice_the_rows_otherwise():
     utility = ModelUtility(DecisionTreeClassifier(), owners, validation=(X, y), **how)
     utility(("a",)), utility(("b",)), utility(("a", "b"))
     assert states[0] == states[1] != states[2]
-
-
-def test_a_subclass_that_may_look_at_names_does_not_go_by_contents(iris):
     owners, validation = iris
 
     class Seeded(ModelUtility):
@@ -377,7 +367,7 @@ def test_a_subclass_that_may_look_at_names_does_not_go_by_contents(iris):
     assert found == [True, True, False, False]
 
 
-def test_the_estimator_given_is_neither_fitted_nor_changed(iris):
+def test_the_estimator_given_is_neither_fitted_nor_changed_and_a_repeat_has_its_own_seed(iris):
     model = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=2, random_state=7))
     before = {name: repr(value) for name, value in model.get_params().items()}
     utility = ModelUtility(model, iris[0], validation=iris[1])
@@ -386,9 +376,6 @@ def test_the_estimator_given_is_neither_fitted_nor_changed(iris):
     for step in (*[step for _, step in model.steps], utility.estimator):
         with pytest.raises(NotFittedError):
             check_is_fitted(step)
-
-
-def test_a_repeat_trains_again_with_its_own_seed_and_nothing_else(iris):
     owners, validation = iris
     forest = RandomForestClassifier(n_estimators=3, max_features=1)
     utility, again = (

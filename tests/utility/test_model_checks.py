@@ -11,13 +11,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from dupre.data.owners import Owners
 from dupre.errors import InputError
+from dupre.utility import model_checks
 from dupre.utility.model import ModelUtility
-from dupre.utility.model_checks import (
-    REGRESSION_METRICS,
-    check_estimator,
-    check_metric,
-    check_validation,
-)
+from dupre.utility.model_checks import REGRESSION_METRICS, check_metric, check_validation
 
 X, Y = load_iris(return_X_y=True)
 IRIS = Owners.from_arrays(X[::2], Y[::2], np.arange(75) % 4)
@@ -45,23 +41,21 @@ def test_metrics_of_the_other_task_are_refused():
             ModelUtility(Ridge(), DIABETES, validation=(DIABETES.X, DIABETES.y), metric=metric)
 
 
-@pytest.mark.parametrize(
-    ("metric", "labels", "better"),
-    [
+def test_a_metric_of_two_classes_names_that_of_more():
+    for metric, labels, better in (
         ("roc_auc", [0, 1, 2], "'roc_auc' is for two classes, but .* 3 classes; use 'roc_auc_ovr'"),
         ("f1", ["a", "b", "c"], "use 'f1_macro'"),
         ("recall", ["no", "yes"], r"0 and 1, but .* \['no', 'yes'\]; use 'recall_macro'"),
         ("roc_auc", ["no", "yes"], None),
         ("f1", [False, True], None),
-    ],
-)
-def test_a_metric_of_two_classes_names_that_of_more(metric, labels, better):
-    owners = Owners.from_arrays(np.arange(12.0)[:, None], np.array(labels * 6)[:12], ["a", "b"] * 6)
-    if better is None:
-        check_metric(metric, owners)
-    else:
-        with pytest.raises(InputError, match=better):
+    ):
+        y = np.array(labels * 6)[:12]
+        owners = Owners.from_arrays(np.arange(12.0)[:, None], y, ["a", "b"] * 6)
+        if better is None:
             check_metric(metric, owners)
+        else:
+            with pytest.raises(InputError, match=better):
+                check_metric(metric, owners)
 
 
 def test_regression_metrics_are_those_that_score_regressions():
@@ -109,7 +103,7 @@ def test_what_is_no_metric_is_refused_and_probabilities_need_every_class_in_vali
 )
 def test_what_is_no_estimator_for_the_task_is_refused(thing, owners, message):
     with pytest.raises(InputError, match=message):
-        check_estimator(thing, owners)
+        model_checks.check_estimator(thing, owners)
 
 
 # --- validation rows
@@ -147,17 +141,14 @@ def test_unusable_validation_rows_are_refused_with_the_culprit(validation, messa
         check_validation(validation, IRIS)
 
 
-@pytest.mark.parametrize(
-    ("validation", "message"),
-    [
+def test_an_unusable_validation_frame_is_refused_with_the_culprit():
+    for validation, message in (
         (SHOPS.drop(columns="city"), "lacks the training column 'city'"),
         (SHOPS.drop(columns="sold"), "no target column 'sold'"),
         (SHOPS.assign(size=np.nan), "column 'size' of the validation rows"),
         ((SHOPS[["size"]].to_numpy(), SHOPS["sold"]), "must be one too"),
         ((SHOPS, SHOPS["sold"].sample(frac=1, random_state=0)), "different indexes"),
-    ],
-)
-def test_an_unusable_validation_frame_is_refused_with_the_culprit(validation, message):
-    owners = Owners.from_frame(SHOPS, owner="firm", target="sold")
-    with pytest.raises(InputError, match=message):
-        check_validation(validation, owners)
+    ):
+        owners = Owners.from_frame(SHOPS, owner="firm", target="sold")
+        with pytest.raises(InputError, match=message):
+            check_validation(validation, owners)
