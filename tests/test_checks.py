@@ -47,6 +47,7 @@ def test_positive_and_whole_numbers_are_checked():
     for number in (0, -0.0, -1e-300, -3):
         with pytest.raises(InputError, match=f"timeout must be positive, got {number!r}"):
             positive(number, "timeout")
+
     assert type(whole(np.int64(3), "jobs", least=3)) is int
     for number in (2, 3.0, True, "3", None):
         with pytest.raises(InputError, match="jobs must be a whole number of at least 3, got"):

@@ -202,6 +202,7 @@ def test_messages_and_modules_named_on_pages_are_those_of_the_source():
     quoted = re.findall(r"^### `(.*)`$", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
     assert quoted
     assert [text for text in quoted if not any(text in message for message in known)] == []
+
     named = re.findall(r"`(\w+\.\w+)`", "".join(headings(DOCS / "method.md")))
     assert named
     assert [it for it in named if not (SOURCE / f"{it.replace('.', '/')}.py").is_file()] == []
@@ -218,6 +219,7 @@ def test_packages_and_public_names_on_pages_are_those_of_the_source():
     for package, modules in table:
         for module in re.findall(r"`(\w+)`", modules):
             assert (SOURCE / package / f"{module}.py").is_file(), (package, module)
+
     pages = [page.read_text() for page in (DOCS / "reference").glob("*.md")]
     shown = re.findall(r"^::: dupre\.(\w+)$", "\n".join(pages), flags=re.MULTILINE)
     assert sorted(shown) == sorted(dupre.__all__)

@@ -31,6 +31,7 @@ def test_a_message_names_arguments_in_python_and_flags_and_the_run_in_the_comman
     assert command_message(error) == "the utility is nan; state a finite --empty"
     typed = InputError("there is no file ", "empty=")  # what users typed is never a remedy
     assert command_message(typed) == str(typed) == "there is no file empty="
+
     error = Interrupted("stopped; ", Remedy.GO_ON)
     assert command_message(error) == "stopped; `dupre resume DIR` goes on"
     error.run = "my {run}"

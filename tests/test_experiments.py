@@ -99,6 +99,7 @@ def test_all_coalitions_evaluated_are_the_truth(tiny):
 
 def test_orders_are_those_of_permutation_sampling(tiny):
     [row] = cells.measure(Cell("tiny-4", "evaluated", 8, more=(4,)))
+
     drawn = cells.orders_within(dupre.shapley, 4, 12, seed=0)
     assert len(drawn.members) <= 12
     following = permutation(dupre.shapley, 4, 4 * 100, np.random.default_rng(0))

@@ -58,6 +58,7 @@ def test_a_csv_file_and_an_open_store_take_a_few_times_their_size(tmp_path):
     most, frame = peak(lambda: read_csv(path, delimiter=",", as_text=()))
     assert frame.shape == X.shape
     assert most < 3 * size + frame.memory_usage().sum()
+
     path, resampled, repeats = tmp_path / "run.sqlite", np.zeros(200), 1_000
     trainings = [Training(("a",), repeat) for repeat in range(repeats)]
     with open_store(path) as store:

@@ -23,6 +23,7 @@ def test_long_lists_and_names_are_cut_and_messages_end_with_the_name_meant():
     assert wording.quote_names([str(i) for i in range(12)]).count("'") == 24
     assert wording.quote_names([str(i) for i in range(42)]).endswith("'11', … and 30 more")
     assert wording.shorten("abcdefghijkl", 7) == "abc…jkl"
+
     assert wording.join_list(["a"]) == "a"
     assert wording.join_list(["a", "b", "c"]) == "a, b and c"
     assert wording.join_list(["a", "b", "c", "d"], most=2) == "a, b and 2 more"
@@ -38,6 +39,7 @@ def test_numbers_have_a_minus_sign_unless_they_are_zero_and_never_more_certainty
     said = "from -0.00 and -0 to -0.5 (95 %: -1.4 … -0.1), 2024-05-31, 1e-05, x-1"
     expected = "from 0.00 and 0 to −0.5 (95 %: −1.4 … −0.1), 2024-05-31, 1e-05, x-1"
     assert wording.with_minus_signs(said) == expected
+
     shares = (0, 0.001, 0.5, 0.999, 1)
     assert list(map(wording.percent, shares)) == ["0", "<1", "50", ">99", "100"]
     assert wording.exact_percent(0.9999) == "more than 99.9 %"

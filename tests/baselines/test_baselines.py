@@ -160,9 +160,6 @@ def test_a_utility_that_is_no_number_is_an_error_with_the_coalition(method):
     assert error.value.members == ("0", "1", "2")
 
 
-# Leave one out
-
-
 def test_leave_one_out_is_what_is_lost_for_one_training_more_than_owners():
     utility = Asked(closed_form.airport([1, 5, 2]))
     found = leave_one_out(utility, players(3))
@@ -475,6 +472,7 @@ def test_the_error_of_influence_shrinks_and_wrong_labels_have_a_negative_one(dia
         return abs(rise - part * found.values["0"])
 
     assert error(0.02) / error(0.01) == pytest.approx(4, rel=0.05)
+
     owners, validation = iris
     y = np.where(owners.owner == 2, (owners.y + 1) % 3, owners.y)
     spoilt = Owners.from_arrays(owners.X, y, owners.owner)

@@ -97,6 +97,7 @@ def test_a_divergence_is_near_the_exact_distance_and_equal_data_are_at_none(owne
         return otdd(one, [one, other])
 
     np.testing.assert_allclose(distance(0.05), distance(None), rtol=0.03, atol=1e-6)
+
     X, y = owners.X[[0, 1, 2, 0, 1, 2, 4]], [0, 1, 0, 0, 1, 0, 1]
     twice = Owners.from_arrays(X, y, [0, 0, 0, 1, 1, 1, 2])
     pair = Features(np.eye(3, dtype=bool)[:2], twice.rows)
@@ -122,11 +123,13 @@ def test_coalitions_are_placed_by_distances_to_landmarks_and_what_is_clipped_is_
     expected = cdist(members @ point, members @ point, "sqeuclidean")
     np.testing.assert_allclose(cdist(placed, placed, "sqeuclidean"), expected, atol=1e-6)
     assert embedding.clipped == pytest.approx(0, abs=1e-9)
+
     kernel = otdd_kernel(owners, landmarks=4)
     inputs = features(owners)
     K = kernel(inputs, inputs)
     assert np.linalg.eigvalsh(K).min() > -1e-9
     assert len(kernel.embedding._landmarks) == 4
+
     kernel = otdd_kernel(owners)
     mark = digest(kernel)
     valuer = dupre.Valuer(owners, empty=0.0, kernel=1.0 * kernel)

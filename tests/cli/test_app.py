@@ -97,6 +97,7 @@ def test_the_plan_goes_to_stderr_tables_to_stdout_and_all_else_into_the_run_dire
     ):
         assert words in plan
     assert re.search(r"(?s)^Plan.*\nThe first \d+ trainings took", plan)
+
     tables = (place / "out.txt").read_text()
     assert tables.startswith("Shapley values of 5 owners; 14 of 31 possible coalitions evaluated\n")
     assert "\n\nBanzhaf values of 5 owners; 14 of 31 possible" in tables
@@ -193,6 +194,7 @@ def test_compare_prints_the_probability_and_predict_knows_any_coalition(place):
     assert told[0]["low"] < told[0]["difference"] < told[0]["high"]
     message = refuse("compare", "dupre-wine", "Alba", "Elba", cwd=place)
     assert "unknown owner 'Elba' (did you mean 'Alba'?); the owners are 'Alba', 'Barolo'" in message
+
     trained = json.loads(found.evaluations["coalition"][0])
     everyone = found.evidence.coalitions
     missing = everyone[everyone["utility"].isna()]["members"].iloc[0]
@@ -412,6 +414,7 @@ def test_help_imports_nothing_heavy_and_version_and_completion_are_there():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == ""
     assert "Usage: dupre" in done.stdout
+
     assert run("--version").stdout == f"dupre {dupre.__version__}\n"
     words = {"_DUPRE_COMPLETE": "complete_bash", "COMP_WORDS": "dupre re", "COMP_CWORD": "1"}
     shell = environment(**words)

@@ -120,6 +120,7 @@ def test_owners_that_may_be_one_or_have_one_row_are_named():
     done = value(data=written(frame))
     assert "none from single: too few rows" in done.stderr
     assert re.search(r"^single +1 ", done.stdout, flags=re.MULTILINE)
+
     data = written(good().replace({"who": {"owner 1": "Owner 0"}}))
     done = run("value", data, *ROLES, "--budget", 3, "--run", "my run")
     assert "Go on with: dupre resume 'my run' --budget +3\n" in done.stderr  # can be typed
@@ -453,6 +454,7 @@ def test_the_page_shows_every_command_but_no_directory_of_this_machine(page, pla
         "Utility is the score (accuracy) on 15 validation rows of a model that predicts y.",
     ):
         assert words in page()
+
     (place / "page_tree.py").write_text("from sklearn.tree import DecisionTreeClassifier as Tree\n")
     good().to_csv("validation.csv", index=False)
     paths = ("--model", place / "page_tree.py:Tree", "--validation", place / "validation.csv")

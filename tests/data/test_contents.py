@@ -89,6 +89,7 @@ def test_missing_things_and_stored_zeros_are_all_alike():
     assert first == second
     found = digests(np.array([[None], [np.nan], [pd.NA], [pd.NaT], ["x"]], dtype=object))
     assert len(set(found)) == 2
+
     data, where = np.array([1.0, 0.0, -0.0, 1.0]), np.array([0, 1, 2, 0])
     X = sparse.csr_array((data, where, np.array([0, 3, 4])), shape=(2, 3))
     first, second = digests(X)
@@ -112,6 +113,7 @@ def test_bytes_and_names_do_not_matter_but_order_and_types_of_cells_do():
     one = pd.DataFrame({"c": pd.Categorical(values, ["a", "b"])})
     other = pd.DataFrame({"c": pd.Categorical(values, ["z", "b", "a"])})
     assert digests(one) == digests(other)
+
     found = digests(np.array([[1], [True], [1.0], ["1"], [b"1"]], dtype=object))
     assert len(set(found)) == 5
     lock = threading.Lock()

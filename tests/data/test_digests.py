@@ -189,6 +189,7 @@ def test_functions_are_told_by_source_and_alike_in_every_process(tmp_path, monke
     space = {}
     exec("def f(m): return 1", space)  # without source it counts by its name
     assert digest(space["f"]) == digest(space["f"]) != digest(len)
+
     told = subprocess.check_output([sys.executable, "-c", IN_ANOTHER], text=True).strip()
     vectorizer = CountVectorizer(stop_words=["x", "y"])
     assert digest([{"a", "b", "c"}, np.arange(3), vectorizer, np.mean]) == told

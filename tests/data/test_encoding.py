@@ -68,6 +68,7 @@ def test_numbers_dates_and_truth_are_numbers_and_text_is_levels():
     mixed = np.array([["u", 1.0, 5], ["v", 2.0, 7], ["u", 4.0, 7], ["w", 8.0, 1]], dtype=object)
     frame = pd.DataFrame({"c": ["u", "v", "u", "w"], "x": [1.0, 2.0, 4.0, 8.0], "k": [5, 7, 7, 1]})
     np.testing.assert_allclose(pairwise(encoded(mixed)), pairwise(encoded(frame)))
+
     days = np.array([0, 1, 5, 9])
     frame = pd.DataFrame(
         {
@@ -78,6 +79,7 @@ def test_numbers_dates_and_truth_are_numbers_and_text_is_levels():
     )
     numbers = np.column_stack([days, days, [1, 0, 1, 1]])
     np.testing.assert_allclose(encoded(frame), encoded(numbers), atol=1e-9)
+
     frequent = [f"common {i}" for i in range(MAX_LEVELS)]
     rows = encoded(pd.DataFrame({"c": [*frequent, *frequent, "rare", "rarer"]}))
     assert rows.shape[1] == MAX_LEVELS

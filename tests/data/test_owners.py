@@ -85,6 +85,7 @@ def test_numeric_arrays_and_mapping_agree_and_a_frame_remembers_its_columns():
     found = vectors(Owners.from_mapping(sparse_parts), eta=1.0)
     expected = vectors(Owners.from_arrays(X, y, owner), eta=1.0)
     np.testing.assert_allclose(pairwise(found), pairwise(expected), rtol=1e-4, atol=1e-6)
+
     owners = Owners.from_frame(frame_of_three_owners(), owner="firm", target="sold")
     assert owners.columns == ("size", "count", "open", "city", "grade")
     assert owners.target == "sold"
@@ -154,6 +155,7 @@ def test_rows_of_a_frame_and_an_array_stay_as_they_were_given():
     expected = frame.iloc[[1, 3, 4]]
     pd.testing.assert_frame_equal(X.sort_index(), expected.drop(columns=["firm", "sold"]))
     assert y.tolist() == frame["sold"][X.index].tolist()
+
     X, y, labels = mixed(["b", "a"], 3)
     owners = Owners.from_arrays(X, y, labels)
     owners.data_of(np.array([True, True]))
@@ -278,9 +280,6 @@ def test_rows_of_a_coalition_depend_neither_on_owner_names_nor_on_their_order(or
         assert pooled(renamed, theirs) == pooled(owners, members)
 
 
-# --- task
-
-
 CLASSES = [["no", "yes"] * 30, [True, False] * 30, [0, 1, 2] * 20, [0.0, 1.0, 2.0] * 20]
 CLASSES += [pd.Categorical(["no", "yes"] * 30), np.arange(60) % MAX_CLASSES_INFERRED]
 CLASSES += [pd.Categorical(np.resize(levels, 60)) for levels in (np.arange(30), [0.5, 1.5])]
@@ -300,9 +299,6 @@ def test_task_is_inferred_from_the_targets_unless_it_is_stated(task):
         assert Owners.from_arrays(X, y, owner, task=task).task == task
 
 
-# --- embed
-
-
 def test_embed_gives_the_numeric_view_and_the_model_gets_images_and_missing_values():
     digits = load_digits()
     images, y, owner = digits.images[:60], digits.target[:60], np.arange(60) % 3
@@ -312,6 +308,7 @@ def test_embed_gives_the_numeric_view_and_the_model_gets_images_and_missing_valu
     X, _ = owners.data_of(np.array([False, True, False]))
     assert X.shape == (20, 8, 8)
     assert_same_rows(X.reshape(20, -1), images[1::3].reshape(20, -1))
+
     X = np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 1.0], [0.0, 0.0]])
     owners = Owners.from_arrays(X, [0, 1] * 2, list("aabb"), embed=np.nan_to_num)
     found, y = owners.data_of(np.array([True, False]))
@@ -426,9 +423,8 @@ FRAME = pd.DataFrame({"x": [1.0, 2.0], "y": [0, 1]})
 OTHER, HOLED = FRAME.rename(columns={"x": "z"}), np.array([[1.0, 2.0], [np.nan, 3.0]])
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "message"),
-    [
+def test_an_unusable_mapping_is_refused_with_the_culprit():
+    for data, options, message in (
         ({}, {}, "non-empty mapping"),
         ([PART, PART], {}, "non-empty mapping"),
         ({"a": PART}, {}, "at least two owners, got 1: a"),
@@ -445,11 +441,9 @@ OTHER, HOLED = FRAME.rename(columns={"x": "z"}), np.array([[1.0, 2.0], [np.nan, 
         ({"a": FRAME, "b": OTHER}, {"target": "y"}, "same columns: 'b' lacks 'x', which 'a' has"),
         ({"a": PART, "b": (HOLED, [0, 1])}, {}, "column '0' of owner 'b' .* 1 of 2 rows"),
         ({"a": PART, "b": (np.eye(2), [np.nan, 1.0])}, {}, "y of owner 'b' .* 1 of 2 rows"),
-    ],
-)
-def test_an_unusable_mapping_is_refused_with_the_culprit(data, options, message):
-    with pytest.raises(InputError, match=message):
-        Owners.from_mapping(data, **options)
+    ):
+        with pytest.raises(InputError, match=message):
+            Owners.from_mapping(data, **options)
 
 
 def test_owners_can_be_compared_and_hashed():

@@ -73,9 +73,6 @@ def norm(first, second, p):
     return np.sqrt(np.sum(gap**2)) if p == 2 else np.sum(gap) / np.sqrt(len(gap))
 
 
-# --- one direction
-
-
 def sketched_distance(A, B, p):
     """SW_p of two sets of numbers as a sketch with exact levels has it."""
     owner = np.repeat([0, 1], (len(A), len(B)))
@@ -94,9 +91,6 @@ def test_one_direction_is_exact_optimal_transport(p):
     assert sketched_distance(A, A - 2.5, p) == pytest.approx(2.5, rel=1e-6)
     more = rng.normal(1.0, 3.0, size=17)
     assert sketched_distance(A, more, 1) == pytest.approx(wasserstein_distance(A, more), rel=1e-6)
-
-
-# --- directions
 
 
 def test_directions_have_unit_length_no_preference_and_follow_the_seed():
@@ -186,6 +180,7 @@ def test_rows_between_two_thresholds_are_their_mean_as_fine_for_a_small_owner():
     sketch = count([values], np.zeros(12, dtype=np.int64), resolution=resolution)
     found = sketch(np.ones((1, 1), dtype=bool))[0] * np.sqrt(4)
     np.testing.assert_allclose(found, np.sort(values).reshape(4, 3).mean(axis=1), rtol=1e-6)
+
     rng = np.random.default_rng(0)
     small, large = rng.normal(100.0, 1.0, size=40), rng.normal(size=20_000)
     owner = np.repeat([0, 1], (40, 20_000))
@@ -314,6 +309,7 @@ def test_labels_of_a_regression_are_its_targets_and_weigh_as_features_at_one_hal
     features, labels, label = quantile_sketch.project(
         owners, seed=0, resolution=Resolution(directions=4000)
     )
+
     # Each block has total variance 1 before it is projected on directions of d + 1 = 8 axes.
     ratio = features.var(axis=0).mean() / labels[label].var(axis=0).mean()
     assert ratio == pytest.approx(1, rel=0.1)

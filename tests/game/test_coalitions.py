@@ -52,6 +52,7 @@ def test_names_and_rows_are_inverse_to_each_other_and_shown_in_one_printable_lin
         "dee",
     )
     format_members = coalitions.format_members
+
     assert format_members(("ada", "名前")) == "{ada, 名前}"
     assert format_members(()) == "{}"
     hostile = format_members(("two\nlines", "\x1b[31mred", "tab\there"))

@@ -152,6 +152,7 @@ def test_values_of_any_draws_add_up_and_a_constant_moves_none_but_by_its_share()
     found = game.in_blocks(game.draw(12, np.random.default_rng(0)), [game.utilities] * 3)
     np.testing.assert_allclose(found.mean, game.truth, atol=1e-12)
     assert not found.covariance.any()
+
     game = Game(4, seed=9)
     draws = game.draw(5, np.random.default_rng(2))
     mean, covariance = game.estimate(draws)

@@ -234,6 +234,7 @@ def test_tight_coalitions_are_those_paid_their_gain_less_the_subsidy():
     members = proper(4)
     all_slack = members @ core.payments + core.subsidy - game.utility(members)
     assert len(core.tight) == np.count_nonzero(all_slack < 1e-9)
+
     members = proper(6)
     utilities = np.where(members @ [2, 0, 1, 3, 2, 0] >= 5, 1.0, 0.0)
     core = least_core(members, utilities, grand=1.0)
@@ -297,9 +298,6 @@ def test_order_repetition_and_blocks_of_rows_change_nothing_nor_arguments(monkey
     draw_cores(members, utilities[None, :], grand=grand)
     np.testing.assert_array_equal(members, before[0])
     np.testing.assert_array_equal(utilities, before[1])
-
-
-# Draws
 
 
 @pytest.mark.parametrize("one_grand", [True, False])
@@ -378,6 +376,7 @@ def test_a_search_counts_what_it_looks_at_and_says_how_far_it_came():
     game = majority(11)
     utility, seen = logged(game)
     core = search(utility, 1.0, start=NONE[:, :11], limit=1)  # cut short
+
     every = np.concatenate(seen)
     over = game.utility(every) - every @ core.payments - core.subsidy
     assert core.violation == pytest.approx(over.max())
@@ -394,6 +393,7 @@ def test_a_search_climbs_and_stops_at_violations_that_do_not_matter(monkeypatch)
     grand = float(peak.mean() ** 4)
     core = search(utility, grand, start=NONE, limit=1)
     assert core.violation >= 1 - core.payments[peak].sum() - core.subsidy - 1e-12
+
     members, utilities, grand = noisy(10)
     codes, found = 2 ** np.arange(10), []
     for matters in (0.2, 0.0):

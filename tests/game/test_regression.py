@@ -58,6 +58,7 @@ def test_sizes_that_their_share_covers_are_complete_and_leave_one_out_needs_no_d
     owner, row = np.nonzero(~found.members.T)
     assert owner.tolist() == list(range(100))
     np.testing.assert_allclose(found.W @ utilities, everyone - utilities[row])
+
     n, samples = 10, 300
     s = np.arange(1, n)
     left, share = samples - 1, 1 / (s * (n - s))

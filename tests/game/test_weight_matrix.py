@@ -249,6 +249,7 @@ def test_strata_have_the_degrees_of_freedom_of_welch_and_one_draw_is_as_the_wors
     expected = parts.sum() * wider(welch) ** 2
     found = weights.sampling_covariance(np.append(one, two), 0.0)
     assert found[0, 0] == pytest.approx(expected, rel=1e-9)
+
     weights, utilities, _ = iid(6, n=1)
     entries = weights.entries
     old = (entries.owner, entries.coalition, entries.weight, entries.unit, entries.stratum)
@@ -271,6 +272,7 @@ def test_weights_that_are_not_random_have_no_error_and_a_game_upside_down_the_sa
     # Three draws in stratum 0, the first of which is also the only one in stratum 1.
     unit, nobody = np.array([0, 1, 2, 0]), np.zeros(4, dtype=np.int64)
     entries = Entries(nobody, unit, np.ones(4), unit, np.array([0, 0, 0, 1]))
+
     weights = Weights(np.eye(3, dtype=bool), np.zeros((1, 3)), np.zeros(1), entries)
     u = np.array([4.0, 1.0, 0.0])
     found, expected = (weights.sampling_covariance(sign * u, 0.0) for sign in (-1, 1))

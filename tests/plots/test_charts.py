@@ -56,6 +56,7 @@ def test_values_are_sorted_with_their_intervals_and_of_many_some_are_shown():
     assert np.allclose(ends, sorted(map(tuple, v.interval().to_numpy())))
     assert "payment" in plots.values(least_core(), axes()).get_xlabel()
     assert "payment" not in plots.values(valuation(), axes()).get_xlabel()
+
     v = valuation(100)
     ax = plots.values(v, axes())
     order = list(v.values.sort_values(ascending=False).index)
@@ -80,6 +81,7 @@ def test_a_matrix_tells_probabilities_or_distances_where_there_is_room():
         assert float(text) == pytest.approx(np.clip(P[i, j], 1, 99), abs=0.51)
     assert not plots.ranking(valuation(13), axes()).texts
     assert {t.get_text() for t in plots.ranking(exact(), axes()).texts} == {"0", "100"}
+
     v = valuation(3)
     matrix = np.array([[0, 1, 2], [1, 0, 4], [2, 4, 0.0]])
     v = replace(v, evidence=Evidence(v.evidence.coalitions, matrix, np.eye(3)))
@@ -111,6 +113,7 @@ def test_the_map_keeps_distances_and_equal_owners_share_a_label_that_overlaps_no
     v = replace(v, evidence=Evidence(v.evidence.coalitions, matrix, np.eye(4)))
     shown = {text.get_text() for text in plots.owner_map(v, axes()).texts}
     assert shown == {"owner 0 and owner 3", "owner 1", "owner 2"}
+
     v = valuation(names=[f"a place with a name {i}" for i in range(37)])
     ax = axes()
     plots.owner_map(v, ax)
@@ -118,6 +121,7 @@ def test_the_map_keeps_distances_and_equal_owners_share_a_label_that_overlaps_no
     assert 5 <= len(boxes) < 37
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
     assert ax.get_title() == "37 owners; named where there is room"
+
     points = np.random.default_rng(0).normal(size=(9, 2))
     distances = np.linalg.norm(points[:, None] - points, axis=-1)
     found = place_in_plane(distances)
@@ -139,11 +143,11 @@ def test_trained_and_predicted_utilities_are_drawn_apart_and_a_forecast_follows_
     lines = {line.get_label(): line for line in plots.utilities(v, axes()).lines}
     assert len(lines["trained"].get_xdata()) == frame["utility"].notna().sum()
     assert len(lines["predicted"].get_xdata()) == frame["utility"].isna().sum()
-    v = valuation(6)
     many = pd.concat([v.evidence.coalitions.head(30)] * 100, ignore_index=True)
     v = replace(v, evidence=Evidence(many, v.evidence.distances, v.evidence.shared))
     ax = plots.predictions(v, axes())
     assert ax.get_title() == "500 of 3000 trained coalitions"
+
     reached, ahead = plots.uncertainty(valuation(), axes()).lines
     assert ahead.get_linestyle() == "--"
     assert reached.get_xydata()[-1] == pytest.approx(ahead.get_xydata()[0])

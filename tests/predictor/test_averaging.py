@@ -72,6 +72,7 @@ def test_the_covariance_of_two_processes_is_within_and_between_them(game):
     larger = (0.6 * one.std**2 + 0.4 * two.std**2) @ squares / (one.std**2 @ squares)
     expected = larger * one.functional_covariance() + between
     np.testing.assert_allclose(averaged.functional_covariance(), expected, rtol=1e-10)
+
     # Four times the kernel and the noise: the same means and four times the covariance.
     small = gp.condition(Membership(0.3), a, u, noise=0.1)
     large = gp.condition(4.0 * Membership(0.3), a, u, noise=0.4)
@@ -89,6 +90,7 @@ def test_the_covariance_has_no_negative_variance_and_processes_far_apart_widen_i
     covariance = averaged.functional_covariance()
     np.testing.assert_allclose(covariance, covariance.T, rtol=1e-12)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.trace(covariance)
+
     a, b, u, W = game
     best = processes_of(a, u)[0].posterior(b, W)
     means = np.stack([best.mean - 10, best.mean + 10])

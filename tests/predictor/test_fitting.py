@@ -239,12 +239,12 @@ def test_a_sample_is_the_same_every_time_and_decays_only_where_that_was_learned(
         assert len(weights) == 2 * pairs
         assert weights.sum() == pytest.approx(1)
         assert np.all(weights >= 0)
-    a, _, u = split(rng)
+
     process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=2, rng=rng)
     assert {one.amplitude.decay for _, one in sample_around(process, pairs=3)} == {0.0}
     process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=2, rng=rng, decays=True)
     assert len({one.amplitude.decay for _, one in sample_around(process, pairs=3)}) > 1
-    a, _, u = split(rng)
+
     process = fit(Membership(), a, u, warp=Warp(), starts=1, rng=rng)
     monkeypatch.setattr(fitting, "LEARN_ON", len(u))
     assert len(sample_around(process, pairs=2)) == 4

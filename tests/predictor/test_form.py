@@ -101,6 +101,7 @@ def test_a_far_evaluation_is_set_aside_and_widens_what_is_predicted(coalitions):
     assert all(len(gp.utilities) == len(utilities) - 1 for _, gp in chosen.processes)
     # One evaluation in forty was off by about 10.5.
     assert chosen.outlier_variance == pytest.approx(10.5**2 / 40, rel=0.1)
+
     utilities, measured = smooth(coalitions), np.linspace(1e-6, 1e-4, len(coalitions))
     whole = learned(coalitions, utilities, measured=measured)
     slope = whole.gp.slope
@@ -139,6 +140,7 @@ def test_all_forms_that_were_tried_count_by_their_likelihood(coalitions):
     assert chosen.gp in forms
     assert chosen.gp.log_likelihood >= max(gp.log_likelihood for gp in forms) - 0.01
     assert [gp.kernel.label for gp in simpler] == ["membership + linear", "linear"]
+
     utilities = smooth(coalitions[:20]) + np.random.default_rng(0).normal(0, 0.02, 20)
     chosen = learned(coalitions[:20], utilities)
     weights = np.array([weight for weight, _ in chosen.processes])
@@ -167,6 +169,7 @@ def test_predictions_are_averaged_over_the_processes(coalitions):
         np.testing.assert_array_equal(found, expected)
     best = chosen.gp.posterior(coalitions[20:], W)
     np.testing.assert_array_equal(posterior.best.mean, best.mean)
+
     worth = np.array([0.1, 0.3, 0.05, 0.2, 0.15, 0.2])[: coalitions.members.shape[1]]
     sums = coalitions.members @ worth
     chosen = learned(coalitions[:12], sums[:12])

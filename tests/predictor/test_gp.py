@@ -93,9 +93,11 @@ def test_nothing_measured_is_a_noise_of_zero_and_a_likelihood_is_that_of_utiliti
     twice = features(np.ones((2, N), dtype=bool))
     with pytest.raises(InputError, match="raise the noise"):
         gp.condition(Membership(), twice, np.zeros(2), noise=0.0)
+
     plain = gp.condition(4.0 * Membership(0.3), a, u, noise=0.4)
     scaled = gp.condition(Membership(0.3), a, u, noise=0.1, warp=Warp(width=2.0))
     assert scaled.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-9)
+
     a, _, _ = split(rng)
     rows = a.members @ ROWS
     np.testing.assert_allclose(gp.log_rows(a), np.log(rows))

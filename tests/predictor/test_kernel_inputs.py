@@ -61,6 +61,7 @@ def test_what_is_not_kept_of_another_origin_or_without_a_hash_is_computed(monkey
     monkeypatch.setattr(kernel_inputs, "KEPT", 100)
     whole = features[np.arange(len(EVERY))]
     np.testing.assert_array_equal(whole.distances_to(kept, "k", apart), apart(whole, kept))
+
     features, times = make_features(), []
     for _ in range(2):
         assert features.remember([], lambda: len(times)) == len(times)

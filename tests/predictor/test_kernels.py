@@ -150,9 +150,6 @@ def test_parameters_without_a_valid_kernel_are_refused():
             SlicedWasserstein(**options)
 
 
-# --- the other kernels
-
-
 @pytest.mark.parametrize("length", [0.5, 1.7])
 def test_membership_is_an_rbf_on_zeros_and_ones(length, features):
     rbf = RBF(length_scale=length)(features.members.astype(float))
@@ -181,6 +178,7 @@ def test_operators_add_multiply_and_scale_matrices_roles_and_labels(features):
     a, b, c = Size(), Membership(), Linear()
     assert (a + b) + c == a + (b + c) == kernels.Sum((a, b, c))
     assert (a * b) * c == a * (b * c) == kernels.Product((a, b, c))
+
     kernel = Form().kernel()
     assert kernel.roles == ["variance", "gamma", "gamma", "variance", "gamma", "variance"]
     assert kernel.label == "data × size + membership + linear"
@@ -216,9 +214,6 @@ def test_a_new_kernel_is_one_method(features):
     np.testing.assert_allclose(kernel.diagonal(features), np.diag(expected))
     np.testing.assert_allclose(np.exp(kernel.theta), [2.0, 0.3])
     assert "count" in (Count() + Linear()).label
-
-
-# --- features and distances
 
 
 def test_features_look_each_vector_up_once_and_a_part_has_those_of_its_coalitions():

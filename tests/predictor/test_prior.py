@@ -67,6 +67,7 @@ def test_plain_hyper_parameters_maximise_the_marginal_likelihood(game):
 
 def test_what_a_kernel_leaves_open_is_chosen_by_the_marginal_likelihood(game):
     evaluated, _, u = game
+
     stated = {"first": kernels.SlicedWasserstein(), "p": kernels.SlicedWasserstein(p=None)}
     of = {
         name: learn(evaluated, u, Prior(1.0 * kernel, plain=True))
@@ -78,9 +79,6 @@ def test_what_a_kernel_leaves_open_is_chosen_by_the_marginal_likelihood(game):
     assert of["open"].gp.log_likelihood == pytest.approx(again.log_likelihood, abs=1e-2)
     assert not chosen.open
     assert of["p"].gp.kernel.kernel.eta == 0.5
-
-
-# --- what is held
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -95,9 +93,6 @@ def test_what_is_fixed_stays_and_the_rest_is_learned(game, plain):
     every = Prior(kernel, fixed=("gamma", "variance"), plain=plain)
     for _, gp in learn(evaluated, u, every).processes:
         np.testing.assert_allclose(gp.kernel.theta, kernel.theta)
-
-
-# --- the mean
 
 
 def test_a_mean_is_subtracted_and_added_again(game):

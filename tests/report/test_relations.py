@@ -43,20 +43,19 @@ def test_random_splits_are_not_spoken_of(sizes, columns):
 @pytest.mark.parametrize("who", [0, 6])
 @pytest.mark.parametrize("sizes", [EQUAL, SKEWED])
 def test_a_copy_a_noisy_copy_and_an_owner_unlike_the_others_are_named(sizes, who):
-    data = split(sizes)
-    ((owners, text),) = related(data | {"twin": data[f"o{who}"]})
-    assert owners == (who, 7)
-    assert text == f"o{who} and twin hold the same {sizes[who]} rows."
     data, rng = split(sizes), np.random.default_rng(1)
     X, y = data[f"o{who}"]
+    ((owners, text),) = related(data | {"twin": (X, y)})
+    assert owners == (who, 7)
+    assert text == f"o{who} and twin hold the same {sizes[who]} rows."
+
     ((owners, text),) = related(data | {"twin": (X + 0.05 * rng.normal(size=X.shape), y)})
     assert owners == (who, 7)
     assert text.startswith(f"o{who} and twin hold data of a similar kind: their distance is 0.")
     nearly = X + 0.05 * rng.normal(size=X.shape) * (np.arange(len(X)) > 0)[:, None]
     ((_, text),) = related(data | {"twin": (nearly, y)})  # one row is the same
     assert text.startswith(f"o{who} and twin hold nearly the same data: their distance is 0.")
-    data = split(sizes)
-    X, y = data[f"o{who}"]
+
     ((owners, text),) = related(data | {f"o{who}": (X + 4, y)})
     assert owners == (who,)
     assert text.startswith(f"The data of o{who} are unlike those of all others")
@@ -71,6 +70,7 @@ def test_rows_in_part_shared_are_told_but_not_what_all_share_by_chance():
     assert text == (
         "62 % of the rows of o0 are also held by o1; 38 % of the rows of o1 are also held by o0."
     )
+
     rng = np.random.default_rng(0)
     data = {f"o{i}": (rng.integers(0, 2, (60, 2)), rng.integers(0, 2, 60)) for i in range(5)}
     assert related(data) == []

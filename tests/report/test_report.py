@@ -199,6 +199,7 @@ def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [file]
     with pytest.raises(InputError, match="there is no directory"):
         write([bare()], tmp_path / "none" / "report.html")
+
     with pytest.raises(InputError, match="at least one valuation"):
         page([])
     with pytest.raises(InputError, match="of other owners"):

@@ -38,6 +38,7 @@ def test_who_is_worth_most_and_who_harms_is_named_or_said_to_be_open():
     assert words.startswith("It is not settled whose data are worth most: between owner 1 and ")
     everybody = plain(answer(three([0.3, 0.3, 0.3], std=0.1)))
     assert "between any of the owners the order is open" in everybody
+
     words = plain(answer(three([0.3, -0.2, 0.001])))
     worse = "The data of owner 1 make models worse on average: they lower the utility of the model"
     assert f"{worse} by 0.2000 (95 %: 0.1980 to 0.2020) on average; Shapley value −0.2000" in words
@@ -68,6 +69,7 @@ def test_neighbours_and_what_is_undecided_are_told_with_the_odds():
     assert open_neighbours(three([0.3, 0.2, 0.1])) == []
     tied = open_neighbours(exact(3, mean=np.array([0.2, 0.2, 0.1]), covariance=np.zeros((3, 3))))
     assert "equal, or as likely" in tied[0]
+
     v = valuation(4, mean=np.array([0.4, 0.3, 0.2995, 0.1]), covariance=1e-6 * np.eye(4))
     words = of(v, "owner 1")[0]
     assert "owner 0 is surely worth more. owner 3 is surely worth less." in words
@@ -104,6 +106,7 @@ def test_a_value_is_put_into_words_with_its_interval_and_doubt_is_not_hidden():
         "Share": "25.0 %",
         "Rank (95 %)": "2 of 3",
     }
+
     v = three([0.3, -0.2, 0.001])
     assert "lowers the utility of the model by 0.2000" in of(v, "owner 1")[0]
     assert "A negative value means that" in of(v, "owner 1")[0]

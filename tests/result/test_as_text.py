@@ -240,13 +240,11 @@ def test_exact_is_said_for_what_it_is_known(words, seeded, deterministic):
     assert others == ([unmeasured] if seeded else []) + [UNKNOWN_ROWS]
 
 
-# Values of samples.
-
-
 def test_a_sample_is_exact_only_without_an_error_and_more_is_advised_where_its_choice_is_larger():
     advice = "More samples would help, and cost no training."
     assert only_line(sampled(0.02, 0.05), "The values are sums").endswith(advice)
     assert advice not in format_valuation(sampled(0.05, 0.02))
+
     v = sampled(0.0, 0.02, diagnostics=None)
     assert only_line(v, "The values are sums").startswith(
         "The values are sums over 4,096 sampled coalitions, all of them evaluated: "
@@ -255,9 +253,6 @@ def test_a_sample_is_exact_only_without_an_error_and_more_is_advised_where_its_c
     assert "Predictor" not in format_valuation(v)
     assert notes(sampled(0.0, 0.0, diagnostics=None))[0].startswith("Exact")
     assert "sample" not in format_valuation(valuation(counting=7))
-
-
-# Values that do not rely on the predictor.
 
 
 def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found():

@@ -53,6 +53,7 @@ def test_who_owes_pays_in_proportion(values):
 def test_equal_owners_get_cents_in_their_order_and_the_same_interval():
     found = certain([0.2, 0.2, 0.2]).payments(100).frame["payment"]
     assert found.tolist() == [33.34, 33.33, 33.33]
+
     v = valuation(5)
     same = np.array([0, 1, 1, 3, 4])
     twins = replace(v, mean=v.mean[same], covariance=v.covariance[np.ix_(same, same)])
@@ -70,6 +71,7 @@ def test_intervals_are_those_of_the_share_itself_and_the_text_states_the_rule():
     half = 1.96 * scale * np.sqrt(1e-4 * 4 / 5)
     np.testing.assert_allclose(found["low"], scale * v.mean - half, atol=0.05 * half)
     np.testing.assert_allclose(found["high"], scale * v.mean + half, atol=0.05 * half)
+
     text = str(certain([0.75, 0.25, -0.1]).payments(1_000, currency="JPY", minimum=10))
     assert "payment JPY" in text
     assert "1,000" in text

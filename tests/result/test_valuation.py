@@ -37,6 +37,7 @@ def test_probabilities_agree_with_draws_and_are_certain_where_differences_are(un
     assert np.all(np.abs(seen - P)[different] < 4 * error[different])
     np.testing.assert_allclose(P + P.T, 1.0, atol=1e-12)
     np.testing.assert_array_equal(np.diag(P), 0.5)
+
     P = valuation([0.3, 0.1, 0.3]).probability_greater().to_numpy()
     np.testing.assert_array_equal(P, [[0.5, 1, 0.5], [0, 0.5, 0], [0.5, 1, 0.5]])
     P = valuation([1.0, 0.9], np.full((2, 2), 4.0)).probability_greater().to_numpy()
@@ -161,6 +162,7 @@ def test_str_names_what_failed_and_counts_warnings_by_coalition():
     v = valuation([0.2, 0.6], failures={("a\nb",): "timeout"})
     expected = "Failed: 1 of 5 evaluations, predicted instead: {a\\nb}. The first, {a\\nb}: timeout"
     assert only_line(v, "Failed") == expected
+
     warnings = {f"UserWarning: {k}": tuple(coalitions(6 - k)) for k in range(5)}
     v = valuation([0.2, 0.6], warnings=warnings, evaluated=1234)
     lines = [line for line in notes(v) if line.startswith("Warning")]
@@ -209,6 +211,7 @@ def test_a_comparison_of_two_owners_agrees_with_draws_and_can_be_turned_round(un
     assert (turned.one, turned.other) == (other.one, other.other)
     for number in ("probability", "difference", "low", "high"):
         assert getattr(turned, number) == pytest.approx(getattr(other, number))
+
     with pytest.raises(InputError, match=r"unknown owner 'owner' \(did you mean 'owner \d'"):
         uncertain.compare("owner 1", "owner")
     with pytest.raises(InputError, match="got 'owner 1' twice"):

@@ -100,6 +100,7 @@ def test_a_conflict_says_what_differs_and_changes_that_are_none_are_none():
     assert PLAIN.conflict(model) == "model (not set), not 'forest'"
     other = Config(PLAIN.data, PLAIN.utility, limits=LimitsSection(9), machine=MachineSection(2))
     assert PLAIN.conflict(other) == ""
+
     changed = sections.with_changes(LimitsSection(9, "ranking"), budget=None, time="2h")
     assert changed == LimitsSection(9, "ranking", "2h")
     twice = PLAIN.after("dupre value").after("dupre resume").after("dupre resume")

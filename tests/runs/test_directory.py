@@ -72,6 +72,7 @@ def test_everything_is_written_inside_and_no_link_is_followed(directory, valuati
     inside = {file.name for file in directory.path.iterdir()}
     assert inside == {*RUN_FILES, "store.sqlite-claims"} - {"store.sqlite"}
     assert list(tmp_path.iterdir()) == [directory.path]
+
     precious = tmp_path / "precious"
     precious.write_text("mine")
     directory.report.unlink()
@@ -118,6 +119,7 @@ def test_a_directory_or_result_that_is_not_there_or_damaged_says_so(tmp_path, di
         RunDirectory(tmp_path / "file").lock(),
     ):
         pass
+
     with pytest.raises(dupre.InputError, match="has no result yet"):
         directory.results()
     directory.write_results([valuation])

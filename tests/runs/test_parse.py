@@ -64,6 +64,7 @@ def test_budgets_processes_floors_and_bounds_are_numbers():
         options(jobs=-2)
     with pytest.raises(dupre.InputError, match="not both"):
         options(jobs=2, dask="tcp://127.0.0.1:8786")
+
     assert [parse_floor(text) for text in ("", "none", "-0.5", "0")] == [None, False, -0.5, 0.0]
     assert parse_bounds("") is None
     assert [parse_bounds(text) for text in ("0,1", ",1")] == [(0.0, 1.0), (-float("inf"), 1.0)]

@@ -48,6 +48,7 @@ def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs(
     said = plan(prepare(table(who=["a", "b", "c"] * 80)), "run", 0)
     assert "trainings   all 7, so that nothing is predicted\n" in said
     assert "--budget" not in said
+
     slow = UtilitySection(holdout=0.25, metric="neg_median_absolute_error", floor="-2")
     words = plan(prepare(table(y=table()["x"]), utility=slow), "run", 0)
     assert "lower scores than -2 count as that (--floor changes it)" in words
@@ -82,6 +83,7 @@ def test_who_joins_and_who_leaves_is_named_and_so_are_sheets_not_read():
     gaps = table(y=np.where(np.arange(ROWS) < 7, None, table()["y"]))
     words = plan(prepare(gaps, {"skip_empty": True}), "run", 0)
     assert words.count("7 without target") == 1
+
     with pd.ExcelWriter("t.xlsx") as book:
         for name in ("north", "south"):
             table().to_excel(book, sheet_name=name, index=False)

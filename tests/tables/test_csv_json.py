@@ -51,6 +51,7 @@ def test_the_index_is_the_line_of_a_row_and_columns_of_text_keep_zeros(written):
     assert parsed(written("o\na\nb\n")).shape == (2, 1)
     assert parsed(written("o,x,y\n")).shape == (0, 3)
     assert list(parsed(written(",o\n0,a\n1,b\n")).columns) == ["unnamed column 1", "o"]
+
     frame = parsed(written("o,x\n007,007\nNA,NA\n,\n"), as_text=("o",))
     assert frame["o"].tolist()[:2] == ["007", "NA"]
     assert frame["x"].tolist()[0] == 7
@@ -69,6 +70,7 @@ def test_delimiter_decimal_sign_and_encoding_can_be_stated(written):
     refused(written(rows), "not the delimiter, got ','; state delimiter=';'", decimal=",")
     refused(written(rows), "'klingon' is no encoding", delimiter=";", encoding="klingon")
     refused(written(rows), "is not ASCII text: byte 0xc3", delimiter=";", encoding="ascii")
+
     for delimiter in ("", ";;", '"', "\n"):
         refused(written(ROWS), "delimiter must be one character", delimiter=delimiter)
     for given, between in ((";", ";"), ("\\t", "\t"), ("tab", "\t")):
@@ -81,9 +83,8 @@ def test_another_delimiter_is_suggested_not_guessed(written, between):
     refused(written(decimals), "delimiter=" + re.escape(repr(between)))
 
 
-@pytest.mark.parametrize(
-    ("contents", "match"),
-    [
+def test_a_fault_of_a_csv_is_one_clear_message(written):
+    for contents, match in (
         ("", r"t\.csv is empty \(0 bytes\)"),
         (" \n\n", r"is empty \(3 bytes\)"),
         (ROWS + "a,1,u,9\n", r"line 4 of .*t.csv has 4 values but its header names 3 \('o', "),
@@ -99,10 +100,8 @@ def test_another_delimiter_is_suggested_not_guessed(written, between):
         (gzip.compress(ROWS.encode(), mtime=0), "compressed by gzip"),
         (b"PK\x03\x04rest", "an Excel or zip file"),
         (" <!DOCTYPE html><html></html>", "a web page"),
-    ],
-)
-def test_a_fault_of_a_csv_is_one_clear_message(written, contents, match):
-    refused(written(contents), match)
+    ):
+        refused(written(contents), match)
 
 
 def test_a_gzip_file_is_unpacked(written):
@@ -127,9 +126,8 @@ def test_json_lines_know_their_lines_and_a_list_of_objects_is_the_same_table(wri
     assert (frame.index.name, frame.index.tolist()) == ("line", [1, 3])
 
 
-@pytest.mark.parametrize(
-    ("contents", "match"),
-    [
+def test_a_fault_of_json_is_one_clear_message(written):
+    for contents, match in (
         ('{"a": 1}\n{"a": \n', "line 2 of .* is not a JSON object .*expected JSON lines"),
         ('{"a": 1}\n[1]\n', r"line 2 of .* is \[1\]; expected a JSON object"),
         ("[1, 2]", "row 1 of .* is 1; expected a JSON object"),
@@ -141,11 +139,9 @@ def test_json_lines_know_their_lines_and_a_list_of_objects_is_the_same_table(wri
         ('[{"a": 1, "a": 2}]', "an object has a key twice"),
         ("[" * 100_000, "is not JSON"),
         ('{"a":' * 100_000, "line 1 of .* is not a JSON object"),
-    ],
-)
-def test_a_fault_of_json_is_one_clear_message(written, contents, match):
-    with pytest.raises(InputError, match=match):
-        read_json(written(contents, "t.json"))
+    ):
+        with pytest.raises(InputError, match=match):
+            read_json(written(contents, "t.json"))
 
 
 def test_a_cell_may_be_long_and_a_number_is_the_nearest_to_its_text(written):

@@ -126,6 +126,7 @@ def test_a_file_that_is_missing_or_may_not_be_read_is_named(tmp_path, monkeypatc
         read_one(tmp_path)
     with pytest.raises(InputError, match="cannot open"):
         read_one(tmp_path / ("a" * 300 + ".csv"))
+
     names = ("t.csv", "t.xlsx", "t.parquet")
     for name in names:
         WRITERS[name](tmp_path / name)
@@ -146,6 +147,7 @@ def test_cells_of_a_sheet_keep_their_types_and_of_several_sheets_one_is_read(tmp
     assert frame["x"].tolist() == [1, 2.5]
     assert frame["d"].tolist()[0] == pd.Timestamp(day)
     assert frame["2024"].isna().tolist() == [True, False]
+
     path = tmp_path / "t.xlsx"
     frames = {"old": pd.DataFrame({"x": [1]}), "new": pd.DataFrame({"x": [2]})}
     with pd.ExcelWriter(path) as book:

@@ -53,6 +53,7 @@ def test_classes_are_held_out_in_proportion_and_small_owners_give_none():
     held = hold_out(np.repeat("a", 100), y, 0.2, **NUMBERS, seed=1)
     gaps = np.diff(np.sort(y[held]))
     assert np.all(gaps == 5)
+
     owner = np.array(["big"] * 10 + ["one"] + ["few"] * 4)
     held = hold_out(owner, np.arange(15.0), 0.2, **NUMBERS, seed=0)
     assert held.sum() == 2
@@ -68,6 +69,7 @@ def test_the_seed_decides_and_not_how_a_column_is_stored():
     assert np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=1))
     assert not np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=2))
     assert not np.array_equal(first[:50], first[50:])  # owners draw apart
+
     plain = pd.DataFrame({"n": [1, 2, 3], "t": ["u", None, "v"], "b": [True, False, True]})
     other = plain.astype({"n": "Int64", "t": "category", "b": "boolean"})
     again = other.sample(frac=1, random_state=0).sort_index()
@@ -121,6 +123,7 @@ def test_validation_classes_occur_in_training_and_rows_that_do_are_counted():
         check_validation(train, np.array(["w", "u", "x", "w"]), **CLASSES)
     with pytest.raises(InputError, match=r"and 2 more; .*drop those rows, or correct the labels"):
         check_validation(train, np.array(list("abcde")), **CLASSES)
+
     rows = pd.DataFrame({"x": [1, 2, 3], "c": ["a", None, "b"], "who": [1, 1, 2], "y": [0, 1, 0]})
     same = pd.DataFrame({"c": [None, "b", "b"], "x": [2.0, 3.0, 3.0], "y": [1, 0, 1]})
     assert count_shared_rows(rows, same.astype({"x": "int64"})) == 2

@@ -85,6 +85,7 @@ def test_models_are_told_apart_and_the_default_fits_the_task():
     first = digests()
     assert first == digests()
     assert len(set(first)) == len(BOTH)
+
     found = columns(table())
     assert model(None, found, task="classification").description[-1].startswith("then Logistic")
     assert model(None, found, task="regression").description[-1] == "then Ridge()"
@@ -206,9 +207,6 @@ def test_a_metric_that_cannot_be_meant_is_refused(theirs):
     ):
         with pytest.raises(InputError, match=match):
             metric(name, task=task)
-
-
-# --- distances
 
 
 def test_gaps_are_filled_for_distances_and_only_used_columns_enter_them():

@@ -28,6 +28,7 @@ def test_dates_are_days_since_1970_and_levels_are_texts():
     assert np.array_equal(found, [[1, 1, 1], [-0.5, 2, 0], [np.nan, 3, 1]], equal_nan=True)
     never = pd.Series(np.array(["9999-12-31", "0001-01-01"], dtype="datetime64[s]"))
     assert as_numbers(pd.DataFrame({"d": never}))[:, 0].tolist() == [2932896, -719162]
+
     mixed = pd.DataFrame({"a": [True, "a", 1, None, np.nan], "b": pd.Categorical(list("xyxyx"))})
     found = as_levels(mixed)
     assert found[:, 0].tolist() == ["True", "a", "1", None, None]
@@ -44,6 +45,7 @@ def test_the_result_is_dense_scaled_and_complete_and_other_columns_change_nothin
     assert np.allclose(found[:, :3].mean(axis=0), 0)
     assert np.allclose(found[:, :3].std(axis=0), 1)
     assert np.array_equal(found[:, 3:].sum(axis=1), np.full(12, 2))  # one level of each category
+
     other = frame.assign(notes="else")
     prepare = preprocessor(COLUMNS)
     assert np.array_equal(prepare.fit_transform(frame), clone(prepare).fit_transform(other))

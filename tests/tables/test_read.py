@@ -38,6 +38,7 @@ def refused(data, match, **options):
 
 def test_an_owner_column_in_all_files_decides(directory):
     directory(all__csv="o,x,y\n007,1,u\nNA,2,v\n007,3,\u00e9\n")
+
     frame = table("data/all.csv")
     assert frame["o"].tolist() == ["007", "NA", "007"]
     assert frame["y"].tolist() == ["u", "v", "\u00e9"]
@@ -74,6 +75,7 @@ def test_what_lies_beside_the_data_and_a_column_empty_in_one_file_do_no_harm(dir
     Path("data", "~$b.xlsx").write_text("x")
     Path("data", "inner.csv").mkdir()
     assert table("data")["o"].nunique() == 2
+
     gap = "n,d,c,y\n,,,u\n"
     directory(a__csv=gap, b__csv="n,d,c,y\n1,2024-05-31,r,v\n2,2024-06-01,g,v\n", c__csv=gap)
     frame = table("data")
@@ -123,20 +125,17 @@ def test_files_of_one_name_in_several_directories_need_an_owner_column(directory
     assert table("s*/t.csv")["o"].tolist() == ["s1", "s1", "s2", "s2"]
 
 
-@pytest.mark.parametrize(
-    ("data", "match"),
-    [
+def test_a_place_without_data_says_so(directory):
+    for data, match in (
         ("", "expected a file, a directory or a pattern"),
         ("https://example.org/a.csv", "on this machine"),
         ("*.parquet", r"no file matches the pattern '\*.parquet'"),
         ("nothing.csv", "there is no file nothing.csv"),
         ("a" * 300, "cannot open"),
-    ],
-)
-def test_a_place_without_data_says_so(directory, data, match):
-    refused(data, match)
-    with pytest.raises(InputError, match="the same column 'o'"):
-        read_table(data, owner="o", target="o")
+    ):
+        refused(data, match)
+        with pytest.raises(InputError, match="the same column 'o'"):
+            read_table(data, owner="o", target="o")
 
 
 def test_delimiter_and_drop_are_passed_on_and_empty_rows_can_be_left_out(
@@ -146,6 +145,7 @@ def test_delimiter_and_drop_are_passed_on_and_empty_rows_can_be_left_out(
     refused("data", "state delimiter=';'")
     refused("data", "column 'k' holds numbers in data/b.csv.*drop='k'", delimiter=";")
     assert table(Path("data"), delimiter=";", drop="k").shape == (4, 4)
+
     rows = "o;x;y\na;1,5;u\n ;2;v\nb;3;\n;4;\nb;5;v\n"
     directory(all__csv=rows)
     how = {"delimiter": ";", "decimal": ","}

@@ -40,6 +40,7 @@ def test_columns_are_looked_for_by_name_and_keep_their_rows():
         check_roles(table(), owner="o", target="o")
     with pytest.raises(InputError, match="is there a header"):
         check_known(pd.DataFrame([[1, 2]], columns=["5.1", "setosa"]), "owner", "o")
+
     frame = table(d=["2024-05-31", None] * 2).set_axis(pd.Index([2, 3, 5, 6], name="line"))
     result = check_roles(frame, owner="o", target="y")
     assert list(result.columns) == list(frame.columns)
@@ -60,6 +61,7 @@ def test_one_owner_lists_and_numbers_of_rows_are_no_owners_and_every_row_has_a_t
     refused("40 different values in 40 rows", owner=many, target=["u", "v"] * 20)
     assert len(set(names(many * 2))) == 40  # half as many owners as rows
     assert len(set(names(many[:20]))) == 20  # few owners may have a row each
+
     refused("'o' is 'a' in all 4 rows; expected at least two owners", owner=["a"] * 4)
     refused("holds lists", owner=[[1, 2], [3], [1, 2], [3]])
     refused("'y' is empty in 1 of 4 rows, first in line 4", target=["u", "v", None, "v"])

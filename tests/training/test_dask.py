@@ -38,19 +38,16 @@ def rows_left(client):
 def test_a_client_need_not_be_the_default_but_must_not_be_asynchronous(cluster):
     from distributed import Client
 
-    address = cluster[0].scheduler.address
+    (client, _), utility = cluster, holding(None)
+    address = client.scheduler.address
     with Client(address, set_as_default=False) as other:
         (found,) = train(other, len, [A])
     assert found.utility == 1.0
-    with connect(address) as client:  # as the command does
-        assert client._timeout == WAIT_SECONDS  # so long it tries to connect again
-    from distributed import Client
-
-    client, _ = cluster
-    utility = holding(None)
+    with connect(address) as ours:  # as the command does
+        assert ours._timeout == WAIT_SECONDS  # so long it tries to connect again
 
     async def refused():
-        async with Client(client.scheduler.address, asynchronous=True) as other:
+        async with Client(address, asynchronous=True) as other:
             with pytest.raises(InputError, match="not asynchronous"):
                 Dask(other)
 

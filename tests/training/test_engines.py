@@ -62,6 +62,7 @@ class LoggedWorkers:
 
 def test_an_engine_of_ones_own_gives_what_dupres_gives():
     names = ["Dask", "Engine", "Evaluation", "Local", "Training", "Workers", "evaluate"]
+
     assert engines.__all__ == names
     assert all(getattr(engines, name).__doc__ for name in engines.__all__)
     expected = {

@@ -132,6 +132,7 @@ def test_exception_is_recorded_with_its_first_line_place_and_cause():
     assert found.seconds >= 0
     first = Evaluation(AB, None, failure="x", finished="then", worker="here", cause=ValueError())
     assert first == Evaluation(AB, None, failure="x", finished="then", worker="here")
+
     for message, expected in (
         ("first\nsecond\nthird", "first"),
         ("\n\n  first  \nsecond", "first"),
@@ -241,9 +242,6 @@ def test_callable_with_training_seed_is_given_the_repeat_and_its_seed_is_a_plain
     found = train(utility, Training(("a",), repeat=4))
     assert (found.utility, found.seed) == (4.0, 7)
     assert type(found.seed) is int
-
-
-# --- threads
 
 
 def blas_threads():

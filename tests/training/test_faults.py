@@ -305,9 +305,6 @@ def test_a_run_goes_on_once_there_is_room_on_the_disk(runner, undisturbed):
     assert set(again.coalitions()).isdisjoint(before)
 
 
-# Files that are no store
-
-
 def sizes():
     """A utility of three owners that remembers what it was asked."""
     return LoggedGame(make_owners(3), lambda C: C.sum(axis=1))
@@ -370,6 +367,7 @@ def test_a_failed_training_is_raised_once_the_others_have_finished(runner, undis
     assert set(after["attempts"].values()) == {1, 2}
     assert set(again.coalitions()).isdisjoint(kept)
     assert again.coalitions().count("owner2") == 1
+
     for attempts in (["owner2"], ["owner2"] * 2):
         assert runner("stubborn", failing=["owner2"]).result()["error"] == "EvaluationError"
         assert stored(runner.folder / "stubborn.sqlite", "failure IS NOT NULL") == attempts

@@ -165,6 +165,7 @@ def test_files_are_known_by_their_suffix_and_a_store_by_any(tmp_path):
     path.write_text("coalition,utility\n" * 100)
     with pytest.raises(StoreError, match=r"notes\.txt"):
         dupre.read_evaluations(path)
+
     path = tmp_path / "run.anything"
     dupre.value(FOUR, counted(table_of(FOUR).__getitem__), budget=5, store=path)
     before = path.read_bytes()

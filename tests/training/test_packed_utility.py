@@ -39,6 +39,7 @@ def test_lambdas_closures_classes_arrays_and_settings_travel(travel, monkeypatch
     assert travel(Local())(("a",)) == 7.0
     assert travel(lambda members: base[2])(("a",)) == 2.0
     assert travel(functools.partial(lambda base, members: base.max(), base))(("a",)) == 3
+
     rng = np.random.default_rng(0)
     frozen = np.zeros(9)
     frozen.flags.writeable = False
@@ -56,6 +57,7 @@ def test_lambdas_closures_classes_arrays_and_settings_travel(travel, monkeypatch
     arrived = travel(lambda members: several)(())
     assert [array.tolist() for array in arrived] == [array.tolist() for array in several]
     assert [array.dtype for array in arrived] == [array.dtype for array in several]
+
     with sklearn.config_context(transform_output="pandas"):
         packed = pack(len)
     with sklearn.config_context():

@@ -63,6 +63,7 @@ def test_any_sqlite_client_can_read_what_was_saved_at_once_and_blocks_nothing(pa
     assert sql(path, "PRAGMA user_version") == [(VERSION,)]
     assert sql(path, "PRAGMA integrity_check") == [("ok",)]
     assert struct.pack(">i", APPLICATION_ID) == b"DUPR"
+
     count = "SELECT count(*) FROM evaluations"
     with open_store(path) as store, closing(sqlite3.connect(path)) as reader:
         store.save(success("a"))
@@ -121,6 +122,7 @@ def test_an_empty_file_is_a_new_store_but_paths_that_can_be_none_are_refused(pat
     with open_store(path) as store:
         store.save(success())
     assert len(everything(path)[0]) == 1
+
     for place, message in [
         (tmp_path, "is a directory; expected a file such as"),
         (tmp_path / "results" / "run.sqlite", r"there is no directory .*results"),
@@ -144,9 +146,6 @@ def test_of_changed_rows_a_store_tells_the_last_ones(path):
     assert told == [("ab", None), ("ab", 0.5), ("b", 0.5), ("a", 0.75), ("a", 0.875)]
 
 
-# --- damage
-
-
 def test_a_truncated_store_or_one_with_a_page_of_noise_is_refused(path):
     whole, contents = fill(path)
     sizes = {*range(2, 130, 7), *range(130, len(whole) - PAGE, 997), *range(PAGE, len(whole), PAGE)}
@@ -159,6 +158,7 @@ def test_a_truncated_store_or_one_with_a_page_of_noise_is_refused(path):
         path.write_bytes(whole[: len(whole) - lost])
         with suppress(StoreError):  # refused: as good
             assert everything(path) == contents
+
     rng = random.Random(0)
     for page in [*range(len(whole) // PAGE)] * 2:
         noise = rng.randbytes(PAGE)

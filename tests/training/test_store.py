@@ -216,9 +216,6 @@ def test_several_are_recorded_all_or_none_and_what_is_replaced_is_gone(path):
     }
 
 
-# --- owners come, go and change
-
-
 versions = st.dictionaries(st.sampled_from("abcd"), st.sampled_from("123"), min_size=1)
 
 
@@ -329,6 +326,7 @@ def test_the_main_file_holds_all_that_is_saved_and_replacing_is_no_loss(path):
         sql(path, "VACUUM INTO ?", str(backup))  # as docs/running.md says
     for file in (copy, backup):
         assert len(utilities(file, "ab")) == len(utilities(file, "b")) == 30
+
     with open_store(path) as store:
         store.record([success("a", repeat) for repeat in range(5)])
         store.record([success("a")], replacing=True)

@@ -407,6 +407,7 @@ def test_a_killed_child_is_replaced_and_costs_an_attempt_only_amid_a_training(tm
         found, after = train(utility, [A, B], ProcessSettings())
     assert (found.utility, found.training.attempt) == (1.0, 2)
     assert (after.utility, after.training.attempt) == (1.0, 1)
+
     with closing(LocalProcesses(lambda members: float(os.getpid()), ONCE, 1)) as workers:
         (first,) = workers.run(iter([A]))
         os.kill(int(first.utility), signal.SIGKILL)

@@ -30,9 +30,6 @@ def game_of(owners, table):
     return lambda rows: np.array([table[to_names(row, owners.names)] for row in rows])
 
 
-# What is known already.
-
-
 def test_rows_without_numbers_are_repeats_and_two_exports_count_once():
     frame = pd.DataFrame({"coalition": ['["a"]', '["b"]', '["a"]'], "utility": [0.5, 0.1, 0.5]})
     assert as_trainings(frame) == {("a",): (0.5, 0.5), ("b",): (0.1,)}
@@ -103,14 +100,12 @@ def test_a_game_for_other_owners_or_that_is_none_or_gives_no_number_is_refused()
     game = dupre.to_game(lambda members: float("nan"), FOUR)
     with pytest.raises(InputError, match=r"utility of \{owner00, owner02\} .* nan"):
         game(np.array([[True, False, True, False]]))
+
     with pytest.raises(InputError, match="5 players, but there are 4 owners"):
         dupre.from_game(shapiq_games.DummyGame(5), FOUR)
     for make in (dupre.from_game, dupre.to_game):
         with pytest.raises(InputError, match="callable"):
             make(3, FOUR)
-
-
-# shapiq: its games as our utilities.
 
 
 class Squares(shapiq.Game):
@@ -136,6 +131,7 @@ def test_games_and_functions_of_boolean_rows_are_valued_exactly():
     valuation = dupre.value(owners, dupre.from_game(Squares(3), owners), budget=7)
     assert owners.names == ("a", "m", "z")
     assert valuation.values["z"] > valuation.values["m"] > valuation.values["a"]
+
     utility = dupre.from_game(game_of(FOUR, table_of(FOUR)), FOUR)
     for members, number in table_of(FOUR).items():
         assert utility(members) == number

@@ -105,6 +105,7 @@ def test_a_utility_of_ones_own_states_its_limits_and_the_score_of_no_data_is_nev
     classes = dupre.Owners.from_arrays(X, Y > 0, np.arange(60) % 3)
     utility = dupre.ModelUtility(GaussianNB(), classes, validation=(X, Y > 0))
     assert utility.bounds == (0.0, 1.0)
+
     utility = utility_of()
     assert utility.floor == 0
     with pytest.raises(dupre.InputError, match=r"stated to score -5, but the floor .* is 0"):

@@ -114,6 +114,7 @@ def test_the_default_metric_follows_the_task_and_a_callable_gets_the_fitted_mode
     of_diabetes = ModelUtility(Ridge(), diabetes[0], validation=diabetes[1])
     expected = by_hand(Ridge(), diabetes[0], ("0", "1"), diabetes[1], "r2")
     assert of_diabetes(("0", "1")) == pytest.approx(expected)
+
     owners, validation = iris
 
     def depth(model, X, y):
@@ -122,7 +123,6 @@ def test_the_default_metric_follows_the_task_and_a_callable_gets_the_fitted_mode
         return float(model.get_depth())
 
     how = {"metric": depth, "empty": 0.0, "resamples": 0}
-    tree = DecisionTreeClassifier(max_depth=2)
     utility = ModelUtility(tree, owners, validation=validation, **how)
     assert utility(("0", "1")) == 2.0
 
@@ -143,6 +143,7 @@ def test_a_pipeline_gets_the_columns_of_the_frame_in_whatever_order_they_are_val
         rows = train[train["firm"].isin(members)]
         fitted = clone(model).fit(rows.drop(columns=["firm", "sold"]), rows["sold"])
         assert utility(members) == pytest.approx(fitted.score(X_val, y_val))
+
     owners = Owners.from_frame(train[["size", "firm", "sold"]], owner="firm", target="sold")
     X = validation[["size"]]
     utilities = [
@@ -349,6 +350,7 @@ def test_coalitions_of_the_same_rows_train_alike_but_not_if_names_may_count(iris
     utility = ModelUtility(DecisionTreeClassifier(), owners, validation=(X, y), **how)
     utility(("a",)), utility(("b",)), utility(("a", "b"))
     assert states[0] == states[1] != states[2]
+
     owners, validation = iris
 
     class Seeded(ModelUtility):
@@ -376,6 +378,7 @@ def test_the_estimator_given_is_neither_fitted_nor_changed_and_a_repeat_has_its_
     for step in (*[step for _, step in model.steps], utility.estimator):
         with pytest.raises(NotFittedError):
             check_is_fitted(step)
+
     owners, validation = iris
     forest = RandomForestClassifier(n_estimators=3, max_features=1)
     utility, again = (
@@ -390,9 +393,6 @@ def test_the_estimator_given_is_neither_fitted_nor_changed_and_a_repeat_has_its_
     without_chance = ModelUtility(GaussianNB(), owners, validation=validation)
     assert without_chance(members, repeat=1) == without_chance(members)
     assert utility((), repeat=1) == utility.empty
-
-
-# --- coalitions that cannot be meant
 
 
 @pytest.mark.parametrize(

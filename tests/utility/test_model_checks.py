@@ -83,12 +83,8 @@ def test_what_is_no_metric_is_refused_and_probabilities_need_every_class_in_vali
         ModelUtility(LogisticRegression(), IRIS, validation=(X, Y), metric="neg_log_loss")
 
 
-# --- estimators
-
-
-@pytest.mark.parametrize(
-    ("thing", "owners", "message"),
-    [
+def test_what_is_no_estimator_for_the_task_is_refused():
+    for thing, owners, message in (
         (LinearRegression(), IRIS, "task is classification but LinearRegression"),
         (LogisticRegression(), DIABETES, "task is regression but"),
         (make_pipeline(StandardScaler(), LogisticRegression()), DIABETES, "task is regression but"),
@@ -99,11 +95,9 @@ def test_what_is_no_metric_is_refused_and_probabilities_need_every_class_in_vali
         (lambda X: X, IRIS, "expected a scikit-learn .*function"),
         ([LogisticRegression()], IRIS, "list"),
         (StandardScaler(), IRIS, "StandardScaler"),
-    ],
-)
-def test_what_is_no_estimator_for_the_task_is_refused(thing, owners, message):
-    with pytest.raises(InputError, match=message):
-        model_checks.check_estimator(thing, owners)
+    ):
+        with pytest.raises(InputError, match=message):
+            model_checks.check_estimator(thing, owners)
 
 
 # --- validation rows

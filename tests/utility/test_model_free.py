@@ -163,6 +163,7 @@ def test_levels_and_constant_columns_do_not_make_volumes_zero_but_flat_rows_do()
         spread = np.linalg.svd(encoded(owners, members), compute_uv=False)
         assert volume(members) == pytest.approx(np.prod(spread[:5]), rel=1e-9)  # 2 + 3 - 1 + 1
         assert spread[5] < 1e-12
+
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     X[:10, 2] = X[:10, 0] - X[:10, 1]  # the first owner's rows are flat
@@ -189,9 +190,6 @@ def test_a_volume_beyond_floats_needs_the_logarithm_and_rows_all_alike_are_refus
     with pytest.raises(InputError, match="constant"):
         DataVolume(owners)
     assert InformationGain(owners)(owners.names) == 0
-
-
-# Both
 
 
 @pytest.mark.parametrize("make", [DataVolume, InformationGain])

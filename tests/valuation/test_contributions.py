@@ -51,6 +51,7 @@ def test_equal_owners_add_the_same_and_a_training_that_decides_a_value_is_named(
     _, found = by_size(value(owners, utility, budget=11))
     np.testing.assert_allclose(found[2], found[3])
     assert (found[:, :, 2] > found[:, :, 1]).all()
+
     game = smooth(FIVE)
     plain = game.game
     outlier = np.array([False, True, True, False, False])
@@ -148,6 +149,7 @@ def test_contributions_are_exact_if_all_is_evaluated_or_have_intervals_for_the_c
     error = np.abs(mean - both.sum(axis=1) * 6 / 13)
     assert (error > 1e-6).any()
     assert (error < half).mean() > 0.8
+
     game, truth = many_owners_game(13)
     valuer = dupre.Valuer(game.owners, empty=0.0)
     for names, utility in game.table.items():

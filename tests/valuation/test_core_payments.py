@@ -108,6 +108,7 @@ def test_the_tightest_coalitions_are_all_that_are_paid_least_and_none_less():
     assert len(tight) == len(set(tight))
     sizes = [len(members) for members in tight]
     assert sizes == sorted(sizes)
+
     ours = valuer(FIVE, utility)
     valuation = evaluate(ours, utility, 15)
     tight = set(valuation.subsidy.tight)
@@ -246,6 +247,7 @@ def test_only_the_utilities_nearest_to_binding_are_drawn_and_bound_the_subsidy(m
     left = [row for row in all_coalitions(5) if to_names(row, FIVE.names) not in ours.evaluations]
     drawn = slack(seen[0])
     np.testing.assert_allclose(drawn, slack(np.array(left))[: len(drawn)], atol=1e-9)
+
     monkeypatch.setattr(core_payments, "MAX_DRAWN", 8)  # of 62; by itself 2,048 of 65,534
     for seed in range(4):
         value(make_owners(6), lambda members: 0.5, 2, empty=0.5, seed=seed)
@@ -380,9 +382,6 @@ def test_payments_from_all_that_was_sampled_are_those_of_all_if_that_is_all():
     assert valuation.std.max() < 1e-9
 
 
-# The same for the same.
-
-
 def test_the_order_of_coalitions_outside_the_sample_and_looking_do_not_matter(search):
     utility, ours, valuation = search
     rows = np.random.default_rng(5).random((30, MANY.n)) < 0.5
@@ -478,5 +477,6 @@ def test_intervals_narrow_as_more_is_evaluated_and_another_seed_draws_others():
     utility = random_sum(FIVE)
     known = all_but(utility, [FIVE.names])
     first, second = (record(valuer(FIVE, utility, seed=s), known).values() for s in (0, 1))
+
     assert not np.array_equal(first.covariance, second.covariance)
     np.testing.assert_allclose(first.mean, second.mean, atol=0.1)

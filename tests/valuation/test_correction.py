@@ -197,6 +197,7 @@ def test_values_are_corrected_from_16_draws_on_and_wider_without_the_first_desig
     assert before < LEAST_CORRECTION
     assert ours.values().corrected
     assert "was estimated from random coalitions and corrected" in str(ours.values())
+
     utility = LoggedGame(EIGHT, lambda C: C.mean(axis=1) + 100.0 * C.all(axis=1))
     ours = new()
     first = ours.suggest(17)
@@ -208,9 +209,6 @@ def test_values_are_corrected_from_16_draws_on_and_wider_without_the_first_desig
     failed = record(new(), ours.evaluations)
     failed.record_failure(first[0], "no")
     np.testing.assert_allclose(valuation.std, failed.values().std, rtol=1e-9)
-
-
-# Corrected values of samples.
 
 
 @pytest.mark.usefixtures("no_learning")
@@ -233,6 +231,7 @@ def test_corrected_values_of_many_owners_hold_what_the_sample_would_have_given()
         truth = weights.W @ utility.game(weights.members)
         inside.append(np.abs(valuation.mean - truth) <= 1.96 * valuation.prediction_std)
     assert np.mean(inside) >= owners_and_games.least_share(12)
+
     utility = LoggedGame(MANY, lambda C: (C.sum(axis=1) % 2).astype(float))
     ours = new(MANY, estimator=Sample(permutation, 420))
     valuation = evaluate(ours, utility, 43 + LEAST_CORRECTION)
@@ -293,6 +292,7 @@ def test_failed_draws_and_noise_of_trainings_widen_the_intervals():
     error = valuation.mean - utility.values() - dupre.shapley.chances(8)[0] * utility.empty
     assert np.all(np.abs(error) <= 5 * valuation.std)
     assert valuation.std.mean() > plain.values().std.mean()
+
     utility, rng, ours = smooth(EIGHT), np.random.default_rng(0), new()
     first = ours.suggest(17)
     for k in (17, 30):

@@ -101,6 +101,7 @@ def test_with_a_copy_every_different_coalition_is_trained_once(n, semivalue):
 def test_several_copies_and_an_owner_of_the_rows_of_two_others():
     both = np.concatenate([part(1)[0], part(2)[0]]), np.concatenate([part(1)[1], part(2)[1]])
     data = {"both": both, "one": part(1), "other": part(2), "fourth": part(3)}
+
     owners = dupre.Owners.from_mapping(data)
     utility = utility_of(owners)
     valuation = value(owners, utility, budget=15)
@@ -201,9 +202,6 @@ def test_other_names_change_no_value(budget):
     np.testing.assert_allclose(theirs.covariance, ours.covariance[np.ix_(order, order)], atol=1e-9)
 
 
-# --- who goes by names
-
-
 class Partial(dupre.ModelUtility):
     def __call__(self, members, *, repeat=0):
         return super().__call__(members, repeat=repeat) + 0.1 * ("Eve" in members)
@@ -281,6 +279,7 @@ def test_utilities_of_the_same_rows_are_trainings_in_any_order_unless_they_are_e
         for order in (numbers.items(), reversed(numbers.items()))
     )
     assert_same(forward, backward)
+
     observations = Observations(
         all_coalitions(2), ("a", "b"), Identity(2, np.ones((2, 2), dtype=np.uint64))
     )
@@ -385,9 +384,6 @@ def test_a_failure_is_tried_once_for_all_coalitions_that_hold_its_rows(tmp_path)
         assert_equal_owners(valuation)
 
 
-# --- stores written before
-
-
 @pytest.fixture
 def older(tmp_path):
     """A copy of the older store."""
@@ -419,6 +415,7 @@ def test_an_older_store_keeps_its_utilities_and_is_resumed_by_the_new_rule(older
     frame = valuation.evidence.coalitions.set_index("members")  # the mean of both counts
     expected = (utilities['["Cid"]'] + utilities['["Cid\'s copy"]']) / 2
     assert frame.loc[[("Cid",)], "utility"].item() == pytest.approx(expected)
+
     utility = older_utility(owners)
     valuation = value(owners, utility, budget=15, store=older)
     assert valuation.evaluated == valuation.counting == 11
@@ -514,6 +511,7 @@ def test_the_fewest_owners_stand_for_others_and_their_weights_are_added_up():
     assert representative("bc") == representative("cd") == "a"
     assert representative("bcd") == representative("ab") == "ab"
     assert representative("abcd") == "abcd"
+
     members = np.array([[1, 0], [0, 1], [1, 1]], dtype=bool)
     weights = Weights(members, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([0.0, 1.0]))
     merged = merge(weights, Identity(2, np.ones((2, 2), dtype=np.uint64)))

@@ -103,6 +103,7 @@ def test_rows_are_shared_with_their_targets_and_not_by_how_they_are_encoded():
         return X[["gap"]].fillna(4.0).to_numpy()
 
     owners = dupre.Owners.from_frame(frame, owner="who", target="y", embed=embed)
+
     shared = shared_rows(owners)
     assert shared[2].tolist() == [0, 0, 1, 0]
     assert shared[0, 1] == 49 / 50
@@ -122,6 +123,7 @@ def test_predict_tells_what_was_observed_and_covers_what_is_expected(six):
     assert found["low"][1] < game.of(new) < found["high"][1]
     with pytest.raises(dupre.InputError, match="unknown owner 'nobody'"):
         valuer.predict([("nobody",)])
+
     owners = make_owners(7)
     game, valuer = LoggedGame(owners, saturating), dupre.Valuer(owners, empty=0.0)
     record(valuer, {members: game.of(members) for members in valuer.suggest(15)})

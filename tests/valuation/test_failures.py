@@ -226,9 +226,6 @@ def test_errors_survive_pickling():
             assert_same(again.valuer.values(), valuer.values())
 
 
-# Warnings.
-
-
 def test_warnings_are_summarised_with_their_coalitions_failed_ones_too_and_none_escapes(tmp_path):
     utility, store = smooth(FIVE), tmp_path / "run.sqlite"
 

@@ -52,9 +52,6 @@ def outside(ours, count, seed=0):
     return [to_names(row, MANY.names) for row in fresh[:count]]
 
 
-# What comes first.
-
-
 def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_heaviest():
     ours = sample_knowledge(Active(first=60))
     designed = keys(first_design(dupre.shapley, MANY.rows, 60, ours.rng(1)))
@@ -84,9 +81,6 @@ def test_what_has_no_weight_is_neither_first_nor_open_nor_predicted(strategy):
         assert some.size
         assert not np.isin(some, weightless).any()
     assert not ours.draws.chances[weightless].any()
-
-
-# What is known.
 
 
 @pytest.mark.parametrize("semivalue", [dupre.shapley, dupre.banzhaf])

@@ -432,9 +432,6 @@ def test_the_result_looks_ahead_and_a_guess_says_that_it_is_one():
     assert line in str(few)
 
 
-# Coalitions kept for a check.
-
-
 def test_a_predictable_game_passes_its_check_and_another_is_valued_without_the_predictor():
     for seed in range(2):
         valuation = value(SIX, additive(SIX, seed), budget=36, strategy=Active(check=8))
@@ -444,6 +441,7 @@ def test_a_predictable_game_passes_its_check_and_another_is_valued_without_the_p
         assert not valuation.sampled
         assert "Predictor on 8 check coalitions" in str(valuation)
         assert "Beware" not in str(valuation) or "score worse" in str(valuation)
+
     failed = 0
     for seed in range(6):
         with warnings.catch_warnings(record=True) as raised:

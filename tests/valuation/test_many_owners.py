@@ -175,6 +175,7 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
             np.testing.assert_allclose(matrix, matrix.T, atol=0, rtol=1e-12)
             eigenvalues = np.linalg.eigvalsh(matrix)
             assert eigenvalues[0] > -1e-10 * eigenvalues[-1]
+
     ours, valuation = seeds[1][0]
     known = ours._knowledge
     posterior = known.averaged_posterior()
@@ -185,7 +186,7 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
     utilities[known.unknown] = posterior.mean
     sampling = weights_of(ours).sampling_covariance(utilities, ours.empty)
     np.testing.assert_allclose(valuation.sampling, sampling, rtol=1e-9)
-    ours, valuation = seeds[1][0]
+
     frame, text = valuation.to_frame(), str(valuation)
     np.testing.assert_allclose(frame["std"], frame["prediction_std"] + frame["sampling_std"])
     assert f"sums over {ours.counting} sampled coalitions:" in text

@@ -215,8 +215,6 @@ def test_evaluating_a_coalition_removes_exactly_the_rank_one_term():
         np.testing.assert_allclose(removed, expected, atol=1e-9)
 
 
-# Coalitions under way.
-
 MEASURED = np.array([0.0, 0.3, 0.05, 0.2, 0.0, 0.5])
 either_noise = pytest.mark.parametrize("measured", [None, MEASURED], ids=["exact", "measured"])
 

@@ -68,9 +68,6 @@ def run_in_terminal(code):
         os.close(ours)
 
 
-# In words.
-
-
 def test_progress_in_words():
     assert str(at()) == (
         "3 of 12 evaluations, 1:01 elapsed, about 1:02:03 left, widest interval ± 0.012"
@@ -116,9 +113,6 @@ def test_nobody_has_to_read_how_far_it_is(monkeypatch):
     for stream in (closed, unread):
         monkeypatch.setattr(sys, "stderr", stream)
         show(WithEstimate(Lines()))
-
-
-# Which way of showing.
 
 
 def test_ways_of_showing(capsys, monkeypatch):

@@ -126,6 +126,7 @@ def test_one_repeat_spends_nothing_and_claims_nothing():
     utility = noisy()
     value(utility, budget=14, repeats=3)
     assert len(utility.asked) == 42
+
     asked = []
     valuation = value(lambda members: asked.append(members) or len(members) ** 0.5, budget=63)
     assert len(asked) == 64  # one of no data
@@ -157,6 +158,7 @@ def test_a_forest_is_random_and_its_noise_survives_json():
     assert valuation.training_noise.std > 0
     assert "Exact for these validation rows and seeds: every coalition" in str(valuation)
     assert re.search(r"\d+ % is noise of trainings", str(valuation))
+
     valuation = value(noisy())
     (read,) = loads(valuation.to_json())
     assert read.training_noise == valuation.training_noise
@@ -211,9 +213,6 @@ def test_a_result_that_is_asked_for_again_trains_nothing(tmp_path):
     assert not fresh.asked
 
 
-# Failures.
-
-
 class Failing(Noisy):
     """Fails at second trainings of all owners."""
 
@@ -236,9 +235,6 @@ def test_a_second_training_that_fails_stops_the_run_or_leaves_the_first_one():
     assert again(utility).count(SIX.names) == 1
 
 
-# What it is worth.
-
-
 @pytest.mark.parametrize(("budget", "seeds"), [(24, 12), (63, 16)])
 def test_intervals_hold_the_noise_free_values(budget, seeds):
     inside = []
@@ -250,6 +246,3 @@ def test_intervals_hold_the_noise_free_values(budget, seeds):
             ours.record(members, [utility(members, repeat=r) for r in range(2)])
         inside.append(holds(ours.values(), utility.game.values()))
     assert np.mean(inside) >= least_share(seeds)
-
-
-# In and out.

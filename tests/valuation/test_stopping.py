@@ -63,6 +63,7 @@ def test_a_ranking_is_settled_by_the_sum_over_neighbours_and_a_tie_never():
     assert not fires(ranking_settled(level=0.51), known=known)
     apart = valuation([1.0, 2.0, 3.0], np.zeros((3, 3)))
     assert fires(ranking_settled(level=0.9999), known=apart)
+
     mean, sd = np.array([0.3, 1.0, 0.0, 0.55]), 0.1
     known = valuation(mean, sd**2 * np.eye(4))
     ordered = np.sort(mean)[::-1]
@@ -143,9 +144,6 @@ def test_combinations_are_shown_as_they_are_grouped_with_the_owners_of_their_par
     assert repr(one | two & three) == f"<stop when ({one.text} or ({two.text} and {three.text}))>"
     rule = settled("A", "B") & (evaluated(3) | settled("C", "B"))
     assert set(rule.owners) == {"A", "B", "C"}
-
-
-# Arguments.
 
 
 def test_what_is_no_number_of_its_kind_is_refused():

@@ -45,6 +45,7 @@ def test_uniform_draws_are_distinct_and_any_coalition_is_as_likely():
             first[members] += 1
     counts = np.array(list(first.values()))  # 80 times 12 of 31: 31 of each, give or take 4.4
     assert 31 - 4 * 4.4 < counts.min() <= counts.max() < 31 + 4 * 4.4
+
     game, other = smooth(owners), smooth(owners)
     for budget, of in ((9, game), (20, other)):
         dupre.value(owners, of, budget=budget, strategy=Uniform(batch=4), seed=3, progress=False)

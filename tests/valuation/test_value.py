@@ -90,6 +90,7 @@ def test_a_utility_of_other_owners_or_what_is_none_is_refused():
         dupre.value(make_owners(17), untouchable, budget=70, estimator=estimators.exact)
     with pytest.raises(dupre.StoreError, match="there is no directory"):
         dupre.value(FIVE, untouchable, budget=5, store="nowhere/run.sqlite")
+
     other = dupre.Owners.from_arrays(FIVE.X + 1.0, FIVE.y, np.array(FIVE.names)[FIVE.owner])
     for owners in (only(FIVE, FIVE.names[:4]), other):
         utility = dupre.ModelUtility(LinearRegression(), owners, validation=(FIVE.X, FIVE.y))
@@ -178,6 +179,7 @@ def test_equal_owners_share_their_ranks_and_intervals_of_a_flat_game_shrink():
         ranks = value(owners, utility, budget=2**n).rank_range()
         assert np.all(ranks["best"] == 1)
         assert np.all(ranks["worst"] == n)
+
     half = [value(SIX, lambda members: 0.5, budget=budget).std.max() for budget in (7, 20, 40)]
     assert half[0] > half[1] > half[2]
     assert half[2] < 0.01 * 0.5
@@ -247,9 +249,6 @@ def test_evaluations_of_rows_that_changed_are_not_taken_for_known(tmp_path):
     again = value(after, theirs, budget=15, known=known)
     assert again.found == 7  # the coalitions without the owner whose rows changed
     np.testing.assert_allclose(again.mean, value(after, theirs, budget=15).mean, rtol=1e-12)
-
-
-# The utility of no data.
 
 
 def test_the_utility_of_no_data_is_asked_once_kept_and_not_counted(tmp_path):

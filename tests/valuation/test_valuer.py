@@ -51,9 +51,6 @@ def test_the_grand_coalition_is_predicted_even_where_it_has_no_weight(singles):
     assert ours.values().grand > 0.5
 
 
-# What is suggested.
-
-
 @pytest.mark.parametrize("check", [0, 5])
 def test_the_first_design_is_complete_when_its_last_coalition_is_tried(check):
     ours = new(strategy=Active(check=check))
@@ -166,6 +163,7 @@ def test_a_forecast_is_about_what_then_happens_and_expects_no_outliers():
     assert evaluate(ours, utility, 24).diagnostics.strays == 1
     frame = ours.forecast(7)
     assert frame["widest"].iloc[-1] < 1e-3 * frame["widest"].iloc[-2]
+
     ratios = []
     for seed in range(4):
         ours, utility = new(), smooth(FIVE, seed)
@@ -224,6 +222,7 @@ def test_repeats_that_agree_are_one_training_however_they_are_recorded():
     again = record(new(), {members: [u] * 4 for members, u in once.evaluations.items()})
     assert_same(once.values(), again.values())
     assert not again.values().noise.any()
+
     at_once, bit_by_bit = new(), new()
     noisy = repeat(smooth(FIVE), 3, spread=0.05)
     for members in at_once.suggest(11):
@@ -313,6 +312,7 @@ def test_check_coalitions_are_drawn_by_the_seed_and_not_shown_to_the_predictor()
         assert kept == again != other
         assert len(set(kept)) == 6
         assert not set(kept) & set(new(seed=seed).suggest(11))
+
     utility, ours = smooth(FIVE), new(strategy=CHECK_6)
     kept = kept_by(ours)
     before = evaluate(ours, utility, 18)
@@ -326,6 +326,7 @@ def test_check_coalitions_are_drawn_by_the_seed_and_not_shown_to_the_predictor()
         assert np.allclose(step, 0, rtol=0, atol=1e-12) == is_kept
         assert np.array_equal(after.covariance, before.covariance) == is_kept
         assert not is_kept or other.suggest(4) == ours.suggest(4)
+
     utility, asked = smooth(FIVE), new(strategy=CHECK_6).suggest(17)
     kept, means = asked[11], []
     for spread in (0.02, 0.5):
@@ -483,9 +484,6 @@ def test_a_forecast_without_the_predictor_begins_with_the_present_narrows_and_en
     np.testing.assert_allclose(frame.iloc[0][list(FIVE.names)], widths_of(ours), rtol=1e-9)
     assert np.all(np.diff(frame["widest"]) < 0)
     assert len(ours.forecast(100)) == ours.left + 1
-
-
-# Focus.
 
 
 COMBINATIONS = {
