@@ -270,6 +270,15 @@ def coverage(records: Iterable[Record], deviations: float = NORMAL_95) -> float:
     return float(np.concatenate([within(record, deviations) for record in records]).mean())
 
 
+def standard_error(records: Iterable[Record]) -> float:
+    """Of the coverage, if other games had been played: owners of one game are not independent."""
+    inside = np.array(
+        [[(hits := within(record, NORMAL_95)).sum(), hits.size] for record in records]
+    )
+    share = inside[:, 0].sum() / inside[:, 1].sum()
+    return float(np.linalg.norm(inside[:, 0] - share * inside[:, 1]) / inside[:, 1].sum())
+
+
 def geometric_mean(numbers: Iterable[float]) -> float:
     return float(np.exp(np.mean(np.log(list(numbers)))))
 
@@ -279,7 +288,10 @@ def report(records: list[Record], part: str) -> None:
     seeds = len({record["seed"] for record in records})
     names = {record["game"] for record in records}
     print("\n## Coverage over a bank of small games (`python benchmarks/bank.py`)\n")
-    print(f'Part "{part}": {len(names)} games, {seeds} seed{"s" if seeds > 1 else ""} each.\n')
+    print(
+        f'Part "{part}": {len(names)} games, {seeds} seed{"s" if seeds > 1 else ""} each.', end=" "
+    )
+    print("± is one standard error over games.\n")
     print(
         "| semivalue | trainings | runs | 95 % intervals cover | beyond 3.29 std | "
         "runs that cover ≤ 60 % | median width | MSE / variance |"
@@ -288,7 +300,8 @@ def report(records: list[Record], part: str) -> None:
     for (semivalue, budget), runs in _grouped(records, ("semivalue", "budget")):
         poor = sum(within(record, NORMAL_95).mean() <= 0.6 for record in runs)
         print(
-            f"| {semivalue} | {budget} | {len(runs)} | {_percent(coverage(runs))} | "
+            f"| {semivalue} | {budget} | {len(runs)} | {_percent(coverage(runs))} "
+            f"± {100 * standard_error(runs):.1f} | "
             f"{_percent(1 - coverage(runs, NORMAL_999))} | {poor} | "
             f"{np.median([relative_width(record) for record in runs]):.2g} | "
             f"{geometric_mean(relative_mse(record) for record in runs):.2g} |"

@@ -51,12 +51,12 @@ def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
     given = tuple(str(name) for name in coalition)
     if not given:
         raise InputError("the empty coalition is never recorded: ", Remedy.STATE_EMPTY)
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        raise unknown_owner(unknown[0], names)
-    if len(set(given)) < len(given):
+    inside = set(given)
+    if unknown := inside.difference(names):
+        raise unknown_owner(next(name for name in given if name in unknown), names)
+    if len(inside) < len(given):
         raise InputError(f"an owner is named twice in the coalition {given}")
-    return np.isin(np.array(names, dtype=object), np.array(given, dtype=object))
+    return np.array([name in inside for name in names])
 
 
 def unknown_owner(name: str, names: tuple[str, ...]) -> InputError:

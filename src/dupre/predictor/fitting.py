@@ -40,7 +40,7 @@ LEARN_ON = 500
 COARSE = 64
 """Fewest evaluations of which a half is searched on before all of them."""
 
-ROUGHLY = 0.1
+ROUGHLY = 1e-3
 """Twice the log density by which a search on a part may miss its end."""
 
 LEAST_CURVATURE = 0.1

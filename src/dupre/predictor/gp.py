@@ -253,7 +253,8 @@ def log_likelihood(L: Floats, alpha: Floats, z: Floats) -> float:
 def cholesky_factor(K: Floats) -> Floats | None:
     """The lower Cholesky factor; None if the matrix is not positive definite."""
     try:
-        return np.asarray(cholesky(K, lower=True, check_finite=False))
+        # The transpose of a symmetric matrix is itself, and LAPACK need not reorder it.
+        return np.asarray(cholesky(K.T, lower=True, check_finite=False))
     except np.linalg.LinAlgError:
         return None
 

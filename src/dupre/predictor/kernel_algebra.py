@@ -176,9 +176,11 @@ class _Composed(Kernel):
         return [role for kernel in self.kernels for role in kernel.roles]
 
     def with_theta(self, theta: Floats) -> Self:
-        ends = np.cumsum([len(kernel.theta) for kernel in self.kernels])
-        parts = np.split(theta, ends[:-1])
-        inner = (kernel.with_theta(part) for kernel, part in zip(self.kernels, parts, strict=True))
+        inner: list[Kernel] = []
+        for kernel in self.kernels:
+            own = len(kernel.roles)
+            inner.append(kernel.with_theta(theta[:own]))
+            theta = theta[own:]
         return replace(self, kernels=tuple(inner))
 
     @property
