@@ -39,7 +39,7 @@ def test_with_the_true_second_derivatives_one_step_is_enough_and_from_behind_non
     assert end.value == pytest.approx(function(centre + 1)[0])
     x, free = centre + 1, np.array([0, 2])
     found = second_derivatives(function, x, function(x)[1], free)
-    np.testing.assert_allclose(found, H[np.ix_(free, free)], rtol=1e-6)
+    np.testing.assert_allclose(found, H[np.ix_(free, free)], rtol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -16,7 +16,7 @@ import owners_and_games
 from dupre.errors import EvaluationError, Interrupted
 from dupre.result.as_json import loads
 from dupre.training.engines import Local
-from dupre.valuation.second_trainings import count_needed
+from dupre.valuation.second_trainings import CHECKED, LEAST, count_needed
 from owners_and_games import Noisy, Shuffled, holds, least_share, make_owners, smooth
 
 SIX = make_owners(6)
@@ -146,6 +146,7 @@ def test_a_model_whose_seed_matters_is_trained_again_for_every_eight(budget, cou
     assert np.all(np.diag(valuation.noise) > 0)
     assert not valuation.exact
     assert valuation.complete == (budget == 63)
+    assert count_needed(0) == LEAST >= CHECKED
     sizes = [len(members) for members in again(utility)]
     different = len(set(sizes))
     assert sizes[:different] == sorted(set(sizes), reverse=True)  # each once, then each again
