@@ -61,6 +61,10 @@ def test_classes_are_held_out_in_proportion_and_small_owners_give_none():
     y = np.array([True, "a", 1, None] * 10, dtype=object)
     assert hold_out(np.repeat(["a", "b"], 20), y, 0.25, **CLASSES, seed=0).sum() == 10
 
+    owner, y = np.repeat(["a", "b"], 10), np.array(["u"] * 19 + ["rare"])
+    for seed in range(20):  # the last row of a class stays
+        assert "rare" in y[~hold_out(owner, y, 0.9, **CLASSES, seed=seed)]
+
 
 def test_the_seed_decides_and_not_how_a_column_is_stored():
     owner, y = np.repeat(["a", "b"], 50), np.tile([0, 1], 50)
