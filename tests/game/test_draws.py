@@ -161,9 +161,6 @@ def test_values_of_any_draws_add_up_and_a_constant_moves_none_but_by_its_share()
     np.testing.assert_allclose(moved_covariance, covariance, atol=1e-9)
 
 
-# Several blocks of draws, each with its own guess.
-
-
 def remembering(game, draws, blocks):
     """Guesses that know the certain coalitions and whatever earlier blocks have drawn."""
     guess = guess_by_size(game.sizes, game.utilities, game.certain)

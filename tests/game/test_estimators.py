@@ -93,11 +93,18 @@ KNOWN = {
     "glove": closed_form.glove(3),
     "majority": closed_form.majority(5),
     "unanimity_sum": closed_form.unanimity_sum(7, 12, np.random.default_rng(0)),
+    "unanimity of one": closed_form.unanimity(3, [2]),
+    "unanimity of all": closed_form.unanimity(4, range(4)),
+    "airport, equal costs": closed_form.airport([2.0, 2.0, 0.0, 5.0]),
+    "glove, one right": closed_form.glove(1),
+    "majority of an even number": closed_form.majority(4),
+    "sum of no unanimities": closed_form.unanimity_sum(3, 0, np.random.default_rng(0)),
 }
 
 
 @pytest.mark.parametrize("game", KNOWN.values(), ids=KNOWN)
 def test_shapley_values_of_known_games(game):
+    assert game.utility(np.zeros((1, game.n), dtype=bool)).tolist() == [0.0]
     weights = exact(shapley, game.n)
     np.testing.assert_allclose(weights.W @ game.utility(weights.members), game.shapley, atol=1e-12)
 

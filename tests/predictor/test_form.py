@@ -130,9 +130,6 @@ def test_no_evaluation_of_an_ordinary_noisy_game_is_set_aside_but_one_among_few_
     assert learned(few, utilities).outliers.tolist() == [5]
 
 
-# What is averaged.
-
-
 def test_all_forms_that_were_tried_count_by_their_likelihood(coalitions):
     chosen = learned(coalitions[:20], smooth(coalitions[:20]))
     forms, simpler = chosen.fits[: -len(SIMPLER)], chosen.fits[-len(SIMPLER) :]

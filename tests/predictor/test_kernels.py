@@ -49,9 +49,6 @@ def moved(kernel):
     return kernel.with_theta(kernel.theta + np.linspace(-0.6, 0.8, len(kernel.theta)))
 
 
-# --- what every kernel promises
-
-
 @every_kernel
 def test_gradient_is_the_derivative_by_finite_differences(kernel, features):
     kernel = moved(kernel)
@@ -89,9 +86,6 @@ def test_theta_makes_a_round_trip_and_leaves_the_kernel_as_it_was(kernel):
     assert len(kernel.roles) == len(before)
     with pytest.raises(FrozenInstanceError):
         setattr(kernel, fields(kernel)[0].name if fields(kernel) else "label", 2.0)
-
-
-# --- sliced Wasserstein
 
 
 @pytest.mark.parametrize(
@@ -161,9 +155,6 @@ def test_membership_is_an_rbf_on_zeros_and_ones(length, features):
     sets = [set(np.flatnonzero(row)) for row in features.members]
     expected = [[(1 + len(a & b)) / 6 for b in sets] for a in sets]
     np.testing.assert_allclose(Linear()(features, features), expected, rtol=1e-15)
-
-
-# --- composition
 
 
 def test_operators_add_multiply_and_scale_matrices_roles_and_labels(features):

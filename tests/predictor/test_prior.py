@@ -29,9 +29,6 @@ def game():
     return evaluated, others, np.tanh(evaluated.members @ np.linspace(0.1, 0.6, 6)) + 0.01 * noise
 
 
-# --- the plain posterior
-
-
 @pytest.mark.parametrize("mean", [None, Constant(0.0), LinearInSize()], ids=repr)
 def test_a_plain_posterior_is_that_of_the_paper(game, mean):
     evaluated, others, u = game
@@ -125,9 +122,6 @@ def test_a_line_in_size_is_that_of_least_squares_and_a_mean_must_be_a_number_for
         check_prior(Prior(mean=Constant(np.nan)), game[1])
 
 
-# --- what cannot be used
-
-
 @dataclass(frozen=True)
 class Own(kernels.Exponential):
     """A distance by any formula of the members."""
@@ -146,20 +140,17 @@ class Own(kernels.Exponential):
         }[self.kind]
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
+def test_an_own_kernel_that_is_not_valid_is_named(game):
+    for kind, message in (
         ("Cubed", r"kernel Own is not positive semi-definite: the smallest eigenvalue .* is -\d"),
         ("Asymmetric", "kernel Own is not symmetric"),
         ("Short", r"kernel Own must give finite numbers of shape \(39, 39\), got shape \(39, 38\)"),
         ("NaN", "kernel Own must give finite numbers of .*, got NaN or infinity"),
-    ],
-)
-def test_an_own_kernel_that_is_not_valid_is_named(game, kind, message):
-    _, others, _ = game
-    with pytest.raises(InputError, match=message):
-        check_prior(Prior(1.0 * Membership() + 2.0 * (Size() * Own(kind=kind))), others)
-    check_prior(Prior(1.0 * Own(kind="valid")), others)
+    ):
+        _, others, _ = game
+        with pytest.raises(InputError, match=message):
+            check_prior(Prior(1.0 * Membership() + 2.0 * (Size() * Own(kind=kind))), others)
+        check_prior(Prior(1.0 * Own(kind="valid")), others)
 
 
 def test_a_prior_checks_itself():

@@ -61,9 +61,6 @@ def test_with_the_same_noise_everywhere_the_variances_are_unbiased():
     assert variances[-1] > 10 * variances[:-1].max()  # a noisier coalition is found noisier
 
 
-# The step of utilities on a lattice.
-
-
 @pytest.mark.parametrize("m", [10, 50, 97, 300, 1000])
 @pytest.mark.parametrize("count", [8, 30, 400])
 def test_accuracies_on_m_rows_have_a_step_of_one_in_m(m, count):

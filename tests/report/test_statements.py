@@ -26,9 +26,6 @@ def three(mean, std=0.001, **others):
     return valuation(3, mean=np.array(mean), covariance=np.diag(std**2), **others)
 
 
-# The answer.
-
-
 def test_who_is_worth_most_and_who_harms_is_named_or_said_to_be_open():
     assert plain(answer(three([0.1, 0.3, 0.2]))).startswith(
         "The data of owner 1 are worth most: they raise the utility of the model by 0.3000 "
@@ -89,9 +86,6 @@ def test_semivalues_are_said_to_agree_or_not():
         assert words in found
 
 
-# Statements.
-
-
 def test_a_value_is_put_into_words_with_its_interval_and_doubt_is_not_hidden():
     words, _, facts = of(three([0.3, 0.2, 0.1]), "owner 1")
     assert words.startswith(
@@ -148,9 +142,6 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
     assert "first guess" in caveats
     assert "about 3 were not trained but predicted" in caveats
     assert of(exact(rows=np.full(4, 50), validation=np.zeros((4, 4))), "owner 1")[1] == ""
-
-
-# An owner's words, and statements that name no other owner.
 
 
 def test_a_value_is_said_in_units_of_its_metric():

@@ -286,9 +286,8 @@ def test_an_exact_least_core_is_printed_as_such():
         assert "20.0 %" in line
 
 
-@pytest.mark.parametrize(
-    ("comparison", "sentence"),
-    [
+def test_a_comparison_in_words():
+    for comparison, sentence in (
         (
             ("A", "B", 0.971, 0.02, 0.001, 0.04),
             "S: A is worth more than B with a probability of 97.1 %; difference 0.02 "
@@ -310,7 +309,5 @@ def test_an_exact_least_core_is_printed_as_such():
             "S: A is worth more than B with a probability of 100 %; difference 2 "
             "(nothing predicted).",
         ),
-    ],
-)
-def test_a_comparison_in_words(comparison, sentence):
-    assert format_comparison("S", Comparison(*comparison)) == sentence
+    ):
+        assert format_comparison("S", Comparison(*comparison)) == sentence

@@ -181,9 +181,6 @@ def test_a_pipeline_of_ones_own_is_used_as_it_is(theirs, name):
     assert len(found.estimator.fit(frame, frame["y"]).predict(frame)) == len(frame)
 
 
-# --- metrics
-
-
 def test_metrics_are_scorers_or_code_of_ones_own(theirs):
     assert metric(None, task="classification") == "accuracy"
     assert metric(None, task="regression") == "r2"

@@ -160,9 +160,6 @@ def test_delimiter_and_drop_are_passed_on_and_empty_rows_can_be_left_out(
     refused("data/none.csv", "every row is 1 without target", **how, skip_empty=True)
 
 
-# --- validation rows
-
-
 def test_validation_rows_get_the_columns_and_kinds_and_have_the_classes_of_training(directory):
     rows = "o,x,k,d,y\na,1.5,1,2024-05-31,1\nb,2,B,2024-06-01,2\n"
     other = "d,y,more,k,x\n2024-07-01,2,z,1,3\n,1,z,2,4\n"

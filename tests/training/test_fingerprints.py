@@ -53,9 +53,6 @@ def owners_of(*given):
     return of_owners(Owners.from_arrays(*given))
 
 
-# --- parts of a utility
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
     [("v1", "v2"), ((1, "a"), (1, "b")), (3, 4), ("", "v1"), (np.arange(3), np.arange(4))],
@@ -100,9 +97,6 @@ def test_model_utilities_of_the_same_things_have_the_same_parts():
     used = model_utility()
     used(("owner0", "owner1"))
     assert digests(used) == digests(model_utility())
-
-
-# --- rows of owners
 
 
 def kinds():

@@ -34,9 +34,6 @@ def bits(numbers):
     return np.asarray(numbers, dtype=np.float64).view(np.int64).tolist()
 
 
-# Files.
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("interchange")

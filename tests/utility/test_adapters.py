@@ -54,9 +54,6 @@ def test_known_utilities_are_mappings_or_frames():
             as_trainings({("a", "b"): number})
 
 
-# shapiq: our utilities as its games.
-
-
 @pytest.mark.parametrize("approximator", ["KernelSHAP", "SVARM", "PermutationSamplingSV"])
 def test_an_approximator_of_shapiq_finds_the_values_of_our_utility(approximator):
     owners = make_owners(5)
@@ -138,9 +135,6 @@ def test_games_and_functions_of_boolean_rows_are_valued_exactly():
         assert utility(members[::-1]) == number
     back = dupre.from_game(dupre.to_game(dupre.from_table(table_of(FOUR)), FOUR), FOUR)
     assert all(back(members) == number for members, number in table_of(FOUR).items())
-
-
-# Tables.
 
 
 @pytest.mark.parametrize("kind", ["mapping", "repeats", "frame"])

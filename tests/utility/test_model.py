@@ -241,36 +241,30 @@ def test_a_single_class_ranks_nothing_and_one_that_no_owner_holds_counts_as_miss
 # --- the empty coalition
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
+def test_no_data_score_as_the_best_constant_classifier(iris):
+    for metric, expected in (
         ("accuracy", lambda share: share.max()),
         ("balanced_accuracy", lambda share: 1 / 3),
         ("neg_log_loss", lambda share: np.sum(share * np.log(share))),
         ("roc_auc_ovr", lambda share: 0.5),
-    ],
-)
-def test_no_data_score_as_the_best_constant_classifier(iris, metric, expected):
-    owners, validation = iris
-    how = {"validation": validation, "metric": metric, "resamples": 2}
-    utility = ModelUtility(LogisticRegression(), owners, **how)
-    share = np.bincount(validation[1]) / len(validation[1])
-    assert utility(()) == utility.empty == pytest.approx(expected(share))
+    ):
+        owners, validation = iris
+        how = {"validation": validation, "metric": metric, "resamples": 2}
+        utility = ModelUtility(LogisticRegression(), owners, **how)
+        share = np.bincount(validation[1]) / len(validation[1])
+        assert utility(()) == utility.empty == pytest.approx(expected(share))
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
+def test_no_data_score_as_the_mean_or_median_predictor(diabetes):
+    for metric, expected in (
         ("r2", lambda y: 0.0),
         ("neg_mean_squared_error", lambda y: -np.var(y)),
         ("neg_mean_absolute_error", lambda y: -np.mean(np.abs(y - np.median(y)))),
         ("neg_median_absolute_error", lambda y: -np.median(np.abs(y - np.median(y)))),
-    ],
-)
-def test_no_data_score_as_the_mean_or_median_predictor(diabetes, metric, expected):
-    owners, validation = diabetes
-    utility = ModelUtility(Ridge(), owners, validation=validation, metric=metric)
-    assert utility(()) == pytest.approx(expected(validation[1]), abs=1e-12)
+    ):
+        owners, validation = diabetes
+        utility = ModelUtility(Ridge(), owners, validation=validation, metric=metric)
+        assert utility(()) == pytest.approx(expected(validation[1]), abs=1e-12)
 
 
 @pytest.mark.parametrize("empty", [0.0, -3, 0.25])

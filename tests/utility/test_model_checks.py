@@ -29,9 +29,6 @@ SHOPS = pd.DataFrame(
 )
 
 
-# --- metrics
-
-
 def test_metrics_of_the_other_task_are_refused():
     for metric in REGRESSION_METRICS:
         with pytest.raises(InputError, match=r"unknown metric|measures errors of numbers"):
@@ -98,9 +95,6 @@ def test_what_is_no_estimator_for_the_task_is_refused():
     ):
         with pytest.raises(InputError, match=message):
             model_checks.check_estimator(thing, owners)
-
-
-# --- validation rows
 
 
 def damaged(value):

@@ -46,9 +46,6 @@ def robust_volume(X, width):
     return np.sqrt(np.linalg.det(means.T @ means)) * factor
 
 
-# Information gain
-
-
 @pytest.mark.parametrize("width", [3, 10])
 def test_information_gain_is_half_a_log_determinant_however_it_is_computed(width):
     X, y = load_diabetes(return_X_y=True)
@@ -101,9 +98,6 @@ def test_only_the_ratio_of_prior_and_noise_counts_and_all_must_be_positive(iris)
     for width in (0, -0.1, np.nan, "0.1"):
         with pytest.raises(InputError, match="width"):
             DataVolume(iris, width=width)
-
-
-# Volume
 
 
 def test_the_plain_volume_is_the_root_of_the_determinant(iris):

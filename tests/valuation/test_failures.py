@@ -126,9 +126,6 @@ def test_failing_without_data_is_named_before_anything_is_evaluated(name):
     assert utility.asked == []
 
 
-# Interruptions.
-
-
 def test_interrupted_between_batches_the_values_are_the_same_in_the_end(monkeypatch):
     expected = value(FIVE, smooth(FIVE), budget=22)
     batches = [0, *expected.rounds["evaluated"].tolist()[:-1]]

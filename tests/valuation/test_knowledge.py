@@ -105,9 +105,6 @@ def test_variances_from_few_repeats_are_widened_so_that_intervals_hold():
     assert np.mean(np.abs(rng.normal(size=40_000)) < 1.96 * std) == pytest.approx(0.95, abs=0.005)
 
 
-# The predictor.
-
-
 @pytest.fixture
 def lessons(monkeypatch):
     """Utilities and random numbers of every predictor learned."""
@@ -149,9 +146,6 @@ def test_the_predictor_sees_what_was_recorded_and_nothing_else(lessons):
     rows = np.concatenate([held, [from_names(m, MANY.names) for m in others]])
     assert sorted(seen) == sorted(keys(rows))
     assert np.isfinite(utilities).all()
-
-
-# Random draws.
 
 
 def test_sampled_values_use_the_first_coalitions_and_the_draws_in_turn():

@@ -15,7 +15,6 @@ import dupre
 import owners_and_games
 from dupre import StoreError
 from dupre.game.estimators import Sample, exact, permutation, regression
-from dupre.game.weight_matrix import student_factor
 from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.training.locks import FileLocks, Holder
@@ -188,24 +187,6 @@ def test_every_coalition_is_trained_as_often_as_asked_each_time_with_another_see
     assert frame["seed"].nunique() == 9 * repeats
     for row in frame.itertuples():
         assert row.seed == utility.training_seed(json.loads(row.coalition), row.repeat)
-
-
-@pytest.mark.parametrize("repeats", [2, 4])
-def test_the_noise_of_exact_values_is_that_of_means_and_covers(repeats):
-    sigma, W = 0.5, exact(dupre.shapley, 3).W
-    noises, inside = [], []
-    for seed in range(24):
-        utility = Noisy(additive(THREE), sigma, seed)
-        ours = dupre.Valuer(THREE, empty=0.0)
-        for members in utility.game.table:
-            ours.record(members, [utility(members, repeat=r) for r in range(repeats)])
-        valuation = ours.values()
-        noises.append(valuation.noise)
-        inside.append(holds(valuation, utility.game.values()))
-    wider = student_factor(7 * (repeats - 1)) ** 2
-    expected = wider * sigma**2 / repeats * W @ W.T
-    np.testing.assert_allclose(np.mean(noises, axis=0), expected, atol=0.25 * expected.max())
-    assert np.mean(inside) > 0.85  # of 72
 
 
 def test_intervals_of_noisy_and_partly_evaluated_games_hold_the_truth():

@@ -113,33 +113,6 @@ def test_nothing_is_predicted_once_all_sampled_coalitions_are_evaluated(estimato
     assert "all of them evaluated" in str(valuation)
 
 
-def test_a_coalition_drawn_again_is_evaluated_once_and_counts_as_often(monkeypatch):
-    owners = make_owners(4)
-    orders = np.array([[0, 1, 2, 3], [0, 1, 3, 2], [0, 1, 2, 3], [2, 0, 1, 3], [3, 2, 1, 0]])
-    monkeypatch.setattr(estimators, "_orders", lambda *_: orders)
-    utility = LoggedGame(owners, closed_form.airport([3.0, 1.0, 4.0, 2.0]).utility, empty=0.125)
-    valuation = value(owners, utility, budget=50, estimator=Sample(permutation, 20))
-    expected = np.zeros(4)
-    for order in orders:
-        before = utility.empty
-        for place, owner in enumerate(order):
-            after = utility.of(tuple(owners.names[i] for i in order[: place + 1]))
-            expected[owner] += (after - before) / len(orders)
-            before = after
-    np.testing.assert_allclose(valuation.mean, expected, atol=1e-12)
-    assert len(utility.asked) == len(set(utility.asked)) == 10  # of 20 prefixes
-
-
-@pytest.mark.parametrize(("n", "strategy"), [(2, Drawn()), (3, Active()), (6, Drawn())])
-def test_a_sample_with_room_for_everything_is_exact(n, strategy):
-    owners, game = make_owners(n), closed_form.unanimity_sum(n, 6, np.random.default_rng(n))
-    options = {"estimator": Sample(regression, 200), "strategy": strategy}
-    valuation = value(owners, LoggedGame(owners, game.utility), budget=200, **options)
-    np.testing.assert_allclose(valuation.values, game.shapley, atol=1e-12)
-    assert valuation.exact
-    assert not valuation.std.any()
-
-
 def test_the_exact_estimator_is_what_few_owners_are_valued_with():
     plain = value(SIX, Groups(SIX), budget=20)
     owners_and_games.assert_same(

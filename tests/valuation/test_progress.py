@@ -82,9 +82,6 @@ def test_progress_in_words():
         assert f"about {shown} left" in str(at(remaining=seconds))
 
 
-# Lines.
-
-
 def show(screen, counts=(1, 2, 3)):
     for evaluated in counts:
         screen.show(at(evaluated=evaluated))
@@ -128,9 +125,6 @@ def test_ways_of_showing(capsys, monkeypatch):
     for wrong in ("yes", 1, None, 0):
         with pytest.raises(InputError, match="True, False or a callable"):
             display(wrong)
-
-
-# Whole runs.
 
 
 def test_a_run_elsewhere_prints_lines_with_evaluations_rest_and_interval(capsys, monkeypatch):

@@ -49,9 +49,6 @@ def assert_same(one, other):
     assert one.training_noise == other.training_noise
 
 
-# What is spent.
-
-
 def test_a_model_whose_seed_changes_nothing_is_trained_three_times_more_and_without_seeds_once():
     utility = model(Ridge())
     valuation = dupre.value(utility.owners, utility, budget=15, progress=False)
@@ -168,9 +165,6 @@ def test_a_forest_is_random_and_its_noise_survives_json():
     (older,) = loads(json.dumps(document))
     assert older.training_noise is None
     assert "Exact for these utilities" in str(replace(older, diagnostics=None))
-
-
-# However it was run.
 
 
 @pytest.fixture(scope="module")

@@ -101,8 +101,6 @@ def test_the_reason_is_the_rule_in_words_and_needs_values():
         assert bool(rule.fired(state(known=None))) == of_time  # before values can be told
 
 
-# Combinations.
-
 NAMES = "pqrs"
 
 

@@ -28,9 +28,6 @@ def test_counts_are_whole_numbers_and_focus_is_one_owner_or_two():
     assert Active(focus=["a", 1]) == Active(focus=("a", "1"))
 
 
-# --- the strategies of the paper
-
-
 def order_of(owners, seed):
     return Valuer(owners, empty=0.0, strategy=Uniform(first=31), seed=seed).suggest(30)
 
