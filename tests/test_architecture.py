@@ -135,7 +135,7 @@ def test_modules_and_functions_can_be_read_in_one_sitting(name):
     assert {f.name: code_lines(f) for f in functions if code_lines(f) > 60} == {}
 
 
-def test_the_public_names_are_these():
+def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
     assert dupre.__all__ == [
         *("DataVolume", "DupreError", "EngineError", "EvaluationError", "InformationGain"),
         *("InputError", "Interrupted", "LeastCore", "ModelUtility", "Owners", "Score"),
@@ -148,6 +148,11 @@ def test_the_public_names_are_these():
     assert set(dupre.__all__) <= set(dir(dupre))
     with pytest.raises(AttributeError, match="no attribute 'shaply'"):
         dupre.shaply  # noqa: B018  # looking it up is the test
+    heavy = {"numpy", "pandas", "rich", "scipy", "sklearn", "sqlite3"}
+    assert imported_by("import dupre", heavy) == ""
+    assert imported_by("import dupre.valuation.progress", {"rich"}) == ""
+    every = "import dupre; [getattr(dupre, name) for name in dupre.__all__]"
+    assert imported_by(every, {"dask", "distributed", "ot", "shapiq", "matplotlib", "typer"}) == ""
 
 
 def imported_by(code: str, heavy: set[str]) -> str:
@@ -155,11 +160,3 @@ def imported_by(code: str, heavy: set[str]) -> str:
     code = f"{code}; import sys; print(*sorted({heavy!r} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return run.stdout.strip()
-
-
-def test_importing_dupre_imports_nothing_heavy_and_extras_only_if_they_are_used():
-    heavy = {"numpy", "pandas", "rich", "scipy", "sklearn", "sqlite3"}
-    assert imported_by("import dupre", heavy) == ""
-    assert imported_by("import dupre.valuation.progress", {"rich"}) == ""
-    every = "import dupre; [getattr(dupre, name) for name in dupre.__all__]"
-    assert imported_by(every, {"dask", "distributed", "ot", "shapiq", "matplotlib", "typer"}) == ""

@@ -7,16 +7,13 @@ from hypothesis import strategies as st
 from dupre import InputError, wording
 
 
-def test_the_closest_name_is_the_one_meant():
+def test_the_name_meant_is_suggested_and_long_lists_and_names_are_cut():
     assert wording.closest("Owner", ["id", "owner"]) == "owner"
     assert wording.closest("owner", ["id", " Owner "]) == " Owner "
     assert wording.closest("house price", ["price", "house_price"]) == "house_price"
     assert wording.closest("taget", ["target", "owner"]) == "target"
     assert wording.closest("owner", ["x", "y"]) is None
     assert wording.closest("owner", []) is None
-
-
-def test_long_lists_and_names_are_cut_and_messages_end_with_the_name_meant():
     assert wording.did_you_mean("taget", ["target"]) == " (did you mean 'target'?)"
     assert wording.did_you_mean("owner", ["x"]) == ""
     assert wording.quote_names(["a", "b"]) == "'a', 'b'"

@@ -150,15 +150,12 @@ def test_other_semivalues_follow_from_the_trainings_there_are(copy):
     assert run("show", "dupre-wine", cwd=copy).stdout == done.stdout
 
 
-def test_a_reader_that_stops_reading_and_a_terminal_of_ascii_are_no_errors(place):
+def test_no_reader_or_no_streams_are_no_errors(place, data):
     how = {"shell": True, "capture_output": True, "text": True, "check": False}
     env = environment(PYTHONIOENCODING="ascii")
     piped = subprocess.run(f"{COMMAND} show dupre-wine | head -c 10", cwd=place, env=env, **how)
     assert piped.stdout == "Shapley va"
     assert piped.stderr == ""
-
-
-def test_a_run_needs_no_streams(data):
     how = f"{COMMAND} value {' '.join(WINE)} --budget 4 --run run >&- 2>&-"
     subprocess.run(how, shell=True, cwd=data, env=environment(), check=True)
     assert "4 of 31 possible" in run("show", "run", cwd=data).stdout
@@ -208,7 +205,7 @@ def test_compare_prints_the_probability_and_predict_knows_any_coalition(place):
     assert told[1]["low"] < told[1]["utility"] < told[1]["high"]
 
 
-def test_resume_goes_on_and_trains_nothing_twice(place, copy):
+def test_the_same_command_or_resume_goes_on_and_trains_nothing_twice(place, copy):
     done = run("resume", "dupre-wine", "--budget", "+4", "--data", "wine.csv", cwd=copy)
     assert "18 of 31 possible; known already: 14" in done.stderr
     assert "3 of them twice, or 4 if the seed of the model matters (--repeats)" in done.stderr
@@ -217,9 +214,6 @@ def test_resume_goes_on_and_trains_nothing_twice(place, copy):
     kept = after[after["coalition"].isin(before["coalition"])].reset_index(drop=True)
     pd.testing.assert_frame_equal(kept, before)
     assert "budget = 18" in (copy / "dupre-wine/config.toml").read_text()
-
-
-def test_the_same_command_again_goes_on_and_another_is_refused(place):
     again = run("value", *WINE, *BOTH, "--budget", 14, cwd=place)
     assert "known already: 14" in again.stderr
     assert again.stdout == (place / "out.txt").read_text()
@@ -393,7 +387,7 @@ def test_an_error_nobody_thought_of_is_two_lines_and_debug_shows_where_it_comes_
         run("--debug", "show", "nowhere", cwd=data)
 
 
-def test_every_verb_explains_itself_with_an_example():
+def test_every_verb_explains_itself_and_help_imports_nothing_heavy():
     overview = run("--help").stdout
     verbs = re.findall(r"^  (\w+)  ", overview, flags=re.MULTILINE)
     every = "value resume demo show report pay compare predict init suggest record"
@@ -402,9 +396,6 @@ def test_every_verb_explains_itself_with_an_example():
         told = run(verb, "--help").stdout
         assert f"Usage: dupre {verb}" in told
         assert f"Example: dupre {verb}" in told
-
-
-def test_help_imports_nothing_heavy_and_version_and_completion_are_there():
     heavy = {"numpy", "pandas", "scipy", "sklearn", "matplotlib", "sqlite3"}
     code = (
         "import sys, dupre.cli.app; sys.argv = ['dupre', '--help']\n"

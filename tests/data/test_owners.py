@@ -121,13 +121,15 @@ def test_owners_are_ordered_by_label_and_shown_as_strings(labels, names):
         assert owners.names[owners.owner[row]] == str(label)
 
 
-def test_owners_of_a_mapping_are_ordered_by_label():
+def test_owners_of_a_mapping_are_ordered_by_label_and_can_be_hashed():
     part, more = (np.eye(2), [0, 1]), (np.ones((3, 2)), [0, 1, 1])
     owners = Owners.from_mapping({"z": part, 5: part, "a": more})
     assert owners.names == ("5", "a", "z")
     assert owners.owner.tolist() == [0, 0, 1, 1, 1, 2, 2]
     assert owners.X[:, 0].tolist() == [1, 0, 1, 1, 1, 1, 0]
     assert Owners.from_mapping({10: part, 9: part}).names == ("9", "10")
+    owners, other = (Owners.from_arrays(np.eye(4), [0, 1, 0, 1], list("aabb")) for _ in range(2))
+    assert len({owners, owners, other}) == 2
 
 
 REFUSED_LABELS = {
@@ -344,7 +346,7 @@ def test_a_bad_number_in_a_frame_is_named_by_owner_and_column(value):
             make()
 
 
-def test_a_missing_entry_of_a_nullable_column_is_named_by_owner_and_column():
+def test_a_missing_entry_or_target_is_named_by_owner_and_column():
     for column in (
         pd.Series([1, None, 3, 4], dtype="Int64"),
         pd.Series([True, None, False, True], dtype="boolean"),
@@ -352,9 +354,6 @@ def test_a_missing_entry_of_a_nullable_column_is_named_by_owner_and_column():
     ):
         with pytest.raises(InputError, match=r"column 'when' of owner 'a'.* 1 of 2 rows"):
             Owners.from_arrays(pd.DataFrame({"when": column}), [0, 1, 0, 1], list("aabb"))
-
-
-def test_a_bad_target_is_named_by_owner():
     texts = ["u", "v", "u", None]
     several = [[0.5, 1.5, 2.5, np.nan], [0.5, 1.5, 2.5, np.inf], texts, pd.Categorical(texts)]
     for y in (*several, pd.Series([0, 1, 0, None], dtype="Int64")):
@@ -444,8 +443,3 @@ def test_an_unusable_mapping_is_refused_with_the_culprit():
     ):
         with pytest.raises(InputError, match=message):
             Owners.from_mapping(data, **options)
-
-
-def test_owners_can_be_compared_and_hashed():
-    owners, other = (Owners.from_arrays(np.eye(4), [0, 1, 0, 1], list("aabb")) for _ in range(2))
-    assert len({owners, owners, other}) == 2

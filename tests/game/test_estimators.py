@@ -265,7 +265,7 @@ def test_a_semivalue_that_cannot_be_estimated_is_refused_with_one_that_can(estim
         assert len(draw(other, semivalue, 6, 500).members) > 0
 
 
-def test_a_semivalue_is_known_by_its_weights_not_by_its_name():
+def test_a_semivalue_is_known_by_its_weights_and_samples_must_hold_every_owner():
     for found in (draw(group_testing, banzhaf, 2, 60), draw(maximum_sample_reuse, shapley, 2, 60)):
         assert found.W.shape == (2, 3)
     for n in (5, 100):
@@ -274,6 +274,10 @@ def test_a_semivalue_is_known_by_its_weights_not_by_its_name():
     rounded = Semivalue("rounded", lambda c, n: shapley.log_weights(n) + 5e-7)
     rounded.log_weights(5)  # seven digits are enough
     draw(svarm, rounded, 5, 50)
+    # Twelve coalitions of each of six owners with a chance of 0.02: some are in none.
+    rare = Semivalue("rare", lambda c, n: c * np.log(0.02) + (n - 1 - c) * np.log(0.98))
+    with pytest.raises(InputError, match=r"needs at least .* samples for 6 owners, got 12"):
+        draw(maximum_sample_reuse, rare, 6, 12)
 
 
 @every_estimator
@@ -286,13 +290,6 @@ def test_the_number_needed_is_enough_and_less_is_refused_with_it(estimator):
                 draw(estimator, semivalue, 6, samples)
         if estimator is not maximum_sample_reuse:  # by chance an owner may be in too few
             assert len(draw(estimator, semivalue, 6, needed).members) > 0
-
-
-def test_reuse_refuses_samples_that_leave_an_owner_out():
-    # Twelve coalitions of each of six owners with a chance of 0.02: some are in none.
-    rare = Semivalue("rare", lambda c, n: c * np.log(0.02) + (n - 1 - c) * np.log(0.98))
-    with pytest.raises(InputError, match=r"needs at least .* samples for 6 owners, got 12"):
-        draw(maximum_sample_reuse, rare, 6, 12)
 
 
 # Axioms of sampled values.

@@ -44,7 +44,7 @@ def test_beta_with_larger_alpha_favours_small_coalitions_and_mirrors(a, b):
     np.testing.assert_allclose(small, large[::-1], atol=1e-12)
 
 
-def test_a_semivalue_of_ones_own_and_built_in_ones_in_a_pickle():
+def test_semivalues_of_ones_own_by_name_and_in_a_pickle():
     for semivalue in (shapley, banzhaf, leave_one_out, beta_shapley(4, 1)):
         again = pickle.loads(pickle.dumps(semivalue))
         np.testing.assert_array_equal(again.log_weights(7), semivalue.log_weights(7))
@@ -55,6 +55,9 @@ def test_a_semivalue_of_ones_own_and_built_in_ones_in_a_pickle():
     binomial = Semivalue("binomial(0.3)", log_weight)
     np.testing.assert_allclose(np.exp(binomial.log_weights(3)), [0.49, 0.21, 0.09])
     assert "binomial(0.3)" in repr(binomial)
+    texts = ("shapley", " Banzhaf ", "loo", "beta: 16 , 1.5")
+    names = ["Shapley", "Banzhaf", "leave-one-out", "Beta(16, 1.5)-Shapley"]
+    assert [parse_semivalue(text).name for text in texts] == names
 
 
 @pytest.mark.parametrize(
@@ -97,12 +100,6 @@ def test_beta_refuses_parameters_that_are_not_positive(a, b):
     for name, log_weight in (("mine", 3), (3, lambda c, n: c)):
         with pytest.raises(InputError, match="a name and a callable"):
             Semivalue(name, log_weight)
-
-
-def test_semivalues_by_name():
-    texts = ("shapley", " Banzhaf ", "loo", "beta: 16 , 1.5")
-    names = ["Shapley", "Banzhaf", "leave-one-out", "Beta(16, 1.5)-Shapley"]
-    assert [parse_semivalue(text).name for text in texts] == names
 
 
 @pytest.mark.parametrize("text", ["", "beta", "beta:1", "beta:0,1", "beta:1,2,3", "beta:a,b", "co"])

@@ -116,13 +116,16 @@ def test_data_kernel_is_the_exponential_of_a_power_of_the_distance(rho, eta, fea
     np.testing.assert_allclose(of_order_1, np.exp(-0.7 * sw1**rho), rtol=1e-6)
 
 
-def test_data_kernel_needs_vectors_and_scales_must_be_positive(features):
+def test_kernels_without_vectors_or_with_parameters_that_are_not_valid_are_refused(features):
     with pytest.raises(InputError, match="without rows to compare"):
         SlicedWasserstein()(Features(features.members, features.rows), features)
     with pytest.raises(InputError, match="variance of a kernel must be positive"):
         -1.0 * Membership()
     with pytest.raises(InputError, match="gamma must be positive, got -2"):
         Size(gamma=-2)
+    for options, message in REFUSED:
+        with pytest.raises(InputError, match=message):
+            SlicedWasserstein(**options)
 
 
 REFUSED = [
@@ -136,12 +139,6 @@ REFUSED = [
     ({"eta": "half"}, "eta must be a finite number, got 'half'"),
     ({"gamma": 0.0}, "gamma must be positive, got 0.0"),
 ]
-
-
-def test_parameters_without_a_valid_kernel_are_refused():
-    for options, message in REFUSED:
-        with pytest.raises(InputError, match=message):
-            SlicedWasserstein(**options)
 
 
 @pytest.mark.parametrize("length", [0.5, 1.7])

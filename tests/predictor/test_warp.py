@@ -78,7 +78,7 @@ def test_mean_equals_gauss_hermite_quadrature(warp, part):
     np.testing.assert_allclose(warp.back(z, 100 * largest)[0], warp.back(z, largest)[0])
 
 
-def test_the_straight_warp_is_affine_and_its_scale_grows_with_the_distance_of_no_data():
+def test_a_straight_warp_is_affine_and_a_curved_one_bends_far_utilities_alone():
     warp = Warp(centre=3.0, width=2.0)
     mean, slope = warp.back(np.array([-1.0, 0.0, 2.0]), np.array([0.0, 1.0, 50.0]))
     np.testing.assert_array_equal(mean, [1.0, 3.0, 7.0])
@@ -88,6 +88,12 @@ def test_the_straight_warp_is_affine_and_its_scale_grows_with_the_distance_of_no
     assert far.width > 3 * near.width
     assert near.centre == far.centre == pytest.approx(np.mean(u))
     assert far.width == pytest.approx(np.std([0.6, 0.65, 0.7, 0.8, -1.0]))
+    u = np.append(np.linspace(0.6, 0.8, 21), -1000.0)
+    warp = curved_warp(u)
+    z = warp.forward(u)
+    near = np.diff(z[:-1])
+    assert near.max() / near.min() < 1.1
+    assert (z[-2] - z[-1]) / (z[-2] - z[0]) < 0.01 * (u[-2] - u[-1]) / (u[-2] - u[0])
 
 
 @pytest.mark.parametrize("level", [0.0, 0.1, -7.3e8])
@@ -99,12 +105,3 @@ def test_equal_utilities_are_scaled_by_what_they_gain_and_never_bent(level):
     assert straight_warp(np.full(4, level), empty=level).width == pytest.approx(own)
     assert curved_warp(np.array([level] * 4 + [0.3, 0.2, 0.4])) is None  # more than half
     assert curved_warp(np.full(5, level)) is None
-
-
-def test_ordinary_utilities_are_hardly_bent_and_far_ones_strongly():
-    u = np.append(np.linspace(0.6, 0.8, 21), -1000.0)
-    warp = curved_warp(u)
-    z = warp.forward(u)
-    near = np.diff(z[:-1])
-    assert near.max() / near.min() < 1.1
-    assert (z[-2] - z[-1]) / (z[-2] - z[0]) < 0.01 * (u[-2] - u[-1]) / (u[-2] - u[0])

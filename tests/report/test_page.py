@@ -213,7 +213,7 @@ def test_injected_scripts_would_not_run(opened, files, browser, tmp_path):
     page.close()
 
 
-def test_on_paper_there_is_no_navigation_and_each_statement_has_a_page(opened):
+def test_on_paper_each_statement_has_a_page_and_a_table_its_head(opened):
     page = opened("usual", color_scheme="dark")
     assert page.locator("nav").is_visible()
     assert not page.locator(".context").first.is_visible()
@@ -225,6 +225,13 @@ def test_on_paper_there_is_no_navigation_and_each_statement_has_a_page(opened):
     assert articles.count() == 6
     breaks = articles.evaluate_all("all => all.map(a => getComputedStyle(a).breakBefore)")
     assert breaks == ["page"] * 6
+    page = opened("usual")
+    page.evaluate(LINK_TABLES)
+    for height in range(140, 220, 8):  # of the paper; some page ends after the head of each table
+        paper = page.pdf(width="210mm", height=f"{height}mm")
+        places = dict(re.findall(rb"/((?:head|row)\d) \[(\d+) 0 R /XYZ", paper))  # links to pages
+        assert len(places) == 4
+        assert [places[b"head%d" % i] for i in (0, 1)] == [places[b"row%d" % i] for i in (0, 1)]
 
 
 LINK_TABLES = """() => document.querySelectorAll("section > .wide table").forEach((table, i) => {
@@ -233,16 +240,6 @@ LINK_TABLES = """() => document.querySelectorAll("section > .wide table").forEac
     document.body.insertAdjacentHTML("beforeend", `<a href="#${name}${i}">${name}</a>`);
   }
 })"""
-
-
-def test_on_paper_the_head_of_a_table_stands_with_its_first_row(opened):
-    page = opened("usual")
-    page.evaluate(LINK_TABLES)
-    for height in range(140, 220, 8):  # of the paper; some page ends after the head of each table
-        paper = page.pdf(width="210mm", height=f"{height}mm")
-        places = dict(re.findall(rb"/((?:head|row)\d) \[(\d+) 0 R /XYZ", paper))  # links to pages
-        assert len(places) == 4
-        assert [places[b"head%d" % i] for i in (0, 1)] == [places[b"row%d" % i] for i in (0, 1)]
 
 
 def test_a_wide_window_cuts_no_table(opened):

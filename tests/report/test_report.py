@@ -102,7 +102,7 @@ def test_nothing_is_missing_or_asked_of_the_network_and_only_our_script_may_run(
     assert not re.search(r"\b(nan|inf|None(?!:))\b", words)
 
 
-def test_hostile_names_stay_text():
+def test_hostile_names_and_texts_stay_text_isolated_from_its_direction():
     parsed = Page(page_of("hostile"))
     assert len(parsed.all("script")) == 1
     assert parsed.all("img") == parsed.all("b") == parsed.all("i") == []
@@ -110,9 +110,6 @@ def test_hostile_names_stay_text():
     for name in ("<script>window.hacked = 1</script>", "&amp; <b>bold</b>", "שלום עולם", "x" * 200):
         assert name in parsed.text
     assert "\\u202eright to left\\u2069" in parsed.text
-
-
-def test_hostile_texts_of_all_kinds_stay_text_and_names_are_isolated_from_its_direction():
     bad = "<script>1</script>\u2069\u2068</bdi>"
     told = {"failures": {("owner 0",): bad}, "warnings": {bad: (("owner 1",),)}, "stopped": bad}
     told["provenance"] = {bad: {bad: bad, "lines": f"{bad}\n{bad}"}}
@@ -124,7 +121,7 @@ def test_hostile_texts_of_all_kinds_stay_text_and_names_are_isolated_from_its_di
     assert text("loose \u2068 mark") == "loose \\u2068 mark"
 
 
-def test_owners_have_a_row_and_a_statement_in_order_and_a_page_the_same_bytes():
+def test_owners_provenance_and_trainings_are_shown_in_order_and_alike_each_time():
     v, parsed = valuation(), Page(page_of("usual"))
     order = [f"owner-{i}" for i in np.argsort(-v.mean)]
     assert [article["id"] for article in parsed.all("article")] == order
@@ -135,6 +132,13 @@ def test_owners_have_a_row_and_a_statement_in_order_and_a_page_the_same_bytes():
     assert np.allclose(values, np.sort(v.mean)[::-1])
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "svg.hashsalt": None}):
         assert page([valuation()]) == page_of("usual")
+    assert "<pre>dupre value \\\n  --budget 30</pre>" in page_of("usual")
+    assert "<dt>Python</dt><dd>3.11</dd>" in page_of("usual")
+    many = [("owner 0", "owner 1")] * 450 + [("owner 2",)]
+    words = trainings_table(valuation(4, evaluations=trainings(many, failed={("owner 2",)})))
+    assert "the first 200 are listed, 251 more are not" in words
+    assert "All 451 trainings" in words
+    assert len(page([valuation(100)]).encode()) < 2e6
 
 
 SAID = {
@@ -175,16 +179,6 @@ def test_what_is_particular_to_a_valuation_is_said_and_of_no_other(kind):
         assert said in words
         assert said not in usual or kind == "bare"
     assert (words.count("Beware") >= 2) == (kind == "troubled")
-
-
-def test_provenance_is_shown_as_typed_and_of_very_many_trainings_some_are_listed():
-    assert "<pre>dupre value \\\n  --budget 30</pre>" in page_of("usual")
-    assert "<dt>Python</dt><dd>3.11</dd>" in page_of("usual")
-    many = [("owner 0", "owner 1")] * 450 + [("owner 2",)]
-    words = trainings_table(valuation(4, evaluations=trainings(many, failed={("owner 2",)})))
-    assert "the first 200 are listed, 251 more are not" in words
-    assert "All 451 trainings" in words
-    assert len(page([valuation(100)]).encode()) < 2e6
 
 
 def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):

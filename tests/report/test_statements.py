@@ -108,7 +108,7 @@ def test_a_value_is_put_into_words_with_its_interval_and_doubt_is_not_hidden():
     assert "negative" not in of(v, "owner 0")[0]
 
 
-def test_other_semivalues_and_payments_are_explained_in_their_own_words():
+def test_semivalues_payments_and_metrics_are_explained_in_their_own_words():
     v = three([0.3, 0.2, 0.1])
     assert "all possible groups, each" in of(replace(v, semivalue="Banzhaf"), "owner 0")[0]
     alone = of(replace(v, semivalue="leave-one-out"), "owner 0")[0]
@@ -117,6 +117,15 @@ def test_other_semivalues_and_payments_are_explained_in_their_own_words():
     words, _, facts = of(least_core(), "owner 0")
     assert words.startswith("owner 0 is to be paid 0.20")
     assert "Least core payment" in facts
+    for metric, words in (
+        ("accuracy", "raises accuracy by 20.0 points (95 %: 19.8 to 20.2)"),
+        ("f1_macro", "raises the F1 score macro by 20.0 points"),
+        ("r2", "raises R² by 0.2000 (95 %: 0.1980 to 0.2020)"),
+        ("neg_log_loss", "raises the score neg_log_loss by 0.2000"),
+        ("a function of mine", "raises the utility of the model by 0.2000"),
+    ):
+        v = three([0.3, 0.2, 0.1], provenance={"settings": {"metric": metric}})
+        assert words in of(v, "owner 1")[0]
 
 
 def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told():
@@ -142,18 +151,6 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
     assert "first guess" in caveats
     assert "about 3 were not trained but predicted" in caveats
     assert of(exact(rows=np.full(4, 50), validation=np.zeros((4, 4))), "owner 1")[1] == ""
-
-
-def test_a_value_is_said_in_units_of_its_metric():
-    for metric, words in (
-        ("accuracy", "raises accuracy by 20.0 points (95 %: 19.8 to 20.2)"),
-        ("f1_macro", "raises the F1 score macro by 20.0 points"),
-        ("r2", "raises R² by 0.2000 (95 %: 0.1980 to 0.2020)"),
-        ("neg_log_loss", "raises the score neg_log_loss by 0.2000"),
-        ("a function of mine", "raises the utility of the model by 0.2000"),
-    ):
-        v = three([0.3, 0.2, 0.1], provenance={"settings": {"metric": metric}})
-        assert words in of(v, "owner 1")[0]
 
 
 def test_files_of_statements_name_no_other_owner(tmp_path):

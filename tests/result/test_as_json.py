@@ -106,10 +106,19 @@ def test_it_is_strict_json_that_needs_no_python_to_read(valuation):
     assert [owner["worst"] for owner in owners] == frame["worst"].tolist()
 
 
-def test_several_valuations_are_kept_together():
+def test_several_valuations_and_those_of_older_documents_keep_their_meaning():
     both = [valued(), valued(semivalue=dupre.banzhaf)]
     again = loads(dumps(both))
     assert [str(v) for v in again] == [str(v) for v in both]
+    v = replace(valued(), check=PredictorCheck(8, 0.03, 0.09, 0.08, 0.75))
+    document = json.loads(v.to_json())
+    held = document["valuations"][0]["predictor"]["validation"]
+    del held["by_size"], held["limit"]
+    for constant, failed in ((0.09, False), (0.03, True), (0.02, True)):
+        held["constant"] = constant
+        (again,) = loads(json.dumps(document))
+        assert (again.check.by_size, again.check.limit) == (constant, constant)
+        assert again.check.failed == failed
 
 
 HEAD = '{"format": "dupre result", "version": '
@@ -189,15 +198,3 @@ def test_a_changed_result_is_refused_or_all_is_said_of_it(documents, data):
         found[0].payments(100.0)
     if data.draw(st.integers(0, 9)) == 0:  # a page takes long
         assert page(found)
-
-
-def test_a_validation_of_an_older_document_keeps_its_meaning():
-    v = replace(valued(), check=PredictorCheck(8, 0.03, 0.09, 0.08, 0.75))
-    document = json.loads(v.to_json())
-    held = document["valuations"][0]["predictor"]["validation"]
-    del held["by_size"], held["limit"]
-    for constant, failed in ((0.09, False), (0.03, True), (0.02, True)):
-        held["constant"] = constant
-        (again,) = loads(json.dumps(document))
-        assert (again.check.by_size, again.check.limit) == (constant, constant)
-        assert again.check.failed == failed

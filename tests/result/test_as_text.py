@@ -54,7 +54,7 @@ def repeated(further, std):
 # The title.
 
 
-def test_the_text_speaks_of_values_or_of_payments_and_print_str_and_repr_are_one():
+def test_the_text_speaks_of_values_or_of_payments_and_of_no_negative_zero():
     assert not {"Subsidy", "payment"} & set(format_valuation(valuation()).split())
     title, ends = format_valuation(valuation()).split("\n")[:2]
     assert title == "Shapley values of 3 owners; 5 of 7 possible coalitions evaluated"
@@ -66,6 +66,9 @@ def test_the_text_speaks_of_values_or_of_payments_and_print_str_and_repr_are_one
     assert ends == "u(all owners) ≈ 0.9 (predicted), u(no data) = 0.1"
     for v in (valuation(), core()):
         assert str(v) == repr(v) == format_valuation(v)
+    text = format_valuation(of_r2(-0.001, empty=-0.0, mean=-np.eye(3)[0] / 1e9))
+    assert re.findall(r"-0(?:\.0*)?(?![\d.])", text) == []
+    assert "u(no data) = 0\n" in text
 
 
 POSSIBLE = {30: "1,073,741,823", 37: "about 137 billion", 40: "about 1.1 trillion"}
@@ -79,19 +82,26 @@ def test_the_title_says_how_many_coalitions_there_are(n, possible):
     assert f" {n} owners; 1,234 of {possible} possible coalitions" in title
 
 
-def test_an_exact_result_says_that_everything_is_trained_and_offers_nothing():
+def test_exact_results_and_payments_say_so_and_offer_nothing():
     owners = make_owners(3)
     text = str(dupre.value(owners, lambda members: len(members) ** 0.5, progress=False, budget=7))
     assert "; all 7 possible coalitions evaluated\n" in text
     assert "Stopped: nothing is left to evaluate." in text
     assert "Exact for these utilities: every coalition that counts was evaluated." in text
     assert "more" not in text
-
-
-def test_zero_has_no_minus_sign():
-    text = format_valuation(of_r2(-0.001, empty=-0.0, mean=-np.eye(3)[0] / 1e9))
-    assert re.findall(r"-0(?:\.0*)?(?![\d.])", text) == []
-    assert "u(no data) = 0\n" in text
+    majority, how = lambda members: float(len(members) > 2), {"semivalue": dupre.LeastCore()}
+    v = dupre.value(make_owners(5), majority, budget=31, progress=False, **how)
+    assert format_valuation(v).startswith(
+        "Least core payments of 5 owners; all 31 possible coalitions"
+    )
+    exact, subsidy, _ = notes(v)
+    assert exact == "Exact for these utilities: every coalition that counts was evaluated."
+    assert subsidy.startswith("Subsidy e = 0.4: no coalition gains more")
+    assert subsidy.endswith(" and 7 more.")
+    assert subsidy.count("{") == 3
+    for line in format_valuation(v).split("\n\n")[1].split("\n")[1:]:
+        assert float(line.split()[2]) == 0.2
+        assert "20.0 %" in line
 
 
 # The least core.
@@ -154,7 +164,7 @@ def test_what_is_to_be_told_is_told_in_one_line(v, words):
     assert "nan" not in str(v)
 
 
-def test_a_result_with_nothing_to_tell_tells_nothing():
+def test_a_result_with_nothing_to_tell_tells_and_warns_of_nothing():
     plain = valuation(diagnostics=replace(DIAGNOSTICS, widening=1.5), forecast=FORECAST[:1])
     words = ("Stopped", "Failed", "Warning", "expected", "check", "Beware", "repeats", "Not used")
     for word in (*words, "widened", "Outliers", "estimated from random", "sample"):
@@ -163,6 +173,11 @@ def test_a_result_with_nothing_to_tell_tells_nothing():
     shown = str(valuation(check=CHECK))
     assert "do not use it" not in shown
     assert "What made coalitions alike" in shown
+    assert not warned(replace(core(), check=CHECK))
+    assert not warned(valuation(corrected=True))
+    assert not warned(of_r2(0.01))
+    assert not warned(valuation(first_left=2, diagnostics=None))
+    assert not warned(valuation(grand=0.1, empty=0.1, mean=np.zeros(3)))
 
 
 BEWARE = {
@@ -184,14 +199,6 @@ def test_what_makes_values_doubtful_is_warned_of(v, words):
     assert warned(v) == [f"Beware: {words}"]
     assert "do not use it" not in str(v)
     assert "estimated from random" not in str(v)
-
-
-def test_what_makes_no_value_doubtful_is_not_warned_of():
-    assert not warned(replace(core(), check=CHECK))
-    assert not warned(valuation(corrected=True))
-    assert not warned(of_r2(0.01))
-    assert not warned(valuation(first_left=2, diagnostics=None))
-    assert not warned(valuation(grand=0.1, empty=0.1, mean=np.zeros(3)))
 
 
 def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
@@ -268,22 +275,6 @@ def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found(
 
 
 # As it comes out of a run.
-
-
-def test_an_exact_least_core_is_printed_as_such():
-    majority, how = lambda members: float(len(members) > 2), {"semivalue": dupre.LeastCore()}
-    v = dupre.value(make_owners(5), majority, budget=31, progress=False, **how)
-    assert format_valuation(v).startswith(
-        "Least core payments of 5 owners; all 31 possible coalitions"
-    )
-    exact, subsidy, _ = notes(v)
-    assert exact == "Exact for these utilities: every coalition that counts was evaluated."
-    assert subsidy.startswith("Subsidy e = 0.4: no coalition gains more")
-    assert subsidy.endswith(" and 7 more.")
-    assert subsidy.count("{") == 3
-    for line in format_valuation(v).split("\n\n")[1].split("\n")[1:]:
-        assert float(line.split()[2]) == 0.2
-        assert "20.0 %" in line
 
 
 def test_a_comparison_in_words():

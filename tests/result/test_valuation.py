@@ -123,7 +123,7 @@ def table(text):
 HOSTILE = ["[bold]x[/bold]", "名前 ✓", "%s {0} \\", "</td><script>", "value", "a" * 120, " b ", "0"]
 
 
-def test_str_has_one_aligned_line_per_owner_from_best_to_worst():
+def test_str_has_one_aligned_line_per_owner_for_values_of_any_size():
     mean = np.linspace(-0.3, 1234.5, len(HOSTILE))
     names = tuple(HOSTILE)
     v = valuation(mean, np.diag(np.geomspace(1e-6, 9.0, len(mean))), names=names)
@@ -136,6 +136,10 @@ def test_str_has_one_aligned_line_per_owner_from_best_to_worst():
         for end in right_of:
             assert line[end - 1] != " "
             assert line[end : end + 2] == "  "
+    for scale in (1e-300, 1e-9, 1.0, 1e9):
+        v = valuation(scale * np.array([1.0, -2.0, 0.0]), scale**2 * np.eye(3), grand=scale)
+        assert all(name in str(v) for name in v.owners)
+    assert len(table(str(valuation([0.0, 0.0], grand=0.0, empty=0.0)))) == 3
 
 
 def test_str_says_whether_values_are_exact(uncertain):
@@ -189,13 +193,6 @@ def test_a_predictor_fails_when_its_error_reaches_the_limit(error, limit, failed
     found = replace(CHECK, error=error, by_size=limit, limit=limit)
     assert found.failed == failed
     assert np.isnan(found.r2) == (limit == 0)
-
-
-def test_str_survives_values_of_any_size():
-    for scale in (1e-300, 1e-9, 1.0, 1e9):
-        v = valuation(scale * np.array([1.0, -2.0, 0.0]), scale**2 * np.eye(3), grand=scale)
-        assert all(name in str(v) for name in v.owners)
-    assert len(table(str(valuation([0.0, 0.0], grand=0.0, empty=0.0)))) == 3
 
 
 def test_a_comparison_of_two_owners_agrees_with_draws_and_can_be_turned_round(uncertain):

@@ -41,16 +41,13 @@ def directory(tmp_path):
     return made
 
 
-def test_what_was_asked_for_is_kept_in_a_readable_file(directory, tmp_path):
+def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuation):
     assert RunDirectory(directory.path).config() == CONFIG
     now = replace(CONFIG, utility=replace(CONFIG.utility, by_contents=True))
     assert directory.with_history(now).utility == CONFIG.utility  # an earlier run
     assert RunDirectory(directory.path / "other").with_history(now) == now
     (tmp_path / "new").touch()
     assert (directory.path / "config.toml").stat().st_mode == (tmp_path / "new").stat().st_mode
-
-
-def test_results_come_back_and_the_one_before_stays_beside_the_new_one(directory, valuation):
     assert directory.write_results([valuation]) is None
     assert directory.write_results([valuation]) is None  # the same values
     assert list(map(str, directory.results())) == [str(valuation)]

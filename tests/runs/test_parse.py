@@ -17,11 +17,19 @@ def options(semivalue="shapley", until="", time="", **machine):
     )
 
 
-def test_semivalues_by_name():
+def test_semivalues_durations_and_members_are_read():
     for text in ("least-core", "least_core"):
         assert options(text).semivalues[0].name == "Least core"
     assert options("Banzhaf").semivalues[0].name == "Banzhaf"
     assert options("beta:4,1").semivalues[0].name == "Beta(4, 1)-Shapley"
+    texts = ("90s", "30m", "1h30m", "1.5 h", "2D")
+    assert [options(timeout=text).timeout for text in texts] == [90, 1800, 5400, 5400, 172_800]
+    owners = ("A", "B", "Smith, J")
+    assert parse_members("B, A", owners) == ("A", "B")
+    assert parse_members("Smith, J", owners) == ("Smith, J",)
+    assert parse_members('["Smith, J", "A"]', owners) == ("A", "Smith, J")
+    with pytest.raises(dupre.InputError, match="' ,' names no owner"):
+        parse_members(" ,", owners)
 
 
 def test_until_values_are_known_or_the_ranking_is_settled_or_the_time_is_over():
@@ -48,11 +56,6 @@ def test_what_is_no_duration_is_refused(text):
             options(**{flag: text})
 
 
-def test_durations():
-    texts = ("90s", "30m", "1h30m", "1.5 h", "2D")
-    assert [options(timeout=text).timeout for text in texts] == [90, 1800, 5400, 5400, 172_800]
-
-
 def test_budgets_processes_floors_and_bounds_are_numbers():
     assert parse_budget("60", 12) == 60
     assert parse_budget("+40", 12) == 52
@@ -71,12 +74,3 @@ def test_budgets_processes_floors_and_bounds_are_numbers():
     for parse, text in ((parse_floor, "low"), (parse_bounds, "1"), (parse_bounds, "0,x")):
         with pytest.raises(dupre.InputError, match=f"must be .* got {text!r}"):
             parse(text)
-
-
-def test_members_are_separated_by_commas_or_a_json_list():
-    owners = ("A", "B", "Smith, J")
-    assert parse_members("B, A", owners) == ("A", "B")
-    assert parse_members("Smith, J", owners) == ("Smith, J",)
-    assert parse_members('["Smith, J", "A"]', owners) == ("A", "Smith, J")
-    with pytest.raises(dupre.InputError, match="' ,' names no owner"):
-        parse_members(" ,", owners)

@@ -119,13 +119,19 @@ def sorted_out(drop=(), **columns):
     return columns_of(table(**columns), owner="o", target="y", drop=drop)
 
 
-def test_columns_are_sorted_by_kind_in_their_order():
+def test_columns_are_sorted_by_kind_and_categories_kept_but_not_without_a_name():
     day = pd.Timestamp("2024-05-31")
     found = sorted_out(
         flag=[True, False] * 60, colour=["r", "g"] * 60, day=[day, None] * 60, n=[1, 2] * 60
     )
     assert found == Columns(("x", "flag", "n"), ("colour",), ("day",))
     assert found.used == ("x", "flag", "n", "colour", "day")
+    for levels in (50, 60):  # few, or such as recur
+        values = [f"{i % levels}" for i in range(120)]
+        assert sorted_out(c=values) == Columns(("x",), ("c",), ())
+    assert sorted_out(c=["a", None] * 60) == Columns(("x",), ("c",), ())
+    found = sorted_out(**{"unnamed column 1": range(120)})
+    assert found.left_out == (("unnamed column 1", "no name in the header"),)
 
 
 def test_columns_of_no_use_are_left_out_with_the_reason():
@@ -141,15 +147,6 @@ def test_columns_of_no_use_are_left_out_with_the_reason():
         ((name, why),) = sorted_out(c=pd.Series(values, dtype=object).infer_objects()).left_out
         assert name == "c"
         assert why.startswith(reason)
-
-
-def test_categories_are_not_left_out_but_a_column_without_a_name_is():
-    for levels in (50, 60):  # few, or such as recur
-        values = [f"{i % levels}" for i in range(120)]
-        assert sorted_out(c=values) == Columns(("x",), ("c",), ())
-    assert sorted_out(c=["a", None] * 60) == Columns(("x",), ("c",), ())
-    found = sorted_out(**{"unnamed column 1": range(120)})
-    assert found.left_out == (("unnamed column 1", "no name in the header"),)
 
 
 def test_columns_can_be_dropped_but_one_must_be_left():

@@ -45,7 +45,7 @@ def test_one_table_may_be_written_in_several_ways(written, contents):
     assert frame.to_dict("list") == {"o": ["a", "b"], "x": [1, 2], "y": ["u", "v"]}
 
 
-def test_the_index_is_the_line_of_a_row_and_columns_of_text_keep_zeros(written):
+def test_delimiter_decimal_sign_and_encoding_can_be_stated_and_text_kept(written):
     frame = parsed(written('o,x\n\na,"1\n2"\nb,3\n\nc,4\n'))
     assert (frame.index.name, frame.index.tolist()) == ("line", [3, 5, 7])
     assert parsed(written("o\na\nb\n")).shape == (2, 1)
@@ -57,9 +57,6 @@ def test_the_index_is_the_line_of_a_row_and_columns_of_text_keep_zeros(written):
     assert frame["x"].tolist()[0] == 7
     assert frame["o"].isna().tolist() == [False, False, True]
     assert frame["x"].isna().tolist() == [False, True, True]
-
-
-def test_delimiter_decimal_sign_and_encoding_can_be_stated(written):
     rows = "o;x\nZürich;1,5\nBern;-2,25\n"
     for encoding in ("cp1252", "utf-16", "utf-8-sig"):
         file = written(rows.encode(encoding))
@@ -104,12 +101,15 @@ def test_a_fault_of_a_csv_is_one_clear_message(written):
         refused(written(contents), match)
 
 
-def test_a_gzip_file_is_unpacked(written):
+def test_a_gzip_file_is_unpacked_and_a_cell_may_be_long(written):
     packed = gzip.compress(ROWS.encode())
     assert parsed(written(packed, "t.csv.gz")).shape == (2, 3)
     refused(written(packed[:-9], "cut.csv.gz"), "cannot unpack .*cut.csv.gz")
     refused(written("plain", "not.csv.gz"), "cannot unpack")
     refused(written("", "none.csv.gz"), r"empty \(0 bytes\)")
+    assert parsed(written(f"o,x\na,{'x' * 200_000}\n")).loc[2, "x"] == "x" * 200_000
+    numbers = np.random.default_rng(0).normal(size=500).tolist()
+    assert parsed(written("\n".join(["x", *map(repr, numbers)])))["x"].tolist() == numbers
 
 
 RECORDS = [{"o": "007", "x": 1, "y": "u"}, {"o": "b", "x": None, "y": "NA"}]
@@ -142,12 +142,6 @@ def test_a_fault_of_json_is_one_clear_message(written):
     ):
         with pytest.raises(InputError, match=match):
             read_json(written(contents, "t.json"))
-
-
-def test_a_cell_may_be_long_and_a_number_is_the_nearest_to_its_text(written):
-    assert parsed(written(f"o,x\na,{'x' * 200_000}\n")).loc[2, "x"] == "x" * 200_000
-    numbers = np.random.default_rng(0).normal(size=500).tolist()
-    assert parsed(written("\n".join(["x", *map(repr, numbers)])))["x"].tolist() == numbers
 
 
 LATE = {

@@ -95,14 +95,11 @@ REFUSED = {
 }
 
 
-def test_other_kinds_are_refused_with_the_reason(tmp_path):
+def test_other_kinds_are_refused_with_the_reason_and_nothing_is_unpickled(tmp_path):
     for name, match in REFUSED.items():
         (tmp_path / name).write_bytes(b"contents")
         with pytest.raises(InputError, match=match):
             read_one(tmp_path / name)
-
-
-def test_nothing_is_unpickled(tmp_path):
     ran = tmp_path / "ran"
 
     class Trap:

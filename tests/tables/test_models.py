@@ -157,7 +157,7 @@ def theirs(tmp_path, monkeypatch):
         cloudpickle.unregister_pickle_by_value(loaded)
 
 
-def test_an_estimator_of_ones_own_comes_after_the_preprocessing(theirs):
+def test_estimators_and_metrics_of_ones_own_are_used(theirs):
     found = columns(table())
     instance, built, of_class = (
         model(f"{theirs}:{name}", found, task="classification")
@@ -168,6 +168,11 @@ def test_an_estimator_of_ones_own_comes_after_the_preprocessing(theirs):
     assert instance.description[-1] == "then Mine(C=3)"
     assert instance.description[:-1] == model(None, found, task="classification").description[:-1]
     assert not instance.raw
+    assert metric(None, task="classification") == "accuracy"
+    assert metric(None, task="regression") == "r2"
+    assert metric("neg_log_loss", task="classification") == "neg_log_loss"
+    own = metric(f"{theirs}:score", task="classification")
+    assert utility("logistic", "classification", metric=own)(("a",)) == 0.25
 
 
 @pytest.mark.parametrize("name", ["pipeline", "inside"])
@@ -179,14 +184,6 @@ def test_a_pipeline_of_ones_own_is_used_as_it_is(theirs, name):
     )
     frame = table().dropna()
     assert len(found.estimator.fit(frame, frame["y"]).predict(frame)) == len(frame)
-
-
-def test_metrics_are_scorers_or_code_of_ones_own(theirs):
-    assert metric(None, task="classification") == "accuracy"
-    assert metric(None, task="regression") == "r2"
-    assert metric("neg_log_loss", task="classification") == "neg_log_loss"
-    own = metric(f"{theirs}:score", task="classification")
-    assert utility("logistic", "classification", metric=own)(("a",)) == 0.25
 
 
 def test_a_metric_that_cannot_be_meant_is_refused(theirs):

@@ -55,7 +55,7 @@ def test_the_result_is_dense_scaled_and_complete_and_other_columns_change_nothin
     assert not prepare.transform(pd.DataFrame({"c": ["blue"]})).any()
 
 
-def test_a_small_coalition_is_enough_and_a_column_without_values_becomes_zero():
+def test_small_coalitions_empty_columns_and_very_many_levels_are_prepared():
     frame = table()
     for rows in ([0], [3, 4]):
         assert np.isfinite(preprocessor(COLUMNS).fit(frame.iloc[rows]).transform(frame)).all()
@@ -63,9 +63,6 @@ def test_a_small_coalition_is_enough_and_a_column_without_values_becomes_zero():
     prepare = preprocessor(COLUMNS).fit(empty)
     assert np.isfinite(prepare.transform(frame)).all()
     assert prepare.transform(empty)[:, 0].tolist() == [0] * 4
-
-
-def test_the_rarest_of_very_many_levels_share_a_column_and_the_words_name_only_what_happens():
     levels = [f"l{i}" for i in range(80) for _ in range(1 + (i < 50))]
     only = Columns((), ("c",), ())
     found = preprocessor(only).fit_transform(pd.DataFrame({"c": levels}))

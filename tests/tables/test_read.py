@@ -107,14 +107,6 @@ def test_a_fault_of_a_directory_is_one_clear_message(directory, files, match):
     refused("data", match)
 
 
-def test_an_empty_directory_or_one_that_may_not_be_read_says_so(directory, monkeypatch):
-    Path("data/inner").mkdir(parents=True)
-    refused("data", "the directory data holds no table; expected one file per owner")
-    refused("data/*", "the pattern 'data/\\*' holds no table")
-    monkeypatch.setattr(Path, "iterdir", Mock(side_effect=PermissionError(13, "Permission denied")))
-    refused("data", "cannot open the directory data: Permission denied")
-
-
 def test_files_of_one_name_in_several_directories_need_an_owner_column(directory, tmp_path):
     for place in ("s1", "s2"):
         (tmp_path / place).mkdir()
@@ -125,7 +117,7 @@ def test_files_of_one_name_in_several_directories_need_an_owner_column(directory
     assert table("s*/t.csv")["o"].tolist() == ["s1", "s1", "s2", "s2"]
 
 
-def test_a_place_without_data_says_so(directory):
+def test_a_place_without_data_or_that_may_not_be_read_says_so(directory, monkeypatch):
     for data, match in (
         ("", "expected a file, a directory or a pattern"),
         ("https://example.org/a.csv", "on this machine"),
@@ -136,6 +128,11 @@ def test_a_place_without_data_says_so(directory):
         refused(data, match)
         with pytest.raises(InputError, match="the same column 'o'"):
             read_table(data, owner="o", target="o")
+    Path("data/inner").mkdir(parents=True)
+    refused("data", "the directory data holds no table; expected one file per owner")
+    refused("data/*", "the pattern 'data/\\*' holds no table")
+    monkeypatch.setattr(Path, "iterdir", Mock(side_effect=PermissionError(13, "Permission denied")))
+    refused("data", "cannot open the directory data: Permission denied")
 
 
 def test_delimiter_and_drop_are_passed_on_and_empty_rows_can_be_left_out(

@@ -23,12 +23,16 @@ def refused(match, frame=None, **options):
         check_roles(table(**options) if frame is None else frame, owner="o", target="y")
 
 
-def test_owners_are_known_by_text():
+def test_every_row_has_an_owner_known_by_text_that_is_no_fraction():
     for numbers in ([3, 4, 3, 3], [3.0, 4.0, 3.0, 3.0], ["3.0", "4.0", "3", "3"]):
         assert names(numbers) == ["3", "4", "3", "3"]
     assert names([True, False, True, True]) == ["True", "False", "True", "True"]
     for texts in SAME:
         assert names(texts) == list(texts)
+    for gap in (None, "", "  ", float("nan")):
+        refused("'o' is empty in 2 of 4 rows, first in line 3", owner=["a", gap, "b", gap])
+    for owner in ([0.37, 1.0, 2.0, 3.0], ["0.37", "1", "2", "3"]):
+        refused(r"numbers such as 0\.37; is it the owner column\?", owner=owner)
 
 
 def test_columns_are_looked_for_by_name_and_keep_their_rows():
@@ -47,13 +51,6 @@ def test_columns_are_looked_for_by_name_and_keep_their_rows():
     assert result.index.equals(frame.index)
     assert result["d"].dtype.kind == "M"
     assert frame["d"].tolist()[0] == "2024-05-31"  # the frame given is not changed
-
-
-def test_every_row_has_an_owner_that_is_no_fraction():
-    for gap in (None, "", "  ", float("nan")):
-        refused("'o' is empty in 2 of 4 rows, first in line 3", owner=["a", gap, "b", gap])
-    for owner in ([0.37, 1.0, 2.0, 3.0], ["0.37", "1", "2", "3"]):
-        refused(r"numbers such as 0\.37; is it the owner column\?", owner=owner)
 
 
 def test_one_owner_lists_and_numbers_of_rows_are_no_owners_and_every_row_has_a_target():
@@ -82,7 +79,7 @@ def test_names_that_look_the_same_are_refused(one, other):
     assert shown[0] != shown[1]
 
 
-def test_a_target_is_something_to_predict():
+def test_a_target_is_something_to_predict_and_dropped_columns_are_not_checked():
     for target, match in (
         (["u"] * 4, "is 'u' in all 4 rows"),
         (["2024-05-31", "2024-06-01"] * 2, "holds dates; expected classes or numbers"),
@@ -92,9 +89,6 @@ def test_a_target_is_something_to_predict():
         (["1", "?", "2", "3"], r"'y' holds numbers, but '\?' in line 3"),
     ):
         refused(match, target=target)
-
-
-def test_columns_to_be_dropped_are_not_checked():
     frame = table(bad=["1", "?", "2", "3"])
     refused("'bad' holds numbers", frame)
     result = check_roles(frame, owner="o", target="y", drop=["bad"])

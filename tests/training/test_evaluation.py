@@ -204,7 +204,7 @@ def test_warnings_are_recorded_whatever_the_filters_outside(action):
 # --- seeds and repeats
 
 
-def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat_not_of_the_attempt():
+def test_seeds_are_those_of_coalition_and_repeat_whether_a_training_fails_or_not():
     utility = model_utility(DecisionTreeClassifier(max_features=1), seed=3)
     found = [train(utility, Training(("a", "b", "c"), repeat)) for repeat in range(6)]
     seeds = [f.seed for f in found]
@@ -216,8 +216,6 @@ def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat_not_of_the_atte
     first, second = (train(utility, Training(("a", "b"), 1, attempt)) for attempt in (1, 2))
     assert (first.seed, first.utility) == (second.seed, second.utility)
 
-
-def test_failed_training_has_its_seed_and_a_seed_that_cannot_be_told_fails():
     class Failing(Seeded):
         def __call__(self, _members, *, repeat=0):
             raise ValueError(repeat)

@@ -65,7 +65,7 @@ def test_owners_of_any_name_survive(tmp_path, suffix):
         np.testing.assert_array_equal(known.covariance, valuation.covariance)
 
 
-def test_repeats_are_read_in_their_order_and_failures_are_left_out(tmp_path):
+def test_repeats_and_seeds_are_read_and_failures_left_out(tmp_path):
     done = [
         Evaluation(Training(("a",), 1), 0.2),
         Evaluation(Training(("b",), 0), None, failure="ValueError: no"),
@@ -76,6 +76,15 @@ def test_repeats_are_read_in_their_order_and_failures_are_left_out(tmp_path):
         read = dupre.read_evaluations(write(as_frame(done), tmp_path / f"repeats.{suffix}"))
         assert as_trainings(read) == {("a",): (0.1, 0.2), ("a", "b"): (0.7,)}
         assert len(read) == 4
+    model = dupre.ModelUtility(LinearRegression(), FOUR, validation=(FOUR.X, FOUR.y))
+    frame = dupre.value(FOUR, model, budget=3).evaluations
+    for suffix in SUFFIXES:
+        read = dupre.read_evaluations(write(frame, tmp_path / f"seeds.{suffix}"))
+        for text, seed in zip(read["coalition"], read["seed"], strict=True):
+            assert seed == model.training_seed(json.loads(text))
+    path = tmp_path / "mine.csv"
+    path.write_text('utility,coalition\n0.5,"[""b"",""a""]"\n1,"[""1""]"\n,"[""c""]"\n')
+    assert as_trainings(dupre.read_evaluations(path)) == {("a", "b"): (0.5,), ("1",): (1.0,)}
 
 
 def test_a_frame_says_all_that_was_kept(tmp_path):
@@ -99,19 +108,7 @@ def test_a_frame_says_all_that_was_kept(tmp_path):
     assert frame["seed"].isna().all()
 
 
-def test_training_seeds_are_kept_but_only_coalition_and_utility_are_needed(tmp_path):
-    model = dupre.ModelUtility(LinearRegression(), FOUR, validation=(FOUR.X, FOUR.y))
-    frame = dupre.value(FOUR, model, budget=3).evaluations
-    for suffix in SUFFIXES:
-        read = dupre.read_evaluations(write(frame, tmp_path / f"seeds.{suffix}"))
-        for text, seed in zip(read["coalition"], read["seed"], strict=True):
-            assert seed == model.training_seed(json.loads(text))
-    path = tmp_path / "mine.csv"
-    path.write_text('utility,coalition\n0.5,"[""b"",""a""]"\n1,"[""1""]"\n,"[""c""]"\n')
-    assert as_trainings(dupre.read_evaluations(path)) == {("a", "b"): (0.5,), ("1",): (1.0,)}
-
-
-def test_missing_columns_are_named_with_those_there_are(tmp_path):
+def test_missing_columns_and_coalitions_that_are_no_lists_are_named(tmp_path):
     for columns, missing in (
         (["coalition"], "utility"),
         (["utility", "members"], "coalition"),
@@ -120,9 +117,6 @@ def test_missing_columns_are_named_with_those_there_are(tmp_path):
         path = write(pd.DataFrame([[1.0] * len(columns)], columns=columns), tmp_path / "x.csv")
         with pytest.raises(InputError, match=rf"{missing} is missing among {', '.join(columns)}"):
             dupre.read_evaluations(path)
-
-
-def test_a_coalition_that_is_no_list_of_names_is_refused_with_an_example(tmp_path):
     path = tmp_path / "x.csv"
     texts = ["owner00", "[", "", "3", '["a"', "null", "a,b"]
     for text in [*texts, '"ab"', '{"a": 0.5}', '[["a"]]', "[null]", '["a", "a"]']:

@@ -341,7 +341,7 @@ def test_only_what_exhausts_memory_is_called_so_and_not_tried_again(
     assert len(tried.read_text()) == attempts
 
 
-def test_loading_a_utility_that_hangs_ends_with_the_timeout(monkeypatch):
+def test_loading_ends_with_the_timeout_and_exit_ends_a_training_alone(monkeypatch, tmp_path):
     class Hanging:
         def __reduce__(self):
             return time.sleep, (600,)
@@ -349,9 +349,6 @@ def test_loading_a_utility_that_hangs_ends_with_the_timeout(monkeypatch):
     monkeypatch.setattr(worker_process, "LOAD_SECONDS", 0.2)
     with pytest.raises(InputError, match=r"not loaded after 0\.3 seconds"):
         train(Hanging(), [A], ProcessSettings(timeout=0.3))
-
-
-def test_a_training_that_calls_exit_does_not_end_this_process(tmp_path):
     here = ThisProcess(partial(end_badly, tmp_path / "tried"), ONCE)
     failed, after = here.run(iter([Training(("exits",)), B]))
     assert failed.failure == "SystemExit: 7"

@@ -30,7 +30,7 @@ def game_of(owners, table):
     return lambda rows: np.array([table[to_names(row, owners.names)] for row in rows])
 
 
-def test_rows_without_numbers_are_repeats_and_two_exports_count_once():
+def test_known_utilities_are_mappings_or_frames_and_their_repeats_count_once():
     frame = pd.DataFrame({"coalition": ['["a"]', '["b"]', '["a"]'], "utility": [0.5, 0.1, 0.5]})
     assert as_trainings(frame) == {("a",): (0.5, 0.5), ("b",): (0.1,)}
     frame = as_frame([Evaluation(Training(("a",)), 0.5), Evaluation(Training(("b",)), 0.25)])
@@ -39,9 +39,6 @@ def test_rows_without_numbers_are_repeats_and_two_exports_count_once():
     frame["utility"] = [0.5, 0.25]
     with pytest.raises(InputError, match=r"\{a, b\}.* 0\.5 and 0\.25"):
         as_trainings(frame)
-
-
-def test_known_utilities_are_mappings_or_frames():
     assert as_trainings(None) == {}
     assert as_trainings({("a",): 1}) == {("a",): (1.0,)}
     several = as_trainings({("a",): [1, np.float32(0.5)], ("b",): np.array([2.0])})

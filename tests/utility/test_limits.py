@@ -22,13 +22,22 @@ def utility_of(**options):
     return dupre.ModelUtility(LinearRegression(), WILD, validation=(X[24:], Y[24:]), **options)
 
 
-def test_names_tell_the_bounds_of_metrics():
+def test_names_tell_the_bounds_of_metrics_and_limits_that_cannot_be_are_refused():
     for metric in ("balanced_accuracy", "f1_macro", "roc_auc_ovr"):
         assert bounds_of_metric(metric) == (0, 1)
     assert bounds_of_metric("matthews_corrcoef") == (-1, 1)
     assert bounds_of_metric("r2") == (-np.inf, 1)
     assert bounds_of_metric("neg_log_loss") == (-np.inf, 0)
     assert bounds_of_metric(len) == (-np.inf, np.inf)
+    for options, message in (
+        ({"bounds": (1, 0)}, "must be less"),
+        ({"bounds": ("0", 1)}, "a bound must be a finite number"),
+        ({"bounds": 3}, "two numbers"),
+        ({"floor": True}, "floor must be a number"),
+        ({"floor": "low"}, "floor must be a finite number"),
+    ):
+        with pytest.raises(dupre.InputError, match=message):
+            utility_of(**options)
 
 
 def test_r2_is_not_below_that_of_no_data_unless_that_is_asked_for():
@@ -80,18 +89,6 @@ def test_predictions_stay_within_the_bounds(semivalue):
     assert bound.values().grand <= 1
     bound.record(owners.names, 1.5)  # what is recorded is possible
     assert bound.predict([owners.names])["utility"].item() == 1.5
-
-
-def test_limits_that_cannot_be_are_refused():
-    for options, message in (
-        ({"bounds": (1, 0)}, "must be less"),
-        ({"bounds": ("0", 1)}, "a bound must be a finite number"),
-        ({"bounds": 3}, "two numbers"),
-        ({"floor": True}, "floor must be a number"),
-        ({"floor": "low"}, "floor must be a finite number"),
-    ):
-        with pytest.raises(dupre.InputError, match=message):
-            utility_of(**options)
 
 
 def test_a_utility_of_ones_own_states_its_limits_and_the_score_of_no_data_is_never_raised():

@@ -36,6 +36,16 @@ def test_metrics_of_the_other_task_are_refused():
     for metric in ("accuracy", "neg_log_loss", "f1", "roc_auc"):  # by trying them
         with pytest.raises(InputError, match=f"metric '{metric}' .* regression"):
             ModelUtility(Ridge(), DIABETES, validation=(DIABETES.X, DIABETES.y), metric=metric)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 2)), rng.uniform(1, 5, size=40)
+    owners = Owners.from_arrays(*rows, np.arange(40) % 2)
+    for metric in REGRESSION_METRICS & set(get_scorer_names()):
+        how = {"metric": metric, "resamples": 2}
+        utility = ModelUtility(DecisionTreeRegressor(), owners, validation=rows, **how)
+        assert np.isfinite(utility(("0", "1")))
+    for metric in set(get_scorer_names()) - REGRESSION_METRICS:
+        with pytest.raises((ValueError, AttributeError, TypeError, UserWarning)):
+            get_scorer(metric)(DummyRegressor().fit(*rows), *rows)
 
 
 def test_a_metric_of_two_classes_names_that_of_more():
@@ -53,19 +63,6 @@ def test_a_metric_of_two_classes_names_that_of_more():
         else:
             with pytest.raises(InputError, match=better):
                 check_metric(metric, owners)
-
-
-def test_regression_metrics_are_those_that_score_regressions():
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(40, 2)), rng.uniform(1, 5, size=40)
-    owners = Owners.from_arrays(*rows, np.arange(40) % 2)
-    for metric in REGRESSION_METRICS & set(get_scorer_names()):
-        how = {"metric": metric, "resamples": 2}
-        utility = ModelUtility(DecisionTreeRegressor(), owners, validation=rows, **how)
-        assert np.isfinite(utility(("0", "1")))
-    for metric in set(get_scorer_names()) - REGRESSION_METRICS:
-        with pytest.raises((ValueError, AttributeError, TypeError, UserWarning)):
-            get_scorer(metric)(DummyRegressor().fit(*rows), *rows)
 
 
 def test_what_is_no_metric_is_refused_and_probabilities_need_every_class_in_validation():

@@ -256,7 +256,7 @@ def test_only_the_utilities_nearest_to_binding_are_drawn_and_bound_the_subsidy(m
 # Trainings that are repeated, or fail.
 
 
-def test_noise_of_repeats_makes_payments_uncertain_though_all_is_evaluated():
+def test_noise_of_repeats_makes_payments_uncertain_and_intervals_hold_them():
     draws, (one, other) = 300, TWO.names
     trainings = {(one,): [0.2, 0.3, 0.25], (other,): [0.4, 0.6, 0.35], TWO.names: [0.9, 1.0, 1.3]}
     ours = record(valuer(TWO, draws=draws), trainings)
@@ -269,9 +269,6 @@ def test_noise_of_repeats_makes_payments_uncertain_though_all_is_evaluated():
     assert valuation.subsidy.low < valuation.subsidy.amount < valuation.subsidy.high
     both = 3.2 / 3
     np.testing.assert_allclose(valuation.mean, [(both - 0.2) / 2, (both + 0.2) / 2], atol=1e-9)
-
-
-def test_intervals_hold_the_payments_without_noise():
     utility, inside = diminishing(FOUR), []
     paid = utility.core().payments
     for seed in range(12):

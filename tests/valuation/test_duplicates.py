@@ -221,7 +221,7 @@ def test_a_utility_that_may_look_at_names_is_asked_by_names_and_so_is_a_valuer()
 # --- ask / tell
 
 
-def test_a_coalition_may_be_recorded_under_any_of_its_names():
+def test_a_coalition_may_be_recorded_under_any_name_and_fails_under_all():
     owners, utility = copy_game(4)
     ours, theirs = (dupre.Valuer(owners, by_content=True, empty=utility.empty) for _ in "ab")
     swap = {"Eve": "Eve's copy", "Eve's copy": "Eve"}
@@ -232,6 +232,16 @@ def test_a_coalition_may_be_recorded_under_any_of_its_names():
     np.testing.assert_array_equal(ours.values().mean, theirs.values().mean)
     assert len(theirs.trainings) == len(theirs.evaluations) == theirs.evaluated == 11
     assert ("Eve's copy",) in theirs.trainings
+    owners = with_copy(3)
+    valuer = dupre.Valuer(owners, empty=0.0, by_content=True)
+    valuer.record_failure(("Eve's copy",), "no memory")
+    assert valuer.failures == {("Eve",): "no memory"}
+    valuer.record(("Eve",), 0.5)
+    assert not valuer.failures
+    valuer.record_failure(("Eve's copy",), "no memory")
+    assert not valuer.failures
+    with pytest.raises(InputError, match="has a utility already"):
+        valuer.record_failure(("Eve",), "no memory")
 
 
 def test_what_is_suggested_pending_and_predicted_goes_by_rows():
@@ -290,19 +300,6 @@ def test_utilities_of_the_same_rows_are_trainings_in_any_order_unless_they_are_e
     assert list(observations.trainings.values()) == [(0.5, 0.5, 0.7)]
     with pytest.raises(InputError, match="already has the utility"):
         observations.record(("a",), 0.6)
-
-
-def test_a_coalition_has_not_failed_if_another_with_its_rows_has_not():
-    owners = with_copy(3)
-    valuer = dupre.Valuer(owners, empty=0.0, by_content=True)
-    valuer.record_failure(("Eve's copy",), "no memory")
-    assert valuer.failures == {("Eve",): "no memory"}
-    valuer.record(("Eve",), 0.5)
-    assert not valuer.failures
-    valuer.record_failure(("Eve's copy",), "no memory")
-    assert not valuer.failures
-    with pytest.raises(InputError, match="has a utility already"):
-        valuer.record_failure(("Eve",), "no memory")
 
 
 # --- stores

@@ -30,7 +30,7 @@ def six():
     return value_saturating()
 
 
-def test_every_evaluated_coalition_is_there_with_its_utility_size_and_rows(six):
+def test_every_evaluated_coalition_is_there_with_what_was_predicted_of_it(six):
     owners, game, v = six
     observed = v.evidence.coalitions.dropna(subset="utility")
     assert sorted(observed["members"]) == sorted(set(game.asked))
@@ -42,8 +42,6 @@ def test_every_evaluated_coalition_is_there_with_its_utility_size_and_rows(six):
     assert (found["size"] == rows.sum(axis=1)).all()
     assert (found["rows"] == rows @ owners.rows).all()
 
-
-def test_check_coalitions_are_predicted_by_the_predictor_that_was_not_shown_them():
     _, _, v = value_saturating(budget=30, strategy=Active(check=6))
     observed = v.evidence.coalitions.dropna(subset="utility")
     squares = (observed["utility"] - observed["predicted"]) ** 2

@@ -93,7 +93,7 @@ def test_with_everything_else_known_a_skipped_coalition_ends_the_run(broken):
     assert valuation.mean.sum() == pytest.approx(valuation.grand - valuation.empty, abs=1e-9)
 
 
-def test_one_failed_repeat_fails_its_coalition():
+def test_a_failed_repeat_fails_its_coalition_and_all_failures_the_run(tmp_path):
     class Broken(Noisy):
         def __call__(self, members, *, repeat=0):
             if members == FOUR.names[:2] and repeat == 1:
@@ -107,9 +107,6 @@ def test_one_failed_repeat_fails_its_coalition():
     with pytest.raises(EvaluationError, match=r"\{owner00, owner01\} failed: .*diverged") as caught:
         value(FOUR, utility, budget=15, repeats=3)
     assert FOUR.names[:2] not in caught.value.valuer.evaluations
-
-
-def test_when_everything_fails_there_is_an_error_even_if_failures_are_skipped(tmp_path):
     for store in (None, *[tmp_path / "run.sqlite"] * 3):  # the same call again says so again
         with pytest.raises(EvaluationError, match=r"no model; all \d+ evaluations so far failed"):
             value(THREE, hopeless, budget=5, store=store, engine=SKIP)

@@ -312,7 +312,7 @@ def test_rules_about_values_wait_for_the_first_design(check):
     assert value(FIVE, smooth(FIVE), budget=30, **options).evaluated == 11 + check
 
 
-def test_rules_are_combined():
+def test_rules_are_combined_and_hold_for_what_is_stored(store):
     loose, never, many = within(10), within(1e-12) | wall_time(1e6), evaluated(18)
     spent = "the budget of 20 evaluations is spent"
     for rule, reason in (
@@ -324,9 +324,6 @@ def test_rules_are_combined():
         valuation = value(FIVE, smooth(FIVE), budget=20, stop=rule)
         assert valuation.stopped == reason
         assert valuation.evaluated == 11 if reason == loose.text else valuation.evaluated >= 18
-
-
-def test_a_rule_that_holds_for_what_is_stored_stops_at_once(store):
     utility = smooth(FIVE)
     value(FIVE, utility, budget=16, store=store)
     for rule in (wall_time(1e-9), evaluated(16), within(10)):
@@ -355,7 +352,7 @@ def test_the_run_ends_where_nothing_is_left_to_gain_for_the_focus():
 # Rounds and forecast.
 
 
-def test_rounds_say_what_was_known_after_each_batch():
+def test_rounds_say_what_was_known_after_each_batch_and_how_a_check_went(store):
     valuation = value(FIVE, smooth(FIVE), budget=24)
     rounds = valuation.rounds
     assert list(rounds.columns) == ["evaluated", "widest"]
@@ -366,6 +363,15 @@ def test_rounds_say_what_was_known_after_each_batch():
     for count, widest in rounds[1:-1].itertuples(index=False):
         stopped = value(FIVE, smooth(FIVE), budget=24, stop=evaluated(count))
         assert half_widths(stopped.covariance).max() == widest
+    options = {"budget": 22, "store": store, "strategy": Active(check=5)}
+    valuation, again = (value(FIVE, smooth(FIVE), **options) for _ in range(2))
+    columns = ["evaluated", "widest", "error", "by_size", "coverage"]
+    assert list(valuation.rounds.columns) == columns
+    last, check = valuation.rounds.iloc[-1], valuation.check
+    assert last.tolist()[2:] == [check.error, check.by_size, check.coverage]
+    assert check.held_out == 5
+    assert valuation.rounds["coverage"].between(0, 1).all()
+    pd.testing.assert_frame_equal(valuation.rounds, again.rounds, check_exact=True)
 
 
 def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, monkeypatch):
@@ -386,18 +392,6 @@ def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, mon
     assert saved[-1] == 16
     rounds = value(FIVE, smooth(FIVE), **options).rounds
     pd.testing.assert_frame_equal(rounds, expected, check_exact=True)
-
-
-def test_rounds_with_a_check_say_how_well_it_was_predicted(store):
-    options = {"budget": 22, "store": store, "strategy": Active(check=5)}
-    valuation, again = (value(FIVE, smooth(FIVE), **options) for _ in range(2))
-    columns = ["evaluated", "widest", "error", "by_size", "coverage"]
-    assert list(valuation.rounds.columns) == columns
-    last, check = valuation.rounds.iloc[-1], valuation.check
-    assert last.tolist()[2:] == [check.error, check.by_size, check.coverage]
-    assert check.held_out == 5
-    assert valuation.rounds["coverage"].between(0, 1).all()
-    pd.testing.assert_frame_equal(valuation.rounds, again.rounds, check_exact=True)
 
 
 def test_the_result_looks_ahead_and_a_guess_says_that_it_is_one():

@@ -10,16 +10,13 @@ MEMBERSHIP = 1.0 * kernels.Membership()
 SUM = 1.0 * (DATA * kernels.Size()) + MEMBERSHIP + 1.0 * kernels.Linear()
 
 
-def test_kernels_and_means_by_name():
+def test_kernels_means_and_strategies_by_name():
     assert parse_prior("default", "linear") == kernels.Prior(mean=LinearInSize())
     assert parse_prior("Paper", "constant") == kernels.paper()
     assert parse_prior("gp-binary", "constant") == kernels.Prior(MEMBERSHIP, plain=True)
     half = kernels.Prior(MEMBERSHIP, mean=kernels.Constant(0.5))
     assert parse_prior("membership", "0.5") == half
     assert parse_prior("data * size + membership+linear", "constant") == kernels.Prior(SUM)
-
-
-def test_strategies_by_name():
     assert parse_strategy("active") == Active()
     assert parse_strategy("half-active") == Active(uniform=True)
     assert parse_strategy("Half-active: Ada") == Active(uniform=True, focus=("Ada",))

@@ -186,7 +186,7 @@ def stderr_after(screen, capsys, counts, remaining=60.0, own=None, each=2.0):
     return capsys.readouterr().err
 
 
-def test_the_time_is_estimated_once_from_the_first_few(capsys):
+def test_the_time_is_estimated_once_and_without_trainings_it_is_dupres_own(capsys, monkeypatch):
     shown = []
     screen = WithEstimate(display(shown.append))
     assert stderr_after(screen, capsys, [0, 1, 2, 3]) == ""  # dupre's own time is not known yet
@@ -202,9 +202,6 @@ def test_the_time_is_estimated_once_from_the_first_few(capsys):
     screen = WithEstimate(display(shown.append))  # those found in the store tell nothing of it
     assert stderr_after(screen, capsys, [10, 11, 12]) == ""
     assert "trainings took" in stderr_after(screen, capsys, [13], remaining=None)
-
-
-def test_time_in_which_nothing_is_trained_is_dupres_own(monkeypatch):
     now = iter([0.0, 2.0, 5.0, 8.0, 8.0, 8.0, 8.0, 8.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(now))
     clock = Clock()  # at 0, trainings from 2 to 5, then chosen until 8

@@ -26,9 +26,22 @@ def fires(rule, *args, **kwargs):
     return bool(rule.fired(state(*args, **kwargs)))
 
 
-def test_a_number_of_evaluations_is_reached_and_time_is_up_and_not_before():
+def test_the_reason_is_the_rule_in_words_and_needs_values():
     assert [fires(evaluated(10), evaluated=n) for n in (9, 10, 11)] == [False, True, True]
     assert [fires(wall_time(60), seconds=s) for s in (59.9, 60.0, 1e9)] == [False, True, True]
+    known = valuation([1.0, 2.0], np.zeros((2, 2)))
+    said = {
+        evaluated(7): "7 coalitions are evaluated",
+        wall_time(0.5): "0.5 seconds have passed",
+        within(0.01): "every value is within ± 0.01 with 95 %",
+        ranking_settled(level=0.9): "the ranking is settled with 90 %",
+        settled("A", "B", level=0.99): "A against B is settled with 99 %",
+    }
+    for rule, text in said.items():
+        assert rule.fired(state(known=known)) == (text,)
+        assert repr(rule) == f"<stop when {text}>"
+        of_time = text.startswith(("7 coal", "0.5 sec"))
+        assert bool(rule.fired(state(known=None))) == of_time  # before values can be told
 
 
 @pytest.mark.parametrize("level", [0.6, 0.9, 0.95, 0.999])
@@ -85,22 +98,6 @@ def test_a_settled_ranking_is_right_at_least_as_often_as_it_says(seed):
     assert fires(ranking_settled(level=0.51), known=known) <= (right > 0.5)
 
 
-def test_the_reason_is_the_rule_in_words_and_needs_values():
-    known = valuation([1.0, 2.0], np.zeros((2, 2)))
-    said = {
-        evaluated(7): "7 coalitions are evaluated",
-        wall_time(0.5): "0.5 seconds have passed",
-        within(0.01): "every value is within ± 0.01 with 95 %",
-        ranking_settled(level=0.9): "the ranking is settled with 90 %",
-        settled("A", "B", level=0.99): "A against B is settled with 99 %",
-    }
-    for rule, text in said.items():
-        assert rule.fired(state(known=known)) == (text,)
-        assert repr(rule) == f"<stop when {text}>"
-        of_time = text.startswith(("7 coal", "0.5 sec"))
-        assert bool(rule.fired(state(known=None))) == of_time  # before values can be told
-
-
 NAMES = "pqrs"
 
 
@@ -144,7 +141,7 @@ def test_combinations_are_shown_as_they_are_grouped_with_the_owners_of_their_par
     assert set(rule.owners) == {"A", "B", "C"}
 
 
-def test_what_is_no_number_of_its_kind_is_refused():
+def test_numbers_and_owners_of_rules_are_checked():
     for make in (evaluated, wall_time, within):
         for number in (0, -1, float("nan"), float("inf"), "5", None, [3]):
             with pytest.raises(InputError, match=r"(positive|finite|whole)"):
@@ -156,9 +153,6 @@ def test_what_is_no_number_of_its_kind_is_refused():
         for level in (0.5, 1, 0, 95, -0.1, float("nan"), "high", None):
             with pytest.raises(InputError, match="level"):
                 make(level=level)
-
-
-def test_owners_are_two_and_may_be_named_by_their_labels_and_no_rule_is_dropped():
     rule = settled(1, 2)
     assert rule.owners == ("1", "2")
     assert fires(rule, known=valuation([1.0, 2.0], np.zeros((2, 2)), owners="12"))
