@@ -22,11 +22,10 @@ COARSE = Resolution(directions=12, levels=20, thresholds=64)
 def raw(owners, *, seed, resolution=None):
     """callable(eta, members) -> uncompressed sketch vectors."""
     resolution = resolution or Resolution()
-    features, labels, label = quantile_sketch.project(owners, seed=seed, resolution=resolution)
+    projections = quantile_sketch.project(owners, seed=seed, resolution=resolution)
 
     def vectors(eta, members):
-        projected = eta * features + (1 - eta) * labels[label]
-        return count(projected.T, owners.owner, resolution=resolution)(members)
+        return count(projections.along(eta), owners.owner, resolution=resolution)(members)
 
     return vectors
 
@@ -61,8 +60,8 @@ def with_twin(task, seed=0, *, size=9):
 
 def exact(owners, first, second, *, eta, p, resolution, seed=0):
     """SW_p of two coalitions along the directions of the sketch, from their projected rows."""
-    features, labels, label = quantile_sketch.project(owners, seed=seed, resolution=resolution)
-    projected = eta * features + (1 - eta) * labels[label]
+    projections = quantile_sketch.project(owners, seed=seed, resolution=resolution)
+    projected = np.array(list(projections.along(eta))).T
     A, B = (projected[coalition[owners.owner]] for coalition in (first, second))
     return ot.sliced_wasserstein_distance(A, B, projections=np.eye(resolution.directions), p=p)
 
@@ -305,13 +304,13 @@ def test_labels_of_a_regression_are_its_targets_and_weigh_as_features_at_one_hal
     distinct, label = label_coordinates(owners, seed=0, resolution=COARSE)
     coordinates = distinct[label]
     np.testing.assert_allclose(coordinates[:, 0] - coordinates[0, 0], y - y[0])
-    owners = random_owners(0, n=4, d=7, sizes=(30, 40))
-    features, labels, label = quantile_sketch.project(
-        owners, seed=0, resolution=Resolution(directions=4000)
-    )
 
+    owners = random_owners(0, n=4, d=7, sizes=(30, 40))
+    many = Resolution(directions=4000)
+    projections = quantile_sketch.project(owners, seed=0, resolution=many)
+    features, labels = (np.array(list(projections.along(eta))).T for eta in (1.0, 0.0))
     # Each block has total variance 1 before it is projected on directions of d + 1 = 8 axes.
-    ratio = features.var(axis=0).mean() / labels[label].var(axis=0).mean()
+    ratio = features.var(axis=0).mean() / labels.var(axis=0).mean()
     assert ratio == pytest.approx(1, rel=0.1)
 
 
@@ -380,14 +379,22 @@ def test_vectors_of_order_one_have_sliced_wasserstein_of_order_one_as_their_dist
     np.testing.assert_allclose(cdist(vectors, vectors, "cityblock"), expected, rtol=1e-6)
 
 
+def test_a_coalition_after_its_complement_has_the_same_vector():
+    sketch, half = raw(random_owners(2, n=7), seed=0, resolution=COARSE), all_coalitions(7)[:40]
+    members = np.stack([half, ~half], axis=1).reshape(-1, 7)
+    alone = np.concatenate([sketch(0.5, one[None]) for one in members])
+    for order in (np.arange(80), np.arange(1, 80), np.resize([6, 7, 6, 7, 3, 2, 3], 80)):
+        np.testing.assert_array_equal(sketch(0.5, members[order]), alone[order])
+
+
 def test_vectors_are_float32_of_directions_times_levels_in_any_block_and_none_is_of_nobody():
-    members, sketch = all_coalitions(8), raw(random_owners(2, n=8), seed=0, resolution=COARSE)
+    members, sketch = all_coalitions(10), raw(random_owners(2, n=10), seed=0, resolution=COARSE)
     assert len(members) > 3 * quantile_sketch.BLOCK
     together = sketch(0.5, members)
     alone = np.concatenate([sketch(0.5, one[None]) for one in members[::17]])
     np.testing.assert_array_equal(together[::17], alone)
     assert together.dtype == np.float32
-    assert together.shape == (255, 12 * 20)
+    assert together.shape == (1023, 12 * 20)
     members[3] = False
     with pytest.raises(AssertionError, match="empty coalition"):
         sketch(0.5, members)

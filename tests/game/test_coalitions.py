@@ -41,6 +41,16 @@ def test_keys_are_equal_exactly_for_equal_rows(rows):
     assert len(set(keys(np.vstack([base, flipped])))) == 101
 
 
+def test_a_coalition_follows_its_complement_if_that_is_there():
+    half = np.random.default_rng(0).random((50, 11)) < 0.5
+    half = half[np.unique(half ^ half[:, :1], axis=0, return_index=True)[1]]
+    members = np.random.default_rng(1).permutation(np.concatenate([half, ~half[:20]]))
+    order = coalitions.order_by_complement(members)
+    assert sorted(order.tolist()) == list(range(len(members)))
+    pairs = np.all(members[order][1:] != members[order][:-1], axis=1)
+    assert pairs.sum() == 20
+
+
 def test_names_and_rows_are_inverse_to_each_other_and_shown_in_one_printable_line():
     for row in coalitions.all_coalitions(4):
         np.testing.assert_array_equal(

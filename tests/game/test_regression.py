@@ -8,12 +8,12 @@ from scipy.stats import t as student
 import closed_form
 from closed_form import table_of
 from dupre import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
-from dupre.game import weight_matrix
+from dupre.game import column_entries, weight_matrix
 from dupre.game.coalitions import all_coalitions
+from dupre.game.column_entries import additive_utilities
 from dupre.game.estimators import exact
 from dupre.game.regression import DRAWS_PER_LEVEL, LEVELS_FROM, _levels, regression
 from dupre.game.semivalues import log_binomial
-from dupre.game.weight_matrix import additive_basis
 from owners_and_games import Normal, by_code, weighted_banzhaf
 
 RANDOM = [shapley, banzhaf, beta_shapley(4, 1), beta_shapley(1, 4), weighted_banzhaf]
@@ -129,9 +129,43 @@ def test_a_curve_of_sizes_is_hardly_left_to_chance(semivalue):
 def test_few_draws_fit_no_levels_of_sizes(semivalue):
     found = drawn(semivalue, 10, 78)
     assert 0 < pairs(found) < LEVELS_FROM * 10
-    np.testing.assert_array_equal(found.control[10:, :-1], 0)
+    control = np.array([found.control @ u for u in np.eye(len(found.members) + 1)]).T
+    np.testing.assert_array_equal(control[10:, :-1], 0)
     curve = np.sqrt(found.members.sum(axis=1))
     assert np.diag(found.sampling_covariance(curve, 0.0)).min() > 1e-4
+
+
+def weighted_least_squares(found, u):
+    """Worths and levels by a solver of least squares, for all owners and none as they are."""
+    fit = found.control
+    n, (every, empty) = len(found.W), (u[fit.everyone], u[-1])
+    share = found.members.mean(axis=1)
+    basis = np.append(found.members - share[:, None], fit.levels[found.members.sum(axis=1)], axis=1)
+    left, root = u[:-1] - share * every - (1 - share) * empty, np.sqrt(fit.weight)
+    solved = np.linalg.lstsq(root[:, None] * basis, root * left, rcond=1e-5)[0]
+    return np.append(solved[:n] + (every - empty) / n, fit.levels @ solved[n:] + empty)
+
+
+@every_random
+@pytest.mark.parametrize("block", [7, 2_048])
+def test_the_control_is_a_fit_by_least_squares(semivalue, block, monkeypatch):
+    monkeypatch.setattr(column_entries, "BLOCK", block)
+    for samples in (78, 300):
+        found = drawn(semivalue, 10, samples)
+        u = np.random.default_rng(1).normal(size=len(found.members) + 1)
+        np.testing.assert_allclose(
+            found.control @ u, weighted_least_squares(found, u), rtol=1e-9, atol=1e-9
+        )
+
+
+@every_random
+def test_blocks_of_coalitions_change_nothing(semivalue, monkeypatch):
+    at_once = drawn(semivalue, 10, 300)
+    monkeypatch.setattr(column_entries, "BLOCK", 7)
+    in_blocks = drawn(semivalue, 10, 300)
+    np.testing.assert_array_equal(in_blocks.members, at_once.members)
+    np.testing.assert_allclose(in_blocks.W, at_once.W, atol=1e-12)
+    np.testing.assert_allclose(in_blocks.empty, at_once.empty, atol=1e-12)
 
 
 def kernel_shap(found, table):
@@ -184,7 +218,7 @@ def test_what_is_added_to_the_fit_is_unbiased(semivalue):
 def literal_covariance(found, u):
     """Sum over pairs of the squared deviations of what each leaves over, zero or not."""
     n, m = len(found.W), pairs(found)
-    left = u - additive_basis(found.members) @ (found.control @ u)
+    left = u - additive_utilities(found.members, found.control @ u)
     terms = np.zeros((m, n))
     entries = found.entries
     np.add.at(terms, (entries.unit, entries.owner), entries.weight * left[entries.coalition])

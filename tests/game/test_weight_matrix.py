@@ -111,13 +111,11 @@ def test_a_coalition_weighs_omega_of_the_others_for_members_and_minus_omega_for_
         assert W[i, c] == expected
 
 
-def test_the_additive_basis_tells_who_and_how_many_are_in():
-    members = all_coalitions(4)
-    basis = weight_matrix.additive_basis(members)
-    assert basis.shape == (16, 9)
-    worth, level = np.random.default_rng(0).normal(size=(2, 5))
-    expected = members @ worth[:4] + level[members.sum(axis=1)]
-    np.testing.assert_allclose(basis @ np.append(worth[:4], level), np.append(expected, level[0]))
+def additive_basis(members):
+    """Who is in and how many are in, (b + 1, 2n + 1); the last row is the empty coalition."""
+    rows = np.append(members, np.zeros((1, members.shape[1]), dtype=bool), axis=0)
+    sizes = rows.sum(axis=1)[:, None] == np.arange(members.shape[1] + 1)
+    return np.append(rows, sizes, axis=1).astype(float)
 
 
 def literal_covariance(entries, u, n, learned=0):
@@ -311,7 +309,7 @@ def with_control():
     drawn = rng.random((40, 3)) < 0.5
     weight, stratum = rng.normal(size=(3, 40)), np.zeros(40, dtype=np.int64)
     plain = collect_weights(drawn, weight, np.arange(40), stratum)
-    basis = weight_matrix.additive_basis(plain.members)
+    basis = additive_basis(plain.members)
     basis[:, 3:] = 0.0
     control = np.linalg.pinv(basis)
     return Weights(plain.members, plain.W, plain.empty, plain.entries, control, 2), plain, rng
@@ -324,7 +322,7 @@ def test_the_control_leaves_no_error_of_what_it_learns_and_fewer_degrees_of_free
     assert np.diag(plain.sampling_covariance(u, 0.0)).min() > 1e-3
     weights, _, rng = with_control()
     u = rng.normal(size=len(weights.members) + 1)
-    basis = weight_matrix.additive_basis(weights.members)
+    basis = additive_basis(weights.members)
     left = u - basis @ (weights.control @ u)
     found = weights.sampling_covariance(u[:-1], u[-1])
     # Three worths, of which the sum is no choice, and no levels.

@@ -69,6 +69,57 @@ def test_what_is_not_kept_of_another_origin_or_without_a_hash_is_computed(monkey
         times.append(1)
 
 
+def test_distances_of_others_to_all_of_a_large_origin_are_computed_once(monkeypatch):
+    monkeypatch.setattr(kernel_inputs, "TILE", 10)
+    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
+    features, rng, asked = make_features(), np.random.default_rng(0), []
+
+    def compute(a, b):
+        asked.append((len(a), len(b)))
+        return apart(a, b)
+
+    every = rng.permutation(EVERY)
+    for count in (3, 3, 7):
+        evaluated = Features(every[:count], features.rows, features.vectors)
+        for columns in (np.arange(4, 20), rng.permutation(len(EVERY))[:15]):
+            some = features[columns]
+            found = evaluated.distances_to(some, "apart", compute)
+            np.testing.assert_array_equal(found, apart(evaluated, some))
+            part = evaluated[1:3].distances_to(some, "apart", compute)
+            np.testing.assert_array_equal(part, found[1:3])
+    assert sum(m * mb for m, mb in asked) == 7 * len(EVERY)
+
+
+def test_rows_are_kept_as_far_as_there_is_room_and_forgotten_with_those_who_asked(monkeypatch):
+    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
+    monkeypatch.setattr(kernel_inputs, "EXACTLY_KEPT", 8 * len(EVERY))
+    features, times = make_features(), []
+
+    def ask(evaluated, key):
+        """How many distances are computed."""
+        times.clear()
+
+        def compute(a, b):
+            times.append(len(a) * len(b))
+            return apart(a, b)
+
+        some = features[np.arange(20)]
+        found = evaluated.distances_to(some, key, compute)
+        np.testing.assert_array_equal(found, apart(evaluated, some))
+        return sum(times)
+
+    first = Features(EVERY[:5], features.rows, features.vectors)
+    later = Features(EVERY[:6], features.rows, features.vectors)
+    whole = len(EVERY)
+    assert [ask(first, "one"), ask(first, "one")] == [5 * whole, 0]
+    assert [ask(first, "other"), ask(first, "one")] == [5 * 20, 0]  # no room for two
+    assert [ask(later, "other"), ask(later, "other")] == [6 * whole, 0]  # the first has left
+    assert ask(later, "one") == 6 * 20
+    assert ask(Features(EVERY[:9], features.rows, features.vectors), "other") == 9 * 20
+    assert ask(later, "other") == 6 * whole  # too many leave no room
+    assert ask(later, ["without a hash"]) == 6 * 20
+
+
 @pytest.mark.parametrize("many", [2, 1000])
 def test_vectors_of_some_of_some_are_theirs(monkeypatch, many):
     monkeypatch.setattr(kernel_inputs, "MANY", many)

@@ -59,6 +59,7 @@ KINDS = {
     "repeated": lambda: valued(repeats=2),
     "ask / tell": told,
     "strange": strange,
+    "many owners": lambda: valued(n=51, budget=20, estimator=Sample(regression, 400)),
     "bare": lambda: replace(valued(), evidence=None, diagnostics=None, rounds=pd.DataFrame()),
 }
 
@@ -106,6 +107,28 @@ def test_it_is_strict_json_that_needs_no_python_to_read(valuation):
     assert [owner["worst"] for owner in owners] == frame["worst"].tolist()
 
 
+def test_the_parts_of_many_owners_are_packed_and_their_sum_is_left_out():
+    v = KINDS["many owners"]()
+    document = json.loads(v.to_json())
+    first = document["valuations"][0]
+    assert [first["covariance"], first["validation"]] == [None, None]
+    assert {type(first[name]) for name in ("prediction", "sampling", "noise")} == {str}
+    assert {type(document[name]) for name in ("distances", "shared")} == {str}
+    coalition = document["evaluations"]["columns"].index("coalition")
+    cells = [row[coalition] for row in document["evaluations"]["rows"]]
+    cells += [row[0] for row in first["coalitions"]["rows"]]
+    assert {cell[:2] for cell in cells} == {"0x"}
+    first["prediction"] = None
+    with pytest.raises(dupre.InputError, match="covariance must be a covariance of 51 values"):
+        loads(json.dumps(document))
+    # A sum that does not follow, and coalitions of others, are written.
+    other = replace(v, covariance=2 * v.covariance, evaluations=v.evaluations.iloc[:1].copy())
+    other.evaluations["coalition"] = '["nobody"]'
+    again = dupre.Valuation.from_json(other.to_json())
+    np.testing.assert_array_equal(again.covariance, other.covariance)
+    assert again.evaluations["coalition"].tolist() == ['["nobody"]']
+
+
 def test_several_valuations_and_those_of_older_documents_keep_their_meaning():
     both = [valued(), valued(semivalue=dupre.banzhaf)]
     again = loads(dumps(both))
@@ -126,7 +149,7 @@ NO_RESULTS = {
     "": "this is no JSON",
     "[" * 100_000: "this is no JSON",
     "[]": "this is no result of dupre",
-    f"{HEAD}3}}": "has version 3 of the format",
+    f"{HEAD}4}}": "has version 4 of the format, this dupre knows versions 1, 2 and 3",
     f"{HEAD}1}}": "is damaged: valuations is missing",
     f'{HEAD}1, "valuations": []}}': "holds no valuation",
 }
@@ -170,9 +193,10 @@ ODD = [None, True, -1, 0, 2.5, -1e150, 1e300, 1e999, 10**400, "", "x", "\ud800",
 
 @pytest.fixture(scope="module")
 def documents():
-    """Results of three kinds, with the places of their parts."""
+    """Results of four kinds, with the places of their parts."""
     core = valued(semivalue=dupre.LeastCore(draws=2))
-    texts = [v.to_json() for v in (core, strange(), valued(budget=16, strategy=Active(check=4)))]
+    checked, many = valued(budget=16, strategy=Active(check=4)), KINDS["many owners"]()
+    texts = [v.to_json() for v in (core, strange(), checked, many)]
     return [(text, list(places(json.loads(text)))) for text in texts]
 
 

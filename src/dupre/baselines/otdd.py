@@ -25,7 +25,8 @@ from dupre._types import Floats, Ints, Members
 from dupre.baselines.transport import load_pot, transport_cost
 from dupre.checks import positive, whole
 from dupre.data.owners import Owners
-from dupre.data.quantile_sketch import Resolution, count, unit_directions
+from dupre.data.projections import unit_directions
+from dupre.data.quantile_sketch import Resolution, count
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, keys, random_of_sizes
 from dupre.game.weight_matrix import distinct_coalitions
@@ -198,8 +199,8 @@ class OTDDistances:
         labels, self._label = np.unique(owners.y, return_inverse=True)
         cells, cell = np.unique(owners.owner * len(labels) + self._label, return_inverse=True)
         self._cell_owner, self._cell_label = np.divmod(cells, len(labels))
-        theta = unit_directions(points.values.shape[1], LABELS.directions, seed)
-        self._sketch = count((points.values @ theta)[points.index].T, cell, resolution=LABELS)
+        theta = unit_directions(len(points.units), LABELS.directions, seed)
+        self._sketch = count(points.project(theta)[points.index].T, cell, resolution=LABELS)
 
     def data_set(self, row: Members) -> DataSet:
         """The data of one coalition, (n,)."""

@@ -35,6 +35,9 @@ from dupre.errors import InputError
 BLOCK = 65_536
 """Rows that are turned into bytes at once, which limits memory."""
 
+COALITIONS = 4_096
+"""Coalitions whose members are turned into whole numbers at once."""
+
 _TEXT = (str, bytes)
 _NUMBERS = (bool, int, float, complex, np.generic)
 _WORD = np.dtype("<u8")
@@ -69,8 +72,8 @@ def digests_of_owners(rows: Digests, owner: Ints, n: int) -> Digests:
 def digests_of_coalitions(members: Members, owners: Digests) -> Digests:
     """The digest of each coalition's rows, (m, 2), from those of the owners, (n, 2)."""
     found = np.empty((len(members), 2), dtype=np.uint64)
-    for start in range(0, len(members), BLOCK):
-        block = slice(start, start + BLOCK)
+    for start in range(0, len(members), COALITIONS):
+        block = slice(start, start + COALITIONS)
         found[block] = members[block].astype(np.uint64) @ owners
     return found
 

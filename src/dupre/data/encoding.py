@@ -36,24 +36,52 @@ BLOCK = 4_096
 class Points:
     """Encoded rows: row r is `values[index[r]]`.
 
+    Dense ones are standardised anew each time they are asked for: a copy of the rows could fill
+    much of the memory, and they are needed only to be projected.
+
     Attributes:
-        values: distinct standardised rows, (u, d), dense or CSR.
-        index: which of them each row is, (N,).
+        matrix: numeric rows, (N, d): dense as they came, or CSR and already scaled.
+        first: where each of the distinct rows is found in them, (u,).
+        index: which of these each row is, (N,).
+        mean: of each column, (d,); 0 if they are sparse.
+        factor: by which each column is multiplied, (d,); 1 if they are sparse.
         variance: sum of the variances of the d columns over all rows.
         units: what each column was divided by, (d,).
     """
 
-    values: Floats | sparse.csr_array
+    matrix: Floats | sparse.csr_array
+    first: Ints
     index: Ints
+    mean: Floats
+    factor: Floats
     variance: float
     units: Floats
 
     @property
-    def raw(self) -> Floats | sparse.csr_array:
-        """The distinct rows as they were given, up to a shift that is the same for all, (u, d)."""
-        if isinstance(self.values, sparse.csr_array):
-            return sparse.csr_array(self.values @ sparse.diags_array(self.units))
-        return self.values * self.units
+    def values(self) -> Floats | sparse.csr_array:
+        """Distinct standardised rows, (u, d), dense or CSR."""
+        if isinstance(self.matrix, sparse.csr_array):
+            return self.matrix
+        return self._standardise(slice(None))
+
+    def project(self, theta: Floats, *, raw: bool = False) -> Floats:
+        """Distinct rows on directions (d, l), (u, l).
+
+        They are standardised, or as they were given, up to a shift that is the same for all.
+        """
+        units = self.units[:, None] * theta if raw else theta
+        if isinstance(self.matrix, sparse.csr_array):
+            return np.asarray(self.matrix @ units)
+        found = np.empty((len(self.first), theta.shape[1]))
+        for start in range(0, len(found), BLOCK):
+            some = slice(start, start + BLOCK)
+            found[some] = self._standardise(some) @ units
+        return found
+
+    def _standardise(self, some: slice) -> Floats:
+        rows = self.matrix[self.first[some]] - self.mean
+        rows *= self.factor
+        return np.asarray(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,17 +154,24 @@ def standardise(columns: NumericColumns) -> Points:
         scale = np.sqrt(variance)
         inverse = _inverse_scale(scale, np.abs(mean))
         scaled = sparse.csr_array(matrix @ sparse.diags_array(inverse))
-        return Points(scaled, np.arange(matrix.shape[0]), float(np.count_nonzero(inverse)), scale)
-    rows, index, counts = _distinct_rows(matrix)
+        every, one = np.arange(matrix.shape[0]), np.ones(len(scale))
+        return Points(scaled, every, every, 0 * one, one, float(np.count_nonzero(inverse)), scale)
+    first, index, counts = _distinct_rows(matrix)
     weight = counts / counts.sum()
-    size = np.maximum(rows.max(axis=0, initial=0.0), -rows.min(axis=0, initial=0.0))
-    rows -= weight @ rows  # in place: they may fill much of the memory
-    scale = np.sqrt(weight @ rows**2)
-    inverse = _inverse_scale(scale, size)
+    # Sums over distinct rows in their order, so that the order of the rows does not matter.
+    low, high, mean, square = np.zeros((4, matrix.shape[1]))
+    for start in range(0, len(first), BLOCK):
+        rows = matrix[first[start : start + BLOCK]]
+        mean += weight[start : start + BLOCK] @ rows
+        low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
+    for start in range(0, len(first), BLOCK):
+        rows = matrix[first[start : start + BLOCK]] - mean
+        square += weight[start : start + BLOCK] @ rows**2
+    scale = np.sqrt(square)
+    inverse = _inverse_scale(scale, np.maximum(high, -low))
     factor = np.where(columns.one_hot, 1.0, inverse)
     units = np.where(columns.one_hot, 1.0, scale)
-    rows *= factor
-    return Points(rows, index, float(np.sum((scale * factor) ** 2)), units)
+    return Points(matrix, first, index, mean, factor, float(np.sum((scale * factor) ** 2)), units)
 
 
 def _numeric_columns(matrix: Floats | sparse.csr_array) -> NumericColumns:
@@ -181,9 +216,11 @@ def _one_hot(column: pd.Series) -> Floats:
     return np.asarray(code.reshape(-1, 1) == frequent, dtype=np.float64)
 
 
-def _distinct_rows(matrix: Floats) -> tuple[Floats, Ints, Ints]:
-    """Distinct rows in a canonical order, the index of each row among them, and their counts."""
-    rows = np.ascontiguousarray(matrix) + 0.0  # -0.0 and 0.0 are the same number
+def _distinct_rows(matrix: Floats) -> tuple[Ints, Ints, Ints]:
+    """Where distinct rows are, in a canonical order, which one each row is, and their counts."""
+    rows = np.ascontiguousarray(matrix)
+    if _has_negative_zero(rows):
+        rows = rows + 0.0  # -0.0 and 0.0 are the same number
     as_bytes = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
     order = np.argsort(as_bytes, kind="stable")  # np.unique would copy them all three times
     new = np.ones(len(order), dtype=bool)
@@ -192,7 +229,12 @@ def _distinct_rows(matrix: Floats) -> tuple[Floats, Ints, Ints]:
         new[start : start + BLOCK] = as_bytes[these] != as_bytes[before[: len(these)]]
     index = np.empty(len(order), dtype=np.int64)
     index[order] = np.cumsum(new) - 1
-    return rows[order[new]], index, np.bincount(index)
+    return order[new], index, np.bincount(index)
+
+
+def _has_negative_zero(rows: Floats) -> bool:
+    blocks = (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
+    return any(bool(np.any(np.signbit(block) & (block == 0))) for block in blocks)
 
 
 def _inverse_scale(scale: Floats, size: Floats) -> Floats:

@@ -31,15 +31,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dupre._types import Floats, Ints, Members
+from dupre.data.level_search import pass_levels, type_up_to
 from dupre.data.owners import Owners
+from dupre.data.projections import Projections, classical_scaling, spectrum, unit_directions
 from dupre.game.coalitions import all_coalitions, keys
 
-BLOCK = 16
-"""Coalitions sketched at a time: (BLOCK, L, T) counts stay in the cache."""
+BLOCK = 256
+"""Coalitions sketched at a time: the counts of many owners are read once for all of them."""
+
+TILE = 400
+"""Coalitions times directions sketched at a time: (TILE, T) counts stay in the cache."""
+
+PROJECTED = 64
+"""Sketch vectors projected on principal axes at a time."""
 
 SINGLE = 4_000_000
-"""Rows times levels up to which 32-bit numbers give the same quantiles as 64-bit ones: a share of
-the rows is either a level or farther from it than the rounding of both operations."""
+"""Rows times levels up to which 32-bit numbers give the same quantiles as 64-bit ones: counts are
+exact, and a quotient of them is a whole number or farther from it than its rounding."""
 
 MAX_AXES = 256
 """Coordinates of a coalition's vector after projection on principal axes."""
@@ -59,12 +67,15 @@ class Sketch:
     """Counts of every owner's projected rows; those of a coalition are their sum.
 
     Attributes:
-        counts: rows of owner i at or below threshold t of direction l, (n, L, T), in 32 or 64 bits.
+        counts: 2 K times the rows of owner i at or below threshold t of direction l, plus all rows
+            of the owner, (n, L, T), in 32 or 64 bits.
+        rows: of each owner, (n,), in as many bits.
         values: the value a quantile takes in the bin below each threshold, (L, T).
         levels: K.
     """
 
     counts: NDArray[np.floating]
+    rows: NDArray[np.floating]
     values: Floats
     levels: int
 
@@ -72,36 +83,52 @@ class Sketch:
         """Vectors of m non-empty coalitions, (m, L K), scaled so that SW_2 is their distance."""
         if not members.any(axis=1).all():
             raise AssertionError("the empty coalition has no data to sketch")
-        vectors = np.empty((len(members), self.width), dtype=np.float32)
+        scaled = self.values.astype(np.float32) / np.float32(np.sqrt(self.width))
+        vectors = np.empty((len(members), len(scaled), self.levels), dtype=np.float32)
         for start in range(0, len(members), BLOCK):
-            block = members[start : start + BLOCK].astype(self.counts.dtype)
-            vectors[start : start + BLOCK] = self._quantiles(block).reshape(-1, self.width)
-        vectors /= np.float32(np.sqrt(self.width))
-        return vectors
+            block = members[start : start + BLOCK]
+            second, step = _follow_complements(block), max(1, TILE // len(block))
+            for first in range(0, len(scaled), step):
+                some = slice(first, first + step)
+                found = scaled[some].ravel().take(self._bins(block, second, some))
+                vectors[start : start + BLOCK, some] = found
+        return vectors.reshape(len(members), self.width)
 
     @property
     def width(self) -> int:
         """Numbers per vector, L K."""
         return int(self.values.shape[0]) * self.levels
 
-    def _quantiles(self, members: NDArray[np.floating]) -> Floats:
-        """Q of a block of coalitions, (m, L, K)."""
-        n, L, T = self.counts.shape
-        m, K = len(members), self.levels
-        share = members @ self.counts.reshape(n, L * T)
-        # How many levels (k + 1/2) / K each distribution function has reached at each threshold.
-        # One correctly rounded division: equal fractions give equal numbers, so data sets of the
-        # same distribution have the same vector to the last bit.
-        share *= K
-        share /= (members @ self.counts[:, 0, -1])[:, None]
-        share += 0.5
-        reached = share.astype(np.int32).reshape(m * L, T)
-        reached += np.arange(m * L, dtype=np.int32)[:, None] * (K + 1)
-        histogram = np.bincount(reached.ravel(), minlength=m * L * (K + 1))
-        # The bin of a quantile is the number of thresholds that have not reached its level.
-        bins = histogram.reshape(m, L, K + 1)[:, :, :K].cumsum(axis=2)
-        bins += np.arange(L)[:, None] * T
-        return np.asarray(self.values.ravel()[bins])
+    def _bins(self, members: Members, second: Ints, some: slice) -> Ints:
+        """The bin of each quantile of m coalitions along some l directions, (m, l, K).
+
+        It is the number of thresholds below its level, plus T for each direction before its own.
+        Those in `second` follow their complement. Counts are whole numbers and exact: theirs are
+        those of all owners minus those of the complement.
+        """
+        counts = self.counts[:, some]
+        n, directions, T = counts.shape
+        counts = counts.reshape(n, -1)
+        own = np.delete(np.arange(len(members)), second)
+        share = members[own].astype(counts.dtype) @ counts
+        if second.size:
+            share, summed = np.empty((len(members), counts.shape[1]), counts.dtype), share
+            share[own] = summed
+            share[second] = counts.sum(axis=0) - share[second - 1]
+        # With c of R rows at or below a threshold, (2 K c + R) // 2 R levels (k + 1/2) / K are
+        # reached there. One correctly rounded division: equal fractions give equal numbers, so data
+        # sets of the same distribution have the same vector to the last bit.
+        share /= (2 * (members @ self.rows))[:, None]
+        reached = share.astype(type_up_to(self.levels)).reshape(-1, T)
+        bins = pass_levels(reached, self.levels).reshape(-1, directions, self.levels)
+        bins += np.arange(0, directions * T, T)[:, None]
+        return bins
+
+
+def _follow_complements(members: Members) -> Ints:
+    """Which of m coalitions, (m, n), follow their complement, and are not followed by theirs."""
+    found = np.flatnonzero(np.all(members[1:] != members[:-1], axis=1)) + 1
+    return np.asarray(found[np.diff(found, prepend=-1) > 1])
 
 
 class SketchCache:
@@ -116,7 +143,7 @@ class SketchCache:
     def __init__(self, owners: Owners, *, seed: int, resolution: Resolution | None = None):
         self.resolution = resolution or Resolution()
         self._owners, self._seed = owners, seed
-        self._projected: dict[bool, tuple[Floats, Floats, Ints]] = {}
+        self._projected: dict[bool, Projections] = {}
         self._sketches: dict[tuple[float, bool], Sketch] = {}
         self._known: dict[tuple[float, int, bool], _VectorCache] = {}
 
@@ -145,9 +172,7 @@ class SketchCache:
         if raw not in self._projected:
             self._projected[raw] = project(owners, seed=self._seed, resolution=resolution, raw=raw)
         if (eta, raw) not in self._sketches:
-            features, labels, label = self._projected[raw]
-            parts = zip(features.T, labels.T, strict=True)
-            projected = (eta * x + ((1 - eta) * part)[label] for x, part in parts)
+            projected = self._projected[raw].along(eta)
             self._sketches[eta, raw] = count(projected, owners.owner, resolution=resolution)
         sketch = self._sketches[eta, raw]
         if p == 1:
@@ -161,7 +186,7 @@ class _VectorCache:
     def __init__(self, compute: Callable[[Members], Floats]):
         self.compute = compute
         self._position: dict[bytes, int] = {}
-        self._vectors: Floats | None = None
+        self._vectors: Floats | None = None  # with room for more: they are not copied each time
         self._latest: tuple[bytes, Ints] | None = None
 
     def __call__(self, members: Members) -> Floats:
@@ -175,10 +200,15 @@ class _VectorCache:
         wanted = keys(members)
         new = {key: row for row, key in enumerate(wanted) if key not in self._position}
         if new or self._vectors is None:
-            computed = self.compute(members[list(new.values())])
-            known = [computed] if self._vectors is None else [self._vectors, computed]
-            self._position.update({key: len(self._position) + i for i, key in enumerate(new)})
-            self._vectors = np.concatenate(known)
+            computed, count = self.compute(members[list(new.values())]), len(self._position)
+            if self._vectors is None:
+                self._vectors = computed
+            elif count + len(new) > len(self._vectors):
+                room = np.empty((2 * (count + len(new)), computed.shape[1]))
+                room[:count] = self._vectors[:count]
+                self._vectors = room
+            self._vectors[count : count + len(new)] = computed
+            self._position.update({key: count + i for i, key in enumerate(new)})
         return np.array([self._position[key] for key in wanted], dtype=np.int64)
 
 
@@ -203,11 +233,13 @@ class PrincipalAxes:
         vectors = np.empty((len(members), self.basis.shape[1]))
         # Products of one shape, whose sides are multiples of what any CPU takes at a time: the
         # vector of a coalition is the same to the last bit, whatever other ones are in its block.
-        centred = np.zeros((BLOCK, len(self.centre)))
-        for start in range(0, len(members), BLOCK):
-            block = self.sketch(members[start : start + BLOCK])
+        centred = np.zeros((PROJECTED, len(self.centre)))
+        for start in range(0, len(members), PROJECTED):
+            if start % BLOCK == 0:
+                sketched = self.sketch(members[start : start + BLOCK])
+            block = sketched[start % BLOCK :][:PROJECTED]
             np.subtract(block, self.centre, out=centred[: len(block)])
-            vectors[start : start + BLOCK] = (centred @ self.basis)[: len(block)]
+            vectors[start : start + PROJECTED] = (centred @ self.basis)[: len(block)]
         return vectors
 
 
@@ -222,7 +254,7 @@ def principal_axes(sketch: Sketch, n: int, rng: np.random.Generator) -> Principa
     sample = all_coalitions(n) if n <= 8 else _sample_of_coalitions(n, rng)
     vectors = sketch(sample).astype(np.float64)
     centre = vectors.mean(axis=0)
-    scale, axes = _spectrum(vectors - centre, least=1e-6)
+    scale, axes = spectrum(vectors - centre, least=1e-6)
     longest = np.arange(len(scale))[::-1][:MAX_AXES]
     basis = (vectors - centre).T @ (axes[:, longest] / np.sqrt(scale[longest]))
     return PrincipalAxes(sketch, centre, np.pad(basis, ((0, 0), (0, -len(longest) % 32))))
@@ -235,28 +267,17 @@ def _sample_of_coalitions(n: int, rng: np.random.Generator) -> Members:
     return np.concatenate([np.eye(n, dtype=bool), everyone, drawn[drawn.any(axis=1)]])
 
 
-def project(
-    owners: Owners, *, seed: int, resolution: Resolution, raw: bool = False
-) -> tuple[Floats, Floats, Ints]:
-    """Projections of every row's features, (N, L), and of labels, (c, L), and its label, (N,).
+def project(owners: Owners, *, seed: int, resolution: Resolution, raw: bool = False) -> Projections:
+    """Projections of the rows of all owners.
 
     Both blocks are divided by the square root of their total variance, unless they are raw.
     """
     labels, label = label_coordinates(owners, seed=seed, resolution=resolution, raw=raw)
-    d = owners.points.values.shape[1]
+    points, d = owners.points, len(owners.points.units)
     theta = unit_directions(d + labels.shape[1], resolution.directions, seed)
-    label_variance = 1.0 if raw else float(np.sum(np.var(labels[label], axis=0)))
-    # Distinct rows and labels only: within one product, equal rows can be rounded differently.
-    features = _project_features(owners, theta[:d], raw)
-    return features, (labels @ theta[d:]) / np.sqrt(label_variance or 1.0), label
-
-
-def _project_features(owners: Owners, theta: Floats, raw: bool) -> Floats:
-    """Projections of every row's features on directions (d, L), (N, L)."""
-    points = owners.points
-    projected = np.asarray(((points.raw if raw else points.values) @ theta)[points.index])
-    projected /= 1.0 if raw else np.sqrt(points.variance or 1.0)
-    return projected
+    variance = 1.0 if raw else float(np.sum(np.var(labels[label], axis=0)))
+    labels = labels @ theta[d:] / np.sqrt(variance or 1.0)
+    return Projections(points, theta[:d], labels, label, raw)
 
 
 def count(projected: Iterable[Floats], owner: Ints, *, resolution: Resolution) -> Sketch:
@@ -264,21 +285,24 @@ def count(projected: Iterable[Floats], owner: Ints, *, resolution: Resolution) -
 
     One direction is needed at a time: all of them together may not fit into memory.
     """
-    n, T = int(owner.max()) + 1, min(resolution.thresholds, len(owner))
-    bits = np.float32 if len(owner) * resolution.levels <= SINGLE else np.float64
+    n, T, K = int(owner.max()) + 1, min(resolution.thresholds, len(owner)), resolution.levels
+    bits = np.float32 if len(owner) * K <= SINGLE else np.float64
+    rows: NDArray[np.floating] = np.bincount(owner, minlength=n).astype(bits)
     counts, values = [], []
     for row in projected:
-        # Ties are ordered by owner, so the order in which rows were given does not matter.
-        order = np.lexsort((owner, row))
+        order = np.argsort(row)
+        if np.any(row[order[1:]] == row[order[:-1]]):
+            # Ties are ordered by owner, so the order in which rows were given does not matter.
+            order = np.lexsort((owner, row))
         x, holder = row[order], owner[order]
         edges = _thresholds(x, holder, T)
         bins = np.searchsorted(edges, x, side="left")
         held = np.bincount(holder * T + bins, minlength=n * T).reshape(n, T)
-        counts.append(held.cumsum(axis=1, dtype=bits))
+        counts.append(2 * K * held.cumsum(axis=1, dtype=bits) + rows[:, None])
         # The mean of the rows of a bin: exact if it holds one distinct value.
         above = np.bincount(bins, weights=x - edges[bins], minlength=T)
         values.append(edges + above / np.maximum(held.sum(axis=0), 1))
-    return Sketch(np.stack(counts, axis=1), np.stack(values), resolution.levels)
+    return Sketch(np.stack(counts, axis=1), rows, np.stack(values), K)
 
 
 def _thresholds(x: Floats, holder: Ints, T: int) -> Floats:
@@ -309,30 +333,8 @@ def label_coordinates(
     code = code.reshape(-1)
     if owners.task == "regression":
         return np.asarray(classes, dtype=np.float64)[:, None] - float(np.median(owners.y)), code
-    theta = unit_directions(owners.points.values.shape[1], resolution.directions, seed)
-    sketch = count(_project_features(owners, theta, raw).T, code, resolution=resolution)
+    points = owners.points
+    theta = unit_directions(len(points.units), resolution.directions, seed)
+    features = Projections(points, theta, np.zeros((1, theta.shape[1])), np.zeros_like(code), raw)
+    sketch = count(features.along(1.0), code, resolution=resolution)
     return classical_scaling(sketch(np.eye(len(classes), dtype=bool))), code
-
-
-def classical_scaling(vectors: NDArray[np.floating]) -> Floats:
-    """Coordinates, (c, c), that keep the Euclidean distances of c vectors.
-
-    They are the symmetric root of the Gram matrix, which is unique. Eigenvectors are not: their
-    sign, and their direction if eigenvalues are equal, depend on the rounding of a CPU.
-    """
-    centred = np.asarray(vectors - vectors.mean(axis=0), dtype=np.float64)
-    scale, axes = _spectrum(centred, least=1e-9)
-    return np.asarray((axes * np.sqrt(scale)) @ axes.T)
-
-
-def _spectrum(centred: Floats, *, least: float) -> tuple[Floats, Floats]:
-    """Eigenvalues above `least` of the largest, rising, and eigenvectors of the Gram matrix."""
-    scale, axes = np.linalg.eigh(centred @ centred.T)
-    keep = scale > least * max(scale[-1], 0.0)
-    return scale[keep], axes[:, keep]
-
-
-def unit_directions(dimension: int, count: int, seed: int) -> Floats:
-    """Directions uniform on the unit sphere, (dimension, count)."""
-    theta = np.random.default_rng([seed, 0]).standard_normal((dimension, count))
-    return np.asarray(theta / np.linalg.norm(theta, axis=0))

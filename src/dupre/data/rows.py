@@ -47,7 +47,7 @@ def check_finite(columns: NumericColumns, names: tuple[str, ...], owner: Ints) -
         bad = ~(np.abs(coo.data) < LARGEST)
         rows, cols = coo.coords[0][bad], coo.coords[1][bad]
     else:
-        rows, cols = np.nonzero(~(np.abs(matrix) < LARGEST))
+        rows, cols = np.nonzero(~((matrix < LARGEST) & (matrix > -LARGEST)))  # without a copy
     if not rows.size:
         return
     row, col = rows[0], cols[0]

@@ -19,6 +19,9 @@ from dupre.wording import did_you_mean, printable, quote, quote_names
 MAX_OWNERS_ENUMERATED = 20
 """Above this, 2^n rows no longer fit in memory with everything computed from them."""
 
+BLOCK = 4_096
+"""Coalitions that are drawn at a time, which limits memory."""
+
 
 def all_coalitions(n: int) -> Members:
     """All 2^n - 1 non-empty coalitions, (2^n - 1, n); row c holds the binary digits of c + 1."""
@@ -35,6 +38,13 @@ def all_coalitions(n: int) -> Members:
 def keys(members: Members) -> list[bytes]:
     """One hashable key per row, (m,); equal rows and no others have equal keys."""
     return [row.tobytes() for row in np.packbits(members, axis=1)]
+
+
+def order_by_complement(members: Members) -> Ints:
+    """An order of coalitions, (m,), in which one follows its complement if that is among them."""
+    packed = np.packbits(members ^ members[:, :1], axis=1)
+    whole = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
+    return np.argsort(whole, kind="stable")
 
 
 def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
@@ -109,10 +119,15 @@ def random_of_sizes(
     n: int, sizes: Ints, rng: np.random.Generator, *, but: Ints | None = None
 ) -> Members:
     """Random coalitions of these sizes, (d, n), each without its owner `but`, (d,), if given."""
-    numbers = rng.random((len(sizes), n))
-    if but is not None:
-        numbers[np.arange(len(sizes)), but] = 2.0
-    return np.asarray(np.argsort(np.argsort(numbers, axis=1), axis=1) < np.asarray(sizes)[:, None])
+    rows = np.empty((len(sizes), n), dtype=bool)
+    for start in range(0, len(sizes), BLOCK):  # the same numbers as at once, in less memory
+        some = slice(start, start + BLOCK)
+        numbers = rng.random(rows[some].shape)
+        if but is not None:
+            numbers[np.arange(len(numbers)), but[some]] = 2.0
+        first = np.arange(n) < np.asarray(sizes)[some, None]
+        np.put_along_axis(rows[some], np.argsort(numbers, axis=1), first, axis=1)
+    return rows
 
 
 def random_cover(n: int, size: int, rng: np.random.Generator) -> Members:

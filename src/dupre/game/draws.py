@@ -23,7 +23,7 @@ import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints, Members
 from dupre.errors import InputError
-from dupre.game.weight_matrix import student_factor
+from dupre.game.weight_matrix import column_norms, student_factor
 
 LEAST_DRAWS = 4
 """With fewer draws their spread says almost nothing about their error."""
@@ -73,7 +73,7 @@ def distinct_draws(draws: Ints) -> Ints:
 
 def draw_chances(W: Floats, certain: Ints) -> Floats:
     """Probability with which each coalition is drawn, (b,): by its weight, if not certain."""
-    weight = np.linalg.norm(W, axis=0)
+    weight = column_norms(W)
     weight[certain] = 0.0
     total = weight.sum()
     return np.asarray(weight / total if total else weight)

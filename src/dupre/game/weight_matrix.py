@@ -12,6 +12,7 @@ Notation: n owners, b coalitions, t entries, r units. Column b stands for the em
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from scipy.stats import t as student
 
 from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError
+from dupre.game.column_entries import ColumnEntries, additive_utilities, blocks
 from dupre.game.semivalues import Semivalue
 
 CERTAIN = -1
@@ -48,6 +50,24 @@ class Entries:
     stratum: Ints
     means: bool = False
 
+    def __len__(self) -> int:
+        return len(self.unit)
+
+    def sums_of_squares(self, amount: Floats, n: int) -> Floats:
+        """Sum of weight² * amount over the entries of each owner, (n,); amounts are (b + 1,)."""
+        squares = self.weight**2 * amount[self.coalition]
+        return np.asarray(np.bincount(self.owner, squares, minlength=n))
+
+    def seen(self, n: int) -> Members:
+        """Owners to whom an entry gives a weight other than zero, (n,)."""
+        return np.asarray(np.bincount(self.owner, np.abs(self.weight), minlength=n) != 0)
+
+
+class Control(Protocol):
+    """A linear map, such as a matrix."""
+
+    def __matmul__(self, utilities: Floats, /) -> Floats: ...
+
 
 @dataclass(frozen=True, eq=False)
 class Weights:
@@ -58,17 +78,17 @@ class Weights:
         W: weight of each in the value of each owner, (n, b).
         empty: weight of the empty coalition, (n,).
         entries: the random part of W; None if W is exact.
-        control: for weights that are exact on additive games and on games of sizes, the map,
-            (2n + 1, b + 1), from utilities to the worths of owners and levels of sizes of the game
-            that is valued without an error; None otherwise.
+        control: for weights that are exact on additive games and on games of sizes, the map from
+            utilities, (b + 1,), to the worths of owners and levels of sizes, (2n + 1,), of the
+            game that is valued without an error; None otherwise.
         learned: how many numbers of that game were learned.
     """
 
     members: Members
     W: Floats
     empty: Floats
-    entries: Entries | None = None
-    control: Floats | None = None
+    entries: Entries | ColumnEntries | None = None
+    control: Control | None = None
     learned: int = 0
 
     def sampling_covariance(
@@ -82,25 +102,50 @@ class Weights:
             rough: variance, (b,), of each around its expectation, independent of the others:
                 expected utilities are smoother than real ones, and their error would look small.
         """
-        n = len(self.W)
-        if self.entries is None or not len(self.entries.unit):
+        n, entries = len(self.W), self.entries
+        if entries is None or not len(entries):
             return np.zeros((n, n))
         u = np.append(utilities, empty)
         if self.control is not None:
-            u = u - additive_basis(self.members) @ (self.control @ u)
-        covariance = _covariance_of_sum(self.entries, u, n, self.learned)
+            u = u - additive_utilities(self.members, self.control @ u)
+        covariance = _covariance_of_sum(entries, u, n, self.learned)
         if rough is not None:
-            squares = self.entries.weight**2 * np.append(rough, 0.0)[self.entries.coalition]
-            covariance[np.diag_indices(n)] += np.bincount(self.entries.owner, squares, minlength=n)
+            covariance[np.diag_indices(n)] += entries.sums_of_squares(np.append(rough, 0.0), n)
         return covariance
 
 
-def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Floats:
+def _covariance_of_sum(entries: Entries | ColumnEntries, u: Floats, n: int, learned: int) -> Floats:
     """Covariance of the sums over terms, each the sum of its entries' weight * u.
 
     Within a cell (owner, stratum) of m terms the variance of their sum is m times the variance
     of a term. Enlarged as Student's t is wider than the normal, with the degrees of freedom of
     Satterthwaite (1946), less those that were used to learn an additive game.
+    """
+    if isinstance(entries, ColumnEntries):
+        influence, count = entries.terms(u), np.full((n, 1), entries.units)
+        freedom = np.maximum(count - 1 - learned, 1)
+        influence -= influence.mean(axis=0)
+        influence *= np.sqrt(count / freedom)[:, 0]
+        variance = np.einsum("rn,rn->n", influence, influence)[:, None]
+    else:
+        influence, variance, count = _deviations(entries, u, n, learned)
+        freedom = np.maximum(count - 1 - learned, 1)
+    covariance: Floats = np.asarray(influence.T @ influence, dtype=np.float64)
+    covariance[np.diag_indices(n)] += _hidden_variance(variance, count)
+    square_over_freedom = (variance**2 / freedom).sum(axis=1)
+    degrees = variance.sum(axis=1) ** 2 / np.where(square_over_freedom > 0, square_over_freedom, 1)
+    wider = student_factor(np.maximum(degrees, 1.0))
+    covariance *= np.outer(wider, wider)
+    # An owner to whom no draw gave a weight is as uncertain as the most uncertain other.
+    unseen = ~entries.seen(n)
+    covariance[unseen, unseen] = np.diag(covariance).max()
+    return np.asarray(covariance)
+
+
+def _deviations(entries: Entries, u: Floats, n: int, learned: int) -> tuple[Floats, Floats, Ints]:
+    """Deviations of terms from the means of their cells, summed over strata, (r, n).
+
+    And the variance of the sum of each cell, and how many terms it has, (n, strata) each.
     """
     strata = int(entries.stratum.max()) + 1
     cells = n * strata
@@ -118,21 +163,10 @@ def _covariance_of_sum(entries: Entries, u: Floats, n: int, learned: int) -> Flo
     mean = np.bincount(cell, term, minlength=cells) / np.maximum(count, 1)
     freedom = np.maximum(count - 1 - learned, 1)
     deviation = (term - mean[cell]) * np.sqrt(count / freedom)[cell]
-    variance = (
-        np.bincount(cell, deviation**2, minlength=cells).astype(np.float64).reshape(n, strata)
-    )
+    variance = np.bincount(cell, deviation**2, minlength=cells).astype(np.float64)
     influence = np.bincount(unit * n + cell // strata, deviation, minlength=len(units) * n)
-    influence = influence.reshape(len(units), n)
-    covariance: Floats = np.asarray(influence.T @ influence, dtype=np.float64)
-    covariance[np.diag_indices(n)] += _hidden_variance(variance, count.reshape(n, strata))
-    square_over_freedom = (variance**2 / freedom.reshape(n, strata)).sum(axis=1)
-    degrees = variance.sum(axis=1) ** 2 / np.where(square_over_freedom > 0, square_over_freedom, 1)
-    wider = student_factor(np.maximum(degrees, 1.0))
-    covariance *= np.outer(wider, wider)
-    # An owner to whom no draw gave a weight is as uncertain as the most uncertain other.
-    unseen = np.bincount(entries.owner, np.abs(entries.weight), minlength=n) == 0
-    covariance[unseen, unseen] = np.diag(covariance).max()
-    return np.asarray(covariance)
+    summed = influence.astype(np.float64, copy=False).reshape(len(units), n)
+    return summed, variance.reshape(n, strata), count.astype(np.int64).reshape(n, strata)
 
 
 def student_factor(freedom: Floats | float) -> Floats:
@@ -151,16 +185,6 @@ def _hidden_variance(variance: Floats, count: Ints) -> Floats:
     usual = np.where(several.any(axis=0), usual, usual.max())
     silent = (count > 0) & (variance <= 1e-12 * usual)
     return np.asarray(np.sum(np.where(silent, usual, 0.0) / np.maximum(count, 1), axis=1))
-
-
-def additive_basis(members: Members) -> Floats:
-    """Who is in and how many are in, (b + 1, 2n + 1): games of worths of owners and of sizes.
-
-    The last row is the empty coalition.
-    """
-    rows = np.append(members, np.zeros((1, members.shape[1]), dtype=bool), axis=0)
-    sizes = rows.sum(axis=1)[:, None] == np.arange(members.shape[1] + 1)
-    return np.asarray(np.append(rows, sizes, axis=1), dtype=np.float64)
 
 
 def collect_weights(
@@ -215,6 +239,28 @@ def collect_entries(
     return Weights(members, W[:, :b], W[:, b], Entries(*parts, means))
 
 
+def collect_columns(
+    drawn: Members, weights: tuple[Floats, Floats], unit: Ints
+) -> tuple[Weights, Ints]:
+    """Weights from coalitions that enter the values of all owners, and which each drawn one is.
+
+    Args:
+        drawn: the coalitions, (d, n), including duplicates and empty ones.
+        weights: of each in the values of its members, and in those of the others, (d,) each.
+        unit: which independent draw each belongs to, (d,); CERTAIN where nothing is random.
+    """
+    members, column = distinct_coalitions(drawn)
+    b = len(members)
+    inside, outside = (np.bincount(column, part, minlength=b + 1) for part in weights)
+    W = np.empty((drawn.shape[1], b + 1))
+    for some in blocks(b):
+        W[:, some] = np.where(members[some].T, inside[some], outside[some])
+    W[:, b] = outside[b]
+    chosen = unit != CERTAIN
+    parts = column[chosen], *(part[chosen] for part in weights), unit[chosen]
+    return Weights(members, W[:, :b], W[:, b], ColumnEntries(members, *parts)), column
+
+
 def distinct_coalitions(drawn: Members) -> tuple[Members, Ints]:
     """Distinct non-empty coalitions in order of appearance, (b, n), and which each drawn one is.
 
@@ -239,6 +285,12 @@ def coalition_weights(semivalue: Semivalue, members: Members) -> Floats:
     joining = omega[size - 1]
     staying_out = np.append(omega, 0.0)[size]  # nobody is outside the grand coalition
     return np.asarray(np.where(members.T, joining, -staying_out))
+
+
+def column_norms(W: Floats) -> Floats:
+    """How much each of b coalitions weighs in all values, (b,): norms of the columns of W."""
+    norms = [np.linalg.norm(W[:, some], axis=0) for some in blocks(W.shape[1])]
+    return np.concatenate([np.empty(0), *norms])
 
 
 def check_samples(name: str, samples: int, least: int, n: int) -> int:

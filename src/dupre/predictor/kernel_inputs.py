@@ -16,6 +16,9 @@ Found = TypeVar("Found")
 KEPT = 2**26
 """Distances to some coalitions kept for one kernel: a quarter of a gigabyte."""
 
+EXACTLY_KEPT = 2**25
+"""Distances of evaluated coalitions to all others kept in 64 bits: a quarter of a gigabyte."""
+
 ALL_KEPT = 2_048
 """Coalitions up to which the distances of all pairs are kept."""
 
@@ -71,11 +74,16 @@ class Features:
 
         Within an origin of up to ALL_KEPT coalitions they are computed once. Those to coalitions
         that are kept are computed once for all of the origin, and again only if one was not kept
-        the time before. They are kept as 32-bit numbers, up to KEPT.
+        the time before. They are kept as 32-bit numbers, up to KEPT. Those of other coalitions to
+        some of a larger origin are computed once for all of it, and kept up to EXACTLY_KEPT.
         """
         origin, rows = self.origin or (self, None)
         other, columns = others.origin or (others, None)
-        if origin is not other or rows is None or columns is None:
+        if columns is None or not _has_hash(key):
+            return compute(self, others)
+        if origin is not other and len(other) > ALL_KEPT:
+            return other.remember("rows", _Rows).find(self, others, key, compute)
+        if origin is not other or rows is None:
             return compute(self, others)
         if len(origin) <= ALL_KEPT:
             pairs = origin.remember(
@@ -85,8 +93,11 @@ class Features:
             return pairs.take(rows[:, None] * len(origin) + columns)
         if not (others.are_kept and 0 < len(others) * len(origin) <= KEPT):
             return compute(self, others)
-        kept = origin.remember(("kept", key), lambda: _Kept(len(origin), len(others)))
-        return kept.find(origin, rows, columns, compute)
+        kept = origin.remember("kept", dict[Hashable, _Kept])
+        if key not in kept:  # those of one kernel only: of the form that explains most
+            kept.clear()
+            kept[key] = _Kept(len(origin), len(others))
+        return kept[key].find(origin, rows, columns, compute)
 
     def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
@@ -115,6 +126,7 @@ class _Kept:
 
     def __init__(self, b: int, count: int):
         self._place: dict[int, int] = {}
+        self._asked: tuple[bytes, Ints] = b"", np.empty(0, dtype=np.int64)
         self._distances = np.empty((b, count), dtype=np.float32)
 
     def find(
@@ -125,16 +137,75 @@ class _Kept:
         compute: Callable[[Features, Features], Floats],
     ) -> Floats:
         """The distances, (len(rows), len(columns)); new columns replace some not asked for."""
-        if new := [column for column in columns.tolist() if column not in self._place]:
-            asked = set(columns.tolist())
-            kept = {column: place for column, place in self._place.items() if column in asked}
-            free = sorted(set(range(self._distances.shape[1])) - set(kept.values()))
-            self._place = kept | dict(zip(new, free, strict=False))
-            for some in tiles(len(every)):
-                found = compute(every[some], every[np.array(new)])
-                self._distances[some, free[: len(new)]] = found
-        places = [self._place[column] for column in columns.tolist()]
-        return np.asarray(self._distances[rows].take(places, axis=1), dtype=np.float64)
+        if self._asked[0] != columns.tobytes():
+            self._add(
+                [c for c in columns.tolist() if c not in self._place], every, columns, compute
+            )
+            places = [self._place[column] for column in columns.tolist()]
+            self._asked = columns.tobytes(), np.array(places, dtype=np.int64)
+        some = self._distances[_as_slice(rows)]
+        return np.asarray(some.take(self._asked[1], axis=1), dtype=np.float64)
+
+    def _add(
+        self,
+        new: list[int],
+        every: Features,
+        columns: Ints,
+        compute: Callable[[Features, Features], Floats],
+    ) -> None:
+        """Compute the distances to new columns."""
+        if not new:
+            return
+        asked = set(columns.tolist())
+        kept = {column: place for column, place in self._place.items() if column in asked}
+        free = sorted(set(range(self._distances.shape[1])) - set(kept.values()))
+        self._place = kept | dict(zip(new, free, strict=False))
+        others = every[np.array(new)]
+        for some in tiles(len(every), max(len(new), TILE // 2)):
+            self._distances[some, free[: len(new)]] = compute(every[some], others)
+
+
+class _Rows:
+    """Distances of coalitions to all of b others, in a row for each, by kernel."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Hashable, dict[bytes, Floats]] = {}
+        self._asked_by: dict[Hashable, Features] = {}
+
+    def find(
+        self,
+        these: Features,
+        others: Features,
+        key: Hashable,
+        compute: Callable[[Features, Features], Floats],
+    ) -> Floats:
+        """The distances, (m, mb), to some of the b; too many are computed and not kept."""
+        every, columns = cast(tuple[Features, Ints], others.origin)
+        names = these.remember("names", lambda: [row.tobytes() for row in these.members])
+        asked_by = self._asked_by[key] = these.origin[0] if these.origin else these
+        if len(asked_by) * len(every) > EXACTLY_KEPT:
+            self._rows.clear()
+            return compute(these, others)
+        rows = self._rows.setdefault(key, {})
+        if new := [i for i, name in enumerate(names) if name not in rows]:
+            if not self._make_room(len(new), len(every), asked_by):
+                return compute(these, others)
+            some, found = these[np.array(new)], np.empty((len(new), len(every)))
+            for tile in tiles(len(every), max(len(new), TILE // 2)):
+                found[:, tile] = compute(some, every[tile])
+            rows.update(zip([names[i] for i in new], found, strict=True))
+        index, distances = _as_slice(columns), np.empty((len(these), len(others)))
+        for name, distance in zip(names, distances, strict=True):
+            distance[:] = rows[name][index]
+        return distances
+
+    def _make_room(self, count: int, b: int, asked_by: Features) -> bool:
+        """Whether so many more rows may be kept; forgets kernels that are no longer asked for."""
+        if (count + sum(map(len, self._rows.values()))) * b > EXACTLY_KEPT:
+            for key, last in self._asked_by.items():
+                if last is not asked_by:
+                    self._rows.pop(key, None)
+        return (count + sum(map(len, self._rows.values()))) * b <= EXACTLY_KEPT
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +216,23 @@ class _SomeVectors:
     index: slice | Ints
 
     def __call__(self, eta: float, p: int, _: Members, *, raw: bool = False) -> Floats:
-        return self.features.sketch(eta, p, raw=raw)[self.index]
+        index = self.index if isinstance(self.index, slice) else _as_slice(self.index)
+        return self.features.sketch(eta, p, raw=raw)[index]
+
+
+def _has_hash(key: Hashable) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
+
+
+def _as_slice(index: Ints) -> slice | Ints:
+    """The same as a slice if it is one: then nothing is copied."""
+    if len(index) and index[-1] - index[0] == len(index) - 1 and (np.diff(index) == 1).all():
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
 
 
 def tiles(b: int, across: int = 0) -> list[slice]:

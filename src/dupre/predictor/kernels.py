@@ -229,7 +229,7 @@ def squared_euclidean(x: Floats, y: Floats) -> Floats:
     Between equal rows, the rest of the cancellation is set to exactly zero.
     """
     xx, yy = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
-    squared = (-2.0 * x) @ y.T
+    squared = (-2.0 * x) @ y.T if len(x) <= len(y) else x @ (-2.0 * y).T  # the smaller is copied
     squared += xx[:, None]
     squared += yy
     squared[squared < 1e-12 * (xx.max(initial=0.0) + yy.max(initial=0.0))] = 0.0

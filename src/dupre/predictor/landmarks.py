@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from dupre._types import Floats, Ints, Members
-from dupre.predictor.kernel_inputs import tiles
+from dupre.predictor.kernel_products import multiply
 
 if TYPE_CHECKING:
     from dupre.predictor.posterior import Posterior
@@ -66,7 +66,7 @@ class Landmarks:
 
 def find_landmarks(posterior: Posterior) -> Landmarks:
     """Landmarks of a posterior; most are the same once some of its coalitions are evaluated."""
-    W, b = posterior.W, len(posterior.inputs)
+    W = posterior.W
     weight = np.linalg.norm(W, axis=0)
     count = min(COUNT, int(np.count_nonzero(weight)))
     with np.errstate(divide="ignore"):  # without replacement: Efraimidis & Spirakis 2006
@@ -79,10 +79,7 @@ def find_landmarks(posterior: Posterior) -> Landmarks:
     # Rounding is relative to the prior variance, of which little may remain.
     P[np.diag_indices_from(P)] += 1e-9 * float(np.mean(np.diag(P))) + 1e-13 * prior
     L = cholesky(P, lower=True, check_finite=False)
-    product = np.zeros((count, len(W)))
-    for some in tiles(b):
-        K = posterior.gp.kernel(posterior.inputs[some], marks)
-        product += K.T @ (W[:, some] * posterior.slope[some]).T
+    product = multiply(posterior.gp.kernel, marks, posterior.inputs, (W * posterior.slope).T)
     product -= explained.T @ posterior.inner
     product = solve_triangular(L, product, lower=True, check_finite=False)
     return Landmarks(index, explained, L, product)

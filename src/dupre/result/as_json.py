@@ -2,29 +2,36 @@
 
 A document holds one or more valuations of the same trainings. Numbers keep every digit; NaN (an R²
 of equal utilities) is null. Bounds, shares and ranks of owners are written for the reader; they
-follow from the rest and are not read back.
+follow from the rest and are not read back. Matrices and coalitions of many owners are packed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dupre._types import Floats
 from dupre.checks import LARGEST
 from dupre.errors import InputError
 from dupre.result import records
+from dupre.result.covariances import total_covariance
 from dupre.result.fields import Field
+from dupre.result.packed import pack_coalitions, pack_matrix, unpack_coalition
 from dupre.result.valuation import Valuation
 
 FORMAT = "dupre result"
-VERSION = 2
-READ = (1, 2)
-"""Versions that are read; the first compares check coalitions with a constant."""
+VERSION = 3
+READ = (1, 2, 3)
+"""Versions that are read; the first compares check coalitions with a constant, and the first two
+pack nothing."""
+
+PACKED_FROM = 51
+"""Owners from which on matrices and coalitions are packed."""
 
 _COUNTS = ("evaluated", "counting", "found", "checked", "first_left", "stale")
 _MATRICES = ("covariance", "prediction", "sampling", "noise", "validation")
@@ -64,13 +71,14 @@ NO_ROWS: dict[str, list[Any]] = {"columns": [], "rows": []}
 def dumps(valuations: Sequence[Valuation]) -> str:
     """The JSON document of some valuations of the same trainings."""
     first = valuations[0]
+    matrix = _writer(len(first.owners))
     whole = {
         "format": FORMAT,
         "version": VERSION,
         "valuations": [_document(valuation) for valuation in valuations],
-        "evaluations": first.evaluations,
-        "distances": first.evidence and first.evidence.distances,
-        "shared": first.evidence and first.evidence.shared,
+        "evaluations": _pack_column(first.evaluations, "coalition", first.owners),
+        "distances": first.evidence and matrix(first.evidence.distances),
+        "shared": first.evidence and matrix(first.evidence.shared),
         "provenance": first.provenance,
     }
     return json.dumps(_to_plain(whole), allow_nan=False, separators=(",", ":"))
@@ -87,7 +95,7 @@ def loads(text: str) -> list[Valuation]:
     if (version := whole.get("version")) not in READ:
         raise InputError(
             f"the result has version {version!r} of the format, this dupre knows versions "
-            f"{' and '.join(map(str, READ))}; read it with the dupre that made it"
+            f"{', '.join(map(str, READ[:-1]))} and {READ[-1]}; read it with the dupre that made it"
         )
     document = Field(whole)
     valuations = [_valuation(part, document) for part in document["valuations"]]
@@ -114,12 +122,66 @@ def _document(v: Valuation) -> dict[str, Any]:
         | {name: getattr(v, name) for name in _FLAGS},
         "failures": [{"members": m, "reason": reason} for m, reason in v.failures.items()],
         "warnings": [{"message": text, "coalitions": of} for text, of in v.warnings.items()],
-        **{name: getattr(v, name) for name in _MATRICES},
+        **_matrices(v),
         "rounds": v.rounds,
         "contributions": v.contributions,
         "forecast": v.forecast.reset_index() if len(v.forecast) else v.forecast,
-        "coalitions": v.evidence and v.evidence.coalitions,
+        "coalitions": v.evidence and _pack_column(v.evidence.coalitions, "members", v.owners),
     }
+
+
+def _writer(n: int) -> Callable[[Floats], Floats | str]:
+    """How a matrix of n owners is written."""
+    return pack_matrix if n >= PACKED_FROM else np.asarray
+
+
+def _matrices(v: Valuation) -> dict[str, Floats | str | None]:
+    """The covariances; of many owners without their sum, if it follows from them."""
+    found = {name: getattr(v, name) for name in _MATRICES}
+    matrix, whole = _writer(len(v.owners)), _sum_of_parts(found)
+    if matrix is pack_matrix and whole is not None and np.array_equal(v.covariance, whole):
+        found["covariance"] = None
+    return {name: None if part is None else matrix(part) for name, part in found.items()}
+
+
+def _read_matrices(d: Field, n: int) -> dict[str, Any]:
+    needed = _NEEDED if n < PACKED_FROM else _NEEDED[1:]
+    found = {
+        name: None if part.thing is None and name not in needed else part.covariance(n)
+        for name in _MATRICES
+        for part in [d.get(name)]
+    }
+    if found["covariance"] is None:
+        found["covariance"] = _sum_of_parts(found)
+    if found["covariance"] is None:
+        raise d.get("covariance").error(f"a covariance of {n} values")
+    return found
+
+
+def _sum_of_parts(parts: Mapping[str, Floats | None]) -> Floats | None:
+    """The covariance that follows from its parts; None if they are not known."""
+    own = parts["prediction"]
+    if own is None:
+        return None
+    return total_covariance(own, parts["sampling"], parts["validation"])
+
+
+def _pack_column(frame: pd.DataFrame, column: str, owners: tuple[str, ...]) -> pd.DataFrame:
+    """A table of coalitions, which are packed if owners are many."""
+    if len(owners) < PACKED_FROM or column not in frame:
+        return frame
+    cells = pack_coalitions(frame[column], owners)
+    return frame.assign(**{column: pd.Series(cells, index=frame.index, dtype=object)})
+
+
+def _unpack_column(table: Field, column: str, owners: tuple[str, ...]) -> Field:
+    """A table with the names of its coalitions; what is damaged is left for others to find."""
+    columns, rows = table["columns"].of("a list"), table["rows"].of("a list")
+    for row in rows if column in columns else ():
+        if isinstance(row, list) and len(row) == len(columns):
+            at = columns.index(column)
+            row[at] = unpack_coalition(row[at], owners, as_text=column == "coalition")
+    return table
 
 
 def _valuation(d: Field, whole: Field) -> Valuation:
@@ -127,11 +189,6 @@ def _valuation(d: Field, whole: Field) -> Valuation:
     names = _owner_names(d["owners"])
     n, owners = len(names), list(d["owners"])
     trainings.of("an object").setdefault("checked", 0)  # older documents do not have it
-    matrices: dict[str, Any] = {
-        name: None if part.thing is None and name not in _NEEDED else part.covariance(n)
-        for name in _MATRICES
-        for part in [d.get(name)]
-    }
     forecast = d["forecast"].table(_FORECAST)
     return Valuation(
         owners=names,
@@ -145,7 +202,7 @@ def _valuation(d: Field, whole: Field) -> Valuation:
         floored=utility.get("floored", 0).of("a whole number"),
         validation_rows=d.get("validation_rows", 0).of("a whole number"),
         **{name: trainings[name].of("a whole number") for name in _COUNTS},
-        **matrices,
+        **_read_matrices(d, n),
         **{name: predictor[name].of("true or false") for name in _FLAGS},
         stopped=trainings["stopped"].of("a text"),
         duplicates=d.get("duplicates").record(records.Duplicates),
@@ -159,8 +216,8 @@ def _valuation(d: Field, whole: Field) -> Valuation:
         rounds=d["rounds"].table(_ROUNDS),
         contributions=d.get("contributions", NO_ROWS).table(_CONTRIBUTIONS),
         forecast=forecast.set_index("evaluated") if len(forecast) else forecast,
-        evaluations=_evaluations(whole["evaluations"]),
-        evidence=_evidence(d["coalitions"], whole, n),
+        evaluations=_evaluations(_unpack_column(whole["evaluations"], "coalition", names)),
+        evidence=_evidence(d["coalitions"], whole, names),
         provenance={
             section: {name: texts[name].of("a text") for name in texts.of("an object")}
             for section in whole["provenance"].of("an object")
@@ -182,10 +239,10 @@ def _evaluations(table: Field) -> pd.DataFrame:
     return frame.astype({"seed": "Int64"}) if "seed" in frame and fits else frame
 
 
-def _evidence(coalitions: Field, whole: Field, n: int) -> records.Evidence | None:
+def _evidence(coalitions: Field, whole: Field, owners: tuple[str, ...]) -> records.Evidence | None:
     if coalitions.thing is None:
         return None
-    frame = coalitions.table(_COALITIONS)
+    frame, n = _unpack_column(coalitions, "members", owners).table(_COALITIONS), len(owners)
     frame["members"] = list(map(tuple, frame["members"]))
     return records.Evidence(
         frame, whole["distances"].matrix(n, 0.0, LARGEST), whole["shared"].matrix(n, 0.0, 1.0)

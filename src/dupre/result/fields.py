@@ -18,6 +18,7 @@ import pandas as pd
 from dupre._types import Floats
 from dupre.checks import LARGEST
 from dupre.errors import InputError
+from dupre.result.packed import unpack_matrix
 from dupre.wording import quote_names
 
 Kind = TypeVar("Kind")
@@ -119,8 +120,10 @@ class Field:
         return tuple(map(tuple, self.of("a list of lists of texts")))
 
     def matrix(self, n: int, low: float, high: float) -> Floats:
-        """A list of n rows of n numbers between two bounds; or all are null."""
+        """A list of n rows of n numbers between two bounds, or a packed text; or all are null."""
         what = f"{n} rows of {n} numbers"
+        if isinstance(self.thing, str):
+            return self._unpack(n, low, high, what)
         cells = [cell for row in self for cell in row.of("a list")]
         if any(len(row) != n for row in self.of("a list")) or len(cells) != n * n:
             raise self.error(what)
@@ -129,6 +132,17 @@ class Field:
             if type(cell) not in (int, float) or not low <= cell <= high:
                 raise Field(cell, self.place).error(f"{what} from {low:g} to {high:g}")
         return np.array(cells, dtype=np.float64).reshape(n, n)
+
+    def _unpack(self, n: int, low: float, high: float, what: str) -> Floats:
+        found = unpack_matrix(self.thing, n)
+        if found is None:
+            raise self.error(f"{what}, or the text of a packed matrix")
+        within = (low <= found) & (found <= high)
+        if not within.all() and not np.isnan(found).all():
+            raise Field(float(found[~within][0]), self.place).error(
+                f"{what} from {low:g} to {high:g}"
+            )
+        return found
 
     def covariance(self, n: int) -> Floats:
         """A covariance of n numbers, up to rounding."""

@@ -71,8 +71,12 @@ class Identity:
         return np.asarray(numbers[self.kind])
 
     def equal_covariance(self, covariance: Floats) -> Floats:
-        """A covariance, (n, n), in which owners who hold the same rows differ by nothing."""
-        return np.asarray(covariance[np.ix_(self.kind, self.kind)])
+        """A covariance, (n, n), in which owners who hold the same rows differ by nothing.
+
+        Symmetric to the last digit, which a product of matrices is not on every CPU.
+        """
+        chosen = covariance[np.ix_(self.kind, self.kind)]
+        return np.asarray((chosen + chosen.T) / 2)
 
 
 @dataclass(frozen=True, eq=False)

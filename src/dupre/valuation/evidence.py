@@ -65,7 +65,8 @@ def distances(knowledge: Knowledge, n: int) -> Floats:
     if knowledge.question.owners.points is None:
         return np.full((n, n), np.nan)
     vectors = knowledge.sketch(ETA, 1, np.eye(n, dtype=bool))
-    return np.asarray(cdist(vectors, vectors, "cityblock"))
+    # Vectors have 32 bits, and so do distances: further digits would only fill a result.
+    return np.asarray(cdist(vectors, vectors, "cityblock").astype(np.float32), dtype=np.float64)
 
 
 def shared_rows(owners: Owners) -> Floats:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints, Members, Names
 from dupre.data.quantile_sketch import SketchCache
-from dupre.game.coalitions import keys
+from dupre.game.coalitions import keys, order_by_complement
 from dupre.game.draws import (
     LEAST_DRAWS,
     Draws,
@@ -28,6 +28,7 @@ from dupre.game.draws import (
 )
 from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending_order
+from dupre.game.weight_matrix import column_norms
 from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.predictor.calibration import check_predictor
@@ -101,7 +102,7 @@ class Knowledge:
         chosen = list(dict.fromkeys(position[key] for key in designed if key in position))
         sizes, n = np.where(self.counts, self._sizes, 0), len(self._rows)
         chosen = next_batch.add_sizes_between(chosen, sizes, n, self.rng(12))[:count]
-        heavy = descending_order(np.linalg.norm(self.weights.W, axis=0))
+        heavy = descending_order(column_norms(self.weights.W))
         others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]
         return np.append(np.array(chosen, dtype=np.int64), others[: count - len(chosen)])
 
@@ -184,8 +185,7 @@ class Knowledge:
     @property
     def by_size(self) -> Ints:
         """Recorded coalitions of the first design: of each size one in turn, the heaviest first."""
-        weight = np.linalg.norm(self.weights.W[:, self._certain], axis=0)
-        heavy = self._certain[descending_order(weight)]
+        heavy = self._certain[descending_order(column_norms(self.weights.W[:, self._certain]))]
         size = self._sizes[heavy]
         turn = np.array([np.sum(size[:i] == size[i]) for i in range(len(size))])
         return heavy[np.lexsort((-size, turn))]
@@ -265,7 +265,8 @@ class Knowledge:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
         utilities = self.observations.utilities_at(members)
         unknown = np.flatnonzero(np.isnan(utilities))
-        for index in np.array_split(unknown, 1 + len(unknown) // PREDICTED_AT_ONCE):
+        order = unknown[order_by_complement(members[unknown])]  # they are sketched faster
+        for index in np.array_split(order, 1 + len(order) // PREDICTED_AT_ONCE):
             utilities[index], _ = self.predictor().predict(self.features_of(members[index]))
         return utilities
 

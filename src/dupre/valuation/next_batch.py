@@ -22,6 +22,7 @@ from dupre._types import NOTHING, Floats, Ints, Members
 from dupre.game.coalitions import keys, sample_of_size
 from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending_order, first_largest
+from dupre.game.weight_matrix import column_norms
 from dupre.predictor.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def choose(known: Knowledge, k: int, still_open: Ints, pending: Ints) -> Ints:
         pending: those being evaluated now.
     """
     question, W = known.question, known.weights.W
-    heaviest = still_open[descending_order(np.linalg.norm(W[:, still_open], axis=0))]
+    heaviest = still_open[descending_order(column_norms(W)[still_open])]
     if question.corrected or (known.shown.size and known.check_failed()):
         return known.draws.sort_by_draw(heaviest)[:k]
     if question.in_order:
@@ -154,7 +155,7 @@ def choose(known: Knowledge, k: int, still_open: Ints, pending: Ints) -> Ints:
 
 def _candidates(known: Knowledge, functionals: Floats, still_open: Ints) -> Ints:
     """Open coalitions among which to choose: those of more weight are more likely."""
-    weight = np.linalg.norm(functionals[:, still_open], axis=0)
+    weight = column_norms(functionals)[still_open]
     if np.count_nonzero(weight) <= MAX_CANDIDATES:
         return np.asarray(still_open[weight > 0])
     rng = known.rng(3, len(known.observations.trainings))

@@ -203,7 +203,7 @@ class Valuer:
         k = whole(k, "the number of coalitions to suggest", least=1)
         observations = self._knowledge.observations
         under_way = observations.find(pending)
-        still_open = np.setdiff1d(self._knowledge.open, under_way)
+        still_open = np.setdiff1d(self._knowledge.open, under_way, assume_unique=True)
         picks = still_open
         if k < len(still_open):
             first = self._knowledge.first
