@@ -1,5 +1,6 @@
 import functools
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -29,10 +30,7 @@ class Stated:
         return float(len(members))
 
 
-class Plain:
-    def __init__(self, **state):
-        vars(self).update(state)
-
+class Plain(SimpleNamespace):
     def __call__(self, members):
         return len(members)
 
@@ -76,7 +74,7 @@ def test_parts_are_told_one_by_one_in_short_lines_the_same_everywhere():
     assert first["state"] != second["state"]
     assert digests(Plain(a=1).__call__)["state"] == first["state"]
 
-    for utility in (Plain(a=1), functools.partial(Plain.__init__, None)):
+    for utility in (Plain(a=1), functools.partial(Stated.__init__, None)):
         assert "0x" not in of_utility(utility)["utility"].description
     assert of_utility(Stated("v1"))["utility"].description == "v1"
     for part in ("a\n" * 500, list(range(5000)), make_pipeline(StandardScaler()), lambda m: 0.5):
