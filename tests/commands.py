@@ -54,6 +54,20 @@ def run(*arguments, cwd=".", code=0):
     return SimpleNamespace(stdout=text_of(out), stderr=text_of(err))
 
 
+def write_model(path, before_fit):
+    """A model of a user's own: a logistic regression that first does something in each fit."""
+    path.write_text(
+        "import os, signal, sys, time\n"
+        "from pathlib import Path\n"
+        "from sklearn.linear_model import LogisticRegression\n"
+        "begun = []\n"
+        "class Own(LogisticRegression):\n"
+        "    def fit(self, X, y):\n"
+        f"        {before_fit}\n"
+        "        return super().fit(X, y)\n"
+    )
+
+
 def refuse(*arguments, cwd="."):
     """The message of a refusal: a line or two, the last of stderr, and nothing on stdout."""
     done = run(*arguments, cwd=cwd, code=2)
@@ -66,12 +80,6 @@ def refuse(*arguments, cwd="."):
 
 def start(*arguments, cwd):
     """The command as a process of its own."""
-    return subprocess.Popen(
-        [COMMAND, *map(str, arguments)],
-        cwd=cwd,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    command = [COMMAND, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=cwd, env=environment(), start_new_session=True, **pipes)

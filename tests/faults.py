@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from workers import is_gone, wait_for
@@ -245,25 +245,18 @@ def stored(store, where="utility IS NOT NULL"):
     """Coalitions in a store as any SQLite client reads them."""
     if not Path(store).exists():
         return []
-    db = sqlite3.connect(store, timeout=60)
-    try:
+    query = f"SELECT coalition FROM evaluations WHERE coalition <> '[]' AND {where}"
+    with closing(sqlite3.connect(store, timeout=60)) as db:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'evaluations'").fetchone():
             return []
-        rows = db.execute(
-            f"SELECT coalition FROM evaluations WHERE coalition <> '[]' AND {where}"
-        ).fetchall()
-    finally:
-        db.close()
+        rows = db.execute(query).fetchall()
     return ["+".join(json.loads(text)) for (text,) in rows]
 
 
 def first_batch(run):
     """How many coalitions a run has evaluated before it decides on more."""
-    db = sqlite3.connect(run.plan["store"], timeout=60)
-    try:
+    with closing(sqlite3.connect(run.plan["store"], timeout=60)) as db:
         return db.execute("SELECT count(*) FROM batches WHERE number = 1").fetchone()[0]
-    finally:
-        db.close()
 
 
 @contextmanager
@@ -271,13 +264,9 @@ def start_runner(folder, *options):
     """A process that starts runs quickly; options: "dask" for a cluster, "one form"."""
     script = folder / "runner.py"
     script.write_text(RUNNER)
-    process = subprocess.Popen(
-        [sys.executable, str(script), *options],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    command, env = [sys.executable, str(script), *options], {**os.environ, "OMP_NUM_THREADS": "1"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, env=env, **pipes)
     yield Runner(process, folder)
     process.stdin.close()
     process.stdout.close()

@@ -42,14 +42,12 @@ def test_a_utility_that_cannot_be_squared_is_refused_wherever_it_comes_from(tmp_
         as_utility(np.full(200, 0.5))
 
 
-def test_positive_refuses_zero_and_less():
+def test_positive_and_whole_numbers_are_checked():
     assert [positive(number, "x") for number in (5e-324, 1, np.float32(0.5))] == [5e-324, 1, 0.5]
     for number in (0, -0.0, -1e-300, -3):
         with pytest.raises(InputError, match=f"timeout must be positive, got {number!r}"):
             positive(number, "timeout")
 
-
-def test_whole_numbers_are_counted_from_the_least():
     assert type(whole(np.int64(3), "jobs", least=3)) is int
     for number in (2, 3.0, True, "3", None):
         with pytest.raises(InputError, match="jobs must be a whole number of at least 3, got"):

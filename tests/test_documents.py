@@ -102,10 +102,8 @@ def value_in(line: str) -> str | None:
 
 
 def test_only_owners_of_equal_value_may_change_places():
-    head, rows = (
-        "owner  rows  value  95 % interval",
-        ["a  1  0.5  0.4 … 0.6  9 %", "b  1  0.5  0.4 … 0.6  9 %"],
-    )
+    head = "owner  rows  value  95 % interval"
+    rows = ["a  1  0.5  0.4 … 0.6  9 %", "b  1  0.5  0.4 … 0.6  9 %"]
     low = "c  1  0.2  0.1 … 0.3  9 %"
     assert_like("\n".join([head, *rows, low]), "\n".join([head, *reversed(rows), low]))
     with pytest.raises(AssertionError):
@@ -123,11 +121,8 @@ def test_examples_run_and_print_a_table(name):
     assert "95 % interval" in run(ROOT / f"examples/{name}.py")
 
 
-def test_an_example_that_starts_processes_runs_and_prints_a_table():
+def test_examples_that_start_processes_or_tell_forty_sources_apart_run():
     assert "95 % interval" in run_elsewhere(ROOT / "examples/dask_cluster.py")
-
-
-def test_forty_sources_are_told_apart():
     printed = run(ROOT / "examples/many_owners.py")
     assert "95 % interval" in printed
     assert "least value: source 37, source 38, source 39, source 40." in printed
@@ -141,16 +136,10 @@ def type_command(command: str, place: Path) -> str:
         shown = commands.text_of(stream)
     else:  # the shell has to do something too
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        shown = subprocess.run(
-            command,
-            shell=True,
-            cwd=place,
-            env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        ).stdout
+        env = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
+        how = {"shell": True, "cwd": place, "env": env, "text": True, "check": False}
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        shown = subprocess.run(command, **how, **streams).stdout
     assert "Traceback" not in shown
     lines = shown.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith(("The first ", "dupre: ")))
@@ -208,14 +197,12 @@ def messages() -> set[str]:
     return found
 
 
-def test_messages_of_the_troubleshooting_page_are_those_of_the_source():
+def test_messages_and_modules_named_on_pages_are_those_of_the_source():
     known = messages()
     quoted = re.findall(r"^### `(.*)`$", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
     assert quoted
     assert [text for text in quoted if not any(text in message for message in known)] == []
 
-
-def test_modules_named_on_the_method_page_exist():
     named = re.findall(r"`(\w+\.\w+)`", "".join(headings(DOCS / "method.md")))
     assert named
     assert [it for it in named if not (SOURCE / f"{it.replace('.', '/')}.py").is_file()] == []
@@ -226,15 +213,13 @@ def headings(page: Path) -> list[str]:
     return re.findall(r"^(?:## |\*\*).*$", page.read_text(), flags=re.MULTILINE)
 
 
-def test_the_packages_of_the_contributing_page_are_those_of_the_source():
+def test_packages_and_public_names_on_pages_are_those_of_the_source():
     table = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
     assert [row[0] for row in table] == list(MAY_IMPORT)
     for package, modules in table:
         for module in re.findall(r"`(\w+)`", modules):
             assert (SOURCE / package / f"{module}.py").is_file(), (package, module)
 
-
-def test_every_public_name_is_in_the_reference():
     pages = [page.read_text() for page in (DOCS / "reference").glob("*.md")]
     shown = re.findall(r"^::: dupre\.(\w+)$", "\n".join(pages), flags=re.MULTILINE)
     assert sorted(shown) == sorted(dupre.__all__)

@@ -17,30 +17,22 @@ def remedies_named_in(path):
     }
 
 
-def test_the_command_has_words_for_every_remedy_and_each_is_raised():
+def test_remedies_are_named_in_python_and_in_the_command_and_survive_pickling():
     raised = set()
     for path in SOURCE.rglob("*.py"):
         if path.parent.name != "cli":
             raised |= remedies_named_in(path)
     assert raised == set(Remedy) == set(COMMAND_WORDS)
-
-
-def test_a_message_names_arguments_in_python_and_flags_in_the_command():
     error = InputError("the utility is nan; state a finite ", Remedy.EMPTY)
     assert str(error) == "the utility is nan; state a finite empty="
     assert command_message(error) == "the utility is nan; state a finite --empty"
     typed = InputError("there is no file ", "empty=")  # what users typed is never a remedy
     assert command_message(typed) == str(typed) == "there is no file empty="
 
-
-def test_the_command_names_the_run_it_was_working_on():
     error = Interrupted("stopped; ", Remedy.GO_ON)
     assert command_message(error) == "stopped; `dupre resume DIR` goes on"
     error.run = "my {run}"
     assert command_message(error) == "stopped; `dupre resume 'my {run}'` goes on"
-
-
-def test_messages_survive_pickling_with_their_parts():
     parts = ("no room; take ", Remedy.ANOTHER_STORE, ", or ", Remedy.CALL_AGAIN)
     for kind in (InputError, EvaluationError, EngineError, Interrupted, StoreError):
         again = pickle.loads(pickle.dumps(kind(*parts)))

@@ -81,12 +81,9 @@ def test_a_ratio_is_decided_only_beyond_its_standard_error():
 
 def test_a_claim_is_judged_by_differences_of_the_same_seed():
     pearson = {"SSW": [0.5, 0.7, 0.9], "GP-binary": [0.4, 0.61, 0.8], "NN-binary": [0.1, 0.2, 0.3]}
-    rows = [
-        {"method": m, "seed": seed, "Pearson": r}
-        for m in pearson
-        for seed, r in enumerate(pearson[m])
-    ]
-    frame = pd.DataFrame(rows).assign(game="tiny-4", trainings=10)
+    runs = [(m, seed, r) for m, values in pearson.items() for seed, r in enumerate(values)]
+    rows = pd.DataFrame(runs, columns=["method", "seed", "Pearson"])
+    frame = rows.assign(game="tiny-4", trainings=10)
     assert claims.claims({"sst2": frame}).endswith("| yes |")
     turned = frame.assign(seed=(frame["seed"] + (frame["method"] == "SSW")) % 3)
     assert claims.claims({"sst2": turned}).endswith("| undecided |")
@@ -102,6 +99,7 @@ def test_all_coalitions_evaluated_are_the_truth(tiny):
 
 def test_orders_are_those_of_permutation_sampling(tiny):
     [row] = cells.measure(Cell("tiny-4", "evaluated", 8, more=(4,)))
+
     drawn = cells.orders_within(dupre.shapley, 4, 12, seed=0)
     assert len(drawn.members) <= 12
     following = permutation(dupre.shapley, 4, 4 * 100, np.random.default_rng(0))
@@ -127,10 +125,8 @@ def test_the_page_points_to_modules_and_tests_that_exist():
     assert len(places) > 30
     for path, name in places:
         text = (ROOT / path).read_text()
-        assert not name or re.search(rf"^(?:def|class) {name}\b|^{name}\b.*=", text, re.M), (
-            path,
-            name,
-        )
+        found = not name or re.search(rf"^(?:def|class) {name}\b|^{name}\b.*=", text, re.M)
+        assert found, (path, name)
 
 
 def test_the_page_and_the_results_show_the_committed_scores():
@@ -138,12 +134,8 @@ def test_the_page_and_the_results_show_the_committed_scores():
     assert set(scores) == set(sections.EXPERIMENTS)
     assert (FOLDER / "RESULTS.md").read_text() == sections.results(scores)
     page = PAGE.read_text()
-    missing = [
-        name for name, text in sections.tables_of_the_page(scores).items() if text not in page
-    ]
+    tables = sections.tables_of_the_page(scores)
+    missing = [name for name, text in tables.items() if text not in page]
     assert not missing, "run python -m experiments report"
-
-
-def test_the_page_names_every_experiment():
-    commands = set(re.findall(r"`python -m experiments ([\w-]+)`", PAGE.read_text()))
+    commands = set(re.findall(r"`python -m experiments ([\w-]+)`", page))
     assert set(sections.EXPERIMENTS) <= commands

@@ -50,7 +50,7 @@ def test_contributions_take_little_more_than_the_weights_they_become(estimator):
     assert most < 3.5 * weights.W.nbytes
 
 
-def test_a_csv_file_takes_a_few_times_its_size(tmp_path):
+def test_a_csv_file_and_an_open_store_take_a_few_times_their_size(tmp_path):
     path = tmp_path / "rows.csv"
     np.savetxt(path, X, "%.9f", ",", header=",".join(f"x{i}" for i in range(50)), comments="")
     size = path.stat().st_size
@@ -58,8 +58,6 @@ def test_a_csv_file_takes_a_few_times_its_size(tmp_path):
     assert frame.shape == X.shape
     assert most < 3 * size + frame.memory_usage().sum()
 
-
-def test_an_open_store_holds_its_evaluations_once(tmp_path):
     path, resampled, repeats = tmp_path / "run.sqlite", np.zeros(200), 1_000
     trainings = [Training(("a",), repeat) for repeat in range(repeats)]
     with open_store(path) as store:

@@ -30,13 +30,8 @@ SETTINGS = [
 
 def value_games(setting: dict[str, str]) -> dict[str, dict[str, object]]:
     """What the child finds under this setting: picks and values by game."""
-    run = subprocess.run(
-        [sys.executable, "-W", "error", str(CHILD)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **setting},
-        check=False,
-    )
+    command, env = [sys.executable, "-W", "error", str(CHILD)], {**os.environ, **setting}
+    run = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
@@ -50,7 +45,5 @@ def test_every_cpu_picks_the_same_coalitions_and_finds_the_same_values_in_the_sa
             assert found[game]["order"] == expected["order"], where
             for what in ("values", "std"):
                 numbers = np.array(expected[what])
-                tolerance = 1e-6 * np.abs(numbers).max()
-                np.testing.assert_allclose(
-                    found[game][what], numbers, rtol=0, atol=tolerance, err_msg=where
-                )
+                how = {"rtol": 0, "atol": 1e-6 * np.abs(numbers).max(), "err_msg": where}
+                np.testing.assert_allclose(found[game][what], numbers, **how)

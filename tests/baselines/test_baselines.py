@@ -22,14 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 import closed_form
 from dupre import EvaluationError, InputError, ModelUtility, Owners, baselines
-from dupre.baselines import (
-    gradient_shapley,
-    influence,
-    knn_shapley,
-    lava,
-    leave_one_out,
-    tmc_shapley,
-)
+from dupre.baselines import gradient_shapley, influence, knn_shapley, leave_one_out, tmc_shapley
 from dupre.baselines.knn import match_shares, regression_shares
 from owners_and_games import shuffled_digits
 
@@ -117,17 +110,13 @@ def test_permutations_without_truncation_have_no_bias_and_an_honest_error(game):
     owners = players(game.n)
     every = marginals_of_all_orders(Asked(game), owners.names)
     np.testing.assert_allclose(every.mean(axis=0), game.shapley, atol=1e-12)
-    found = tmc_shapley(Asked(game), owners, permutations=400, tolerance=0, seed=3)
+    utility = Asked(game)
+    found = tmc_shapley(utility, owners, permutations=400, tolerance=0, seed=3)
     assert_within_five_errors(found, every, 400)
+    assert len(utility.calls) == len(set(utility.calls)) == 2**game.n  # none is paid for twice
+    assert found.trained == 2**game.n - 1
     assert found.values.sum() == pytest.approx(every[0].sum(), abs=1e-12)
     assert list(found.values.index) == list(owners.names)
-
-
-def test_no_coalition_is_paid_for_twice():
-    utility = Asked(closed_form.airport([1, 2, 3, 4]))
-    found = tmc_shapley(utility, players(4), permutations=200, tolerance=0.0, seed=0)
-    assert len(utility.calls) == len(set(utility.calls)) == 16
-    assert found.trained == 15
 
 
 def test_truncation_changes_the_price_at_a_plateau_and_sets_what_is_within_the_tolerance_to_zero():
@@ -171,9 +160,6 @@ def test_a_utility_that_is_no_number_is_an_error_with_the_coalition(method):
     assert error.value.members == ("0", "1", "2")
 
 
-# Leave one out
-
-
 def test_leave_one_out_is_what_is_lost_for_one_training_more_than_owners():
     utility = Asked(closed_form.airport([1, 5, 2]))
     found = leave_one_out(utility, players(3))
@@ -208,9 +194,8 @@ def test_every_permutation_is_one_pass_over_all_rows(diabetes):
     def rows_seen(model, X, y):
         return getattr(model, "seen_", 0)
 
-    found = gradient_shapley(
-        Seen(), owners, validation=validation, metric=rows_seen, permutations=6, seed=0
-    )
+    how = {"metric": rows_seen, "permutations": 6, "seed": 0}
+    found = gradient_shapley(Seen(), owners, validation=validation, **how)
     np.testing.assert_array_equal(found.values, owners.rows)
     assert not found.std.any()
     assert found.trained == 6
@@ -233,17 +218,13 @@ def test_one_owner_per_class_is_no_obstacle_even_for_probabilities():
     owners = Owners.from_arrays(X[::2], y[::2], y[::2])
     model = SGDClassifier(loss="log_loss")
     validation = X[1::2], y[1::2]
-    first, second, other = (
-        gradient_shapley(
-            model, owners, validation=validation, metric="neg_log_loss", permutations=8, seed=seed
-        )
-        for seed in (4, 4, 5)
-    )
+    how = {"validation": validation, "metric": "neg_log_loss", "permutations": 8}
+    first, second, other = (gradient_shapley(model, owners, **how, seed=s) for s in (4, 4, 5))
     assert np.isfinite(first.values).all()
     pd.testing.assert_series_equal(first.values, second.values)
     two = Owners.from_arrays(owners.X[owners.y < 2], owners.y[owners.y < 2], owners.y[owners.y < 2])
-    how = {"metric": "neg_log_loss", "permutations": 2, "seed": 0}  # of a class in validation alone
-    assert np.isfinite(gradient_shapley(model, two, validation=validation, **how).values).all()
+    of_two = gradient_shapley(model, two, **how, seed=0)  # of a class in validation alone
+    assert np.isfinite(of_two.values).all()
     assert not first.values.equals(other.values)
     assert model.random_state is None
 
@@ -258,12 +239,10 @@ def test_values_of_two_owners_are_a_mixture_of_both_orders(diabetes):
         for name in order:
             after = model.partial_fit(*parts[name]).score(*validation)
             gains[name], before = after - before, after
-        every.append(
-            [gains[name] - (name == order[0]) * empty_r2(validation) for name in two.names]
-        )
-    found = gradient_shapley(
-        SGDRegressor(shuffle=False), two, validation=validation, permutations=9, seed=0
-    )
+        first = empty_r2(validation)
+        every.append([gains[name] - (name == order[0]) * first for name in two.names])
+    how = {"validation": validation, "permutations": 9, "seed": 0}
+    found = gradient_shapley(SGDRegressor(shuffle=False), two, **how)
     shares = [k / 9 * np.array(every[0]) + (1 - k / 9) * np.array(every[1]) for k in range(1, 9)]
     assert min(np.abs(found.values.to_numpy() - share).max() for share in shares) < 1e-12
 
@@ -351,14 +330,13 @@ def test_equal_rows_are_worth_the_same_whoever_holds_them(iris):
     owners, validation = iris
     X, y = owners.X[:40], owners.y[:40]
     mixed = np.random.default_rng(0).permutation(80)
-    copies = Owners.from_arrays(
-        np.vstack([X, X])[mixed], np.tile(y, 2)[mixed], np.repeat(["a", "b"], 40)[mixed]
-    )
+    twice, holder = (np.vstack([X, X])[mixed], np.tile(y, 2)[mixed]), np.repeat(["a", "b"], 40)
+    copies = Owners.from_arrays(*twice, holder[mixed])
     values = knn_shapley(copies, validation=validation, neighbours=3).values
     assert values["a"] == pytest.approx(values["b"], rel=1e-12)
 
 
-def test_values_add_up_to_the_gain_of_all_rows_in_blocks_or_not(digits, monkeypatch):
+def test_values_add_up_to_the_gain_of_all_rows_in_blocks_and_sparse_or_not(digits, monkeypatch):
     owners, validation = digits
     found = knn_shapley(owners, validation=validation, neighbours=4)
     both = StandardScaler().fit_transform(np.vstack([owners.X, validation[0]]))
@@ -368,15 +346,10 @@ def test_values_add_up_to_the_gain_of_all_rows_in_blocks_or_not(digits, monkeypa
     monkeypatch.setattr("dupre.baselines.knn.BLOCK", 1000)
     blocks = knn_shapley(owners, validation=validation, neighbours=4)
     np.testing.assert_allclose(blocks.values, found.values, rtol=1e-12)
-
-
-def test_sparse_rows_have_the_values_of_dense_ones(digits):
-    owners, (X, y) = digits
     thin = Owners.from_arrays(sparse.csr_array(owners.X), owners.y, owners.owner)
-    dense = knn_shapley(owners, validation=(X, y)).values
-    np.testing.assert_allclose(
-        knn_shapley(thin, validation=(sparse.csr_array(X), y)).values, dense, atol=1e-12
-    )
+    rows = sparse.csr_array(validation[0]), validation[1]
+    of_thin = knn_shapley(thin, validation=rows, neighbours=4)
+    np.testing.assert_allclose(of_thin.values, found.values, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", [knn_shapley, influence])
@@ -400,7 +373,7 @@ def test_categories_are_encoded_alike_for_owners_and_validation(method):
     assert values["bad"] < values["good"] / 2
 
 
-@pytest.mark.parametrize("method", [knn_shapley, influence, lava])
+@pytest.mark.parametrize("method", [knn_shapley, influence, baselines.lava])
 def test_embedded_owners_need_the_same_embedding_again(method, digits):
     owners, (X, y) = digits
     images = owners.X.reshape(-1, 8, 8), X.reshape(-1, 8, 8)
@@ -415,7 +388,7 @@ def test_embedded_owners_need_the_same_embedding_again(method, digits):
     pd.testing.assert_series_equal(found.values, method(owners, validation=(X, y)).values)
 
 
-@pytest.mark.parametrize("method", [knn_shapley, influence, lava])
+@pytest.mark.parametrize("method", [knn_shapley, influence, baselines.lava])
 def test_validation_rows_are_checked_before_anything_is_computed(method, iris):
     owners, (X, y) = iris
     with pytest.raises(InputError, match="shape"):
@@ -453,13 +426,9 @@ def validation_loss(owners, validation, weight, penalty):
         return np.mean((model.predict(val) - (y_val - middle)) ** 2)
     # A penalty on both classes' weights is half of that on their difference.
     share = 2 if len(np.unique(owners.y)) == 2 else 1
-    model = LogisticRegression(
-        C=share / penalty,
-        fit_intercept=False,
-        solver="newton-cholesky" if share == 2 else "newton-cg",
-        tol=1e-10,
-        max_iter=10_000,
-    )
+    solver = "newton-cholesky" if share == 2 else "newton-cg"
+    how = {"fit_intercept": False, "solver": solver, "tol": 1e-10, "max_iter": 10_000}
+    model = LogisticRegression(C=share / penalty, **how)
     model.fit(train, owners.y, sample_weight=weight)
     return log_loss(y_val, model.predict_proba(val))
 
@@ -481,19 +450,18 @@ def test_influence_is_the_derivative_of_the_loss_by_an_owners_weight(case, penal
     }[case]
     found = influence(owners, validation=validation, regularisation=penalty)
     assert found.trained == 1
-    h = 1e-3
-    slopes = []
-    for i in range(owners.n):
-        losses = [
-            validation_loss(owners, validation, 1 + step * (owners.owner == i), penalty)
-            for step in (-h, h)
-        ]
-        slopes.append((losses[0] - losses[1]) / (2 * h))
+    assert_slopes(found, lambda w: validation_loss(owners, validation, w, penalty), owners)
+
+
+def assert_slopes(found, loss, owners, h=1e-3):
+    """Influences are derivatives of a loss by the weights of owners."""
+    rows = [owners.owner == i for i in range(owners.n)]
+    slopes = np.array([(loss(1 - h * own) - loss(1 + h * own)) / (2 * h) for own in rows])
     scale = np.abs(slopes).max()
     np.testing.assert_allclose(found.values / scale, slopes / scale, atol=1e-5)
 
 
-def test_the_error_against_removing_a_part_of_an_owner_shrinks_with_its_square(diabetes):
+def test_the_error_of_influence_shrinks_and_wrong_labels_have_a_negative_one(diabetes, iris):
     owners, validation = diabetes
     found = influence(owners, validation=validation, regularisation=1.0)
     whole = validation_loss(owners, validation, np.ones(300), 1.0)
@@ -505,8 +473,6 @@ def test_the_error_against_removing_a_part_of_an_owner_shrinks_with_its_square(d
 
     assert error(0.02) / error(0.01) == pytest.approx(4, rel=0.05)
 
-
-def test_an_owner_of_wrong_labels_has_a_negative_influence(iris):
     owners, validation = iris
     y = np.where(owners.owner == 2, (owners.y + 1) % 3, owners.y)
     spoilt = Owners.from_arrays(owners.X, y, owners.owner)
@@ -515,14 +481,10 @@ def test_an_owner_of_wrong_labels_has_a_negative_influence(iris):
     assert values["2"] < 0 < values.drop("2").min()
 
 
-def without_last_class(iris):
-    owners, validation = iris
-    kept = owners.y < 2
-    return Owners.from_arrays(owners.X[kept], owners.y[kept], owners.owner[kept]), validation
-
-
 def test_a_class_that_only_validation_has_costs_loss_too(iris):
-    owners, (X_val, y_val) = without_last_class(iris)
+    owners, (X_val, y_val) = iris
+    kept = owners.y < 2
+    owners = Owners.from_arrays(owners.X[kept], owners.y[kept], owners.owner[kept])
     both = StandardScaler().fit_transform(np.vstack([owners.X, X_val]))
     both = np.column_stack([both, np.ones(len(both))])
     train, val = both[: len(owners.y)], both[len(owners.y) :]
@@ -538,13 +500,4 @@ def test_a_class_that_only_validation_has_costs_loss_too(iris):
         assert np.abs(slope(solved.x)).max() < 1e-11
         return log_loss(y_val, softmax(val @ solved.x.reshape(5, 3), axis=1), labels=[0, 1, 2])
 
-    found = influence(owners, validation=(X_val, y_val)).values
-    h = 1e-3
-    slopes = np.array(
-        [
-            (loss(1 - h * (owners.owner == i)) - loss(1 + h * (owners.owner == i))) / (2 * h)
-            for i in range(owners.n)
-        ]
-    )
-    scale = np.abs(slopes).max()
-    np.testing.assert_allclose(found / scale, slopes / scale, atol=1e-5)
+    assert_slopes(influence(owners, validation=(X_val, y_val)), loss, owners)

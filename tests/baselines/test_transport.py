@@ -88,7 +88,7 @@ def test_entropic_transport_maximises_its_dual():
         entropic_potentials(rng.random((30, 30)), 1e-6)
 
 
-def test_a_divergence_is_near_the_exact_distance(owners):
+def test_a_divergence_is_near_the_exact_distance_and_equal_data_are_at_none(owners):
     def distance(entropy):
         otdd = OTDDistances(owners, p=1, rows=8, entropy=entropy, seed=0)
         one, other = (
@@ -98,8 +98,6 @@ def test_a_divergence_is_near_the_exact_distance(owners):
 
     np.testing.assert_allclose(distance(0.05), distance(None), rtol=0.03, atol=1e-6)
 
-
-def test_equal_data_are_at_no_distance_whichever_rows_are_drawn(owners):
     X, y = owners.X[[0, 1, 2, 0, 1, 2, 4]], [0, 1, 0, 0, 1, 0, 1]
     twice = Owners.from_arrays(X, y, [0, 0, 0, 1, 1, 1, 2])
     pair = Features(np.eye(3, dtype=bool)[:2], twice.rows)
@@ -107,7 +105,7 @@ def test_equal_data_are_at_no_distance_whichever_rows_are_drawn(owners):
         assert kernel.distance(pair, pair)[0, 1] == pytest.approx(0, abs=1e-6)
 
 
-def test_coalitions_are_placed_by_their_distances_to_landmarks():
+def test_coalitions_are_placed_by_distances_to_landmarks_and_what_is_clipped_is_said(owners):
     point = np.random.default_rng(1).normal(size=(5, 2))
 
     class Plane:
@@ -126,16 +124,12 @@ def test_coalitions_are_placed_by_their_distances_to_landmarks():
     np.testing.assert_allclose(cdist(placed, placed, "sqeuclidean"), expected, atol=1e-6)
     assert embedding.clipped == pytest.approx(0, abs=1e-9)
 
-
-def test_landmarks_are_drawn_where_there_are_more_coalitions(owners):
     kernel = otdd_kernel(owners, landmarks=4)
     inputs = features(owners)
     K = kernel(inputs, inputs)
     assert np.linalg.eigvalsh(K).min() > -1e-9
     assert len(kernel.embedding._landmarks) == 4
 
-
-def test_valuations_say_what_was_clipped(owners):
     kernel = otdd_kernel(owners)
     mark = digest(kernel)
     valuer = dupre.Valuer(owners, empty=0.0, kernel=1.0 * kernel)
@@ -144,9 +138,8 @@ def test_valuations_say_what_was_clipped(owners):
     assert digest(kernel) == mark != digest(otdd_kernel(owners, p=2))
 
 
-@pytest.mark.parametrize(
-    ("method", "match"),
-    [
+def test_what_cannot_be_computed_is_refused(owners):
+    for method, match in (
         (lambda o: otdd_kernel(make_owners(3)), "regression"),
         (partial(otdd_kernel, p=3), "p must be 1 or 2"),
         (partial(otdd_kernel, rows=0), "rows"),
@@ -156,11 +149,9 @@ def test_valuations_say_what_was_clipped(owners):
         (partial(lava, validation=None), r"validation must be \(X, y\)"),
         (partial(lava, validation=(np.empty((0, 2)), [])), "no validation rows"),
         (partial(lava, validation=None, entropy=-1), "entropy"),
-    ],
-)
-def test_what_cannot_be_computed_is_refused(owners, method, match):
-    with pytest.raises(InputError, match=match):
-        method(owners)
+    ):
+        with pytest.raises(InputError, match=match):
+            method(owners)
 
 
 @pytest.mark.parametrize("method", [otdd_kernel, partial(lava, validation=None)])

@@ -16,7 +16,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 import dupre
-from commands import COMMAND, RUN_FILES, environment, refuse, run, start
+from commands import COMMAND, RUN_FILES, environment, refuse, run, start, write_model
 from dupre.cli.app import interrupt_on_signals
 from dupre.report import sections
 from faults import stored
@@ -28,9 +28,8 @@ def wine():
     frame = load_wine(as_frame=True).frame.rename(columns={"target": "cultivar"})
     rng = np.random.default_rng(0)
     frame["winery"] = rng.choice(["Alba", "Barolo", "Chianti", "Dolce", "Etna"], len(frame))
-    frame.loc[frame["winery"] == "Etna", "cultivar"] = rng.permutation(3).repeat(60)[
-        : (frame["winery"] == "Etna").sum()
-    ]
+    etna = frame["winery"] == "Etna"
+    frame.loc[etna, "cultivar"] = rng.permutation(3).repeat(60)[: etna.sum()]
     frame["region"] = rng.choice(["north", "south", None], len(frame))
     frame.loc[::9, "ash"] = np.nan
     frame["picked"] = pd.date_range("2020-01-01", periods=len(frame)).astype(str)
@@ -78,7 +77,7 @@ def result(place):
     return dupre.Valuation.from_json((place / "dupre-wine/result.json").read_text())
 
 
-def test_the_plan_says_what_is_about_to_be_paid_for(place):
+def test_the_plan_goes_to_stderr_tables_to_stdout_and_all_else_into_the_run_directory(place):
     plan = (place / "err.txt").read_text()
     for words in (
         "5 owners, 135 rows to train on: Alba 25, ",
@@ -99,8 +98,6 @@ def test_the_plan_says_what_is_about_to_be_paid_for(place):
         assert words in plan
     assert re.search(r"(?s)^Plan.*\nThe first \d+ trainings took", plan)
 
-
-def test_tables_go_to_stdout_and_everything_else_into_the_run_directory(place):
     tables = (place / "out.txt").read_text()
     assert tables.startswith("Shapley values of 5 owners; 14 of 31 possible coalitions evaluated\n")
     assert "\n\nBanzhaf values of 5 owners; 14 of 31 possible" in tables
@@ -126,12 +123,17 @@ def test_values_are_those_of_the_library(place):
     assert str(result(place)) == str(expected)
 
 
-def test_show_prints_the_same_again(place):
+def test_show_and_report_give_the_same_again(place):
     assert run("show", "dupre-wine", cwd=place).stdout == (place / "out.txt").read_text()
     done = run("show", "dupre-wine", "--json", cwd=place)
     assert done.stderr == ""
     names = [v["semivalue"] for v in json.loads(done.stdout)["valuations"]]
     assert names == ["Shapley", "Banzhaf"]
+    page = place / "dupre-wine/report.html"
+    before = page.read_bytes()
+    page.unlink()
+    assert run("report", "dupre-wine", cwd=place).stdout == "dupre-wine/report.html\n"
+    assert page.read_bytes() == before
 
 
 def test_other_semivalues_follow_from_the_trainings_there_are(copy):
@@ -148,21 +150,12 @@ def test_other_semivalues_follow_from_the_trainings_there_are(copy):
     assert run("show", "dupre-wine", cwd=copy).stdout == done.stdout
 
 
-def test_a_reader_that_stops_reading_and_a_terminal_of_ascii_are_no_errors(place):
-    piped = subprocess.run(
-        f"{COMMAND} show dupre-wine | head -c 10",
-        shell=True,
-        cwd=place,
-        env=environment(PYTHONIOENCODING="ascii"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_no_reader_or_no_streams_are_no_errors(place, data):
+    how = {"shell": True, "capture_output": True, "text": True, "check": False}
+    env = environment(PYTHONIOENCODING="ascii")
+    piped = subprocess.run(f"{COMMAND} show dupre-wine | head -c 10", cwd=place, env=env, **how)
     assert piped.stdout == "Shapley va"
     assert piped.stderr == ""
-
-
-def test_a_run_needs_no_streams(data):
     how = f"{COMMAND} value {' '.join(WINE)} --budget 4 --run run >&- 2>&-"
     subprocess.run(how, shell=True, cwd=data, env=environment(), check=True)
     assert "4 of 31 possible" in run("show", "run", cwd=data).stdout
@@ -187,7 +180,7 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
     assert "--statements" in refuse("report", "paid", "--only", "Alba", cwd=data)
 
 
-def test_compare_prints_the_probability(place):
+def test_compare_prints_the_probability_and_predict_knows_any_coalition(place):
     found = result(place)
     best, worst = found.values.idxmax(), found.values.idxmin()
     sentence = run("compare", "dupre-wine", worst, best, cwd=place).stdout
@@ -199,9 +192,6 @@ def test_compare_prints_the_probability(place):
     message = refuse("compare", "dupre-wine", "Alba", "Elba", cwd=place)
     assert "unknown owner 'Elba' (did you mean 'Alba'?); the owners are 'Alba', 'Barolo'" in message
 
-
-def test_predict_knows_any_coalition(place):
-    found = result(place)
     trained = json.loads(found.evaluations["coalition"][0])
     everyone = found.evidence.coalitions
     missing = everyone[everyone["utility"].isna()]["members"].iloc[0]
@@ -215,15 +205,7 @@ def test_predict_knows_any_coalition(place):
     assert told[1]["low"] < told[1]["utility"] < told[1]["high"]
 
 
-def test_report_is_written_again(place):
-    page = place / "dupre-wine/report.html"
-    before = page.read_bytes()
-    page.unlink()
-    assert run("report", "dupre-wine", cwd=place).stdout == "dupre-wine/report.html\n"
-    assert page.read_bytes() == before
-
-
-def test_resume_goes_on_and_trains_nothing_twice(place, copy):
+def test_the_same_command_or_resume_goes_on_and_trains_nothing_twice(place, copy):
     done = run("resume", "dupre-wine", "--budget", "+4", "--data", "wine.csv", cwd=copy)
     assert "18 of 31 possible; known already: 14" in done.stderr
     assert "3 of them twice, or 4 if the seed of the model matters (--repeats)" in done.stderr
@@ -232,9 +214,6 @@ def test_resume_goes_on_and_trains_nothing_twice(place, copy):
     kept = after[after["coalition"].isin(before["coalition"])].reset_index(drop=True)
     pd.testing.assert_frame_equal(kept, before)
     assert "budget = 18" in (copy / "dupre-wine/config.toml").read_text()
-
-
-def test_the_same_command_again_goes_on_and_another_is_refused(place):
     again = run("value", *WINE, *BOTH, "--budget", 14, cwd=place)
     assert "known already: 14" in again.stderr
     assert again.stdout == (place / "out.txt").read_text()
@@ -293,25 +272,12 @@ def test_trainings_done_elsewhere(data):
     assert "New: 0. Known before: 6. In all: 6." in again.stderr
 
 
-SLOW = """
-import sys, time
-from pathlib import Path
-from sklearn.linear_model import LogisticRegression
-
-class Slow(LogisticRegression):
-    def fit(self, X, y):
-        print("a model that talks", file=sys.stderr, flush=True)
-        if Path("slow").exists():
-            time.sleep(0.2)
-        return super().fit(X, y)
-"""
-
-
 @pytest.mark.usefixtures("all_forms")  # as in the processes
 def test_stopped_killed_and_in_use_nothing_is_lost(data):
-    (data / "slow_model.py").write_text(SLOW)
+    talk = "print('a model that talks', file=sys.stderr, flush=True)"
+    write_model(data / "slow_model.py", f"{talk}; time.sleep(0.2 * Path('slow').exists())")
     (data / "slow").touch()
-    how = ("value", *WINE, "--model", "slow_model.py:Slow", "--budget", 12, "--run", "run")
+    how = ("value", *WINE, "--model", "slow_model.py:Own", "--budget", 12, "--run", "run")
     store = data / "run/store.sqlite"
 
     first = start(*how, cwd=data)
@@ -351,30 +317,16 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     assert set(kept["finished"]) <= set(everything["finished"])
 
 
-ENDING = """
-import os, signal
-from sklearn.linear_model import LogisticRegression
-begun = []
-
-class Ending(LogisticRegression):
-    def fit(self, X, y):
-        begun.append(1)
-        if len(begun) == 3:
-            os.kill(os.getpid(), signal.{name})
-        return super().fit(X, y)
-"""
-
-
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_signals_end_a_run_with_what_is_finished_and_the_way_to_go_on(data, name, code):
-    (data / f"ending_{code}.py").write_text(ENDING.format(name=name))
+    end = f"begun.append(1); len(begun) != 3 or os.kill(os.getpid(), signal.{name})"
+    write_model(data / f"ending_{code}.py", end)
     before = signal.getsignal(getattr(signal, name))
-    how = ("--model", f"ending_{code}.py:Ending", "--budget", 5, "--run", "run")
+    how = ("--model", f"ending_{code}.py:Own", "--budget", 5, "--run", "run")
     done = run("value", *WINE, *how, cwd=data, code=code)
     assert signal.getsignal(getattr(signal, name)) is before
-    assert re.search(
-        "stopped; 2 evaluations so far are kept .*`dupre resume run` goes", done.stderr
-    )
+    kept = "stopped; 2 evaluations so far are kept .*`dupre resume run` goes"
+    assert re.search(kept, done.stderr)
 
 
 def test_a_signal_that_is_ignored_stays_ignored():
@@ -388,14 +340,9 @@ def test_a_signal_that_is_ignored_stays_ignored():
 
 
 def test_a_failed_training_is_named_kept_and_can_be_skipped(data):
-    (data / "fussy.py").write_text(
-        "from sklearn.linear_model import LogisticRegression\n"
-        "class Fussy(LogisticRegression):\n"
-        "    def fit(self, X, y):\n"
-        "        if len(X) < 26: raise MemoryError('too little data to be kind')\n"
-        "        return super().fit(X, y)\n"
-    )
-    how = ("value", *WINE, "--model", "fussy.py:Fussy", "--budget", 12, "--run", "run")
+    little = "if len(X) < 26: raise MemoryError('too little data to be kind')"
+    write_model(data / "fussy.py", little)
+    how = ("value", *WINE, "--model", "fussy.py:Own", "--budget", 12, "--run", "run")
     message = refuse(*how, cwd=data)
     assert "failed: out of memory: MemoryError: too little data to be kind; " in message
     assert "go on without it by --skip-failures" in message
@@ -425,23 +372,22 @@ def test_no_trainings_are_offered_when_only_validation_rows_would_help(data):
     assert "Go on with" not in done.stderr
 
 
-def test_debug_shows_where_an_error_comes_from(data):
-    for arguments in (("--debug", "show", "nowhere"), ("show", "nowhere", "--debug")):
-        with pytest.raises(dupre.InputError, match="there is no directory 'nowhere'"):
-            run(*arguments, cwd=data)
-
-
-def test_an_error_nobody_thought_of_is_two_lines(data):
+def test_an_error_nobody_thought_of_is_two_lines_and_debug_shows_where_it_comes_from(data):
     (data / "broken.py").write_text(
         "from sklearn.linear_model import LogisticRegression\n"
-        "class Broken(LogisticRegression):\n"
+        "class Own(LogisticRegression):\n"
         "    def __repr__(self): raise SystemError('a bug')\n"
     )
-    message = refuse("value", *WINE, "--model", "broken:Broken", cwd=data)
+    how = ("value", *WINE, "--model", "broken:Own")
+    message = refuse(*how, cwd=data)
     assert message == "SystemError: a bug\nAdd --debug to see where it comes from.\n"
+    with pytest.raises(SystemError, match="a bug"):
+        run(*how, "--debug", cwd=data)
+    with pytest.raises(dupre.InputError, match="there is no directory 'nowhere'"):
+        run("--debug", "show", "nowhere", cwd=data)
 
 
-def test_every_verb_explains_itself_with_an_example():
+def test_every_verb_explains_itself_and_help_imports_nothing_heavy():
     overview = run("--help").stdout
     verbs = re.findall(r"^  (\w+)  ", overview, flags=re.MULTILINE)
     every = "value resume demo show report pay compare predict init suggest record"
@@ -450,22 +396,16 @@ def test_every_verb_explains_itself_with_an_example():
         told = run(verb, "--help").stdout
         assert f"Usage: dupre {verb}" in told
         assert f"Example: dupre {verb}" in told
-
-
-def test_help_imports_nothing_heavy():
+    heavy = {"numpy", "pandas", "scipy", "sklearn", "matplotlib", "sqlite3"}
     code = (
         "import sys, dupre.cli.app; sys.argv = ['dupre', '--help']\n"
         "try: dupre.cli.app.main()\n"
-        "except SystemExit: pass\n"
-        "print(*sorted({'numpy', 'pandas', 'scipy', 'sklearn', 'matplotlib', 'sqlite3'}"
-        " & set(sys.modules)), file=sys.stderr)"
+        f"except SystemExit: print(*{heavy} & set(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == ""
     assert "Usage: dupre" in done.stdout
 
-
-def test_version_and_completion():
     assert run("--version").stdout == f"dupre {dupre.__version__}\n"
     words = {"_DUPRE_COMPLETE": "complete_bash", "COMP_WORDS": "dupre re", "COMP_CWORD": "1"}
     shell = environment(**words)

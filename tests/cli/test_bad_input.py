@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commands import refuse, run
+from commands import refuse, run, write_model
 from dupre.report import sections
 from dupre.runs.directory import RunDirectory
 from dupre.tables.read import name_of
@@ -95,6 +95,11 @@ REFUSED = {
     "jobs": (lambda: "good.csv", ["--jobs", "0"], "--jobs must be 1 or more"),
     "drop": (lambda: "good.csv", ["--drop", "zz"], "cannot drop 'zz'"),
     "run": (lambda: "good.csv", ["--run", "good.csv"], "run directory 'good.csv' cannot be made"),
+    "classes that nobody can learn": (
+        lambda: written(good().assign(y="maybe"), "other.csv") and "good.csv",
+        ["--validation", "other.csv"],
+        r"'maybe' \(60 rows\)",
+    ),
 }
 
 
@@ -109,18 +114,18 @@ def test_it_is_refused_in_a_line_with_the_way_out(kind, place):
     assert sorted(path.name for path in place.iterdir()) == before
 
 
-def test_classes_that_nobody_can_learn_are_named():
-    written(good().assign(y="maybe"), "validation.csv")
-    message = refuse("value", "good.csv", *ROLES, "--validation", "validation.csv")
-    assert "'maybe' (60 rows)" in message
-
-
-def test_an_owner_with_one_row_keeps_it_and_the_plan_says_so():
+def test_owners_that_may_be_one_or_have_one_row_are_named():
     frame = good()
     frame.loc[0, "who"] = "single"
     done = value(data=written(frame))
     assert "none from single: too few rows" in done.stderr
     assert re.search(r"^single +1 ", done.stdout, flags=re.MULTILINE)
+
+    data = written(good().replace({"who": {"owner 1": "Owner 0"}}))
+    done = run("value", data, *ROLES, "--budget", 3, "--run", "my run")
+    assert "Go on with: dupre resume 'my run' --budget +3\n" in done.stderr  # can be typed
+    assert "  beware      Owner 0 and owner 0 are taken for two owners.\n" in done.stderr
+    assert done.stdout.count("Beware: Owner 0 and owner 0 are taken for two owners.\n") == 1
 
 
 def test_a_run_directory_of_another_version_is_named(place):
@@ -145,9 +150,10 @@ def test_limits_asked_for_on_resume_replace_those_before():
     assert "until the ranking is settled" in run("resume", "run").stderr
 
 
-def test_data_and_validation_may_move(place):
-    good().iloc[:20].to_csv("validation.csv", index=False)
-    value("--validation", "validation.csv")
+def test_data_and_validation_may_move_and_have_delimiters_of_their_own(place):
+    written(good(20), "validation.csv")
+    options = ("--delimiter", ";", "--validation", "validation.csv")
+    value(*options, data=written(good(), "good.csv", sep=";"))
     (place / "moved").mkdir()
     for name in ("good.csv", "validation.csv"):
         (place / name).rename(place / "moved" / name)
@@ -166,21 +172,11 @@ def test_validation_rows_that_are_trained_on_are_named_wherever_values_are(page)
         assert told in text
 
 
-@pytest.mark.parametrize(
-    ("data", "name"),
-    [
-        ("good.csv", "good"),
-        ("data/*.csv", "data"),
-        ("./", "somewhere"),
-        ("a/b.csv.gz", "b"),
-        ("a/../x.parquet", "x"),
-        ("/*.csv", "data"),
-    ],
-)
-def test_a_run_is_named_after_its_data(data, name, tmp_path, monkeypatch):
-    (tmp_path / "somewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "somewhere")
-    assert name_of(data) == name
+def test_a_run_is_named_after_its_data(place, monkeypatch):
+    (place / "somewhere").mkdir()
+    monkeypatch.chdir(place / "somewhere")
+    data = ["good.csv", "data/*.csv", "./", "a/b.csv.gz", "a/../x.parquet", "/*.csv"]
+    assert [name_of(one) for one in data] == ["good", "data", "somewhere", "b", "x", "data"]
 
 
 def test_nothing_that_moves_a_terminal_is_printed():
@@ -212,9 +208,7 @@ EVIL = (
 )
 
 
-@pytest.fixture
-def strange_run(place):
-    """A run whose model was changed elsewhere."""
+def test_nothing_of_a_directory_from_elsewhere_is_run_unasked(place):
     value()
     run("init", "good.csv", *ROLES, "--empty", "0.5", "--run", "ask")
     (place / "evil.py").write_text(EVIL)
@@ -223,11 +217,7 @@ def strange_run(place):
     config.write_text(text.replace('dask = ""', 'dask = "tcp://127.0.0.1:1"'))
     external = place / "ask/config.toml"
     external.write_text(external.read_text().replace("empty = 0.5", "empty = 0.75"))
-    return place
-
-
-def test_nothing_of_a_directory_from_elsewhere_is_run_unasked(strange_run):
-    done = strange_run / "run-by-a-stranger"
+    done = place / "run-by-a-stranger"
     for verb in (("predict", "run", "--members", "owner 0"), ("resume", "run", "--dask", "")):
         message = refuse(*verb)
         assert "'run' was not made here: its config.toml would make this command read " in message
@@ -291,6 +281,7 @@ def sheet(name, rows, columns=("coalition", "utility")):
     ("rows", "words"),
     [
         ([(COALITIONS[0], 7.0)], "7.0 is given for .*, but 0.9 is recorded; .* with --replace"),
+        ([("[];1",)], "--delimiter ';'"),
         ([('["Zoe"]', 1.0)], "unknown owner 'Zoe'"),
         ([(COALITIONS[2], None)], "has no utility yet; fill in that column"),
         ([(COALITIONS[2], 0.6), (COALITIONS[2], 0.7)], "is in results.csv twice"),
@@ -303,7 +294,9 @@ def sheet(name, rows, columns=("coalition", "utility")):
 )
 def test_results_that_cannot_be_meant_are_refused_and_nothing_is_taken(recorded, rows, words):
     before = run("show", "ask").stdout
-    sheet("results.csv", [*rows, ('["owner 2"]', 0.8)][: 1 if rows[0][1] is None else 9])
+    columns = ("coalition", "utility") if len(rows[0]) == 2 else ("coalition;utility",)
+    more = [] if rows[0][1:] in ((), (None,)) else [('["owner 2"]', 0.8)]
+    sheet("results.csv", [*rows, *more], columns)
     message = refuse("record", "ask", "results.csv")
     assert re.search(words, message), message
     assert run("show", "ask").stdout == before
@@ -333,11 +326,6 @@ def test_coalitions_may_be_written_as_for_predict_with_numbered_repeats(recorded
     columns, both = ("coalition", "utility", "repeat"), '["owner 0", "owner 1"]'
     run("record", "ask", sheet("results.csv", [(both, 0.6, 0), (both, 0.8, 1)], columns))
     assert "0.7, as evaluated" in run("predict", "ask", "--members", "owner 0,owner 1").stdout
-
-
-def test_the_delimiter_of_results_is_suggested(recorded, place):
-    (place / "results.csv").write_text("coalition;utility\n[];1\n")
-    assert "--delimiter ';'" in refuse("record", "ask", "results.csv")
 
 
 def test_a_lost_store_does_not_replace_a_good_result_and_a_damaged_one_is_made_again(place):
@@ -383,16 +371,10 @@ def test_trainings_scored_on_other_rows_are_never_mixed():
 
 
 def test_failures_that_were_skipped_can_be_tried_again(place):
-    (place / "moody_model.py").write_text(
-        "from pathlib import Path\n"
-        "from sklearn.linear_model import LogisticRegression\n"
-        "class Moody(LogisticRegression):\n"
-        "    def fit(self, X, y):\n"
-        "        if Path('bad day').exists() and len(X) < 20: raise OSError('not today')\n"
-        "        return super().fit(X, y)\n"
-    )
+    lazy = "if Path('bad day').exists() and len(X) < 20: raise OSError('not today')"
+    write_model(place / "moody_model.py", lazy)
     (place / "bad day").touch()
-    done = value("--model", "moody_model:Moody", "--skip-failures", budget=7)
+    done = value("--model", "moody_model:Own", "--skip-failures", budget=7)
     assert "Failed: 3 of 7" in done.stdout
     (place / "bad day").unlink()
     assert "Failed: 3 of 7" in run("resume", "run").stdout
@@ -418,7 +400,7 @@ def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place,
     assert "dupre record ask more.csv --data moved.csv" in page("ask")
 
 
-def test_a_model_that_changed_is_refused_unless_it_is_accepted_for_good(place, page):
+def test_a_model_that_changed_is_refused_anywhere_unless_it_is_accepted_for_good(place, page):
     names = ("--model", "my_model.py:Mine")
 
     def write(predicts):
@@ -441,7 +423,9 @@ def test_a_model_that_changed_is_refused_unless_it_is_accepted_for_good(place, p
     assert "`dupre resume run` with --accept-model" in message
     kept = run("resume", "run", "--budget", "+1", "--accept-model")
     assert "5 of 7 possible; known already: 4" in kept.stderr
-    for told in (kept.stdout, run("resume", "run", "--budget", "+1").stdout, page("run")):
+    (place / "elsewhere").mkdir()
+    from_there = run("resume", place / "run", "--budget", "+1", cwd="elsewhere")
+    for told in (kept.stdout, from_there.stdout, page("run")):
         assert "Accepted: 7 trainings are kept although" in told
 
 
@@ -455,19 +439,13 @@ def test_a_cluster_that_did_not_answer_is_not_remembered(place, monkeypatch):
 
 
 def test_what_models_print_is_no_part_of_the_answer(place):
-    (place / "loud_model.py").write_text(
-        "from sklearn.linear_model import LogisticRegression\n"
-        "class Loud(LogisticRegression):\n"
-        "    def fit(self, X, y):\n"
-        "        print('fitting', flush=True)\n"
-        "        return super().fit(X, y)\n"
-    )
-    done = value("--model", "loud_model:Loud", "--json")
+    write_model(place / "loud_model.py", "print('fitting', flush=True)")
+    done = value("--model", "loud_model:Own", "--json")
     assert json.loads(done.stdout)["format"] == "dupre result"
     assert "fitting" in done.stderr
 
 
-def test_the_page_shows_every_command_and_what_utility_is(page):
+def test_the_page_shows_every_command_but_no_directory_of_this_machine(page, place):
     value()
     run("resume", "run", "--budget", "+1")
     for words in (
@@ -477,34 +455,12 @@ def test_the_page_shows_every_command_and_what_utility_is(page):
     ):
         assert words in page()
 
-
-def test_the_page_names_no_directory_of_this_machine(place, page):
     (place / "page_tree.py").write_text("from sklearn.tree import DecisionTreeClassifier as Tree\n")
     good().to_csv("validation.csv", index=False)
-    value("--model", place / "page_tree.py:Tree", "--validation", place / "validation.csv")
-    assert "--validation validation.csv" in page()
-    assert str(place) not in page()
-
-
-def test_each_file_may_have_its_own_delimiter():
-    good(20).to_csv("validation.csv", index=False)
-    options = ("--delimiter", ";", "--validation", "validation.csv")
-    value(*options, data=written(good(), sep=";"))
-
-
-def test_owners_that_may_be_one_are_named():
-    data = written(good().replace({"who": {"owner 1": "Owner 0"}}))
-    done = run("value", data, *ROLES, "--budget", 3, "--run", "my run")
-    assert "Go on with: dupre resume 'my run' --budget +3\n" in done.stderr  # can be typed
-    assert "  beware      Owner 0 and owner 0 are taken for two owners.\n" in done.stderr
-    assert done.stdout.count("Beware: Owner 0 and owner 0 are taken for two owners.\n") == 1
-
-
-def test_a_run_with_a_model_of_ones_own_goes_on_from_anywhere(place):
-    (place / "my_tree.py").write_text("from sklearn.tree import DecisionTreeClassifier as Tree\n")
-    value("--model", "my_tree.py:Tree")
-    (place / "elsewhere").mkdir()
-    run("resume", place / "run", "--budget", "+1", cwd="elsewhere")
+    paths = ("--model", place / "page_tree.py:Tree", "--validation", place / "validation.csv")
+    value(*paths, "--run", "other")
+    assert "--validation validation.csv" in page("other")
+    assert str(place) not in page("other")
 
 
 def test_nothing_is_predicted_from_nothing_and_other_verbs_send_on(recorded):

@@ -58,24 +58,14 @@ CONTAINERS = {
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_equal_rows_have_equal_digests_and_others_do_not(kind):
-    first, second, third, fourth = digests(CONTAINERS[kind])
+def test_a_digest_depends_on_the_row_and_its_target_alone(kind):
+    X = CONTAINERS[kind]
+    first, second, third, fourth = everything = digests(X)
     assert first == fourth
     assert len({first, second, third}) == 3
-
-
-@pytest.mark.parametrize("kind", CONTAINERS)
-def test_a_digest_depends_on_the_row_alone_not_on_its_place_or_on_other_rows(kind):
-    X = CONTAINERS[kind]
-    everything = digests(X)
-    for rows in ([3, 1, 0, 2], [2, 1], [0]):
+    for rows in ([3, 1, 0, 2], [2, 1], [0]):  # neither on its place nor on other rows
         assert digests(take(X, np.array(rows))) == [everything[row] for row in rows]
-
-
-@pytest.mark.parametrize("kind", CONTAINERS)
-def test_the_target_is_part_of_a_row(kind):
-    found = digests(CONTAINERS[kind], [0, 0, 0, 1])
-    assert len(set(found)) == 4
+    assert len(set(digests(X, [0, 0, 0, 1]))) == 4
 
 
 @pytest.mark.parametrize(
@@ -93,15 +83,13 @@ def test_minus_zero_is_zero(dtype):
     assert digests(np.zeros((2, 1)), [0.0, -0.0])[0] == digests(np.zeros((2, 1)), [-0.0, 0.0])[0]
 
 
-def test_zeros_nans_and_missing_things_are_all_alike():
+def test_missing_things_and_stored_zeros_are_all_alike():
     other = np.uint64(0x7FF8000000000001).view(np.float64)
     first, second = digests(np.array([[np.nan], [other]]))
     assert first == second
     found = digests(np.array([[None], [np.nan], [pd.NA], [pd.NaT], ["x"]], dtype=object))
     assert len(set(found)) == 2
 
-
-def test_stored_zeros_order_and_repetition_of_sparse_entries_do_not_matter():
     data, where = np.array([1.0, 0.0, -0.0, 1.0]), np.array([0, 1, 2, 0])
     X = sparse.csr_array((data, where, np.array([0, 3, 4])), shape=(2, 3))
     first, second = digests(X)
@@ -113,7 +101,7 @@ def test_stored_zeros_order_and_repetition_of_sparse_entries_do_not_matter():
     assert first == second
 
 
-def test_bytes_names_of_columns_and_index_do_not_matter_but_the_order_of_cells_does():
+def test_bytes_and_names_do_not_matter_but_order_and_types_of_cells_do():
     X = np.array([[1.5, 2.5], [3.5, 4.5]])
     assert digests(X.astype(">f8")) == digests(X.astype("<f8"))
     assert digests(np.asfortranarray(X)) == digests(X)
@@ -126,8 +114,6 @@ def test_bytes_names_of_columns_and_index_do_not_matter_but_the_order_of_cells_d
     other = pd.DataFrame({"c": pd.Categorical(values, ["z", "b", "a"])})
     assert digests(one) == digests(other)
 
-
-def test_types_of_objects_matter_and_what_cannot_be_told_is_all_different():
     found = digests(np.array([[1], [True], [1.0], ["1"], [b"1"]], dtype=object))
     assert len(set(found)) == 5
     lock = threading.Lock()
@@ -154,7 +140,7 @@ def test_containers_are_read_row_by_row_and_in_blocks(monkeypatch):
     assert digests(X) == whole
 
 
-def test_digests_are_the_same_on_every_machine_and_in_every_version():
+def test_digests_are_the_same_everywhere_and_depend_on_rows_alone():
     X = np.array([[1.0, -2.5], [0.0, 3.0]])
     assert digests(X, np.array([0, 1], dtype=np.int64)) == [
         (11_696_924_369_378_159_684, 12_152_493_216_118_496_187),
@@ -164,6 +150,14 @@ def test_digests_are_the_same_on_every_machine_and_in_every_version():
         (15_498_431_933_246_381_962, 6_410_957_775_708_842_942),
         (6_248_787_606_398_538_775, 10_470_246_024_605_294_350),
     ]
+    X, y = np.arange(12.0)[:, None] % 7, np.arange(12) % 2
+    labels = np.repeat(list("abc"), 4)
+    rows = np.random.default_rng(0).permutation(12)
+    owners = Owners.from_arrays(X, y, labels)
+    renamed = Owners.from_arrays(X[rows], y[rows], np.char.replace(labels, "a", "z")[rows])
+    assert renamed.names == ("b", "c", "z")
+    np.testing.assert_array_equal(owners.contents, renamed.contents[[2, 0, 1]])
+    assert len({tuple(row) for row in owners.contents.tolist()}) == 3
 
 
 @settings(deadline=None, max_examples=30)
@@ -174,28 +168,13 @@ def test_a_coalition_has_the_digest_of_the_multiset_of_its_rows(cells, order):
     rows = digests_of_rows(X, y)
     owners = digests_of_owners(rows, holder, 4)
     found = digests_of_coalitions(all_coalitions(4), owners)
-    bags = [
-        tuple(sorted(X[np.flatnonzero(coalition[holder]), 0])) for coalition in all_coalitions(4)
-    ]
+    held = (np.flatnonzero(coalition[holder]) for coalition in all_coalitions(4))
+    bags = [tuple(sorted(X[rows_of, 0])) for rows_of in held]
     for i in range(len(bags)):
         for j in range(i):
             assert (bags[i] == bags[j]) == np.array_equal(found[i], found[j])
     mixed = np.array(order)
     np.testing.assert_array_equal(digests_of_owners(rows[mixed], holder[mixed], 4), owners)
-
-
-def test_sums_of_digests_wrap_around():
-    owners = np.array([[2**64 - 1, 1], [2, 2**64 - 1]], dtype=np.uint64)
+    owners = np.array([[2**64 - 1, 1], [2, 2**64 - 1]], dtype=np.uint64)  # sums wrap around
     found = digests_of_coalitions(all_coalitions(2), owners)
     np.testing.assert_array_equal(found[-1], np.array([1, 0], dtype=np.uint64))
-
-
-def test_contents_of_owners_depend_on_their_rows_alone():
-    X, y = np.arange(12.0)[:, None] % 7, np.arange(12) % 2
-    labels = np.repeat(list("abc"), 4)
-    rows = np.random.default_rng(0).permutation(12)
-    owners = Owners.from_arrays(X, y, labels)
-    renamed = Owners.from_arrays(X[rows], y[rows], np.char.replace(labels, "a", "z")[rows])
-    assert renamed.names == ("b", "c", "z")
-    np.testing.assert_array_equal(owners.contents, renamed.contents[[2, 0, 1]])
-    assert len({tuple(row) for row in owners.contents.tolist()}) == 3

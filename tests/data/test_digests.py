@@ -179,26 +179,20 @@ def loaded(tmp_path, monkeypatch, **texts):
         sys.dont_write_bytecode = before
 
 
-@pytest.mark.parametrize(
-    ("texts", "same"),
-    [
-        ({"docstring": "'''Two.'''"}, True),
-        ({"docstring": ""}, True),
-        ({"comment": "# two\n\n\n"}, True),
-        ({"constant": 22}, False),
-    ],
-)
-def test_functions_are_told_by_source_without_comments_and_docstrings(
-    tmp_path, monkeypatch, texts, same
-):
-    first = digest(loaded(tmp_path, monkeypatch))
-    assert (digest(loaded(tmp_path, monkeypatch, **texts)) == first) == same
+def test_functions_are_told_by_source_and_alike_in_every_process(tmp_path, monkeypatch):
+    def digest_with(**texts):
+        return digest(loaded(tmp_path, monkeypatch, **texts))
 
-
-def test_functions_without_source_count_by_their_names():
+    for texts in ({"docstring": "'''Two.'''"}, {"docstring": ""}, {"comment": "# two\n\n\n"}):
+        assert digest_with(**texts) == digest_with()
+    assert digest_with(constant=22) != digest_with()
     space = {}
-    exec("def f(m): return 1", space)
+    exec("def f(m): return 1", space)  # without source it counts by its name
     assert digest(space["f"]) == digest(space["f"]) != digest(len)
+
+    told = subprocess.check_output([sys.executable, "-c", IN_ANOTHER], text=True).strip()
+    vectorizer = CountVectorizer(stop_words=["x", "y"])
+    assert digest([{"a", "b", "c"}, np.arange(3), vectorizer, np.mean]) == told
 
 
 IN_ANOTHER = """
@@ -207,11 +201,3 @@ from sklearn.feature_extraction.text import CountVectorizer
 from dupre.data.digests import digest
 print(digest([{"a", "b", "c"}, np.arange(3), CountVectorizer(stop_words=["x", "y"]), np.mean]))
 """
-
-
-def test_digests_are_the_same_in_every_process():
-    told = subprocess.run(
-        [sys.executable, "-c", IN_ANOTHER], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    vectorizer = CountVectorizer(stop_words=["x", "y"])
-    assert digest([{"a", "b", "c"}, np.arange(3), vectorizer, np.mean]) == told

@@ -32,18 +32,18 @@ class Game:
         self.failed = np.empty(0, dtype=np.int64)
         self.truth = self.W @ self.utilities
 
+    def in_blocks(self, draws, guesses, utilities=None):
+        """Of several blocks of draws, each with its own guess."""
+        utilities = self.utilities if utilities is None else utilities
+        drawn = {"draws": np.asarray(draws), "chances": self.chances, "failed": self.failed}
+        guesses = np.asarray(guesses)
+        return estimate_from_draws(self.W, utilities, guesses, certain=self.certain, **drawn)
+
     def estimate(self, draws, utilities=None):
         """Mean and covariance."""
-        utilities = self.utilities if utilities is None else utilities
-        found = estimate_from_draws(
-            self.W,
-            utilities,
-            guess_by_size(self.sizes, utilities, self.certain)[None],
-            certain=self.certain,
-            draws=np.asarray(draws),
-            chances=self.chances,
-            failed=self.failed,
-        )
+        known = self.utilities if utilities is None else utilities
+        guess = guess_by_size(self.sizes, known, self.certain)
+        found = self.in_blocks(draws, [guess], utilities)
         return found.mean, found.covariance
 
     def draw(self, m, rng):
@@ -138,7 +138,7 @@ def test_a_guess_by_size_stands_for_what_failed_and_the_others_stay_unbiased():
     np.testing.assert_allclose(chance @ each, game.W @ utilities, atol=1e-12)
 
 
-def test_shapley_values_of_any_draws_add_up_and_a_line_of_sizes_is_exact():
+def test_values_of_any_draws_add_up_and_a_constant_moves_none_but_by_its_share():
     game = Game(5, seed=7)
     for seed in range(20):
         mean, covariance = game.estimate(game.draw(6, np.random.default_rng(seed)))
@@ -149,33 +149,16 @@ def test_shapley_values_of_any_draws_add_up_and_a_line_of_sizes_is_exact():
     np.testing.assert_allclose(mean, game.truth, atol=1e-12)
     np.testing.assert_allclose(covariance, 0, atol=1e-24)
     game = Game(5, seed=4)
-    found = in_blocks(game, game.draw(12, np.random.default_rng(0)), [game.utilities] * 3)
+    found = game.in_blocks(game.draw(12, np.random.default_rng(0)), [game.utilities] * 3)
     np.testing.assert_allclose(found.mean, game.truth, atol=1e-12)
     assert not found.covariance.any()
 
-
-def test_a_constant_added_to_all_utilities_moves_no_shapley_value_but_by_its_share_of_all():
     game = Game(4, seed=9)
     draws = game.draw(5, np.random.default_rng(2))
     mean, covariance = game.estimate(draws)
     moved_mean, moved_covariance = game.estimate(draws, game.utilities + 100.0)
     np.testing.assert_allclose(moved_mean - mean, 100 / 4, atol=1e-9)
     np.testing.assert_allclose(moved_covariance, covariance, atol=1e-9)
-
-
-# Several blocks of draws, each with its own guess.
-
-
-def in_blocks(game, draws, guesses, utilities=None):
-    return estimate_from_draws(
-        game.W,
-        game.utilities if utilities is None else utilities,
-        np.asarray(guesses),
-        certain=game.certain,
-        draws=np.asarray(draws),
-        chances=game.chances,
-        failed=game.failed,
-    )
 
 
 def remembering(game, draws, blocks):
@@ -204,8 +187,8 @@ def test_block_j_counts_j_fold_and_is_compared_with_its_own_guess():
     rng = np.random.default_rng(0)
     draws, guesses = game.draw(14, rng), rng.normal(size=(3, 31))
     parts = [draws[:5], draws[5:10], draws[10:]]
-    alone = [in_blocks(game, part, [g]) for part, g in zip(parts, guesses, strict=True)]
-    found = in_blocks(game, draws, guesses)
+    alone = [game.in_blocks(part, [g]) for part, g in zip(parts, guesses, strict=True)]
+    found = game.in_blocks(draws, guesses)
     expected = sum(j * one.mean for j, one in enumerate(alone, start=1)) / 6
     np.testing.assert_allclose(found.mean, expected, atol=1e-12)
     plain = [one.covariance / wider(len(part)) ** 2 for one, part in zip(alone, parts, strict=True)]
@@ -225,7 +208,7 @@ def test_guesses_that_know_earlier_blocks_leave_mean_and_covariance_right(semiva
     every = list(itertools.product(drawable, repeat=4))
     chance = np.array([np.prod(game.chances[list(draws)]) for draws in every])
     assert chance.sum() == pytest.approx(1)
-    found = [in_blocks(game, draws, remembering(game, draws, 2)) for draws in every]
+    found = [game.in_blocks(draws, remembering(game, draws, 2)) for draws in every]
     errors = np.array([one.mean for one in found]) - game.truth
     np.testing.assert_allclose(chance @ errors, 0, atol=1e-12)
     true_covariance = (errors * chance[:, None]).T @ errors
@@ -243,7 +226,7 @@ def test_only_certain_and_drawn_utilities_are_read(blocks):
     read = np.concatenate([game.certain, draws])
     hidden[read] = game.utilities[read]
     guesses = remembering(game, draws, blocks)
-    whole, part = in_blocks(game, draws, guesses), in_blocks(game, draws, guesses, hidden)
+    whole, part = game.in_blocks(draws, guesses), game.in_blocks(draws, guesses, hidden)
     np.testing.assert_array_equal(whole.mean, part.mean)
     np.testing.assert_array_equal(whole.covariance, part.covariance)
 
@@ -254,13 +237,11 @@ def test_what_failed_is_as_uncertain_as_guesses_are_wrong_later_blocks_counting_
     failed = np.flatnonzero(game.chances)[:2]
     draws = draws[~np.isin(draws, failed)]
     guesses = np.random.default_rng(1).normal(size=(2, 31))
-    without = in_blocks(game, draws, guesses)
+    without = game.in_blocks(draws, guesses)
     game.failed = failed
-    found = in_blocks(game, draws, guesses)
-    errors = [
-        np.mean((game.utilities - guess)[part] ** 2)
-        for guess, part in zip(guesses, split_into_blocks(draws, 2), strict=True)
-    ]
+    found = game.in_blocks(draws, guesses)
+    parts = zip(guesses, split_into_blocks(draws, 2), strict=True)
+    errors = [np.mean((game.utilities - guess)[part] ** 2) for guess, part in parts]
     own = (errors[0] + 2 * errors[1]) / 3 * game.W[:, failed] @ game.W[:, failed].T
     scale = (1 - game.chances[failed].sum()) ** 2  # draws are shared among fewer
     np.testing.assert_allclose(found.covariance - own, without.covariance * scale, rtol=1e-9)

@@ -143,21 +143,23 @@ def test_a_game_of_sizes_pays_all_alike_at_the_subsidy_of_the_worst_size(f):
         assert core.subsidy == pytest.approx(np.max(f(k) - k * grand / n), abs=1e-12)
 
 
-def test_an_owner_with_a_good_offer_elsewhere_is_paid_that_and_no_more():
+def test_small_games_are_solved_as_by_hand():
     members = proper(4)
-    both = unanimity(4, [0, 1])
+    both = unanimity(4, [0, 1])  # one of them has a good offer elsewhere, and is paid no more
     utilities = np.maximum(both.utility(members), np.where(members[:, 0], 0.9, 0.0))
     core = least_core(members, utilities, grand=1.0)
     np.testing.assert_allclose(core.payments, [0.9, 0.1, 0, 0], atol=1e-12)
     assert core.subsidy == pytest.approx(0, abs=1e-12)
-
-
-def test_owners_share_equally_what_the_constraints_leave_open():
     members = np.array([[True, False, False, False], [False, True, True, True]])
     core = least_core(members, np.array([1.0, 0.0]), grand=4.0)
-    # x_0 - 1 = x_1 + x_2 + x_3 = 1.5, shared equally.
+    # x_0 - 1 = x_1 + x_2 + x_3 = 1.5: what the constraints leave open is shared equally.
     np.testing.assert_allclose(core.payments, [2.5, 0.5, 0.5, 0.5], atol=1e-12)
     assert core.subsidy == pytest.approx(-1.5)
+    members = proper(6)  # an owner who adds nothing is paid nothing: the core is not empty
+    others = members[:, :5].sum(axis=1)
+    core = least_core(members, others**2.0, grand=25.0)
+    assert core.subsidy == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(core.payments, [5, 5, 5, 5, 5, 0], atol=1e-12)
 
 
 # Any game
@@ -207,14 +209,6 @@ def test_some_of_the_coalitions_are_solved_as_exactly_or_refused(game, part, see
         assert core.subsidy <= least_core(members, gains, grand=total).subsidy + 1e-9
 
 
-def test_rows_that_turn_out_to_be_always_tight_do_not_mislead():
-    members = proper(6)
-    utilities = np.where(members @ [2, 0, 1, 3, 2, 0] >= 5, 1.0, 0.0)
-    core = least_core(members, utilities, grand=1.0)
-    np.testing.assert_allclose(core.payments, [1 / 3, 0, 0, 1 / 3, 1 / 3, 0], atol=1e-12)
-    assert_egalitarian(core, members, utilities, 1.0)
-
-
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(0, 4), min_size=3, max_size=7), st.integers(1, 12))
 def test_weighted_votes_are_efficient_feasible_optimal_and_shortest(votes, quota):
@@ -224,14 +218,10 @@ def test_weighted_votes_are_efficient_feasible_optimal_and_shortest(votes, quota
     assert_egalitarian(least_core(members, utilities, grand=grand), members, utilities, grand)
 
 
-@pytest.mark.parametrize("spread", [0.0, 0.02, 1.0])
-def test_many_coalitions_are_solved_as_all_at_once(spread):
-    members, utilities, grand = noisy(12, seed=12, spread=spread)
-    assert_egalitarian(least_core(members, utilities, grand=grand), members, utilities, grand)
-
-
 @pytest.mark.parametrize("seed", range(3))
-def test_sums_of_unanimities_are_solved_as_all_at_once(seed):
+def test_many_coalitions_are_solved_as_all_at_once(seed):
+    members, utilities, grand = noisy(12, seed=12, spread=(0.0, 0.02, 1.0)[seed])
+    assert_egalitarian(least_core(members, utilities, grand=grand), members, utilities, grand)
     game = unanimity_sum(8, 20, np.random.default_rng(seed))
     assert_egalitarian(listed(game), proper(8), game.utility(proper(8)), worth(game))
 
@@ -245,6 +235,12 @@ def test_tight_coalitions_are_those_paid_their_gain_less_the_subsidy():
     all_slack = members @ core.payments + core.subsidy - game.utility(members)
     assert len(core.tight) == np.count_nonzero(all_slack < 1e-9)
 
+    members = proper(6)
+    utilities = np.where(members @ [2, 0, 1, 3, 2, 0] >= 5, 1.0, 0.0)
+    core = least_core(members, utilities, grand=1.0)
+    np.testing.assert_allclose(core.payments, [1 / 3, 0, 0, 1 / 3, 1 / 3, 0], atol=1e-12)
+    assert_egalitarian(core, members, utilities, 1.0)
+
 
 @settings(deadline=None, max_examples=60)
 @given(games(least=3), st.integers(0, 2**32 - 1))
@@ -257,14 +253,6 @@ def test_two_owners_made_interchangeable_are_paid_the_same(game, seed):
     even = (gains + gains[swapped @ codes - 1]) / 2
     payments = least_core(members, even, grand=total).payments
     assert payments[one] == pytest.approx(payments[other], abs=1e-9)
-
-
-def test_an_owner_who_adds_nothing_is_paid_nothing_where_the_core_is_not_empty():
-    members = proper(6)
-    others = members[:, :5].sum(axis=1)
-    core = least_core(members, others**2.0, grand=25.0)
-    assert core.subsidy == pytest.approx(0, abs=1e-12)
-    np.testing.assert_allclose(core.payments, [5, 5, 5, 5, 5, 0], atol=1e-12)
 
 
 @settings(deadline=None, max_examples=40)
@@ -294,7 +282,7 @@ def test_an_additive_game_on_top_moves_the_least_core_by_it(game, seed):
     assert np.linalg.norm(core.payments) <= np.linalg.norm(back) + 1e-8
 
 
-def test_order_repetition_and_blocks_of_rows_change_nothing(monkeypatch):
+def test_order_repetition_and_blocks_of_rows_change_nothing_nor_arguments(monkeypatch):
     members, utilities, grand = noisy(7)
     core = least_core(members, utilities, grand=grand)
     rows = np.random.default_rng(1).integers(0, len(members), size=1000)
@@ -306,18 +294,10 @@ def test_order_repetition_and_blocks_of_rows_change_nothing(monkeypatch):
     monkeypatch.setattr(dupre.game.core_program, "BLOCK", 5)
     again = least_core(members, utilities, grand=grand)
     np.testing.assert_allclose(again.payments, core.payments, atol=1e-12)
-
-
-def test_arguments_are_left_as_they_were():
-    members, utilities, grand = noisy(5)
     before = members.copy(), utilities.copy()
-    least_core(members, utilities, grand=grand)
     draw_cores(members, utilities[None, :], grand=grand)
     np.testing.assert_array_equal(members, before[0])
     np.testing.assert_array_equal(utilities, before[1])
-
-
-# Draws
 
 
 @pytest.mark.parametrize("one_grand", [True, False])
@@ -365,36 +345,38 @@ def test_forty_owners_with_worths_and_sizes_are_paid_as_known(f, monkeypatch):
     n, k = 40, np.arange(1.0, 40)
     worths = np.random.default_rng(0).normal(size=n)
     grand = float(worths.sum() + f(np.float64(n)))
-    core = search(
-        lambda C: C @ worths + f(C.sum(axis=1).astype(float)), grand, start=NONE[:, :n], seed=1
-    )
+
+    def utility(C):
+        return C @ worths + f(C.sum(axis=1).astype(float))
+
+    core = search(utility, grand, start=NONE[:, :n], seed=1)
     share = float(f(np.float64(n))) / n
     np.testing.assert_allclose(core.payments, worths + share, atol=1e-8)
     assert core.subsidy == pytest.approx(np.max(f(k) - k * share), abs=1e-8)
 
 
-def test_a_search_counts_every_coalition_it_looks_at_and_looks_at_proper_ones_only():
-    game, seen = majority(9), []
+def logged(game):
+    """Its utility, and a list of what it is asked for."""
+    seen = []
 
     def utility(members):
         seen.append(members)
         return game.utility(members)
 
+    return utility, seen
+
+
+def test_a_search_counts_what_it_looks_at_and_says_how_far_it_came():
+    utility, seen = logged(majority(9))
     core = search(utility, 1.0, start=proper(9)[:3])
     every = np.concatenate(seen)
     assert core.looked == len(every)
     assert np.all(every.any(axis=1) & ~every.all(axis=1))
     assert {1, 2, 3, 4, 5, 6, 7, 8} <= set(every.sum(axis=1).tolist())
+    game = majority(11)
+    utility, seen = logged(game)
+    core = search(utility, 1.0, start=NONE[:, :11], limit=1)  # cut short
 
-
-def test_a_search_cut_short_says_by_how_much_a_coalition_was_still_paid_too_little():
-    game, seen = majority(11), []
-
-    def utility(members):
-        seen.append(members)
-        return game.utility(members)
-
-    core = search(utility, 1.0, start=NONE[:, :11], limit=1)
     every = np.concatenate(seen)
     over = game.utility(every) - every @ core.payments - core.subsidy
     assert core.violation == pytest.approx(over.max())
@@ -402,7 +384,7 @@ def test_a_search_cut_short_says_by_how_much_a_coalition_was_still_paid_too_litt
     assert core.subsidy <= 5 / 11
 
 
-def test_one_search_climbs_to_a_coalition_that_no_draw_comes_near():
+def test_a_search_climbs_and_stops_at_violations_that_do_not_matter(monkeypatch):
     peak = np.random.default_rng(3).random(60) < 0.5
 
     def utility(members):
@@ -412,8 +394,6 @@ def test_one_search_climbs_to_a_coalition_that_no_draw_comes_near():
     core = search(utility, grand, start=NONE, limit=1)
     assert core.violation >= 1 - core.payments[peak].sum() - core.subsidy - 1e-12
 
-
-def test_a_search_stops_at_violations_that_do_not_matter(monkeypatch):
     members, utilities, grand = noisy(10)
     codes, found = 2 ** np.arange(10), []
     for matters in (0.2, 0.0):
@@ -457,14 +437,12 @@ def test_coalitions_that_do_not_bound_the_subsidy_are_refused(members):
         least_core(members, np.zeros(len(members)), grand=1.0)
 
 
-def test_a_linear_program_that_is_not_solved_is_an_error(monkeypatch):
+def test_a_program_that_is_not_solved_and_payments_not_found_are_errors(monkeypatch):
     failed = SimpleNamespace(status=4, message="numerical difficulties")
     monkeypatch.setattr(dupre.game.core_program, "linprog", lambda *_, **__: failed)
     with pytest.raises(DupreError, match="numerical difficulties"):
         least_core(ALL, np.zeros(6), grand=1.0)
-
-
-def test_payments_that_are_not_found_are_an_error(monkeypatch):
+    monkeypatch.undo()
     monkeypatch.setattr(dupre.game.core_program, "_shortest_vector", lambda *_: np.zeros(4))
     members = proper(4)
     utilities = np.maximum(members[:, :2].all(axis=1), np.where(members[:, 0], 0.9, 0.0))

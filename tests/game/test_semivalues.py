@@ -44,13 +44,7 @@ def test_beta_with_larger_alpha_favours_small_coalitions_and_mirrors(a, b):
     np.testing.assert_allclose(small, large[::-1], atol=1e-12)
 
 
-@pytest.mark.parametrize(("a", "b"), [(0, 1), (1, 0), (-1, 2), (float("nan"), 1), ("4", 1)])
-def test_beta_refuses_parameters_that_are_not_positive(a, b):
-    with pytest.raises(InputError, match="numbers above 0"):
-        beta_shapley(a, b)
-
-
-def test_a_semivalue_of_ones_own_and_built_in_ones_in_a_pickle():
+def test_semivalues_of_ones_own_by_name_and_in_a_pickle():
     for semivalue in (shapley, banzhaf, leave_one_out, beta_shapley(4, 1)):
         again = pickle.loads(pickle.dumps(semivalue))
         np.testing.assert_array_equal(again.log_weights(7), semivalue.log_weights(7))
@@ -61,6 +55,9 @@ def test_a_semivalue_of_ones_own_and_built_in_ones_in_a_pickle():
     binomial = Semivalue("binomial(0.3)", log_weight)
     np.testing.assert_allclose(np.exp(binomial.log_weights(3)), [0.49, 0.21, 0.09])
     assert "binomial(0.3)" in repr(binomial)
+    texts = ("shapley", " Banzhaf ", "loo", "beta: 16 , 1.5")
+    names = ["Shapley", "Banzhaf", "leave-one-out", "Beta(16, 1.5)-Shapley"]
+    assert [parse_semivalue(text).name for text in texts] == names
 
 
 @pytest.mark.parametrize(
@@ -96,23 +93,13 @@ def test_chances_of_joining_so_many_others(n):
         np.testing.assert_allclose(beta_shapley(alpha, beta).chances(n), of_betas, rtol=1e-8)
 
 
-@pytest.mark.parametrize(("name", "log_weight"), [("mine", 3), (3, lambda c, n: c)])
-def test_a_semivalue_is_a_name_and_a_callable(name, log_weight):
-    with pytest.raises(InputError, match="a name and a callable"):
-        Semivalue(name, log_weight)
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("shapley", "Shapley"),
-        (" Banzhaf ", "Banzhaf"),
-        ("loo", "leave-one-out"),
-        ("beta: 16 , 1.5", "Beta(16, 1.5)-Shapley"),
-    ],
-)
-def test_semivalues_by_name(text, name):
-    assert parse_semivalue(text).name == name
+@pytest.mark.parametrize(("a", "b"), [(0, 1), (1, 0), (-1, 2), (float("nan"), 1), ("4", 1)])
+def test_beta_refuses_parameters_that_are_not_positive(a, b):
+    with pytest.raises(InputError, match="numbers above 0"):
+        beta_shapley(a, b)
+    for name, log_weight in (("mine", 3), (3, lambda c, n: c)):
+        with pytest.raises(InputError, match="a name and a callable"):
+            Semivalue(name, log_weight)
 
 
 @pytest.mark.parametrize("text", ["", "beta", "beta:1", "beta:0,1", "beta:1,2,3", "beta:a,b", "co"])

@@ -9,17 +9,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import t as student
 
 from dupre import InputError, banzhaf, beta_shapley, leave_one_out, shapley
+from dupre.game import weight_matrix
 from dupre.game.coalitions import all_coalitions
-from dupre.game.weight_matrix import (
-    CERTAIN,
-    Entries,
-    Weights,
-    check_samples,
-    check_weights,
-    coalition_weights,
-    collect_weights,
-    distinct_coalitions,
-)
+from dupre.game.weight_matrix import CERTAIN, Entries, Weights, collect_weights, distinct_coalitions
 from owners_and_games import no_hidden_variance
 
 quick = settings(deadline=None, max_examples=40)
@@ -51,7 +43,8 @@ def test_distinct_coalitions_differ_in_the_last_of_many_owners_and_none_weigh_no
     members, which = distinct_coalitions(drawn)
     assert len(members) == 2
     assert which.tolist() == [0, 1, 0]
-    assert coalition_weights(shapley, np.empty((0, 4), dtype=bool)).shape == (4, 0)
+    none = np.empty((0, 4), dtype=bool)
+    assert weight_matrix.coalition_weights(shapley, none).shape == (4, 0)
 
 
 def a_draw(seed, n=4, draws=30):
@@ -66,22 +59,15 @@ def a_draw(seed, n=4, draws=30):
 
 @quick
 @given(seeds)
-def test_collecting_keeps_the_value_of_any_utilities(seed):
+def test_collecting_keeps_values_adds_up_duplicates_and_tells_what_is_not_certain(seed):
     drawn, weight, unit, stratum = a_draw(seed)
     weights = collect_weights(drawn, weight, unit, stratum)
     table = np.random.default_rng(seed).normal(size=16)
     as_drawn = weight @ table[drawn @ 2 ** np.arange(4)]
     of_members = table[weights.members @ 2 ** np.arange(4)]
-    np.testing.assert_allclose(
-        weights.W @ of_members + weights.empty * table[0], as_drawn, atol=1e-12
-    )
+    found = weights.W @ of_members + weights.empty * table[0]
+    np.testing.assert_allclose(found, as_drawn, atol=1e-12)
 
-
-@quick
-@given(seeds)
-def test_duplicates_are_one_column_that_holds_the_sum_of_their_weights(seed):
-    drawn, weight, unit, stratum = a_draw(seed)
-    weights = collect_weights(drawn, weight, unit, stratum)
     assert len({tuple(row) for row in weights.members.tolist()}) == len(weights.members)
     for row, column in zip(weights.members, weights.W.T, strict=True):
         same = (drawn == row).all(axis=1)
@@ -89,12 +75,6 @@ def test_duplicates_are_one_column_that_holds_the_sum_of_their_weights(seed):
         np.testing.assert_allclose(column, weight[:, same].sum(axis=1), atol=1e-12)
     np.testing.assert_allclose(weights.empty, weight[:, ~drawn.any(axis=1)].sum(axis=1), atol=1e-12)
 
-
-@quick
-@given(seeds)
-def test_entries_are_the_part_of_the_weights_that_is_not_certain(seed):
-    drawn, weight, unit, stratum = a_draw(seed)
-    weights = collect_weights(drawn, weight, unit, stratum)
     certain = collect_weights(drawn, weight * (unit == CERTAIN), unit, stratum)
     entries = weights.entries
     W = np.append(weights.W, weights.empty[:, None], axis=1)
@@ -111,16 +91,12 @@ def test_a_weight_of_zero_is_an_entry_where_it_counts():
     unit, stratum = np.arange(2), np.zeros(2, dtype=np.int64)
     assert len(collect_weights(drawn, weight, unit, stratum).entries.unit) == 1
     counts = np.array([[True, True], [False, True]])
-    entries = collect_weights(drawn, weight, unit, stratum, counts=counts).entries
-    assert sorted(zip(entries.owner.tolist(), entries.unit.tolist(), strict=True)) == [
-        (0, 0),
-        (0, 1),
-        (1, 1),
-    ]
+    collected = collect_weights(drawn, weight, unit, stratum, counts=counts)
+    entries = collected.entries
+    found = sorted(zip(entries.owner.tolist(), entries.unit.tolist(), strict=True))
+    assert found == [(0, 0), (0, 1), (1, 1)]
     # Terms 0 and 1 of owner 0: their sum has twice the variance of one.
-    covariance = collect_weights(drawn, weight, unit, stratum, counts=counts).sampling_covariance(
-        np.array([5.0, 3.0]), 0.0
-    )
+    covariance = collected.sampling_covariance(np.array([5.0, 3.0]), 0.0)
     assert covariance[0, 0] == pytest.approx(2 * np.var([0, 3], ddof=1) * wider(1) ** 2)
 
 
@@ -128,7 +104,7 @@ def test_a_weight_of_zero_is_an_entry_where_it_counts():
 def test_a_coalition_weighs_omega_of_the_others_for_members_and_minus_omega_for_the_rest(semivalue):
     n, members = 5, all_coalitions(5)
     omega = np.exp(semivalue.log_weights(n))
-    W = coalition_weights(semivalue, members)
+    W = weight_matrix.coalition_weights(semivalue, members)
     assert W.shape == (n, len(members))
     for i, (c, row) in product(range(n), enumerate(members)):
         expected = omega[row.sum() - 1] if row[i] else -omega[row.sum()]
@@ -200,9 +176,8 @@ def test_the_covariance_equals_a_literal_one(seed, n, units, strata):
     with no_hidden_variance():
         found = weights.sampling_covariance(u[:b], u[b])
     seen = np.isin(np.arange(n), entries.owner)
-    np.testing.assert_allclose(
-        found[np.ix_(seen, seen)], expected[np.ix_(seen, seen)], rtol=1e-7, atol=1e-12
-    )
+    both = (matrix[np.ix_(seen, seen)] for matrix in (found, expected))
+    np.testing.assert_allclose(*both, rtol=1e-7, atol=1e-12)
 
 
 def test_terms_that_happen_to_be_alike_are_as_uncertain_as_those_of_others():
@@ -224,9 +199,8 @@ def test_terms_that_happen_to_be_alike_are_as_uncertain_as_those_of_others():
 def test_roughness_adds_the_squares_of_the_weights():
     weights, utilities, _ = iid(10)
     rough = np.linspace(0.1, 1, len(utilities))
-    more = weights.sampling_covariance(utilities, 0.0, rough) - weights.sampling_covariance(
-        utilities, 0.0
-    )
+    plain = weights.sampling_covariance(utilities, 0.0)
+    more = weights.sampling_covariance(utilities, 0.0, rough) - plain
     entries = weights.entries
     for i in range(3):
         mine = entries.owner == i
@@ -244,13 +218,8 @@ def iid(m, n=3, seed=0):
     unit = np.arange(m)
     table = rng.normal(size=64)
     members, column = distinct_coalitions(drawn)
-    entries = Entries(
-        np.repeat(np.arange(n), m),
-        np.tile(column, n),
-        weight.ravel(),
-        np.tile(unit, n),
-        np.zeros(n * m, dtype=np.int64),
-    )
+    owner, stratum = np.repeat(np.arange(n), m), np.zeros(n * m, dtype=np.int64)
+    entries = Entries(owner, np.tile(column, n), weight.ravel(), np.tile(unit, n), stratum)
     utilities = table[members @ 2 ** np.arange(6)]
     weights = Weights(members, np.zeros((n, len(members))), np.zeros(n), entries)
     return weights, utilities, weight * m * utilities[column]
@@ -266,17 +235,12 @@ def test_intervals_of_a_mean_are_those_of_student(m):
     np.testing.assert_allclose(1.959963985 * np.sqrt(np.diag(covariance)), half_width, rtol=1e-8)
 
 
-def test_two_strata_have_the_degrees_of_freedom_of_welch():
+def test_strata_have_the_degrees_of_freedom_of_welch_and_one_draw_is_as_the_worst():
     rng = np.random.default_rng(1)
     one, two = rng.normal(size=5), 3 * rng.normal(size=9)
-    members = np.eye(14, dtype=bool)
-    entries = Entries(
-        np.zeros(14, dtype=np.int64),
-        np.arange(14),
-        np.repeat([1 / 5, -1 / 9], [5, 9]),
-        np.arange(14),
-        np.repeat([0, 1], [5, 9]),
-    )
+    members, each = np.eye(14, dtype=bool), np.arange(14)
+    weight, stratum = np.repeat([1 / 5, -1 / 9], [5, 9]), np.repeat([0, 1], [5, 9])
+    entries = Entries(0 * each, each, weight, each, stratum)
     weights = Weights(members, np.zeros((1, 14)), np.zeros(1), entries)
     parts = np.array([one.var(ddof=1) / 5, two.var(ddof=1) / 9])
     welch = parts.sum() ** 2 / (parts[0] ** 2 / 4 + parts[1] ** 2 / 8)
@@ -284,31 +248,33 @@ def test_two_strata_have_the_degrees_of_freedom_of_welch():
     found = weights.sampling_covariance(np.append(one, two), 0.0)
     assert found[0, 0] == pytest.approx(expected, rel=1e-9)
 
-
-def test_a_stratum_with_one_draw_is_as_uncertain_as_the_worst_of_its_owner():
     weights, utilities, _ = iid(6, n=1)
     entries = weights.entries
-    more = Entries(
-        np.append(entries.owner, 0),
-        np.append(entries.coalition, 0),
-        np.append(entries.weight, 1.0),
-        np.append(entries.unit, 6),
-        np.append(entries.stratum, 1),
-    )
+    old = (entries.owner, entries.coalition, entries.weight, entries.unit, entries.stratum)
+    more = Entries(*map(np.append, old, (0, 0, 1.0, 6, 1)))
     alone = Weights(weights.members, weights.W, weights.empty, more)
     before = weights.sampling_covariance(utilities, 0.0)
     np.testing.assert_allclose(alone.sampling_covariance(utilities, 0.0), 2 * before, rtol=1e-12)
 
 
-def test_weights_that_are_not_random_have_no_sampling_error():
+def test_weights_that_are_not_random_have_no_error_and_a_game_upside_down_the_same():
     members = all_coalitions(3)
-    exact = Weights(members, coalition_weights(shapley, members), np.full(3, -1 / 3))
+    W = weight_matrix.coalition_weights(shapley, members)
+    exact = Weights(members, W, np.full(3, -1 / 3))
     drawn = np.append(members, np.zeros((1, 3), dtype=bool), axis=0)
     weight = np.append(exact.W, exact.empty[:, None], axis=1)
     certain = collect_weights(drawn, weight, np.full(8, CERTAIN), np.zeros(8, dtype=np.int64))
     for weights in (exact, certain):
         covariance = weights.sampling_covariance(np.arange(7.0), 0.0)
         np.testing.assert_array_equal(covariance, np.zeros((3, 3)))
+    # Three draws in stratum 0, the first of which is also the only one in stratum 1.
+    unit, nobody = np.array([0, 1, 2, 0]), np.zeros(4, dtype=np.int64)
+    entries = Entries(nobody, unit, np.ones(4), unit, np.array([0, 0, 0, 1]))
+
+    weights = Weights(np.eye(3, dtype=bool), np.zeros((1, 3)), np.zeros(1), entries)
+    u = np.array([4.0, 1.0, 0.0])
+    found, expected = (weights.sampling_covariance(sign * u, 0.0) for sign in (-1, 1))
+    np.testing.assert_allclose(found, expected)
 
 
 @quick
@@ -323,46 +289,26 @@ def test_covariances_are_symmetric_positive_and_quadratic_in_the_utilities(seed,
     np.testing.assert_allclose(scaled, factor**2 * once, rtol=1e-6, atol=1e-9)
 
 
-def test_a_game_upside_down_is_as_uncertain():
-    # Three draws in stratum 0, the first of which is also the only one in stratum 1.
-    entries = Entries(
-        np.zeros(4, dtype=np.int64),
-        np.array([0, 1, 2, 0]),
-        np.ones(4),
-        np.array([0, 1, 2, 0]),
-        np.array([0, 0, 0, 1]),
-    )
-    weights = Weights(np.eye(3, dtype=bool), np.zeros((1, 3)), np.zeros(1), entries)
-    u = np.array([4.0, 1.0, 0.0])
-    np.testing.assert_allclose(
-        weights.sampling_covariance(-u, 0.0), weights.sampling_covariance(u, 0.0)
-    )
-
-
 @quick
 @given(seeds)
 def test_neither_the_numbers_of_units_nor_the_order_of_entries_matters(seed):
     rng = np.random.default_rng(seed)
     weights = collect_weights(*a_draw(seed))
     e, order = weights.entries, rng.permutation(len(weights.entries.unit))
-    renumbered = rng.permutation(100)[e.unit]
-    shuffled = Entries(
-        e.owner[order], e.coalition[order], e.weight[order], renumbered[order], e.stratum[order]
-    )
+    columns = (e.owner, e.coalition, e.weight, rng.permutation(100)[e.unit], e.stratum)
+    shuffled = Entries(*(column[order] for column in columns))
     other = Weights(weights.members, weights.W, weights.empty, shuffled)
     u = rng.normal(size=len(weights.members))
-    np.testing.assert_allclose(
-        other.sampling_covariance(u, 0.5), weights.sampling_covariance(u, 0.5), rtol=1e-9
-    )
+    found, expected = (each.sampling_covariance(u, 0.5) for each in (other, weights))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def with_control():
     """A mean of 40 draws of 3 owners, and a least squares fit of an additive game to them."""
     rng = np.random.default_rng(0)
     drawn = rng.random((40, 3)) < 0.5
-    plain = collect_weights(
-        drawn, rng.normal(size=(3, 40)), np.arange(40), np.zeros(40, dtype=np.int64)
-    )
+    weight, stratum = rng.normal(size=(3, 40)), np.zeros(40, dtype=np.int64)
+    plain = collect_weights(drawn, weight, np.arange(40), stratum)
     basis = additive_basis(plain.members)
     basis[:, 3:] = 0.0
     control = np.linalg.pinv(basis)
@@ -385,6 +331,7 @@ def test_the_control_leaves_no_error_of_what_it_learns_and_fewer_degrees_of_free
 
 
 def test_too_few_samples_are_refused_with_the_number_needed_and_other_advice():
+    check_samples = weight_matrix.check_samples
     assert check_samples("svarm", 40, 40, 10) == 40
     with pytest.raises(InputError, match="svarm needs at least 4,000 samples for 1000 owners") as e:
         check_samples("svarm", 3_999, 4_000, 1000)
@@ -414,10 +361,10 @@ def usable():
     ],
 )
 def test_weights_that_cannot_be_used_are_refused(change, message):
-    weights = usable()
-    assert check_weights(weights, 3) is weights
+    check, weights = weight_matrix.check_weights, usable()
+    assert check(weights, 3) is weights
     with pytest.raises(InputError, match=message):
-        check_weights(replace(weights, **change), 3)
+        check(replace(weights, **change), 3)
     for returned in (None, np.eye(3)):
         with pytest.raises(InputError, match=r"must return dupre\.estimators\.Weights"):
-            check_weights(returned, 3)
+            check(returned, 3)

@@ -47,7 +47,7 @@ def test_without_axes_a_pyplot_figure_is_made_and_with_them_none():
     pyplot.close(ax.figure)
 
 
-def test_values_are_sorted_and_carry_their_intervals_and_payments_their_name():
+def test_values_are_sorted_with_their_intervals_and_of_many_some_are_shown():
     v = valuation(6)
     ax = plots.values(v, axes())
     assert labels(ax) == list(v.values.sort_values(ascending=False).index)
@@ -57,8 +57,6 @@ def test_values_are_sorted_and_carry_their_intervals_and_payments_their_name():
     assert "payment" in plots.values(least_core(), axes()).get_xlabel()
     assert "payment" not in plots.values(valuation(), axes()).get_xlabel()
 
-
-def test_of_many_values_the_greatest_and_smallest_are_shown_and_the_title_says_so():
     v = valuation(100)
     ax = plots.values(v, axes())
     order = list(v.values.sort_values(ascending=False).index)
@@ -73,7 +71,7 @@ def test_labels_of_a_matrix_are_thinned_out(n, named):
     assert ("named" in ax.get_title()) == (named < n)
 
 
-def test_the_matrix_tells_the_probabilities_where_there_is_room_and_what_is_certain():
+def test_a_matrix_tells_probabilities_or_distances_where_there_is_room():
     v = valuation(5)
     P = 100 * v.probability_greater().to_numpy()
     shown = {(round(t.get_position()[1]), round(t.get_position()[0])): t.get_text()
@@ -84,8 +82,6 @@ def test_the_matrix_tells_the_probabilities_where_there_is_room_and_what_is_cert
     assert not plots.ranking(valuation(13), axes()).texts
     assert {t.get_text() for t in plots.ranking(exact(), axes()).texts} == {"0", "100"}
 
-
-def test_distances_are_told_in_parts_of_a_typical_one():
     v = valuation(3)
     matrix = np.array([[0, 1, 2], [1, 0, 4], [2, 4, 0.0]])
     v = replace(v, evidence=Evidence(v.evidence.coalitions, matrix, np.eye(3)))
@@ -109,7 +105,7 @@ def test_long_names_lose_their_middle_and_control_characters_are_spelled_out():
     assert "two\\nlines\\tand a tab" in shown
 
 
-def test_equal_owners_share_a_label_on_the_map():
+def test_the_map_keeps_distances_and_equal_owners_share_a_label_that_overlaps_no_other():
     v = valuation(4)
     matrix = v.evidence.distances.copy()
     matrix[3], matrix[:, 3] = matrix[0], matrix[:, 0]
@@ -118,8 +114,6 @@ def test_equal_owners_share_a_label_on_the_map():
     shown = {text.get_text() for text in plots.owner_map(v, axes()).texts}
     assert shown == {"owner 0 and owner 3", "owner 1", "owner 2"}
 
-
-def test_labels_of_the_map_never_overlap_and_the_title_says_who_is_left_out():
     v = valuation(names=[f"a place with a name {i}" for i in range(37)])
     ax = axes()
     plots.owner_map(v, ax)
@@ -128,8 +122,6 @@ def test_labels_of_the_map_never_overlap_and_the_title_says_who_is_left_out():
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
     assert ax.get_title() == "37 owners; named where there is room"
 
-
-def test_the_map_keeps_distances_of_points_in_the_plane():
     points = np.random.default_rng(0).normal(size=(9, 2))
     distances = np.linalg.norm(points[:, None] - points, axis=-1)
     found = place_in_plane(distances)
@@ -145,35 +137,29 @@ def test_owners_all_in_one_place_are_drawn(n):
         draw(replace(v, evidence=same), axes()).figure.draw_without_rendering()
 
 
-def test_trained_and_predicted_utilities_are_drawn_apart_and_of_very_many_some():
+def test_trained_and_predicted_utilities_are_drawn_apart_and_a_forecast_follows_the_rounds():
     v = valuation(6)
     frame = v.evidence.coalitions
     lines = {line.get_label(): line for line in plots.utilities(v, axes()).lines}
     assert len(lines["trained"].get_xdata()) == frame["utility"].notna().sum()
     assert len(lines["predicted"].get_xdata()) == frame["utility"].isna().sum()
-    v = valuation(6)
     many = pd.concat([v.evidence.coalitions.head(30)] * 100, ignore_index=True)
     v = replace(v, evidence=Evidence(many, v.evidence.distances, v.evidence.shared))
     ax = plots.predictions(v, axes())
     assert ax.get_title() == "500 of 3000 trained coalitions"
 
-
-def test_the_forecast_goes_on_where_the_rounds_end():
     reached, ahead = plots.uncertainty(valuation(), axes()).lines
     assert ahead.get_linestyle() == "--"
     assert reached.get_xydata()[-1] == pytest.approx(ahead.get_xydata()[0])
 
 
-@pytest.mark.parametrize(
-    ("draw", "v", "why"),
-    [
+def test_what_cannot_be_drawn_says_why():
+    for draw, v, why in (
         (plots.utilities, bare(), "holds no evidence"),
         (plots.distances, bare(), "holds no evidence"),
         (plots.owner_map, bare(), "holds no evidence"),
         (plots.predictions, exact(), "nothing was predicted"),
         (plots.uncertainty, bare(), "does not record how its uncertainty fell"),
-    ],
-)
-def test_what_cannot_be_drawn_says_why(draw, v, why):
-    with pytest.raises(InputError, match=why):
-        draw(v, axes())
+    ):
+        with pytest.raises(InputError, match=why):
+            draw(v, axes())

@@ -12,6 +12,7 @@ from dupre.predictor.warp import Warp
 N = 5
 ROWS = np.array([5, 8, 13, 20, 40])
 CURVED = Warp(curved=True, centre=0.2, width=0.7, shift=0.1, scale=0.9)
+DECAYING = Amplitude(0.6, np.log(30.0))
 
 
 @pytest.fixture
@@ -28,18 +29,15 @@ def processes_of(inputs, utilities):
     return [
         gp.condition(0.8 * Membership(0.3) + 0.3 * Linear(), inputs, utilities, noise=0.05),
         gp.condition(0.5 * Size(0.7) + Linear(), inputs, utilities, noise=0.2, warp=CURVED),
-        gp.condition(
-            Membership(0.1), inputs, utilities, noise=0.01, amplitude=Amplitude(0.6, np.log(30.0))
-        ),
+        gp.condition(Membership(0.1), inputs, utilities, noise=0.01, amplitude=DECAYING),
     ]
 
 
 def test_mean_and_std_equal_the_moments_of_the_mixture(game):
     a, b, u, W = game
     processes, weights = processes_of(a, u), [0.5, 0.3, 0.2]
-    averaged = average_posterior(
-        processes[1].posterior(b, W), list(zip(weights, processes, strict=True))
-    )
+    mixture = list(zip(weights, processes, strict=True))
+    averaged = average_posterior(processes[1].posterior(b, W), mixture)
     parts = [process.posterior(b, W) for process in processes]
     first = sum(w * part.mean for w, part in zip(weights, parts, strict=True))
     second = sum(w * (part.std**2 + part.mean**2) for w, part in zip(weights, parts, strict=True))
@@ -57,9 +55,8 @@ def test_one_process_or_several_equal_ones_say_what_it_says(game, index, weights
     alone = process.posterior(b, W)
     np.testing.assert_allclose(averaged.mean, alone.mean, rtol=1e-12)
     np.testing.assert_allclose(averaged.std, alone.std, rtol=1e-12)
-    np.testing.assert_allclose(
-        averaged.functional_covariance(), alone.functional_covariance(), rtol=1e-10
-    )
+    found, expected = averaged.functional_covariance(), alone.functional_covariance()
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 def test_the_covariance_of_two_processes_is_within_and_between_them(game):
@@ -76,32 +73,24 @@ def test_the_covariance_of_two_processes_is_within_and_between_them(game):
     expected = larger * one.functional_covariance() + between
     np.testing.assert_allclose(averaged.functional_covariance(), expected, rtol=1e-10)
 
-
-def test_processes_of_the_same_kernel_but_other_scale_have_their_averaged_covariance(game):
-    a, b, u, W = game
     # Four times the kernel and the noise: the same means and four times the covariance.
     small = gp.condition(Membership(0.3), a, u, noise=0.1)
     large = gp.condition(4.0 * Membership(0.3), a, u, noise=0.4)
     averaged = average_posterior(small.posterior(b, W), [(0.5, small), (0.5, large)])
-    exact = (
-        small.posterior(b, W).functional_covariance()
-        + large.posterior(b, W).functional_covariance()
-    ) / 2
+    parts = [process.posterior(b, W).functional_covariance() for process in (small, large)]
+    exact = sum(parts) / 2
     np.testing.assert_allclose(averaged.functional_covariance(), exact, rtol=1e-8)
 
 
-def test_the_covariance_is_symmetric_and_has_no_negative_variance(game):
+def test_the_covariance_has_no_negative_variance_and_processes_far_apart_widen_it(game):
     a, b, u, _ = game
     W = np.random.default_rng(2).normal(size=(30, len(b)))
     processes = list(zip([0.5, 0.3, 0.2], processes_of(a, u), strict=True))
-    covariance = average_posterior(
-        processes[0][1].posterior(b, W), processes
-    ).functional_covariance()
+    averaged = average_posterior(processes[0][1].posterior(b, W), processes)
+    covariance = averaged.functional_covariance()
     np.testing.assert_allclose(covariance, covariance.T, rtol=1e-12)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.trace(covariance)
 
-
-def test_processes_far_apart_widen_what_each_is_sure_of(game):
     a, b, u, W = game
     best = processes_of(a, u)[0].posterior(b, W)
     means = np.stack([best.mean - 10, best.mean + 10])

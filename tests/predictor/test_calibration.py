@@ -6,7 +6,7 @@ import pytest
 import dupre
 from dupre.predictor.calibration import TOLERATED, check_predictor, diagnose
 from dupre.valuation.strategies import Active
-from owners_and_games import make_owners, record, smooth
+from owners_and_games import make_owners, record, smooth, value
 
 ALL_FORMS = True
 FIVE = make_owners(5)
@@ -20,9 +20,8 @@ def knowledge():
 def check(held_out, by_size=1.0, freedom=20):
     known, index, nothing = knowledge(), np.arange(held_out), np.zeros(held_out)
     features, utilities = known.features(index), known.utilities[index]
-    return check_predictor(
-        known.predictor(), features, utilities, nothing, by_size=by_size, freedom=freedom
-    )
+    how = {"by_size": by_size, "freedom": freedom}
+    return check_predictor(known.predictor(), features, utilities, nothing, **how)
 
 
 def test_the_limit_allows_for_how_few_are_held_out():
@@ -64,14 +63,6 @@ def test_eight_coalitions_held_out_catch_most_games_without_structure():
     caught = []
     for seed in range(6):
         owners, utility = unlearnable(seed)
-        valuation = dupre.value(
-            owners,
-            utility,
-            budget=24,
-            empty=0.0,
-            seed=seed,
-            progress=False,
-            strategy=Active(check=8),
-        )
-        caught.append(valuation.sampled)
+        how = {"budget": 24, "empty": 0.0, "seed": seed, "strategy": Active(check=8)}
+        caught.append(value(owners, utility, **how).sampled)
     assert np.mean(caught) >= 0.5

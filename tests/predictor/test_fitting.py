@@ -45,9 +45,8 @@ def test_fit_conditions_all_on_the_noise_that_was_measured(rng, monkeypatch, lea
     reference = GaussianProcessRegressor(
         RBF(width), alpha=process.noise + measured, optimizer=None
     ).fit(a.members.astype(float), u)
-    np.testing.assert_allclose(
-        process.predict(b)[0], reference.predict(b.members.astype(float)), atol=1e-8
-    )
+    expected = reference.predict(b.members.astype(float))
+    np.testing.assert_allclose(process.predict(b)[0], expected, atol=1e-8)
     if learn_on > len(u):
         expected = reference.log_marginal_likelihood_value_ + log_prior(kernel, position(process))
         assert process.log_likelihood == pytest.approx(expected, abs=1e-8)
@@ -68,27 +67,20 @@ def test_noise_that_was_measured_is_not_learned_a_second_time():
     assert np.mean(noise["measured"]) < 0.3 * np.mean(noise["not"])
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        Membership(),
-        Scaled(Size()) + Scaled(Linear()),
-        DATA_KERNEL,
-        form.Form(p=1, rho=0.5).kernel(),
-        Scaled(SlicedWasserstein(rho=0.5) * Membership() * Size()),
-    ],
-    ids=lambda kernel: kernel.label,
-)
+GRADIENTS = [Membership(), Scaled(Size()) + Scaled(Linear()), DATA_KERNEL]
+GRADIENTS += [form.Form(p=1, rho=0.5).kernel()]
+GRADIENTS += [Scaled(SlicedWasserstein(rho=0.5) * Membership() * Size())]
+
+
+@pytest.mark.parametrize("kernel", GRADIENTS, ids=lambda kernel: kernel.label)
 @pytest.mark.parametrize("measured", [0.0, 0.4])
 def test_gradient_of_the_objective_equals_finite_differences(rng, kernel, measured):
     a, _, u = split(rng)
     objective = problem(kernel, a, u, measured * rng.uniform(size=len(u)))
     for _ in range(3):
         x = rng.normal(size=len(kernel.theta) + 2)
-        step = 1e-6
-        numeric = [
-            (objective(x + e)[0] - objective(x - e)[0]) / (2 * step) for e in step * np.eye(len(x))
-        ]
+        steps = 1e-6 * np.eye(len(x))
+        numeric = [(objective(x + e)[0] - objective(x - e)[0]) / 2e-6 for e in steps]
         np.testing.assert_allclose(objective(x)[1], numeric, rtol=1e-5, atol=1e-5)
 
 
@@ -98,15 +90,9 @@ def test_objective_is_the_negative_log_posterior_of_the_conditioned_process(rng,
     measured = rng.uniform(0, 0.3, len(u))
     objective = problem(DATA_KERNEL, a, u, measured, warp)
     x = rng.normal(size=len(DATA_KERNEL.theta) + 2)
-    process = gp.condition(
-        objective.form.with_theta(fitting._absolute(objective.form, x)),
-        a,
-        u,
-        noise=float(np.exp(x[-2])),
-        measured=measured,
-        warp=warp,
-        amplitude=Amplitude(x[-1], REFERENCE),
-    )
+    kernel = objective.form.with_theta(fitting._absolute(objective.form, x))
+    options = {"noise": float(np.exp(x[-2])), "amplitude": Amplitude(x[-1], REFERENCE)}
+    process = gp.condition(kernel, a, u, measured=measured, warp=warp, **options)
     np.testing.assert_allclose(position(process), x, atol=1e-9)
     # The objective is a density of the warped utilities; the likelihood one of the utilities.
     expected = -(process.log_likelihood - warp.log_slope(u)) - log_prior(DATA_KERNEL, x)
@@ -142,15 +128,13 @@ def test_more_starts_never_fit_worse_than_one(seed):
 def test_fit_ends_where_the_objective_is_flat_or_at_a_bound(rng, largest, decays):
     a, _, u = split(rng)
     measured = largest * rng.uniform(size=len(u))
-    process = fit(
-        DATA_KERNEL, a, u, warp=Warp(), starts=3, rng=rng, measured=measured, decays=decays
-    )
+    options = {"starts": 3, "rng": rng, "measured": measured, "decays": decays}
+    process = fit(DATA_KERNEL, a, u, warp=Warp(), **options)
     assert process.amplitude.reference == pytest.approx(np.mean(gp.log_rows(a)))
     objective = problem(DATA_KERNEL, a, u, measured, reference=process.amplitude.reference)
     x = position(process)
-    low, high = np.array(
-        [fitting.BOUNDS[role] for role in [*DATA_KERNEL.roles, "noise", "decay"]]
-    ).T
+    roles = [*DATA_KERNEL.roles, "noise", "decay"]
+    low, high = np.array([fitting.BOUNDS[role] for role in roles]).T
     slope = approx_fprime(x, lambda t: objective(t)[0], 1e-6)
     inside = (x > low + 1e-6) & (x < high - 1e-6)
     inside[-1] &= decays
@@ -238,7 +222,7 @@ def test_the_noise_is_never_below_the_least(rng, warp, least):
 # Hyper-parameters around the learned ones.
 
 
-def test_a_sample_is_the_same_every_time_with_weights_that_sum_to_one(rng):
+def test_a_sample_is_the_same_every_time_and_decays_only_where_that_was_learned(rng, monkeypatch):
     a, _, u = split(rng)
     measured = rng.uniform(0, 0.3, len(u))
     process = fit(DATA_KERNEL, a, u, warp=CURVED, starts=2, rng=rng, measured=measured, decays=True)
@@ -256,13 +240,16 @@ def test_a_sample_is_the_same_every_time_with_weights_that_sum_to_one(rng):
         assert weights.sum() == pytest.approx(1)
         assert np.all(weights >= 0)
 
-
-def test_a_sample_does_not_let_the_amplitude_decay_where_it_was_not_learned(rng):
-    a, _, u = split(rng)
     process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=2, rng=rng)
     assert {one.amplitude.decay for _, one in sample_around(process, pairs=3)} == {0.0}
     process = fit(DATA_KERNEL, a, u, warp=Warp(), starts=2, rng=rng, decays=True)
     assert len({one.amplitude.decay for _, one in sample_around(process, pairs=3)}) > 1
+
+    process = fit(Membership(), a, u, warp=Warp(), starts=1, rng=rng)
+    monkeypatch.setattr(fitting, "LEARN_ON", len(u))
+    assert len(sample_around(process, pairs=2)) == 4
+    monkeypatch.setattr(fitting, "LEARN_ON", len(u) - 1)
+    assert sample_around(process, pairs=2) == [(1.0, process)]
 
 
 @pytest.mark.parametrize("warp", [Warp(), CURVED])
@@ -279,15 +266,6 @@ def test_the_noise_of_a_sample_is_never_below_the_least(rng, warp):
     assert min(free) < lowest / 2
     assert min(bound) == pytest.approx(lowest)
     assert max(bound) == pytest.approx(max(free))
-
-
-def test_more_evaluations_than_are_learned_on_give_the_process_itself(rng, monkeypatch):
-    a, _, u = split(rng)
-    process = fit(Membership(), a, u, warp=Warp(), starts=1, rng=rng)
-    monkeypatch.setattr(fitting, "LEARN_ON", len(u))
-    assert len(sample_around(process, pairs=2)) == 4
-    monkeypatch.setattr(fitting, "LEARN_ON", len(u) - 1)
-    assert sample_around(process, pairs=2) == [(1.0, process)]
 
 
 def test_many_weighted_samples_have_the_posterior_mean_of_the_hyper_parameters(rng):

@@ -80,16 +80,19 @@ def test_p_of_one_is_considered_only_when_asked(coalitions, monkeypatch):
     inputs, utilities = coalitions[:20], smooth(coalitions[:20])
     asked = []
     vectors = inputs.vectors
-    inputs = Features(
-        inputs.members, inputs.rows, lambda eta, p, m: asked.append(p) or vectors(eta, p, m)
-    )
+
+    def logged(eta, p, members):
+        asked.append(p)
+        return vectors(eta, p, members)
+
+    inputs = Features(inputs.members, inputs.rows, logged)
     learned(inputs, utilities, choose_p=False)
     assert set(asked) == {2}
     learned(inputs, utilities, choose_p=True)
     assert set(asked) == {1, 2}
 
 
-def test_one_far_evaluation_is_set_aside_and_widens_what_is_predicted(coalitions):
+def test_a_far_evaluation_is_set_aside_and_widens_what_is_predicted(coalitions):
     utilities = smooth(coalitions)
     utilities[7] = -10.0
     chosen = learned(coalitions, utilities)
@@ -99,25 +102,6 @@ def test_one_far_evaluation_is_set_aside_and_widens_what_is_predicted(coalitions
     # One evaluation in forty was off by about 10.5.
     assert chosen.outlier_variance == pytest.approx(10.5**2 / 40, rel=0.1)
 
-
-@pytest.mark.parametrize("seed", range(3))
-def test_no_evaluation_of_an_ordinary_noisy_game_is_set_aside(coalitions, seed):
-    noise = np.random.default_rng(seed).normal(0, 0.02, len(coalitions))
-    chosen = learned(coalitions, smooth(coalitions) + noise)
-    assert not chosen.outliers.size
-    assert chosen.outlier_variance == 0
-
-
-@pytest.mark.parametrize("evaluated", [12, 16, 25])
-def test_an_outlier_among_few_evaluations_does_not_hide_behind_the_noise_it_makes(
-    coalitions, evaluated
-):
-    utilities = smooth(coalitions[:evaluated])
-    utilities[5] = -10.0
-    assert learned(coalitions[:evaluated], utilities).outliers.tolist() == [5]
-
-
-def test_what_was_measured_stays_with_its_evaluation_when_another_is_set_aside(coalitions):
     utilities, measured = smooth(coalitions), np.linspace(1e-6, 1e-4, len(coalitions))
     whole = learned(coalitions, utilities, measured=measured)
     slope = whole.gp.slope
@@ -127,18 +111,26 @@ def test_what_was_measured_stays_with_its_evaluation_when_another_is_set_aside(c
     assert chosen.outliers.tolist() == [7]
     slope = chosen.gp.slope
     np.testing.assert_allclose(chosen.gp.measured, np.delete(measured, 7) / slope**2, rtol=1e-12)
-
-
-def test_at_most_a_tenth_is_set_aside(coalitions):
     utilities = smooth(coalitions)
     utilities[::4] = -np.geomspace(10, 1e6, 10)
-    assert len(learned(coalitions, utilities).outliers) <= 4
+    assert len(learned(coalitions, utilities).outliers) <= 4  # at most a tenth is set aside
 
 
-# What is averaged.
+@pytest.mark.parametrize("seed", range(3))
+def test_no_evaluation_of_an_ordinary_noisy_game_is_set_aside_but_one_among_few_is(
+    coalitions, seed
+):
+    noise = np.random.default_rng(seed).normal(0, 0.02, len(coalitions))
+    chosen = learned(coalitions, smooth(coalitions) + noise)
+    assert not chosen.outliers.size
+    assert chosen.outlier_variance == 0
+    few = coalitions[: (12, 16, 25)[seed]]  # it does not hide behind the noise it makes
+    utilities = smooth(few)
+    utilities[5] = -10.0
+    assert learned(few, utilities).outliers.tolist() == [5]
 
 
-def test_all_forms_that_were_tried_are_kept_and_the_best_decides(coalitions):
+def test_all_forms_that_were_tried_count_by_their_likelihood(coalitions):
     chosen = learned(coalitions[:20], smooth(coalitions[:20]))
     forms, simpler = chosen.fits[: -len(SIMPLER)], chosen.fits[-len(SIMPLER) :]
     assert len(forms) == 1 + sum(len(options) - 1 for options in CHOICES.values())
@@ -146,8 +138,6 @@ def test_all_forms_that_were_tried_are_kept_and_the_best_decides(coalitions):
     assert chosen.gp.log_likelihood >= max(gp.log_likelihood for gp in forms) - 0.01
     assert [gp.kernel.label for gp in simpler] == ["membership + linear", "linear"]
 
-
-def test_forms_count_by_their_likelihood_and_weights_sum_to_one(coalitions):
     utilities = smooth(coalitions[:20]) + np.random.default_rng(0).normal(0, 0.02, 20)
     chosen = learned(coalitions[:20], utilities)
     weights = np.array([weight for weight, _ in chosen.processes])
@@ -165,7 +155,18 @@ def test_forms_count_by_their_likelihood_and_weights_sum_to_one(coalitions):
     np.testing.assert_allclose(found, shares, atol=1e-12)
 
 
-def test_a_sum_over_owners_is_known_from_few_evaluations(coalitions):
+def test_predictions_are_averaged_over_the_processes(coalitions):
+    chosen = learned(coalitions[:20], smooth(coalitions[:20]))
+    W = np.random.default_rng(0).normal(size=(2, 20))
+    posterior = chosen.posterior(coalitions[20:], W)
+    mean = sum(weight * gp.predict(coalitions[20:])[0] for weight, gp in chosen.processes)
+    np.testing.assert_allclose(posterior.mean, mean, atol=1e-12)
+    both = (posterior.mean, posterior.std)
+    for found, expected in zip(chosen.predict(coalitions[20:]), both, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    best = chosen.gp.posterior(coalitions[20:], W)
+    np.testing.assert_array_equal(posterior.best.mean, best.mean)
+
     worth = np.array([0.1, 0.3, 0.05, 0.2, 0.15, 0.2])[: coalitions.members.shape[1]]
     sums = coalitions.members @ worth
     chosen = learned(coalitions[:12], sums[:12])
@@ -173,20 +174,6 @@ def test_a_sum_over_owners_is_known_from_few_evaluations(coalitions):
     by_data, _ = chosen.gp.predict(coalitions[12:])
     error, alone = (np.mean((found - sums[12:]) ** 2) for found in (mean, by_data))
     assert error < alone / 4
-
-
-def test_predictions_are_averaged_over_the_processes(coalitions):
-    chosen = learned(coalitions[:20], smooth(coalitions[:20]))
-    W = np.random.default_rng(0).normal(size=(2, 20))
-    posterior = chosen.posterior(coalitions[20:], W)
-    mean = sum(weight * gp.predict(coalitions[20:])[0] for weight, gp in chosen.processes)
-    np.testing.assert_allclose(posterior.mean, mean, atol=1e-12)
-    for found, expected in zip(
-        chosen.predict(coalitions[20:]), (posterior.mean, posterior.std), strict=True
-    ):
-        np.testing.assert_array_equal(found, expected)
-    best = chosen.gp.posterior(coalitions[20:], W)
-    np.testing.assert_array_equal(posterior.best.mean, best.mean)
 
 
 def test_utilities_on_a_lattice_keep_a_twelfth_of_its_squared_step_as_noise(coalitions):

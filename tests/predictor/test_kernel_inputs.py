@@ -51,7 +51,7 @@ def test_distances_of_all_pairs_of_few_coalitions_are_computed_once():
     assert asked == [len(EVERY)]
 
 
-def test_what_is_not_kept_or_of_another_origin_is_computed_exactly(monkeypatch):
+def test_what_is_not_kept_of_another_origin_or_without_a_hash_is_computed(monkeypatch):
     monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
     features, other = make_features(), make_features()
     some = features[np.arange(4)]
@@ -61,6 +61,12 @@ def test_what_is_not_kept_or_of_another_origin_is_computed_exactly(monkeypatch):
     monkeypatch.setattr(kernel_inputs, "KEPT", 100)
     whole = features[np.arange(len(EVERY))]
     np.testing.assert_array_equal(whole.distances_to(kept, "k", apart), apart(whole, kept))
+
+    features, times = make_features(), []
+    for _ in range(2):
+        assert features.remember([], lambda: len(times)) == len(times)
+        assert features.remember("known", lambda: len(times)) == 0
+        times.append(1)
 
 
 def test_distances_of_others_to_all_of_a_large_origin_are_computed_once(monkeypatch):
@@ -122,11 +128,3 @@ def test_vectors_of_some_of_some_are_theirs(monkeypatch, many):
     np.testing.assert_array_equal(some.members, EVERY[[8]])
     np.testing.assert_array_equal(some.sketch(0.5, 2), EVERY[[8]] * np.pi)
     assert some.origin[1].tolist() == [8]
-
-
-def test_a_key_without_a_hash_is_computed_every_time():
-    features, times = make_features(), []
-    for _ in range(2):
-        assert features.remember([], lambda: len(times)) == len(times)
-        assert features.remember("known", lambda: len(times)) == 0
-        times.append(1)

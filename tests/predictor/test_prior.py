@@ -6,24 +6,14 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from dupre import InputError
-from dupre.predictor import form
+from dupre.predictor import form, kernels
 from dupre.predictor.calibration import widening
 from dupre.predictor.kernel_checks import check_prior
-from dupre.predictor.kernels import (
-    Constant,
-    Exponential,
-    Kernel,
-    LinearInSize,
-    Membership,
-    Prior,
-    Size,
-    SlicedWasserstein,
-    paper,
-)
+from dupre.predictor.kernels import Constant, LinearInSize, Membership, Prior, Size
 from processes import split
 
 ALL_FORMS = True
-OPEN = SlicedWasserstein(p=None, rho=None, eta=None)
+OPEN = kernels.SlicedWasserstein(p=None, rho=None, eta=None)
 
 
 def learn(inputs, utilities, prior):
@@ -39,13 +29,10 @@ def game():
     return evaluated, others, np.tanh(evaluated.members @ np.linspace(0.1, 0.6, 6)) + 0.01 * noise
 
 
-# --- the plain posterior
-
-
 @pytest.mark.parametrize("mean", [None, Constant(0.0), LinearInSize()], ids=repr)
 def test_a_plain_posterior_is_that_of_the_paper(game, mean):
     evaluated, others, u = game
-    learned = learn(evaluated, u, replace(paper(), mean=mean))
+    learned = learn(evaluated, u, replace(kernels.paper(), mean=mean))
     gp = learned.gp
     scale = gp.warp.width**2
     K, k = scale * gp.kernel(evaluated, evaluated), scale * gp.kernel(evaluated, others)
@@ -77,18 +64,18 @@ def test_plain_hyper_parameters_maximise_the_marginal_likelihood(game):
 
 def test_what_a_kernel_leaves_open_is_chosen_by_the_marginal_likelihood(game):
     evaluated, _, u = game
-    of = {name: learn(evaluated, u, Prior(1.0 * kernel, plain=True)) for name, kernel in [
-        ("open", OPEN), ("first", SlicedWasserstein()), ("p", SlicedWasserstein(p=None)),
-    ]}  # fmt: skip
+
+    stated = {"first": kernels.SlicedWasserstein(), "p": kernels.SlicedWasserstein(p=None)}
+    of = {
+        name: learn(evaluated, u, Prior(1.0 * kernel, plain=True))
+        for name, kernel in ({"open": OPEN} | stated).items()
+    }
     chosen = of["open"].gp.kernel.kernel
     again = learn(evaluated, u, Prior(1.0 * replace(chosen, gamma=1.0), plain=True)).gp
     assert of["open"].gp.log_likelihood >= of["first"].gp.log_likelihood
     assert of["open"].gp.log_likelihood == pytest.approx(again.log_likelihood, abs=1e-2)
     assert not chosen.open
     assert of["p"].gp.kernel.kernel.eta == 0.5
-
-
-# --- what is held
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -103,9 +90,6 @@ def test_what_is_fixed_stays_and_the_rest_is_learned(game, plain):
     every = Prior(kernel, fixed=("gamma", "variance"), plain=plain)
     for _, gp in learn(evaluated, u, every).processes:
         np.testing.assert_allclose(gp.kernel.theta, kernel.theta)
-
-
-# --- the mean
 
 
 def test_a_mean_is_subtracted_and_added_again(game):
@@ -138,11 +122,8 @@ def test_a_line_in_size_is_that_of_least_squares_and_a_mean_must_be_a_number_for
         check_prior(Prior(mean=Constant(np.nan)), game[1])
 
 
-# --- what cannot be used
-
-
 @dataclass(frozen=True)
-class Own(Exponential):
+class Own(kernels.Exponential):
     """A distance by any formula of the members."""
 
     kind: str = ""
@@ -159,40 +140,34 @@ class Own(Exponential):
         }[self.kind]
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
+def test_an_own_kernel_that_is_not_valid_is_named(game):
+    for kind, message in (
         ("Cubed", r"kernel Own is not positive semi-definite: the smallest eigenvalue .* is -\d"),
         ("Asymmetric", "kernel Own is not symmetric"),
         ("Short", r"kernel Own must give finite numbers of shape \(39, 39\), got shape \(39, 38\)"),
         ("NaN", "kernel Own must give finite numbers of .*, got NaN or infinity"),
-    ],
-)
-def test_an_own_kernel_that_is_not_valid_is_named(game, kind, message):
-    _, others, _ = game
-    with pytest.raises(InputError, match=message):
-        check_prior(Prior(1.0 * Membership() + 2.0 * (Size() * Own(kind=kind))), others)
-    check_prior(Prior(1.0 * Own(kind="valid")), others)
+    ):
+        _, others, _ = game
+        with pytest.raises(InputError, match=message):
+            check_prior(Prior(1.0 * Membership() + 2.0 * (Size() * Own(kind=kind))), others)
+        check_prior(Prior(1.0 * Own(kind="valid")), others)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_a_prior_checks_itself():
+    for options, message in (
         ({"kernel": "paper"}, "kernel must be a Kernel of dupre.kernels, got 'paper'"),
         ({"mean": 0.5}, r"mean must be Constant\(...\) or LinearInSize\(\).*got 0.5"),
         ({"kernel": Size(), "fixed": "eta"}, "fixed can hold 'gamma' and 'variance', got 'eta'"),
         ({"fixed": ("gamma",)}, "give kernel= too"),
         ({"noise": 0.0}, "noise must be a positive number, got 0.0"),
-    ],
-)
-def test_a_prior_checks_itself(options, message):
-    with pytest.raises(InputError, match=message):
-        Prior(**options)
+    ):
+        with pytest.raises(InputError, match=message):
+            Prior(**options)
 
 
 def test_a_prior_says_what_was_asked_for():
     assert Prior().text == ""
     prior = Prior(1.0 * Membership(), mean=LinearInSize(), fixed="gamma", noise=0.1, plain=True)
     assert prior.text.startswith("kernel membership, prior mean linear in log(1 + rows), gamma fix")
-    assert isinstance(paper().kernel, Kernel)
-    assert "plain posterior" in paper().text
+    assert isinstance(kernels.paper().kernel, kernels.Kernel)
+    assert "plain posterior" in kernels.paper().text

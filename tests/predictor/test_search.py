@@ -15,18 +15,31 @@ def quadratic(seed):
     return (lambda x: ((x - centre) @ H @ (x - centre) / 2, H @ (x - centre))), H, centre
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_with_the_true_second_derivatives_one_step_is_enough(seed):
-    function, H, centre = quadratic(seed)
+def counted(function):
+    """The function, and a list of where it was asked."""
     asked = []
 
     def count(x):
         asked.append(x)
         return function(x)
 
+    return count, asked
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_with_the_true_second_derivatives_one_step_is_enough_and_from_behind_none(seed):
+    function, H, centre = quadratic(seed)
+    count, asked = counted(function)
     end = minimise(count, centre + 0.1, -FAR, FAR, B=H)
     np.testing.assert_allclose(end.x, centre, atol=1e-7)
     assert len(asked) <= 2
+    count, asked = counted(function)
+    end = minimise(count, centre + 1, -FAR, FAR, B=H, behind=-1e6)
+    assert len(asked) == 1
+    assert end.value == pytest.approx(function(centre + 1)[0])
+    x, free = centre + 1, np.array([0, 2])
+    found = second_derivatives(function, x, function(x)[1], free)
+    np.testing.assert_allclose(found, H[np.ix_(free, free)], rtol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -56,23 +69,3 @@ def test_a_curved_valley_is_followed_to_its_end_around_places_without_a_value():
 
     end = minimise(function, np.array([5.0]), -FAR[:1], FAR[:1], B=np.array([[0.01]]))
     np.testing.assert_allclose(end.x, 1.0, atol=1e-4)
-
-
-def test_a_search_that_stays_behind_is_given_up():
-    function, H, centre = quadratic(0)
-    asked = []
-
-    def count(x):
-        asked.append(x)
-        return function(x)
-
-    end = minimise(count, centre + 1, -FAR, FAR, B=H, behind=-1e6)
-    assert len(asked) == 1
-    assert end.value == pytest.approx(function(centre + 1)[0])
-
-
-def test_second_derivatives_are_those_of_the_function():
-    function, H, centre = quadratic(1)
-    x, free = centre + 1, np.array([0, 2])
-    found = second_derivatives(function, x, function(x)[1], free)
-    np.testing.assert_allclose(found, H[np.ix_(free, free)], rtol=1e-8)

@@ -3,19 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dupre.predictor.training_noise import (
-    LEAST_STEPS,
-    POOLED_WEIGHT,
-    lattice_step,
-    pooled_variance,
-    variance_of_means,
-    widening,
-)
+from dupre.predictor import training_noise
+from dupre.predictor.training_noise import lattice_step, variance_of_means
 
 
-@pytest.mark.parametrize(
-    ("several", "expected"),
-    [
+def test_variances_of_means():
+    for several, expected in (
         ([], []),
         ([[0.3], [0.9], [-2.0]], [0, 0, 0]),  # nothing was measured
         ([[0.1, 0.4, 0.2, 0.9]], [np.var([0.1, 0.4, 0.2, 0.9], ddof=1) / 4]),  # the textbook's
@@ -23,10 +16,8 @@ from dupre.predictor.training_noise import (
         ([[7.0], [0.0, 2.0]], [2.0, 1.0]),  # trained once: the pooled spread
         ([[0.5, 0.5], [0.25] * 3], [0, 0]),
         ([[0.1] * 3], [0]),  # not even of rounding
-    ],
-)
-def test_variances_of_means(several, expected):
-    np.testing.assert_allclose(variance_of_means(several), np.array(expected), atol=0)
+    ):
+        np.testing.assert_allclose(variance_of_means(several), np.array(expected), atol=0)
 
 
 def test_spreads_are_pooled_by_degrees_of_freedom():
@@ -34,13 +25,15 @@ def test_spreads_are_pooled_by_degrees_of_freedom():
     own = np.array([np.var([1.0, 2.0, 4.0], ddof=1), np.var([0.0, 0.1], ddof=1), 0.0])
     degrees = np.array([2, 1, 0])
     pooled = own @ degrees / degrees.sum()
-    spread = (POOLED_WEIGHT * pooled + degrees * own) / (POOLED_WEIGHT + degrees)
+    spread = (training_noise.POOLED_WEIGHT * pooled + degrees * own) / (
+        training_noise.POOLED_WEIGHT + degrees
+    )
     np.testing.assert_allclose(variance_of_means(several), spread / [3, 2, 1])
-    variance, freedom = pooled_variance([[1.0, 2.0, 4.0], [0.0, 0.1], [3.0]])
+    variance, freedom = training_noise.pooled_variance([[1.0, 2.0, 4.0], [0.0, 0.1], [3.0]])
     assert freedom == 3
     assert variance == pytest.approx((2 * np.var([1.0, 2.0, 4.0], ddof=1) + 0.005) / 3)
-    assert pooled_variance([[0.1, 0.1]]) == (0.0, 1)
-    unknown, freedom = pooled_variance([[1.0], [2.0]])
+    assert training_noise.pooled_variance([[0.1, 0.1]]) == (0.0, 1)
+    unknown, freedom = training_noise.pooled_variance([[1.0], [2.0]])
     assert np.isnan(unknown)
     assert freedom == 0
 
@@ -63,25 +56,9 @@ def test_with_the_same_noise_everywhere_the_variances_are_unbiased():
     standard_error = np.std(found, axis=0) / np.sqrt(len(found))
     off = np.mean(found, axis=0) - sigma**2 / np.array(counts)
     assert np.all(np.abs(off) < 4 * standard_error)
-
-
-def test_a_noisier_coalition_is_found_noisier():
-    rng = np.random.default_rng(1)
     several = [rng.normal(0, 0.1, 20) for _ in range(9)] + [rng.normal(0, 1.0, 20)]
     variances = variance_of_means(several)
-    assert variances[-1] > 10 * variances[:-1].max()
-
-
-def test_variances_from_few_repeats_are_widened_so_that_intervals_hold():
-    assert widening(0) == 1.0
-    assert widening(4) == pytest.approx((2.776 / 1.96) ** 2, rel=1e-3)
-    assert widening(10_000) == pytest.approx(1.0, abs=1e-3)
-    rng, freedom = np.random.default_rng(0), 4
-    std = np.sqrt(widening(freedom) * rng.chisquare(freedom, 40_000) / freedom)
-    assert np.mean(np.abs(rng.normal(size=40_000)) < 1.96 * std) == pytest.approx(0.95, abs=0.005)
-
-
-# The step of utilities on a lattice.
+    assert variances[-1] > 10 * variances[:-1].max()  # a noisier coalition is found noisier
 
 
 @pytest.mark.parametrize("m", [10, 50, 97, 300, 1000])
@@ -96,7 +73,9 @@ def test_accuracies_on_m_rows_have_a_step_of_one_in_m(m, count):
 
 @settings(deadline=None, max_examples=100)
 @given(
-    st.lists(st.integers(0, 2000), min_size=LEAST_STEPS + 1, max_size=60, unique=True),
+    st.lists(
+        st.integers(0, 2000), min_size=training_noise.LEAST_STEPS + 1, max_size=60, unique=True
+    ),
     st.integers(20, 5000),
     st.floats(-5, 5),
     st.sampled_from([1.0, -1.0, 0.01]),
@@ -108,31 +87,22 @@ def test_the_step_is_the_greatest_common_divisor_of_the_differences(counts, m, s
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 300))
-def test_numbers_of_a_continuous_metric_have_no_step(seed, count):
+@given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.sampled_from([0.0, 0.1, -7.3e8]))
+def test_numbers_of_a_continuous_metric_and_equal_ones_have_no_step(seed, count, level):
     assert lattice_step(1 - np.random.default_rng(seed).gamma(2.0, 0.2, count)) == 0
-
-
-@pytest.mark.parametrize("level", [0.0, 0.1, -7.3e8])
-@pytest.mark.parametrize("count", [1, 2, 50])
-def test_equal_utilities_have_no_step(level, count):
     assert lattice_step(np.full(count, level)) == 0
 
 
 def test_few_or_continuous_numbers_have_no_step_unless_some_are_equal():
-    few = np.arange(LEAST_STEPS) / 40
+    few = np.arange(training_noise.LEAST_STEPS) / 40
     assert lattice_step(few) == 0
-    assert lattice_step(np.append(few, LEAST_STEPS / 40)) == pytest.approx(1 / 40)
+    assert lattice_step(np.append(few, training_noise.LEAST_STEPS / 40)) == pytest.approx(1 / 40)
     assert lattice_step(np.append(few, few[0])) == pytest.approx(1 / 40)
     u = np.random.default_rng(0).normal(size=30)
     assert lattice_step(np.append(u, u[:5])) == 0
     assert lattice_step(1e8 + 1e-6 * np.random.default_rng(0).normal(size=40)) == 0
     u = np.random.default_rng(0).integers(0, 60, size=40) / 60
     assert lattice_step(u) == lattice_step(u[::-1]) == lattice_step(np.sort(u))
-
-
-@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e9])
-def test_the_step_has_the_unit_of_the_utilities(scale):
-    rng = np.random.default_rng(0)
-    assert lattice_step(scale * rng.integers(0, 60, size=40) / 60) == pytest.approx(scale / 60)
-    assert lattice_step(scale * rng.normal(size=40)) == 0
+    for unit in (1e-12, 1e-6, 1e9):
+        assert lattice_step(unit * u) == pytest.approx(unit / 60)
+        assert lattice_step(unit * np.random.default_rng(0).normal(size=40)) == 0

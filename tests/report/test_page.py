@@ -103,7 +103,7 @@ def numbers(texts):
     return [float(text.replace("−", "-").replace(",", "")) for text in texts]
 
 
-def test_tables_are_sorted_by_click(opened):
+def test_tables_are_sorted_by_click_and_from_the_keyboard(opened):
     page = opened("usual")
     head = page.locator(TABLE).locator("thead th")
     for k, parse in ((1, numbers), (2, numbers), (0, list)):
@@ -113,11 +113,7 @@ def test_tables_are_sorted_by_click(opened):
             assert shown == sorted(shown, reverse=order == "descending")
         assert page.locator(TABLE).locator("th[aria-sort]").count() == 1
     assert page.locator(TABLE).locator("tbody tr").count() == 6
-
-
-def test_tables_are_sorted_from_the_keyboard(opened):
-    page = opened("usual")
-    head = page.locator(TABLE).locator("thead th").nth(2)
+    head = head.nth(2)
     head.locator("button").focus()
     page.keyboard.press("Enter")
     assert head.get_attribute("aria-sort") == "descending"
@@ -128,12 +124,6 @@ def test_tables_are_sorted_from_the_keyboard(opened):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.locator(TABLE).locator("thead th").nth(3).get_attribute("aria-sort")
-
-
-def test_without_scripts_the_tables_are_plain_and_there(opened):
-    page = opened("usual", java_script_enabled=False)
-    assert page.locator("button").count() == 0
-    assert page.locator(TABLE).locator("tbody tr").count() == 6
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -197,6 +187,12 @@ def test_text_and_figures_stand_out_by_day_and_by_night(opened, scheme):
     assert contrast(colours["points"], colours["paper"]) >= 3
 
 
+def test_without_scripts_the_tables_are_plain_and_there(opened):
+    page = opened("usual", java_script_enabled=False)
+    assert page.locator("button").count() == 0
+    assert page.locator(TABLE).locator("tbody tr").count() == 6
+
+
 def test_hostile_names_stay_text(opened):
     page = opened("hostile")
     assert page.evaluate("window.hacked") is None
@@ -217,7 +213,7 @@ def test_injected_scripts_would_not_run(opened, files, browser, tmp_path):
     page.close()
 
 
-def test_on_paper_there_is_no_navigation_and_each_statement_has_a_page(opened):
+def test_on_paper_each_statement_has_a_page_and_a_table_its_head(opened):
     page = opened("usual", color_scheme="dark")
     assert page.locator("nav").is_visible()
     assert not page.locator(".context").first.is_visible()
@@ -229,6 +225,13 @@ def test_on_paper_there_is_no_navigation_and_each_statement_has_a_page(opened):
     assert articles.count() == 6
     breaks = articles.evaluate_all("all => all.map(a => getComputedStyle(a).breakBefore)")
     assert breaks == ["page"] * 6
+    page = opened("usual")
+    page.evaluate(LINK_TABLES)
+    for height in range(140, 220, 8):  # of the paper; some page ends after the head of each table
+        paper = page.pdf(width="210mm", height=f"{height}mm")
+        places = dict(re.findall(rb"/((?:head|row)\d) \[(\d+) 0 R /XYZ", paper))  # links to pages
+        assert len(places) == 4
+        assert [places[b"head%d" % i] for i in (0, 1)] == [places[b"row%d" % i] for i in (0, 1)]
 
 
 LINK_TABLES = """() => document.querySelectorAll("section > .wide table").forEach((table, i) => {
@@ -237,16 +240,6 @@ LINK_TABLES = """() => document.querySelectorAll("section > .wide table").forEac
     document.body.insertAdjacentHTML("beforeend", `<a href="#${name}${i}">${name}</a>`);
   }
 })"""
-
-
-def test_on_paper_the_head_of_a_table_stands_with_its_first_row(opened):
-    page = opened("usual")
-    page.evaluate(LINK_TABLES)
-    for height in range(140, 220, 8):  # of the paper; some page ends after the head of each table
-        paper = page.pdf(width="210mm", height=f"{height}mm")
-        places = dict(re.findall(rb"/((?:head|row)\d) \[(\d+) 0 R /XYZ", paper))  # links to pages
-        assert len(places) == 4
-        assert [places[b"head%d" % i] for i in (0, 1)] == [places[b"row%d" % i] for i in (0, 1)]
 
 
 def test_a_wide_window_cuts_no_table(opened):

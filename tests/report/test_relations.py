@@ -42,18 +42,13 @@ def test_random_splits_are_not_spoken_of(sizes, columns):
 
 @pytest.mark.parametrize("who", [0, 6])
 @pytest.mark.parametrize("sizes", [EQUAL, SKEWED])
-def test_a_copy_is_named_with_its_rows(sizes, who):
-    data = split(sizes)
-    ((owners, text),) = related(data | {"twin": data[f"o{who}"]})
+def test_a_copy_a_noisy_copy_and_an_owner_unlike_the_others_are_named(sizes, who):
+    data, rng = split(sizes), np.random.default_rng(1)
+    X, y = data[f"o{who}"]
+    ((owners, text),) = related(data | {"twin": (X, y)})
     assert owners == (who, 7)
     assert text == f"o{who} and twin hold the same {sizes[who]} rows."
 
-
-@pytest.mark.parametrize("who", [0, 6])
-@pytest.mark.parametrize("sizes", [EQUAL, SKEWED])
-def test_a_noisy_copy_is_data_of_a_similar_kind(sizes, who):
-    data, rng = split(sizes), np.random.default_rng(1)
-    X, y = data[f"o{who}"]
     ((owners, text),) = related(data | {"twin": (X + 0.05 * rng.normal(size=X.shape), y)})
     assert owners == (who, 7)
     assert text.startswith(f"o{who} and twin hold data of a similar kind: their distance is 0.")
@@ -61,18 +56,12 @@ def test_a_noisy_copy_is_data_of_a_similar_kind(sizes, who):
     ((_, text),) = related(data | {"twin": (nearly, y)})  # one row is the same
     assert text.startswith(f"o{who} and twin hold nearly the same data: their distance is 0.")
 
-
-@pytest.mark.parametrize("who", [0, 6])
-@pytest.mark.parametrize("sizes", [EQUAL, SKEWED])
-def test_a_shifted_owner_is_unlike_the_others(sizes, who):
-    data = split(sizes)
-    X, y = data[f"o{who}"]
     ((owners, text),) = related(data | {f"o{who}": (X + 4, y)})
     assert owners == (who,)
     assert text.startswith(f"The data of o{who} are unlike those of all others")
 
 
-def test_rows_in_part_shared_are_told_both_ways():
+def test_rows_in_part_shared_are_told_but_not_what_all_share_by_chance():
     data = split(EQUAL)
     (X, y), (X1, y1) = data["o0"], data["o1"]
     data["o1"] = (np.append(X[:25], X1[:75], axis=0), np.append(y[:25], y1[:75]))
@@ -82,8 +71,6 @@ def test_rows_in_part_shared_are_told_both_ways():
         "62 % of the rows of o0 are also held by o1; 38 % of the rows of o1 are also held by o0."
     )
 
-
-def test_of_two_owners_a_copy_is_told_but_not_what_all_share_by_chance():
     rng = np.random.default_rng(0)
     data = {f"o{i}": (rng.integers(0, 2, (60, 2)), rng.integers(0, 2, 60)) for i in range(5)}
     assert related(data) == []

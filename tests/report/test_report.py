@@ -69,19 +69,13 @@ def markup(request):
     return page_of(request.param)
 
 
-@pytest.fixture
-def parsed(markup):
-    return Page(markup)
-
-
-def test_pages_are_well_nested_with_unique_ids_and_links_that_lead_somewhere(parsed):
+def test_pages_are_well_nested_and_every_part_says_what_it_is(markup):
+    parsed = Page(markup)
     assert len(set(parsed.ids)) == len(parsed.ids)
     within = [link for link in parsed.links if link.startswith("#")]
     assert {link[1:] for link in within} <= set(parsed.ids)
     assert all(link.startswith(("#", "data:image/png;base64,")) for link in parsed.links)
 
-
-def test_pages_have_landmarks_one_heading_and_every_section(parsed):
     assert [len(parsed.all(tag)) for tag in ("h1", "main", "nav", "header")] == [1, 1, 1, 1]
     assert parsed.all("html") == [{"lang": "en"}]
     sections = parsed.all("section")
@@ -89,8 +83,6 @@ def test_pages_have_landmarks_one_heading_and_every_section(parsed):
     assert all(section["aria-labelledby"] in parsed.ids for section in sections)
     assert len(parsed.all("h2")) == len(sections)
 
-
-def test_every_figure_and_table_says_what_it_shows(parsed):
     figures = parsed.all("svg")
     assert len(figures) == len(parsed.all("figure")) == len(parsed.all("figcaption"))
     assert all(svg["role"] == "img" and len(svg["aria-label"]) > 20 for svg in figures)
@@ -98,7 +90,7 @@ def test_every_figure_and_table_says_what_it_shows(parsed):
     assert all(head["scope"] in ("row", "col") for head in parsed.all("th"))
 
 
-def test_nothing_is_asked_of_the_network_and_only_our_script_may_run(markup):
+def test_nothing_is_missing_or_asked_of_the_network_and_only_our_script_may_run(markup):
     scripts = re.findall(r"<script>(.*?)</script>", markup, flags=re.S)
     assert len(scripts) == 1
     digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
@@ -106,20 +98,11 @@ def test_nothing_is_asked_of_the_network_and_only_our_script_may_run(markup):
     assert f"script-src 'sha256-{digest}'" in policies[0]["content"]
     assert policies[0]["content"].startswith("default-src 'none'; ")
     assert not re.search(r"https?://|@import|src=\"(?!data:)", markup.replace(HOSTILE[1], ""))
+    words = re.sub(r"<svg.*?</svg>", "", markup, flags=re.S)
+    assert not re.search(r"\b(nan|inf|None(?!:))\b", words)
 
 
-def test_no_number_is_missing(markup):
-    assert not re.search(
-        r"\b(nan|inf|None(?!:))\b", re.sub(r"<svg.*?</svg>", "", markup, flags=re.S)
-    )
-
-
-def test_the_same_valuation_gives_the_same_bytes_whatever_the_style_of_figures():
-    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "svg.hashsalt": None}):
-        assert page([valuation()]) == page_of("usual")
-
-
-def test_hostile_names_stay_text():
+def test_hostile_names_and_texts_stay_text_isolated_from_its_direction():
     parsed = Page(page_of("hostile"))
     assert len(parsed.all("script")) == 1
     assert parsed.all("img") == parsed.all("b") == parsed.all("i") == []
@@ -127,42 +110,35 @@ def test_hostile_names_stay_text():
     for name in ("<script>window.hacked = 1</script>", "&amp; <b>bold</b>", "שלום עולם", "x" * 200):
         assert name in parsed.text
     assert "\\u202eright to left\\u2069" in parsed.text
-
-
-def test_hostile_texts_of_all_kinds_stay_text():
     bad = "<script>1</script>\u2069\u2068</bdi>"
-    v = valuation(
-        4,
-        semivalue=bad,
-        failures={("owner 0",): bad},
-        warnings={bad: (("owner 1",),)},
-        provenance={bad: {bad: bad, "lines": f"{bad}\n{bad}"}},
-        stopped=bad,
-    )
+    told = {"failures": {("owner 0",): bad}, "warnings": {bad: (("owner 1",),)}, "stopped": bad}
+    told["provenance"] = {bad: {bad: bad, "lines": f"{bad}\n{bad}"}}
+    v = valuation(4, semivalue=bad, **told)
     parsed = Page(page([v, replace(v, semivalue="Banzhaf")]))
     assert len(parsed.all("script")) == 1
     assert parsed.text.count("<script>1</script>") > 8
-
-
-def test_names_are_isolated_from_the_direction_of_the_text():
     assert text(f"of {spell_name('שלום')} & co") == "of <bdi>שלום</bdi> &amp; co"
     assert text("loose \u2068 mark") == "loose \\u2068 mark"
 
 
-def test_every_owner_has_a_row_and_a_statement_in_the_order_of_values():
+def test_owners_provenance_and_trainings_are_shown_in_order_and_alike_each_time():
     v, parsed = valuation(), Page(page_of("usual"))
     order = [f"owner-{i}" for i in np.argsort(-v.mean)]
     assert [article["id"] for article in parsed.all("article")] == order
-    assert [link["href"] for link in parsed.all("a") if "owner-" in link["href"]] == [
-        f"#{name}" for name in order
-    ]
-
-
-def test_the_table_can_be_sorted_by_what_it_shows():
-    v = valuation(4)
+    links = [link["href"] for link in parsed.all("a") if "owner-" in link["href"]]
+    assert links == [f"#{name}" for name in order]
     cells = re.findall(r'data-value="([^"]*)">([^<]*)</td>', values_table(v))
     values = [float(sort) for sort, word in cells if re.fullmatch(r"−?0\.\d{4}", word)]
     assert np.allclose(values, np.sort(v.mean)[::-1])
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "svg.hashsalt": None}):
+        assert page([valuation()]) == page_of("usual")
+    assert "<pre>dupre value \\\n  --budget 30</pre>" in page_of("usual")
+    assert "<dt>Python</dt><dd>3.11</dd>" in page_of("usual")
+    many = [("owner 0", "owner 1")] * 450 + [("owner 2",)]
+    words = trainings_table(valuation(4, evaluations=trainings(many, failed={("owner 2",)})))
+    assert "the first 200 are listed, 251 more are not" in words
+    assert "All 451 trainings" in words
+    assert len(page([valuation(100)]).encode()) < 2e6
 
 
 SAID = {
@@ -205,24 +181,7 @@ def test_what_is_particular_to_a_valuation_is_said_and_of_no_other(kind):
     assert (words.count("Beware") >= 2) == (kind == "troubled")
 
 
-def test_provenance_is_shown_as_typed_and_of_very_many_trainings_some_are_listed():
-    assert "<pre>dupre value \\\n  --budget 30</pre>" in page_of("usual")
-    assert "<dt>Python</dt><dd>3.11</dd>" in page_of("usual")
-    many = [("owner 0", "owner 1")] * 450 + [("owner 2",)]
-    words = trainings_table(valuation(4, evaluations=trainings(many, failed={("owner 2",)})))
-    assert "the first 200 are listed, 251 more are not" in words
-    assert "All 451 trainings" in words
-    assert len(page([valuation(100)]).encode()) < 2e6
-
-
-def test_valuations_that_do_not_belong_together_are_refused():
-    with pytest.raises(InputError, match="at least one valuation"):
-        page([])
-    with pytest.raises(InputError, match="of other owners"):
-        page([valuation(3), valuation(4)])
-
-
-def test_the_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     file = tmp_path / "report.html"
     write([bare()], file)
     assert file.read_text(encoding="utf-8") == page([bare()])
@@ -234,6 +193,11 @@ def test_the_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [file]
     with pytest.raises(InputError, match="there is no directory"):
         write([bare()], tmp_path / "none" / "report.html")
+
+    with pytest.raises(InputError, match="at least one valuation"):
+        page([])
+    with pytest.raises(InputError, match="of other owners"):
+        page([valuation(3), valuation(4)])
 
 
 @pytest.mark.parametrize("kind", VARIANTS)

@@ -26,24 +26,16 @@ def three(mean, std=0.001, **others):
     return valuation(3, mean=np.array(mean), covariance=np.diag(std**2), **others)
 
 
-# The answer.
-
-
-def test_who_is_surely_worth_most_is_named():
+def test_who_is_worth_most_and_who_harms_is_named_or_said_to_be_open():
     assert plain(answer(three([0.1, 0.3, 0.2]))).startswith(
         "The data of owner 1 are worth most: they raise the utility of the model by 0.3000 "
         "(95 %: 0.2980 to 0.3020) on average; Shapley value 0.3000."
     )
-
-
-def test_an_open_first_place_is_said_to_be_open():
     words = plain(answer(three([0.3, 0.3005, 0.2])))
     assert words.startswith("It is not settled whose data are worth most: between owner 1 and ")
     everybody = plain(answer(three([0.3, 0.3, 0.3], std=0.1)))
     assert "between any of the owners the order is open" in everybody
 
-
-def test_harm_no_difference_and_doubt_are_told_apart():
     words = plain(answer(three([0.3, -0.2, 0.001])))
     worse = "The data of owner 1 make models worse on average: they lower the utility of the model"
     assert f"{worse} by 0.2000 (95 %: 0.1980 to 0.2020) on average; Shapley value −0.2000" in words
@@ -65,7 +57,7 @@ def test_exact_values_are_told_without_intervals_and_how_much_was_trained_is_tol
     assert "a sum over a sample" in plain(answer(sampled(diagnostics=None)))
 
 
-def test_neighbours_that_are_not_settled_are_told_with_the_odds():
+def test_neighbours_and_what_is_undecided_are_told_with_the_odds():
     v = three([0.3, 0.2, 0.1995])
     (only,) = open_neighbours(v)
     sure = 100 * v.probability_greater().iloc[1, 2]
@@ -75,26 +67,26 @@ def test_neighbours_that_are_not_settled_are_told_with_the_odds():
     tied = open_neighbours(exact(3, mean=np.array([0.2, 0.2, 0.1]), covariance=np.zeros((3, 3))))
     assert "equal, or as likely" in tied[0]
 
+    v = valuation(4, mean=np.array([0.4, 0.3, 0.2995, 0.1]), covariance=1e-6 * np.eye(4))
+    words = of(v, "owner 1")[0]
+    assert "owner 0 is surely worth more. owner 3 is surely worth less." in words
+    assert "The order is not settled with owner 2 (64 % that owner 1 is worth more)." in words
+    assert "All other owners are surely worth less." in of(v, "owner 0")[0]
 
-@pytest.mark.parametrize(
-    ("mean", "std", "words"),
-    [
+
+def test_semivalues_are_said_to_agree_or_not():
+    for mean, std, words in (
         ([0.5, 0.3, 0.2], 0.001, "agree about the order of all owners"),
         ([0.3, 0.1, 0.2], 0.9, "differ about the order of 1 of 3 pairs of owners, but only where"),
         ([0.2, 0.3, 0.1], 0.001, "in opposite ways: owner 0 and owner 1."),
-    ],
-)
-def test_semivalues_are_said_to_agree_or_not(mean, std, words):
-    other = three(mean, std, semivalue="Banzhaf")
-    found = plain([agreement([three([0.3, 0.2, 0.1]), other])])
-    assert found.startswith("Shapley and Banzhaf ")
-    assert words in found
+    ):
+        other = three(mean, std, semivalue="Banzhaf")
+        found = plain([agreement([three([0.3, 0.2, 0.1]), other])])
+        assert found.startswith("Shapley and Banzhaf ")
+        assert words in found
 
 
-# Statements.
-
-
-def test_a_value_is_put_into_words_with_its_interval():
+def test_a_value_is_put_into_words_with_its_interval_and_doubt_is_not_hidden():
     words, _, facts = of(three([0.3, 0.2, 0.1]), "owner 1")
     assert words.startswith(
         "Adding the data of owner 1 to a group of other owners raises the utility of the model by "
@@ -109,8 +101,6 @@ def test_a_value_is_put_into_words_with_its_interval():
         "Rank (95 %)": "2 of 3",
     }
 
-
-def test_a_negative_value_is_explained_and_doubt_is_not_hidden():
     v = three([0.3, -0.2, 0.001])
     assert "lowers the utility of the model by 0.2000" in of(v, "owner 1")[0]
     assert "A negative value means that" in of(v, "owner 1")[0]
@@ -118,7 +108,7 @@ def test_a_negative_value_is_explained_and_doubt_is_not_hidden():
     assert "negative" not in of(v, "owner 0")[0]
 
 
-def test_other_semivalues_and_payments_are_explained_in_their_own_words():
+def test_semivalues_payments_and_metrics_are_explained_in_their_own_words():
     v = three([0.3, 0.2, 0.1])
     assert "all possible groups, each" in of(replace(v, semivalue="Banzhaf"), "owner 0")[0]
     alone = of(replace(v, semivalue="leave-one-out"), "owner 0")[0]
@@ -127,17 +117,18 @@ def test_other_semivalues_and_payments_are_explained_in_their_own_words():
     words, _, facts = of(least_core(), "owner 0")
     assert words.startswith("owner 0 is to be paid 0.20")
     assert "Least core payment" in facts
+    for metric, words in (
+        ("accuracy", "raises accuracy by 20.0 points (95 %: 19.8 to 20.2)"),
+        ("f1_macro", "raises the F1 score macro by 20.0 points"),
+        ("r2", "raises R² by 0.2000 (95 %: 0.1980 to 0.2020)"),
+        ("neg_log_loss", "raises the score neg_log_loss by 0.2000"),
+        ("a function of mine", "raises the utility of the model by 0.2000"),
+    ):
+        v = three([0.3, 0.2, 0.1], provenance={"settings": {"metric": metric}})
+        assert words in of(v, "owner 1")[0]
 
 
-def test_neighbours_above_below_and_undecided_are_named():
-    v = valuation(4, mean=np.array([0.4, 0.3, 0.2995, 0.1]), covariance=1e-6 * np.eye(4))
-    words = of(v, "owner 1")[0]
-    assert "owner 0 is surely worth more. owner 3 is surely worth less." in words
-    assert "The order is not settled with owner 2 (64 % that owner 1 is worth more)." in words
-    assert "All other owners are surely worth less." in of(v, "owner 0")[0]
-
-
-def test_what_was_trained_alone_and_without_is_told():
+def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told():
     v = valuation(4)
     frame = v.evidence.coalitions
     alone = frame["utility"][frame["members"] == ("owner 2",)].iloc[0]
@@ -147,11 +138,7 @@ def test_what_was_trained_alone_and_without_is_told():
     lost = v.grand - without
     assert f"without these data {without:.4g}: {lost:.2g} lost by leaving them out." in words
     assert "alone reached" not in of(replace(v, evidence=None), "owner 2")[0]
-
-
-def test_relations_are_told_to_those_they_are_about():
     told = [Relation((0, 2), "They hold the same rows.")]
-    v = valuation(4)
     assert "They hold the same rows. Data like those of others" in of(v, "owner 2", told)[0]
     assert "same rows" not in of(v, "owner 1", told)[0]
 
@@ -164,24 +151,6 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
     assert "first guess" in caveats
     assert "about 3 were not trained but predicted" in caveats
     assert of(exact(rows=np.full(4, 50), validation=np.zeros((4, 4))), "owner 1")[1] == ""
-
-
-# An owner's words, and statements that name no other owner.
-
-
-@pytest.mark.parametrize(
-    ("metric", "words"),
-    [
-        ("accuracy", "raises accuracy by 20.0 points (95 %: 19.8 to 20.2)"),
-        ("f1_macro", "raises the F1 score macro by 20.0 points"),
-        ("r2", "raises R² by 0.2000 (95 %: 0.1980 to 0.2020)"),
-        ("neg_log_loss", "raises the score neg_log_loss by 0.2000"),
-        ("a function of mine", "raises the utility of the model by 0.2000"),
-    ],
-)
-def test_a_value_is_said_in_units_of_its_metric(metric, words):
-    v = three([0.3, 0.2, 0.1], provenance={"settings": {"metric": metric}})
-    assert words in of(v, "owner 1")[0]
 
 
 def test_files_of_statements_name_no_other_owner(tmp_path):
@@ -208,10 +177,10 @@ def test_a_logo_is_part_of_the_page(tmp_path):
     (tmp_path / "logo.png").write_bytes(b"\x89PNG")
     assert read_logo(str(tmp_path / "logo.png")) == "data:image/png;base64,iVBORw=="
     (tmp_path / "large.svg").write_bytes(b" " * 600_000)
-    for name, words in (
-        ("logo.txt", "must be one of"),
-        ("no.png", "cannot"),
-        ("large.svg", "most"),
-    ):
+    for name, words in {
+        "logo.txt": "must be one of",
+        "no.png": "cannot",
+        "large.svg": "most",
+    }.items():
         with pytest.raises(InputError, match=words):
             read_logo(str(tmp_path / name))

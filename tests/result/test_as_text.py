@@ -2,6 +2,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dupre
@@ -13,7 +14,6 @@ from owners_and_games import make_owners
 from reporting import CHECK, DIAGNOSTICS, SUBSIDY, bare, notes, only_line
 
 FAILED = replace(CHECK, by_size=0.03, limit=0.03)
-FIRST_GUESS = "Beware: 2 of the 7 most important coalitions are not evaluated"
 
 
 def members(size):
@@ -42,6 +42,10 @@ def sampled(prediction, choice, **others):
     return valuation(**{"counting": 4096} | fields | others)
 
 
+def of_r2(r2, **others):
+    return valuation(diagnostics=replace(DIAGNOSTICS, r2=r2), **others)
+
+
 def repeated(further, std):
     noise = TrainingNoise(further, std, seeded=True, deterministic=not std)
     return replace(core(), training_noise=noise)
@@ -50,7 +54,7 @@ def repeated(further, std):
 # The title.
 
 
-def test_the_text_speaks_of_values_or_of_payments():
+def test_the_text_speaks_of_values_or_of_payments_and_of_no_negative_zero():
     assert not {"Subsidy", "payment"} & set(format_valuation(valuation()).split())
     title, ends = format_valuation(valuation()).split("\n")[:2]
     assert title == "Shapley values of 3 owners; 5 of 7 possible coalitions evaluated"
@@ -58,48 +62,46 @@ def test_the_text_speaks_of_values_or_of_payments():
     assert format_valuation(core()).startswith("Least core payments of 3 owners; 5 of 7 possible")
     columns = [format_valuation(v).split("\n")[3].split()[2] for v in (valuation(), core())]
     assert columns == ["value", "payment"]
+    ends = format_valuation(valuation(grand_predicted=True)).split("\n")[1]
+    assert ends == "u(all owners) ≈ 0.9 (predicted), u(no data) = 0.1"
+    for v in (valuation(), core()):
+        assert str(v) == repr(v) == format_valuation(v)
+    text = format_valuation(of_r2(-0.001, empty=-0.0, mean=-np.eye(3)[0] / 1e9))
+    assert re.findall(r"-0(?:\.0*)?(?![\d.])", text) == []
+    assert "u(no data) = 0\n" in text
+
+
+POSSIBLE = {30: "1,073,741,823", 37: "about 137 billion", 40: "about 1.1 trillion"}
 
 
 @pytest.mark.parametrize(
-    ("n", "possible"),
-    [
-        (30, "1,073,741,823"),
-        (37, "about 137 billion"),
-        (40, "about 1.1 trillion"),
-        (150, "more than a thousand trillion"),
-    ],
+    ("n", "possible"), [*POSSIBLE.items(), (150, "more than a thousand trillion")]
 )
 def test_the_title_says_how_many_coalitions_there_are(n, possible):
     title = format_valuation(valuation(n, evaluated=1234)).split("\n")[0]
     assert f" {n} owners; 1,234 of {possible} possible coalitions" in title
 
 
-def test_an_exact_result_says_that_everything_is_trained_and_offers_nothing():
+def test_exact_results_and_payments_say_so_and_offer_nothing():
     owners = make_owners(3)
     text = str(dupre.value(owners, lambda members: len(members) ** 0.5, progress=False, budget=7))
     assert "; all 7 possible coalitions evaluated\n" in text
     assert "Stopped: nothing is left to evaluate." in text
     assert "Exact for these utilities: every coalition that counts was evaluated." in text
     assert "more" not in text
-
-
-def test_a_predicted_utility_of_all_owners_is_marked_as_such():
-    v = valuation(grand_predicted=True)
-    assert format_valuation(v).split("\n")[1] == "u(all owners) ≈ 0.9 (predicted), u(no data) = 0.1"
-
-
-def test_zero_has_no_minus_sign():
-    diagnostics = replace(DIAGNOSTICS, r2=-0.001)
-    text = format_valuation(
-        valuation(empty=-0.0, mean=-np.eye(3)[0] / 1e9, diagnostics=diagnostics)
+    majority, how = lambda members: float(len(members) > 2), {"semivalue": dupre.LeastCore()}
+    v = dupre.value(make_owners(5), majority, budget=31, progress=False, **how)
+    assert format_valuation(v).startswith(
+        "Least core payments of 5 owners; all 31 possible coalitions"
     )
-    assert re.findall(r"-0(?:\.0*)?(?![\d.])", text) == []
-    assert "u(no data) = 0\n" in text
-
-
-def test_print_str_and_repr_are_one():
-    for v in (valuation(), core()):
-        assert str(v) == repr(v) == format_valuation(v)
+    exact, subsidy, _ = notes(v)
+    assert exact == "Exact for these utilities: every coalition that counts was evaluated."
+    assert subsidy.startswith("Subsidy e = 0.4: no coalition gains more")
+    assert subsidy.endswith(" and 7 more.")
+    assert subsidy.count("{") == 3
+    for line in format_valuation(v).split("\n\n")[1].split("\n")[1:]:
+        assert float(line.split()[2]) == 0.2
+        assert "20.0 %" in line
 
 
 # The least core.
@@ -107,6 +109,7 @@ def test_print_str_and_repr_are_one():
 
 TIGHT = (("a", "b", "c"), ("b",), ("a", "c"), *[("a", "b", "c", "d")] * 1200)
 NOISY = {"noise": 0.0025 * np.eye(3)}
+FORECAST = pd.DataFrame({"widest": [0.25, 0.2, 0.125, 0.05]})
 LINES = {
     "a subsidy and its bounds": (core(), "Subsidy e = 0.125 (95 %: 0.0625 … 0.25): no coalition is "
         "expected to gain more than that by leaving. Tightest: {owner 0} and {owner 0, owner 1}."),
@@ -133,12 +136,69 @@ LINES = {
         "Beware: 2 of the 4 most important coalitions"),
     "kinds of warnings": (valuation(warnings={f"UserWarning: {k}": (("o0",),) for k in range(5)}),
         "2 more kinds of warning."),
+    "corrected": (valuation(corrected=True),
+        "The error of the predictor was estimated from random coalitions and corrected."),
+    "how well it predicts": (of_r2(-1.0), ", R² -1.00,"),
+    "nothing to predict": (of_r2(np.nan),
+        "Predictor not checked: the evaluated utilities are all equal."),
+    "outliers": (valuation(diagnostics=replace(DIAGNOSTICS, strays=1), evaluated=1_000),
+        "Outliers: 1 of 1,000 "),
+    "what outliers do": (valuation(diagnostics=replace(DIAGNOSTICS, strays=1)),
+        "but not in predictions, and widen the intervals."),
+    "no use": (valuation(stale=1_234),
+        "Not used: 1,234 stored evaluations, of rows changed since then."),
+    "wide intervals": (valuation(diagnostics=replace(DIAGNOSTICS, widening=1.7)),
+        "widened by a factor of 1.7"),
+    "the end": (valuation(stopped="the ranking is settled with 95 %"),
+        "Stopped: the ranking is settled with 95 %."),
+    "what is to be gained": (valuation(forecast=FORECAST),
+        "expected to be ± 0.05 instead of ± 0.25."),
+    "a check": (valuation(check=CHECK), "Predictor on 8 check coalitions: error 0.031, that of the "
+        "mean of their size 0.088, 95 % intervals cover 75 %."),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("v", "words"), LINES.values(), ids=LINES)
 def test_what_is_to_be_told_is_told_in_one_line(v, words):
-    assert sum(words in line for line in notes(v)) == 1
+    assert sum(words in line for line in str(v).split("\n")) == 1
+    assert "nan" not in str(v)
+
+
+def test_a_result_with_nothing_to_tell_tells_and_warns_of_nothing():
+    plain = valuation(diagnostics=replace(DIAGNOSTICS, widening=1.5), forecast=FORECAST[:1])
+    words = ("Stopped", "Failed", "Warning", "expected", "check", "Beware", "repeats", "Not used")
+    for word in (*words, "widened", "Outliers", "estimated from random", "sample"):
+        assert word not in str(plain)
+    assert "noise" not in str(valuation(diagnostics=None))
+    shown = str(valuation(check=CHECK))
+    assert "do not use it" not in shown
+    assert "What made coalitions alike" in shown
+    assert not warned(replace(core(), check=CHECK))
+    assert not warned(valuation(corrected=True))
+    assert not warned(of_r2(0.01))
+    assert not warned(valuation(first_left=2, diagnostics=None))
+    assert not warned(valuation(grand=0.1, empty=0.1, mean=np.zeros(3)))
+
+
+BEWARE = {
+    "payments by a failed predictor": (replace(core(), check=FAILED), "on check coalitions the "
+        "predictor is not clearly better than the mean of their size; evaluate more."),
+    "not corrected": (valuation(uncorrected=True), "too few random coalitions are evaluated to "
+        "estimate the error of the predictor; the values are not corrected."),
+    "no use": (of_r2(0.0), "the predictor is no better than a constant; evaluate more."),
+    "worse than that": (of_r2(-1.0), "the predictor is no better than a constant; evaluate more."),
+    "few trainings": (valuation(first_left=2), "2 of the 7 most important coalitions are not "
+        "evaluated; these values are a first guess."),
+    "harm": (valuation(grand=0.1, empty=0.9, mean=np.full(3, -0.8 / 3)),
+        "all data together score worse than none; is greater better here?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("v", "words"), BEWARE.values(), ids=BEWARE)
+def test_what_makes_values_doubtful_is_warned_of(v, words):
+    assert warned(v) == [f"Beware: {words}"]
+    assert "do not use it" not in str(v)
+    assert "estimated from random" not in str(v)
 
 
 def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
@@ -171,66 +231,27 @@ def test_nothing_of_a_strangers_result_moves_the_terminal():
     assert max(map(len, str(replace(v, caveats=("x" * 10**6,))).split("\n"))) <= LONGEST_LINE
 
 
-def test_exact_payments_are_called_exact():
-    v = replace(core(low=0.125, high=0.125), diagnostics=None, covariance=np.zeros((3, 3)))
-    assert notes(v)[0] == "Exact for these utilities: every coalition that counts was evaluated."
-    assert notes(v)[1].startswith("Subsidy")
-    assert notes(v)[2:] == [UNKNOWN_ROWS]
+EXACT = [("Exact: every", False, True), ("Exact: every", True, True)]
+EXACT += [("Exact for these seeds: every", True, False)]
+EXACT += [("Exact for these utilities: every", False, False)]
 
 
-@pytest.mark.parametrize(
-    ("seeded", "deterministic", "words"),
-    [
-        (False, True, "Exact: every"),
-        (True, True, "Exact: every"),
-        (True, False, "Exact for these seeds: every"),
-        (False, False, "Exact for these utilities: every"),
-    ],
-)
-def test_exact_is_said_for_what_it_is_known(seeded, deterministic, words):
+@pytest.mark.parametrize(("words", "seeded", "deterministic"), EXACT)
+def test_exact_is_said_for_what_it_is_known(words, seeded, deterministic):
     noise = TrainingNoise(0, np.nan, seeded, deterministic)
-    v = replace(core(), diagnostics=None, covariance=np.zeros((3, 3)), training_noise=noise)
-    assert notes(v)[0].startswith(words)
+    v = replace(core(low=0.125, high=0.125), diagnostics=None, covariance=np.zeros((3, 3)))
+    exact, subsidy, *others = notes(replace(v, training_noise=noise))
+    assert exact.startswith(words)
+    assert subsidy.startswith("Subsidy")
     unmeasured = "The effect of training seeds was not measured and is in no interval."
-    assert (unmeasured in notes(v)) == seeded
+    assert others == ([unmeasured] if seeded else []) + [UNKNOWN_ROWS]
 
 
-def test_payments_that_rely_on_a_failed_predictor_are_warned_of():
-    v = replace(core(), check=FAILED)
-    assert warned(v) == [
-        "Beware: on check coalitions the predictor is not clearly better than the mean of their "
-        "size; evaluate more."
-    ]
-    assert "do not use it" not in format_valuation(v)
-    assert not warned(replace(core(), check=CHECK))
-
-
-# Values that are corrected, or should be.
-
-
-def test_corrected_values_say_what_was_added_or_that_nothing_was():
-    assert only_line(valuation(corrected=True), "The error of the predictor") == (
-        "The error of the predictor was estimated from random coalitions and corrected."
-    )
-    assert not warned(valuation(corrected=True))
-    v = valuation(uncorrected=True)
-    assert warned(v) == [
-        "Beware: too few random coalitions are evaluated to estimate the error of the predictor; "
-        "the values are not corrected."
-    ]
-    assert "estimated from random" not in format_valuation(v)
-
-
-# Values of samples.
-
-
-def test_more_samples_are_advised_where_their_choice_is_the_larger_part():
+def test_a_sample_is_exact_only_without_an_error_and_more_is_advised_where_its_choice_is_larger():
     advice = "More samples would help, and cost no training."
     assert only_line(sampled(0.02, 0.05), "The values are sums").endswith(advice)
     assert advice not in format_valuation(sampled(0.05, 0.02))
 
-
-def test_a_sample_that_is_all_evaluated_is_exact_only_without_an_error():
     v = sampled(0.0, 0.02, diagnostics=None)
     assert only_line(v, "The values are sums").startswith(
         "The values are sums over 4,096 sampled coalitions, all of them evaluated: "
@@ -239,9 +260,6 @@ def test_a_sample_that_is_all_evaluated_is_exact_only_without_an_error():
     assert "Predictor" not in format_valuation(v)
     assert notes(sampled(0.0, 0.0, diagnostics=None))[0].startswith("Exact")
     assert "sample" not in format_valuation(valuation(counting=7))
-
-
-# Values that do not rely on the predictor.
 
 
 def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found():
@@ -256,77 +274,11 @@ def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found(
     assert beware.endswith("they come from randomly drawn coalitions alone.")
 
 
-# Warnings.
-
-
-@pytest.mark.parametrize(("r2", "beware"), [(0.01, 0), (0.0, 1), (-1.0, 1)])
-def test_a_predictor_no_better_than_a_constant_is_warned_of(r2, beware):
-    v = valuation(diagnostics=replace(DIAGNOSTICS, r2=r2))
-    assert f"R² {r2:.2f}" in only_line(v, "Predictor, each")
-    assert warned(v) == beware * [
-        "Beware: the predictor is no better than a constant; evaluate more."
-    ]
-
-
-def test_a_predictor_of_equal_utilities_is_not_checked():
-    v = valuation(diagnostics=replace(DIAGNOSTICS, r2=float("nan")))
-    assert notes(v)[0] == "Predictor not checked: the evaluated utilities are all equal."
-    assert "nan" not in format_valuation(v)
-
-
-def test_a_first_guess_is_warned_of_unless_nothing_is_predicted():
-    assert warned(valuation(first_left=2)) == [f"{FIRST_GUESS}; these values are a first guess."]
-    assert not warned(valuation(first_left=2, diagnostics=None))
-
-
-def test_data_that_are_worse_than_none_are_warned_of():
-    worse = {"grand": 0.1, "empty": 0.9, "mean": np.full(3, -0.8 / 3)}
-    assert warned(valuation(**worse)) == [
-        "Beware: all data together score worse than none; is greater better here?"
-    ]
-    assert not warned(valuation(grand=0.1, empty=0.1, mean=np.zeros(3)))
-
-
-def test_outliers_and_wide_intervals_are_told_only_where_there_are_any():
-    shown = format_valuation(valuation(diagnostics=replace(DIAGNOSTICS, widening=1.5)))
-    assert "widened" not in shown
-    assert "Outliers" not in shown
-    v = valuation(diagnostics=replace(DIAGNOSTICS, strays=1), evaluated=1_000)
-    assert only_line(v, "Outliers: 1 of 1,000").endswith(
-        "but not in predictions, and widen the intervals."
-    )
-
-
-def test_stored_evaluations_of_no_use_are_counted():
-    v = valuation(stale=1_234)
-    assert only_line(v, "Not used") == (
-        "Not used: 1,234 stored evaluations, of rows changed since then."
-    )
-    assert "Not used" not in format_valuation(valuation())
-
-
 # As it comes out of a run.
 
 
-def test_an_exact_least_core_is_printed_as_such():
-    majority, how = lambda members: float(len(members) > 2), {"semivalue": dupre.LeastCore()}
-    v = dupre.value(make_owners(5), majority, budget=31, progress=False, **how)
-    assert format_valuation(v).startswith(
-        "Least core payments of 5 owners; all 31 possible coalitions"
-    )
-    exact, subsidy, _ = notes(v)
-    assert exact == "Exact for these utilities: every coalition that counts was evaluated."
-    assert subsidy.startswith("Subsidy e = 0.4: no coalition gains more")
-    assert subsidy.endswith(" and 7 more.")
-    assert subsidy.count("{") == 3
-    for line in format_valuation(v).split("\n\n")[1].split("\n")[1:]:
-        assert float(line.split()[2]) == 0.2
-        assert "20.0 %" in line
-
-
-@pytest.mark.parametrize(
-    ("comparison", "sentence"),
-    [
+def test_a_comparison_in_words():
+    for comparison, sentence in (
         (
             ("A", "B", 0.971, 0.02, 0.001, 0.04),
             "S: A is worth more than B with a probability of 97.1 %; difference 0.02 "
@@ -348,7 +300,5 @@ def test_an_exact_least_core_is_printed_as_such():
             "S: A is worth more than B with a probability of 100 %; difference 2 "
             "(nothing predicted).",
         ),
-    ],
-)
-def test_a_comparison_in_words(comparison, sentence):
-    assert format_comparison("S", Comparison(*comparison)) == sentence
+    ):
+        assert format_comparison("S", Comparison(*comparison)) == sentence

@@ -50,12 +50,10 @@ def test_who_owes_pays_in_proportion(values):
     )
 
 
-def test_cents_that_cannot_be_divided_go_to_the_first_of_equal_owners():
+def test_equal_owners_get_cents_in_their_order_and_the_same_interval():
     found = certain([0.2, 0.2, 0.2]).payments(100).frame["payment"]
     assert found.tolist() == [33.34, 33.33, 33.33]
 
-
-def test_owners_of_the_same_rows_have_the_same_interval():
     v = valuation(5)
     same = np.array([0, 1, 1, 3, 4])
     twins = replace(v, mean=v.mean[same], covariance=v.covariance[np.ix_(same, same)])
@@ -63,7 +61,7 @@ def test_owners_of_the_same_rows_have_the_same_interval():
     assert found.iloc[0].tolist() == found.iloc[1].tolist()
 
 
-def test_intervals_are_those_of_the_share_itself():
+def test_intervals_are_those_of_the_share_itself_and_the_text_states_the_rule():
     """With a known sum a payment is a linear function of the value: its interval is scaled."""
     v = valuation(5)
     centre = np.eye(5) - 1 / 5
@@ -74,8 +72,6 @@ def test_intervals_are_those_of_the_share_itself():
     np.testing.assert_allclose(found["low"], scale * v.mean - half, atol=0.05 * half)
     np.testing.assert_allclose(found["high"], scale * v.mean + half, atol=0.05 * half)
 
-
-def test_the_text_states_sum_currency_and_rule():
     text = str(certain([0.75, 0.25, -0.1]).payments(1_000, currency="JPY", minimum=10))
     assert "payment JPY" in text
     assert "1,000" in text
@@ -84,9 +80,8 @@ def test_the_text_states_sum_currency_and_rule():
     assert "743" in text  # 990 in proportion 3 to 1, to whole yen
 
 
-@pytest.mark.parametrize(
-    ("values", "terms", "message"),
-    [
+def test_terms_that_cannot_be_kept_are_refused():
+    for values, terms, message in (
         ([0.5], {"amount": 0}, "above zero"),
         ([0.5], {"amount": float("nan")}, "finite"),
         ([0.5], {"amount": 1.005}, "at most 2 decimals"),
@@ -97,11 +92,9 @@ def test_the_text_states_sum_currency_and_rule():
         ([0.5], {"amount": 10, "negative": "forgive"}, "'zero' or 'owe'"),
         ([-0.5, 0.0], {"amount": 10}, "no value is above zero"),
         ([-0.5, 0.1], {"amount": 10, "negative": "owe"}, "a sum above zero"),
-    ],
-)
-def test_terms_that_cannot_be_kept_are_refused(values, terms, message):
-    with pytest.raises(InputError, match=message):
-        certain(values).payments(**terms)
+    ):
+        with pytest.raises(InputError, match=message):
+            certain(values).payments(**terms)
 
 
 def test_values_that_may_all_be_below_zero_share_nothing_and_rows_are_named():

@@ -27,7 +27,7 @@ def uncertain():
     return valuation(rng.normal(size=5), root @ root.T, diagnostics=DIAGNOSTICS)
 
 
-def test_probability_greater_agrees_with_draws_and_one_of_two_is_worth_more(uncertain):
+def test_probabilities_agree_with_draws_and_are_certain_where_differences_are(uncertain):
     rng = np.random.default_rng(1)
     draws = rng.multivariate_normal(uncertain.mean, uncertain.covariance, size=100_000)
     seen = np.mean(draws[:, :, None] > draws[:, None, :], axis=0)
@@ -38,40 +38,28 @@ def test_probability_greater_agrees_with_draws_and_one_of_two_is_worth_more(unce
     np.testing.assert_allclose(P + P.T, 1.0, atol=1e-12)
     np.testing.assert_array_equal(np.diag(P), 0.5)
 
-
-def test_probabilities_are_certain_where_differences_are():
     P = valuation([0.3, 0.1, 0.3]).probability_greater().to_numpy()
     np.testing.assert_array_equal(P, [[0.5, 1, 0.5], [0, 0.5, 0], [0.5, 1, 0.5]])
     P = valuation([1.0, 0.9], np.full((2, 2), 4.0)).probability_greater().to_numpy()
     np.testing.assert_array_equal(P, [[0.5, 1], [0, 0.5]])
 
 
-def ranks(mean):
-    return 1 + np.sum(mean[:, None] > mean, axis=0)
+def test_rank_ranges_hold_the_rank_and_shrink_with_the_covariance_and_the_level(uncertain):
+    def ranges(shrunk, level=0.95):
+        return valuation(uncertain.mean, shrunk * uncertain.covariance).rank_range(level)
 
-
-def test_rank_ranges_hold_the_rank_of_the_mean(uncertain):
-    rank = ranks(uncertain.mean)
-    for level in (0.6, 0.95, 0.999):
-        frame = uncertain.rank_range(level)
-        assert np.all(frame["best"] <= rank)
-        assert np.all(rank <= frame["worst"])
-
-
-def test_rank_ranges_shrink_with_the_covariance_and_with_the_level(uncertain):
     def width(shrunk, level=0.95):
-        v = valuation(uncertain.mean, shrunk * uncertain.covariance)
-        frame = v.rank_range(level)
+        frame = ranges(shrunk, level)
         return frame["worst"] - frame["best"]
 
-    scales = [100.0, 1.0, 1e-2, 1e-4, 0.0]
-    for wide, narrow in pairwise(scales):
+    rank = 1 + np.sum(uncertain.mean[:, None] > uncertain.mean, axis=0)
+    for level in (0.6, 0.95, 0.999):
+        assert np.all(ranges(1.0, level)["best"] <= rank)
+        assert np.all(rank <= ranges(1.0, level)["worst"])
+    for wide, narrow in pairwise([100.0, 1.0, 1e-2, 1e-4, 0.0]):
         assert np.all(width(narrow) <= width(wide))
     assert np.all(width(1.0, 0.7) <= width(1.0, 0.95))
     assert np.all(width(0.0) == 0)
-
-
-def test_rank_ranges_are_the_ranks_when_nothing_is_uncertain():
     frame = valuation([0.2, 0.5, -0.1, 0.5]).rank_range()
     assert frame["best"].tolist() == [3, 1, 4, 1]
     assert frame["worst"].tolist() == [3, 2, 4, 2]
@@ -89,6 +77,9 @@ def test_an_interval_holds_the_stated_probability(uncertain, level):
     frame = uncertain.to_frame(level)
     assert np.all(frame["best"] <= frame["worst"])
 
+    np.testing.assert_allclose(uncertain.std**2, np.diag(uncertain.covariance))
+    np.testing.assert_array_equal(valuation([1.0, 2.0], -1e-18 * np.eye(2)).std, 0.0)
+
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95, -0.1, float("nan")])
 def test_a_level_that_is_no_probability_is_refused(uncertain, level):
@@ -97,27 +88,18 @@ def test_a_level_that_is_no_probability_is_refused(uncertain, level):
             ask(level)
 
 
-def test_std_is_the_root_of_the_diagonal_and_never_nan(uncertain):
-    np.testing.assert_allclose(uncertain.std**2, np.diag(uncertain.covariance))
-    rounded_below_zero = valuation([1.0, 2.0], -1e-18 * np.eye(2))
-    np.testing.assert_array_equal(rounded_below_zero.std, 0.0)
-
-
-def test_share_is_the_part_of_what_all_owners_add_if_they_add_anything():
+def test_share_and_gap_say_what_all_owners_add_if_they_add_anything():
     v = valuation([0.2, 0.6], grand=0.9, empty=0.1)
     np.testing.assert_allclose(v.share, [0.25, 0.75])
     assert v.efficiency_gap == pytest.approx(0.0)
+    assert "add up" not in str(v)
+    v = valuation([0.2, 0.5], grand=0.9, empty=0.1)
+    assert v.efficiency_gap == pytest.approx(0.1)
+    assert "add up to 0.7" in str(v)
     v = valuation([0.2, -0.2], grand=0.4, empty=0.4)
     assert v.share.isna().all()
     assert "–" in str(v)
     assert "nan" not in str(v)
-
-
-def test_efficiency_gap_is_told_when_there_is_one():
-    v = valuation([0.2, 0.5], grand=0.9, empty=0.1)
-    assert v.efficiency_gap == pytest.approx(0.1)
-    assert "add up to 0.7" in str(v)
-    assert "add up" not in str(valuation([0.2, 0.6]))
 
 
 def test_series_and_frames_are_indexed_by_owner(uncertain):
@@ -141,7 +123,7 @@ def table(text):
 HOSTILE = ["[bold]x[/bold]", "名前 ✓", "%s {0} \\", "</td><script>", "value", "a" * 120, " b ", "0"]
 
 
-def test_str_has_one_aligned_line_per_owner_from_best_to_worst():
+def test_str_has_one_aligned_line_per_owner_for_values_of_any_size():
     mean = np.linspace(-0.3, 1234.5, len(HOSTILE))
     names = tuple(HOSTILE)
     v = valuation(mean, np.diag(np.geomspace(1e-6, 9.0, len(mean))), names=names)
@@ -154,37 +136,20 @@ def test_str_has_one_aligned_line_per_owner_from_best_to_worst():
         for end in right_of:
             assert line[end - 1] != " "
             assert line[end : end + 2] == "  "
+    for scale in (1e-300, 1e-9, 1.0, 1e9):
+        v = valuation(scale * np.array([1.0, -2.0, 0.0]), scale**2 * np.eye(3), grand=scale)
+        assert all(name in str(v) for name in v.owners)
+    assert len(table(str(valuation([0.0, 0.0], grand=0.0, empty=0.0)))) == 3
 
 
-def test_str_says_whether_values_are_exact_and_what_went_wrong(uncertain):
-    assert valuation([1.0, 2.0]).exact
-    assert "Exact" in str(valuation([1.0, 2.0]))
+def test_str_says_whether_values_are_exact(uncertain):
     assert not uncertain.exact
-    assert "widened" not in str(uncertain)
-    doubtful = replace(uncertain, diagnostics=replace(uncertain.diagnostics, widening=1.7))
-    assert "widened by a factor of 1.7" in str(doubtful)
-    warned = valuation([1.0, 2.0], warnings={"ConvergenceWarning: slow": (("a", "b"), ("a",))})
-    assert "Warning in 2 of 5 evaluations ({a} and {a, b}): ConvergenceWarning: slow" in str(warned)
-
-
-# What else a result tells. A line that has nothing to say is left out.
-
-
-def test_a_result_with_nothing_to_tell_tells_nothing(uncertain):
-    shown = str(valuation([0.2, 0.6]))
-    for word in ("Stopped", "Failed", "Warning", "noise", "expected", "check", "Beware"):
-        assert word not in shown
-    assert notes(valuation([0.2, 0.6])) == [
+    exact = valuation([0.2, 0.6])
+    assert exact.exact
+    assert notes(exact) == [
         "Exact for these utilities: every coalition that counts was evaluated.",
         UNKNOWN_ROWS,
     ]
-    assert "check coalitions" not in str(uncertain)
-    assert "repeats" not in str(uncertain)
-
-
-def test_str_says_why_it_stopped():
-    v = valuation([0.2, 0.6], stopped="the ranking is settled with 95 %")
-    assert only_line(v, "Stopped") == "Stopped: the ranking is settled with 95 %."
 
 
 def coalitions(count):
@@ -192,7 +157,7 @@ def coalitions(count):
     return [tuple(f"o{i}" for i in range(size)) for size in range(count, 0, -1)]
 
 
-def test_str_names_what_failed_and_why():
+def test_str_names_what_failed_and_counts_warnings_by_coalition():
     failures = {members: f"ValueError: reason {len(members)}" for members in coalitions(5)}
     line = only_line(valuation([0.2, 0.6], failures=failures, evaluated=12), "Failed")
     assert line.startswith("Failed: 5 of 12 evaluations, predicted instead: {o0}, {o0, o1}, ")
@@ -202,8 +167,6 @@ def test_str_names_what_failed_and_why():
     expected = "Failed: 1 of 5 evaluations, predicted instead: {a\\nb}. The first, {a\\nb}: timeout"
     assert only_line(v, "Failed") == expected
 
-
-def test_str_counts_warnings_by_coalition_and_shows_the_three_most_common():
     warnings = {f"UserWarning: {k}": tuple(coalitions(6 - k)) for k in range(5)}
     v = valuation([0.2, 0.6], warnings=warnings, evaluated=1234)
     lines = [line for line in notes(v) if line.startswith("Warning")]
@@ -222,23 +185,6 @@ def test_str_separates_noise_of_trainings_from_what_is_not_evaluated(uncertain, 
     assert (rest in line) == (part < 1)
 
 
-def test_str_tells_what_further_evaluations_are_expected_to_gain(uncertain):
-    widest = pd.DataFrame({"widest": [0.25, 0.2, 0.125, 0.05]})
-    line = only_line(replace(uncertain, forecast=widest), "After 3 more")
-    assert line.endswith("expected to be ± 0.05 instead of ± 0.25.")
-    assert "expected" not in str(replace(uncertain, forecast=widest[:1]))
-
-
-def test_str_tells_how_the_predictor_does_on_check_coalitions(uncertain):
-    v = replace(uncertain, check=CHECK)
-    line = only_line(v, "Predictor on 8 check coalitions")
-    assert line.endswith(
-        "error 0.031, that of the mean of their size 0.088, 95 % intervals cover 75 %."
-    )
-    assert "do not use it" not in str(v)
-    assert "What made coalitions alike" in str(v)
-
-
 @pytest.mark.parametrize(
     ("error", "limit", "failed"),
     [(0.1, 0.101, False), (0.1, 0.1, True), (0.1, 0.0, True), (0.0, 0.0, False)],
@@ -249,37 +195,20 @@ def test_a_predictor_fails_when_its_error_reaches_the_limit(error, limit, failed
     assert np.isnan(found.r2) == (limit == 0)
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e9])
-def test_str_survives_values_of_any_size(scale):
-    v = valuation(scale * np.array([1.0, -2.0, 0.0]), scale**2 * np.eye(3), grand=scale)
-    assert all(name in str(v) for name in v.owners)
-
-
-def test_str_survives_values_that_are_all_zero():
-    assert len(table(str(valuation([0.0, 0.0], grand=0.0, empty=0.0)))) == 3
-
-
-def test_a_comparison_agrees_with_draws_and_can_be_turned_round(uncertain):
+def test_a_comparison_of_two_owners_agrees_with_draws_and_can_be_turned_round(uncertain):
     rng = np.random.default_rng(2)
     draws = rng.multivariate_normal(uncertain.mean, uncertain.covariance, size=200_000)
     difference = draws[:, 3] - draws[:, 1]
     c = uncertain.compare("owner 3", "owner 1")
     assert c.difference == pytest.approx(uncertain.mean[3] - uncertain.mean[1])
     assert c.probability == pytest.approx(np.mean(difference > 0), abs=0.005)
-    spread = difference.std()
-    assert [c.low, c.high] == pytest.approx(
-        np.quantile(difference, [0.025, 0.975]), abs=0.02 * spread
-    )
-    turned = uncertain.compare("owner 3", "owner 1").swap()
-    other = uncertain.compare("owner 1", "owner 3")
+    expected = np.quantile(difference, [0.025, 0.975])
+    assert [c.low, c.high] == pytest.approx(expected, abs=0.02 * difference.std())
+    turned, other = c.swap(), uncertain.compare("owner 1", "owner 3")
     assert (turned.one, turned.other) == (other.one, other.other)
-    numbers = ("probability", "difference", "low", "high")
-    assert [getattr(turned, n) for n in numbers] == pytest.approx(
-        [getattr(other, n) for n in numbers]
-    )
+    for number in ("probability", "difference", "low", "high"):
+        assert getattr(turned, number) == pytest.approx(getattr(other, number))
 
-
-def test_only_two_different_known_owners_are_compared(uncertain):
     with pytest.raises(InputError, match=r"unknown owner 'owner' \(did you mean 'owner \d'"):
         uncertain.compare("owner 1", "owner")
     with pytest.raises(InputError, match="got 'owner 1' twice"):

@@ -8,18 +8,15 @@ from hypothesis import strategies as st
 
 from dupre import InputError
 from dupre.report.document import read_logo
+from dupre.runs import config as sections
 from dupre.runs.config import (
     Config,
     DataSection,
-    HistorySection,
     LimitsSection,
     MachineSection,
-    PaymentSection,
     UtilitySection,
-    ValuesSection,
     dumps,
     loads,
-    with_changes,
 )
 from dupre.runs.parse import parse_options
 
@@ -33,14 +30,14 @@ configs = st.builds(
         UtilitySection, texts, texts, texts, st.floats(0, 1), st.none() | st.floats(-1e150, 1e150)
     ),
     values=st.builds(
-        ValuesSection,
+        sections.ValuesSection,
         st.lists(texts, min_size=1, max_size=3).map(tuple),
         st.none() | st.integers(1, 99),
         st.integers(1, 9),
         st.integers(0),
     ),
     limits=st.builds(LimitsSection, st.none() | st.integers(1, 99), texts, texts),
-    history=st.builds(HistorySection, st.lists(texts, max_size=2).map(tuple)),
+    history=st.builds(sections.HistorySection, st.lists(texts, max_size=2).map(tuple)),
     machine=st.builds(MachineSection, st.integers(-1, 4), texts, texts, st.booleans()),
 )
 PLAIN = Config(DataSection("/d.csv", "owner", "y"), UtilitySection(holdout=0.25))
@@ -52,9 +49,8 @@ def test_what_is_written_is_read(config):
     assert tomllib.loads(dumps(config))["data"]["owner"] == config.data.owner
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "complaint"),
-    [
+def test_a_file_that_was_edited_badly_is_named():
+    for old, new, complaint in (
         ("version = 1", "version = 2", "it has version 2, this dupre knows version 1"),
         ("version = 1", "", "it has version None"),
         ("version = 1", "version =", "it is not TOML"),
@@ -68,15 +64,13 @@ def test_what_is_written_is_read(config):
         ("holdout = 0.25", "holdout = nan", "holdout in .* is nan, expected 0 to 1"),
         ("jobs = 1", "jobs = -2", "jobs in .* is -2, expected -1 to"),
         ('path = "/d.csv"', r'path = "a\u0000"', "path in .* holds a zero byte"),
-    ],
-)
-def test_a_file_that_was_edited_badly_is_named(old, new, complaint):
-    text = dumps(PLAIN)
-    assert old in text
-    with pytest.raises(InputError, match=complaint):
-        loads(text.replace(old, new, 1), "it")
-    whole = text.replace("holdout = 0.25", "holdout = 0")  # may stand for a float
-    assert loads(whole, "it").utility.holdout == 0.0
+    ):
+        text = dumps(PLAIN)
+        assert old in text
+        with pytest.raises(InputError, match=complaint):
+            loads(text.replace(old, new, 1), "it")
+        whole = text.replace("holdout = 0.25", "holdout = 0")  # may stand for a float
+        assert loads(whole, "it").utility.holdout == 0.0
 
 
 ODD = ["nan", "-inf", "1e999", "-1", f"1{'0' * 400}", f"1{'0' * 5000}", "true", '""', '"\\u0000"']
@@ -88,7 +82,7 @@ ODD += [
 
 @given(st.data())
 def test_a_changed_file_is_refused_or_its_options_are_known(data):
-    lines = dumps(replace(PLAIN, payment=PaymentSection(5.0))).splitlines()
+    lines = dumps(replace(PLAIN, payment=sections.PaymentSection(5.0))).splitlines()
     where = data.draw(st.integers(0, len(lines) - 1))
     key, _, value = lines[where].partition(" = ")
     new = st.sampled_from(ODD).map(lambda odd: f"{key} = {odd}") | st.sampled_from(["", value])
@@ -99,7 +93,7 @@ def test_a_changed_file_is_refused_or_its_options_are_known(data):
         read_logo(config.page.logo)
 
 
-def test_a_conflict_says_what_differs_and_limits_and_machine_may_change():
+def test_a_conflict_says_what_differs_and_changes_that_are_none_are_none():
     other = Config(DataSection("/d.csv", "owner", "z"), UtilitySection(holdout=0.25))
     assert PLAIN.conflict(other) == "target 'y', not 'z'"
     model = Config(PLAIN.data, UtilitySection(model="forest", holdout=0.25))
@@ -107,11 +101,8 @@ def test_a_conflict_says_what_differs_and_limits_and_machine_may_change():
     other = Config(PLAIN.data, PLAIN.utility, limits=LimitsSection(9), machine=MachineSection(2))
     assert PLAIN.conflict(other) == ""
 
-
-def test_changes_that_are_none_are_none_and_the_history_grows_by_what_is_new():
-    assert with_changes(LimitsSection(9, "ranking"), budget=None, time="2h") == LimitsSection(
-        9, "ranking", "2h"
-    )
+    changed = sections.with_changes(LimitsSection(9, "ranking"), budget=None, time="2h")
+    assert changed == LimitsSection(9, "ranking", "2h")
     twice = PLAIN.after("dupre value").after("dupre resume").after("dupre resume")
     assert twice.history.commands == ("dupre value", "dupre resume")
     assert PLAIN.conflict(twice) == ""

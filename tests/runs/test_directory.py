@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dupre
+from commands import RUN_FILES
 from dupre.files import replace_text
 from dupre.report import sections
 from dupre.runs.config import Config, DataSection, LimitsSection, UtilitySection
@@ -40,25 +41,16 @@ def directory(tmp_path):
     return made
 
 
-def test_what_was_asked_for_is_kept_in_a_readable_file(directory, tmp_path):
+def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuation):
     assert RunDirectory(directory.path).config() == CONFIG
     now = replace(CONFIG, utility=replace(CONFIG.utility, by_contents=True))
     assert directory.with_history(now).utility == CONFIG.utility  # an earlier run
     assert RunDirectory(directory.path / "other").with_history(now) == now
     (tmp_path / "new").touch()
     assert (directory.path / "config.toml").stat().st_mode == (tmp_path / "new").stat().st_mode
-
-
-def test_results_come_back(directory, valuation):
-    directory.write_results([valuation, replace(valuation, semivalue="other")])
-    assert [str(v) for v in directory.results()] == [
-        str(v) for v in (valuation, replace(valuation, semivalue="other"))
-    ]
-
-
-def test_the_result_before_stays_beside_the_new_one(directory, valuation):
     assert directory.write_results([valuation]) is None
     assert directory.write_results([valuation]) is None  # the same values
+    assert list(map(str, directory.results())) == [str(valuation)]
     for number in (1, 2):
         before = (directory.path / "result.json").read_text()
         kept = directory.write_results([replace(valuation, mean=valuation.mean + number)])
@@ -66,20 +58,25 @@ def test_the_result_before_stays_beside_the_new_one(directory, valuation):
         assert (kept / "result.json").read_text() == before
         assert (kept / "values.csv").read_text() != (directory.path / "values.csv").read_text()
     assert directory.earlier_owners == valuation.owners
+    both = [valuation, replace(valuation, semivalue="other")]
+    directory.write_results(both)
+    assert list(map(str, directory.results())) == list(map(str, both))
 
 
-def test_everything_is_written_inside_and_nothing_else(directory, valuation, tmp_path):
+def test_everything_is_written_inside_and_no_link_is_followed(directory, valuation, tmp_path):
     directory.write_results([valuation])
     directory.write_report([valuation])
     inside = {file.name for file in directory.path.iterdir()}
-    assert inside == {
-        "config.toml",
-        "result.json",
-        "values.csv",
-        "report.html",
-        "store.sqlite-claims",
-    }
+    assert inside == {*RUN_FILES, "store.sqlite-claims"} - {"store.sqlite"}
     assert list(tmp_path.iterdir()) == [directory.path]
+
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    directory.report.unlink()
+    directory.report.symlink_to(precious)
+    directory.write_results([valuation])
+    assert precious.read_text() == "mine"
+    assert not directory.report.is_symlink()
 
 
 @pytest.mark.parametrize("name", ["config.toml", "store.sqlite-wal"])
@@ -90,25 +87,7 @@ def test_a_link_that_leads_out_is_refused(directory, tmp_path, name):
         RunDirectory(directory.path)
 
 
-def test_a_link_made_later_is_replaced_not_followed(directory, valuation, tmp_path):
-    precious = tmp_path / "precious"
-    precious.write_text("mine")
-    directory.report.symlink_to(precious)
-    directory.write_results([valuation])
-    assert precious.read_text() == "mine"
-    assert not directory.report.is_symlink()
-
-
-def test_what_a_killed_set_up_left_is_no_obstacle_but_other_files_are(tmp_path):
-    with RunDirectory(tmp_path).lock():
-        pass
-    RunDirectory(tmp_path).with_history(CONFIG)
-    (tmp_path / "thesis.tex").touch()
-    with pytest.raises(dupre.InputError, match="holds other files and no run"):
-        RunDirectory(tmp_path).with_history(CONFIG)
-
-
-def test_another_run_is_named_and_the_same_goes_on(directory):
+def test_another_run_or_other_files_are_named_and_the_same_run_goes_on(directory, tmp_path):
     more = replace(CONFIG, limits=LimitsSection(99))
     assert directory.with_history(more) == more
     with directory.lock():
@@ -117,9 +96,16 @@ def test_another_run_is_named_and_the_same_goes_on(directory):
     other = replace(CONFIG, data=DataSection("/d.csv", "owner", "z"))
     with pytest.raises(dupre.InputError, match="holds another run \\(target 'y', not 'z'\\)"):
         directory.with_history(other)
+    killed = RunDirectory(tmp_path / "killed")
+    with killed.lock():  # what a killed set-up left is no obstacle
+        pass
+    killed.with_history(CONFIG)
+    (tmp_path / "killed/thesis.tex").touch()
+    with pytest.raises(dupre.InputError, match="holds other files and no run"):
+        RunDirectory(tmp_path / "killed").with_history(CONFIG)
 
 
-def test_a_directory_that_is_not_there_and_one_that_is_none(tmp_path):
+def test_a_directory_or_result_that_is_not_there_or_damaged_says_so(tmp_path, directory, valuation):
     with pytest.raises(dupre.InputError, match="there is no directory"):
         RunDirectory(tmp_path / "nowhere").config()
     with pytest.raises(dupre.InputError, match="no run is kept in"):
@@ -131,8 +117,6 @@ def test_a_directory_that_is_not_there_and_one_that_is_none(tmp_path):
     ):
         pass
 
-
-def test_a_damaged_result_says_how_to_make_it_anew(directory, valuation):
     with pytest.raises(dupre.InputError, match="has no result yet"):
         directory.results()
     directory.write_results([valuation])
@@ -186,12 +170,8 @@ except InputError as error:
 def test_when_the_disk_is_full_the_old_file_stays(tmp_path):
     file = tmp_path / "result.json"
     replace_text(file, "old")
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(FILL), str(file)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    script = [sys.executable, "-c", textwrap.dedent(FILL), str(file)]
+    done = subprocess.run(script, capture_output=True, text=True, check=True)
     assert "cannot be written" in done.stdout
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]

@@ -1,48 +1,40 @@
 import pytest
 
 import dupre
-from dupre.runs.config import (
-    Config,
-    DataSection,
-    LimitsSection,
-    MachineSection,
-    UtilitySection,
-    ValuesSection,
-)
+from dupre.runs import config
 from dupre.runs.parse import parse_bounds, parse_budget, parse_floor, parse_members, parse_options
 
 
 def options(semivalue="shapley", until="", time="", **machine):
     return parse_options(
-        Config(
-            DataSection("/d.csv", "owner", "y"),
-            UtilitySection(),
-            ValuesSection((semivalue,)),
-            LimitsSection(until=until, time=time),
-            MachineSection(**machine),
+        config.Config(
+            config.DataSection("/d.csv", "owner", "y"),
+            config.UtilitySection(),
+            config.ValuesSection((semivalue,)),
+            config.LimitsSection(until=until, time=time),
+            config.MachineSection(**machine),
         )
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("Banzhaf", "Banzhaf"),
-        ("least-core", "Least core"),
-        ("least_core", "Least core"),
-        ("beta:4,1", "Beta(4, 1)-Shapley"),
-    ],
-)
-def test_semivalues_by_name(text, name):
-    assert options(text).semivalues[0].name == name
+def test_semivalues_durations_and_members_are_read():
+    for text in ("least-core", "least_core"):
+        assert options(text).semivalues[0].name == "Least core"
+    assert options("Banzhaf").semivalues[0].name == "Banzhaf"
+    assert options("beta:4,1").semivalues[0].name == "Beta(4, 1)-Shapley"
+    texts = ("90s", "30m", "1h30m", "1.5 h", "2D")
+    assert [options(timeout=text).timeout for text in texts] == [90, 1800, 5400, 5400, 172_800]
+    owners = ("A", "B", "Smith, J")
+    assert parse_members("B, A", owners) == ("A", "B")
+    assert parse_members("Smith, J", owners) == ("Smith, J",)
+    assert parse_members('["Smith, J", "A"]', owners) == ("A", "Smith, J")
+    with pytest.raises(dupre.InputError, match="' ,' names no owner"):
+        parse_members(" ,", owners)
 
 
-@pytest.mark.parametrize("text", ["±0.01", "0.01", "+-0.01", "+/-0.01", " ± 1e-2 ", "± .01"])
-def test_a_half_width_in_all_its_spellings(text):
-    assert options(until=text).stop.text == dupre.stopping.within(0.01).text
-
-
-def test_until_the_ranking_is_settled_or_the_time_is_over():
+def test_until_values_are_known_or_the_ranking_is_settled_or_the_time_is_over():
+    for text in ("±0.01", "0.01", "+-0.01", "+/-0.01", " ± 1e-2 ", "± .01"):
+        assert options(until=text).stop.text == dupre.stopping.within(0.01).text
     assert options(until="ranking").stop.text == dupre.stopping.ranking_settled().text
     assert options(time="2h").stop.text == dupre.stopping.wall_time(7200).text
     both = options(until="ranking", time="90s").stop.text
@@ -56,14 +48,6 @@ def test_other_ends_are_refused(text):
         options(until=text)
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90s", 90), ("30m", 1800), ("1h30m", 5400), ("1.5 h", 5400), ("2D", 172_800)],
-)
-def test_durations(text, seconds):
-    assert options(timeout=text).timeout == seconds
-
-
 @pytest.mark.parametrize("text", ["2", "2 hours", "h", "-3m", "1h 30"])
 def test_what_is_no_duration_is_refused(text):
     expected = "is no duration; expected such as 90s, 30m, 2h or 1h30m"
@@ -72,7 +56,7 @@ def test_what_is_no_duration_is_refused(text):
             options(**{flag: text})
 
 
-def test_a_budget_in_all_or_in_addition_and_processes_here_or_on_a_cluster():
+def test_budgets_processes_floors_and_bounds_are_numbers():
     assert parse_budget("60", 12) == 60
     assert parse_budget("+40", 12) == 52
     for text in ("", "+", "-3", "0", "+0", "4.5", "many"):
@@ -84,20 +68,9 @@ def test_a_budget_in_all_or_in_addition_and_processes_here_or_on_a_cluster():
     with pytest.raises(dupre.InputError, match="not both"):
         options(jobs=2, dask="tcp://127.0.0.1:8786")
 
-
-def test_floors_and_bounds_are_numbers_or_left_out():
     assert [parse_floor(text) for text in ("", "none", "-0.5", "0")] == [None, False, -0.5, 0.0]
     assert parse_bounds("") is None
     assert [parse_bounds(text) for text in ("0,1", ",1")] == [(0.0, 1.0), (-float("inf"), 1.0)]
     for parse, text in ((parse_floor, "low"), (parse_bounds, "1"), (parse_bounds, "0,x")):
         with pytest.raises(dupre.InputError, match=f"must be .* got {text!r}"):
             parse(text)
-
-
-def test_members_are_separated_by_commas_or_a_json_list():
-    owners = ("A", "B", "Smith, J")
-    assert parse_members("B, A", owners) == ("A", "B")
-    assert parse_members("Smith, J", owners) == ("Smith, J",)
-    assert parse_members('["Smith, J", "A"]', owners) == ("A", "Smith, J")
-    with pytest.raises(dupre.InputError, match="' ,' names no owner"):
-        parse_members(" ,", owners)

@@ -37,18 +37,18 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_plan_names_the_columns_and_has_no_doubts_without_reason():
+def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs():
     words = plan(prepare(table()), "run", 0)
     assert "columns     numbers: x\n              categories: k\n              dates: day" in words
     assert "check" not in words
     assert "beware" not in words
     many = {f"x{i}": table()["x"] + i for i in range(20)}
-    assert "numbers: x, x0, x1, x2, x3, x4, x5, x6 and 13 more" in plan(
-        prepare(table(**many)), "run", 0
-    )
+    words = plan(prepare(table(**many)), "run", 0)
+    assert "numbers: x, x0, x1, x2, x3, x4, x5, x6 and 13 more" in words
+    said = plan(prepare(table(who=["a", "b", "c"] * 80)), "run", 0)
+    assert "trainings   all 7, so that nothing is predicted\n" in said
+    assert "--budget" not in said
 
-
-def test_a_plan_says_how_low_a_score_counts_and_what_scoring_costs():
     slow = UtilitySection(holdout=0.25, metric="neg_median_absolute_error", floor="-2")
     words = plan(prepare(table(y=table()["x"]), utility=slow), "run", 0)
     assert "lower scores than -2 count as that (--floor changes it)" in words
@@ -75,7 +75,7 @@ def test_doubts_are_said_before_anything_is_paid(kind):
     assert re.search(words, said), said
 
 
-def test_who_joins_and_who_leaves_is_named_and_rows_left_out_are_counted_once():
+def test_who_joins_and_who_leaves_is_named_and_so_are_sheets_not_read():
     said = plan(prepare(table()), "run", 9, before=("site 0", "site 1", "site 2", "old"))
     assert "new: site 3; the result before is kept in its history" in said
     assert "no longer there: old; " in said
@@ -84,15 +84,6 @@ def test_who_joins_and_who_leaves_is_named_and_rows_left_out_are_counted_once():
     words = plan(prepare(gaps, {"skip_empty": True}), "run", 0)
     assert words.count("7 without target") == 1
 
-
-def test_an_exact_run_is_called_so_and_offers_no_other_budget():
-    three = table(who=["a", "b", "c"] * 80)
-    said = plan(prepare(three), "run", 0)
-    assert "trainings   all 7, so that nothing is predicted\n" in said
-    assert "--budget" not in said
-
-
-def test_sheets_that_are_not_read_are_named():
     with pd.ExcelWriter("t.xlsx") as book:
         for name in ("north", "south"):
             table().to_excel(book, sheet_name=name, index=False)
@@ -128,12 +119,11 @@ pipeline = make_pipeline(Spy())
 @pytest.mark.parametrize("name", ["pipeline", "Spy"])
 def test_no_model_sees_a_column_that_is_dropped(place, name, validation):
     (place / "spy_on_fit.py").write_text(SPY)
-    table(z=table()["y"] * 7.5, same=1).to_csv("validation.csv", index=False)
+    frame = table(z=table()["y"] * 7.5, same=1)
+    frame.to_csv("validation.csv", index=False)
     utility = UtilitySection(f"spy_on_fit:{name}", validation=validation, holdout=0.25)
     try:
-        job = prepare(
-            table(z=table()["y"] * 7.5, same=1), {"drop": ("z", "day", "k")}, utility=utility
-        )
+        job = prepare(frame, {"drop": ("z", "day", "k")}, utility=utility)
         job.utility(("site 0", "site 2"))
         (seen,) = sys.modules["spy_on_fit"].SEEN
     finally:

@@ -44,24 +44,20 @@ def test_good_columns_of_ordinary_tables_are_not_named(load):
     assert doubts(data.target, task, **data.data) == []
 
 
-@pytest.mark.parametrize(
-    ("y", "metric", "words"),
-    [
+def test_accuracy_says_little_if_most_rows_are_of_one_class():
+    for y, metric, words in (
         (["no"] * 8 + ["yes"] * 2, "accuracy", ["80 % of", "class no", "accuracy or roc_auc does"]),
         ([0] * 8 + [1, 2], "accuracy", ["class 0", "roc_auc_ovr"]),
         (["no"] * 8 + ["yes"] * 2, "balanced_accuracy", []),
         (["no"] * 6 + ["yes"] * 4, "accuracy", []),
-    ],
-)
-def test_accuracy_says_little_if_most_rows_are_of_one_class(y, metric, words):
-    told = unequal_classes(np.array(y), metric)
-    assert len(told) == bool(words)
-    assert all(word in told[0] for word in words)
+    ):
+        told = unequal_classes(np.array(y), metric)
+        assert len(told) == bool(words)
+        assert all(word in told[0] for word in words)
 
 
-@pytest.mark.parametrize(
-    ("cells", "what"),
-    [
+def test_texts_that_are_numbers_for_people_are_named():
+    for cells, what in (
         (["31.05.2024", "1.6.24"], "dates"),
         (["5/31/2024 12:30", "6/1/2024"], "dates"),
         (["31 May 2024", "1 Jun 2024"], "dates"),
@@ -73,28 +69,23 @@ def test_accuracy_says_little_if_most_rows_are_of_one_class(y, metric, words):
         (["007", "12"], ""),
         (["north", "south"], ""),
         (["10-20", "20-30"], ""),
-    ],
-)
-def test_texts_that_are_numbers_for_people_are_named(cells, what):
-    frame = pd.DataFrame({"z": cells * 20, "x": 1.5, "o": "a", "y": ["b", "c"] * (10 * len(cells))})
-    frame.loc[0, "x"] = 2
-    told = texts_for_numbers(frame, columns_of(frame, **BOTH), "y")
-    assert [text.startswith(f"z: {what} such as ") for text in told] == [True] * bool(what)
+    ):
+        frame = pd.DataFrame(
+            {"z": cells * 20, "x": 1.5, "o": "a", "y": ["b", "c"] * (10 * len(cells))}
+        )
+        frame.loc[0, "x"] = 2
+        told = texts_for_numbers(frame, columns_of(frame, **BOTH), "y")
+        assert [text.startswith(f"z: {what} such as ") for text in told] == [True] * bool(what)
 
 
-@pytest.mark.parametrize(
-    ("names", "alike"),
-    [
+def test_owners_that_look_like_one_are_named():
+    for names, alike in (
         (("toyota", "ford", "toyouta"), "toyota and toyouta"),
         (("chevroelt", "chevrolet"), "chevroelt and chevrolet"),
         (("Spital Zürich 1", "Spital Zurich 1"), "Spital Zürich 1 and Spital Zurich 1"),
         (("Hospital A", "Hospital B", "owner 1", "owner 2", "site-01", "site-02"), ""),
         (("North Carolina", "South Carolina", "Iran", "Iraq", "Slovakia", "Slovenia"), ""),
         (("broker1", "broker2", "Basel", "BASEL"), ""),
-    ],
-)
-def test_owners_that_look_like_one_are_named(names, alike):
-    told = misspelt_names(names)
-    assert [text.startswith(f"{alike} look like one owner") for text in told] == [True] * bool(
-        alike
-    )
+    ):
+        told = misspelt_names(names)
+        assert [text.startswith(f"{alike} look like one") for text in told] == [True] * bool(alike)

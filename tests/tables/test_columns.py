@@ -71,12 +71,9 @@ def test_a_few_texts_among_numbers_are_refused(odd):
 
 
 @pytest.mark.parametrize("odd", ["?", "--", "n.a.", "#DIV/0!"])
-def test_signs_for_no_value_are_refused_even_if_frequent(odd):
+def test_signs_for_no_value_are_refused_even_if_frequent_but_other_texts_are_categories(odd):
     with pytest.raises(InputError, match="leave those cells empty"):
         tidy(column(["1", odd, "2", odd, "3"]))
-
-
-def test_numbers_among_texts_are_categories():
     mixed = column(["1", "2", "other", "2"])
     pd.testing.assert_series_equal(tidy(mixed), mixed)
 
@@ -96,29 +93,21 @@ def test_a_decimal_comma_is_not_guessed(values):
         tidy(column(values))
 
 
-@pytest.mark.parametrize(
-    "number", [np.inf, -np.inf, 1e200, 10**400, -(10**400)], ids=lambda number: str(number)[:5]
-)
+@pytest.mark.parametrize("number", [np.inf, -np.inf, 1e200, 10**400, -(10**400)], ids=range(5))
 def test_numbers_are_finite(number):
     with pytest.raises(InputError, match=r"in line 3 and the like in 1 of 3 cells"):
         tidy(column([1.0, number, None], dtype=object))
 
 
-def test_a_place_is_a_line_of_the_file():
+def test_a_place_is_a_line_of_the_file_and_whole_numbers_as_text_have_no_point():
+    found = whole_as_text(column([3.0, 2.5, None, "a", True, 10**20]))
+    assert found.tolist() == ["3", "2.5", None, "a", "True", str(10**20)]
     frame = pd.DataFrame({"c": [1, 2]})
     assert place(frame, 0) == "line 2"
     assert place(frame.set_axis(pd.Index([5, 9], name="line")), 1) == "line 9"
     assert place(frame.set_axis(pd.Index([1, 2], name="row")), 1) == "row 2"
     files = pd.MultiIndex.from_tuples([("a.csv", 2), ("b.csv", 2)], names=["file", "line"])
     assert place(frame.set_axis(files), 1) == "line 2 of b.csv"
-
-
-def test_whole_numbers_as_text_have_no_point():
-    found = whole_as_text(column([3.0, 2.5, None, "a", True, 10**20]))
-    assert found.tolist() == ["3", "2.5", None, "a", "True", str(10**20)]
-
-
-# --- which columns are of use
 
 
 def table(**columns):
@@ -130,62 +119,46 @@ def sorted_out(drop=(), **columns):
     return columns_of(table(**columns), owner="o", target="y", drop=drop)
 
 
-def test_columns_are_sorted_by_kind_in_their_order():
+def test_columns_are_sorted_by_kind_and_categories_kept_but_not_without_a_name():
     day = pd.Timestamp("2024-05-31")
     found = sorted_out(
         flag=[True, False] * 60, colour=["r", "g"] * 60, day=[day, None] * 60, n=[1, 2] * 60
     )
     assert found == Columns(("x", "flag", "n"), ("colour",), ("day",))
     assert found.used == ("x", "flag", "n", "colour", "day")
+    for levels in (50, 60):  # few, or such as recur
+        values = [f"{i % levels}" for i in range(120)]
+        assert sorted_out(c=values) == Columns(("x",), ("c",), ())
+    assert sorted_out(c=["a", None] * 60) == Columns(("x",), ("c",), ())
+    found = sorted_out(**{"unnamed column 1": range(120)})
+    assert found.left_out == (("unnamed column 1", "no name in the header"),)
 
 
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        case("constant", [1] * 120, "the same in every row"),
-        case("constant text", ["a"] * 120, "the same in every row"),
-        case("empty", [None] * 120, "empty"),
-        case("identifiers", [f"id{i}" for i in range(120)], "120 different texts in 120 rows"),
-        case("notes", [f"{i % 61}" if i < 100 else None for i in range(120)], "61 different"),
-        case("lists", [[1, 2]] * 120, "not plain numbers or texts"),
-        case("unhashable", [{"a": [1]}] * 120, "not plain numbers or texts"),
-    ],
-)
-def test_columns_of_no_use_are_left_out_with_the_reason(values, reason):
-    ((name, why),) = sorted_out(c=pd.Series(values, dtype=object).infer_objects()).left_out
-    assert name == "c"
-    assert why.startswith(reason)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        case("50 levels", [f"{i % 50}" for i in range(120)]),
-        case("levels that recur", [f"{i % 60}" for i in range(120)]),
-        case("one level or none", ["a", None] * 60),
-    ],
-)
-def test_categories_are_not_left_out(values):
-    assert sorted_out(c=values) == Columns(("x",), ("c",), ())
-
-
-def test_a_column_without_a_name_is_left_out():
-    assert columns_of(
-        table(**{"unnamed column 1": range(120)}), owner="o", target="y"
-    ).left_out == (("unnamed column 1", "no name in the header"),)
+def test_columns_of_no_use_are_left_out_with_the_reason():
+    for values, reason in (
+        ([1] * 120, "the same in every row"),
+        (["a"] * 120, "the same in every row"),
+        ([None] * 120, "empty"),
+        ([f"id{i}" for i in range(120)], "120 different texts in 120 rows"),
+        ([f"{i % 61}" if i < 100 else None for i in range(120)], "61 different"),
+        ([[1, 2]] * 120, "not plain numbers or texts"),
+        ([{"a": [1]}] * 120, "not plain numbers or texts"),
+    ):
+        ((name, why),) = sorted_out(c=pd.Series(values, dtype=object).infer_objects()).left_out
+        assert name == "c"
+        assert why.startswith(reason)
 
 
 def test_columns_can_be_dropped_but_one_must_be_left():
     for drop in ("c", ["c"]):
         found = sorted_out(drop=drop, c=range(120))
         assert found == Columns(("x",), (), (), (("c", "asked for"),))
-    with pytest.raises(
-        InputError, match=r"cannot drop 'xx': no such column \(did you mean 'x'\?\)"
+    for drop, match in (
+        ("xx", r"cannot drop 'xx': no such column \(did you mean 'x'\?\)"),
+        ("y", "cannot drop 'y': it is the owner or the target"),
+        ("x", r"no column is left .*'x': asked for"),
     ):
-        sorted_out(drop=["xx"])
-    with pytest.raises(InputError, match="cannot drop 'y': it is the owner or the target"):
-        sorted_out(drop=["y"])
-    with pytest.raises(InputError, match=r"no column is left .*'x': asked for"):
-        sorted_out(drop=["x"])
+        with pytest.raises(InputError, match=match):
+            sorted_out(drop=[drop])
     with pytest.raises(InputError, match="found none"):
         columns_of(table()[["o", "y"]], owner="o", target="y")

@@ -3,22 +3,15 @@ import os
 import pickle
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import openpyxl
 import pandas as pd
 import pytest
 
 from dupre.errors import InputError
-from dupre.tables import csv_json
-from dupre.tables.formats import (
-    FileOptions,
-    holds_data,
-    is_readable,
-    read_one,
-    sheet_names,
-    stem,
-    suffix,
-)
+from dupre.tables import csv_json, formats
+from dupre.tables.formats import FileOptions, read_one
 
 FRAME = pd.DataFrame({"o": ["a", "b", "a"], "x": [1.5, None, 3.0], "y": ["u", "v", "u"]})
 WRITERS = {
@@ -47,36 +40,29 @@ def sheet(path, rows):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_every_format_gives_the_same_table(tmp_path, name):
+def test_every_format_gives_the_same_table_and_says_where_rows_stand(tmp_path, name):
     WRITERS[name](tmp_path / name)
     frame = read_one(tmp_path / name)
     pd.testing.assert_frame_equal(
         frame.reset_index(drop=True), FRAME, check_dtype=False, check_column_type=False
     )
-
-
-@pytest.mark.parametrize("name", [name for name in WRITERS if "json" not in name])
-def test_the_index_says_where_rows_stand(tmp_path, name):
-    WRITERS[name](tmp_path / name)
-    index = read_one(str(tmp_path / name)).index
-    expected = ("row", [1, 2, 3]) if name in ARROW else ("line", [2, 3, 4])
-    assert (index.name, index.tolist()) == expected
-
-
-@pytest.mark.parametrize("name", WRITERS)
-def test_an_empty_file_is_said_to_be_empty(tmp_path, name):
-    (tmp_path / name).touch()
+    if "json" not in name:
+        expected = ("row", [1, 2, 3]) if name in ARROW else ("line", [2, 3, 4])
+        assert (frame.index.name, frame.index.tolist()) == expected
+    (tmp_path / name).write_bytes(b"")
     with pytest.raises(InputError, match=r"is empty \(0 bytes\)"):
-        read_one(tmp_path / name)
+        read_one(str(tmp_path / name))
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.feather", "t.xlsx"])
-def test_a_table_needs_rows(tmp_path, name):
+def test_a_table_needs_rows_and_an_index_with_a_name_is_a_column(tmp_path, name):
     path, none = tmp_path / name, FRAME.iloc[:0]
     writers = {".csv": none.to_csv, ".parquet": none.to_parquet, ".feather": none.to_feather}
     writers.get(path.suffix, none.to_excel)(path)
     with pytest.raises(InputError, match=r"names \d columns but has no rows"):
         read_one(path)
+    FRAME.set_index("o").to_parquet(tmp_path / "index.parquet")
+    assert list(read_one(tmp_path / "index.parquet").columns) == ["o", "x", "y"]
 
 
 @pytest.mark.parametrize("name", [*ARROW, "t.xlsx"])
@@ -91,46 +77,29 @@ def test_a_damaged_file_is_one_line(tmp_path, name, kept):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "package", "extra"),
-    [
-        ("t.parquet", "pyarrow", "parquet"),
-        ("t.feather", "pyarrow", "parquet"),
-        ("t.xlsx", "openpyxl", "excel"),
-    ],
-)
-def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, name, package, extra):
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.xlsx"])
+def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, name):
+    package, extra = ("pyarrow", "parquet") if name in ARROW else ("openpyxl", "excel")
     WRITERS[name](tmp_path / name)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InputError, match=rf"needs the package {package}; pip .*'dupre\[{extra}\]'"):
         read_one(tmp_path / name)
 
 
-def test_an_index_with_a_name_is_a_column(tmp_path):
-    FRAME.set_index("o").to_parquet(tmp_path / "t.parquet")
-    assert list(read_one(tmp_path / "t.parquet").columns) == ["o", "x", "y"]
+REFUSED = {
+    **dict.fromkeys(["t.pkl", "t.joblib"], "can run any code"),
+    **dict.fromkeys(["t.zip", "t.csv.bz2", "t.parquet.gz"], "unpack it"),
+    "t.xls": "save it as .xlsx",
+    "t.foo": "unknown suffix '.foo'; expected .csv, .tsv",
+    "t": "unknown suffix ''",
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "match"),
-    [
-        ("t.pkl", "can run any code"),
-        ("t.joblib", "can run any code"),
-        ("t.xls", "save it as .xlsx"),
-        ("t.zip", "unpack it"),
-        ("t.csv.bz2", "unpack it"),
-        ("t.parquet.gz", "unpack it"),
-        ("t.foo", "unknown suffix '.foo'; expected .csv, .tsv"),
-        ("t", "unknown suffix ''"),
-    ],
-)
-def test_other_kinds_are_refused_with_the_reason(tmp_path, name, match):
-    (tmp_path / name).write_bytes(b"contents")
-    with pytest.raises(InputError, match=match):
-        read_one(tmp_path / name)
-
-
-def test_nothing_is_unpickled(tmp_path):
+def test_other_kinds_are_refused_with_the_reason_and_nothing_is_unpickled(tmp_path):
+    for name, match in REFUSED.items():
+        (tmp_path / name).write_bytes(b"contents")
+        with pytest.raises(InputError, match=match):
+            read_one(tmp_path / name)
     ran = tmp_path / "ran"
 
     class Trap:
@@ -144,11 +113,9 @@ def test_nothing_is_unpickled(tmp_path):
     assert not ran.exists()
 
 
-def test_a_missing_file_is_named_with_its_neighbour(tmp_path):
+def test_a_file_that_is_missing_or_may_not_be_read_is_named(tmp_path, monkeypatch):
     (tmp_path / "patients.csv").touch()
-    with pytest.raises(
-        InputError, match=r"no file .*patient.csv \(did you mean 'patients.csv'\?\)"
-    ):
+    with pytest.raises(InputError, match=r"no file .*patient.csv \(did you mean 'patients.csv'\?"):
         read_one(tmp_path / "patient.csv")
     with pytest.raises(InputError, match="nor a directory"):
         read_one(tmp_path / "nowhere" / "patients.csv")
@@ -157,27 +124,19 @@ def test_a_missing_file_is_named_with_its_neighbour(tmp_path):
     with pytest.raises(InputError, match="cannot open"):
         read_one(tmp_path / ("a" * 300 + ".csv"))
 
-
-@pytest.mark.parametrize("name", ["t.csv", "t.xlsx", "t.parquet"])
-def test_a_file_that_may_not_be_read_says_so(tmp_path, monkeypatch, name):
-    WRITERS[name](tmp_path / name)
-
-    def forbidden(self):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "is_dir", forbidden)
-    with pytest.raises(InputError, match=f"cannot open .*{name}: Permission denied"):
-        read_one(tmp_path / name)
+    names = ("t.csv", "t.xlsx", "t.parquet")
+    for name in names:
+        WRITERS[name](tmp_path / name)
+    monkeypatch.setattr(Path, "is_dir", Mock(side_effect=PermissionError(13, "Permission denied")))
+    for name in names:
+        with pytest.raises(InputError, match=f"cannot open .*{name}: Permission denied"):
+            read_one(tmp_path / name)
 
 
-def test_cells_of_a_sheet_keep_their_types(tmp_path):
+def test_cells_of_a_sheet_keep_their_types_and_of_several_sheets_one_is_read(tmp_path):
     day = datetime.datetime(2024, 5, 31)
-    rows = [
-        ["o", "x", "d", None, 2024],
-        ["007", 1, day, "q", "#N/A"],
-        [],
-        ["NA", 2.5, None, "r", 3],
-    ]
+    first = ["o", "x", "d", None, 2024]
+    rows = [first, ["007", 1, day, "q", "#N/A"], [], ["NA", 2.5, None, "r", 3]]
     frame = read_one(sheet(tmp_path / "t.xlsx", rows), as_text=("o",))
     assert list(frame.columns) == ["o", "x", "d", "unnamed column 4", "2024"]
     assert frame.index.tolist() == [2, 4]
@@ -186,40 +145,37 @@ def test_cells_of_a_sheet_keep_their_types(tmp_path):
     assert frame["d"].tolist()[0] == pd.Timestamp(day)
     assert frame["2024"].isna().tolist() == [True, False]
 
-
-@pytest.mark.parametrize(
-    ("rows", "match"),
-    [
-        ([], "the first sheet of .* is empty"),
-        ([[], ["o", "x"], [1, 2]], "row 1 of .* is empty"),
-        ([["o", "x", "o"], [1, 2, 3]], "two columns named 'o', number 1 and 3"),
-    ],
-)
-def test_a_fault_of_a_sheet_is_one_clear_message(tmp_path, rows, match):
-    with pytest.raises(InputError, match=match):
-        read_one(sheet(tmp_path / "t.xlsx", rows))
-
-
-def test_of_several_sheets_one_is_read(tmp_path):
     path = tmp_path / "t.xlsx"
     frames = {"old": pd.DataFrame({"x": [1]}), "new": pd.DataFrame({"x": [2]})}
     with pd.ExcelWriter(path) as book:
         for name, frame in {**frames, "blank": pd.DataFrame()}.items():
             frame.to_excel(book, sheet_name=name, index=False)
-    assert sheet_names(path) == ["old", "new"]
-    assert sheet_names(tmp_path / "t.csv") == []
+    assert formats.sheet_names(path) == ["old", "new"]
+    assert formats.sheet_names(tmp_path / "t.csv") == []
     assert read_one(path)["x"].tolist() == [1]
     assert read_one(path, FileOptions(sheet="new"))["x"].tolist() == [2]
     with pytest.raises(InputError, match=r"no sheet 'nw' \(did you mean 'new'\?\); it has 'old',"):
         read_one(path, FileOptions(sheet="nw"))
 
 
+def test_a_fault_of_a_sheet_is_one_clear_message(tmp_path):
+    for rows, match in (
+        ([], "the first sheet of .* is empty"),
+        ([[], ["o", "x"], [1, 2]], "row 1 of .* is empty"),
+        ([["o", "x", "o"], [1, 2, 3]], "two columns named 'o', number 1 and 3"),
+    ):
+        with pytest.raises(InputError, match=match):
+            read_one(sheet(tmp_path / "t.xlsx", rows))
+
+
 def test_names_of_files_tell_kind_and_owner():
-    assert [suffix(Path(name)) for name in ("a.CSV", "a.csv.gz", "a.gz")] == [".csv", ".csv", ".gz"]
-    assert [stem(Path(name)) for name in ("d/a.csv", "a.csv.gz", "a.b.csv")] == ["a", "a", "a.b"]
-    assert is_readable(Path("a.csv"))
-    assert not is_readable(Path("a.xls"))
-    assert [holds_data(Path(name)) for name in ("a.xls", "a.md", "a")] == [True, False, False]
+    def each(function, *names):
+        return [function(Path(name)) for name in names]
+
+    assert each(formats.suffix, "a.CSV", "a.csv.gz", "a.gz") == [".csv", ".csv", ".gz"]
+    assert each(formats.stem, "d/a.csv", "a.csv.gz", "a.b.csv") == ["a", "a", "a.b"]
+    assert each(formats.is_readable, "a.csv", "a.xls") == [True, False]
+    assert each(formats.holds_data, "a.xls", "a.md", "a") == [True, False, False]
 
 
 def test_a_small_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):

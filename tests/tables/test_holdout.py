@@ -5,14 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dupre.errors import InputError
-from dupre.tables.holdout import (
-    check_validation,
-    count_shared_rows,
-    hold_out,
-    owners_without_held_rows,
-    row_contents,
-    rows_of_copies,
-)
+from dupre.tables import holdout
+from dupre.tables.holdout import check_validation, count_shared_rows, hold_out, row_contents
 
 CLASSES = {"task": "classification"}
 NUMBERS = {"task": "regression"}
@@ -43,37 +37,48 @@ def test_regression_gives_exactly_its_share(game):
     held = hold_out(owner, np.arange(len(rows)) % 7.0, fraction, task="regression", seed=seed)
     for name in set(owner):
         assert np.sum(held & (owner == name)) == int(fraction * np.sum(owner == name) + 1e-9)
-
-
-def test_a_share_is_what_it_is_on_paper():
     owner = np.repeat(["a", "b"], 100)
     held = hold_out(owner, np.arange(200.0), 0.29, **NUMBERS, seed=0)  # 0.29 * 100 < 29 in floats
     assert held.sum() == 58
 
 
-def test_classes_are_held_out_in_proportion_inside_each_owner():
+def test_classes_are_held_out_in_proportion_and_small_owners_give_none():
     owner = np.repeat(["a", "b"], 100)
     y = np.tile(np.repeat(["u", "v"], [80, 20]), 2)
     held = hold_out(owner, y, 0.25, **CLASSES, seed=3)
     for name in ("a", "b"):
         assert np.sum(held & (owner == name) & (y == "u")) == 20
         assert np.sum(held & (owner == name) & (y == "v")) == 5
-
-
-def test_targets_are_held_out_from_low_to_high():
     y = np.random.default_rng(0).permutation(100.0 + np.arange(100))
     held = hold_out(np.repeat("a", 100), y, 0.2, **NUMBERS, seed=1)
     gaps = np.diff(np.sort(y[held]))
     assert np.all(gaps == 5)
 
+    owner = np.array(["big"] * 10 + ["one"] + ["few"] * 4)
+    held = hold_out(owner, np.arange(15.0), 0.2, **NUMBERS, seed=0)
+    assert held.sum() == 2
+    assert holdout.owners_without_held_rows(owner, held) == ("one", "few")
+    y = np.array([True, "a", 1, None] * 10, dtype=object)
+    assert hold_out(np.repeat(["a", "b"], 20), y, 0.25, **CLASSES, seed=0).sum() == 10
 
-def test_the_seed_decides():
+    owner, y = np.repeat(["a", "b"], 10), np.array(["u"] * 19 + ["rare"])
+    for seed in range(20):  # the last row of a class stays
+        assert "rare" in y[~hold_out(owner, y, 0.9, **CLASSES, seed=seed)]
+
+
+def test_the_seed_decides_and_not_how_a_column_is_stored():
     owner, y = np.repeat(["a", "b"], 50), np.tile([0, 1], 50)
     first = hold_out(owner, y, 0.2, **CLASSES, seed=1)
     assert np.array_equal(first, hold_out(pd.Series(owner), pd.Series(y), 0.2, seed=1))
     assert np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=1))
     assert not np.array_equal(first, hold_out(owner, y, 0.2, **CLASSES, seed=2))
     assert not np.array_equal(first[:50], first[50:])  # owners draw apart
+
+    plain = pd.DataFrame({"n": [1, 2, 3], "t": ["u", None, "v"], "b": [True, False, True]})
+    other = plain.astype({"n": "Int64", "t": "category", "b": "boolean"})
+    again = other.sample(frac=1, random_state=0).sort_index()
+    assert np.array_equal(row_contents(plain), row_contents(again))
+    assert len(np.unique(row_contents(plain), axis=0)) == 3
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -89,20 +94,11 @@ def test_owners_who_hold_the_same_rows_give_and_keep_the_same(task):
     first, again = frame[held & (owner == "a")], frame[held & (owner == "a copy")]
     assert len(first) == 12
     assert sorted(first.to_numpy().tolist()) == sorted(again.to_numpy().tolist())
-    assert np.array_equal(rows_of_copies(owner, contents), owner == "a copy")
+    assert np.array_equal(holdout.rows_of_copies(owner, contents), owner == "a copy")
     by_name = hold_out(owner, frame["y"], 0.3, task=task, seed=5)
     assert not np.array_equal(by_name, held)
     alone = hold_out(["z"] * 30, other["y"], 0.3, contents=contents[40:70], task=task, seed=5)
     assert np.array_equal(alone, held[40:70])  # whoever else there is, whatever it is called
-
-
-def test_contents_do_not_depend_on_how_a_column_is_stored():
-    plain = pd.DataFrame({"n": [1, 2, 3], "t": ["u", None, "v"], "b": [True, False, True]})
-    other = plain.astype({"n": "Int64", "t": "category", "b": "boolean"})
-    assert np.array_equal(
-        row_contents(plain), row_contents(other.sample(frac=1, random_state=0).sort_index())
-    )
-    assert len(np.unique(row_contents(plain), axis=0)) == 3
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -114,36 +110,16 @@ def test_another_owner_changes_nothing_for_the_rest(task):
     assert np.array_equal(hold_out(more_owner, more_y, 0.3, task=task, seed=5)[9:], held)
 
 
-def test_small_owners_give_none_and_are_named_and_labels_may_be_of_any_kind():
-    owner = np.array(["big"] * 10 + ["one"] + ["few"] * 4)
-    held = hold_out(owner, np.arange(15.0), 0.2, **NUMBERS, seed=0)
-    assert held.sum() == 2
-    assert owners_without_held_rows(owner, held) == ("one", "few")
-    y = np.array([True, "a", 1, None] * 10, dtype=object)
-    assert hold_out(np.repeat(["a", "b"], 20), y, 0.25, **CLASSES, seed=0).sum() == 10
-
-
-def test_the_last_row_of_a_class_stays():
-    owner, y = np.repeat(["a", "b"], 10), np.array(["u"] * 19 + ["rare"])
-    for seed in range(20):
-        held = hold_out(owner, y, 0.9, **CLASSES, seed=seed)
-        assert "rare" in y[~held]
-
-
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, 20, float("nan"), True])
-def test_a_fraction_is_between_0_and_1(fraction):
+def test_a_fraction_is_between_0_and_1_and_too_few_rows_are_said(fraction):
     with pytest.raises(InputError, match=r"between 0 and 1, such as 0\.2"):
         hold_out(np.array(["a", "b"]), np.array([0, 1]), fraction, **CLASSES, seed=0)
-
-
-def test_too_few_rows_are_said_with_the_way_out():
-    with pytest.raises(
-        InputError, match=r"too few rows \(at most 2\).*or take validation rows from elsewhere"
-    ):
+    few = r"too few rows \(at most 2\).*or take validation rows from elsewhere"
+    with pytest.raises(InputError, match=few):
         hold_out(np.array(["a", "b", "b"]), np.array([0, 1, 1]), 0.2, **CLASSES, seed=0)
 
 
-def test_validation_classes_occur_in_training():
+def test_validation_classes_occur_in_training_and_rows_that_do_are_counted():
     train = np.array(["u", "v"])
     check_validation(train, np.array(["v", "v"]), **CLASSES)
     check_validation(np.array([1.0]), np.array([2.0]), **NUMBERS)
@@ -152,15 +128,10 @@ def test_validation_classes_occur_in_training():
     with pytest.raises(InputError, match=r"and 2 more; .*drop those rows, or correct the labels"):
         check_validation(train, np.array(list("abcde")), **CLASSES)
 
-
-def test_validation_rows_that_are_trained_on_too_are_counted():
     rows = pd.DataFrame({"x": [1, 2, 3], "c": ["a", None, "b"], "who": [1, 1, 2], "y": [0, 1, 0]})
     same = pd.DataFrame({"c": [None, "b", "b"], "x": [2.0, 3.0, 3.0], "y": [1, 0, 1]})
     assert count_shared_rows(rows, same.astype({"x": "int64"})) == 2
     assert count_shared_rows(rows, same.assign(y=7)) == 0
-
-
-def test_a_shared_row_is_found_whatever_times_other_rows_have():
     when = pd.to_datetime(["2024-01-01 00:00", "2024-01-02 03:00"])
     rows = pd.DataFrame({"when": when, "y": [0, 1]})
     assert count_shared_rows(rows, rows.iloc[:1]) == 1

@@ -61,7 +61,12 @@ def utility(name, task, **options):
 
 
 @pytest.mark.parametrize(("name", "task"), BOTH)
-def test_every_model_learns_from_any_coalition(name, task):
+def test_every_model_is_a_proper_estimator_and_learns_from_any_coalition(name, task):
+    estimator = model(name, columns(table(task)), task=task).estimator
+    assert is_classifier(estimator) == (task == "classification")
+    assert is_regressor(estimator) == (task == "regression")
+    assert repr(clone(estimator)) == repr(estimator)
+    assert repr(pickle.loads(pickle.dumps(estimator))) != ""
     u = utility(name, task)
     with warnings.catch_warnings():
         if name == "mlp":  # that it would learn on is worth a warning, and no fault of ours
@@ -73,25 +78,14 @@ def test_every_model_learns_from_any_coalition(name, task):
     assert full > u(()) + 0.1
 
 
-@pytest.mark.parametrize(("name", "task"), BOTH)
-def test_every_model_is_a_proper_estimator(name, task):
-    estimator = model(name, columns(table(task)), task=task).estimator
-    assert is_classifier(estimator) == (task == "classification")
-    assert is_regressor(estimator) == (task == "regression")
-    assert repr(clone(estimator)) == repr(estimator)
-    assert repr(pickle.loads(pickle.dumps(estimator))) != ""
+def test_models_are_told_apart_and_the_default_fits_the_task():
+    def digests():
+        return [digest(model(name, columns(table()), task=task).estimator) for name, task in BOTH]
 
-
-def test_a_fingerprint_tells_models_apart_and_copies_not():
-    first, second = (
-        [digest(model(name, columns(table()), task=task).estimator) for name, task in BOTH]
-        for _ in range(2)
-    )
-    assert first == second
+    first = digests()
+    assert first == digests()
     assert len(set(first)) == len(BOTH)
 
-
-def test_the_default_fits_the_task_and_the_description_tells_what_happens():
     found = columns(table())
     assert model(None, found, task="classification").description[-1].startswith("then Logistic")
     assert model(None, found, task="regression").description[-1] == "then Ridge()"
@@ -112,9 +106,8 @@ def test_nearest_neighbours_are_no_more_than_there_are():
     assert nearest.get_params() == {"n_neighbors": 5}
 
 
-@pytest.mark.parametrize(
-    ("name", "task", "match"),
-    [
+def test_a_model_that_cannot_be_meant_is_refused():
+    for name, task, match in (
         ("logistic", "regression", "predicts classes but the task is regression; use ridge"),
         ("logistik", "classification", r"did you mean 'logistic'\?\); expected one of logist"),
         ("svm", "classification", "unknown model 'svm'; expected .* or module:object"),
@@ -124,11 +117,9 @@ def test_nearest_neighbours_are_no_more_than_there_are():
         ("sklearn.preprocessing:StandardScaler", "regression", "expected a scikit-learn estimator"),
         ("sklearn.ensemble:VotingRegressor", "regression", "without arguments failed: TypeError"),
         ("os:getcwd", "regression", "is or returns a str"),
-    ],
-)
-def test_a_model_that_cannot_be_meant_is_refused(name, task, match):
-    with pytest.raises(InputError, match=match):
-        model(name, columns(table()), task=task)
+    ):
+        with pytest.raises(InputError, match=match):
+            model(name, columns(table()), task=task)
 
 
 SOURCE = """
@@ -166,7 +157,7 @@ def theirs(tmp_path, monkeypatch):
         cloudpickle.unregister_pickle_by_value(loaded)
 
 
-def test_an_estimator_of_ones_own_comes_after_the_preprocessing(theirs):
+def test_estimators_and_metrics_of_ones_own_are_used(theirs):
     found = columns(table())
     instance, built, of_class = (
         model(f"{theirs}:{name}", found, task="classification")
@@ -177,6 +168,11 @@ def test_an_estimator_of_ones_own_comes_after_the_preprocessing(theirs):
     assert instance.description[-1] == "then Mine(C=3)"
     assert instance.description[:-1] == model(None, found, task="classification").description[:-1]
     assert not instance.raw
+    assert metric(None, task="classification") == "accuracy"
+    assert metric(None, task="regression") == "r2"
+    assert metric("neg_log_loss", task="classification") == "neg_log_loss"
+    own = metric(f"{theirs}:score", task="classification")
+    assert utility("logistic", "classification", metric=own)(("a",)) == 0.25
 
 
 @pytest.mark.parametrize("name", ["pipeline", "inside"])
@@ -190,20 +186,8 @@ def test_a_pipeline_of_ones_own_is_used_as_it_is(theirs, name):
     assert len(found.estimator.fit(frame, frame["y"]).predict(frame)) == len(frame)
 
 
-# --- metrics
-
-
-def test_metrics_are_scorers_or_code_of_ones_own(theirs):
-    assert metric(None, task="classification") == "accuracy"
-    assert metric(None, task="regression") == "r2"
-    assert metric("neg_log_loss", task="classification") == "neg_log_loss"
-    own = metric(f"{theirs}:score", task="classification")
-    assert utility("logistic", "classification", metric=own)(("a",)) == 0.25
-
-
-@pytest.mark.parametrize(
-    ("name", "task", "match"),
-    [
+def test_a_metric_that_cannot_be_meant_is_refused(theirs):
+    for name, task, match in (
         ("acuracy", "classification", r"did you mean 'accuracy'\?.* or module:object"),
         ("auc", "classification", r"did you mean 'roc_auc'\?"),
         ("RMSE", "regression", r"did you mean 'neg_root_mean_squared_error'\?"),
@@ -214,31 +198,20 @@ def test_metrics_are_scorers_or_code_of_ones_own(theirs):
         ("sklearn.metrics:accuracy_score", "classification", r"takes \(y_true, .*make_scorer"),
         ("theirs_to_value:estimator", "classification", r"must be a callable.* got Mine"),
         ("theirs_to_value:Mine", "classification", r"must be a callable"),
-    ],
-)
-def test_a_metric_that_cannot_be_meant_is_refused(theirs, name, task, match):
-    with pytest.raises(InputError, match=match):
-        metric(name, task=task)
+    ):
+        with pytest.raises(InputError, match=match):
+            metric(name, task=task)
 
 
-# --- distances
-
-
-def test_only_gaps_are_filled_and_only_used_columns_enter_distances():
+def test_gaps_are_filled_for_distances_and_only_used_columns_enter_them():
     frame = table().drop(columns="k").dropna(subset=["x", "d"])
     assert embed_for(frame, columns(frame)) is None
     frame = table().dropna(subset=["x", "d"])
-    found = columns(frame)
-    embed = embed_for(frame, found)
+    embed = embed_for(frame, columns(frame))
     assert np.array_equal(embed(frame).matrix, embed(frame.assign(k=range(len(frame)))).matrix)
     frame = table()
     embed = embed_for(frame, columns(frame))
     assert np.isfinite(embed(frame[frame["o"] == "gaps"]).matrix).all()
-
-
-def test_gaps_are_filled_for_distances():
-    frame = table()
-    embed = embed_for(frame.drop(columns="k"), columns(frame))
     found = embed(frame).matrix
     assert len(found) == len(frame)
     assert np.isfinite(found).all()

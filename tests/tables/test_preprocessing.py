@@ -1,6 +1,5 @@
 import numpy as np
 import pandas as pd
-import pytest
 from sklearn.base import clone
 
 from dupre.tables.columns import Columns
@@ -23,22 +22,20 @@ def table(rows=12):
     )
 
 
-def test_dates_are_days_since_1970_even_never():
+def test_dates_are_days_since_1970_and_levels_are_texts():
     days = pd.to_datetime(pd.Series(["1970-01-02", "1969-12-31T12:00", None]), format="ISO8601")
     found = as_numbers(pd.DataFrame({"d": days, "n": [1, 2, 3], "b": [True, False, True]}))
     assert np.array_equal(found, [[1, 1, 1], [-0.5, 2, 0], [np.nan, 3, 1]], equal_nan=True)
     never = pd.Series(np.array(["9999-12-31", "0001-01-01"], dtype="datetime64[s]"))
     assert as_numbers(pd.DataFrame({"d": never}))[:, 0].tolist() == [2932896, -719162]
 
-
-def test_levels_are_texts_and_a_gap_is_one():
     mixed = pd.DataFrame({"a": [True, "a", 1, None, np.nan], "b": pd.Categorical(list("xyxyx"))})
     found = as_levels(mixed)
     assert found[:, 0].tolist() == ["True", "a", "1", None, None]
     assert found[:, 1].tolist() == list("xyxyx")
 
 
-def test_the_result_is_dense_scaled_and_complete():
+def test_the_result_is_dense_scaled_and_complete_and_other_columns_change_nothing():
     frame = table()
     frame.loc[2, ["x", "d"]] = None
     found = preprocessor(COLUMNS).fit_transform(frame)
@@ -49,9 +46,6 @@ def test_the_result_is_dense_scaled_and_complete():
     assert np.allclose(found[:, :3].std(axis=0), 1)
     assert np.array_equal(found[:, 3:].sum(axis=1), np.full(12, 2))  # one level of each category
 
-
-def test_columns_left_out_and_unknown_levels_change_nothing():
-    frame = table()
     other = frame.assign(notes="else")
     prepare = preprocessor(COLUMNS)
     assert np.array_equal(prepare.fit_transform(frame), clone(prepare).fit_transform(other))
@@ -61,29 +55,18 @@ def test_columns_left_out_and_unknown_levels_change_nothing():
     assert not prepare.transform(pd.DataFrame({"c": ["blue"]})).any()
 
 
-@pytest.mark.parametrize("rows", [[0], [3, 4]])
-def test_a_small_coalition_is_enough(rows):
+def test_small_coalitions_empty_columns_and_very_many_levels_are_prepared():
     frame = table()
-    prepare = preprocessor(COLUMNS).fit(frame.iloc[rows])
-    assert np.isfinite(prepare.transform(frame)).all()
-
-
-def test_a_column_without_values_becomes_zero():
-    frame = table()
+    for rows in ([0], [3, 4]):
+        assert np.isfinite(preprocessor(COLUMNS).fit(frame.iloc[rows]).transform(frame)).all()
     empty = frame.iloc[:4].assign(x=np.nan, d=pd.NaT, c=None, mix=None)
-    found = preprocessor(COLUMNS).fit(empty).transform(frame)
-    assert np.isfinite(found).all()
-    assert preprocessor(COLUMNS).fit(empty).transform(empty)[:, 0].tolist() == [0] * 4
-
-
-def test_the_rarest_of_very_many_levels_share_a_column():
+    prepare = preprocessor(COLUMNS).fit(empty)
+    assert np.isfinite(prepare.transform(frame)).all()
+    assert prepare.transform(empty)[:, 0].tolist() == [0] * 4
     levels = [f"l{i}" for i in range(80) for _ in range(1 + (i < 50))]
     only = Columns((), ("c",), ())
     found = preprocessor(only).fit_transform(pd.DataFrame({"c": levels}))
     assert found.shape == (130, 51)
     assert np.array_equal(found.sum(axis=1), np.ones(130))
-
-
-def test_the_words_name_only_what_happens():
-    only = ("numbers (1): fill gaps with the median, scale",)
-    assert describe_steps(Columns(("x",), (), ())) == only
+    words = ("numbers (1): fill gaps with the median, scale",)
+    assert describe_steps(Columns(("x",), (), ())) == words

@@ -1,4 +1,5 @@
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -35,12 +36,18 @@ def refused(data, match, **options):
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_has_an_owner_column(directory):
+def test_an_owner_column_in_all_files_decides(directory):
     directory(all__csv="o,x,y\n007,1,u\nNA,2,v\n007,3,\u00e9\n")
+
     frame = table("data/all.csv")
     assert frame["o"].tolist() == ["007", "NA", "007"]
     assert frame["y"].tolist() == ["u", "v", "\u00e9"]
     assert frame.index.equals(pd.RangeIndex(3))
+    Path("data/all.csv").unlink()
+    directory(p1__csv="o,x,y\nq,1,u\nr,2,v\n", p2__csv="o,x,y\nq,3,v\n")
+    assert table("data")["o"].tolist() == ["q", "r", "q"]
+    directory(p3__csv="x,y\n1,u\n")
+    refused("data", r"data/p3.csv has no column 'o', which data/p1.csv has")
 
 
 @pytest.mark.parametrize("data", ["data", "data/", "data/*.csv", "data/*", "d*/[ab].csv"])
@@ -52,8 +59,10 @@ def test_files_are_named_after_their_owners(directory, data):
     assert list(frame.columns) == ["o", "x", "c", "y"]
 
 
-def test_files_may_be_of_several_formats_and_column_orders(directory):
-    directory(b__csv="y,x,c\nu,3,r\n")
+def test_files_may_be_of_several_formats_and_column_orders_and_have_any_name(directory):
+    directory(**{"b__csv": "y,x,c\nu,3,r\n", "all[1]__csv": "o,x,y\na,1,u\nb,2,v\n"})
+    assert len(table("data/all[1].csv")) == 2  # it is a file before it is a pattern
+    Path("data/all[1].csv").unlink()
     pd.DataFrame({"x": [1], "c": ["r"], "y": ["v"]}).to_parquet("data/a.parquet")
     pd.DataFrame({"c": ["g"], "x": [2.5], "y": ["v"]}).to_csv("data/c.csv.gz", index=False)
     frame = table("data")
@@ -61,32 +70,18 @@ def test_files_may_be_of_several_formats_and_column_orders(directory):
     assert frame["x"].tolist() == [1, 3, 2.5]
 
 
-def test_an_owner_column_in_all_files_decides(directory):
-    directory(p1__csv="o,x,y\nq,1,u\nr,2,v\n", p2__csv="o,x,y\nq,3,v\n")
-    assert table("data")["o"].tolist() == ["q", "r", "q"]
-    directory(p3__csv="x,y\n1,u\n")
-    refused("data", r"data/p3.csv has no column 'o', which data/p1.csv has")
-
-
-def test_what_lies_beside_the_data_does_no_harm(directory):
+def test_what_lies_beside_the_data_and_a_column_empty_in_one_file_do_no_harm(directory):
     directory(a__csv=A, b__csv=B, README="x", README__txt="a, b", notes__md="x", __DS_Store="x")
     Path("data", "~$b.xlsx").write_text("x")
     Path("data", "inner.csv").mkdir()
     assert table("data")["o"].nunique() == 2
 
-
-def test_a_column_empty_in_one_file_has_the_others_type(directory):
     gap = "n,d,c,y\n,,,u\n"
     directory(a__csv=gap, b__csv="n,d,c,y\n1,2024-05-31,r,v\n2,2024-06-01,g,v\n", c__csv=gap)
     frame = table("data")
     assert frame["n"].dtype == np.float64
     assert frame["d"].dtype.kind == "M"
     assert frame.loc[0, ["n", "d", "c"]].isna().all()
-
-
-def test_a_name_with_brackets_is_a_file_before_it_is_a_pattern(directory):
-    directory(**{"all[1]__csv": "o,x,y\na,1,u\nb,2,v\n"})
-    assert len(table("data/all[1].csv")) == 2
 
 
 @pytest.mark.parametrize(
@@ -103,32 +98,13 @@ def test_a_name_with_brackets_is_a_file_before_it_is_a_pattern(directory):
         ({"a__csv": A, "b__csv": ""}, r"data/b.csv is empty"),
         ({"a__csv": A, "b__csv": "x,c,y\n"}, r"data/b.csv names 3 columns but has no rows"),
         ({"a__csv": A}, "'o' is 'a' in all 2 rows; expected at least two owners"),
-        (
-            {"a__csv": A, "b__csv": "x,c,y\n?,r,u\n"},
-            r"numbers in data/a.csv, but '\?' in line 2 of",
-        ),
+        ({"a__csv": A, "b__csv": "x,c,y\n?,r,u\n"}, r"numbers in data/a.csv, but '\?' in line 2"),
         ({"a__csv": A, "b__csv": "x,c,y\n3,r,\n"}, r"'y' is empty .* line 2 of data/b.csv"),
     ],
 )
 def test_a_fault_of_a_directory_is_one_clear_message(directory, files, match):
     directory(**files)
     refused("data", match)
-
-
-def test_an_empty_directory_says_so(directory, tmp_path):
-    Path("data/inner").mkdir(parents=True)
-    refused("data", "the directory data holds no table; expected one file per owner")
-    refused("data/*", "the pattern 'data/\\*' holds no table")
-
-
-def test_a_directory_that_may_not_be_read_says_so(directory, monkeypatch):
-    directory(a__csv=A)
-
-    def forbidden(self):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "iterdir", forbidden)
-    refused("data", "cannot open the directory data: Permission denied")
 
 
 def test_files_of_one_name_in_several_directories_need_an_owner_column(directory, tmp_path):
@@ -141,33 +117,32 @@ def test_files_of_one_name_in_several_directories_need_an_owner_column(directory
     assert table("s*/t.csv")["o"].tolist() == ["s1", "s1", "s2", "s2"]
 
 
-@pytest.mark.parametrize(
-    ("data", "match"),
-    [
+def test_a_place_without_data_or_that_may_not_be_read_says_so(directory, monkeypatch):
+    for data, match in (
         ("", "expected a file, a directory or a pattern"),
         ("https://example.org/a.csv", "on this machine"),
         ("*.parquet", r"no file matches the pattern '\*.parquet'"),
         ("nothing.csv", "there is no file nothing.csv"),
         ("a" * 300, "cannot open"),
-    ],
-)
-def test_a_place_without_data_says_so(directory, data, match):
-    refused(data, match)
+    ):
+        refused(data, match)
+        with pytest.raises(InputError, match="the same column 'o'"):
+            read_table(data, owner="o", target="o")
+    Path("data/inner").mkdir(parents=True)
+    refused("data", "the directory data holds no table; expected one file per owner")
+    refused("data/*", "the pattern 'data/\\*' holds no table")
+    monkeypatch.setattr(Path, "iterdir", Mock(side_effect=PermissionError(13, "Permission denied")))
+    refused("data", "cannot open the directory data: Permission denied")
 
 
-def test_owner_and_target_differ(directory):
-    with pytest.raises(InputError, match="the same column 'o'"):
-        read_table("nothing.csv", owner="o", target="o")
-
-
-def test_delimiter_and_drop_are_passed_on(directory):
+def test_delimiter_and_drop_are_passed_on_and_empty_rows_can_be_left_out(
+    directory,
+):
     directory(a__csv="x;k;y\n1;?;u\n2;1;v\n", b__csv="x;k;y\n1;3;u\n2;4;v\n")
     refused("data", "state delimiter=';'")
     refused("data", "column 'k' holds numbers in data/b.csv.*drop='k'", delimiter=";")
     assert table(Path("data"), delimiter=";", drop="k").shape == (4, 4)
 
-
-def test_rows_without_owner_or_target_can_be_left_out_and_are_counted(directory):
     rows = "o;x;y\na;1,5;u\n ;2;v\nb;3;\n;4;\nb;5;v\n"
     directory(all__csv=rows)
     how = {"delimiter": ";", "decimal": ","}
@@ -182,10 +157,7 @@ def test_rows_without_owner_or_target_can_be_left_out_and_are_counted(directory)
     refused("data/none.csv", "every row is 1 without target", **how, skip_empty=True)
 
 
-# --- validation rows
-
-
-def test_validation_rows_get_the_columns_and_kinds_of_training(directory):
+def test_validation_rows_get_the_columns_and_kinds_and_have_the_classes_of_training(directory):
     rows = "o,x,k,d,y\na,1.5,1,2024-05-31,1\nb,2,B,2024-06-01,2\n"
     other = "d,y,more,k,x\n2024-07-01,2,z,1,3\n,1,z,2,4\n"
     directory(all__csv=rows, val__csv=other)
@@ -196,9 +168,6 @@ def test_validation_rows_get_the_columns_and_kinds_of_training(directory):
     assert found["d"].dtype.kind == "M"
     assert found["x"].tolist() == [3, 4]
     assert found.index.equals(pd.RangeIndex(2))
-
-
-def test_validation_classes_are_those_of_training(directory):
     directory(all__csv="o,x,y\na,1,u\nb,2,v\n", val__csv="x,y\n1,u\n2,w\n")
     with pytest.raises(InputError, match=r"classes that no training row has: 'w' \(1 row\)"):
         read_validation("data/val.csv", table("data/all.csv"), owner="o", target="y")
@@ -212,17 +181,14 @@ def test_an_empty_validation_column_has_the_type_of_training(kind):
     assert pd.concat([training, found])["x"].notna().sum() == 2
 
 
-@pytest.mark.parametrize(
-    ("validation", "match"),
-    [
+def test_validation_rows_that_do_not_fit_are_refused():
+    for validation, match in (
         ({"x": [1.0, 2.0]}, "the validation table has no target column 'y'"),
         ({"X": [1.0, 2.0], "y": [1, 2]}, r"no training column 'x' \(did you mean 'X'\?\)"),
         ({"x": ["a", "b"], "y": [1, 2]}, "'x' holds numbers in training, but 'a' in line 2"),
         ({"x": [1.0, 2.0], "y": [1, None]}, "validation target column 'y' is empty in 1 of 2"),
         ({"x": [1.0, 2.0], "y": ["u", "v"]}, "'y' holds numbers in training, but 'u'"),
-    ],
-)
-def test_validation_rows_that_do_not_fit_are_refused(validation, match):
-    training = pd.DataFrame({"x": [1.0, 2.0], "y": [1, 2]})
-    with pytest.raises(InputError, match=match):
-        match_columns(pd.DataFrame(validation), training, target="y")
+    ):
+        training = pd.DataFrame({"x": [1.0, 2.0], "y": [1, 2]})
+        with pytest.raises(InputError, match=match):
+            match_columns(pd.DataFrame(validation), training, target="y")

@@ -9,6 +9,10 @@ def table(owner=("a", "b", "a", "b"), target=("u", "v", "u", "v"), **columns):
     return pd.DataFrame({"o": list(owner), "x": range(len(owner)), "y": list(target)} | columns)
 
 
+SAME = [["007", "7", "7", "7"], ["1.0.2", "1.1", "1.1", "1.1"], ["A", "a", "A", "a"]]
+SAME += [["NA", "None", "NA", "NA"], pd.Categorical(["b", "a", "b", "a"])]
+
+
 def names(owner):
     frame = table(owner=owner, target=["u", "v"] * (len(owner) // 2))
     return check_roles(frame, owner="o", target="y")["o"].tolist()
@@ -19,37 +23,20 @@ def refused(match, frame=None, **options):
         check_roles(table(**options) if frame is None else frame, owner="o", target="y")
 
 
-@pytest.mark.parametrize(
-    ("owner", "expected"),
-    [
-        ([3, 4, 3, 3], ["3", "4", "3", "3"]),
-        ([3.0, 4.0, 3.0, 3.0], ["3", "4", "3", "3"]),
-        (["3.0", "4.0", "3", "3"], ["3", "4", "3", "3"]),
-        (["007", "7", "7", "7"], ["007", "7", "7", "7"]),
-        (["1.0.2", "1.1", "1.1", "1.1"], ["1.0.2", "1.1", "1.1", "1.1"]),
-        ([True, False, True, True], ["True", "False", "True", "True"]),
-        (["A", "a", "A", "a"], ["A", "a", "A", "a"]),
-        (pd.Categorical(["b", "a", "b", "a"]), ["b", "a", "b", "a"]),
-        (["NA", "None", "NA", "NA"], ["NA", "None", "NA", "NA"]),
-    ],
-)
-def test_owners_are_known_by_text(owner, expected):
-    assert names(owner) == expected
+def test_every_row_has_an_owner_known_by_text_that_is_no_fraction():
+    for numbers in ([3, 4, 3, 3], [3.0, 4.0, 3.0, 3.0], ["3.0", "4.0", "3", "3"]):
+        assert names(numbers) == ["3", "4", "3", "3"]
+    assert names([True, False, True, True]) == ["True", "False", "True", "True"]
+    for texts in SAME:
+        assert names(texts) == list(texts)
+    for gap in (None, "", "  ", float("nan")):
+        refused("'o' is empty in 2 of 4 rows, first in line 3", owner=["a", gap, "b", gap])
+    for owner in ([0.37, 1.0, 2.0, 3.0], ["0.37", "1", "2", "3"]):
+        refused(r"numbers such as 0\.37; is it the owner column\?", owner=owner)
 
 
-def test_the_table_keeps_its_rows_columns_and_index():
-    frame = table(d=["2024-05-31", None] * 2).set_axis(pd.Index([2, 3, 5, 6], name="line"))
-    result = check_roles(frame, owner="o", target="y")
-    assert list(result.columns) == list(frame.columns)
-    assert result.index.equals(frame.index)
-    assert result["d"].dtype.kind == "M"
-    assert frame["d"].tolist()[0] == "2024-05-31"  # the frame given is not changed
-
-
-def test_columns_are_looked_for_by_name():
-    with pytest.raises(
-        InputError, match=r"no owner column 'O ' \(did you mean 'o'\?\); .* 'o', 'x'"
-    ):
+def test_columns_are_looked_for_by_name_and_keep_their_rows():
+    with pytest.raises(InputError, match=r"no owner column 'O ' \(did you mean 'o'\?\); .* 'o'"):
         check_roles(table(), owner="O ", target="y")
     with pytest.raises(InputError, match="no target column 'label'; the columns are 'o', 'x', 'y'"):
         check_roles(table(), owner="o", target="label")
@@ -58,25 +45,20 @@ def test_columns_are_looked_for_by_name():
     with pytest.raises(InputError, match="is there a header"):
         check_known(pd.DataFrame([[1, 2]], columns=["5.1", "setosa"]), "owner", "o")
 
-
-@pytest.mark.parametrize("gap", [None, "", "  ", float("nan")])
-def test_every_row_has_an_owner(gap):
-    refused("'o' is empty in 2 of 4 rows, first in line 3", owner=["a", gap, "b", gap])
-
-
-@pytest.mark.parametrize("owner", [[0.37, 1.0, 2.0, 3.0], ["0.37", "1", "2", "3"]])
-def test_fractions_are_no_owners(owner):
-    refused(r"numbers such as 0\.37; is it the owner column\?", owner=owner)
+    frame = table(d=["2024-05-31", None] * 2).set_axis(pd.Index([2, 3, 5, 6], name="line"))
+    result = check_roles(frame, owner="o", target="y")
+    assert list(result.columns) == list(frame.columns)
+    assert result.index.equals(frame.index)
+    assert result["d"].dtype.kind == "M"
+    assert frame["d"].tolist()[0] == "2024-05-31"  # the frame given is not changed
 
 
-def test_an_owner_column_does_not_number_the_rows():
+def test_one_owner_lists_and_numbers_of_rows_are_no_owners_and_every_row_has_a_target():
     many = [f"o{i}" for i in range(40)]
     refused("40 different values in 40 rows", owner=many, target=["u", "v"] * 20)
     assert len(set(names(many * 2))) == 40  # half as many owners as rows
     assert len(set(names(many[:20]))) == 20  # few owners may have a row each
 
-
-def test_one_owner_or_lists_are_no_owners_and_every_row_has_a_target():
     refused("'o' is 'a' in all 4 rows; expected at least two owners", owner=["a"] * 4)
     refused("holds lists", owner=[[1, 2], [3], [1, 2], [3]])
     refused("'y' is empty in 1 of 4 rows, first in line 4", target=["u", "v", None, "v"])
@@ -97,22 +79,16 @@ def test_names_that_look_the_same_are_refused(one, other):
     assert shown[0] != shown[1]
 
 
-@pytest.mark.parametrize(
-    ("target", "match"),
-    [
+def test_a_target_is_something_to_predict_and_dropped_columns_are_not_checked():
+    for target, match in (
         (["u"] * 4, "is 'u' in all 4 rows"),
         (["2024-05-31", "2024-06-01"] * 2, "holds dates; expected classes or numbers"),
         ([[1], [2], [1], [2]], "holds lists"),
         ([1.0, float("inf"), 2.0, 3.0], "'y' holds inf in line 3"),
         (["1,5", "2,5", "3,5", "4,5"], "numbers with a comma"),
         (["1", "?", "2", "3"], r"'y' holds numbers, but '\?' in line 3"),
-    ],
-)
-def test_a_target_is_something_to_predict(target, match):
-    refused(match, target=target)
-
-
-def test_columns_to_be_dropped_are_not_checked():
+    ):
+        refused(match, target=target)
     frame = table(bad=["1", "?", "2", "3"])
     refused("'bad' holds numbers", frame)
     result = check_roles(frame, owner="o", target="y", drop=["bad"])

@@ -41,11 +41,6 @@ def refused(dotted, match):
     assert sys.path == before
 
 
-def test_installed_objects_are_found():
-    assert load("numpy:mean") is np.mean
-    assert load("numpy:linalg.norm") is np.linalg.norm
-
-
 @pytest.mark.parametrize("form", ["{}:thing", "{}.py:thing", "./{}.py:thing"])
 def test_objects_of_the_current_directory_are_found(module, form):
     before = list(sys.path)
@@ -72,21 +67,18 @@ def test_other_processes_get_the_code_itself(module, form):
     assert run.stdout.strip() == b"42", run.stderr
 
 
-def test_installed_objects_are_sent_by_name(module):
+def test_installed_objects_are_found_and_sent_by_name(module):
+    assert load("numpy:linalg.norm") is np.linalg.norm
     module("")
-    assert cloudpickle.dumps(load("numpy:mean")) == pickle.dumps(
-        np.mean, cloudpickle.DEFAULT_PROTOCOL
-    )
+    sent = cloudpickle.dumps(load("numpy:mean"))
+    assert sent == pickle.dumps(np.mean, cloudpickle.DEFAULT_PROTOCOL)
     load("dupre.errors:InputError")
     assert not any(name.startswith("dupre") for name in cloudpickle.list_registry_pickle_by_value())
 
 
-@pytest.mark.parametrize("dotted", [":thing", "module:", ":"])
-def test_both_parts_are_needed(dotted):
-    refused(dotted, "expected module:object")
-
-
 def test_missing_modules_and_objects_are_named_with_their_neighbours(module):
+    for dotted in (":thing", "module:", ":"):
+        refused(dotted, "expected module:object")
     name = module("thing = 1", "my_models_of_today")
     refused("my_models_of_today2:thing", f"no module .*did you mean {name!r}")
     refused("my_models_of_today2.py:thing", "no file .*did you mean 'my_models_of_today.py'")
@@ -101,10 +93,7 @@ def test_missing_modules_and_objects_are_named_with_their_neighbours(module):
 @pytest.mark.parametrize(
     ("source", "match"),
     [
-        (
-            "\nimport no_such_package",
-            r"py, line 2\): ModuleNotFoundError: No module .*no_such_pack",
-        ),
+        ("\nimport no_package", r"py, line 2\): ModuleNotFoundError: No module .*no_package"),
         ("x = = 1", r"py, line 1\): SyntaxError"),
         ("def f():\n    raise KeyError('q')\nf()", r"py, line 2\): KeyError: 'q'"),
         ("import sys\nsys.exit(3)", r"py, line 2\): SystemExit: 3"),
@@ -124,8 +113,5 @@ def test_a_module_that_failed_can_be_mended_but_replaces_none_in_use(module, mon
     monkeypatch.setitem(sys.modules, "in_use", types.ModuleType("in_use"))
     module("x = 1", "in_use")
     refused("in_use.py:x", "in_use.py has the name of another module")
-
-
-def test_only_names_with_a_colon_are_dotted():
     assert is_dotted("a:b")
     assert not is_dotted("logistic")

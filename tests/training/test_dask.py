@@ -15,21 +15,8 @@ from dupre import InputError
 from dupre.training.dask import WAIT_SECONDS, DaskCluster, _outcome, connect
 from dupre.training.engines import Dask
 from dupre.training.worker_process import ProcessSettings
-from workers import (
-    ONCE,
-    A,
-    B,
-    C,
-    children_of,
-    forest,
-    holding,
-    is_gone,
-    kill_when_written,
-    linux,
-    meanwhile,
-    wait_for,
-    written_number,
-)
+from trainings import ONCE, A, B, C, forest, holding
+from workers import children_of, is_gone, kill_when_written, linux, meanwhile, read_pid, wait_for
 
 pytest.importorskip("distributed")
 
@@ -48,18 +35,26 @@ def rows_left(client):
     return [path for found in client.run(rows).values() for path in found]
 
 
-def test_a_client_need_not_be_the_default_one(cluster):
+def test_a_client_need_not_be_the_default_but_must_not_be_asynchronous(cluster):
     from distributed import Client
 
-    client, _ = cluster
-    with Client(client.scheduler.address, set_as_default=False) as other:
+    (client, _), utility = cluster, holding(None)
+    address = client.scheduler.address
+    with Client(address, set_as_default=False) as other:
         (found,) = train(other, len, [A])
     assert found.utility == 1.0
+    with connect(address) as ours:  # as the command does
+        assert ours._timeout == WAIT_SECONDS  # so long it tries to connect again
 
+    async def refused():
+        async with Client(address, asynchronous=True) as other:
+            with pytest.raises(InputError, match="not asynchronous"):
+                Dask(other)
 
-def test_the_command_waits_for_a_scheduler_as_long_as_for_workers(cluster):
-    with connect(cluster[0].scheduler.address) as client:
-        assert client._timeout == WAIT_SECONDS  # so long it tries to connect again
+    client.sync(refused)
+    with pytest.raises(InputError, match="not both"):
+        dupre.value(forest().owners, utility, budget=7, n_jobs=2, engine=Dask(client))
+    assert utility.asked == []
 
 
 def test_trainings_may_fail_time_out_and_die_on_dask(cluster, tmp_path):
@@ -99,7 +94,7 @@ def test_nothing_goes_on_running_on_dask_when_a_run_is_broken_off(cluster, tmp_p
 
     with closing(DaskCluster(utility, ONCE, client)) as ours:
         assert next(ours.run(iter([A, B]))).training == B
-    wait_for(lambda: is_gone(written_number(pid)))
+    wait_for(lambda: is_gone(read_pid(pid)))
     wait_for(lambda: not any(client.processing().values()))
     assert not rows_left(client)
     wait_for(lambda: not any(children_of(worker.pid) for worker in workers))
@@ -127,16 +122,10 @@ def test_ctrl_c_takes_back_what_has_not_begun_on_dask(cluster, tmp_path):
 
     at_work = [client.submit(others, workers=[at], pure=False) for at in client.nthreads()]
     wait_for(lambda: all(client.processing().values()))
+    options = {"budget": 7, "empty": 1.0, "progress": False, "engine": Dask(client)}
     try:
         with meanwhile(interrupt), pytest.raises(dupre.Interrupted) as stopped:
-            dupre.value(
-                forest().owners,
-                utility,
-                budget=7,
-                empty=1.0,
-                progress=False,
-                engine=dupre.engines.Dask(client),
-            )
+            dupre.value(forest().owners, utility, **options)
     finally:  # or all tests on this cluster would wait for ever
         go.touch()
     client.gather(at_work)
@@ -177,7 +166,7 @@ list(DaskCluster(utility, ProcessSettings(), client).run(map(Training, [("busy",
     before = in_memory()
     killed = subprocess.Popen([sys.executable, "-c", script])
     try:
-        pids = [written_number(tmp_path / name) for name in ("busy", "idle")]
+        pids = [read_pid(tmp_path / name) for name in ("busy", "idle")]
         assert len(rows_left(client)) == 4  # each of two workers sees both files
     finally:
         killed.kill()
@@ -186,23 +175,6 @@ list(DaskCluster(utility, ProcessSettings(), client).run(map(Training, [("busy",
     wait_for(lambda: not rows_left(client))
     wait_for(lambda: in_memory() == before)
     wait_for(lambda: not any(children_of(worker.pid) for worker in workers))
-
-
-def test_an_asynchronous_client_is_refused(cluster):
-    from distributed import Client
-
-    client, _ = cluster
-    utility = holding(None)
-
-    async def refused():
-        async with Client(client.scheduler.address, asynchronous=True) as other:
-            with pytest.raises(InputError, match="not asynchronous"):
-                Dask(other)
-
-    client.sync(refused)
-    with pytest.raises(InputError, match="not both"):
-        dupre.value(forest().owners, utility, budget=7, n_jobs=2, engine=dupre.engines.Dask(client))
-    assert utility.asked == []
 
 
 @linux
@@ -225,9 +197,8 @@ def test_a_dask_worker_killed_amid_a_run_changes_nothing(cluster_to_kill, tmp_pa
 
     ours = dupre.value(utility.owners, utility, budget=6, repeats=1, progress=False)
     with meanwhile(lambda: kill_when_written(note)):
-        theirs = dupre.value(
-            utility.owners, Slower(), budget=6, progress=False, engine=dupre.engines.Dask(client)
-        )
+        options = {"budget": 6, "progress": False, "engine": Dask(client)}
+        theirs = dupre.value(utility.owners, Slower(), **options)
     assert int(note.read_text()) in {worker.pid for worker in workers}
     wait_for(lambda: len(client.nthreads()) == 1)
     wait_for(lambda: not rows_left(client))  # those of the dead one are in the same place
@@ -237,14 +208,14 @@ def test_a_dask_worker_killed_amid_a_run_changes_nothing(cluster_to_kill, tmp_pa
     assert not theirs.failures
     scheduler = client.run_on_scheduler(os.getpid)
     monkeypatch.setattr(dupre.training.dask, "CONNECT_SECONDS", 1)
+
+    def kill(progress):
+        if progress.evaluated == 1:
+            os.kill(scheduler, signal.SIGKILL)
+
+    options = {"budget": 6, "engine": Dask(client, wait=1), "progress": kill}
     with pytest.raises(dupre.EngineError, match=r"scheduler has not answered.* kept in") as lost:
-        dupre.value(
-            utility.owners,
-            utility,
-            budget=6,
-            engine=dupre.engines.Dask(client, wait=1),
-            progress=lambda done: done.evaluated == 1 and os.kill(scheduler, signal.SIGKILL),
-        )
+        dupre.value(utility.owners, utility, **options)
     assert lost.value.valuer.evaluated >= 1
     assert isinstance(lost.value, RuntimeError)
 

@@ -2,6 +2,7 @@ import os
 import sys
 from contextlib import closing
 from dataclasses import FrozenInstanceError, dataclass, field, replace
+from functools import partial
 
 import joblib
 import pytest
@@ -59,13 +60,11 @@ class LoggedWorkers:
         self.log.append(0.0)
 
 
-def test_the_public_names_are_these_and_all_are_documented():
+def test_an_engine_of_ones_own_gives_what_dupres_gives():
     names = ["Dask", "Engine", "Evaluation", "Local", "Training", "Workers", "evaluate"]
+
     assert engines.__all__ == names
     assert all(getattr(engines, name).__doc__ for name in engines.__all__)
-
-
-def test_an_engine_of_ones_own_gives_what_dupres_gives():
     expected = {
         TRAININGS[0]: (1 / 3, ""),
         TRAININGS[1]: (None, "ValueError: no rows of class 3"),
@@ -95,53 +94,44 @@ def test_minus_one_is_one_process_per_core():
         assert len(children_of(os.getpid()) - before) == joblib.cpu_count()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"jobs": 0}, r"jobs \(or -1 for one per core\) must be a whole number of at least 1"),
-        ({"jobs": -2}, "whole number of at least 1, got -2"),
-        ({"threads": 0}, "threads must be a whole number of at least 1"),
-        ({"timeout": 0}, "timeout must be positive"),
-        ({"retries": -1}, "retries must be a whole number of at least 0"),
-        ({"on_error": "ignore"}, "on_error must be 'raise' or 'skip', got 'ignore'"),
-    ],
-)
-def test_an_engine_checks_itself(options, message):
-    with pytest.raises(InputError, match=message):
-        Local(**options)
-    with pytest.raises(InputError, match=message):
-        replace(Local(), **options)
+OPTIONS = [
+    ({"jobs": 0}, r"jobs \(or -1 for one per core\) must be a whole number of at least 1"),
+    ({"jobs": -2}, "whole number of at least 1, got -2"),
+    ({"threads": 0}, "threads must be a whole number of at least 1"),
+    ({"timeout": 0}, "timeout must be positive"),
+    ({"retries": -1}, "retries must be a whole number of at least 0"),
+    ({"on_error": "ignore"}, "on_error must be 'raise' or 'skip', got 'ignore'"),
+]
 
 
-def test_an_engine_is_a_value():
+def test_an_engine_is_a_value_that_checks_itself():
     assert Local(jobs=2) == Local(2) != Local(3)
     with pytest.raises(FrozenInstanceError):
         Local().jobs = 2
+    for options, message in OPTIONS:
+        for make in (Local, partial(replace, Local())):
+            with pytest.raises(InputError, match=message):
+                make(**options)
 
 
-def test_dask_checks_its_client_its_settings_and_wants_workers():
-    pytest.importorskip("distributed")
+def test_dask_checks_its_client_its_settings_and_wants_workers(monkeypatch):
+    distributed = pytest.importorskip("distributed")
     for wrong in ("tcp://127.0.0.1:8786", object(), None):
         with pytest.raises(InputError, match=r"must be a dask\.distributed\.Client.*Client\(addr"):
             Dask(wrong)
-    distributed = pytest.importorskip("distributed")
     with distributed.Client(processes=False, n_workers=0, dashboard_address=None) as client:
         with pytest.raises(InputError, match="retries must be a whole number"):
             Dask(client, retries=-1)
         with pytest.raises(InputError, match="has no workers"):
             Dask(client).start(score)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'dupre\[dask\]'"):
+        Dask(object())
 
 
 def test_workers_of_a_closed_client_can_be_closed():
     distributed = pytest.importorskip("distributed")
-    with distributed.Client(
-        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
-    ) as client:
+    options = {"processes": False, "n_workers": 1, "threads_per_worker": 1}
+    with distributed.Client(**options, dashboard_address=None) as client:
         workers = Dask(client).start(score)
     workers.close()
-
-
-def test_without_dask_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InputError, match=r"pip install 'dupre\[dask\]'"):
-        Dask(object())

@@ -7,7 +7,6 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info
 
@@ -35,6 +34,13 @@ def warner(*messages, number=0.5):
         for message in messages:
             warnings.warn(message, RuntimeWarning, stacklevel=1)
         return number
+
+    return utility
+
+
+def raiser(error):
+    def utility(members):
+        raise error
 
     return utility
 
@@ -72,27 +78,27 @@ def test_success_is_the_number_and_its_time_in_milliseconds():
     assert moment.microsecond % 1000 == 0
 
 
-def test_the_utility_gets_the_members_as_they_stand_in_the_training():
+def test_a_plain_callable_gets_the_members_as_they_stand_and_no_seed():
     asked = []
-    train(lambda members: asked.append(members) or 0.0, Training(("b", "a")))
-    train(lambda members: asked.append(members) or 0.0, Training(()))
-    assert asked == [("b", "a"), ()]
+
+    def utility(members):
+        asked.append(members)
+        return float(len(asked))
+
+    trainings = (Training(("b", "a")), Training(("a",), 1), Training(("a",), 2), Training(()))
+    found = [train(utility, training) for training in trainings]
+    assert asked == [("b", "a"), ("a",), ("a",), ()]
+    assert [f.utility for f in found] == [1.0, 2.0, 3.0, 4.0]
+    assert [f.seed for f in found] == [None] * 4
 
 
-@pytest.mark.parametrize(
-    ("returned", "expected"),
-    [
-        (1, 1.0),
-        (True, 1.0),
-        (np.float32(0.1), float(np.float32(0.1))),
-        (np.int64(-3), -3.0),
-        (np.array(0.25), 0.25),
-        (Decimal("0.25"), 0.25),
-        (-0.0, -0.0),
-        (5e-324, 5e-324),
-    ],
-    ids=repr,
-)
+NUMBERS = [
+    *((1, 1.0), (True, 1.0), (np.float32(0.1), float(np.float32(0.1))), (np.int64(-3), -3.0)),
+    *((np.array(0.25), 0.25), (Decimal("0.25"), 0.25), (-0.0, -0.0), (5e-324, 5e-324)),
+]
+
+
+@pytest.mark.parametrize(("returned", "expected"), NUMBERS, ids=repr)
 def test_any_number_becomes_a_plain_float(returned, expected):
     found = train(lambda members: returned)
     assert type(found.utility) is float
@@ -114,16 +120,12 @@ def test_what_is_no_finite_number_is_a_failure_that_says_so(returned):
     assert "InputError" in found.traceback
 
 
-def test_exception_is_recorded_with_reason_place_and_cause():
+def test_exception_is_recorded_with_its_first_line_place_and_cause():
     error = ValueError("no rows left")
-
-    def train_badly(members):
-        raise error
-
-    found = train(train_badly)
+    found = train(raiser(error))
     assert found.utility is None
     assert found.failure == "ValueError: no rows left"
-    assert "train_badly" in found.traceback
+    assert "in utility" in found.traceback
     assert __file__ in found.traceback
     assert found.traceback.rstrip().endswith("ValueError: no rows left")
     assert found.cause is error
@@ -131,32 +133,16 @@ def test_exception_is_recorded_with_reason_place_and_cause():
     first = Evaluation(AB, None, failure="x", finished="then", worker="here", cause=ValueError())
     assert first == Evaluation(AB, None, failure="x", finished="then", worker="here")
 
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
+    for message, expected in (
         ("first\nsecond\nthird", "first"),
         ("\n\n  first  \nsecond", "first"),
         ("", ""),
         ("   ", ""),
         ("zürich 数据 🎲", "zürich 数据 🎲"),
-    ],
-)
-def test_failure_is_the_first_line_of_the_message(message, expected):
-    def utility(members):
-        raise RuntimeError(message)
-
-    found = train(utility)
-    assert found.failure == f"RuntimeError: {expected}"
-
-
-def test_failure_is_short_whatever_the_message_and_the_traceback_complete():
+    ):
+        assert train(raiser(RuntimeError(message))).failure == f"RuntimeError: {expected}"
     message = "word " * 1000
-
-    def utility(members):
-        raise RuntimeError(message)
-
-    found = train(utility)
+    found = train(raiser(RuntimeError(message)))
     assert len(found.failure) < 250
     assert "\n" not in found.failure
     assert message in found.traceback
@@ -165,21 +151,15 @@ def test_failure_is_short_whatever_the_message_and_the_traceback_complete():
         def __str__(self):
             raise RuntimeError("no text")
 
-    def utility(members):
-        raise Broken
-
-    found = train(utility)
+    found = train(raiser(Broken()))
     assert found.utility is None
     assert "Broken" in found.failure
 
 
 def test_keyboard_interrupt_passes_through_and_leaves_nothing_changed():
-    def utility(members):
-        raise KeyboardInterrupt
-
     filters, threads = list(warnings.filters), blas_threads()
     with pytest.raises(KeyboardInterrupt):
-        train(utility, threads=2)
+        train(raiser(KeyboardInterrupt()), threads=2)
     assert warnings.filters == filters
     assert blas_threads() == threads
 
@@ -187,7 +167,7 @@ def test_keyboard_interrupt_passes_through_and_leaves_nothing_changed():
 # --- warnings
 
 
-def test_warnings_are_recorded_once_each_in_one_short_line_and_none_escapes():
+def test_warnings_are_recorded_once_each_and_filters_do_not_outlive_a_training():
     with warnings.catch_warnings(record=True) as escaped:
         warnings.simplefilter("always")
         found = train(warner("late", "early", "late", "late"))
@@ -202,6 +182,14 @@ def test_warnings_are_recorded_once_each_in_one_short_line_and_none_escapes():
     (found,) = train(warner("word " * 1000)).warnings
     assert len(found) < 150
 
+    def utility(members):
+        warnings.simplefilter("error")
+        warnings.warn("strict", UserWarning, stacklevel=1)
+
+    before = list(warnings.filters)
+    assert train(utility).failure == "UserWarning: strict"
+    assert warnings.filters == before
+
 
 @pytest.mark.parametrize("action", ["error", "ignore", "once"])
 def test_warnings_are_recorded_whatever_the_filters_outside(action):
@@ -213,31 +201,10 @@ def test_warnings_are_recorded_whatever_the_filters_outside(action):
     assert [f.utility for f in found] == [0.5] * 3
 
 
-def test_filters_set_by_a_training_do_not_outlive_it():
-    def utility(members):
-        warnings.simplefilter("error")
-        warnings.warn("strict", UserWarning, stacklevel=1)
-
-    before = list(warnings.filters)
-    found = train(utility)
-    assert found.failure == "UserWarning: strict"
-    assert warnings.filters == before
-
-
-def test_convergence_warning_of_a_real_training_is_kept_next_to_its_utility():
-    utility = model_utility(LogisticRegression(max_iter=1))
-    found = train(utility)
-    assert len(found.warnings) == 1
-    assert found.warnings[0].startswith("ConvergenceWarning: lbfgs failed to converge")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert found.utility == utility(("a", "b"))
-
-
 # --- seeds and repeats
 
 
-def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat_not_of_the_attempt():
+def test_seeds_are_those_of_coalition_and_repeat_whether_a_training_fails_or_not():
     utility = model_utility(DecisionTreeClassifier(max_features=1), seed=3)
     found = [train(utility, Training(("a", "b", "c"), repeat)) for repeat in range(6)]
     seeds = [f.seed for f in found]
@@ -249,8 +216,6 @@ def test_seed_of_a_model_utility_is_that_of_coalition_and_repeat_not_of_the_atte
     first, second = (train(utility, Training(("a", "b"), 1, attempt)) for attempt in (1, 2))
     assert (first.seed, first.utility) == (second.seed, second.utility)
 
-
-def test_failed_training_has_its_seed_and_a_seed_that_cannot_be_told_fails():
     class Failing(Seeded):
         def __call__(self, _members, *, repeat=0):
             raise ValueError(repeat)
@@ -266,19 +231,6 @@ def test_failed_training_has_its_seed_and_a_seed_that_cannot_be_told_fails():
     assert found.failure.startswith("KeyError")
 
 
-def test_plain_callable_is_called_again_without_a_seed():
-    calls = []
-
-    def utility(members):
-        calls.append(members)
-        return float(len(calls))
-
-    found = [train(utility, Training(("a",), repeat)) for repeat in range(3)]
-    assert [f.utility for f in found] == [1.0, 2.0, 3.0]
-    assert [f.seed for f in found] == [None] * 3
-    assert calls == [("a",)] * 3
-
-
 class Table(Seeded, dict):
     """A container of nothing yet: bool() of it is False."""
 
@@ -288,9 +240,6 @@ def test_callable_with_training_seed_is_given_the_repeat_and_its_seed_is_a_plain
     found = train(utility, Training(("a",), repeat=4))
     assert (found.utility, found.seed) == (4.0, 7)
     assert type(found.seed) is int
-
-
-# --- threads
 
 
 def blas_threads():

@@ -232,10 +232,8 @@ def test_ctrl_c_on_any_line_of_keeping_an_evaluation_does_not_lose_it():
 def interrupted_while_keeping(at):
     """Ctrl-C before the given line, counted from the moment the second evaluation is kept."""
     folder = Path(dupre.__file__).parent
-    ours = {
-        str(folder / name)
-        for name in ("valuation/loop.py", "training/store.py", "valuation/valuer.py")
-    }
+    names = ("valuation/loop.py", "training/store.py", "valuation/valuer.py")
+    ours = {str(folder / name) for name in names}
     keeping, lines, interruption = 0, 0, []
 
     def called(frame, event, arg):
@@ -307,9 +305,6 @@ def test_a_run_goes_on_once_there_is_room_on_the_disk(runner, undisturbed):
     assert set(again.coalitions()).isdisjoint(before)
 
 
-# Files that are no store
-
-
 def sizes():
     """A utility of three owners that remembers what it was asked."""
     return LoggedGame(make_owners(3), lambda C: C.sum(axis=1))
@@ -373,15 +368,15 @@ def test_a_failed_training_is_raised_once_the_others_have_finished(runner, undis
     assert set(again.coalitions()).isdisjoint(kept)
     assert again.coalitions().count("owner2") == 1
 
-
-def test_a_failed_training_is_tried_again_by_every_call(runner):
     for attempts in (["owner2"], ["owner2"] * 2):
         assert runner("stubborn", failing=["owner2"]).result()["error"] == "EvaluationError"
         assert stored(runner.folder / "stubborn.sqlite", "failure IS NOT NULL") == attempts
     assert stored(runner.folder / "stubborn.sqlite", "attempt = 2") == ["owner2"]
 
 
-def test_a_skipped_failure_is_predicted_counted_and_shown(runner, undisturbed):
+def test_a_skipped_failure_is_predicted_counted_shown_and_tried_again_when_asked_to(
+    runner, undisturbed
+):
     bad = ["owner2", "owner0+owner1+owner2+owner3"]
     results = []
     for jobs in (1, 2):
@@ -403,16 +398,9 @@ def test_a_skipped_failure_is_predicted_counted_and_shown(runner, undisturbed):
     again = runner("skip 1", options={"on_error": "skip"})
     assert_same(again.result(), results[0])
     assert again.coalitions() == []  # not tried again, though it would work now
-
-
-def test_a_skipped_failure_is_tried_again_when_asked_to(runner, undisturbed):
-    skipped = runner("asked again", failing=["owner2"], options={"on_error": "skip"})
-    assert set(skipped.result()["failures"]) == {"owner2"}
-    again = runner("asked again", options={"budget": 31})
-    found = again.result()
-    assert found["failures"] == {}
+    found = runner("skip 2", options={"budget": 31}).result()
+    assert (found["failures"], found["evaluated"]) == ({}, 31)
     assert found["attempts"]['["owner2"]'] == 2
-    assert found["evaluated"] == 31
 
 
 def test_a_training_that_takes_too_long_is_skipped(runner, undisturbed):

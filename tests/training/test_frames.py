@@ -34,9 +34,6 @@ def bits(numbers):
     return np.asarray(numbers, dtype=np.float64).view(np.int64).tolist()
 
 
-# Files.
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("interchange")
@@ -68,7 +65,7 @@ def test_owners_of_any_name_survive(tmp_path, suffix):
         np.testing.assert_array_equal(known.covariance, valuation.covariance)
 
 
-def test_repeats_are_read_in_their_order_and_failures_are_left_out(tmp_path):
+def test_repeats_and_seeds_are_read_and_failures_left_out(tmp_path):
     done = [
         Evaluation(Training(("a",), 1), 0.2),
         Evaluation(Training(("b",), 0), None, failure="ValueError: no"),
@@ -79,6 +76,15 @@ def test_repeats_are_read_in_their_order_and_failures_are_left_out(tmp_path):
         read = dupre.read_evaluations(write(as_frame(done), tmp_path / f"repeats.{suffix}"))
         assert as_trainings(read) == {("a",): (0.1, 0.2), ("a", "b"): (0.7,)}
         assert len(read) == 4
+    model = dupre.ModelUtility(LinearRegression(), FOUR, validation=(FOUR.X, FOUR.y))
+    frame = dupre.value(FOUR, model, budget=3).evaluations
+    for suffix in SUFFIXES:
+        read = dupre.read_evaluations(write(frame, tmp_path / f"seeds.{suffix}"))
+        for text, seed in zip(read["coalition"], read["seed"], strict=True):
+            assert seed == model.training_seed(json.loads(text))
+    path = tmp_path / "mine.csv"
+    path.write_text('utility,coalition\n0.5,"[""b"",""a""]"\n1,"[""1""]"\n,"[""c""]"\n')
+    assert as_trainings(dupre.read_evaluations(path)) == {("a", "b"): (0.5,), ("1",): (1.0,)}
 
 
 def test_a_frame_says_all_that_was_kept(tmp_path):
@@ -88,13 +94,11 @@ def test_a_frame_says_all_that_was_kept(tmp_path):
         warnings.warn("slow", UserWarning, stacklevel=1)
         return float(len(members))
 
-    frame = dupre.value(
-        FOUR, utility, budget=15, engine=dupre.engines.Local(on_error="skip")
-    ).evaluations
+    engine = dupre.engines.Local(on_error="skip")
+    frame = dupre.value(FOUR, utility, budget=15, engine=engine).evaluations
     assert len(frame) == 15
-    assert sorted(map(len, map(json.loads, frame["coalition"]))) == sorted(
-        all_coalitions(4).sum(axis=1)
-    )
+    sizes = sorted(map(len, map(json.loads, frame["coalition"])))
+    assert sizes == sorted(all_coalitions(4).sum(axis=1))
     failed = frame[frame["utility"].isna()]
     assert failed["failure"].tolist() == ["ValueError: bad luck"]
     assert json.loads(failed["coalition"].iloc[0]) == list(FOUR.names[:1])
@@ -104,36 +108,15 @@ def test_a_frame_says_all_that_was_kept(tmp_path):
     assert frame["seed"].isna().all()
 
 
-def test_training_seeds_are_kept(tmp_path):
-    model = dupre.ModelUtility(LinearRegression(), FOUR, validation=(FOUR.X, FOUR.y))
-    frame = dupre.value(FOUR, model, budget=3).evaluations
-    for suffix in SUFFIXES:
-        read = dupre.read_evaluations(write(frame, tmp_path / f"seeds.{suffix}"))
-        for text, seed in zip(read["coalition"], read["seed"], strict=True):
-            assert seed == model.training_seed(json.loads(text))
-
-
-def test_only_coalition_and_utility_are_needed(tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text('utility,coalition\n0.5,"[""b"",""a""]"\n1,"[""1""]"\n,"[""c""]"\n')
-    assert as_trainings(dupre.read_evaluations(path)) == {("a", "b"): (0.5,), ("1",): (1.0,)}
-
-
-@pytest.mark.parametrize(
-    ("columns", "missing"),
-    [
+def test_missing_columns_and_coalitions_that_are_no_lists_are_named(tmp_path):
+    for columns, missing in (
         (["coalition"], "utility"),
         (["utility", "members"], "coalition"),
         (["a", "b"], "coalition, utility"),
-    ],
-)
-def test_missing_columns_are_named_with_those_there_are(tmp_path, columns, missing):
-    path = write(pd.DataFrame([[1.0] * len(columns)], columns=columns), tmp_path / "x.csv")
-    with pytest.raises(InputError, match=rf"{missing} is missing among {', '.join(columns)}"):
-        dupre.read_evaluations(path)
-
-
-def test_a_coalition_that_is_no_list_of_names_is_refused_with_an_example(tmp_path):
+    ):
+        path = write(pd.DataFrame([[1.0] * len(columns)], columns=columns), tmp_path / "x.csv")
+        with pytest.raises(InputError, match=rf"{missing} is missing among {', '.join(columns)}"):
+            dupre.read_evaluations(path)
     path = tmp_path / "x.csv"
     texts = ["owner00", "[", "", "3", '["a"', "null", "a,b"]
     for text in [*texts, '"ab"', '{"a": 0.5}', '[["a"]]', "[null]", '["a", "a"]']:
@@ -142,40 +125,28 @@ def test_a_coalition_that_is_no_list_of_names_is_refused_with_an_example(tmp_pat
             dupre.read_evaluations(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("inf", r"utility of \{a, b\} must be a finite number"),
-        ("-1e999", r"utility of \{a, b\} must be a finite number"),
-        ("high", "number.* got 'high'"),
-        ("0;5", "number.* got '0;5'"),
-        ("0,5", "number.* got '0,5'"),
-        ("True", "number.* got 'True'"),
-    ],
-)
-def test_a_utility_that_is_no_number_is_refused_with_what_was_found(tmp_path, text, message):
+@pytest.mark.parametrize("text", ["inf", "-1e999", "high", "0;5", "0,5", "True"])
+def test_a_utility_that_is_no_number_is_refused_with_what_was_found(tmp_path, text):
+    finite = r"utility of \{a, b\} must be a finite number"
+    message = finite if text in ("inf", "-1e999") else f"number.* got '{text}'"
     frame = pd.DataFrame({"coalition": ['["a", "b"]'], "utility": [text]})
     with pytest.raises(InputError, match=message):
         dupre.read_evaluations(write(frame, tmp_path / "x.csv"))
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_damaged_file_is_refused_by_name(suffix, tmp_path):
-    path = tmp_path / f"damaged.{suffix}"
-    path.write_text('"')
-    with pytest.raises(InputError, match=f"damaged.{suffix}' is no table of evaluations"):
-        dupre.read_evaluations(path)
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "sqlite", "db"])
-def test_a_file_that_is_not_there_is_named(tmp_path, suffix):
+@pytest.mark.parametrize("suffix", [*SUFFIXES, "sqlite", "db"])
+def test_a_damaged_file_is_refused_and_one_that_is_not_there_named(suffix, tmp_path):
     path = tmp_path / f"nowhere.{suffix}"
     with pytest.raises(OSError, match=r"nowhere"):
         dupre.read_evaluations(path)
     assert not path.exists()
+    path.write_text('"')
+    message = "is no table of evaluations" if suffix in SUFFIXES else "is no SQLite file"
+    with pytest.raises(dupre.DupreError, match=f"nowhere.{suffix}' {message}"):
+        dupre.read_evaluations(path)
 
 
-def test_suffixes_are_known_in_other_spellings_and_others_refused(tmp_path):
+def test_files_are_known_by_their_suffix_and_a_store_by_any(tmp_path):
     frame = as_frame([Evaluation(Training(("a",)), 0.5)])
     frame.to_csv(tmp_path / "EXPORT.CSV", index=False)
     frame.to_parquet(tmp_path / "export.pq")
@@ -186,8 +157,6 @@ def test_suffixes_are_known_in_other_spellings_and_others_refused(tmp_path):
     with pytest.raises(StoreError, match=r"notes\.txt"):
         dupre.read_evaluations(path)
 
-
-def test_a_store_is_read_by_any_suffix_and_left_as_it_is(tmp_path):
     path = tmp_path / "run.anything"
     dupre.value(FOUR, counted(table_of(FOUR).__getitem__), budget=5, store=path)
     before = path.read_bytes()

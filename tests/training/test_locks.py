@@ -31,7 +31,7 @@ def other(neighbour, path):
     neighbour.ask("store.close()")
 
 
-def test_what_one_process_locks_no_other_can(path, other):
+def test_what_one_process_locks_no_other_can_unless_the_data_changed(path, other):
     with open_store(path) as store:
         assert store.lock(training("ab"))
         assert store.lock(training("ab")), "it has it already"
@@ -46,9 +46,6 @@ def test_what_one_process_locks_no_other_can(path, other):
         assert not store.lock(training("ab"))
         other.ask("store.unlock(Training(('a',)))")
         assert store.lock(training("a")), "an attempt that failed has left nothing behind"
-
-
-def test_locks_on_changed_data_are_other_locks(path, other):
     with open_store(path, {**OWNERS, "a": "changed"}) as store:
         assert store.lock(training("ab"))
         assert store.lock(training("bc"))
@@ -86,7 +83,7 @@ def test_who_holds_a_lock_is_known_and_whether_it_is_stopped(path):
         assert find_holder(path) is None
 
 
-def test_two_stores_of_one_process_lock_against_each_other_too(path):
+def test_two_stores_of_one_process_lock_against_each_other_and_a_failing_lock_is_an_error(path):
     with open_store(path) as first, open_store(path) as second:
         assert first.lock(training("a"))
         assert not second.lock(training("a"))
@@ -94,9 +91,6 @@ def test_two_stores_of_one_process_lock_against_each_other_too(path):
         assert not second.lock(training("a")), "the lock of another cannot be released"
         first.unlock(training("a"))
         assert second.lock(training("a"))
-
-
-def test_a_lock_that_cannot_be_had_at_all_is_an_error_and_no_lock_of_another(path):
     with open_store(path) as store:
         (descriptor,) = (
             int(entry.name)

@@ -39,7 +39,7 @@ def older_run(tmp_path, monkeypatch):
     return tmp_path / "run", json.loads((RUN / "result.json").read_text())
 
 
-def test_an_older_run_is_shown_and_reported(older_run, dupre_command):
+def test_an_older_run_is_shown_reported_and_resumed_from_its_trainings(older_run, dupre_command):
     directory, result = older_run
     shown = dupre_command("show", directory, "--json")
     for now, then in zip(shown["valuations"], result["valuations"], strict=True):
@@ -48,10 +48,6 @@ def test_an_older_run_is_shown_and_reported(older_run, dupre_command):
             assert {key: owner[key] for key in before} == before
     dupre_command("report", directory)
     assert "Dee" in (directory / "report.html").read_text()
-
-
-def test_an_older_run_is_resumed_from_its_trainings(older_run, dupre_command):
-    directory, result = older_run
     again = dupre_command("resume", directory, "--data", TABLE, "--trust", "--json")
     for now, then in zip(again["valuations"], result["valuations"], strict=True):
         for owner, before in zip(now["owners"], then["owners"], strict=True):

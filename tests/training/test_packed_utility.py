@@ -29,7 +29,7 @@ def load(packed):
         rows.delete()
 
 
-def test_lambdas_closures_and_classes_of_a_test_travel(travel):
+def test_lambdas_closures_classes_arrays_and_settings_travel(travel, monkeypatch):
     base = np.arange(4.0)
 
     class Local:
@@ -40,8 +40,6 @@ def test_lambdas_closures_and_classes_of_a_test_travel(travel):
     assert travel(lambda members: base[2])(("a",)) == 2.0
     assert travel(functools.partial(lambda base, members: base.max(), base))(("a",)) == 3
 
-
-def test_arrays_of_every_kind_arrive_as_they_were(travel):
     rng = np.random.default_rng(0)
     frozen = np.zeros(9)
     frozen.flags.writeable = False
@@ -60,8 +58,6 @@ def test_arrays_of_every_kind_arrive_as_they_were(travel):
     assert [array.tolist() for array in arrived] == [array.tolist() for array in several]
     assert [array.dtype for array in arrived] == [array.dtype for array in several]
 
-
-def test_settings_of_scikit_learn_travel_along(travel, monkeypatch):
     with sklearn.config_context(transform_output="pandas"):
         packed = pack(len)
     with sklearn.config_context():

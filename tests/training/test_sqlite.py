@@ -17,22 +17,11 @@ from pathlib import Path
 import pytest
 
 import dupre.training.store
+import stores
 from dupre.errors import StoreError
 from dupre.training.evaluation_rows import read_stored
 from dupre.training.sqlite import APPLICATION_ID, VERSION, Connection
-from stores import (
-    OWNERS,
-    SETTING,
-    Other,
-    beside,
-    everything,
-    failure,
-    open_store,
-    other_process,
-    sql,
-    success,
-    utilities,
-)
+from stores import beside, everything, failure, open_store, other_process, sql, success, utilities
 
 PAGE = 4096
 
@@ -54,7 +43,7 @@ def fill(path, count=60):
 # --- the file
 
 
-def test_any_sqlite_client_can_read_what_was_saved_at_once(path):
+def test_any_sqlite_client_can_read_what_was_saved_at_once_and_blocks_nothing(path):
     with open_store(path) as store:
         store.save(success("ba", 1, 0.25, warnings=("W: x",), seed=3, seconds=1.5, worker="w:1"))
         (row,) = sql(
@@ -63,8 +52,8 @@ def test_any_sqlite_client_can_read_what_was_saved_at_once(path):
             "seed, worker FROM evaluations",
         )
         assert row == ('["a", "b"]', 1, 1, 0.25, None, None, '["W: x"]', 1.5, 3, "w:1")
-        assert sql(path, "SELECT name, fingerprint FROM owners") == list(OWNERS.items())
-        told = [(name, part.description, part.digest) for name, part in SETTING.items()]
+        assert sql(path, "SELECT name, fingerprint FROM owners") == list(stores.OWNERS.items())
+        told = [(name, part.description, part.digest) for name, part in stores.SETTING.items()]
         assert sql(path, "SELECT part, description, fingerprint FROM setting") == told
         ((moment,),) = sql(path, "SELECT DISTINCT first_seen FROM owners")
         assert datetime.fromisoformat(moment) <= datetime.now(UTC)
@@ -75,17 +64,15 @@ def test_any_sqlite_client_can_read_what_was_saved_at_once(path):
     assert sql(path, "PRAGMA integrity_check") == [("ok",)]
     assert struct.pack(">i", APPLICATION_ID) == b"DUPR"
 
-
-def test_a_reader_in_another_program_does_not_block_saving(path):
     count = "SELECT count(*) FROM evaluations"
     with open_store(path) as store, closing(sqlite3.connect(path)) as reader:
         store.save(success("a"))
         reader.execute("BEGIN")
-        assert reader.execute(count).fetchone() == (1,)
-        store.save(success("b"))
-        assert reader.execute(count).fetchone() == (1,)
-        reader.execute("COMMIT")
         assert reader.execute(count).fetchone() == (2,)
+        store.save(success("b"))
+        assert reader.execute(count).fetchone() == (2,)
+        reader.execute("COMMIT")
+        assert reader.execute(count).fetchone() == (3,)
 
 
 def assert_refused_and_left_alone(path, match):
@@ -117,20 +104,17 @@ def test_a_foreign_database_is_refused_and_left_alone(path, mode, table):
     assert_refused_and_left_alone(path, "is no store of dupre; take another file for store=")
 
 
-def test_a_foreign_database_without_tables_is_refused_and_left_alone(path):
+def test_a_database_without_tables_and_a_text_file_of_any_size_are_refused_and_left_alone(path):
     sql(path, "PRAGMA application_id = 77")
     sql(path, "PRAGMA user_version = 5")
     assert path.stat().st_size > 0
     assert_refused_and_left_alone(path, "is no store of dupre")
-
-
-def test_a_text_file_of_any_size_is_refused_and_left_alone(path):
     for size in (1, 2, 15, 16, 17, 99, 100, 101, 511, 512, 513, 4095, 4096, 4097, 100_000):
         path.write_bytes((b"owner,rows,price\nBern,12,30.5\n" * 4000)[:size])
         assert_refused_and_left_alone(path, "is no SQLite file; take another file for store=")
 
 
-def test_an_empty_file_is_a_new_store_but_not_one_to_read_from(path):
+def test_an_empty_file_is_a_new_store_but_paths_that_can_be_none_are_refused(path, tmp_path):
     path.touch()
     with pytest.raises(StoreError, match="is no store of dupre"):
         read_stored(path)
@@ -139,8 +123,6 @@ def test_an_empty_file_is_a_new_store_but_not_one_to_read_from(path):
         store.save(success())
     assert len(everything(path)[0]) == 1
 
-
-def test_paths_that_can_be_no_store_are_refused_and_nothing_is_made(tmp_path):
     for place, message in [
         (tmp_path, "is a directory; expected a file such as"),
         (tmp_path / "results" / "run.sqlite", r"there is no directory .*results"),
@@ -164,10 +146,7 @@ def test_of_changed_rows_a_store_tells_the_last_ones(path):
     assert told == [("ab", None), ("ab", 0.5), ("b", 0.5), ("a", 0.75), ("a", 0.875)]
 
 
-# --- damage
-
-
-def test_a_truncated_store_is_refused(path):
+def test_a_truncated_store_or_one_with_a_page_of_noise_is_refused(path):
     whole, contents = fill(path)
     sizes = {*range(2, 130, 7), *range(130, len(whole) - PAGE, 997), *range(PAGE, len(whole), PAGE)}
     for size in sorted(sizes):
@@ -180,9 +159,6 @@ def test_a_truncated_store_is_refused(path):
         with suppress(StoreError):  # refused: as good
             assert everything(path) == contents
 
-
-def test_a_store_with_a_page_of_noise_is_refused(path):
-    whole, _ = fill(path)
     rng = random.Random(0)
     for page in [*range(len(whole) // PAGE)] * 2:
         noise = rng.randbytes(PAGE)
@@ -194,16 +170,12 @@ def test_a_store_with_a_page_of_noise_is_refused(path):
 # --- contents that are not ours
 
 
-@pytest.mark.parametrize(
-    ("table", "column"),
-    [
-        ("evaluations", "coalition"),
-        ("evaluations", "warnings"),
-        ("batches", "coalition"),
-        ("rounds", "found"),
-    ],
-)
-def test_junk_in_a_column_of_json_is_refused(path, table, column):
+JSON_COLUMNS = ("evaluations.coalition", "evaluations.warnings", "batches.coalition")
+
+
+@pytest.mark.parametrize("where", [*JSON_COLUMNS, "rounds.found"])
+def test_junk_in_a_column_of_json_is_refused(path, where):
+    table, column = where.split(".")
     fill(path, count=3)
     for junk in ("junk", "", "5", "null", "[" * 100_000, b"\x80\x04K\x01."):
         sql(path, f"UPDATE {table} SET {column} = ?", junk)
@@ -211,22 +183,18 @@ def test_junk_in_a_column_of_json_is_refused(path, table, column):
             everything(path)
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        ("UPDATE evaluations SET utility = 'junk'", "cannot be read"),
-        ("UPDATE evaluations SET seconds = 'junk'", "cannot be read"),
-        ("UPDATE evaluations SET repeat = 'junk'", "cannot be read"),
-        ("UPDATE evaluations SET attempt = 'junk'", "cannot be read"),
-        ("UPDATE evaluations SET seed = 'junk'", "cannot be read"),
-        ("UPDATE evaluations SET coalition = CAST(x'ff' AS TEXT)", "cannot be read"),
-        ("DROP TABLE evaluations", "no such table"),
-    ],
-)
-def test_what_is_no_evaluation_is_refused(path, damage, message):
+DAMAGES = [
+    *(f"SET {name} = 'junk'" for name in ("utility", "seconds", "repeat", "attempt", "seed")),
+    "SET coalition = CAST(x'ff' AS TEXT)",
+]
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "DROP TABLE evaluations"])
+def test_what_is_no_evaluation_is_refused(path, damage):
     fill(path, count=1)
-    sql(path, damage)
-    with pytest.raises(StoreError, match=message):
+    drops = damage.startswith("DROP")
+    sql(path, damage if drops else f"UPDATE evaluations {damage}")
+    with pytest.raises(StoreError, match="no such table" if drops else "cannot be read"):
         everything(path)
 
 
@@ -410,7 +378,7 @@ def test_a_limit_on_the_size_of_files_loses_nothing(path):
 @pytest.fixture(scope="module")
 def others():
     """Processes that any test of this module may ask; they are never killed."""
-    started = [Other() for _ in range(3)]
+    started = [stores.Other() for _ in range(3)]
     yield started
     for other in started:
         other.close()

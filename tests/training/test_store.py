@@ -42,14 +42,6 @@ def test_utilities_come_back_to_the_last_bit(wanted):
     assert all(type(utility) is float for utility in found)
 
 
-def test_negative_zero_is_zero_from_the_start(path):
-    """SQLite keeps no sign of zero; what a run sees must not depend on whether it was resumed."""
-    with open_store(path) as store:
-        store.save(success(utility=-0.0))
-        assert bits(store.utilities(("a",))[0].utility) == bits(0.0)
-    assert bits(utilities(path, "a")[0]) == bits(0.0)
-
-
 @settings(max_examples=25, deadline=None)
 @given(
     st.builds(
@@ -130,15 +122,11 @@ def test_a_training_is_kept_though_its_text_is_no_valid_unicode(path):
         assert len(store.evaluations()) == 3
 
 
-@pytest.mark.parametrize(
-    "evaluation",
-    [success(seconds=math.nan), success(utility=math.nan), success(worker=None)],
-    ids=["seconds", "utility", "worker"],
-)
-def test_what_cannot_be_stored_is_never_dropped_in_silence(path, evaluation):
+@pytest.mark.parametrize("damage", [{"seconds": math.nan}, {"utility": math.nan}, {"worker": None}])
+def test_what_cannot_be_stored_is_never_dropped_in_silence(path, damage):
     with open_store(path) as store:
         try:
-            store.save(evaluation)
+            store.save(success(**damage))
         except (DupreError, ValueError, TypeError):
             return
         assert store.evaluations() != []
@@ -158,14 +146,17 @@ def test_a_store_in_memory_keeps_everything_and_writes_nothing(tmp_path, monkeyp
 # --- one utility per training, failures
 
 
-def test_the_first_utility_of_a_training_stays(path):
+def test_the_first_utility_of_a_training_stays_and_zero_has_no_sign(path):
+    """SQLite keeps no sign of zero; what a run sees must not depend on whether it was resumed."""
     with open_store(path) as store, open_store(path) as other:
-        store.save(success(utility=0.5))
+        store.save(success(utility=-0.0))
+        assert bits(store.utilities(("a",))[0].utility) == bits(0.0)
         other.save(success(utility=0.75))
         store.save(success(utility=1.0))
         store.refresh()
-        assert store.utilities(("a",))[0].utility == other.utilities(("a",))[0].utility == 0.5
-    assert sql(path, "SELECT utility FROM evaluations") == [(0.5,)]
+        assert store.utilities(("a",))[0].utility == other.utilities(("a",))[0].utility == 0.0
+    assert bits(utilities(path, "a")[0]) == bits(0.0)
+    assert sql(path, "SELECT utility FROM evaluations") == [(0.0,)]
 
 
 def test_the_file_itself_refuses_a_second_utility_or_both_or_neither(path):
@@ -182,7 +173,7 @@ def test_the_file_itself_refuses_a_second_utility_or_both_or_neither(path):
             sql(path, f"{insert} {utility}, {failed} FROM evaluations")
 
 
-def test_every_failed_attempt_is_kept_and_the_last_is_told(path):
+def test_every_failed_attempt_is_kept_the_last_is_told_and_a_success_wins_over_all(path):
     first = failure(attempt=1, failure="TimeoutError: 3 s", traceback="")
     second = failure(attempt=2, failure="ValueError: no", traceback="Traceback\nin f")
     with open_store(path) as store:
@@ -192,21 +183,15 @@ def test_every_failed_attempt_is_kept_and_the_last_is_told(path):
         assert store.failures(("a",)) == {0: second}
         assert store.utilities(("a",)) == {}
         assert store.coalitions() == [("a",)]
-    told = sql(path, "SELECT attempt, failure, traceback FROM evaluations ORDER BY id")
-    assert told == [(1, "TimeoutError: 3 s", None), (2, "ValueError: no", "Traceback\nin f")]
-
-
-def test_a_success_wins_over_failures_before_and_after(path):
-    with open_store(path) as store:
-        store.save(failure(attempt=1))
-        store.save(success(utility=0.5))
-        store.save(failure(attempt=3))
-        store.save(failure(repeat=1))
+        told = sql(path, "SELECT attempt, failure, traceback FROM evaluations ORDER BY id")
+        assert told == [(1, "TimeoutError: 3 s", None), (2, "ValueError: no", "Traceback\nin f")]
+        for further in (success(utility=0.5), failure(attempt=3), failure(repeat=1)):
+            store.save(further)
     with open_store(path) as store:
         assert store.utilities(("a",))[0].utility == 0.5
         assert list(store.failures(("a",))) == [1]
         assert [f.utility for f in store.evaluations()] == [0.5, None]
-    assert sql(path, "SELECT count(*) FROM evaluations") == [(4,)]
+    assert sql(path, "SELECT count(*) FROM evaluations") == [(5,)]
 
 
 def test_several_are_recorded_all_or_none_and_what_is_replaced_is_gone(path):
@@ -229,9 +214,6 @@ def test_several_are_recorded_all_or_none_and_what_is_replaced_is_gone(path):
         ("b", 0): 0.8,
         ("a", "b", 0): 0.2,
     }
-
-
-# --- owners come, go and change
 
 
 versions = st.dictionaries(st.sampled_from("abcd"), st.sampled_from("123"), min_size=1)
@@ -262,7 +244,7 @@ def test_an_evaluation_is_valid_where_all_its_members_are_as_they_were(data, fir
 # --- batches and rounds
 
 
-def test_batches_are_kept_in_order_and_begun_once_by_the_first_that_gets_there(path):
+def test_batches_are_begun_once_and_refresh_tells_whether_anything_valid_came(path):
     with open_store(path) as store:
         assert store.batch("run") == (0, [])
         assert store.begin_batch("run", 1, [("b", "a"), ("c",)])
@@ -279,10 +261,7 @@ def test_batches_are_kept_in_order_and_begun_once_by_the_first_that_gets_there(p
         assert not store.begin_batch("new", 1, [("b",)])
         assert store.batch("new") == other.batch("new") == (1, [("b",)])
         assert store.begin_batch("another run", 1, [("c",)])
-
-
-def test_refresh_tells_whether_there_was_anything_valid(path):
-    changed = {**OWNERS, "a": "changed"}
+    path, changed = path.with_name("refreshed.sqlite"), {**OWNERS, "a": "changed"}
     with open_store(path) as store, open_store(path) as other, open_store(path, changed) as third:
         assert not store.refresh()
         other.save(success("a"))
@@ -336,7 +315,7 @@ def only_main_file(path):
     return copy
 
 
-def test_the_main_file_holds_all_that_is_saved(path):
+def test_the_main_file_holds_all_that_is_saved_and_replacing_is_no_loss(path):
     with open_store(path) as store:
         for repeat in range(30):
             store.save(success("ab", repeat))
@@ -347,6 +326,14 @@ def test_the_main_file_holds_all_that_is_saved(path):
         sql(path, "VACUUM INTO ?", str(backup))  # as docs/running.md says
     for file in (copy, backup):
         assert len(utilities(file, "ab")) == len(utilities(file, "b")) == 30
+
+    with open_store(path) as store:
+        store.record([success("a", repeat) for repeat in range(5)])
+        store.record([success("a")], replacing=True)
+    assert utilities(path, "a") == {0: 0.5}
+    path.unlink()
+    with open_store(path) as store:
+        assert store.evaluations() == []
 
 
 @pytest.mark.parametrize("change", ["vanished", "changed"])
@@ -367,28 +354,11 @@ def test_a_log_that_vanished_or_changed_is_noticed(path, change):
     assert not utilities(copy, "b")
 
 
-def test_replacing_what_was_recorded_is_no_loss_and_a_new_store_begins_anew(path):
-    with open_store(path) as store:
-        store.record([success("a", repeat) for repeat in range(5)])
-        store.record([success("a")], replacing=True)
-    assert utilities(path, "a") == {0: 0.5}
-    path.unlink()
-    with open_store(path) as store:
-        assert store.evaluations() == []
+CHANGES = ("coalition = '[\"b\"]'", "contents = 'x' || substr(contents, 2)", "utility = 146540.0")
+CHANGES += ("repeat = 4", "seed = 2", "resampled = zeroblob(16)", "finished = '2020-01-01'")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "coalition = '[\"b\"]'",
-        "contents = 'x' || substr(contents, 2)",
-        "utility = 146540.0",
-        "repeat = 4",
-        "seed = 2",
-        "resampled = zeroblob(16)",
-        "finished = '2020-01-01'",
-    ],
-)
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_row_that_has_changed_is_noticed(path, change):
     with open_store(path) as store:
         store.save(success("a", seed=1, resampled=np.array([0.25, 0.75])))

@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import threadpoolctl
+from sklearn.neural_network import MLPClassifier
 
 import dupre
 from dupre import InputError
+from dupre.game.coalitions import all_coalitions, to_names
 from dupre.training import worker_process
 from dupre.training.dask import DaskCluster
 from dupre.training.evaluation import Training
@@ -25,26 +27,8 @@ from dupre.training.worker_process import ProcessSettings
 from dupre.training.workers import LocalProcesses, ThisProcess
 from owners_and_games import make_owners
 from stores import sql
-from workers import (
-    ONCE,
-    A,
-    B,
-    C,
-    all_trainings,
-    children_of,
-    contents,
-    end_badly,
-    forest,
-    holding,
-    is_gone,
-    kill_when_written,
-    linux,
-    meanwhile,
-    meeting,
-    network,
-    wait_for,
-    written_number,
-)
+from trainings import ONCE, A, B, C, end_badly, forest, holding, meeting
+from workers import children_of, is_gone, kill_when_written, linux, meanwhile, read_pid, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +57,27 @@ def train(utility, trainings, settings=ONCE, jobs=1):
 
 
 # The same on this machine and on a cluster, two trainings at a time
+
+
+def network():
+    """Trainings that warn."""
+    utility = forest()
+    model = MLPClassifier((4,), max_iter=5)
+    rows = utility.X_val, utility.y_val
+    return dupre.ModelUtility(model, utility.owners, validation=rows, metric="neg_log_loss")
+
+
+def all_trainings(utility):
+    names = utility.owners.names
+    several = [to_names(row, names) for row in all_coalitions(len(names))]
+    return [Training(members, repeat) for members in several for repeat in (0, 1)]
+
+
+def contents(evaluations):
+    """What must be the same of evaluations wherever they were made."""
+    return sorted(
+        (e.training.members, e.training.repeat, e.utility, e.seed, e.warnings) for e in evaluations
+    )
 
 
 @pytest.fixture(params=["local", "dask"])
@@ -137,7 +142,7 @@ def test_a_slow_training_does_not_hold_up_a_fast_one(start, tmp_path):
     assert sorted(order, key=lambda training: training.members) == [A, B, C]
 
 
-def test_a_utility_that_cannot_be_loaded_elsewhere_is_refused(start, monkeypatch):
+def test_a_utility_that_cannot_be_sent_or_loaded_elsewhere_is_refused(start, monkeypatch):
     module = types.ModuleType("only_in_this_process")
     exec("class Model:\n    def __call__(self, members):\n        return 1.0", vars(module))
     monkeypatch.setitem(sys.modules, "only_in_this_process", module)
@@ -149,9 +154,6 @@ def test_a_utility_that_cannot_be_loaded_elsewhere_is_refused(start, monkeypatch
         list(workers.run(iter([A, B])))
     assert "No module named 'only_in_this_process'" in str(refused.value)
     assert "n_jobs=1" in str(refused.value)
-
-
-def test_a_utility_that_cannot_be_sent_is_refused_with_a_way_out(start):
     with Path(os.devnull).open("w") as file:
         for thing in (threading.Lock(), file, (x for x in ())):
             with pytest.raises(InputError, match="cannot be sent to worker processes") as refused:
@@ -339,7 +341,7 @@ def test_only_what_exhausts_memory_is_called_so_and_not_tried_again(
     assert len(tried.read_text()) == attempts
 
 
-def test_loading_a_utility_that_hangs_ends_with_the_timeout(monkeypatch):
+def test_loading_ends_with_the_timeout_and_exit_ends_a_training_alone(monkeypatch, tmp_path):
     class Hanging:
         def __reduce__(self):
             return time.sleep, (600,)
@@ -347,9 +349,6 @@ def test_loading_a_utility_that_hangs_ends_with_the_timeout(monkeypatch):
     monkeypatch.setattr(worker_process, "LOAD_SECONDS", 0.2)
     with pytest.raises(InputError, match=r"not loaded after 0\.3 seconds"):
         train(Hanging(), [A], ProcessSettings(timeout=0.3))
-
-
-def test_a_training_that_calls_exit_does_not_end_this_process(tmp_path):
     here = ThisProcess(partial(end_badly, tmp_path / "tried"), ONCE)
     failed, after = here.run(iter([Training(("exits",)), B]))
     assert failed.failure == "SystemExit: 7"
@@ -372,7 +371,7 @@ def test_a_training_that_takes_too_long_is_killed_with_all_it_has_started(tmp_pa
     assert slow.failure == "timeout: not finished after 2 seconds"
     assert slow.seconds >= 2
     assert fast.utility == 1.0
-    wait_for(lambda: all(is_gone(written_number(path)) for path in pids))
+    wait_for(lambda: all(is_gone(read_pid(path)) for path in pids))
 
 
 @linux
@@ -392,7 +391,7 @@ def test_a_process_that_dies_is_noticed_though_others_it_has_started_live(tmp_pa
     assert after.utility == 1.0
 
 
-def test_a_child_killed_from_outside_amid_a_training_is_replaced(tmp_path):
+def test_a_killed_child_is_replaced_and_costs_an_attempt_only_amid_a_training(tmp_path):
     pid = tmp_path / "pid"
 
     def utility(members):
@@ -406,8 +405,6 @@ def test_a_child_killed_from_outside_amid_a_training_is_replaced(tmp_path):
     assert (found.utility, found.training.attempt) == (1.0, 2)
     assert (after.utility, after.training.attempt) == (1.0, 1)
 
-
-def test_a_child_killed_while_idle_is_replaced_and_costs_no_attempt():
     with closing(LocalProcesses(lambda members: float(os.getpid()), ONCE, 1)) as workers:
         (first,) = workers.run(iter([A]))
         os.kill(int(first.utility), signal.SIGKILL)
@@ -468,7 +465,7 @@ list(workers.run(Training((name,)) for name in ("a", "b", "idle")))
     environment = {**os.environ, "TMPDIR": str(folder)}
     parent = subprocess.Popen([sys.executable, "-c", script], env=environment)
     try:
-        pids = [written_number(tmp_path / name) for name in ("a", "b", "idle")]
+        pids = [read_pid(tmp_path / name) for name in ("a", "b", "idle")]
         assert len(list(folder.glob("dupre-*"))) == 1
     finally:
         parent.kill()

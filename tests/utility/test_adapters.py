@@ -30,40 +30,25 @@ def game_of(owners, table):
     return lambda rows: np.array([table[to_names(row, owners.names)] for row in rows])
 
 
-# What is known already.
-
-
-def test_rows_without_numbers_are_repeats_and_two_exports_count_once():
+def test_known_utilities_are_mappings_or_frames_and_their_repeats_count_once():
     frame = pd.DataFrame({"coalition": ['["a"]', '["b"]', '["a"]'], "utility": [0.5, 0.1, 0.5]})
     assert as_trainings(frame) == {("a",): (0.5, 0.5), ("b",): (0.1,)}
     frame = as_frame([Evaluation(Training(("a",)), 0.5), Evaluation(Training(("b",)), 0.25)])
     assert as_trainings(pd.concat([frame, frame])) == as_trainings(frame)
-    frame = as_frame(
-        [Evaluation(Training(("a", "b")), 0.5), Evaluation(Training(("b", "a")), 0.25)]
-    )
+    frame = as_frame([Evaluation(Training(names), 0.5) for names in (("a", "b"), ("b", "a"))])
+    frame["utility"] = [0.5, 0.25]
     with pytest.raises(InputError, match=r"\{a, b\}.* 0\.5 and 0\.25"):
         as_trainings(frame)
-
-
-def test_known_utilities_are_mappings_or_frames():
     assert as_trainings(None) == {}
     assert as_trainings({("a",): 1}) == {("a",): (1.0,)}
-    assert as_trainings({("a",): [1, np.float32(0.5)], ("b",): np.array([2.0])}) == {
-        ("a",): (1.0, 0.5),
-        ("b",): (2.0,),
-    }
+    several = as_trainings({("a",): [1, np.float32(0.5)], ("b",): np.array([2.0])})
+    assert several == {("a",): (1.0, 0.5), ("b",): (2.0,)}
     for wrong in ([(("a",), 0.5)], "run.csv", 3, pd.Series([0.5])):
         with pytest.raises(InputError, match="mapping"):
             as_trainings(wrong)
-
-
-@pytest.mark.parametrize("number", [float("nan"), [0.5, float("inf")], "0.5", None, ["x"]])
-def test_a_known_utility_that_is_no_number_is_refused_with_its_coalition(number):
-    with pytest.raises(InputError, match=r"utility of \{a, b\} must be a finite number"):
-        as_trainings({("a", "b"): number})
-
-
-# shapiq: our utilities as its games.
+    for number in (float("nan"), [0.5, float("inf")], "0.5", None, ["x"]):
+        with pytest.raises(InputError, match=r"utility of \{a, b\} must be a finite number"):
+            as_trainings({("a", "b"): number})
 
 
 @pytest.mark.parametrize("approximator", ["KernelSHAP", "SVARM", "PermutationSamplingSV"])
@@ -71,9 +56,8 @@ def test_an_approximator_of_shapiq_finds_the_values_of_our_utility(approximator)
     owners = make_owners(5)
     game = closed_form.airport([1.0, 4.0, 2.0, 4.0, 3.0])
     rows = all_coalitions(5)
-    table = {
-        to_names(r, owners.names): float(u) for r, u in zip(rows, game.utility(rows), strict=True)
-    }
+    names = [to_names(row, owners.names) for row in rows]
+    table = dict(zip(names, map(float, game.utility(rows)), strict=True))
     utility = counted(lambda members: table.get(members, 0.0))
     budget = {"KernelSHAP": 2**5, "SVARM": 4000, "PermutationSamplingSV": 4000}[approximator]
     approximate = getattr(shapiq, approximator)(n=5, random_state=0).approximate
@@ -86,7 +70,7 @@ def test_an_approximator_of_shapiq_finds_the_values_of_our_utility(approximator)
     assert len(utility.asked) == len(set(utility.asked)) <= 2**5
 
 
-def test_a_model_utility_is_a_game():
+def test_a_model_utility_is_a_game_and_an_exact_computer_of_shapiq_agrees_with_us():
     model = dupre.ModelUtility(LinearRegression(), FOUR, validation=(FOUR.X, FOUR.y))
     game = dupre.to_game(model, FOUR)
     rows = np.vstack([np.zeros((1, 4), dtype=bool), all_coalitions(4)])
@@ -95,9 +79,6 @@ def test_a_model_utility_is_a_game():
     np.testing.assert_array_equal(game(rows[3]), expected[3:4])
     np.testing.assert_array_equal(game(rows.astype(int)), expected)
     assert game(rows[:0]).shape == (0,)
-
-
-def test_an_exact_computer_of_shapiq_agrees_with_us():
     table = table_of(FOUR)
     computer = shapiq.ExactComputer(dupre.to_game(table.__getitem__, FOUR), n_players=4)
     found = computer("SV")
@@ -105,7 +86,7 @@ def test_an_exact_computer_of_shapiq_agrees_with_us():
     np.testing.assert_allclose([found[(i,)] for i in range(4)], ours.mean, atol=1e-10)
 
 
-def test_a_game_asked_for_other_owners_or_without_a_number_says_so():
+def test_a_game_for_other_owners_or_that_is_none_or_gives_no_number_is_refused():
     game = dupre.to_game(untouchable, FOUR)
     for n in (3, 5):
         with pytest.raises(InputError, match=f"4 owners expected, got {n}"):
@@ -114,15 +95,11 @@ def test_a_game_asked_for_other_owners_or_without_a_number_says_so():
     with pytest.raises(InputError, match=r"utility of \{owner00, owner02\} .* nan"):
         game(np.array([[True, False, True, False]]))
 
-
-# shapiq: its games as our utilities.
-
-
-def test_a_game_of_shapiq_is_valued_exactly():
-    game = shapiq_games.DummyGame(4, interaction=(1, 2))
-    valuation = dupre.value(FOUR, dupre.from_game(game, FOUR), budget=15)
-    np.testing.assert_allclose(valuation.values, [0.25, 0.75, 0.75, 0.25], atol=1e-12)
-    assert valuation.exact
+    with pytest.raises(InputError, match="5 players, but there are 4 owners"):
+        dupre.from_game(shapiq_games.DummyGame(5), FOUR)
+    for make in (dupre.from_game, dupre.to_game):
+        with pytest.raises(InputError, match="callable"):
+            make(3, FOUR)
 
 
 class Squares(shapiq.Game):
@@ -135,7 +112,11 @@ class Squares(shapiq.Game):
         return 5.0 + (coalitions @ np.arange(1.0, coalitions.shape[1] + 1)) ** 2
 
 
-def test_games_of_ones_own_are_valued_exactly_with_the_owners_in_their_order():
+def test_games_and_functions_of_boolean_rows_are_valued_exactly():
+    game = shapiq_games.DummyGame(4, interaction=(1, 2))
+    valuation = dupre.value(FOUR, dupre.from_game(game, FOUR), budget=15)
+    np.testing.assert_allclose(valuation.values, [0.25, 0.75, 0.75, 0.25], atol=1e-12)
+    assert valuation.exact
     valuation = dupre.value(FOUR, dupre.from_game(Squares(4), FOUR), budget=15)
     worth = np.arange(1.0, 5.0)
     np.testing.assert_allclose(valuation.values, worth * worth.sum(), atol=1e-10)
@@ -145,25 +126,12 @@ def test_games_of_ones_own_are_valued_exactly_with_the_owners_in_their_order():
     assert owners.names == ("a", "m", "z")
     assert valuation.values["z"] > valuation.values["m"] > valuation.values["a"]
 
-
-def test_any_function_of_boolean_rows_is_a_game():
     utility = dupre.from_game(game_of(FOUR, table_of(FOUR)), FOUR)
     for members, number in table_of(FOUR).items():
         assert utility(members) == number
         assert utility(members[::-1]) == number
     back = dupre.from_game(dupre.to_game(dupre.from_table(table_of(FOUR)), FOUR), FOUR)
     assert all(back(members) == number for members, number in table_of(FOUR).items())
-
-
-def test_a_game_of_another_number_of_players_or_that_is_none_is_refused():
-    with pytest.raises(InputError, match="5 players, but there are 4 owners"):
-        dupre.from_game(shapiq_games.DummyGame(5), FOUR)
-    for make in (dupre.from_game, dupre.to_game):
-        with pytest.raises(InputError, match="callable"):
-            make(3, FOUR)
-
-
-# Tables.
 
 
 @pytest.mark.parametrize("kind", ["mapping", "repeats", "frame"])
@@ -191,32 +159,25 @@ def test_a_missing_coalition_is_named_and_in_a_run_a_failed_evaluation():
     del table[missing]
     with pytest.raises(dupre.EvaluationError, match=r"no utility of \{owner00\}"):
         dupre.value(FOUR, dupre.from_table(table), budget=15)
-    valuation = dupre.value(
-        FOUR, dupre.from_table(table), budget=15, engine=dupre.engines.Local(on_error="skip")
-    )
+    engine = dupre.engines.Local(on_error="skip")
+    valuation = dupre.value(FOUR, dupre.from_table(table), budget=15, engine=engine)
     assert list(valuation.failures) == [missing]
-
-
-def test_a_table_that_contradicts_itself_or_has_bare_names_is_refused():
     with pytest.raises(InputError, match=r"\{a, b\}"):
         dupre.from_table({("a", "b"): 0.5, ("b", "a"): 0.7})
     with pytest.raises(InputError, match="tuple"):
         dupre.from_table({"ab": 0.5})
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        dupre.from_table,
-        lambda table: dupre.from_game(game_of(FOUR, table), FOUR),
-        lambda table: dupre.to_game(dupre.from_table(table), FOUR),
-    ],
-    ids=["table", "game", "utility"],
-)
+MAKERS = {
+    "table": dupre.from_table,
+    "game": lambda table: dupre.from_game(game_of(FOUR, table), FOUR),
+    "utility": lambda table: dupre.from_game(dupre.to_game(dupre.from_table(table), FOUR), FOUR),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_store_tells_one_table_or_game_from_another(tmp_path, make):
     first, second = (make(table_of(FOUR, seed)) for seed in (0, 1))
-    if make(table_of(FOUR)).__qualname__.startswith("to_game"):
-        first, second = (dupre.from_game(game, FOUR) for game in (first, second))
     for _ in range(2):  # the same is known again
         assert dupre.value(FOUR, first, budget=15, store=tmp_path / "run.sqlite").exact
     assert len(dupre.read_evaluations(tmp_path / "run.sqlite")) == 15

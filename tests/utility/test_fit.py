@@ -89,7 +89,6 @@ def test_torch_is_seeded_for_a_training_and_put_back(monkeypatch):
         fitted = fit(Network(), X, CODES, seed=seed, classes=True)
         assert fitted.weight_ == seed
     assert sys.modules["torch"].state == (7,)
-    assert ModelUtility(
-        Network(), Owners.from_arrays(X, CODES, CODES), validation=(X, CODES)
-    ).seeded
+    owners = Owners.from_arrays(X, CODES, CODES)
+    assert ModelUtility(Network(), owners, validation=(X, CODES)).seeded
     assert not uses_torch(LogisticRegression())

@@ -83,44 +83,51 @@ def by_hand(estimator, owners, members, validation, metric):
 # --- the score of a model trained on the coalition's rows
 
 
+LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression())
+
+
 @pytest.mark.parametrize(
-    ("estimator", "metric"),
+    ("rows", "estimator", "metric"),
     [
-        (make_pipeline(StandardScaler(), LogisticRegression()), "accuracy"),
-        (make_pipeline(StandardScaler(), LinearSVC()), "balanced_accuracy"),
-        (GaussianNB(), "neg_log_loss"),
-        (KNeighborsClassifier(3), "f1_macro"),
+        ("iris", LOGISTIC, "accuracy"),
+        ("iris", make_pipeline(StandardScaler(), LinearSVC()), "balanced_accuracy"),
+        ("iris", GaussianNB(), "neg_log_loss"),
+        ("iris", KNeighborsClassifier(3), "f1_macro"),
+        ("diabetes", Ridge(0.1), "r2"),
+        ("diabetes", Ridge(0.1), "neg_mean_absolute_error"),
+        ("diabetes", Ridge(0.1), "neg_root_mean_squared_error"),
     ],
 )
-def test_classifier_utility_is_fit_and_score_by_hand(iris, estimator, metric):
-    owners, validation = iris
+def test_a_utility_is_fit_and_score_by_hand(rows, estimator, metric, request):
+    owners, validation = request.getfixturevalue(rows)
     utility = ModelUtility(estimator, owners, validation=validation, metric=metric)
     for members in coalitions_of(owners):
         expected = by_hand(estimator, owners, members, validation, metric)
         assert utility(members) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("metric", ["r2", "neg_mean_absolute_error", "neg_root_mean_squared_error"])
-def test_regressor_utility_is_fit_and_score_by_hand(diabetes, metric):
-    owners, validation = diabetes
-    utility = ModelUtility(Ridge(0.1), owners, validation=validation, metric=metric)
-    for members in coalitions_of(owners):
-        expected = by_hand(Ridge(0.1), owners, members, validation, metric)
-        assert utility(members) == pytest.approx(expected, abs=1e-12)
-
-
-def test_default_metric_follows_the_task(iris, diabetes):
+def test_the_default_metric_follows_the_task_and_a_callable_gets_the_fitted_model(iris, diabetes):
     tree = DecisionTreeClassifier(max_depth=2)
     of_iris = ModelUtility(tree, iris[0], validation=iris[1])
-    assert of_iris(("0", "1")) == pytest.approx(
-        ModelUtility(tree, iris[0], validation=iris[1], metric="accuracy")(("0", "1"))
-    )
+    stated = ModelUtility(tree, iris[0], validation=iris[1], metric="accuracy")
+    assert of_iris(("0", "1")) == pytest.approx(stated(("0", "1")))
     of_diabetes = ModelUtility(Ridge(), diabetes[0], validation=diabetes[1])
     expected = by_hand(Ridge(), diabetes[0], ("0", "1"), diabetes[1], "r2")
     assert of_diabetes(("0", "1")) == pytest.approx(expected)
 
+    owners, validation = iris
 
-def test_a_pipeline_gets_the_columns_and_categories_of_the_frame(shops):
+    def depth(model, X, y):
+        assert X is validation[0]
+        np.testing.assert_array_equal(y, validation[1])
+        return float(model.get_depth())
+
+    how = {"metric": depth, "empty": 0.0, "resamples": 0}
+    utility = ModelUtility(tree, owners, validation=validation, **how)
+    assert utility(("0", "1")) == 2.0
+
+
+def test_a_pipeline_gets_the_columns_of_the_frame_in_whatever_order_they_are_validated(shops):
     train, validation = shops
     columns = ColumnTransformer(
         [
@@ -136,6 +143,14 @@ def test_a_pipeline_gets_the_columns_and_categories_of_the_frame(shops):
         rows = train[train["firm"].isin(members)]
         fitted = clone(model).fit(rows.drop(columns=["firm", "sold"]), rows["sold"])
         assert utility(members) == pytest.approx(fitted.score(X_val, y_val))
+
+    owners = Owners.from_frame(train[["size", "firm", "sold"]], owner="firm", target="sold")
+    X = validation[["size"]]
+    utilities = [
+        ModelUtility(DecisionTreeClassifier(max_depth=2), owners, validation=each)(("x", "y"))
+        for each in (validation, validation[validation.columns[::-1]], (X, validation["sold"]))
+    ]
+    assert utilities[0] == utilities[1] == utilities[2]
 
 
 def test_codes_of_categories_do_not_depend_on_other_owners_or_their_order():
@@ -159,17 +174,6 @@ def test_codes_of_categories_do_not_depend_on_other_owners_or_their_order():
     assert utilities("ABC")[0] == pytest.approx(expected)
 
 
-def test_validation_frame_may_have_its_columns_in_another_order_and_more_of_them(shops):
-    train, validation = shops
-    owners = Owners.from_frame(train[["size", "firm", "sold"]], owner="firm", target="sold")
-    X = validation[["size"]]
-    utilities = [
-        ModelUtility(DecisionTreeClassifier(max_depth=2), owners, validation=each)(("x", "y"))
-        for each in (validation, validation[validation.columns[::-1]], (X, validation["sold"]))
-    ]
-    assert utilities[0] == utilities[1] == utilities[2]
-
-
 def test_sparse_rows_score_as_dense_ones():
     X, y = load_digits(n_class=3, return_X_y=True)
     owner = np.arange(len(y)) % 3
@@ -182,38 +186,16 @@ def test_sparse_rows_score_as_dense_ones():
         assert found(members) == pytest.approx(expected(members))
 
 
-def test_a_callable_metric_gets_the_fitted_model_and_the_validation_rows(iris):
-    owners, validation = iris
-
-    def depth(model, X, y):
-        assert X is validation[0]
-        np.testing.assert_array_equal(y, validation[1])
-        return float(model.get_depth())
-
-    how = {"metric": depth, "empty": 0.0, "resamples": 0}
-    utility = ModelUtility(
-        DecisionTreeClassifier(max_depth=2), owners, validation=validation, **how
-    )
-    assert utility(("0", "1")) == 2.0
-
-
 # --- coalitions that lack classes
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        np.array([3, 5]),
-        np.array(["no", "yes"]),
-        np.array(["no", "yes"], dtype=object),
-        np.array([False, True]),
-        np.array([0.0, 1.0]),
-    ],
-    ids=["int", "text", "object", "bool", "float"],
-)
+LABELS = [[3, 5], ["no", "yes"], np.array(["no", "yes"], dtype=object), [False, True], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("labels", LABELS, ids=["int", "text", "object", "bool", "float"])
 def test_a_single_class_may_be_of_any_kind(labels):
     X, y = load_iris(return_X_y=True)
-    X, y = X[:100], labels[y[:100]]
+    X, y = X[:100], np.asarray(labels)[y[:100]]
     owners = Owners.from_arrays(X, y, np.repeat([0, 1], 50))
     utility = ModelUtility(GaussianNB(), owners, validation=(X[:80], y[:80]))
     assert utility(("0",)) == pytest.approx(50 / 80)
@@ -243,8 +225,11 @@ def test_classes_never_seen_have_probability_zero(iris_by_class, members, metric
 
 
 @pytest.mark.parametrize("metric", ["roc_auc", "average_precision"])
-def test_a_single_class_ranks_nothing(metric):
+def test_a_single_class_ranks_nothing_and_one_that_no_owner_holds_counts_as_missed(metric):
     X, y = load_iris(return_X_y=True)
+    owners = Owners.from_arrays(X[:100], y[:100], np.arange(100) % 2)
+    utility = ModelUtility(LogisticRegression(), owners, validation=(X, y))
+    assert utility(("0", "1")) == pytest.approx(2 / 3)
     X, y = X[50:], y[50:] - 1
     owners = Owners.from_arrays(X, y, y)
     how = {"validation": (X, y), "metric": metric, "resamples": 0}
@@ -253,46 +238,33 @@ def test_a_single_class_ranks_nothing(metric):
     assert utility(("0", "1")) > 0.9
 
 
-def test_a_class_that_no_owner_holds_counts_as_missed(iris):
-    X, y = load_iris(return_X_y=True)
-    owners = Owners.from_arrays(X[:100], y[:100], np.arange(100) % 2)
-    utility = ModelUtility(LogisticRegression(), owners, validation=(X, y))
-    assert utility(("0", "1")) == pytest.approx(2 / 3)
-
-
 # --- the empty coalition
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
+def test_no_data_score_as_the_best_constant_classifier(iris):
+    for metric, expected in (
         ("accuracy", lambda share: share.max()),
         ("balanced_accuracy", lambda share: 1 / 3),
         ("neg_log_loss", lambda share: np.sum(share * np.log(share))),
         ("roc_auc_ovr", lambda share: 0.5),
-    ],
-)
-def test_no_data_score_as_the_best_constant_classifier(iris, metric, expected):
-    owners, validation = iris
-    how = {"validation": validation, "metric": metric, "resamples": 2}
-    utility = ModelUtility(LogisticRegression(), owners, **how)
-    share = np.bincount(validation[1]) / len(validation[1])
-    assert utility(()) == utility.empty == pytest.approx(expected(share))
+    ):
+        owners, validation = iris
+        how = {"validation": validation, "metric": metric, "resamples": 2}
+        utility = ModelUtility(LogisticRegression(), owners, **how)
+        share = np.bincount(validation[1]) / len(validation[1])
+        assert utility(()) == utility.empty == pytest.approx(expected(share))
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
+def test_no_data_score_as_the_mean_or_median_predictor(diabetes):
+    for metric, expected in (
         ("r2", lambda y: 0.0),
         ("neg_mean_squared_error", lambda y: -np.var(y)),
         ("neg_mean_absolute_error", lambda y: -np.mean(np.abs(y - np.median(y)))),
         ("neg_median_absolute_error", lambda y: -np.median(np.abs(y - np.median(y)))),
-    ],
-)
-def test_no_data_score_as_the_mean_or_median_predictor(diabetes, metric, expected):
-    owners, validation = diabetes
-    utility = ModelUtility(Ridge(), owners, validation=validation, metric=metric)
-    assert utility(()) == pytest.approx(expected(validation[1]), abs=1e-12)
+    ):
+        owners, validation = diabetes
+        utility = ModelUtility(Ridge(), owners, validation=validation, metric=metric)
+        assert utility(()) == pytest.approx(expected(validation[1]), abs=1e-12)
 
 
 @pytest.mark.parametrize("empty", [0.0, -3, 0.25])
@@ -358,7 +330,7 @@ def test_a_utility_does_not_depend_on_order_or_on_earlier_calls(iris, nested):
     assert make(seed=1)(("0", "2", "3")) != expected
 
 
-def test_coalitions_of_the_same_rows_train_alike_and_twice_the_rows_otherwise():
+def test_coalitions_of_the_same_rows_train_alike_but_not_if_names_may_count(iris):
     X, y = load_iris(return_X_y=True)
     part = (X[::2], y[::2])
     owners = Owners.from_mapping({"a": part, "b": part})
@@ -368,14 +340,11 @@ def test_coalitions_of_the_same_rows_train_alike_and_twice_the_rows_otherwise():
         states.append(model.random_state)
         return 0.0
 
-    utility = ModelUtility(
-        DecisionTreeClassifier(), owners, validation=(X, y), metric=remember, empty=0.0, resamples=0
-    )
+    how = {"metric": remember, "empty": 0.0, "resamples": 0}
+    utility = ModelUtility(DecisionTreeClassifier(), owners, validation=(X, y), **how)
     utility(("a",)), utility(("b",)), utility(("a", "b"))
     assert states[0] == states[1] != states[2]
 
-
-def test_a_subclass_that_may_look_at_names_does_not_go_by_contents(iris):
     owners, validation = iris
 
     class Seeded(ModelUtility):
@@ -394,7 +363,7 @@ def test_a_subclass_that_may_look_at_names_does_not_go_by_contents(iris):
     assert found == [True, True, False, False]
 
 
-def test_the_estimator_given_is_neither_fitted_nor_changed(iris):
+def test_the_estimator_given_is_neither_fitted_nor_changed_and_a_repeat_has_its_own_seed(iris):
     model = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=2, random_state=7))
     before = {name: repr(value) for name, value in model.get_params().items()}
     utility = ModelUtility(model, iris[0], validation=iris[1])
@@ -404,8 +373,6 @@ def test_the_estimator_given_is_neither_fitted_nor_changed(iris):
         with pytest.raises(NotFittedError):
             check_is_fitted(step)
 
-
-def test_a_repeat_trains_again_with_its_own_seed_and_nothing_else(iris):
     owners, validation = iris
     forest = RandomForestClassifier(n_estimators=3, max_features=1)
     utility, again = (
@@ -420,9 +387,6 @@ def test_a_repeat_trains_again_with_its_own_seed_and_nothing_else(iris):
     without_chance = ModelUtility(GaussianNB(), owners, validation=validation)
     assert without_chance(members, repeat=1) == without_chance(members)
     assert utility((), repeat=1) == utility.empty
-
-
-# --- coalitions that cannot be meant
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from dupre.data.owners import Owners
 from dupre.errors import InputError
+from dupre.utility import model_checks
 from dupre.utility.model import ModelUtility
-from dupre.utility.model_checks import (
-    REGRESSION_METRICS,
-    check_estimator,
-    check_metric,
-    check_validation,
-)
+from dupre.utility.model_checks import REGRESSION_METRICS, check_metric, check_validation
 
 X, Y = load_iris(return_X_y=True)
 IRIS = Owners.from_arrays(X[::2], Y[::2], np.arange(75) % 4)
@@ -33,9 +29,6 @@ SHOPS = pd.DataFrame(
 )
 
 
-# --- metrics
-
-
 def test_metrics_of_the_other_task_are_refused():
     for metric in REGRESSION_METRICS:
         with pytest.raises(InputError, match=r"unknown metric|measures errors of numbers"):
@@ -43,28 +36,6 @@ def test_metrics_of_the_other_task_are_refused():
     for metric in ("accuracy", "neg_log_loss", "f1", "roc_auc"):  # by trying them
         with pytest.raises(InputError, match=f"metric '{metric}' .* regression"):
             ModelUtility(Ridge(), DIABETES, validation=(DIABETES.X, DIABETES.y), metric=metric)
-
-
-@pytest.mark.parametrize(
-    ("metric", "labels", "better"),
-    [
-        ("roc_auc", [0, 1, 2], "'roc_auc' is for two classes, but .* 3 classes; use 'roc_auc_ovr'"),
-        ("f1", ["a", "b", "c"], "use 'f1_macro'"),
-        ("recall", ["no", "yes"], r"0 and 1, but .* \['no', 'yes'\]; use 'recall_macro'"),
-        ("roc_auc", ["no", "yes"], None),
-        ("f1", [False, True], None),
-    ],
-)
-def test_a_metric_of_two_classes_names_that_of_more(metric, labels, better):
-    owners = Owners.from_arrays(np.arange(12.0)[:, None], np.array(labels * 6)[:12], ["a", "b"] * 6)
-    if better is None:
-        check_metric(metric, owners)
-    else:
-        with pytest.raises(InputError, match=better):
-            check_metric(metric, owners)
-
-
-def test_regression_metrics_are_those_that_score_regressions():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 2)), rng.uniform(1, 5, size=40)
     owners = Owners.from_arrays(*rows, np.arange(40) % 2)
@@ -77,30 +48,37 @@ def test_regression_metrics_are_those_that_score_regressions():
             get_scorer(metric)(DummyRegressor().fit(*rows), *rows)
 
 
-@pytest.mark.parametrize(
-    ("metric", "message"),
-    [
-        ("acuracy", "unknown metric 'acuracy'.*'balanced_accuracy'"),
-        ("mse", "unknown metric 'mse'.*'balanced_accuracy'"),
-        (3, "scorer name or a callable, got 3"),
-    ],
-)
-def test_what_is_no_metric_is_refused(metric, message):
-    with pytest.raises(InputError, match=message):
-        check_metric(metric, IRIS)
+def test_a_metric_of_two_classes_names_that_of_more():
+    for metric, labels, better in (
+        ("roc_auc", [0, 1, 2], "'roc_auc' is for two classes, but .* 3 classes; use 'roc_auc_ovr'"),
+        ("f1", ["a", "b", "c"], "use 'f1_macro'"),
+        ("recall", ["no", "yes"], r"0 and 1, but .* \['no', 'yes'\]; use 'recall_macro'"),
+        ("roc_auc", ["no", "yes"], None),
+        ("f1", [False, True], None),
+    ):
+        y = np.array(labels * 6)[:12]
+        owners = Owners.from_arrays(np.arange(12.0)[:, None], y, ["a", "b"] * 6)
+        if better is None:
+            check_metric(metric, owners)
+        else:
+            with pytest.raises(InputError, match=better):
+                check_metric(metric, owners)
 
 
-def test_a_metric_of_probabilities_needs_every_class_of_the_owners_in_validation():
+def test_what_is_no_metric_is_refused_and_probabilities_need_every_class_in_validation():
+    for metric, message in {
+        "acuracy": "unknown metric 'acuracy'.*'balanced_accuracy'",
+        "mse": "unknown metric 'mse'.*'balanced_accuracy'",
+        3: "scorer name or a callable, got 3",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            check_metric(metric, IRIS)
     with pytest.raises(InputError, match="neg_log_loss"):
         ModelUtility(LogisticRegression(), IRIS, validation=(X, Y), metric="neg_log_loss")
 
 
-# --- estimators
-
-
-@pytest.mark.parametrize(
-    ("thing", "owners", "message"),
-    [
+def test_what_is_no_estimator_for_the_task_is_refused():
+    for thing, owners, message in (
         (LinearRegression(), IRIS, "task is classification but LinearRegression"),
         (LogisticRegression(), DIABETES, "task is regression but"),
         (make_pipeline(StandardScaler(), LogisticRegression()), DIABETES, "task is regression but"),
@@ -111,14 +89,9 @@ def test_a_metric_of_probabilities_needs_every_class_of_the_owners_in_validation
         (lambda X: X, IRIS, "expected a scikit-learn .*function"),
         ([LogisticRegression()], IRIS, "list"),
         (StandardScaler(), IRIS, "StandardScaler"),
-    ],
-)
-def test_what_is_no_estimator_for_the_task_is_refused(thing, owners, message):
-    with pytest.raises(InputError, match=message):
-        check_estimator(thing, owners)
-
-
-# --- validation rows
+    ):
+        with pytest.raises(InputError, match=message):
+            model_checks.check_estimator(thing, owners)
 
 
 def damaged(value):
@@ -153,17 +126,14 @@ def test_unusable_validation_rows_are_refused_with_the_culprit(validation, messa
         check_validation(validation, IRIS)
 
 
-@pytest.mark.parametrize(
-    ("validation", "message"),
-    [
+def test_an_unusable_validation_frame_is_refused_with_the_culprit():
+    for validation, message in (
         (SHOPS.drop(columns="city"), "lacks the training column 'city'"),
         (SHOPS.drop(columns="sold"), "no target column 'sold'"),
         (SHOPS.assign(size=np.nan), "column 'size' of the validation rows"),
         ((SHOPS[["size"]].to_numpy(), SHOPS["sold"]), "must be one too"),
         ((SHOPS, SHOPS["sold"].sample(frac=1, random_state=0)), "different indexes"),
-    ],
-)
-def test_an_unusable_validation_frame_is_refused_with_the_culprit(validation, message):
-    owners = Owners.from_frame(SHOPS, owner="firm", target="sold")
-    with pytest.raises(InputError, match=message):
-        check_validation(validation, owners)
+    ):
+        owners = Owners.from_frame(SHOPS, owner="firm", target="sold")
+        with pytest.raises(InputError, match=message):
+            check_validation(validation, owners)

@@ -46,9 +46,6 @@ def robust_volume(X, width):
     return np.sqrt(np.linalg.det(means.T @ means)) * factor
 
 
-# Information gain
-
-
 @pytest.mark.parametrize("width", [3, 10])
 def test_information_gain_is_half_a_log_determinant_however_it_is_computed(width):
     X, y = load_diabetes(return_X_y=True)
@@ -92,21 +89,15 @@ def test_information_gain_is_monotone_submodular_and_never_negative(X):
                 assert table[small | {name}] - table[small] >= added - 1e-12
 
 
-def test_only_the_ratio_of_prior_and_noise_counts(iris):
+def test_only_the_ratio_of_prior_and_noise_counts_and_all_must_be_positive(iris):
     one, other = InformationGain(iris, noise=0.1), InformationGain(iris, noise=1, prior=10)
     assert one(iris.names) == pytest.approx(other(iris.names), rel=1e-12)
-
-
-def test_variances_and_width_must_be_positive(iris):
     for wrong in ({"noise": 0}, {"prior": -1.0}, {"noise": "1"}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             InformationGain(iris, **wrong)
     for width in (0, -0.1, np.nan, "0.1"):
         with pytest.raises(InputError, match="width"):
             DataVolume(iris, width=width)
-
-
-# Volume
 
 
 def test_the_plain_volume_is_the_root_of_the_determinant(iris):
@@ -116,23 +107,20 @@ def test_the_plain_volume_is_the_root_of_the_determinant(iris):
         assert volume(members) == pytest.approx(np.sqrt(np.linalg.det(Z.T @ Z)), rel=1e-9)
 
 
-@pytest.mark.parametrize("width", [0.05, 0.1, 0.7])
-def test_the_robust_volume_is_that_of_its_definition(iris, width):
-    volume, logarithm = DataVolume(iris, width=width, log=False), DataVolume(iris, width=width)
-    for members in coalitions(iris)[1:]:
-        exact = robust_volume(encoded(iris, members), width)
-        assert volume(members) == pytest.approx(exact, rel=1e-9)
-        assert logarithm(members) == pytest.approx(np.log1p(exact), rel=1e-12)
-
-
-def test_sparse_rows_have_the_volume_of_their_definition():
+def thin_rows():
     X, y = load_iris(return_X_y=True)
     thin = sparse.csr_array(np.where(X > 2, X - 3.0, 0.0))
-    owners = Owners.from_arrays(thin, y, np.arange(150) % 3)
-    volume = DataVolume(owners, width=0.5, log=False)
-    for members in coalitions(owners)[1:]:
-        exact = robust_volume(encoded(owners, members), 0.5)
-        assert volume(members) == pytest.approx(exact, rel=1e-9)
+    return Owners.from_arrays(thin, y, np.arange(150) % 3)
+
+
+@pytest.mark.parametrize("width", [0.05, 0.1, 0.5, 0.7])
+def test_the_robust_volume_is_that_of_its_definition(iris, width):
+    for owners in (iris, thin_rows()):
+        volume, logarithm = (DataVolume(owners, width=width, log=log) for log in (False, True))
+        for members in coalitions(owners)[1:]:
+            exact = robust_volume(encoded(owners, members), width)
+            assert volume(members) == pytest.approx(exact, rel=1e-9)
+            assert logarithm(members) == pytest.approx(np.log1p(exact), rel=1e-12)
 
 
 @settings(deadline=None)
@@ -156,7 +144,7 @@ def test_copies_hardly_increase_the_robust_volume(X, times, width):
     assert grown == pytest.approx(1 + times, rel=1e-6)  # (1 + times)^(columns / 2)
 
 
-def test_levels_of_a_category_and_constant_columns_do_not_make_volumes_zero():
+def test_levels_and_constant_columns_do_not_make_volumes_zero_but_flat_rows_do():
     X, y = load_iris(return_X_y=True)
     frame = pd.DataFrame(X[:, :2], columns=["length", "width"])
     frame["kind"] = pd.Categorical.from_codes(np.arange(150) % 3, ["a", "b", "c"])
@@ -170,8 +158,6 @@ def test_levels_of_a_category_and_constant_columns_do_not_make_volumes_zero():
         assert volume(members) == pytest.approx(np.prod(spread[:5]), rel=1e-9)  # 2 + 3 - 1 + 1
         assert spread[5] < 1e-12
 
-
-def test_rows_that_do_not_span_every_direction_have_volume_zero():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     X[:10, 2] = X[:10, 0] - X[:10, 1]  # the first owner's rows are flat
@@ -186,7 +172,7 @@ def test_rows_that_do_not_span_every_direction_have_volume_zero():
             assert volume(("full",)) > 0
 
 
-def test_a_volume_beyond_floats_needs_the_logarithm():
+def test_a_volume_beyond_floats_needs_the_logarithm_and_rows_all_alike_are_refused():
     X = np.random.default_rng(0).normal(size=(3000, 200))
     owners = Owners.from_arrays(X, X[:, 0], np.arange(3000) % 2)
     Z = encoded(owners, owners.names)
@@ -194,36 +180,26 @@ def test_a_volume_beyond_floats_needs_the_logarithm():
     assert DataVolume(owners, width=None)(owners.names) == pytest.approx(expected, rel=1e-12)
     with pytest.raises(InputError, match="log=True"):
         DataVolume(owners, width=None, log=False)(owners.names)
-
-
-def test_rows_that_are_all_alike_are_refused():
     owners = Owners.from_arrays(np.ones((6, 2)), np.arange(6) % 2, np.arange(6) % 3)
     with pytest.raises(InputError, match="constant"):
         DataVolume(owners)
     assert InformationGain(owners)(owners.names) == 0
 
 
-# Both
-
-
-both = pytest.mark.parametrize("make", [DataVolume, InformationGain])
-
-
-@both
-def test_no_owners_are_worth_nothing_and_unknown_ones_are_refused(make, iris):
+@pytest.mark.parametrize("make", [DataVolume, InformationGain])
+def test_utilities_survive_pickling_are_sent_without_the_rows_and_refuse_other_owners(make, iris):
     utility = make(iris)
     assert utility(()) == 0
     with pytest.raises(InputError, match="unknown owner 'z'"):
         utility(("0", "z"))
-
-
-@both
-def test_utilities_survive_pickling_and_are_sent_without_the_rows(make, iris):
-    utility = make(iris)
     for other in (pickle.loads(pickle.dumps(utility)), utility.to_send()):
         assert [other(c[::-1]) for c in coalitions(iris)] == [utility(c) for c in coalitions(iris)]
     assert utility.to_send().owners is None
     assert utility.owners is iris
+    X, y = load_iris(return_X_y=True)
+    others = Owners.from_arrays(X + 1.0, y, iris.owner)
+    with pytest.raises(InputError, match="other owners"):
+        dupre.value(others, utility, budget=8, progress=False)
 
 
 def test_fingerprints_tell_settings_and_scales_apart(iris):
@@ -234,21 +210,7 @@ def test_fingerprints_tell_settings_and_scales_apart(iris):
     wider = Owners.from_arrays(np.vstack([iris.X, [[9.0] * 4]]), [*iris.y, 0], [*iris.owner, 9])
     base = mark(DataVolume(iris))
     assert mark(DataVolume(again)) == base
-    others = [
-        DataVolume(iris, width=0.2),
-        DataVolume(iris, width=None),
-        DataVolume(iris, log=False),
-        DataVolume(wider),
-        InformationGain(iris),
-        InformationGain(iris, noise=2),
-        InformationGain(iris, prior=2),
-    ]
+    others = [DataVolume(iris, width=0.2), DataVolume(iris, width=None), DataVolume(wider)]
+    others += [DataVolume(iris, log=False), InformationGain(iris)]
+    others += [InformationGain(iris, noise=2), InformationGain(iris, prior=2)]
     assert len({str(mark(utility)) for utility in others} | {str(base)}) == len(others) + 1
-
-
-@both
-def test_a_utility_of_other_owners_is_refused(make, iris):
-    X, y = load_iris(return_X_y=True)
-    others = Owners.from_arrays(X + 1.0, y, iris.owner)
-    with pytest.raises(InputError, match="other owners"):
-        dupre.value(others, make(iris), budget=8, progress=False)

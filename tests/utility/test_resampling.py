@@ -59,7 +59,7 @@ def test_resampled_utilities_are_the_metric_of_resampled_rows(kind, metric):
     assert utility(()).resampled.shape == (8,)
 
 
-def test_resamples_follow_the_rows_not_their_order_and_can_be_left_out():
+def test_resamples_follow_the_rows_also_in_groups_and_can_be_left_out(monkeypatch):
     owners, (X, y) = tables("labels")
     how = {"metric": "neg_log_loss"}
     first = ModelUtility(LogisticRegression(), owners, validation=(X, y), **how)
@@ -71,9 +71,6 @@ def test_resamples_follow_the_rows_not_their_order_and_can_be_left_out():
     assert none(()).resampled is None
     stated = ModelUtility(LogisticRegression(), owners, validation=(X, y), empty=-2.0, **how)
     assert set(stated(()).resampled) == {-2.0}
-
-
-def test_many_rows_are_drawn_in_groups_with_the_same_spread(monkeypatch):
     right = np.random.default_rng(0).integers(2, size=3_000).astype(float)
     spread = np.sqrt(right.var() / 3_000)
     for most in (10_000, 500):
@@ -83,7 +80,7 @@ def test_many_rows_are_drawn_in_groups_with_the_same_spread(monkeypatch):
         assert np.std(found.resampled) == pytest.approx(spread, rel=0.15)
 
 
-def test_a_failed_resample_is_not_known_and_a_score_keeps_its_resamples_in_a_pickle():
+def test_a_score_keeps_its_resamples_and_a_failed_one_is_not_known():
     owners, (X, y) = tables("binary")
     one = int(np.flatnonzero(y == 1)[0])
     rows = np.append(np.flatnonzero(y == 0)[:5], one)  # a third of the resamples have one class
@@ -91,15 +88,9 @@ def test_a_failed_resample_is_not_known_and_a_score_keeps_its_resamples_in_a_pic
     found = pickle.loads(pickle.dumps(utility(("0", "1"))))
     assert found == utility(("0", "1"))
     assert 30 < np.isnan(found.resampled).sum() < 120
-
-
-@pytest.mark.parametrize("resampled", [[0.1], [[0.1, 0.2]], ["a", "b"], 0.3, [0.1, np.inf]])
-def test_resampled_utilities_must_be_several_numbers(resampled):
-    with pytest.raises(InputError, match="at least 2 resamples"):
-        Score(0.1, resampled)
-
-
-def test_an_evaluation_has_the_resampled_utilities_of_its_score():
+    for resampled in ([0.1], [[0.1, 0.2]], ["a", "b"], 0.3, [0.1, np.inf]):
+        with pytest.raises(InputError, match="at least 2 resamples"):
+            Score(0.1, resampled)
     known = evaluate(lambda members: Score.from_rows([0.0, 1.0]), Training(("0",)))
     assert known.score == 0.5
     assert len(known.score.resampled) == score.RESAMPLES

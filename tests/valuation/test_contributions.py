@@ -43,7 +43,7 @@ def test_contributions_by_size_average_all_groups_and_add_up_to_the_value():
     assert again.contributions.equals(part.contributions)
 
 
-def test_equal_owners_add_the_same_and_rows_are_part_of_the_intervals():
+def test_equal_owners_add_the_same_and_a_training_that_decides_a_value_is_named():
     X, y = shuffled_digits()
     parts = {name: (X[i::40], y[i::40]) for i, name in enumerate("abc")}
     owners = dupre.Owners.from_mapping({**parts, "copy of c": parts["c"]})
@@ -51,6 +51,16 @@ def test_equal_owners_add_the_same_and_rows_are_part_of_the_intervals():
     _, found = by_size(value(owners, utility, budget=11))
     np.testing.assert_allclose(found[2], found[3])
     assert (found[:, :, 2] > found[:, :, 1]).all()
+
+    game = smooth(FIVE)
+    plain = game.game
+    outlier = np.array([False, True, True, False, False])
+    game.game = lambda C: plain(C) - 14.5 * (outlier == C).all(axis=1)
+    found = value(FIVE, game, budget=31)
+    (caveat,) = found.caveats
+    assert caveat.startswith("one training decides much: {owner01, owner02} scored -1")
+    assert "that of owner01 by" in caveat
+    assert not value(FIVE, smooth(FIVE), budget=31).caveats
 
 
 def test_harm_is_said_only_of_who_harms_most_sizes():
@@ -78,18 +88,6 @@ def test_harm_is_said_only_of_who_harms_most_sizes():
     assert harm_by_size(replace(harms, contributions=doubt[:0])) == [""] * 5
     assert "wrong labels" not in page([harms])
     assert "to 4 others" in page([harms])
-
-
-def test_a_single_training_that_decides_a_value_is_named():
-    game = smooth(FIVE)
-    plain = game.game
-    outlier = np.array([False, True, True, False, False])
-    game.game = lambda C: plain(C) - 14.5 * (outlier == C).all(axis=1)
-    found = value(FIVE, game, budget=31)
-    (caveat,) = found.caveats
-    assert caveat.startswith("one training decides much: {owner01, owner02} scored -1")
-    assert "that of owner01 by" in caveat
-    assert not value(FIVE, smooth(FIVE), budget=31).caveats
 
 
 def many_owners_game(n):
@@ -138,7 +136,7 @@ def test_contributions_of_many_owners_are_known_for_twelve_sizes():
     assert again.contributions.equals(found.contributions)
 
 
-def test_the_choice_of_the_groups_is_part_of_the_intervals():
+def test_contributions_are_exact_if_all_is_evaluated_or_have_intervals_for_the_choice_of_groups():
     """Every group that is looked at was evaluated, but only some of all groups are."""
     owners = make_owners(14)
     pairs = np.random.default_rng(0).normal(size=(14, 14))
@@ -152,8 +150,6 @@ def test_the_choice_of_the_groups_is_part_of_the_intervals():
     assert (error > 1e-6).any()
     assert (error < half).mean() > 0.8
 
-
-def test_contributions_are_exact_if_every_coalition_is_evaluated():
     game, truth = many_owners_game(13)
     valuer = dupre.Valuer(game.owners, empty=0.0)
     for names, utility in game.table.items():

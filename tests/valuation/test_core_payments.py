@@ -4,6 +4,7 @@ from scipy.stats import chi2
 
 import closed_form
 import dupre
+import owners_and_games
 from dupre import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, permutation, regression
@@ -13,16 +14,7 @@ from dupre.training.engines import Local
 from dupre.valuation import core_payments
 from dupre.valuation.stopping import within
 from dupre.valuation.strategies import Active
-from owners_and_games import (
-    LoggedGame,
-    assert_same,
-    evaluate,
-    holds,
-    least_share,
-    make_owners,
-    record,
-    white,
-)
+from owners_and_games import LoggedGame, evaluate, holds, least_share, make_owners, record, white
 
 TWO, FOUR, FIVE, MANY = map(make_owners, (2, 4, 5, 17))
 SAMPLE = Sample(regression, 110)
@@ -38,9 +30,8 @@ def short_searches():
 
 
 def random_sum(owners, seed=0, empty=0.25):
-    game = closed_form.unanimity_sum(
-        owners.n, 2 * owners.n, np.random.default_rng([owners.n, seed])
-    )
+    rng = np.random.default_rng([owners.n, seed])
+    game = closed_form.unanimity_sum(owners.n, 2 * owners.n, rng)
     return LoggedGame(owners, lambda C: empty + game.utility(C), empty)
 
 
@@ -76,7 +67,7 @@ def excess(valuation, owners, members, utility):
 
 
 def assert_same_payments(first, second):
-    assert_same(first, second)
+    owners_and_games.assert_same(first, second)
     assert first.subsidy == second.subsidy
 
 
@@ -106,23 +97,7 @@ def test_payments_are_the_least_core_once_everything_is_evaluated(n, seed):
     assert valuation.semivalue == "Least core"
 
 
-@pytest.mark.parametrize(
-    ("game", "paid", "subsidy"),
-    [
-        (closed_form.glove(3), [1, 0, 0, 0], 0),
-        (closed_form.majority(4), [1 / 4] * 4, 1 / 4),
-        (closed_form.additive([3, 1, -1, 2]), [3, 1, -1, 2], 0),
-        (closed_form.unanimity(4, [0, 2]), [1 / 2, 0, 1 / 2, 0], 0),
-    ],
-    ids=["glove", "majority", "additive", "unanimity"],
-)
-def test_known_games_are_paid_as_known(game, paid, subsidy):
-    valuation = value(FOUR, LoggedGame(FOUR, game.utility), 15)
-    np.testing.assert_allclose(valuation.mean, paid, atol=1e-9)
-    assert valuation.subsidy.amount == pytest.approx(subsidy, abs=1e-9)
-
-
-def test_the_tightest_coalitions_are_all_that_are_paid_least_and_no_others():
+def test_the_tightest_coalitions_are_all_that_are_paid_least_and_none_less():
     utility = random_sum(FIVE)
     valuation = value(FIVE, utility, 31)
     rows = [to_names(row, FIVE.names) for row in all_coalitions(5)[:-1]]
@@ -133,6 +108,18 @@ def test_the_tightest_coalitions_are_all_that_are_paid_least_and_no_others():
     assert len(tight) == len(set(tight))
     sizes = [len(members) for members in tight]
     assert sizes == sorted(sizes)
+
+    ours = valuer(FIVE, utility)
+    valuation = evaluate(ours, utility, 15)
+    tight = set(valuation.subsidy.tight)
+    for members, number in ours.evaluations.items():
+        if len(members) < 5:
+            over = excess(valuation, FIVE, members, number)
+            assert over < 1e-8
+            assert (over > -1e-8) == (members in tight)
+    for members in tight - set(ours.evaluations):
+        (number,) = predict(ours, from_names(members, FIVE.names))
+        assert excess(valuation, FIVE, members, number) == pytest.approx(0, abs=1e-8)
 
 
 # A part is evaluated.
@@ -200,21 +187,6 @@ def test_what_is_told_of_partly_evaluated_games_is_consistent(partly):
         assert eigenvalues[0] > -1e-9 * max(eigenvalues[-1], 1e-9)
 
 
-def test_no_evaluated_coalition_is_left_with_more_than_the_subsidy():
-    utility = random_sum(FIVE)
-    ours = valuer(FIVE, utility)
-    valuation = evaluate(ours, utility, 15)
-    tight = set(valuation.subsidy.tight)
-    for members, number in ours.evaluations.items():
-        if len(members) < 5:
-            over = excess(valuation, FIVE, members, number)
-            assert over < 1e-8
-            assert (over > -1e-8) == (members in tight)
-    for members in tight - set(ours.evaluations):
-        (number,) = predict(ours, from_names(members, FIVE.names))
-        assert excess(valuation, FIVE, members, number) == pytest.approx(0, abs=1e-8)
-
-
 def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted():
     """x_i = (g_N + g_i - g_j) / 2 and e = (g_1 + g_2 - g_N) / 2: all in closed form."""
     draws, (one, other) = 300, TWO.names
@@ -233,9 +205,8 @@ def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted():
     assert low < found[0, 0] < high
     # A 2.5 % quantile of d normal draws has a standard error of 2.67 / sqrt(d) deviations.
     bounds = (np.array([valuation.subsidy.low, valuation.subsidy.high]) - (1 - grand) / 2) * 2
-    np.testing.assert_allclose(
-        bounds / np.sqrt(variance), [-1.96, 1.96], atol=4 * 2.67 / draws**0.5
-    )
+    error = 4 * 2.67 / draws**0.5
+    np.testing.assert_allclose(bounds / np.sqrt(variance), [-1.96, 1.96], atol=error)
 
 
 @pytest.mark.parametrize("n", [4, 17])
@@ -252,14 +223,7 @@ def test_payments_add_up_to_a_predicted_utility_of_all(n):
     assert valuation.covariance.sum() > 0  # what there is to share is not known for sure
 
 
-def test_an_empty_utility_is_what_gains_are_counted_from():
-    utility = random_sum(FOUR, empty=-3.0)
-    valuation = value(FOUR, utility, 9)
-    assert valuation.empty == -3.0
-    assert valuation.mean.sum() == pytest.approx(utility.of(FOUR.names) + 3.0, abs=1e-9)
-
-
-def test_only_the_utilities_nearest_to_binding_are_drawn(monkeypatch):
+def test_only_the_utilities_nearest_to_binding_are_drawn_and_bound_the_subsidy(monkeypatch):
     utility = diminishing(FIVE)
     ours = valuer(FIVE, utility)
     every = evaluate(ours, utility, 11)
@@ -284,8 +248,6 @@ def test_only_the_utilities_nearest_to_binding_are_drawn(monkeypatch):
     drawn = slack(seen[0])
     np.testing.assert_allclose(drawn, slack(np.array(left))[: len(drawn)], atol=1e-9)
 
-
-def test_more_tight_coalitions_than_are_drawn_still_bound_the_subsidy(monkeypatch):
     monkeypatch.setattr(core_payments, "MAX_DRAWN", 8)  # of 62; by itself 2,048 of 65,534
     for seed in range(4):
         value(make_owners(6), lambda members: 0.5, 2, empty=0.5, seed=seed)
@@ -294,13 +256,9 @@ def test_more_tight_coalitions_than_are_drawn_still_bound_the_subsidy(monkeypatc
 # Trainings that are repeated, or fail.
 
 
-def test_noise_of_repeats_makes_payments_uncertain_though_all_is_evaluated():
+def test_noise_of_repeats_makes_payments_uncertain_and_intervals_hold_them():
     draws, (one, other) = 300, TWO.names
-    trainings = {
-        (one,): [0.2, 0.3, 0.25],
-        (other,): [0.4, 0.6, 0.35],
-        (one, other): [0.9, 1.0, 1.3],
-    }
+    trainings = {(one,): [0.2, 0.3, 0.25], (other,): [0.4, 0.6, 0.35], TWO.names: [0.9, 1.0, 1.3]}
     ours = record(valuer(TWO, draws=draws), trainings)
     valuation, measured = ours.values(), ours._knowledge.training_variances()
     assert valuation.diagnostics is None
@@ -311,9 +269,6 @@ def test_noise_of_repeats_makes_payments_uncertain_though_all_is_evaluated():
     assert valuation.subsidy.low < valuation.subsidy.amount < valuation.subsidy.high
     both = 3.2 / 3
     np.testing.assert_allclose(valuation.mean, [(both - 0.2) / 2, (both + 0.2) / 2], atol=1e-9)
-
-
-def test_intervals_hold_the_payments_without_noise():
     utility, inside = diminishing(FOUR), []
     paid = utility.core().payments
     for seed in range(12):
@@ -361,9 +316,8 @@ def assert_searched(valuation, ours, n):
     s = valuation.subsidy
     assert len(valuation.mean) == n
     assert not s.proven
-    assert s.looked >= core_payments.LOOKED_AT or s.violation <= 1e-3 * max(
-        ours.evaluations.values()
-    )
+    greatest = max(ours.evaluations.values())
+    assert s.looked >= core_payments.LOOKED_AT or s.violation <= 1e-3 * greatest
     assert s.violation >= 0
     assert s.low <= s.high
     assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
@@ -377,13 +331,13 @@ def assert_searched(valuation, ours, n):
         assert excess(valuation, ours.owners, members, number) == pytest.approx(0, abs=1e-7 * scale)
 
 
-def test_17_owners_are_searched_and_nothing_is_proven(search):
+def test_many_owners_or_a_sample_of_few_are_searched_and_nothing_is_proven(search):
     _, ours, valuation = search
     assert_searched(valuation, ours, 17)
     assert valuation.std.min() > 0
-
-
-def test_more_owners_are_searched_too():
+    utility = random_sum(FIVE)
+    ours = valuer(FIVE, utility, estimator=Sample(permutation, 20))
+    assert_searched(evaluate(ours, utility, 12), ours, 5)
     owners = make_owners(70, rows=1)
     utility = diminishing(owners)
     ours = valuer(owners, utility, draws=2, estimator=Sample(regression, 422))
@@ -406,21 +360,14 @@ def test_17_owners_are_paid_what_is_known_of_a_convex_game():
 def test_known_coalitions_outside_the_sample_are_kept_from_leaving(search):
     utility, ours, before = search
     sampled = {to_names(row, MANY.names) for row in ours.question.weights().members}
-    rich = next(
-        members for size in range(5, 12) if (members := MANY.names[2 : 2 + size]) not in sampled
-    )
+    parts = (MANY.names[2 : 2 + size] for size in range(5, 12))
+    rich = next(members for members in parts if members not in sampled)
     known = ours.evaluations | {rich: 5.0}
     valuation = value(MANY, utility, 35, known=known, estimator=SAMPLE)
     assert excess(valuation, MANY, rich, 5.0) == pytest.approx(0, abs=1e-7)
     assert rich in valuation.subsidy.tight
     assert valuation.subsidy.amount > before.subsidy.amount
     assert valuation.found == 41
-
-
-def test_a_sample_of_few_owners_is_searched():
-    utility = random_sum(FIVE)
-    ours = valuer(FIVE, utility, estimator=Sample(permutation, 20))
-    assert_searched(evaluate(ours, utility, 12), ours, 5)
 
 
 def test_payments_from_all_that_was_sampled_are_those_of_all_if_that_is_all():
@@ -430,19 +377,6 @@ def test_payments_from_all_that_was_sampled_are_those_of_all_if_that_is_all():
     np.testing.assert_allclose(valuation.mean, core.payments, atol=1e-9)
     assert valuation.subsidy.amount == pytest.approx(core.subsidy, abs=1e-9)
     assert valuation.std.max() < 1e-9
-
-
-# The same for the same.
-
-
-def test_another_seed_draws_other_utilities():
-    utility = random_sum(FIVE)
-    first, second = (
-        record(valuer(FIVE, utility, seed=seed), all_but(utility, [FIVE.names])).values()
-        for seed in (0, 1)
-    )
-    assert not np.array_equal(first.covariance, second.covariance)
-    np.testing.assert_allclose(first.mean, second.mean, atol=0.1)
 
 
 def test_the_order_of_coalitions_outside_the_sample_and_looking_do_not_matter(search):
@@ -487,7 +421,7 @@ def test_a_run_stops_once_all_payments_are_known_well_enough():
     assert half_widths(without.covariance).max() > 0.05
 
 
-def test_a_check_tests_the_predictor_and_counts_in_the_payments():
+def test_a_check_tests_the_predictor_counts_in_the_payments_and_is_named_if_it_failed():
     utility, check = diminishing(FIVE), Active(check=4)
     ours = valuer(FIVE, utility, strategy=check)
     kept = ours.suggest(15)[11:]
@@ -501,9 +435,6 @@ def test_a_check_tests_the_predictor_and_counts_in_the_payments():
     full = value(FIVE, utility, 31, strategy=check)
     np.testing.assert_allclose(full.mean, utility.core().payments, atol=1e-9)
     assert full.exact
-
-
-def test_a_predictor_that_failed_is_named_and_still_relied_on():
     utility = white(FIVE, 3)
     for seed in range(20):
         valuation = value(FIVE, utility, 18, draws=2, seed=seed, strategy=Active(check=4))
@@ -534,18 +465,15 @@ def test_payments_are_found_from_a_store_of_semivalues_and_more_draws_cost_no_tr
     assert "more, the widest" not in str(few)
 
 
-def test_a_constant_on_every_utility_changes_no_payment():
-    utility = random_sum(FOUR, empty=0.0)
-    moved = LoggedGame(FOUR, lambda C: 7 + utility.game(C), empty=7.0)
-    plain, other = value(FOUR, utility, 15), value(FOUR, moved, 15)
-    np.testing.assert_allclose(plain.mean, other.mean, atol=1e-9)
-    assert plain.subsidy.amount == pytest.approx(other.subsidy.amount, abs=1e-9)
-    assert other.empty == 7.0
-
-
-def test_intervals_narrow_as_more_is_evaluated():
+def test_intervals_narrow_as_more_is_evaluated_and_another_seed_draws_others():
     utility = diminishing(FIVE)
     ours, widths = valuer(FIVE, utility), []
     for budget in (7, 15, 27, 31):
         widths.append(np.sqrt(np.trace(evaluate(ours, utility, budget).covariance)))
     assert widths[0] > widths[1] > widths[2] > widths[3] == 0
+    utility = random_sum(FIVE)
+    known = all_but(utility, [FIVE.names])
+    first, second = (record(valuer(FIVE, utility, seed=s), known).values() for s in (0, 1))
+
+    assert not np.array_equal(first.covariance, second.covariance)
+    np.testing.assert_allclose(first.mean, second.mean, atol=0.1)

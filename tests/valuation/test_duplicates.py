@@ -1,6 +1,5 @@
 import json
 import shutil
-import sqlite3
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, regression
 from dupre.game.weight_matrix import Weights
-from dupre.result.as_text import duplicates_note
+from dupre.result.as_text import duplicates_note, format_comparison
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.fingerprints import of_owners, of_utility
@@ -24,7 +23,7 @@ from dupre.valuation.observations import Observations
 from dupre.valuation.strategies import Active, Corrected, Drawn
 from older_store import BUDGET, PATH, older_owners, older_utility
 from owners_and_games import LoggedGame, assert_same, record
-from stores import open_store
+from stores import open_store, sql
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3))
@@ -99,9 +98,10 @@ def test_with_a_copy_every_different_coalition_is_trained_once(n, semivalue):
     assert_exact(valuation, owners, utility, semivalue)
 
 
-def test_one_owner_may_hold_the_rows_of_two_others():
+def test_several_copies_and_an_owner_of_the_rows_of_two_others():
     both = np.concatenate([part(1)[0], part(2)[0]]), np.concatenate([part(1)[1], part(2)[1]])
     data = {"both": both, "one": part(1), "other": part(2), "fourth": part(3)}
+
     owners = dupre.Owners.from_mapping(data)
     utility = utility_of(owners)
     valuation = value(owners, utility, budget=15)
@@ -111,6 +111,18 @@ def test_one_owner_may_hold_the_rows_of_two_others():
     assert_exact(valuation, owners, utility)
     assert '["both"]' in set(valuation.evaluations["coalition"]), "fewer owners stand for more"
     assert "Some coalitions hold the same rows" in str(valuation)
+    data = {"a": part(0), "b": part(1), "a2": part(0), "b2": part(1), "a3": part(0), "c": part(2)}
+    owners = dupre.Owners.from_mapping(data)
+    utility = utility_of(owners)
+    for budget in (9, 63):  # of different coalitions
+        valuation = value(owners, utility, budget=budget)
+        assert valuation.counting == 4 * 3 * 2 - 1
+        assert valuation.evaluated == len(valuation.evaluations) == min(budget, 23)
+        assert valuation.duplicates.owners == (("a", "a2", "a3"), ("b", "b2"))
+        assert_equal_owners(valuation, "a", "a3")
+        assert_equal_owners(valuation, "a2", "a3")
+        assert_equal_owners(valuation, "b", "b2")
+    assert_exact(valuation, owners, utility)
 
 
 def test_rows_in_another_order_are_the_same_rows_and_one_row_more_is_another_owner():
@@ -124,21 +136,6 @@ def test_rows_in_another_order_are_the_same_rows_and_one_row_more_is_another_own
         assert (valuation.duplicates is None) == (different == 7)
         if different == 5:
             assert_equal_owners(valuation, "a", "b")
-
-
-def test_several_copies_of_several_owners():
-    data = {"a": part(0), "b": part(1), "a2": part(0), "b2": part(1), "a3": part(0), "c": part(2)}
-    owners = dupre.Owners.from_mapping(data)
-    utility = utility_of(owners)
-    for budget in (9, 63):  # of different coalitions
-        valuation = value(owners, utility, budget=budget)
-        assert valuation.counting == 4 * 3 * 2 - 1
-        assert valuation.evaluated == len(valuation.evaluations) == min(budget, 23)
-        assert valuation.duplicates.owners == (("a", "a2", "a3"), ("b", "b2"))
-        assert_equal_owners(valuation, "a", "a3")
-        assert_equal_owners(valuation, "a2", "a3")
-        assert_equal_owners(valuation, "b", "b2")
-    assert_exact(valuation, owners, utility)
 
 
 # --- equal owners are equal
@@ -205,27 +202,16 @@ def test_other_names_change_no_value(budget):
     np.testing.assert_allclose(theirs.covariance, ours.covariance[np.ix_(order, order)], atol=1e-9)
 
 
-# --- who goes by names
-
-
 class Partial(dupre.ModelUtility):
     def __call__(self, members, *, repeat=0):
         return super().__call__(members, repeat=repeat) + 0.1 * ("Eve" in members)
 
 
-def test_a_utility_that_may_look_at_names_is_asked_by_names():
-    class Partial(dupre.ModelUtility):
-        def __call__(self, members, *, repeat=0):
-            return super().__call__(members, repeat=repeat) + 0.1 * ("Eve" in members)
-
+def test_a_utility_that_may_look_at_names_is_asked_by_names_and_so_is_a_valuer():
     owners = with_copy(4)
     valuation = value(owners, Partial(TREE, owners, validation=VALIDATION), budget=15)
     assert valuation.evaluated == 15
     assert valuation.values["Eve"] - valuation.values["Eve's copy"] == pytest.approx(0.1)
-
-
-def test_a_valuer_goes_by_names_unless_it_is_told_otherwise():
-    owners = with_copy(4)
     assert dupre.Valuer(owners, empty=0.0).counting == 15
     assert dupre.Valuer(owners, empty=0.0, by_content=True).counting == 11
     with pytest.raises(InputError, match="by_content must be True or False"):
@@ -235,7 +221,7 @@ def test_a_valuer_goes_by_names_unless_it_is_told_otherwise():
 # --- ask / tell
 
 
-def test_a_coalition_may_be_recorded_under_any_of_its_names():
+def test_a_coalition_may_be_recorded_under_any_name_and_fails_under_all():
     owners, utility = copy_game(4)
     ours, theirs = (dupre.Valuer(owners, by_content=True, empty=utility.empty) for _ in "ab")
     swap = {"Eve": "Eve's copy", "Eve's copy": "Eve"}
@@ -246,6 +232,16 @@ def test_a_coalition_may_be_recorded_under_any_of_its_names():
     np.testing.assert_array_equal(ours.values().mean, theirs.values().mean)
     assert len(theirs.trainings) == len(theirs.evaluations) == theirs.evaluated == 11
     assert ("Eve's copy",) in theirs.trainings
+    owners = with_copy(3)
+    valuer = dupre.Valuer(owners, empty=0.0, by_content=True)
+    valuer.record_failure(("Eve's copy",), "no memory")
+    assert valuer.failures == {("Eve",): "no memory"}
+    valuer.record(("Eve",), 0.5)
+    assert not valuer.failures
+    valuer.record_failure(("Eve's copy",), "no memory")
+    assert not valuer.failures
+    with pytest.raises(InputError, match="has a utility already"):
+        valuer.record_failure(("Eve",), "no memory")
 
 
 def test_what_is_suggested_pending_and_predicted_goes_by_rows():
@@ -268,7 +264,7 @@ def test_what_is_suggested_pending_and_predicted_goes_by_rows():
         assert frame.loc[one, columns].equals(frame.loc[other, columns])
 
 
-def test_different_utilities_of_the_same_rows_are_several_trainings():
+def test_utilities_of_the_same_rows_are_trainings_in_any_order_unless_they_are_equal():
     owners = with_copy(3)
     valuer = dupre.Valuer(owners, empty=0.0, by_content=True)
     utilities = {
@@ -287,20 +283,13 @@ def test_different_utilities_of_the_same_rows_are_several_trainings():
     valuation = valuer.values()
     assert valuation.noise.any()
     assert_equal_owners(valuation)
-
-
-def test_the_order_of_recording_changes_nothing():
-    owners = with_copy(3)
     numbers = {("Eve",): 0.4, ("Eve's copy",): 0.5, ("owner 1",): 0.3, owners.names: 0.9}
-    assert_same(
-        *(
-            record(dupre.Valuer(owners, empty=0.0, by_content=True), dict(order)).values()
-            for order in (numbers.items(), reversed(numbers.items()))
-        )
+    forward, backward = (
+        record(dupre.Valuer(owners, empty=0.0, by_content=True), dict(order)).values()
+        for order in (numbers.items(), reversed(numbers.items()))
     )
+    assert_same(forward, backward)
 
-
-def test_the_same_utility_given_twice_is_one_training():
     observations = Observations(
         all_coalitions(2), ("a", "b"), Identity(2, np.ones((2, 2), dtype=np.uint64))
     )
@@ -311,19 +300,6 @@ def test_the_same_utility_given_twice_is_one_training():
     assert list(observations.trainings.values()) == [(0.5, 0.5, 0.7)]
     with pytest.raises(InputError, match="already has the utility"):
         observations.record(("a",), 0.6)
-
-
-def test_a_coalition_has_not_failed_if_another_with_its_rows_has_not():
-    owners = with_copy(3)
-    valuer = dupre.Valuer(owners, empty=0.0, by_content=True)
-    valuer.record_failure(("Eve's copy",), "no memory")
-    assert valuer.failures == {("Eve",): "no memory"}
-    valuer.record(("Eve",), 0.5)
-    assert not valuer.failures
-    valuer.record_failure(("Eve's copy",), "no memory")
-    assert not valuer.failures
-    with pytest.raises(InputError, match="has a utility already"):
-        valuer.record_failure(("Eve",), "no memory")
 
 
 # --- stores
@@ -378,9 +354,8 @@ def test_more_repeats_of_rows_trained_under_two_names(tmp_path):
     with open_store(path, of_owners(owners), of_utility(utility)) as store:
         for repeat, names in enumerate([("Eve's copy",), ("Eve",)]):
             seed = utility.training_seed(names, repeat)
-            store.save(
-                Evaluation(Training(names, repeat), utility(names, repeat=repeat), seed=seed)
-            )
+            found = utility(names, repeat=repeat)
+            store.save(Evaluation(Training(names, repeat), found, seed=seed))
     valuation = value(owners, utility, budget=5, repeats=2, store=path)
     assert len(valuation.evaluations) == 10, "two repeats of five, none of them paid twice"
     assert_equal_owners(valuation)
@@ -406,9 +381,6 @@ def test_a_failure_is_tried_once_for_all_coalitions_that_hold_its_rows(tmp_path)
         assert_equal_owners(valuation)
 
 
-# --- stores written before
-
-
 @pytest.fixture
 def older(tmp_path):
     """A copy of the older store."""
@@ -418,23 +390,17 @@ def older(tmp_path):
 
 
 def read_store(path):
-    query = "SELECT coalition, repeat, utility, seed FROM evaluations ORDER BY id"
-    db = sqlite3.connect(path)
-    try:
-        return db.execute(query).fetchall()
-    finally:
-        db.close()
+    return sql(path, "SELECT coalition, repeat, utility, seed FROM evaluations ORDER BY id")
 
 
-def test_an_older_store_keeps_its_utilities_and_says_by_which_rule_they_are(older):
+def test_an_older_store_keeps_its_utilities_and_is_resumed_by_the_new_rule(older):
     owners = older_owners()
     before = read_store(older)
     assert len(before) == BUDGET
     valuation = value(owners, older_utility(owners), budget=9, store=older)
     assert read_store(older)[:BUDGET] == before
-    utilities = dict(
-        zip(valuation.evaluations["coalition"], valuation.evaluations["utility"], strict=True)
-    )
+    found = valuation.evaluations
+    utilities = dict(zip(found["coalition"], found["utility"], strict=True))
     assert all(utilities[names] == utility for names, _, utility, _ in before)
     assert valuation.caveats == (
         "12 of 12 trainings are by the older rule, in which seeds and the order of rows followed "
@@ -447,9 +413,6 @@ def test_an_older_store_keeps_its_utilities_and_says_by_which_rule_they_are(olde
     expected = (utilities['["Cid"]'] + utilities['["Cid\'s copy"]']) / 2
     assert frame.loc[[("Cid",)], "utility"].item() == pytest.approx(expected)
 
-
-def test_an_older_store_is_resumed_by_the_new_rule(older):
-    owners = older_owners()
     utility = older_utility(owners)
     valuation = value(owners, utility, budget=15, store=older)
     assert valuation.evaluated == valuation.counting == 11
@@ -463,7 +426,7 @@ def test_an_older_store_is_resumed_by_the_new_rule(older):
 # --- what is said
 
 
-def test_the_text_says_who_holds_the_same_rows_and_what_it_saved():
+def test_text_and_json_say_who_holds_the_same_rows_and_what_it_saved():
     owners, utility = copy_game(5)
     valuation = value(owners, utility, budget=31)
     note = (
@@ -471,42 +434,30 @@ def test_the_text_says_who_holds_the_same_rows_and_what_it_saved():
         "ones; 8 needed no training of their own."
     )
     assert str(valuation).count(note) == 1
-    text = dupre.result.as_text.format_comparison(
-        valuation.semivalue, valuation.compare("Eve", "Eve's copy")
-    )
+    text = format_comparison(valuation.semivalue, valuation.compare("Eve", "Eve's copy"))
     assert text == "Shapley: Eve and Eve's copy are worth the same."
-
-
-@pytest.mark.parametrize(
-    ("groups", "who"),
-    [
-        ((), "Some coalitions hold the same rows: "),
-        ((("a", "b"),), "a and b hold the same rows: "),
-        ((("a", "b", "c"),), "a, b and c hold the same rows: "),
-        ((tuple("abcde"),), "a, b and 3 more hold the same rows: "),
-        ((("a", "b"), ("c", "d")), "a and b hold the same rows; so do c and d: "),
-        (
-            (("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")),
-            "a and b hold the same rows; so do c and d; so do 2 more groups of owners: ",
-        ),
-    ],
-)
-def test_few_groups_are_named(groups, who):
-    duplicates = dupre.result.records.Duplicates(groups, 1_023, 767, 5)
-    assert duplicates_note(duplicates) == (
-        f"{who}the 1,023 coalitions that count are 767 different ones; 5 needed no training of "
-        "their own."
-    )
-
-
-def test_json_keeps_it_and_older_documents_are_read():
-    owners, utility = copy_game(4)
-    valuation = value(owners, utility, budget=8)
-    text = valuation.to_json()
-    assert dupre.Valuation.from_json(text).duplicates == valuation.duplicates
-    document = json.loads(text)
-    del document["valuations"][0]["duplicates"]
+    document = json.loads(valuation.to_json())
+    assert dupre.Valuation.from_json(json.dumps(document)).duplicates == valuation.duplicates
+    del document["valuations"][0]["duplicates"]  # as in older documents
     assert dupre.Valuation.from_json(json.dumps(document)).duplicates is None
+
+
+FOUR_GROUPS = (("a", "b"), ("c", "d"), ("e", "f"), ("g", "h"))
+NAMED = {
+    (): "Some coalitions hold the same rows: ",
+    FOUR_GROUPS[:1]: "a and b hold the same rows: ",
+    (("a", "b", "c"),): "a, b and c hold the same rows: ",
+    (tuple("abcde"),): "a, b and 3 more hold the same rows: ",
+    FOUR_GROUPS[:2]: "a and b hold the same rows; so do c and d: ",
+    FOUR_GROUPS: "a and b hold the same rows; so do c and d; so do 2 more groups of owners: ",
+}
+
+
+@pytest.mark.parametrize(("groups", "who"), NAMED.items())
+def test_few_groups_are_named(groups, who):
+    told = duplicates_note(dupre.result.records.Duplicates(groups, 1_023, 767, 5))
+    different = "the 1,023 coalitions that count are 767 different ones; "
+    assert told == f"{who}{different}5 needed no training of their own."
 
 
 # --- weights
@@ -519,11 +470,8 @@ def test_merged_weights_give_the_same_values_of_games_of_contents(kinds, seed, s
     n, rng = len(kinds), np.random.default_rng(seed)
     bits = np.array(kinds)[:, None] >> np.arange(3) & 1
     contents = (bits @ np.array([1, 100, 10_000])[:, None]).astype(np.uint64).repeat(2, axis=1)
-    weights = (
-        estimators.permutation(dupre.shapley, n, 4 * n, rng)
-        if sampled
-        else estimators.exact(dupre.shapley, n)
-    )
+    estimate = estimators.permutation if sampled else estimators.exact
+    weights = estimate(dupre.shapley, n, *([4 * n, rng] if sampled else []))
     merged = merge(weights, Identity(n, contents))
     members, column = merged.weights.members, merged.column
     bags = weights.members.astype(int) @ bits
@@ -543,10 +491,10 @@ def test_merged_weights_give_the_same_values_of_games_of_contents(kinds, seed, s
     for i in range(n):
         np.testing.assert_array_equal(merged.weights.W[i], merged.weights.W[kind[i]])
         assert merged.weights.empty[i] == merged.weights.empty[kind[i]]
-    assert merged.changed == (len(members) < len(weights.members))
+    assert merged.changed == (len(members) < len(weights.members) or len(set(kinds)) < n)
 
 
-def test_the_first_owners_and_the_fewest_stand_for_others():
+def test_the_fewest_owners_stand_for_others_and_their_weights_are_added_up():
     contents = np.array([[3, 0], [1, 0], [2, 0], [1, 0]], dtype=np.uint64)
     merged = merge(estimators.exact(dupre.shapley, 4), Identity(4, contents))
     names = tuple("abcd")  # a holds what b and c hold, d is a copy of b
@@ -561,24 +509,21 @@ def test_the_first_owners_and_the_fewest_stand_for_others():
     assert representative("bcd") == representative("ab") == "ab"
     assert representative("abcd") == "abcd"
 
-
-def test_covariance_of_sampling_is_that_of_averaged_values():
-    rng = np.random.default_rng(1)
-    weights = estimators.permutation(dupre.shapley, 4, 200, rng)
-    contents = np.array([[1, 0], [2, 0], [4, 0], [2, 0]], dtype=np.uint64)
-    identity = Identity(4, contents)
-    merged = merge(weights, identity)
-    utilities = rng.normal(size=len(merged.weights.members))
-    found = merged.sampling_covariance(utilities, 0.0, np.zeros(len(utilities)))
-    plain = weights.sampling_covariance(utilities[merged.column], 0.0)
-    average = np.array([[1, 0, 0, 0], [0, 0.5, 0, 0.5], [0, 0, 1, 0], [0, 0.5, 0, 0.5]])
-    np.testing.assert_allclose(found, average @ plain @ average.T, atol=1e-15)
-
-
-def test_weights_of_coalitions_listed_by_another_are_added_up():
     members = np.array([[1, 0], [0, 1], [1, 1]], dtype=bool)
     weights = Weights(members, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([0.0, 1.0]))
     merged = merge(weights, Identity(2, np.ones((2, 2), dtype=np.uint64)))
     np.testing.assert_array_equal(merged.weights.W, [[6.0, 4.5], [6.0, 4.5]])
     np.testing.assert_array_equal(merged.weights.empty, [0.5, 0.5])
     np.testing.assert_array_equal(merged.weights.members, [[1, 0], [1, 1]])
+
+
+def test_covariance_of_sampling_is_that_of_averaged_values():
+    rng = np.random.default_rng(1)
+    weights = estimators.permutation(dupre.shapley, 4, 200, rng)
+    contents = np.array([[1, 0], [2, 0], [4, 0], [2, 0]], dtype=np.uint64)
+    merged = merge(weights, Identity(4, contents))
+    utilities = rng.normal(size=len(merged.weights.members))
+    found = merged.sampling_covariance(utilities, 0.0, np.zeros(len(utilities)))
+    plain = weights.sampling_covariance(utilities[merged.column], 0.0)
+    average = np.array([[1, 0, 0, 0], [0, 0.5, 0, 0.5], [0, 0, 1, 0], [0, 0.5, 0, 0.5]])
+    np.testing.assert_allclose(found, average @ plain @ average.T, atol=1e-15)

@@ -30,25 +30,18 @@ def six():
     return value_saturating()
 
 
-def test_every_evaluated_coalition_is_there_with_its_utility_size_and_rows(six):
+def test_every_evaluated_coalition_is_there_with_what_was_predicted_of_it(six):
     owners, game, v = six
     observed = v.evidence.coalitions.dropna(subset="utility")
     assert sorted(observed["members"]) == sorted(set(game.asked))
     assert observed["utility"].tolist() == [game.of(members) for members in observed["members"]]
+    errors = observed["utility"] - observed["predicted"]  # those the diagnostics speak of
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(v.diagnostics.error, rel=1e-9)
     found = v.evidence.coalitions
     rows = np.array([from_names(members, owners.names) for members in found.members])
     assert (found["size"] == rows.sum(axis=1)).all()
     assert (found["rows"] == rows @ owners.rows).all()
 
-
-def test_predictions_of_evaluated_ones_are_those_the_diagnostics_speak_of(six):
-    v = six[2]
-    observed = v.evidence.coalitions.dropna(subset="utility")
-    errors = observed["utility"] - observed["predicted"]
-    assert np.sqrt(np.mean(errors**2)) == pytest.approx(v.diagnostics.error, rel=1e-9)
-
-
-def test_check_coalitions_are_predicted_by_the_predictor_that_was_not_shown_them():
     _, _, v = value_saturating(budget=30, strategy=Active(check=6))
     observed = v.evidence.coalitions.dropna(subset="utility")
     squares = (observed["utility"] - observed["predicted"]) ** 2
@@ -58,13 +51,10 @@ def test_check_coalitions_are_predicted_by_the_predictor_that_was_not_shown_them
     assert squares.sum() == pytest.approx(expected, rel=1e-9)
 
 
-def test_an_exact_valuation_has_nothing_predicted():
+def test_of_many_coalitions_some_of_every_size_are_shown_and_of_an_exact_valuation_none():
     _, _, v = value_saturating(n=3, budget=7)
     assert len(v.evidence.coalitions) == 7
     assert v.evidence.coalitions[["predicted", "std"]].isna().all(axis=None)
-
-
-def test_of_many_coalitions_some_of_every_size_are_shown():
     _, _, v = value_saturating(n=11, budget=30)
     others = v.evidence.coalitions[v.evidence.coalitions["utility"].isna()]
     assert len(others) == MOST_PREDICTED
@@ -84,13 +74,12 @@ def test_distances_are_sliced_wasserstein_distances():
     X = owners.points.values[owners.points.index] / np.sqrt(owners.points.variance)
     rows = np.column_stack([X, (owners.y - owners.y.mean()) / owners.y.std()]) / 2
     for i, j in [(0, 1), (2, 3)]:
-        expected = ot.sliced_wasserstein_distance(
-            rows[owners.owner == i], rows[owners.owner == j], n_projections=2000, p=1, seed=0
-        )
+        pair = rows[owners.owner == i], rows[owners.owner == j]
+        expected = ot.sliced_wasserstein_distance(*pair, n_projections=2000, p=1, seed=0)
         assert d[i, j] == pytest.approx(expected, rel=0.25)  # other directions
 
 
-def test_shared_rows_are_counted_with_their_targets():
+def test_rows_are_shared_with_their_targets_and_not_by_how_they_are_encoded():
     X = np.arange(12.0).reshape(6, 2)
     data = {
         "A": (X[:4], [0, 1, 0, 1]),
@@ -103,9 +92,22 @@ def test_shared_rows_are_counted_with_their_targets():
     assert np.allclose(np.diag(shared), 1)
     assert shared[0].tolist() == [1, 1, 0.5, 0, 0.25]
     assert shared[4].tolist() == [1, 1, 0, 0, 1]
+    levels = [f"common {i % 50}" for i in range(100)] + [f"rare {i}" for i in range(40)]
+    who = ["A"] * 50 + ["B"] * 50 + ["C"] * 20 + ["D"] * 20
+    gap = [1.0] * 100 + [np.nan] * 20 + [4.0] * 20
+    frame = pd.DataFrame({"code": levels, "who": who, "gap": gap, "y": [1] + [0] * 139})
+
+    def embed(X):
+        return X[["gap"]].fillna(4.0).to_numpy()
+
+    owners = dupre.Owners.from_frame(frame, owner="who", target="y", embed=embed)
+
+    shared = shared_rows(owners)
+    assert shared[2].tolist() == [0, 0, 1, 0]
+    assert shared[0, 1] == 49 / 50
 
 
-def test_predict_tells_what_was_observed_and_what_is_expected(six):
+def test_predict_tells_what_was_observed_and_covers_what_is_expected(six):
     owners, game, _ = six
     valuer = dupre.Valuer(owners, empty=0.0)
     with pytest.raises(dupre.InputError, match="no utility to learn from"):
@@ -120,8 +122,6 @@ def test_predict_tells_what_was_observed_and_what_is_expected(six):
     with pytest.raises(dupre.InputError, match="unknown owner 'nobody'"):
         valuer.predict([("nobody",)])
 
-
-def test_predictions_cover_what_trainings_would_show():
     owners = make_owners(7)
     game, valuer = LoggedGame(owners, saturating), dupre.Valuer(owners, empty=0.0)
     record(valuer, {members: game.of(members) for members in valuer.suggest(15)})
@@ -129,40 +129,20 @@ def test_predictions_cover_what_trainings_would_show():
     assert np.mean((found["low"] <= truth) & (truth <= found["high"])) >= 0.9
 
 
-def test_rows_that_only_look_alike_when_encoded_are_not_shared():
-    levels = [f"common {i % 50}" for i in range(100)] + [f"rare {i}" for i in range(40)]
-    frame = pd.DataFrame(
-        {
-            "code": levels,
-            "who": ["A"] * 50 + ["B"] * 50 + ["C"] * 20 + ["D"] * 20,
-            "gap": [1.0] * 100 + [np.nan] * 20 + [4.0] * 20,
-            "y": 0,
-        }
-    )
-    frame.loc[0, "y"] = 1
-    owners = dupre.Owners.from_frame(
-        frame, owner="who", target="y", embed=lambda X: X[["gap"]].fillna(4.0).to_numpy()
-    )
-    shared = shared_rows(owners)
-    assert shared[2].tolist() == [0, 0, 1, 0]
-    assert shared[0, 1] == 49 / 50
-
-
 IMAGES = np.arange(24.0).reshape(6, 2, 2) % 8
 TEXTS = ["a", "b", "a", "c", "b", "d"]
 
 
-@pytest.mark.parametrize(
-    ("X", "expected"),
-    [
-        (IMAGES, 1.0),
-        (sparse.csr_array(IMAGES.reshape(6, 4)), 1.0),
-        (TEXTS, 0.5),
-        ([{text} for text in TEXTS], 0.5),
-        ([threading.Lock()] * 6, 0.0),
-    ],
-    ids=["images", "sparse", "texts", "sets", "locks"],
-)
+ROWS = {
+    "images": (IMAGES, 1.0),
+    "sparse": (sparse.csr_array(IMAGES.reshape(6, 4)), 1.0),
+    "texts": (TEXTS, 0.5),
+    "sets": ([{text} for text in TEXTS], 0.5),
+    "locks": ([threading.Lock()] * 6, 0.0),
+}
+
+
+@pytest.mark.parametrize(("X", "expected"), ROWS.values(), ids=ROWS)
 def test_rows_of_any_kind_are_compared_or_taken_to_differ(X, expected):
     def embed(X):
         return np.arange(6.0)[:, None]

@@ -93,7 +93,7 @@ def test_with_everything_else_known_a_skipped_coalition_ends_the_run(broken):
     assert valuation.mean.sum() == pytest.approx(valuation.grand - valuation.empty, abs=1e-9)
 
 
-def test_one_failed_repeat_fails_its_coalition():
+def test_a_failed_repeat_fails_its_coalition_and_all_failures_the_run(tmp_path):
     class Broken(Noisy):
         def __call__(self, members, *, repeat=0):
             if members == FOUR.names[:2] and repeat == 1:
@@ -107,9 +107,6 @@ def test_one_failed_repeat_fails_its_coalition():
     with pytest.raises(EvaluationError, match=r"\{owner00, owner01\} failed: .*diverged") as caught:
         value(FOUR, utility, budget=15, repeats=3)
     assert FOUR.names[:2] not in caught.value.valuer.evaluations
-
-
-def test_when_everything_fails_there_is_an_error_even_if_failures_are_skipped(tmp_path):
     for store in (None, *[tmp_path / "run.sqlite"] * 3):  # the same call again says so again
         with pytest.raises(EvaluationError, match=r"no model; all \d+ evaluations so far failed"):
             value(THREE, hopeless, budget=5, store=store, engine=SKIP)
@@ -126,10 +123,7 @@ def test_failing_without_data_is_named_before_anything_is_evaluated(name):
     assert utility.asked == []
 
 
-# Interruptions.
-
-
-def test_interrupted_between_batches_the_values_are_the_same_in_the_end():
+def test_interrupted_between_batches_the_values_are_the_same_in_the_end(monkeypatch):
     expected = value(FIVE, smooth(FIVE), budget=22)
     batches = [0, *expected.rounds["evaluated"].tolist()[:-1]]
     assert not issubclass(Interrupted, Exception)  # or a user's handler would swallow it
@@ -144,9 +138,6 @@ def test_interrupted_between_batches_the_values_are_the_same_in_the_end():
         assert len(utility.asked) == len(set(utility.asked)) == 22
         assert_same(expected, again)
         assert str(expected) == str(again)
-
-
-def test_ctrl_c_between_evaluations_keeps_everything_evaluated(monkeypatch):
     utility = smooth(FIVE)
     monkeypatch.setattr(knowledge.form, "learn", lambda *_, **__: interrupt())
     with pytest.raises(Interrupted) as caught:
@@ -229,10 +220,7 @@ def test_errors_survive_pickling():
             assert_same(again.valuer.values(), valuer.values())
 
 
-# Warnings.
-
-
-def test_warnings_are_summarised_with_their_coalitions_and_none_escapes(tmp_path):
+def test_warnings_are_summarised_with_their_coalitions_failed_ones_too_and_none_escapes(tmp_path):
     utility, store = smooth(FIVE), tmp_path / "run.sqlite"
 
     def warning(members):
@@ -257,14 +245,10 @@ def test_warnings_are_summarised_with_their_coalitions_and_none_escapes(tmp_path
             "UserWarning: too few rows": [members for members in named if len(members) == 1],
         }
         assert next(iter(found)).startswith("RuntimeWarning"), "the most frequent first"
-        assert re.search(
-            r"Warning in 12 of 12 evaluations \(\{.*\} and 9 more\): RuntimeWarning: did not co",
-            str(valuation),
-        )
+        words = r"Warning in 12 of 12 evaluations \(\{.*\} and 9 more\): RuntimeWarning: did not co"
+        assert re.search(words, str(valuation))
     assert max(map(len, repeated.warnings.values())) <= repeated.evaluated
 
-
-def test_warnings_of_failed_trainings_count():
     def utility(members):
         warnings.warn("overflow", RuntimeWarning, stacklevel=1)
         return float("nan") if len(members) == 1 else float(len(members))

@@ -10,6 +10,7 @@ from dupre.valuation import knowledge
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.knowledge import BLOCKS, Knowledge
 from dupre.valuation.next_batch import add_sizes_between, first_design
+from dupre.valuation.observations import widen_by_repeats
 from dupre.valuation.question import ask
 from dupre.valuation.strategies import Active, Drawn
 from owners_and_games import make_owners
@@ -51,9 +52,6 @@ def outside(ours, count, seed=0):
     return [to_names(row, MANY.names) for row in fresh[:count]]
 
 
-# What comes first.
-
-
 def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_heaviest():
     ours = sample_knowledge(Active(first=60))
     designed = keys(first_design(dupre.shapley, MANY.rows, 60, ours.rng(1)))
@@ -85,9 +83,6 @@ def test_what_has_no_weight_is_neither_first_nor_open_nor_predicted(strategy):
     assert not ours.draws.chances[weightless].any()
 
 
-# What is known.
-
-
 @pytest.mark.parametrize("semivalue", [dupre.shapley, dupre.banzhaf])
 def test_the_grand_coalition_has_a_place_whether_it_counts_or_not(semivalue):
     counts = semivalue is dupre.shapley  # 300 coalitions drawn evenly of 2^24 do not hold it
@@ -98,7 +93,16 @@ def test_the_grand_coalition_has_a_place_whether_it_counts_or_not(semivalue):
     assert len(ours.unknown) == ours.b
 
 
-# The predictor.
+def test_variances_from_few_repeats_are_widened_so_that_intervals_hold():
+    def widen(freedom):
+        return widen_by_repeats(np.ones(1), [[0.0] * (freedom + 1)]).item()
+
+    assert widen(0) == 1.0
+    assert widen(4) == pytest.approx((2.776 / 1.96) ** 2, rel=1e-3)
+    assert widen(10_000) == pytest.approx(1.0, abs=1e-3)
+    rng, freedom = np.random.default_rng(0), 4
+    std = np.sqrt(widen(freedom) * rng.chisquare(freedom, 40_000) / freedom)
+    assert np.mean(np.abs(rng.normal(size=40_000)) < 1.96 * std) == pytest.approx(0.95, abs=0.005)
 
 
 @pytest.fixture
@@ -138,14 +142,10 @@ def test_the_predictor_sees_what_was_recorded_and_nothing_else(lessons):
         ours.observations.record(members, 0.5)
     ours.predictor()
     seen, utilities, _ = lessons[0]
-    rows = np.concatenate(
-        [ours.weights.members[ours.heaviest], [from_names(m, MANY.names) for m in others]]
-    )
+    held = ours.weights.members[ours.heaviest]
+    rows = np.concatenate([held, [from_names(m, MANY.names) for m in others]])
     assert sorted(seen) == sorted(keys(rows))
     assert np.isfinite(utilities).all()
-
-
-# Random draws.
 
 
 def test_sampled_values_use_the_first_coalitions_and_the_draws_in_turn():
@@ -155,14 +155,9 @@ def test_sampled_values_use_the_first_coalitions_and_the_draws_in_turn():
     end = ours.draws.sequence.tolist().index(order[6])
     np.testing.assert_array_equal(ours.drawn, ours.draws.sequence[:end])
     guess = guess_by_size(ours.weights.members.sum(axis=1), ours.utilities, ours.heaviest)
-    expected = estimate_from_draws(
-        ours.weights.W,
-        ours.utilities,
-        guess[None],
-        certain=ours.heaviest,
-        draws=ours.draws.sequence[:end],
-        chances=ours.draws.chances,
-    )
+    options = {"certain": ours.heaviest, "draws": ours.draws.sequence[:end]}
+    options["chances"] = ours.draws.chances
+    expected = estimate_from_draws(ours.weights.W, ours.utilities, guess[None], **options)
     np.testing.assert_array_equal(ours.values_from_draws().mean, expected.mean)
     np.testing.assert_array_equal(ours.values_from_draws().covariance, expected.covariance)
 
@@ -174,9 +169,8 @@ def after_draws(distinct, repeats=1, change=()):
     for i in [*ours.heaviest, *order]:
         number = utility(ours.observations.members[i]) + (5.0 if i in change else 0.0)
         spread = 0.5 if i in change else 0.01
-        ours.observations.record(
-            ours.observations.names(i), [number + spread * r for r in range(repeats)]
-        )
+        several = [number + spread * r for r in range(repeats)]
+        ours.observations.record(ours.observations.names(i), several)
     return ours
 
 
@@ -200,7 +194,7 @@ def guesses(monkeypatch):
     return kept
 
 
-def test_each_block_is_predicted_by_what_was_drawn_before(lessons):
+def test_each_block_is_predicted_by_what_was_drawn_before_which_it_knows_exactly(lessons, guesses):
     ours = after_draws(24)
     ours.corrected_values()
     assert len(lessons) == BLOCKS
@@ -209,41 +203,24 @@ def test_each_block_is_predicted_by_what_was_drawn_before(lessons):
         assert to_come(ours, j).size
         assert set(seen) == everything - set(keys(ours.weights.members[to_come(ours, j)]))
     assert len({len(seen) for seen, _, _ in lessons}) == BLOCKS
-
-
-def test_what_is_recorded_besides_the_draws_is_shown_to_every_block(lessons):
-    ours = after_draws(24)
-    later = list(dict.fromkeys(ours.draws.sequence.tolist()))[26:28]  # 24 is not evaluated
-    record(ours, later)
-    ours.corrected_values()
-    assert not np.isin(later, ours.drawn).any()
-    for seen, _, _ in lessons:
-        assert set(keys(ours.weights.members[later])) <= set(seen)
-
-
-@pytest.mark.parametrize("j", [0, BLOCKS - 1])
-def test_no_guess_depends_on_what_it_is_compared_with(guesses, j):
-    plain = after_draws(24)
-    moved = after_draws(24, change=to_come(plain, j))
-    plain.corrected_values()
-    moved.corrected_values()
-    np.testing.assert_array_equal(guesses[0][: j + 1], guesses[1][: j + 1])
-    for later in range(j + 1, BLOCKS):
-        assert np.abs(guesses[0][later] - guesses[1][later]).max() > 1
-
-
-def test_no_guess_depends_on_the_spread_of_trainings_it_is_compared_with(guesses):
-    plain = after_draws(24, repeats=3)
-    moved = after_draws(24, repeats=3, change=to_come(plain, 0))
-    plain.corrected_values()
-    moved.corrected_values()
-    np.testing.assert_array_equal(guesses[0][0], guesses[1][0])
-
-
-def test_what_a_block_has_seen_it_knows_exactly(guesses):
-    ours = after_draws(24)
-    ours.corrected_values()
     for j, guess in enumerate(guesses[0]):
         known = np.setdiff1d(np.flatnonzero(ours.recorded), to_come(ours, j))
         np.testing.assert_array_equal(guess[known], ours.utilities[known])
         assert np.all(guess[to_come(ours, j)] != ours.utilities[to_come(ours, j)])
+    later = list(dict.fromkeys(ours.draws.sequence.tolist()))[26:28]  # 24 is not evaluated
+    record(ours, later)  # besides the draws: shown to every block
+    ours.corrected_values()
+    assert not np.isin(later, ours.drawn).any()
+    for seen, _, _ in lessons[BLOCKS:]:
+        assert set(keys(ours.weights.members[later])) <= set(seen)
+
+
+@pytest.mark.parametrize(("j", "repeats"), [(0, 1), (BLOCKS - 1, 1), (0, 3)])
+def test_no_guess_depends_on_what_it_is_compared_with_nor_on_its_spread(guesses, j, repeats):
+    plain = after_draws(24, repeats)
+    moved = after_draws(24, repeats, change=to_come(plain, j))
+    for ours in (plain, moved):
+        ours.corrected_values()
+    np.testing.assert_array_equal(guesses[0][: j + 1], guesses[1][: j + 1])
+    for later in range(j + 1, BLOCKS):
+        assert np.abs(guesses[0][later] - guesses[1][later]).max() > 1

@@ -12,32 +12,20 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
 import dupre
+import owners_and_games
 from dupre import StoreError
 from dupre.game.estimators import Sample, exact, permutation, regression
-from dupre.predictor.training_noise import widening
 from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.training.locks import FileLocks, Holder
 from dupre.valuation import loop
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
 from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform
-from owners_and_games import (
-    LoggedGame,
-    Noisy,
-    Shuffled,
-    additive,
-    holds,
-    least_share,
-    make_owners,
-    record,
-    smooth,
-    value,
-    white,
-)
+from owners_and_games import LoggedGame, Noisy, Shuffled, additive, holds, smooth, value, white
 from owners_and_games import assert_same as assert_same_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:on check coalitions:UserWarning")
-THREE, FOUR, FIVE, SIX, MANY = map(make_owners, (3, 4, 5, 6, 17))
+THREE, FOUR, FIVE, SIX, MANY = map(owners_and_games.make_owners, (3, 4, 5, 6, 17))
 SKIP = Local(on_error="skip")
 
 
@@ -105,7 +93,7 @@ def test_ask_and_tell_in_any_order_with_looks_in_between_equals_the_one_call(way
             ours.record(members[::-1], utility.of(members))
     assert_same_values(ours.values(), at_once)
     assert ours.check() == at_once.check
-    other = record(new(), dict(reversed(ours.evaluations.items())))
+    other = owners_and_games.record(new(), dict(reversed(ours.evaluations.items())))
     assert_same_values(other.values(), at_once)
     batch = ours.suggest(6)
     assert other.suggest(6) == batch
@@ -127,16 +115,11 @@ def test_a_larger_budget_evaluates_only_what_is_missing_and_a_smaller_one_nothin
     np.testing.assert_array_equal(valuation.mean, fewer.mean)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"semivalue": dupre.banzhaf},
-        {"seed": 5},
-        {"strategy": Active(check=5)},
-        {"strategy": Active(uniform=True), "kernel": dupre.kernels.paper()},
-    ],
-    ids=lambda value: str(value).partition(" at 0x")[0],
-)
+OTHERS = [{"semivalue": dupre.banzhaf}, {"seed": 5}, {"strategy": Active(check=5)}]
+OTHERS += [{"strategy": Active(uniform=True), "kernel": dupre.kernels.paper()}]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=["semivalue", "seed", "check", "paper"])
 def test_the_store_of_another_run_is_knowledge(store, other):
     first, second = smooth(FIVE), smooth(FIVE)
     value(FIVE, first, budget=13, store=store)
@@ -171,7 +154,12 @@ def test_when_an_owner_changes_only_its_coalitions_are_evaluated_again(store):
     assert (len(old.asked), len(new.asked)) == (15, 8)
 
 
-def test_a_subclass_of_a_model_utility_has_a_store_of_its_own(store):
+def test_a_utility_that_looks_at_its_owners_is_the_same_and_a_subclass_has_its_own_store(tmp_path):
+    def utility(members):
+        return float(len(FIVE.data_of(np.isin(FIVE.names, members))[1])) ** 0.5
+
+    assert_same(*(value(FIVE, utility, budget=8, store=tmp_path / "a.sqlite") for _ in range(2)))
+
     class Hundredfold(dupre.ModelUtility):
         def __call__(self, members, *, repeat=0):
             return 100 * super().__call__(members, repeat=repeat)
@@ -180,16 +168,9 @@ def test_a_subclass_of_a_model_utility_has_a_store_of_its_own(store):
         kind(LinearRegression(), FIVE, validation=(FIVE.X, FIVE.y))
         for kind in (dupre.ModelUtility, Hundredfold)
     )
-    value(FIVE, plain, budget=5, store=store)
+    value(FIVE, plain, budget=5, store=tmp_path / "b.sqlite")
     with pytest.raises(StoreError, match=r"utility ModelUtility, now .*Hundredfold"):
-        value(FIVE, other, budget=5, store=store)
-
-
-def test_a_utility_that_looks_at_its_owners_is_the_same_afterwards(store):
-    def utility(members):
-        return float(len(FIVE.data_of(np.isin(FIVE.names, members))[1])) ** 0.5
-
-    assert_same(*(value(FIVE, utility, budget=8, store=store) for _ in range(2)))
+        value(FIVE, other, budget=5, store=tmp_path / "b.sqlite")
 
 
 # Repeated trainings.
@@ -208,23 +189,6 @@ def test_every_coalition_is_trained_as_often_as_asked_each_time_with_another_see
         assert row.seed == utility.training_seed(json.loads(row.coalition), row.repeat)
 
 
-@pytest.mark.parametrize("repeats", [2, 4])
-def test_the_noise_of_exact_values_is_that_of_means_and_covers(repeats):
-    sigma, W = 0.5, exact(dupre.shapley, 3).W
-    noises, inside = [], []
-    for seed in range(24):
-        utility = Noisy(additive(THREE), sigma, seed)
-        ours = dupre.Valuer(THREE, empty=0.0)
-        for members in utility.game.table:
-            ours.record(members, [utility(members, repeat=r) for r in range(repeats)])
-        valuation = ours.values()
-        noises.append(valuation.noise)
-        inside.append(holds(valuation, utility.game.values()))
-    expected = widening(7 * (repeats - 1)) * sigma**2 / repeats * W @ W.T
-    np.testing.assert_allclose(np.mean(noises, axis=0), expected, atol=0.25 * expected.max())
-    assert np.mean(inside) > 0.85  # of 72
-
-
 def test_intervals_of_noisy_and_partly_evaluated_games_hold_the_truth():
     inside = []
     for seed in range(8):
@@ -236,26 +200,24 @@ def test_intervals_of_noisy_and_partly_evaluated_games_hold_the_truth():
         assert np.all(np.diag(valuation.noise) > 0)
         part = 100 * np.trace(valuation.noise) / np.trace(valuation.covariance)
         assert f"{part:.0f} % is noise of trainings" in str(valuation)
-    assert np.mean(inside) >= least_share(8)
+    assert np.mean(inside) >= owners_and_games.least_share(8)
 
 
-def test_raised_repeats_reuse_the_trainings_there_are(store):
-    utility = Noisy(additive(FOUR), 0.3)
+def test_raised_repeats_reuse_the_trainings_there_are_and_have_rounds_of_their_own(tmp_path):
+    def utility(owners):
+        return Noisy(additive(owners), 0.3)
+
+    ours, store = utility(FOUR), tmp_path / "four.sqlite"
     for repeats, trained in ((1, 15), (3, 45), (2, 45)):
-        found = value(FOUR, utility, budget=15, repeats=repeats, store=store)
-        assert len(utility.asked) == len(set(utility.asked)) == trained
-        assert_same_values(
-            found, value(FOUR, Noisy(additive(FOUR), 0.3), budget=15, repeats=repeats)
-        )
-
-
-def test_raised_repeats_never_train_twice_and_have_rounds_of_their_own(store):
-    utility = Noisy(additive(FIVE), 0.3)
+        found = value(FOUR, ours, budget=15, repeats=repeats, store=store)
+        assert len(ours.asked) == len(set(ours.asked)) == trained
+        assert_same_values(found, value(FOUR, utility(FOUR), budget=15, repeats=repeats))
+    ours, store = utility(FIVE), tmp_path / "five.sqlite"
     for repeats in (1, 2, 4):
-        found = value(FIVE, utility, budget=14, repeats=repeats, store=store)
+        found = value(FIVE, ours, budget=14, repeats=repeats, store=store)
         assert found.evaluated == 14
         assert found.rounds["widest"].iloc[-1] == half_widths(found.covariance).max()
-    assert len(utility.asked) == len(set(utility.asked))
+    assert len(ours.asked) == len(set(ours.asked))
 
 
 # Any order of completion.
@@ -300,6 +262,9 @@ def test_failures_and_warnings_finish_in_any_order_too():
         assert_same(in_order, found)
         assert found.warnings == in_order.warnings
         assert found.evaluations["coalition"].tolist() == in_order.evaluations["coalition"].tolist()
+    engine = Shuffled(0)  # a larger batch keeps more workers busy
+    value(FIVE, smooth(FIVE), budget=27, strategy=Active(batch=8), engine=engine)
+    assert engine.sizes == [1, 11, 8, 8]  # the first is of no data
 
 
 def test_a_run_that_waits_for_a_stopped_process_says_so_once(store, monkeypatch):
@@ -311,12 +276,6 @@ def test_a_run_that_waits_for_a_stopped_process_says_so_once(store, monkeypatch)
     with pytest.warns(UserWarning, match="waiting for a training of process 4711, which") as told:
         value(THREE, lambda members: len(members), budget=1, store=store)
     assert len(told) == 1
-
-
-def test_a_larger_batch_keeps_more_workers_busy():
-    engine = Shuffled(0)
-    value(FIVE, smooth(FIVE), budget=27, strategy=Active(batch=8), engine=engine)
-    assert engine.sizes == [1, 11, 8, 8]  # the first is of no data
 
 
 # Stop rules.
@@ -353,7 +312,7 @@ def test_rules_about_values_wait_for_the_first_design(check):
     assert value(FIVE, smooth(FIVE), budget=30, **options).evaluated == 11 + check
 
 
-def test_rules_are_combined():
+def test_rules_are_combined_and_hold_for_what_is_stored(store):
     loose, never, many = within(10), within(1e-12) | wall_time(1e6), evaluated(18)
     spent = "the budget of 20 evaluations is spent"
     for rule, reason in (
@@ -365,21 +324,15 @@ def test_rules_are_combined():
         valuation = value(FIVE, smooth(FIVE), budget=20, stop=rule)
         assert valuation.stopped == reason
         assert valuation.evaluated == 11 if reason == loose.text else valuation.evaluated >= 18
-
-
-def test_a_rule_that_holds_for_what_is_stored_stops_at_once(store):
     utility = smooth(FIVE)
     value(FIVE, utility, budget=16, store=store)
     for rule in (wall_time(1e-9), evaluated(16), within(10)):
         valuation = value(FIVE, utility, budget=30, stop=rule, store=store)
         assert (valuation.stopped, valuation.evaluated) == (rule.text, 16)
     assert len(utility.asked) == 16
-
-
-def test_no_time_at_all_is_enough_for_the_first_batch():
     valuation = value(FIVE, smooth(FIVE), budget=30, stop=wall_time(1e-9))
     assert valuation.stopped == "1e-09 seconds have passed"
-    assert 1 <= valuation.evaluated <= 11
+    assert 1 <= valuation.evaluated <= 11  # no time at all is enough for the first batch
 
 
 def test_the_run_ends_where_nothing_is_left_to_gain_for_the_focus():
@@ -399,7 +352,7 @@ def test_the_run_ends_where_nothing_is_left_to_gain_for_the_focus():
 # Rounds and forecast.
 
 
-def test_rounds_say_what_was_known_after_each_batch():
+def test_rounds_say_what_was_known_after_each_batch_and_how_a_check_went(store):
     valuation = value(FIVE, smooth(FIVE), budget=24)
     rounds = valuation.rounds
     assert list(rounds.columns) == ["evaluated", "widest"]
@@ -410,14 +363,20 @@ def test_rounds_say_what_was_known_after_each_batch():
     for count, widest in rounds[1:-1].itertuples(index=False):
         stopped = value(FIVE, smooth(FIVE), budget=24, stop=evaluated(count))
         assert half_widths(stopped.covariance).max() == widest
+    options = {"budget": 22, "store": store, "strategy": Active(check=5)}
+    valuation, again = (value(FIVE, smooth(FIVE), **options) for _ in range(2))
+    columns = ["evaluated", "widest", "error", "by_size", "coverage"]
+    assert list(valuation.rounds.columns) == columns
+    last, check = valuation.rounds.iloc[-1], valuation.check
+    assert last.tolist()[2:] == [check.error, check.by_size, check.coverage]
+    assert check.held_out == 5
+    assert valuation.rounds["coverage"].between(0, 1).all()
+    pd.testing.assert_frame_equal(valuation.rounds, again.rounds, check_exact=True)
 
 
 def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, monkeypatch):
-    expected, save, saved = (
-        value(FIVE, smooth(FIVE), budget=21).rounds,
-        loop.Loop._save_progress,
-        [],
-    )
+    expected = value(FIVE, smooth(FIVE), budget=21).rounds
+    save, saved = loop.Loop._save_progress, []
 
     def die(self, **how):
         saved.append(self.valuer.evaluated)
@@ -435,46 +394,20 @@ def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, mon
     pd.testing.assert_frame_equal(rounds, expected, check_exact=True)
 
 
-def test_values_and_rounds_are_the_same_wherever_trainings_run():
-    here, there = (value(FIVE, smooth(FIVE), budget=21, engine=Local(jobs=jobs)) for jobs in (1, 2))
-    np.testing.assert_array_equal(here.mean, there.mean)
-    np.testing.assert_array_equal(here.covariance, there.covariance)
-    pd.testing.assert_frame_equal(here.rounds, there.rounds, check_exact=True)
-
-
-def test_rounds_with_a_check_say_how_well_it_was_predicted(store):
-    options = {"budget": 22, "store": store, "strategy": Active(check=5)}
-    valuation, again = (value(FIVE, smooth(FIVE), **options) for _ in range(2))
-    columns = ["evaluated", "widest", "error", "by_size", "coverage"]
-    assert list(valuation.rounds.columns) == columns
-    last, check = valuation.rounds.iloc[-1], valuation.check
-    assert last.tolist()[2:] == [check.error, check.by_size, check.coverage]
-    assert check.held_out == 5
-    assert valuation.rounds["coverage"].between(0, 1).all()
-    pd.testing.assert_frame_equal(valuation.rounds, again.rounds, check_exact=True)
-
-
-def test_the_result_looks_ahead():
+def test_the_result_looks_ahead_and_a_guess_says_that_it_is_one():
     valuation = value(FIVE, smooth(FIVE), budget=16)
     assert valuation.forecast.index.tolist() == list(range(16, 27))
     (note,) = [line for line in str(valuation).splitlines() if "10 more" in line]
     assert f"± {valuation.forecast['widest'].iloc[-1]:.2g}" in note
-
-
-def test_a_guess_says_that_it_is_one():
+    assert valuation.first_left == 0
+    assert "first guess" not in str(valuation)
     few = value(FIVE, smooth(FIVE), budget=6)
     assert 5 <= few.first_left <= 10
     line = f"{few.first_left} of the 11 most important coalitions are not evaluated"
     assert line in str(few)
-    enough = value(FIVE, smooth(FIVE), budget=24)
-    assert enough.first_left == 0
-    assert "first guess" not in str(enough)
 
 
-# Coalitions kept for a check.
-
-
-def test_a_predictable_game_passes_its_check():
+def test_a_predictable_game_passes_its_check_and_another_is_valued_without_the_predictor():
     for seed in range(2):
         valuation = value(SIX, additive(SIX, seed), budget=36, strategy=Active(check=8))
         assert valuation.check.held_out == 8
@@ -484,15 +417,12 @@ def test_a_predictable_game_passes_its_check():
         assert "Predictor on 8 check coalitions" in str(valuation)
         assert "Beware" not in str(valuation) or "score worse" in str(valuation)
 
-
-def test_an_unpredictable_game_is_valued_without_the_predictor_and_with_a_warning():
     failed = 0
     for seed in range(6):
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
-            valuation = value(
-                SIX, white(SIX, seed), budget=33, seed=seed, strategy=Active(check=12)
-            )
+            options = {"budget": 33, "seed": seed, "strategy": Active(check=12)}
+            valuation = value(SIX, white(SIX, seed), **options)
         assert valuation.sampled == valuation.check.failed == bool(raised)
         beware = "Beware: on check coalitions the predictor is not clearly better" in str(valuation)
         assert beware == valuation.sampled
@@ -508,7 +438,7 @@ def watch(owners, utility, **options):
     return dupre.value(owners, utility, progress=seen.append, **options), seen
 
 
-def test_a_callback_sees_every_evaluation():
+def test_a_callback_sees_every_evaluation_what_was_stored_and_failures(store):
     valuation, seen = watch(FIVE, smooth(FIVE), budget=18)
     done = [progress.evaluated for progress in seen]
     assert done == sorted(done)
@@ -527,8 +457,6 @@ def test_a_callback_sees_every_evaluation():
     # Watching does not change the result.
     assert_same(valuation, value(FIVE, smooth(FIVE), budget=18))
 
-
-def test_a_callback_is_told_of_what_was_stored_and_of_failures(store):
     def utility(members):
         return float("nan") if len(members) == 1 else float(len(members))
 
@@ -547,10 +475,3 @@ def test_at_the_end_nothing_is_left_to_do_however_large_the_budget(semivalue):
     assert seen[-1].evaluated == seen[-1].budget
     trained = [progress for progress in seen if progress.remaining is not None]
     assert len(trained) >= 3 * seen[-1].evaluated  # repeats show as time left
-
-
-def test_a_run_with_progress_is_the_same_and_silent_until_its_first_line(capsys, monkeypatch):
-    monkeypatch.setattr("dupre.valuation.progress.FIRST_LINE", 1e6)
-    first, second = (dupre.value(FIVE, smooth(FIVE), budget=18, progress=p) for p in (True, False))
-    assert_same(first, second)
-    assert capsys.readouterr() == ("", "")

@@ -5,6 +5,7 @@ import pytest
 
 import closed_form
 import dupre
+import owners_and_games
 from dupre import estimators
 from dupre.game import coalitions
 from dupre.game.coalitions import to_names
@@ -13,15 +14,7 @@ from dupre.result.covariances import half_widths
 from dupre.result.records import PredictorCheck
 from dupre.valuation.stopping import within
 from dupre.valuation.strategies import Active, Drawn
-from owners_and_games import (
-    LoggedGame,
-    assert_same,
-    evaluate,
-    least_share,
-    make_owners,
-    record,
-    value,
-)
+from owners_and_games import LoggedGame, evaluate, least_share, make_owners, record, value
 
 SIX, MANY = make_owners(6), make_owners(21)
 SAMPLE = Sample(regression, 300)
@@ -97,16 +90,11 @@ def test_drawn_coalitions_are_evaluated_in_the_order_of_the_estimator(estimator,
     assert valuation.diagnostics is not None
 
 
-@pytest.mark.parametrize(
-    ("estimator", "strategy"),
-    [
-        (permutation, Drawn()),
-        (permutation, Active()),
-        (regression, Active()),
-        (stratified_svarm, Drawn()),
-        (svarm, Active()),
-    ],
-)
+ALL = [(permutation, Drawn()), (permutation, Active()), (regression, Active())]
+ALL += [(stratified_svarm, Drawn()), (svarm, Active())]
+
+
+@pytest.mark.parametrize(("estimator", "strategy"), ALL)
 def test_nothing_is_predicted_once_all_sampled_coalitions_are_evaluated(estimator, strategy):
     game = closed_form.unanimity_sum(6, 9, np.random.default_rng(1))
     utility = LoggedGame(SIX, game.utility, 0.5)
@@ -125,36 +113,11 @@ def test_nothing_is_predicted_once_all_sampled_coalitions_are_evaluated(estimato
     assert "all of them evaluated" in str(valuation)
 
 
-def test_a_coalition_drawn_again_is_evaluated_once_and_counts_as_often(monkeypatch):
-    owners = make_owners(4)
-    orders = np.array([[0, 1, 2, 3], [0, 1, 3, 2], [0, 1, 2, 3], [2, 0, 1, 3], [3, 2, 1, 0]])
-    monkeypatch.setattr(estimators, "_orders", lambda *_: orders)
-    utility = LoggedGame(owners, closed_form.airport([3.0, 1.0, 4.0, 2.0]).utility, empty=0.125)
-    valuation = value(owners, utility, budget=50, estimator=Sample(permutation, 20))
-    expected = np.zeros(4)
-    for order in orders:
-        before = utility.empty
-        for place, owner in enumerate(order):
-            after = utility.of(tuple(owners.names[i] for i in order[: place + 1]))
-            expected[owner] += (after - before) / len(orders)
-            before = after
-    np.testing.assert_allclose(valuation.mean, expected, atol=1e-12)
-    assert len(utility.asked) == len(set(utility.asked)) == 10  # of 20 prefixes
-
-
-@pytest.mark.parametrize(("n", "strategy"), [(2, Drawn()), (3, Active()), (6, Drawn())])
-def test_a_sample_with_room_for_everything_is_exact(n, strategy):
-    owners, game = make_owners(n), closed_form.unanimity_sum(n, 6, np.random.default_rng(n))
-    options = {"estimator": Sample(regression, 200), "strategy": strategy}
-    valuation = value(owners, LoggedGame(owners, game.utility), budget=200, **options)
-    np.testing.assert_allclose(valuation.values, game.shapley, atol=1e-12)
-    assert valuation.exact
-    assert not valuation.std.any()
-
-
 def test_the_exact_estimator_is_what_few_owners_are_valued_with():
     plain = value(SIX, Groups(SIX), budget=20)
-    assert_same(value(SIX, Groups(SIX), budget=20, estimator=estimators.exact), plain)
+    owners_and_games.assert_same(
+        value(SIX, Groups(SIX), budget=20, estimator=estimators.exact), plain
+    )
     assert plain.sampling is None
     assert not plain.sampling_std.any()
     np.testing.assert_array_equal(plain.prediction_std, plain.std)
@@ -186,8 +149,6 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
             eigenvalues = np.linalg.eigvalsh(matrix)
             assert eigenvalues[0] > -1e-10 * eigenvalues[-1]
 
-
-def test_the_two_parts_are_those_of_the_posterior_and_of_the_weights(seeds):
     ours, valuation = seeds[1][0]
     known = ours._knowledge
     posterior = known.averaged_posterior()
@@ -199,6 +160,13 @@ def test_the_two_parts_are_those_of_the_posterior_and_of_the_weights(seeds):
     sampling = weights_of(ours).sampling_covariance(utilities, ours.empty)
     np.testing.assert_allclose(valuation.sampling, sampling, rtol=1e-9)
 
+    frame, text = valuation.to_frame(), str(valuation)
+    np.testing.assert_allclose(frame["std"], frame["prediction_std"] + frame["sampling_std"])
+    assert f"sums over {ours.counting} sampled coalitions:" in text
+    assert f"up to {valuation.sampling_std.max():.2g} is due to their choice" in text
+    assert f"up to {valuation.prediction_std.max():.2g} to predictions" in text
+    assert "43 of 2,097,151 possible coalitions evaluated" in text
+
 
 def test_intervals_hold_the_truth_where_coalitions_are_sampled_and_predicted(seeds):
     utility, found = seeds
@@ -209,42 +177,28 @@ def test_intervals_hold_the_truth_where_coalitions_are_sampled_and_predicted(see
     assert np.sqrt(np.mean(stds**2)) < 5 * np.sqrt(np.mean(errors**2))
 
 
+GROUPS = Groups(MANY, empty=0.0)
+GAMES = {
+    "airport": closed_form.airport(np.linspace(1, 3, 21)),
+    "groups": closed_form.Game(21, GROUPS.game, GROUPS.values()),
+    "unanimity sum": closed_form.unanimity_sum(21, 8, np.random.default_rng(2)),
+}
+
+
 @pytest.mark.parametrize(
-    ("estimator", "name"),
-    [
-        (permutation, "groups"),
-        (regression, "groups"),
-        (regression, "airport"),
-        (regression, "unanimity sum"),
-    ],
-    ids=lambda x: x if isinstance(x, str) else x.__name__,
+    ("estimator", "name"), [(permutation, "groups"), *((regression, name) for name in GAMES)]
 )
 def test_intervals_hold_the_truth_where_all_that_was_sampled_is_evaluated(estimator, name):
-    groups = Groups(MANY, empty=0.0)
-    game = {
-        "airport": closed_form.airport(np.linspace(1, 3, 21)),
-        "groups": closed_form.Game(21, groups.game, groups.values()),
-        "unanimity sum": closed_form.unanimity_sum(21, 8, np.random.default_rng(2)),
-    }[name]
+    game = GAMES[name]
     inside = []
     for seed in range(25):
-        ours = new(groups, seed=seed, estimator=Sample(estimator, 240))
+        ours = new(GROUPS, seed=seed, estimator=Sample(estimator, 240))
         members = weights_of(ours).members
         for row, number in zip(members, game.utility(members), strict=True):
             ours.record(to_names(row, MANY.names), float(number))
         valuation = ours.interim_values()
         inside.append(np.abs(valuation.mean - game.shapley) <= 1.96 * valuation.std + 1e-12)
     assert np.mean(inside) >= least_share(25)
-
-
-def test_a_frame_has_both_parts_and_the_table_says_what_was_sampled(seeds):
-    ours, valuation = seeds[1][0]
-    frame, text = valuation.to_frame(), str(valuation)
-    np.testing.assert_allclose(frame["std"], frame["prediction_std"] + frame["sampling_std"])
-    assert f"sums over {ours.counting} sampled coalitions:" in text
-    assert f"up to {valuation.sampling_std.max():.2g} is due to their choice" in text
-    assert f"up to {valuation.prediction_std.max():.2g} to predictions" in text
-    assert "43 of 2,097,151 possible coalitions evaluated" in text
 
 
 # From two owners to a hundred.
@@ -266,15 +220,13 @@ def test_the_same_call_values_any_number_of_owners(n):
     assert not valuation.grand_predicted
 
 
-def test_all_coalitions_count_up_to_16_owners_and_a_sample_above():
+def test_all_coalitions_count_up_to_16_owners_and_above_they_are_never_listed(monkeypatch):
     at_most, above = (dupre.Valuer(make_owners(n), empty=0.0) for n in (16, 17))
     assert at_most.counting == 2**16 - 1
     assert at_most.question.estimator is None
     assert above.question.estimator is regression
     assert 3500 < above.counting <= 4096
 
-
-def test_coalitions_of_many_owners_are_never_all_listed(monkeypatch):
     def refuse(owners):
         raise MemoryError(f"2^{owners} rows")
 
@@ -284,15 +236,10 @@ def test_coalitions_of_many_owners_are_never_all_listed(monkeypatch):
     assert evaluate(new(utility), utility, 37).evaluated == 37
 
 
-@pytest.mark.parametrize(
-    ("n", "semivalue"),
-    [
-        (20, dupre.banzhaf),
-        (70, dupre.beta_shapley(4, 1)),
-        (70, dupre.leave_one_out),
-    ],
-    ids=lambda x: getattr(x, "name", x),
-)
+OTHERS = [(20, dupre.banzhaf), (70, dupre.beta_shapley(4, 1)), (70, dupre.leave_one_out)]
+
+
+@pytest.mark.parametrize(("n", "semivalue"), OTHERS)
 def test_other_semivalues_of_many_owners(n, semivalue):
     utility = Groups(make_owners(n))
     ours = new(utility, semivalue=semivalue, estimator=Sample(regression, 600))
@@ -319,7 +266,7 @@ def known():
     return utility, evaluate(ours, utility, 43), ours.evaluations
 
 
-def test_coalitions_that_were_not_sampled_are_learned_from_and_listed(known):
+def test_coalitions_that_were_not_sampled_are_learned_from_and_listed_or_failed(known):
     utility, without, numbers = known
     ours = record(new(utility), numbers)
     besides = {members: utility.of(members) for members in others(ours, 30)}
@@ -329,6 +276,11 @@ def test_coalitions_that_were_not_sampled_are_learned_from_and_listed(known):
     assert ours.left == ours.counting - 43
     assert valuation.prediction_std.mean() < 0.9 * without.prediction_std.mean()
     assert not set(ours.suggest(20)) & set(besides)
+    ours, failed = record(new(utility), numbers), next(iter(besides))
+    ours.record_failure(failed, "no")  # it is listed and changes no value
+    assert ours.failures == {failed: "no"}
+    owners_and_games.assert_same(ours.interim_values(), without)
+    assert ours.evaluated == 44
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
@@ -347,9 +299,8 @@ def test_the_order_in_which_they_are_recorded_does_not_matter(known, repeats):
     # With repeats their spread is summed in the order of recording: equal up to rounding.
     tolerance = 0 if repeats == 1 else 1e-9
     np.testing.assert_allclose(one.mean, two.mean, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(
-        one.covariance, two.covariance, rtol=tolerance, atol=1e-6 * tolerance
-    )
+    close = {"rtol": tolerance, "atol": 1e-6 * tolerance}
+    np.testing.assert_allclose(one.covariance, two.covariance, **close)
 
 
 def test_one_coalition_that_was_not_sampled_is_enough_for_a_first_guess():
@@ -362,26 +313,7 @@ def test_one_coalition_that_was_not_sampled_is_enough_for_a_first_guess():
     assert valuation.std.min() > 0
 
 
-def test_a_failure_of_a_coalition_that_was_not_sampled_is_listed_and_changes_no_value(known):
-    utility, before, numbers = known
-    ours = record(new(utility), numbers)
-    members = others(ours, 1)[0]
-    ours.record_failure(members, "no")
-    assert ours.failures == {members: "no"}
-    assert_same(ours.interim_values(), before)
-    assert ours.evaluated == 44
-
-
 # The loop.
-
-
-def test_another_sample_learns_from_what_the_store_holds(tmp_path):
-    utility = Groups(MANY)
-    call = {"empty": utility.empty, "store": tmp_path / "run.sqlite"}
-    value(MANY, utility, budget=43, estimator=SAMPLE, **call)
-    valuation = value(MANY, utility, budget=50, seed=1, estimator=Sample(regression, 400), **call)
-    assert valuation.found == 43
-    assert valuation.evaluated == len(valuation.evaluations) == 50
 
 
 @pytest.mark.parametrize("strategy", [Active(), Drawn()])
@@ -451,20 +383,9 @@ def test_repeats_of_sampled_coalitions_show_the_noise_of_trainings():
     valuation = value(MANY, noisy, budget=400, repeats=2, estimator=Sample(regression, 130))
     assert valuation.diagnostics is None
     assert valuation.noise.any()
-    np.testing.assert_allclose(
-        valuation.prediction_std**2, np.diag(valuation.noise), rtol=1e-9, atol=1e-15
-    )
+    variance, expected = valuation.prediction_std**2, np.diag(valuation.noise)
+    np.testing.assert_allclose(variance, expected, rtol=1e-9, atol=1e-15)
     assert len(utility.asked) == 2 * valuation.counting
-
-
-def test_what_is_known_counts_in_the_budget_whether_it_was_sampled_or_not():
-    utility = Groups(MANY)
-    ours = new(utility)
-    known = {members: utility.of(members) for members in [*ours.suggest(20), *others(ours, 10)]}
-    valuation = value(MANY, utility, budget=60, known=known, estimator=SAMPLE)
-    assert valuation.evaluated == 60
-    assert len(utility.asked) == 30
-    assert not set(utility.asked) & set(known)
 
 
 @pytest.mark.parametrize(("strategy", "evaluated"), [(Active(), 30), (Active(), 60), (Drawn(), 60)])
@@ -484,9 +405,8 @@ def test_a_forecast_to_the_end_is_what_sampling_leaves():
     ours = new(utility, estimator=Sample(regression, 130))
     valuation, frame = evaluate(ours, utility, 100), ours.forecast(10**4)
     assert len(frame) == ours.left + 1
-    np.testing.assert_allclose(
-        frame.iloc[-1, 1:], half_widths(valuation.sampling), rtol=1e-3, atol=1e-6
-    )
+    left = half_widths(valuation.sampling)
+    np.testing.assert_allclose(frame.iloc[-1, 1:], left, rtol=1e-3, atol=1e-6)
 
 
 def test_expected_values_are_summed_over_more_samples_than_variances(monkeypatch):
@@ -495,8 +415,7 @@ def test_expected_values_are_summed_over_more_samples_than_variances(monkeypatch
     owners = make_owners(18)
     utility = LoggedGame(owners, lambda members: np.sqrt(members @ np.arange(1.0, 19.0)))
     found, fewer = (
-        value(owners, utility, budget=45, estimator=estimator)
-        for estimator in (None, Sample(regression, 1_024))
+        value(owners, utility, budget=45, estimator=e) for e in (None, Sample(regression, 1_024))
     )
     assert found.counting > 3 * fewer.counting
     # Four times the samples halve the error of sampling; predictions stay what they are.

@@ -9,21 +9,15 @@ from dupre.predictor import gp
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
-from dupre.valuation.next_batch import (
-    FEW_OWNERS,
-    SINGLES_COUNT,
-    active_batch,
-    add_sizes_between,
-    first_design,
-    forecast,
-)
+from dupre.valuation import next_batch
+from dupre.valuation.next_batch import FEW_OWNERS, active_batch, add_sizes_between, forecast
 
 SEMIVALUES = [shapley, banzhaf, leave_one_out, beta_shapley(16, 1), beta_shapley(1, 16)]
 
 
 def design_for(semivalue, n, count, seed=0, rows=None):
     rows = np.full(n, 10) if rows is None else rows
-    return first_design(semivalue, rows, count, np.random.default_rng(seed))
+    return next_batch.first_design(semivalue, rows, count, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("semivalue", SEMIVALUES, ids=lambda s: s.name)
@@ -48,6 +42,8 @@ def test_shapley_takes_all_owners_then_the_largest_alone_then_all_but_the_larges
         np.testing.assert_array_equal(design_for(shapley, n, count, rows=rows), expected[:count])
     if n < 40:  # in the end all coalitions
         assert set(keys(design_for(shapley, n, 2**n + 5))) == set(keys(all_coalitions(n)))
+    singles = design_for(shapley, 5, 6, rows=np.array([7, 9, 7, 9, 8]))[1:]
+    assert [int(row.argmax()) for row in singles] == [1, 3, 4, 0, 2]  # of as many rows: their order
 
 
 def sizes_added(members, counts, design):
@@ -82,15 +78,10 @@ def test_few_owners_and_designs_without_single_owners_need_no_further_sizes():
     assert add_sizes_between(middle, sizes, FEW_OWNERS + 1, rng) == middle
 
 
-def test_owners_of_as_many_rows_are_taken_in_their_order():
-    singles = design_for(shapley, 5, 6, rows=np.array([7, 9, 7, 9, 8]))[1:]
-    assert [int(row.argmax()) for row in singles] == [1, 3, 4, 0, 2]
-
-
 @pytest.mark.parametrize(("n", "taken"), [(3, True), (10, True), (11, False), (12, False)])
 def test_banzhaf_takes_single_owners_first_while_they_count(n, taken):
     # They are n of 2^n - 1 coalitions of equal weight: 0.98 % with 10 owners, 0.54 % with 11.
-    assert (n / (2**n - 1) >= SINGLES_COUNT) == taken
+    assert (n / (2**n - 1) >= next_batch.SINGLES_COUNT) == taken
     rows = np.arange(n) + 1
     design = design_for(banzhaf, n, n + 1, rows=rows)
     largest_first = np.eye(n, dtype=bool)[::-1]
@@ -124,15 +115,12 @@ def test_beta_shapley_takes_the_sizes_it_weighs_most_first(n):
     assert n > 3 or np.all(large_first[n:] == n - 1)
 
 
-def test_sizes_of_tiny_but_different_weight_are_not_paired():
+def test_sizes_of_tiny_but_different_weight_are_not_paired_and_the_design_follows_its_generator():
     def log_weight(c, n):
         return c * np.log(0.4) + (n - 1 - c) * np.log(0.6)
 
     design = design_for(Semivalue("binomial(0.4)", log_weight), 40, 41)
     np.testing.assert_array_equal(design[1:].sum(axis=1), 1)
-
-
-def test_the_design_follows_its_generator():
     first, again, other = (design_for(shapley, 10, 40, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert set(keys(first)) != set(keys(other))
@@ -183,10 +171,6 @@ def test_active_batch_picks_what_the_literal_algorithm_picks(seed, functionals, 
     every = np.arange(len(b))
     picks = active_batch(process.posterior(b, W), every, count)
     assert picks.tolist() == literal_algorithm_2(process.inputs, b, W, every, count)
-
-
-def test_active_batch_picks_among_the_candidates_only():
-    process, b, W = problem(9, 2)
     candidates = np.array([20, 3, 11, 7, 8])
     picks = active_batch(process.posterior(b, W), candidates, 3)
     assert picks.tolist() == literal_algorithm_2(process.inputs, b, W, candidates, 3)
@@ -231,8 +215,6 @@ def test_evaluating_a_coalition_removes_exactly_the_rank_one_term():
         np.testing.assert_allclose(removed, expected, atol=1e-9)
 
 
-# Coalitions under way.
-
 MEASURED = np.array([0.0, 0.3, 0.05, 0.2, 0.0, 0.5])
 either_noise = pytest.mark.parametrize("measured", [None, MEASURED], ids=["exact", "measured"])
 
@@ -248,16 +230,6 @@ def test_pending_coalitions_count_as_if_they_had_been_evaluated(pending, measure
     assert picks.tolist() == active_batch(anew.posterior(b, W), left, 5).tolist()
     without = active_batch(process.posterior(b, W), left, 5)
     assert len(pending) == 1 or picks.tolist() != without.tolist()  # they do matter
-
-
-def test_what_a_batch_picks_next_is_what_it_picks_with_its_beginning_pending():
-    process, b, W = problem(1, 4)
-    posterior, every = process.posterior(b, W), np.arange(len(b))
-    batch = active_batch(posterior, every, 8)
-    for k in range(1, 8):
-        for under_way in (batch[:k], batch[:k][::-1]):
-            rest = active_batch(posterior, every, 8 - k, under_way)
-            assert rest.tolist() == batch[k:].tolist()
 
 
 @pytest.mark.parametrize("count", [3, 121, 200])
@@ -325,9 +297,8 @@ def test_the_forecast_of_everything_leaves_the_noise_of_repeats_alone(measured):
 def test_banzhaf_draws_every_coalition_alike_rather_than_the_small_ones_first(n, smallest):
     # Up to 10 owners all single ones come before: what is drawn are the others.
     before = 1 if smallest == 1 else 1 + n
-    sizes = np.concatenate(
-        [design_for(banzhaf, n, before + n, seed)[before:].sum(axis=1) for seed in range(40)]
-    )
+    designs = (design_for(banzhaf, n, before + n, seed)[before:] for seed in range(40))
+    sizes = np.concatenate([drawn.sum(axis=1) for drawn in designs])
     shares = np.bincount(sizes, minlength=n + 1)[smallest:n] / len(sizes)
     totals = np.array([comb(n, size) for size in range(smallest, n)])
     expected = totals / totals.sum()

@@ -38,27 +38,16 @@ def utility(members):
 
 
 def at(**changes):
-    known = {
-        "evaluated": 3,
-        "budget": 12,
-        "failed": 0,
-        "seconds": 61.0,
-        "remaining": 3723.0,
-        "widest": 0.0123,
-    }
-    return Progress(**(known | changes))
+    known = {"evaluated": 3, "budget": 12, "failed": 0, "seconds": 61.0}
+    return Progress(**(known | {"remaining": 3723.0, "widest": 0.0123} | changes))
 
 
 def run_in_terminal(code):
     """Exit code and everything shown by a program whose stdin, stdout and stderr are a terminal."""
     ours, theirs = pty.openpty()
-    child = subprocess.Popen(
-        [sys.executable, "-c", RUN + textwrap.dedent(code)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "160", "LINES": "40"},
-    )
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "160", "LINES": "40"}
+    command = [sys.executable, "-c", RUN + textwrap.dedent(code)]
+    child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
     shown, end = b"", time.monotonic() + DEADLINE
     try:
@@ -79,9 +68,6 @@ def run_in_terminal(code):
         os.close(ours)
 
 
-# In words.
-
-
 def test_progress_in_words():
     assert str(at()) == (
         "3 of 12 evaluations, 1:01 elapsed, about 1:02:03 left, widest interval ± 0.012"
@@ -90,18 +76,10 @@ def test_progress_in_words():
     early = at(evaluated=0, seconds=0.2, remaining=None, widest=None)
     assert str(early) == "0 of 12 evaluations, 0:00 elapsed"
     assert early.outlook == ""
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3599.7, "1:00:00"), (86400 + 61, "24:01:01")],
-)
-def test_times_are_read_off_a_clock(seconds, shown):
-    assert f", {shown} elapsed" in str(at(seconds=seconds))
-    assert f"about {shown} left" in str(at(remaining=seconds))
-
-
-# Lines.
+    times = {0: "0:00", 59.4: "0:59", 59.6: "1:00", 3599.7: "1:00:00", 86400 + 61: "24:01:01"}
+    for seconds, shown in times.items():
+        assert f", {shown} elapsed" in str(at(seconds=seconds))
+        assert f"about {shown} left" in str(at(remaining=seconds))
 
 
 def show(screen, counts=(1, 2, 3)):
@@ -113,9 +91,7 @@ def show(screen, counts=(1, 2, 3)):
 @pytest.mark.parametrize(
     ("first", "every", "shown"), [(5.0, 5.0, ()), (0.0, 5.0, (1, 3)), (0.0, 0.0, (1, 2, 3))]
 )
-def test_lines_say_where_the_run_stands_and_the_last_once_if_any(
-    capsys, monkeypatch, first, every, shown
-):
+def test_lines_say_where_the_run_stands_and_the_last_once(capsys, monkeypatch, first, every, shown):
     monkeypatch.setattr(progress, "FIRST_LINE", first)
     monkeypatch.setattr(progress, "LINE_EVERY", every)
     show(Lines())
@@ -136,9 +112,6 @@ def test_nobody_has_to_read_how_far_it_is(monkeypatch):
         show(WithEstimate(Lines()))
 
 
-# Which way of showing.
-
-
 def test_ways_of_showing(capsys, monkeypatch):
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     assert isinstance(display(True), Lines)  # elsewhere than in a terminal
@@ -154,12 +127,7 @@ def test_ways_of_showing(capsys, monkeypatch):
             display(wrong)
 
 
-# Whole runs.
-
-
-def test_a_run_elsewhere_prints_lines_with_evaluations_rest_and_widest_interval(
-    capsys, monkeypatch
-):
+def test_a_run_elsewhere_prints_lines_with_evaluations_rest_and_interval(capsys, monkeypatch):
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     dupre.value(FOUR, smooth(FOUR), budget=12)
@@ -218,7 +186,7 @@ def stderr_after(screen, capsys, counts, remaining=60.0, own=None, each=2.0):
     return capsys.readouterr().err
 
 
-def test_the_time_is_estimated_once_from_the_first_few(capsys):
+def test_the_time_is_estimated_once_and_without_trainings_it_is_dupres_own(capsys, monkeypatch):
     shown = []
     screen = WithEstimate(display(shown.append))
     assert stderr_after(screen, capsys, [0, 1, 2, 3]) == ""  # dupre's own time is not known yet
@@ -231,9 +199,9 @@ def test_the_time_is_estimated_once_from_the_first_few(capsys):
     slow = WithEstimate(display(shown.append))
     printed = stderr_after(slow, capsys, [0, 1, 2, 3], each=60.0)
     assert printed == "The first 3 trainings took 60 s each, about 1:00 for the rest.\n"
-
-
-def test_time_in_which_nothing_is_trained_is_dupres_own(monkeypatch):
+    screen = WithEstimate(display(shown.append))  # those found in the store tell nothing of it
+    assert stderr_after(screen, capsys, [10, 11, 12]) == ""
+    assert "trainings took" in stderr_after(screen, capsys, [13], remaining=None)
     now = iter([0.0, 2.0, 5.0, 8.0, 8.0, 8.0, 8.0, 8.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(now))
     clock = Clock()  # at 0, trainings from 2 to 5, then chosen until 8
@@ -242,9 +210,3 @@ def test_time_in_which_nothing_is_trained_is_dupres_own(monkeypatch):
     clock.choices = 2
     assert (clock.seconds, clock.own, clock.per_choice) == (8.0, 5.0, 2.5)
     assert clock.per_training(6) == 0.5
-
-
-def test_trainings_found_in_the_store_tell_nothing_of_the_time(capsys):
-    screen = WithEstimate(display(lambda progress: None))
-    assert stderr_after(screen, capsys, [10, 11, 12]) == ""
-    assert "trainings took" in stderr_after(screen, capsys, [13], remaining=None)

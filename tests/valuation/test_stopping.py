@@ -9,15 +9,8 @@ from scipy.stats import norm
 
 import reporting
 from dupre import InputError
-from dupre.valuation.stopping import (
-    Rule,
-    State,
-    evaluated,
-    ranking_settled,
-    settled,
-    wall_time,
-    within,
-)
+from dupre.valuation import stopping
+from dupre.valuation.stopping import State, evaluated, ranking_settled, settled, wall_time, within
 
 
 def valuation(mean, covariance, owners="ABCDEF"):
@@ -33,9 +26,22 @@ def fires(rule, *args, **kwargs):
     return bool(rule.fired(state(*args, **kwargs)))
 
 
-def test_a_number_of_evaluations_is_reached_and_time_is_up_and_not_before():
+def test_the_reason_is_the_rule_in_words_and_needs_values():
     assert [fires(evaluated(10), evaluated=n) for n in (9, 10, 11)] == [False, True, True]
     assert [fires(wall_time(60), seconds=s) for s in (59.9, 60.0, 1e9)] == [False, True, True]
+    known = valuation([1.0, 2.0], np.zeros((2, 2)))
+    said = {
+        evaluated(7): "7 coalitions are evaluated",
+        wall_time(0.5): "0.5 seconds have passed",
+        within(0.01): "every value is within ± 0.01 with 95 %",
+        ranking_settled(level=0.9): "the ranking is settled with 90 %",
+        settled("A", "B", level=0.99): "A against B is settled with 99 %",
+    }
+    for rule, text in said.items():
+        assert rule.fired(state(known=known)) == (text,)
+        assert repr(rule) == f"<stop when {text}>"
+        of_time = text.startswith(("7 coal", "0.5 sec"))
+        assert bool(rule.fired(state(known=None))) == of_time  # before values can be told
 
 
 @pytest.mark.parametrize("level", [0.6, 0.9, 0.95, 0.999])
@@ -63,7 +69,7 @@ def test_a_pair_is_settled_when_the_normal_probability_says_so(correlation, diff
         assert not fires(settled(*names, level=min(probability + 1e-6, 1 - 1e-9)), known=known)
 
 
-def test_a_tie_is_never_settled_and_known_values_are():
+def test_a_ranking_is_settled_by_the_sum_over_neighbours_and_a_tie_never():
     known = valuation([1.0, 2.0, 2.0], np.zeros((3, 3)))
     assert fires(settled("A", "B", level=0.9999), known=known)
     assert not fires(settled("B", "C", level=0.51), known=known)
@@ -71,8 +77,6 @@ def test_a_tie_is_never_settled_and_known_values_are():
     apart = valuation([1.0, 2.0, 3.0], np.zeros((3, 3)))
     assert fires(ranking_settled(level=0.9999), known=apart)
 
-
-def test_the_ranking_is_settled_by_the_sum_over_neighbours():
     mean, sd = np.array([0.3, 1.0, 0.0, 0.55]), 0.1
     known = valuation(mean, sd**2 * np.eye(4))
     ordered = np.sort(mean)[::-1]
@@ -94,43 +98,18 @@ def test_a_settled_ranking_is_right_at_least_as_often_as_it_says(seed):
     assert fires(ranking_settled(level=0.51), known=known) <= (right > 0.5)
 
 
-@pytest.mark.parametrize(
-    "rule", [within(1e9), ranking_settled(level=0.51), settled("A", "B", level=0.51)], ids=repr
-)
-def test_before_values_can_be_told_no_rule_about_them_fires(rule):
-    certain = valuation([1.0, 2.0], np.zeros((2, 2)))
-    assert fires(rule, known=certain)
-    assert not fires(rule, known=None)
-
-
-def test_the_reason_is_the_rule_in_words():
-    known = valuation([1.0, 2.0], np.zeros((2, 2)))
-    said = {
-        evaluated(7): "7 coalitions are evaluated",
-        wall_time(0.5): "0.5 seconds have passed",
-        within(0.01): "every value is within ± 0.01 with 95 %",
-        ranking_settled(level=0.9): "the ranking is settled with 90 %",
-        settled("A", "B", level=0.99): "A against B is settled with 99 %",
-    }
-    for rule, text in said.items():
-        assert rule.fired(state(known=known)) == (text,)
-        assert repr(rule) == f"<stop when {text}>"
-
-
-# Combinations.
-
 NAMES = "pqrs"
 
 
 def atom(name, holds):
-    return Rule(name, lambda _: (name,) if holds else ())
+    return stopping.Rule(name, lambda _: (name,) if holds else ())
 
 
 def expressions():
-    leaves = st.sampled_from(NAMES)
-    return st.recursive(
-        leaves, lambda inner: st.tuples(st.sampled_from("|&"), inner, inner), max_leaves=8
-    )
+    def both(inner):
+        return st.tuples(st.sampled_from("|&"), inner, inner)
+
+    return st.recursive(st.sampled_from(NAMES), both, max_leaves=8)
 
 
 def build(expression, holds):
@@ -143,9 +122,7 @@ def build(expression, holds):
 
 
 @given(expressions(), st.tuples(*[st.booleans()] * len(NAMES)))
-def test_a_combination_fires_as_logic_says_and_the_reasons_given_hold_and_suffice(
-    expression, truth
-):
+def test_a_combination_fires_as_logic_says_and_its_reasons_hold_and_suffice(expression, truth):
     is_true = dict(zip(NAMES, truth, strict=True))
     rule, expected = build(expression, is_true)
     fired = rule.fired(state())
@@ -164,10 +141,7 @@ def test_combinations_are_shown_as_they_are_grouped_with_the_owners_of_their_par
     assert set(rule.owners) == {"A", "B", "C"}
 
 
-# Arguments.
-
-
-def test_what_is_no_number_of_its_kind_is_refused():
+def test_numbers_and_owners_of_rules_are_checked():
     for make in (evaluated, wall_time, within):
         for number in (0, -1, float("nan"), float("inf"), "5", None, [3]):
             with pytest.raises(InputError, match=r"(positive|finite|whole)"):
@@ -179,17 +153,11 @@ def test_what_is_no_number_of_its_kind_is_refused():
         for level in (0.5, 1, 0, 95, -0.1, float("nan"), "high", None):
             with pytest.raises(InputError, match="level"):
                 make(level=level)
-
-
-def test_owners_are_two_and_may_be_named_by_their_labels():
     rule = settled(1, 2)
     assert rule.owners == ("1", "2")
     assert fires(rule, known=valuation([1.0, 2.0], np.zeros((2, 2)), owners="12"))
     with pytest.raises(InputError, match="different"):
         settled("A", "A")
-
-
-def test_what_would_drop_a_rule_is_refused():
     for operator in (or_, and_):
         with pytest.raises(TypeError):
             operator(evaluated(3), 60)

@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -8,33 +10,22 @@ from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform, check_
 from owners_and_games import make_owners, smooth
 
 
-@pytest.mark.parametrize("kind", [Active, Drawn, Uniform, Corrected])
-@pytest.mark.parametrize("name", ["batch", "first"])
-def test_counts_are_whole_numbers_above_zero(kind, name):
-    for count in (0, -1, 2.5, "3", True):
-        with pytest.raises(InputError, match=f"{name} must be a whole number of at least 1"):
-            kind(**{name: count})
-
-
-@pytest.mark.parametrize("kind", [Active, Drawn, Uniform])
-def test_check_is_a_whole_number(kind):
-    for count in (-1, 4.0, None, "4"):
+def test_counts_are_whole_numbers_and_focus_is_one_owner_or_two():
+    for kind in (Active, Drawn, Uniform, Corrected):
+        for name, count in product(["batch", "first"], [0, -1, 2.5, "3", True]):
+            with pytest.raises(InputError, match=f"{name} must be a whole number of at least 1"):
+                kind(**{name: count})
+    for kind, count in product([Active, Drawn, Uniform], [-1, 4.0, None, "4"]):
         with pytest.raises(InputError, match="check must be a whole number of at least 0"):
             kind(check=count)
     with pytest.raises(TypeError, match="check"):
         Corrected(check=4)  # they exclude each other
     with pytest.raises(InputError, match=r"Active\(\), Drawn\(\), Uniform\(\) or Corrected\(\)"):
         check_strategy("active")
-
-
-@pytest.mark.parametrize("focus", [(), ("a", "a"), ("a", "b", "c"), 3, {"a"}])
-def test_focus_is_one_owner_or_two(focus):
-    with pytest.raises(InputError, match="one owner or a pair of different owners"):
-        Active(focus=focus)
+    for focus in ((), ("a", "a"), ("a", "b", "c"), 3, {"a"}):
+        with pytest.raises(InputError, match="one owner or a pair of different owners"):
+            Active(focus=focus)
     assert Active(focus=["a", 1]) == Active(focus=("a", "1"))
-
-
-# --- the strategies of the paper
 
 
 def order_of(owners, seed):
@@ -52,9 +43,6 @@ def test_uniform_draws_are_distinct_and_any_coalition_is_as_likely():
     counts = np.array(list(first.values()))  # 80 times 12 of 31: 31 of each, give or take 4.4
     assert 31 - 4 * 4.4 < counts.min() <= counts.max() < 31 + 4 * 4.4
 
-
-def test_a_run_evaluates_uniform_draws_in_their_order():
-    owners = make_owners(5)
     game, other = smooth(owners), smooth(owners)
     for budget, of in ((9, game), (20, other)):
         dupre.value(owners, of, budget=budget, strategy=Uniform(batch=4), seed=3, progress=False)

@@ -86,10 +86,8 @@ def test_weights_of_observed_utilities_are_the_derivative_of_predictions(warp):
 
     def process(utilities, warped):
         kernel = Scaled(Membership()) + Scaled(Linear())
-        amplitude = Amplitude(0.3, 2.0)
-        return condition(
-            kernel, a, utilities, noise=0.1, warp=warped, amplitude=amplitude, prior=prior
-        )
+        options = {"noise": 0.1, "amplitude": Amplitude(0.3, 2.0), "prior": prior}
+        return condition(kernel, a, utilities, warp=warped, **options)
 
     def mean(utilities):
         own = straight_warp(utilities, empty=0.0)
@@ -160,9 +158,8 @@ def test_no_broker_of_random_rows_is_called_best_worst_or_harmful():
 def test_it_stops_when_only_more_validation_rows_would_help():
     utility = utility_on(slice(300, 330))
     within = value(OWNERS, utility, stop=dupre.stopping.within(0.01))
-    times = re.fullmatch(
-        r"± 0.01 takes about ([\d.]+) times as many validation rows", within.stopped
-    )
+    words = r"± 0.01 takes about ([\d.]+) times as many validation rows"
+    times = re.fullmatch(words, within.stopped)
     alone = 1.96 * within.validation_std.max() / 0.01
     assert float(times[1]) == pytest.approx(alone**2, abs=0.06)
     assert within.evaluated < 31
@@ -194,9 +191,8 @@ def test_rows_that_every_model_gets_right_are_no_proof():
     x = np.repeat([0.0, 10.0, 20.0], 20)[:, None]
     label = x[:, 0].astype(str)
     owners = dupre.Owners.from_arrays(x, label, np.arange(60) % 3)
-    utility = dupre.ModelUtility(
-        GaussianNB(), owners, validation=(x[::2], label[::2]), metric="roc_auc_ovr"
-    )
+    how = {"validation": (x[::2], label[::2]), "metric": "roc_auc_ovr"}
+    utility = dupre.ModelUtility(GaussianNB(), owners, **how)
     found = value(owners, utility, budget=7)
     assert not found.std.any()  # not even by rounding
     words = "No resample of the 30 validation rows changes the values. What is true of fewer than"

@@ -1,29 +1,22 @@
 """Ask / tell: what is suggested, what is recorded, and what is known from it."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 
 import dupre
+import owners_and_games
 from dupre import InputError, Valuer, kernels
 from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import exact
-from dupre.predictor.training_noise import variance_of_means, widening
+from dupre.game.weight_matrix import student_factor
+from dupre.predictor.training_noise import variance_of_means
 from dupre.result.covariances import half_widths
 from dupre.valuation import next_batch
 from dupre.valuation.strategies import Active
-from owners_and_games import (
-    LoggedGame,
-    assert_same,
-    evaluate,
-    holds,
-    make_owners,
-    record,
-    smooth,
-    value,
-    white,
-)
+from owners_and_games import assert_same, evaluate, holds, make_owners, record, smooth, value, white
 
 FIVE = make_owners(5)
 CHECK_6 = Active(check=6)
@@ -56,9 +49,6 @@ def test_the_grand_coalition_is_predicted_even_where_it_has_no_weight(singles):
     record(ours, {(name,): 0.2 for name in owners.names[:singles]})
     record(ours, {owners.names[:2]: 0.8, owners.names[1:]: 0.8})
     assert ours.values().grand > 0.5
-
-
-# What is suggested.
 
 
 @pytest.mark.parametrize("check", [0, 5])
@@ -146,7 +136,7 @@ def test_a_forecast_begins_with_the_present_and_never_widens(budget, repeats):
     assert ours.suggest(3) == following
 
 
-def test_a_forecast_ends_where_everything_is_evaluated():
+def test_a_forecast_ends_where_everything_is_evaluated_or_failed():
     ours, utility = past_design(22)
     frame = ours.forecast(100)
     assert frame.index.tolist() == list(range(22, 32))
@@ -156,27 +146,24 @@ def test_a_forecast_ends_where_everything_is_evaluated():
     frame = ours.forecast(5)
     assert frame.index.tolist() == [31]
     assert np.all(frame == 0)
-
-
-def test_a_forecast_expects_no_outliers_among_what_will_have_been_evaluated():
-    game = smooth(FIVE).game
-    first_alone = from_names(FIVE.names[:1], FIVE.names)
-    utility = LoggedGame(FIVE, lambda C: np.where((first_alone == C).all(axis=1), -10.0, game(C)))
-    ours = new()
-    assert evaluate(ours, utility, 24).diagnostics.strays == 1
-    frame = ours.forecast(7)
-    assert frame["widest"].iloc[-1] < 1e-3 * frame["widest"].iloc[-2]
-
-
-def test_a_forecast_expects_nothing_of_coalitions_that_failed():
     ours, _ = past_design(22)
-    ours.record_failure(ours.suggest(1)[0], "no")
+    ours.record_failure(ours.suggest(1)[0], "no")  # nothing is expected of it
     frame = ours.forecast(100)
     assert frame.index.tolist() == list(range(23, 32))
     assert np.all(frame.iloc[-1] > 1e-3 * frame.iloc[0])
 
 
-def test_a_forecast_is_about_what_then_happens():
+def test_a_forecast_is_about_what_then_happens_and_expects_no_outliers():
+    game = smooth(FIVE).game
+    first_alone = from_names(FIVE.names[:1], FIVE.names)
+    utility = owners_and_games.LoggedGame(
+        FIVE, lambda C: np.where((first_alone == C).all(axis=1), -10.0, game(C))
+    )
+    ours = new()
+    assert evaluate(ours, utility, 24).diagnostics.strays == 1
+    frame = ours.forecast(7)
+    assert frame["widest"].iloc[-1] < 1e-3 * frame["widest"].iloc[-2]
+
     ratios = []
     for seed in range(4):
         ours, utility = new(), smooth(FIVE, seed)
@@ -187,28 +174,17 @@ def test_a_forecast_is_about_what_then_happens():
     assert 1 / 3 < np.exp(np.mean(np.log(ratios))) < 3
 
 
-@pytest.mark.parametrize("k", [0, -1, 2.5])
-def test_a_forecast_or_suggestion_of_nothing_is_refused(k):
-    with pytest.raises(InputError, match="further evaluations must be a whole number"):
-        new().forecast(k)
-    with pytest.raises(InputError, match="at least 1"):
-        new().suggest(k)
-
-
 # Repeated trainings.
 
 
-@pytest.mark.parametrize("make", [list, tuple, np.array])
-def test_the_mean_of_repeated_trainings_counts(make):
-    ours = new()
-    ours.record(("owner01", "owner00"), make([0.5, 1, 0.75]))
-    ours.record(("owner02",), np.array(0.5))
-    assert ours.evaluations == {("owner00", "owner01"): 0.75, ("owner02",): 0.5}
-    assert ours.trainings == {("owner00", "owner01"): (0.5, 1.0, 0.75), ("owner02",): (0.5,)}
-    assert ours.evaluated == 2
-
-
-def test_further_repeats_extend_those_recorded_and_contradictions_are_refused():
+def test_the_mean_of_repeats_counts_further_ones_extend_it_and_contradictions_are_refused():
+    for make in (list, tuple, np.array):
+        ours = new()
+        ours.record(("owner01", "owner00"), make([0.5, 1, 0.75]))
+        ours.record(("owner02",), np.array(0.5))
+        assert ours.evaluations == {("owner00", "owner01"): 0.75, ("owner02",): 0.5}
+        assert ours.trainings == {("owner00", "owner01"): (0.5, 1.0, 0.75), ("owner02",): (0.5,)}
+        assert ours.evaluated == 2
     ours = new()
     for utilities in (0.5, 0.5, [0.5], [0.5, 0.7], [0.5, 0.7, 0.6], [0.5, 0.7], 0.5):
         ours.record(("owner00",), utilities)
@@ -231,7 +207,7 @@ def test_all_that_is_uncertain_of_exact_values_is_the_noise_of_trainings(semival
     W, means = weights.W, np.mean(rows, axis=1)
     np.testing.assert_allclose(valuation.mean, W @ means + weights.empty * utility.empty)
     np.testing.assert_array_equal(valuation.covariance, valuation.noise)
-    expected = widening(62) * W @ np.diag(variance_of_means(rows)) @ W.T
+    expected = student_factor(62) ** 2 * W @ np.diag(variance_of_means(rows)) @ W.T
     np.testing.assert_allclose(valuation.noise, expected, rtol=1e-9)
     # 62 degrees of freedom tell a variance to within about 20 %.
     assert np.trace(valuation.noise) == pytest.approx(0.1**2 / 3 * np.sum(W**2), rel=0.6)
@@ -240,15 +216,13 @@ def test_all_that_is_uncertain_of_exact_values_is_the_noise_of_trainings(semival
     assert "100 % is noise of trainings" in str(valuation)
 
 
-def test_repeats_that_agree_are_one_training():
+def test_repeats_that_agree_are_one_training_however_they_are_recorded():
     once, _ = past_design(13)
     # The mean of 4 equal numbers is that number.
     again = record(new(), {members: [u] * 4 for members, u in once.evaluations.items()})
     assert_same(once.values(), again.values())
     assert not again.values().noise.any()
 
-
-def test_the_way_in_which_repeats_were_recorded_does_not_matter():
     at_once, bit_by_bit = new(), new()
     noisy = repeat(smooth(FIVE), 3, spread=0.05)
     for members in at_once.suggest(11):
@@ -303,14 +277,18 @@ def test_a_failed_coalition_is_never_suggested_again_and_keeps_values_from_being
     assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
 
 
-def test_values_and_forecasts_need_a_utility_and_not_only_failures():
+def test_values_and_forecasts_need_a_utility_and_not_only_failures_and_nothing_is_refused():
     ours = new()
     for _ in range(2):
-        with pytest.raises(InputError, match="suggest"):
-            ours.values()
-        with pytest.raises(InputError, match="suggest"):
-            ours.forecast(3)
+        for ask in (ours.values, lambda: ours.forecast(3)):
+            with pytest.raises(InputError, match="suggest"):
+                ask()
         ours.record_failure(FIVE.names, "no")
+    for k in (0, -1, 2.5):
+        with pytest.raises(InputError, match="further evaluations must be a whole number"):
+            ours.forecast(k)
+        with pytest.raises(InputError, match="at least 1"):
+            ours.suggest(k)
 
 
 # Coalitions kept for a check.
@@ -328,15 +306,13 @@ def weight_of(members):
     return weights.W[:, index[0]]
 
 
-def test_check_coalitions_are_drawn_by_the_seed_outside_the_first_design():
+def test_check_coalitions_are_drawn_by_the_seed_and_not_shown_to_the_predictor():
     for seed in range(3):
         kept, again, other = (kept_by(new(seed=s, strategy=CHECK_6)) for s in (seed, seed, 9))
         assert kept == again != other
         assert len(set(kept)) == 6
         assert not set(kept) & set(new(seed=seed).suggest(11))
 
-
-def test_check_utilities_count_in_the_values_and_are_never_shown_to_the_predictor():
     utility, ours = smooth(FIVE), new(strategy=CHECK_6)
     kept = kept_by(ours)
     before = evaluate(ours, utility, 18)
@@ -351,8 +327,6 @@ def test_check_utilities_count_in_the_values_and_are_never_shown_to_the_predicto
         assert np.array_equal(after.covariance, before.covariance) == is_kept
         assert not is_kept or other.suggest(4) == ours.suggest(4)
 
-
-def test_the_spread_of_check_trainings_is_not_shown_to_the_predictor_either():
     utility, asked = smooth(FIVE), new(strategy=CHECK_6).suggest(17)
     kept, means = asked[11], []
     for spread in (0.02, 0.5):
@@ -387,9 +361,7 @@ def test_validation_is_the_error_of_what_the_values_were_made_of():
 @pytest.mark.parametrize(
     ("check", "failed", "checked"), [(0, 0, None), (5, 0, 5), (5, 1, 4), (4, 1, None), (10, 0, 10)]
 )
-def test_the_predictor_is_checked_once_all_that_is_kept_for_it_has_been_tried(
-    check, failed, checked
-):
+def test_the_predictor_is_checked_once_all_kept_for_it_has_been_tried(check, failed, checked):
     utility, ours = smooth(FIVE), new(strategy=Active(check=check))
     kept = kept_by(ours)
     for members in [*ours.suggest(11), *kept]:
@@ -406,18 +378,15 @@ def test_the_predictor_is_checked_once_all_that_is_kept_for_it_has_been_tried(
     assert ("Predictor on " in str(valuation)) == (checked is not None)
 
 
-@pytest.mark.parametrize("check", [1, 3, 11, 31])
-def test_a_check_that_is_too_small_or_too_large_is_refused(check):
+def test_a_check_is_neither_too_small_nor_too_large_and_a_small_budget_leaves_room_for_it():
     expected = "from 4 to 10, half of the 20 coalitions outside the first design; got"
-    with pytest.raises(InputError, match=f"check must be .*{expected}"):
-        new(strategy=Active(check=check))
-
-
-@pytest.mark.parametrize("budget", [8, 11, 15])
-def test_a_small_budget_leaves_room_for_the_check(budget):
-    valuation = value(FIVE, smooth(FIVE), budget=budget, strategy=Active(check=4))
-    assert valuation.evaluated == budget
-    assert valuation.check.held_out == 4
+    for check in (1, 3, 11, 31):
+        with pytest.raises(InputError, match=f"check must be .*{expected}"):
+            new(strategy=Active(check=check))
+    for budget in (8, 11, 15):
+        valuation = value(FIVE, smooth(FIVE), budget=budget, strategy=Active(check=4))
+        assert valuation.evaluated == budget
+        assert valuation.check.held_out == 4
 
 
 # A predictor that fails.
@@ -486,13 +455,10 @@ def test_the_lightest_coalitions_are_suggested_at_last_though_the_predictor_fail
     assert len(ours.suggest(1)) == 1
 
 
-@pytest.mark.parametrize(
-    "failed", [FIVE.names[:1], FIVE.names[1:], FIVE.names, FIVE.names[:2]], ids=len
-)
+@pytest.mark.parametrize("failed", [FIVE.names[:1], FIVE.names[1:], FIVE.names, FIVE.names[:2]])
 def test_sampled_values_do_not_take_a_failed_coalition_for_one_of_utility_zero(failed):
-    plain, shifted = (
-        valuer_without_predictor(1, failed=[failed], shift=shift).values() for shift in (0.0, 50.0)
-    )
+    without = partial(valuer_without_predictor, 1, failed=[failed])
+    plain, shifted = without().values(), without(shift=50.0).values()
     np.testing.assert_allclose(plain.mean, shifted.mean, atol=1e-9)
     assert plain.efficiency_gap == pytest.approx(0, abs=1e-9)
 
@@ -520,19 +486,15 @@ def test_a_forecast_without_the_predictor_begins_with_the_present_narrows_and_en
     assert len(ours.forecast(100)) == ours.left + 1
 
 
-# Focus.
+COMBINATIONS = {
+    None: np.eye(5),
+    "owner03": [[0, 0, 0, 1, 0]],
+    ("owner03",): [[0, 0, 0, 1, 0]],
+    ("owner01", "owner04"): [[0, 1, 0, 0, -1]],
+}
 
 
-@pytest.mark.parametrize(
-    ("focus", "combination"),
-    [
-        (None, np.eye(5)),
-        ("owner03", [[0, 0, 0, 1, 0]]),
-        (("owner03",), [[0, 0, 0, 1, 0]]),
-        (("owner01", "owner04"), [[0, 1, 0, 0, -1]]),
-    ],
-    ids=["all", "one", "tuple of one", "pair"],
-)
+@pytest.mark.parametrize(("focus", "combination"), COMBINATIONS.items())
 def test_active_batches_reduce_the_variance_of_what_is_in_focus(monkeypatch, focus, combination):
     ours, _ = past_design(11, strategy=Active(focus=focus))
     served, original = [], next_batch.active_batch
@@ -577,18 +539,17 @@ def test_coalitions_that_cannot_be_are_refused_and_change_nothing(members, messa
     assert ours.failures == {}
 
 
-@pytest.mark.parametrize(
-    ("utility", "message"),
-    [
-        (float("nan"), "finite number"),
-        ("0.7", "finite number, got '0.7'"),
-        ([], r"number or several, got \[\]"),
-        ([0.5, None], "finite number, got None"),
-        ([[0.5]], r"finite number, got \[0.5\]"),
-        (0.6, "already has the utility 0.9, got 0.6"),
-    ],
-    ids=lambda x: repr(x)[:20],
-)
+NO_UTILITIES = [
+    (float("nan"), "finite number"),
+    ("0.7", "finite number, got '0.7'"),
+    ([], r"number or several, got \[\]"),
+    ([0.5, None], "finite number, got None"),
+    ([[0.5]], r"finite number, got \[0.5\]"),
+    (0.6, "already has the utility 0.9, got 0.6"),
+]
+
+
+@pytest.mark.parametrize(("utility", "message"), NO_UTILITIES)
 def test_utilities_that_cannot_be_are_refused_and_change_nothing(utility, message):
     ours = record(new(), {FIVE.names: 0.9})
     ours.record(FIVE.names[::-1], np.float64(0.9))  # is no news
@@ -608,20 +569,17 @@ def test_integer_owner_labels_may_be_used_where_names_are():
     assert ours.failures == {("30",): "no"}
 
 
-def test_what_is_no_owners_and_no_utility_of_no_data_is_refused():
+def test_a_valuer_survives_pickling_and_refuses_what_is_no_owners_and_no_utility_of_no_data():
+    ours, _ = past_design(14)
+    again = pickle.loads(pickle.dumps(ours))
+    assert_same(again.values(), ours.values())
+    assert again.suggest(3) == ours.suggest(3)
     with pytest.raises(InputError, match=r"dupre\.Owners"):
         dupre.Valuer({"a": [1]}, empty=0.0)
     with pytest.raises(InputError, match="empty coalition must be a finite number"):
         new(float("nan"))
     with pytest.raises(TypeError, match="empty"):
         dupre.Valuer(FIVE)
-
-
-def test_a_valuer_survives_pickling():
-    ours, _ = past_design(14)
-    again = pickle.loads(pickle.dumps(ours))
-    assert_same(again.values(), ours.values())
-    assert again.suggest(3) == ours.suggest(3)
 
 
 def test_owners_without_rows_to_compare_need_a_kernel_that_compares_none():

@@ -72,8 +72,8 @@ def find_landmarks(posterior: Posterior) -> Landmarks:
     with np.errstate(divide="ignore"):  # without replacement: Efraimidis & Spirakis 2006
         turn = -np.log(_uniform(posterior.inputs.members)) / weight
     index = np.sort(np.argsort(turn, kind="stable")[:count])
-    marks, explained = posterior.inputs[index].keep(), posterior.explain(index)
-    P = posterior.gp.kernel(posterior.inputs[index], posterior.inputs[index])
+    chosen, explained = posterior.inputs[index], posterior.explain(index)
+    P, marks = posterior.gp.kernel(chosen, chosen), chosen.keep()
     prior = float(np.mean(np.diag(P)))
     P -= explained.T @ explained
     # Rounding is relative to the prior variance, of which little may remain.

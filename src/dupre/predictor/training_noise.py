@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import t as student
 
 from dupre._types import Floats
 
@@ -30,13 +29,6 @@ def pooled_variance(trainings: Sequence[Sequence[float]]) -> tuple[float, int]:
     freedom = sum(len(utilities) - 1 for utilities in trainings)
     squares = sum(_squares(utilities) for utilities in trainings)
     return squares / freedom if freedom else math.nan, freedom
-
-
-def widening(freedom: int) -> float:
-    """Factor on variances estimated from few repeats: Student's t relative to the normal."""
-    if not freedom:
-        return 1.0
-    return float((student.ppf(0.975, freedom) / student.ppf(0.975, np.inf)) ** 2)
 
 
 def lattice_step(utilities: Floats) -> float:

@@ -16,12 +16,11 @@ from dupre.game import estimators
 from dupre.game.group_sizes import MOST_SIZES, group_sizes, joining
 from dupre.game.weight_matrix import Weights
 from dupre.predictor.calibration import widening
-from dupre.predictor.training_noise import pooled_variance
-from dupre.predictor.training_noise import widening as widening_by_repeats
 from dupre.result.covariances import roots
 from dupre.result.records import Z95
 from dupre.valuation.duplicates import merge
 from dupre.valuation.knowledge import Knowledge
+from dupre.valuation.observations import widen_by_repeats
 from dupre.valuation.validation_rows import Deviations, deviations
 
 SAMPLES = 512
@@ -75,8 +74,7 @@ def _contributions_to(
     unknown = np.flatnonzero(counts & ~recorded)
     M = np.zeros((len(W), len(observations)))
     M[:, at[recorded]] = W[:, recorded]
-    freedom = pooled_variance(known.repeated)[1]
-    variance = M**2 @ known.training_variances() * widening_by_repeats(freedom)
+    variance = M**2 @ widen_by_repeats(known.training_variances(), known.repeated)
     if unknown.size:
         learned = known.predictor()
         posterior = learned.posterior(known.features_of(members[unknown]), W[:, unknown])

@@ -18,7 +18,6 @@ from dupre.game.coalitions import to_names
 from dupre.game.draws import LEAST_DRAWS, SampledValues
 from dupre.predictor.calibration import diagnose, widening
 from dupre.predictor.training_noise import pooled_variance
-from dupre.predictor.training_noise import widening as widening_by_repeats
 from dupre.result.covariances import total_covariance
 from dupre.result.records import Z95, Duplicates, Evidence, PredictorCheck, Subsidy, TrainingNoise
 from dupre.result.valuation import Valuation
@@ -28,6 +27,7 @@ from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.duplicates import Merged, merge
 from dupre.valuation.influence import decisive_trainings
 from dupre.valuation.knowledge import BLOCKS, Knowledge
+from dupre.valuation.observations import widen_by_repeats
 from dupre.valuation.question import LeastCore, Question
 
 LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
@@ -80,8 +80,8 @@ class Inference:
 
     def _valuation(self) -> Valuation:
         known, W = self.known, self.known.weights.W
-        recorded, freedom = known.recorded, pooled_variance(known.repeated)[1]
-        measured = known.training_variances()[: known.b] * widening_by_repeats(freedom)
+        recorded = known.recorded
+        measured = widen_by_repeats(known.training_variances()[: known.b], known.repeated)
         noise = (W[:, recorded] * measured[recorded]) @ W[:, recorded].T
         check = known.check()
         diagnostics = diagnose(known.predictor()) if known.unknown.size else None

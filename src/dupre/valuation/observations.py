@@ -16,7 +16,8 @@ import numpy as np
 from dupre._types import Floats, Ints, Members, Names
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names, to_names
-from dupre.predictor.training_noise import variance_of_means
+from dupre.game.weight_matrix import student_factor
+from dupre.predictor.training_noise import pooled_variance, variance_of_means
 from dupre.utility.score import Score, check_score, resampled_of
 from dupre.valuation.duplicates import Identity
 
@@ -174,6 +175,12 @@ class Observations:
             several = [self.trainings[i] for i in positions.tolist()]
             measured[positions] = variance_of_means(several)
         return measured
+
+
+def widen_by_repeats(variances: Floats, trainings: Sequence[Sequence[float]]) -> Floats:
+    """Variances of utilities as wide as Student's t asks for with so few repeats, (b,)."""
+    _, freedom = pooled_variance(trainings)
+    return variances * student_factor(freedom) ** 2 if freedom else variances
 
 
 def _combine(by_name: dict[Names, tuple[float, ...]]) -> tuple[float, ...]:
