@@ -35,8 +35,9 @@ def test_numeric_columns_have_mean_zero_and_unit_variance_however_often_rows_occ
     np.testing.assert_allclose(rows.var(axis=0), 1)
     rows = encoded(np.array([[0.0], [0.0], [0.0], [0.0], [4.0], [9.0]]))
     np.testing.assert_allclose([rows.mean(), rows.var()], [0, 1], atol=1e-12)
-    owners = Owners.from_arrays(np.array([[0.0, 1.0], [-0.0, 1.0]]), [0, 1], ["a", "b"])
+    owners = Owners.from_arrays(np.array([[-0.0, 1.0], [0.0, 1.0]]), [0, 1], ["a", "b"])
     assert len(owners.points.values) == 1
+    assert not np.signbit(owners.points.values).any()
     assert owners.points.index.tolist() == [0, 0]
 
 

@@ -8,8 +8,10 @@ from dupre.predictor.kernel_inputs import Features
 EVERY = all_coalitions(6)
 
 
-def make_features():
-    return Features(EVERY, np.arange(1, 7), lambda _eta, _p, members: members * np.pi)
+def make_features(*, is_lasting=False):
+    rows = np.arange(1, 7)
+    vectors = lambda _eta, _p, members: members * np.pi  # noqa: E731
+    return Features(EVERY, rows, vectors, is_lasting=is_lasting)
 
 
 def apart(a, b):
@@ -27,14 +29,51 @@ def test_kept_distances_are_those_computed_whichever_were_kept_before(monkeypatc
         asked.append(len(a))
         return apart(a, b)
 
-    for _ in range(5):
-        rows, columns = (np.sort(rng.permutation(len(EVERY))[:k]) for k in (8, 30))
+    for few in (8, 8, 5, 11, 11):
+        rows, columns = (np.sort(rng.permutation(len(EVERY))[:k]) for k in (few, 30))
         some, others = features[rows].keep(), features[columns]
         found = others.distances_to(some, "apart", compute)
         np.testing.assert_allclose(found, apart(others, some), rtol=1e-6)
     before = len(asked)
     features[rng.permutation(len(EVERY))[:5]].distances_to(some, "apart", compute)
     assert len(asked) == before
+
+
+def test_distances_of_an_interrupted_computation_are_not_taken_as_known(monkeypatch):
+    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
+    features, interrupted = make_features(), []
+
+    def compute(a, b):
+        if not interrupted:
+            interrupted.append(True)
+            raise KeyboardInterrupt
+        return apart(a, b)
+
+    whole, some = features[np.arange(len(EVERY))], features[np.arange(8)].keep()
+    with pytest.raises(KeyboardInterrupt):
+        whole.distances_to(some, "apart", compute)
+    found = whole.distances_to(some, "apart", compute)
+    np.testing.assert_allclose(found, apart(whole, some), rtol=1e-6)
+
+
+def test_distances_of_two_kernels_that_are_asked_for_in_turn_are_computed_once(monkeypatch):
+    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
+    features, asked = make_features(), []
+
+    def compute(a, b):
+        asked.append(len(a))
+        return apart(a, b)
+
+    some = features[np.arange(8)].keep()
+    for start in range(0, 60, 20):
+        for key in ("one", "other"):
+            features[np.arange(start, start + 20)].distances_to(some, key, compute)
+    assert asked == [len(EVERY)] * 2
+    monkeypatch.setattr(kernel_inputs, "KEPT", 16 * len(EVERY))
+    features[np.arange(20)].distances_to(some, "third", compute)
+    assert asked[2:] == [20]  # there is no room for a third, and both others are in use
+    features[np.arange(20)].distances_to(features[np.arange(1, 9)].keep(), "third", compute)
+    assert asked[3:] == [len(EVERY)]  # the others served other coalitions
 
 
 def test_distances_of_all_pairs_of_few_coalitions_are_computed_once():
@@ -70,9 +109,9 @@ def test_what_is_not_kept_of_another_origin_or_without_a_hash_is_computed(monkey
 
 
 def test_distances_of_others_to_all_of_a_large_origin_are_computed_once(monkeypatch):
-    monkeypatch.setattr(kernel_inputs, "TILE", 10)
+    monkeypatch.setattr(kernel_inputs, "ROWS", 2)
     monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
-    features, rng, asked = make_features(), np.random.default_rng(0), []
+    features, rng, asked = make_features(is_lasting=True), np.random.default_rng(0), []
 
     def compute(a, b):
         asked.append((len(a), len(b)))
@@ -87,15 +126,16 @@ def test_distances_of_others_to_all_of_a_large_origin_are_computed_once(monkeypa
             np.testing.assert_array_equal(found, apart(evaluated, some))
             part = evaluated[1:3].distances_to(some, "apart", compute)
             np.testing.assert_array_equal(part, found[1:3])
-    assert sum(m * mb for m, mb in asked) == 7 * len(EVERY)
+    assert asked == [(2, len(EVERY))] * 4  # of three coalitions, then of four more
 
 
 def test_rows_are_kept_as_far_as_there_is_room_and_forgotten_with_those_who_asked(monkeypatch):
     monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
     monkeypatch.setattr(kernel_inputs, "EXACTLY_KEPT", 8 * len(EVERY))
-    features, times = make_features(), []
+    monkeypatch.setattr(kernel_inputs, "ROWS", 1)
+    features, times = make_features(is_lasting=True), []
 
-    def ask(evaluated, key):
+    def ask(evaluated, key, some=features[:20]):
         """How many distances are computed."""
         times.clear()
 
@@ -103,13 +143,14 @@ def test_rows_are_kept_as_far_as_there_is_room_and_forgotten_with_those_who_aske
             times.append(len(a) * len(b))
             return apart(a, b)
 
-        some = features[np.arange(20)]
         found = evaluated.distances_to(some, key, compute)
         np.testing.assert_array_equal(found, apart(evaluated, some))
         return sum(times)
 
     first = Features(EVERY[:5], features.rows, features.vectors)
     later = Features(EVERY[:6], features.rows, features.vectors)
+    passing = make_features()[:20]
+    assert [ask(first, "one", passing), ask(first, "one", passing)] == [5 * 20] * 2  # not kept
     whole = len(EVERY)
     assert [ask(first, "one"), ask(first, "one")] == [5 * whole, 0]
     assert [ask(first, "other"), ask(first, "one")] == [5 * 20, 0]  # no room for two

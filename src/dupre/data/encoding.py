@@ -31,6 +31,9 @@ MAX_LEVELS = 50
 BLOCK = 4_096
 """Rows that are compared at once, which limits memory."""
 
+SUMMED = 2**18
+"""Rows whose means are computed at once."""
+
 
 @dataclass(frozen=True, eq=False)
 class Points:
@@ -79,7 +82,8 @@ class Points:
         return found
 
     def _standardise(self, some: slice) -> Floats:
-        rows = self.matrix[self.first[some]] - self.mean
+        rows = self.matrix[self.first[some]] + 0.0  # -0.0 and 0.0 are the same number
+        rows -= self.mean
         rows *= self.factor
         return np.asarray(rows)
 
@@ -160,13 +164,13 @@ def standardise(columns: NumericColumns) -> Points:
     weight = counts / counts.sum()
     # Sums over distinct rows in their order, so that the order of the rows does not matter.
     low, high, mean, square = np.zeros((4, matrix.shape[1]))
-    for start in range(0, len(first), BLOCK):
-        rows = matrix[first[start : start + BLOCK]]
-        mean += weight[start : start + BLOCK] @ rows
+    for start in range(0, len(first), SUMMED):
+        rows = matrix[first[start : start + SUMMED]]
+        mean += weight[start : start + SUMMED] @ rows
         low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
-    for start in range(0, len(first), BLOCK):
-        rows = matrix[first[start : start + BLOCK]] - mean
-        square += weight[start : start + BLOCK] @ rows**2
+    for start in range(0, len(first), SUMMED):
+        rows = matrix[first[start : start + SUMMED]] - mean
+        square += weight[start : start + SUMMED] @ rows**2
     scale = np.sqrt(square)
     inverse = _inverse_scale(scale, np.maximum(high, -low))
     factor = np.where(columns.one_hot, 1.0, inverse)

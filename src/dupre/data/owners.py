@@ -78,6 +78,8 @@ class Owners:
     ) -> Owners:
         """Owners from rows X, targets y and one owner label per row.
 
+        Rows are not copied: do not change X in place as long as the owners are used.
+
         Args:
             X: array (N, d), DataFrame or scipy sparse matrix; anything row-indexable with `embed`.
             y: targets, (N,).

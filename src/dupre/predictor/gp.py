@@ -202,10 +202,10 @@ class GaussianProcess:
     def _explained_variance(self, K: Floats, inputs: Features) -> Floats:
         """|L^-1 K|² of m of very many coalitions, (m,), as exactly as their means need it.
 
-        The first EXACT_ROWS of L^-1 K are computed as usual. They explain most of the covariances;
-        for what they leave 32-bit numbers are enough. Rounding errors of a sum of `a` terms are of
-        the order of sqrt(a) (Higham & Mary 2019). Where that many could change a mean by more than
-        SHIFT, all is computed in 64 bits.
+        The first EXACT_ROWS of L^-1 K are computed as usual. They usually explain most of the
+        covariances; for what they leave 32-bit numbers are enough. Rounding errors of a sum of `a`
+        terms are of the order of sqrt(a) (Higham & Mary 2019). Where that many could change a mean
+        by more than SHIFT, all is computed in 64 bits.
 
         Args:
             K: covariance of the evaluated with them, (a, m).

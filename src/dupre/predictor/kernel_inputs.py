@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
@@ -14,13 +15,17 @@ from dupre.errors import InputError
 Found = TypeVar("Found")
 
 KEPT = 2**26
-"""Distances to some coalitions kept for one kernel: a quarter of a gigabyte."""
+"""Distances to some coalitions kept in 32 bits: a quarter of a gigabyte."""
 
 EXACTLY_KEPT = 2**25
 """Distances of evaluated coalitions to all others kept in 64 bits: a quarter of a gigabyte."""
 
 ALL_KEPT = 2_048
 """Coalitions up to which the distances of all pairs are kept."""
+
+ROWS = 32
+"""Evaluated coalitions whose distances to all others are computed at a time, always as many: the
+result is the same to the last bit, whatever was computed before."""
 
 MANY = 4_096
 """Coalitions of which vectors are not copied as a whole."""
@@ -41,6 +46,7 @@ class Features:
             data kernels need it.
         origin: the features that these are some of, and which of them, (m,).
         are_kept: whether the origin keeps their distances to all others: see `distances_to`.
+        is_lasting: whether they keep distances of evaluated coalitions to them.
     """
 
     members: Members
@@ -48,6 +54,7 @@ class Features:
     vectors: Callable[..., Floats] | None = field(default=None, repr=False)
     origin: tuple[Features, Ints] | None = field(default=None, repr=False)
     are_kept: bool = field(default=False, repr=False)
+    is_lasting: bool = field(default=False, repr=False)
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -75,13 +82,13 @@ class Features:
         Within an origin of up to ALL_KEPT coalitions they are computed once. Those to coalitions
         that are kept are computed once for all of the origin, and again only if one was not kept
         the time before. They are kept as 32-bit numbers, up to KEPT. Those of other coalitions to
-        some of a larger origin are computed once for all of it, and kept up to EXACTLY_KEPT.
+        some of a larger, lasting origin are computed once for all of it, up to EXACTLY_KEPT.
         """
         origin, rows = self.origin or (self, None)
         other, columns = others.origin or (others, None)
         if columns is None or not _has_hash(key):
             return compute(self, others)
-        if origin is not other and len(other) > ALL_KEPT:
+        if origin is not other and other.is_lasting and len(other) > ALL_KEPT:
             return other.remember("rows", _Rows).find(self, others, key, compute)
         if origin is not other or rows is None:
             return compute(self, others)
@@ -91,11 +98,14 @@ class Features:
                 lambda: by_tiles(len(origin), lambda i, j: compute(origin[i], origin[j])),
             )
             return pairs.take(rows[:, None] * len(origin) + columns)
-        if not (others.are_kept and 0 < len(others) * len(origin) <= KEPT):
+        if not (others.are_kept and len(others)):
             return compute(self, others)
         kept = origin.remember("kept", dict[Hashable, _Kept])
-        if key not in kept:  # those of one kernel only: of the form that explains most
-            kept.clear()
+        if key not in kept or kept[key].count < len(others):
+            for old in [k for k, v in kept.items() if k == key or not v.serves(columns)]:
+                del kept[old]
+            if (len(others) + sum(v.count for v in kept.values())) * len(origin) > KEPT:
+                return compute(self, others)
             kept[key] = _Kept(len(origin), len(others))
         return kept[key].find(origin, rows, columns, compute)
 
@@ -122,12 +132,17 @@ class Features:
 
 
 class _Kept:
-    """Distances of all of b coalitions to some of them."""
+    """Distances of all of b coalitions to some of them, up to `count`."""
 
     def __init__(self, b: int, count: int):
+        self.count = count
         self._place: dict[int, int] = {}
         self._asked: tuple[bytes, Ints] = b"", np.empty(0, dtype=np.int64)
         self._distances = np.empty((b, count), dtype=np.float32)
+
+    def serves(self, columns: Ints) -> bool:
+        """Whether distances to these were asked for last."""
+        return self._asked[0] == columns.tobytes()
 
     def find(
         self,
@@ -137,32 +152,20 @@ class _Kept:
         compute: Callable[[Features, Features], Floats],
     ) -> Floats:
         """The distances, (len(rows), len(columns)); new columns replace some not asked for."""
-        if self._asked[0] != columns.tobytes():
-            self._add(
-                [c for c in columns.tolist() if c not in self._place], every, columns, compute
-            )
-            places = [self._place[column] for column in columns.tolist()]
+        if not self.serves(columns):
+            asked = columns.tolist()
+            if new := [column for column in asked if column not in self._place]:
+                kept = {column: self._place[column] for column in asked if column in self._place}
+                free = sorted(set(range(self.count)) - set(kept.values()))
+                self._place = kept  # if this is interrupted, the others are not known
+                others = every[np.array(new)]
+                for some in tiles(len(every), max(len(new), TILE // 2)):
+                    self._distances[some, free[: len(new)]] = compute(every[some], others)
+                self._place = kept | dict(zip(new, free, strict=False))
+            places = [self._place[column] for column in asked]
             self._asked = columns.tobytes(), np.array(places, dtype=np.int64)
-        some = self._distances[_as_slice(rows)]
-        return np.asarray(some.take(self._asked[1], axis=1), dtype=np.float64)
-
-    def _add(
-        self,
-        new: list[int],
-        every: Features,
-        columns: Ints,
-        compute: Callable[[Features, Features], Floats],
-    ) -> None:
-        """Compute the distances to new columns."""
-        if not new:
-            return
-        asked = set(columns.tolist())
-        kept = {column: place for column, place in self._place.items() if column in asked}
-        free = sorted(set(range(self._distances.shape[1])) - set(kept.values()))
-        self._place = kept | dict(zip(new, free, strict=False))
-        others = every[np.array(new)]
-        for some in tiles(len(every), max(len(new), TILE // 2)):
-            self._distances[some, free[: len(new)]] = compute(every[some], others)
+        found = self._distances[_as_slice(rows)].take(self._asked[1], axis=1)
+        return np.asarray(found, dtype=np.float64)
 
 
 class _Rows:
@@ -170,7 +173,7 @@ class _Rows:
 
     def __init__(self) -> None:
         self._rows: dict[Hashable, dict[bytes, Floats]] = {}
-        self._asked_by: dict[Hashable, Features] = {}
+        self._asked_by: dict[Hashable, weakref.ref[Features]] = {}
 
     def find(
         self,
@@ -182,7 +185,8 @@ class _Rows:
         """The distances, (m, mb), to some of the b; too many are computed and not kept."""
         every, columns = cast(tuple[Features, Ints], others.origin)
         names = these.remember("names", lambda: [row.tobytes() for row in these.members])
-        asked_by = self._asked_by[key] = these.origin[0] if these.origin else these
+        asked_by = these.origin[0] if these.origin else these
+        self._asked_by[key] = weakref.ref(asked_by)
         if len(asked_by) * len(every) > EXACTLY_KEPT:
             self._rows.clear()
             return compute(these, others)
@@ -190,10 +194,13 @@ class _Rows:
         if new := [i for i, name in enumerate(names) if name not in rows]:
             if not self._make_room(len(new), len(every), asked_by):
                 return compute(these, others)
-            some, found = these[np.array(new)], np.empty((len(new), len(every)))
-            for tile in tiles(len(every), max(len(new), TILE // 2)):
-                found[:, tile] = compute(some, every[tile])
-            rows.update(zip([names[i] for i in new], found, strict=True))
+            for start in range(0, len(new), ROWS):
+                block = new[start : start + ROWS]
+                filled = block + block[-1:] * (ROWS - len(block))
+                some, found = these[np.array(filled)], np.empty((ROWS, len(every)))
+                for tile in tiles(len(every), TILE // 2):
+                    found[:, tile] = compute(some, every[tile])
+                rows.update(zip([names[i] for i in block], found, strict=False))
         index, distances = _as_slice(columns), np.empty((len(these), len(others)))
         for name, distance in zip(names, distances, strict=True):
             distance[:] = rows[name][index]
@@ -203,7 +210,7 @@ class _Rows:
         """Whether so many more rows may be kept; forgets kernels that are no longer asked for."""
         if (count + sum(map(len, self._rows.values()))) * b > EXACTLY_KEPT:
             for key, last in self._asked_by.items():
-                if last is not asked_by:
+                if last() is not asked_by:
                     self._rows.pop(key, None)
         return (count + sum(map(len, self._rows.values()))) * b <= EXACTLY_KEPT
 
