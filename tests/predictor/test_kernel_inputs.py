@@ -9,9 +9,11 @@ EVERY = all_coalitions(6)
 
 
 def make_features(*, is_lasting=False):
-    rows = np.arange(1, 7)
-    vectors = lambda _eta, _p, members: members * np.pi  # noqa: E731
-    return Features(EVERY, rows, vectors, is_lasting=is_lasting)
+    return Features(EVERY, np.arange(1, 7), turn_to_vectors, is_lasting=is_lasting)
+
+
+def turn_to_vectors(_eta, _p, members):
+    return members * np.pi
 
 
 def apart(a, b):
@@ -20,32 +22,36 @@ def apart(a, b):
     return np.abs(x[:, None] - y).sum(axis=2)
 
 
+def note(asked):
+    """The same distance, which notes the shapes it is asked for."""
+
+    def compute(a, b):
+        asked.append((len(a), len(b)))
+        return apart(a, b)
+
+    return compute
+
+
 def test_kept_distances_are_those_computed_whichever_were_kept_before(monkeypatch):
     monkeypatch.setattr(kernel_inputs, "TILE", 10)
     monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
     features, rng, asked = make_features(), np.random.default_rng(0), []
-
-    def compute(a, b):
-        asked.append(len(a))
-        return apart(a, b)
-
     for few in (8, 8, 5, 11, 11):
         rows, columns = (np.sort(rng.permutation(len(EVERY))[:k]) for k in (few, 30))
         some, others = features[rows].keep(), features[columns]
-        found = others.distances_to(some, "apart", compute)
+        found = others.distances_to(some, "apart", note(asked))
         np.testing.assert_allclose(found, apart(others, some), rtol=1e-6)
     before = len(asked)
-    features[rng.permutation(len(EVERY))[:5]].distances_to(some, "apart", compute)
+    features[rng.permutation(len(EVERY))[:5]].distances_to(some, "apart", note(asked))
     assert len(asked) == before
 
 
 def test_distances_of_an_interrupted_computation_are_not_taken_as_known(monkeypatch):
     monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
-    features, interrupted = make_features(), []
+    features, interrupted = make_features(), iter([True])
 
     def compute(a, b):
-        if not interrupted:
-            interrupted.append(True)
+        if next(interrupted, False):
             raise KeyboardInterrupt
         return apart(a, b)
 
@@ -59,35 +65,25 @@ def test_distances_of_an_interrupted_computation_are_not_taken_as_known(monkeypa
 def test_distances_of_two_kernels_that_are_asked_for_in_turn_are_computed_once(monkeypatch):
     monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
     features, asked = make_features(), []
-
-    def compute(a, b):
-        asked.append(len(a))
-        return apart(a, b)
-
     some = features[np.arange(8)].keep()
     for start in range(0, 60, 20):
         for key in ("one", "other"):
-            features[np.arange(start, start + 20)].distances_to(some, key, compute)
-    assert asked == [len(EVERY)] * 2
+            features[np.arange(start, start + 20)].distances_to(some, key, note(asked))
+    assert asked == [(len(EVERY), 8)] * 2
     monkeypatch.setattr(kernel_inputs, "KEPT", 16 * len(EVERY))
-    features[np.arange(20)].distances_to(some, "third", compute)
-    assert asked[2:] == [20]  # there is no room for a third, and both others are in use
-    features[np.arange(20)].distances_to(features[np.arange(1, 9)].keep(), "third", compute)
-    assert asked[3:] == [len(EVERY)]  # the others served other coalitions
+    features[np.arange(20)].distances_to(some, "third", note(asked))
+    assert asked[2:] == [(20, 8)]  # there is no room for a third, and both others are in use
+    features[np.arange(20)].distances_to(features[np.arange(1, 9)].keep(), "third", note(asked))
+    assert asked[3:] == [(len(EVERY), 8)]  # the others served other coalitions
 
 
 def test_distances_of_all_pairs_of_few_coalitions_are_computed_once():
     features, rng, asked = make_features(), np.random.default_rng(0), []
-
-    def compute(a, b):
-        asked.append(len(a))
-        return apart(a, b)
-
     for _ in range(3):
         some, others = (features[rng.permutation(len(EVERY))[:k]] for k in (8, 30))
-        found = some.distances_to(others, "apart", compute)
+        found = some.distances_to(others, "apart", note(asked))
         np.testing.assert_array_equal(found, apart(some, others))
-    assert asked == [len(EVERY)]
+    assert asked == [(len(EVERY), len(EVERY))]
 
 
 def test_what_is_not_kept_of_another_origin_or_without_a_hash_is_computed(monkeypatch):
@@ -112,19 +108,14 @@ def test_distances_of_others_to_all_of_a_large_origin_are_computed_once(monkeypa
     monkeypatch.setattr(kernel_inputs, "ROWS", 2)
     monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
     features, rng, asked = make_features(is_lasting=True), np.random.default_rng(0), []
-
-    def compute(a, b):
-        asked.append((len(a), len(b)))
-        return apart(a, b)
-
     every = rng.permutation(EVERY)
     for count in (3, 3, 7):
         evaluated = Features(every[:count], features.rows, features.vectors)
         for columns in (np.arange(4, 20), rng.permutation(len(EVERY))[:15]):
             some = features[columns]
-            found = evaluated.distances_to(some, "apart", compute)
+            found = evaluated.distances_to(some, "apart", note(asked))
             np.testing.assert_array_equal(found, apart(evaluated, some))
-            part = evaluated[1:3].distances_to(some, "apart", compute)
+            part = evaluated[1:3].distances_to(some, "apart", note(asked))
             np.testing.assert_array_equal(part, found[1:3])
     assert asked == [(2, len(EVERY))] * 4  # of three coalitions, then of four more
 
@@ -133,19 +124,14 @@ def test_rows_are_kept_as_far_as_there_is_room_and_forgotten_with_those_who_aske
     monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
     monkeypatch.setattr(kernel_inputs, "EXACTLY_KEPT", 8 * len(EVERY))
     monkeypatch.setattr(kernel_inputs, "ROWS", 1)
-    features, times = make_features(is_lasting=True), []
+    features = make_features(is_lasting=True)
 
     def ask(evaluated, key, some=features[:20]):
         """How many distances are computed."""
-        times.clear()
-
-        def compute(a, b):
-            times.append(len(a) * len(b))
-            return apart(a, b)
-
-        found = evaluated.distances_to(some, key, compute)
+        asked = []
+        found = evaluated.distances_to(some, key, note(asked))
         np.testing.assert_array_equal(found, apart(evaluated, some))
-        return sum(times)
+        return sum(m * mb for m, mb in asked)
 
     first = Features(EVERY[:5], features.rows, features.vectors)
     later = Features(EVERY[:6], features.rows, features.vectors)
