@@ -53,15 +53,11 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-
-
 def walk(node: ast.AST):
     """All nodes, those inside functions too, but for imports that only type checkers see."""
     yield node
     for child in ast.iter_child_nodes(node):
-        if not type_checking(child):
+        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
             yield from walk(child)
 
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
-from dupre.game.coalitions import all_coalitions, to_names
+from dupre.game.coalitions import to_names
 from dupre.game.estimators import exact
 from dupre.predictor.gp import Amplitude, condition
 from dupre.predictor.kernels import Linear, Membership, Scaled
@@ -29,17 +29,13 @@ def complete():
     return value(OWNERS, utility_on(slice(300, 500)), budget=31)
 
 
-def resampled_table(utility, owners=OWNERS):
-    members = [(), *(to_names(row, owners.names) for row in all_coalitions(owners.n))]
-    return np.array([utility(names).resampled for names in members])
-
-
 @pytest.mark.parametrize("semivalue", [dupre.shapley, dupre.banzhaf])
 def test_if_all_is_trained_it_is_the_bootstrap_of_the_exact_values(semivalue):
     utility = utility_on(slice(300, 500), metric="balanced_accuracy")
     found = value(OWNERS, utility, budget=31, semivalue=semivalue)
     weights = exact(semivalue, 5)
-    empty, *others = resampled_table(utility)
+    members = [(), *(to_names(row, OWNERS.names) for row in weights.members)]
+    empty, *others = [utility(names).resampled for names in members]
     change = weights.W @ np.array(others) + np.outer(weights.empty, empty) - found.mean[:, None]
     np.testing.assert_allclose(found.validation, change @ change.T / 200, rtol=1e-9)
     np.testing.assert_array_equal(found.covariance, found.validation)

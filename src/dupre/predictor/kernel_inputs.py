@@ -74,6 +74,10 @@ class Features:
         """The same; what `distances_to` computes to them is kept by their origin."""
         return replace(self, are_kept=True)
 
+    def make_lasting(self) -> Features:
+        """The same; they keep distances of evaluated coalitions to them."""
+        return replace(self, is_lasting=True)
+
     def distances_to(
         self, others: Features, key: Hashable, compute: Callable[[Features, Features], Floats]
     ) -> Floats:

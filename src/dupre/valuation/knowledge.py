@@ -10,7 +10,6 @@ the `Identity` goes by contents.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -202,7 +201,7 @@ class Knowledge:
     @cached_property
     def _counting(self) -> Features:
         """Of all b coalitions: what is computed of them is kept from round to round."""
-        return replace(self._describe(self.weights.members, self.sketch), is_lasting=True)
+        return self._describe(self.weights.members, self.sketch).make_lasting()
 
     def _describe(self, members: Members, vectors: Callable[..., Floats]) -> Features:
         has_rows = self.question.owners.points is not None
