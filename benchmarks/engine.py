@@ -238,7 +238,7 @@ def main() -> None:
         print(
             f"| two local workers against one, 64 evaluations of {seconds:.2f} s ({name}), same "
             f"values to the last digit | {ratio:.2f} x ({without:.2f} x against no worker process) "
-            "| 1.7 x |"
+            "| 1.9 x |"
         )
         sys.stdout.flush()
     parts = ", ".join(f"{what} {part:.0%}" for what, part in waiting().items())
