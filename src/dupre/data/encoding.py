@@ -164,18 +164,27 @@ def standardise(columns: NumericColumns) -> Points:
     weight = counts / counts.sum()
     # Sums over distinct rows in their order, so that the order of the rows does not matter.
     low, high, mean, square = np.zeros((4, matrix.shape[1]))
-    for start in range(0, len(first), SUMMED):
-        rows = matrix[first[start : start + SUMMED]]
-        mean += weight[start : start + SUMMED] @ rows
+    room = np.empty((min(SUMMED, len(first)), matrix.shape[1]))
+    blocks = [slice(start, start + SUMMED) for start in range(0, len(first), SUMMED)]
+    for some in blocks:
+        rows = _take(matrix, first[some], room)
+        mean += weight[some] @ rows
         low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
-    for start in range(0, len(first), SUMMED):
-        rows = matrix[first[start : start + SUMMED]] - mean
-        square += weight[start : start + SUMMED] @ rows**2
+    for some in blocks:
+        rows = _take(matrix, first[some], room)
+        rows -= mean
+        rows *= rows
+        square += weight[some] @ rows
     scale = np.sqrt(square)
     inverse = _inverse_scale(scale, np.maximum(high, -low))
     factor = np.where(columns.one_hot, 1.0, inverse)
     units = np.where(columns.one_hot, 1.0, scale)
     return Points(matrix, first, index, mean, factor, float(np.sum((scale * factor) ** 2)), units)
+
+
+def _take(matrix: Floats, index: Ints, room: Floats) -> Floats:
+    """Rows of a matrix, (len(index), d), in a place that is used again."""
+    return np.take(matrix, index, axis=0, out=room[: len(index)], mode="clip")  # no other copy
 
 
 def _numeric_columns(matrix: Floats | sparse.csr_array) -> NumericColumns:
