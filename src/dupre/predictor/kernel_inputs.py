@@ -126,11 +126,9 @@ class Features:
 
     def remember(self, key: Hashable, compute: Callable[[], Found]) -> Found:
         """What is computed of these coalitions, once for each key; a key may lack a hash."""
-        try:
-            is_known = key in self._known
-        except TypeError:
+        if not _has_hash(key):
             return compute()
-        if not is_known:
+        if key not in self._known:
             self._known[key] = compute()
         return cast(Found, self._known[key])
 
