@@ -234,12 +234,13 @@ class PrincipalAxes:
         # Products of one shape, whose sides are multiples of what any CPU takes at a time: the
         # vector of a coalition is the same to the last bit, whatever other ones are in its block.
         centred = np.zeros((PROJECTED, len(self.centre)))
-        for start in range(0, len(members), PROJECTED):
-            if start % BLOCK == 0:
-                sketched = self.sketch(members[start : start + BLOCK])
-            block = sketched[start % BLOCK :][:PROJECTED]
-            np.subtract(block, self.centre, out=centred[: len(block)])
-            vectors[start : start + PROJECTED] = (centred @ self.basis)[: len(block)]
+        for start in range(0, len(members), BLOCK):
+            sketched = self.sketch(members[start : start + BLOCK])
+            found = vectors[start : start + BLOCK]
+            for first in range(0, len(sketched), PROJECTED):
+                block = sketched[first : first + PROJECTED]
+                np.subtract(block, self.centre, out=centred[: len(block)])
+                found[first : first + PROJECTED] = (centred @ self.basis)[: len(block)]
         return vectors
 
 
