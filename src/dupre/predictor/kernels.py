@@ -82,7 +82,7 @@ class Exponential(Kernel):
         return np.ones(len(a))
 
     def at_median(self, distances: Floats) -> Self:
-        positive = distances[distances > 0]
+        positive = distances[np.tril(distances > 0)]  # each pair once
         return replace(self, gamma=1 / float(np.median(positive))) if positive.size else self
 
 
