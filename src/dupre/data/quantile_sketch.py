@@ -34,12 +34,13 @@ from dupre._types import Floats, Ints, Members
 from dupre.data.level_search import pass_levels, type_up_to
 from dupre.data.owners import Owners
 from dupre.data.projections import Projections, classical_scaling, spectrum, unit_directions
+from dupre.game.blocks import fill_blocks, split
 from dupre.game.coalitions import all_coalitions, keys
 
 BLOCK = 256
 """Coalitions sketched at a time: the counts of many owners are read once for all of them."""
 
-TILE = 400
+TILE = 1_024
 """Coalitions times directions sketched at a time: (TILE, T) counts stay in the cache."""
 
 PROJECTED = 64
@@ -83,15 +84,18 @@ class Sketch:
         """Vectors of m non-empty coalitions, (m, L K), scaled so that SW_2 is their distance."""
         if not members.any(axis=1).all():
             raise AssertionError("the empty coalition has no data to sketch")
+        vectors = np.empty((len(members), self.width), dtype=np.float32)
+        blocks = split(len(members), BLOCK)
+        fill_blocks(vectors, lambda block: self._sketch(members[block]), blocks)
+        return vectors
+
+    def _sketch(self, members: Members) -> NDArray[np.float32]:
+        """Vectors of one block of coalitions, (m, L K)."""
         scaled = self.values.astype(np.float32) / np.float32(np.sqrt(self.width))
         vectors = np.empty((len(members), len(scaled), self.levels), dtype=np.float32)
-        for start in range(0, len(members), BLOCK):
-            block = members[start : start + BLOCK]
-            second, step = _follow_complements(block), max(1, TILE // len(block))
-            for first in range(0, len(scaled), step):
-                some = slice(first, first + step)
-                found = scaled[some].ravel().take(self._bins(block, second, some))
-                vectors[start : start + BLOCK, some] = found
+        second = _follow_complements(members)
+        for some in split(len(scaled), max(1, TILE // len(members))):
+            vectors[:, some] = scaled[some].ravel().take(self._bins(members, second, some))
         return vectors.reshape(len(members), self.width)
 
     @property
@@ -110,7 +114,9 @@ class Sketch:
         n, directions, T = counts.shape
         counts = counts.reshape(n, -1)
         own = np.delete(np.arange(len(members)), second)
-        share = members[own].astype(counts.dtype) @ counts
+        # BLAS can say "invalid" of finite numbers (numpy issue 24067).
+        with np.errstate(invalid="ignore"):
+            share, rows = members[own].astype(counts.dtype) @ counts, members @ self.rows
         if second.size:
             share, summed = np.empty((len(members), counts.shape[1]), counts.dtype), share
             share[own] = summed
@@ -118,7 +124,7 @@ class Sketch:
         # With c of R rows at or below a threshold, (2 K c + R) // 2 R levels (k + 1/2) / K are
         # reached there. One correctly rounded division: equal fractions give equal numbers, so data
         # sets of the same distribution have the same vector to the last bit.
-        share /= (2 * (members @ self.rows))[:, None]
+        share /= 2 * rows[:, None]
         reached = share.astype(type_up_to(self.levels)).reshape(-1, T)
         bins = pass_levels(reached, self.levels).reshape(-1, directions, self.levels)
         bins += np.arange(0, directions * T, T)[:, None]
@@ -231,16 +237,19 @@ class PrincipalAxes:
     def __call__(self, members: Members) -> Floats:
         """Coordinates of m coalitions, (m, r)."""
         vectors = np.empty((len(members), self.basis.shape[1]))
+        blocks = split(len(members), BLOCK)
+        fill_blocks(vectors, lambda block: self._project(members[block]), blocks)
+        return vectors
+
+    def _project(self, members: Members) -> Floats:
+        """Coordinates of one block of coalitions, (m, r)."""
+        sketched, vectors = self.sketch(members), np.empty((len(members), self.basis.shape[1]))
         # Products of one shape, whose sides are multiples of what any CPU takes at a time: the
         # vector of a coalition is the same to the last bit, whatever other ones are in its block.
         centred = np.zeros((PROJECTED, len(self.centre)))
-        for start in range(0, len(members), BLOCK):
-            sketched = self.sketch(members[start : start + BLOCK])
-            found = vectors[start : start + BLOCK]
-            for first in range(0, len(sketched), PROJECTED):
-                block = sketched[first : first + PROJECTED]
-                np.subtract(block, self.centre, out=centred[: len(block)])
-                found[first : first + PROJECTED] = (centred @ self.basis)[: len(block)]
+        for some in split(len(members), PROJECTED):
+            block = np.subtract(sketched[some], self.centre, out=centred[: some.stop - some.start])
+            vectors[some] = (centred @ self.basis)[: len(block)]
         return vectors
 
 

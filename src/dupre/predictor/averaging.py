@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dupre._types import Floats
+from dupre.game.blocks import compute_blocks
 from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernel_inputs import tiles
 from dupre.predictor.posterior import Posterior
@@ -88,38 +89,60 @@ def average_posterior(
         best: prediction of b coalitions and of functionals W, (f, b), whose covariance is used.
         processes: those whose means and variances are averaged, with their weights.
     """
-    inputs, W, b = best.inputs, best.W, len(best.inputs)
     at, _ = best.sample
-    means, variances = np.empty((len(processes), b)), np.empty((len(processes), len(at)))
-    observed = np.zeros((len(W), len(best.gp.utilities)))
-    others = [
-        (i, gp, _form(gp), np.zeros((len(gp.utilities), len(W))))
-        for i, (_, gp) in enumerate(processes)
-        if gp is not best.gp
-    ]
-    for columns in tiles(b, len(best.gp.inputs)):
-        some, distances = inputs[columns], {}
-        for i, gp, form, inner in others:
-            if form not in distances:
-                distances[form] = gp.kernel.distances(gp.inputs, some)
-            K, explained = gp.kernel.evaluate(distances[form]), None
-            if len(at) == b:
-                explained = gp.explain(K)
-            means[i, columns], slope = gp.back_from(K, some, explained)
-            if explained is not None:
-                variance = gp.remaining(explained, some) + gp.noise_of_predicted
-                variances[i, columns] = variance * slope**2
-            np.add(inner, K @ (W[:, columns] * slope).T, out=inner)
+    count, b = len(processes), len(best.inputs)
+    means, variances = np.empty((count, b)), np.empty((count, len(at)))
+    observed = np.zeros((len(best.W), len(best.gp.utilities)))
     for i, (weight, gp) in enumerate(processes):
         if gp is best.gp:
             means[i], variances[i] = best.mean, best.variance_of_utilities(at)
             observed += weight * best.observed_weights()
         elif len(at) < b:
-            variances[i] = gp.posterior(inputs[at]).std ** 2
+            variances[i] = gp.posterior(best.inputs[at]).std ** 2
+    others = {i: gp for i, (_, gp) in enumerate(processes) if gp is not best.gp}
+    inner = _predict_each(others, best, means, variances if len(at) == b else None)
+    for i, gp in others.items():
+        observed += processes[i][0] * gp.observed_weights(gp.explain(inner[i]), best.W)
     weights = np.array([weight for weight, _ in processes])
-    for i, gp, _, inner in others:
-        observed += weights[i] * gp.observed_weights(gp.explain(inner), W)
     return AveragedPosterior(best, means, variances, weights, observed)
+
+
+def _predict_each(
+    processes: dict[int, GaussianProcess],
+    best: Posterior,
+    means: Floats,
+    variances: Floats | None,
+) -> dict[int, Floats]:
+    """K_AB (W du/dz)^T of each process, (a, f).
+
+    Args:
+        processes: those that predict, by their rows in `means` and `variances`.
+        best: the prediction of the same coalitions by another process.
+        means: is filled with the means of the utilities, (k, b).
+        variances: is filled with their variances, noise included, (k, b); None if that is not
+            needed.
+    """
+    forms = {i: _form(gp) for i, gp in processes.items()}
+
+    def predict(columns: slice) -> dict[int, Floats]:
+        some, distances, products = best.inputs[columns], {}, {}
+        for i, gp in processes.items():
+            if forms[i] not in distances:
+                distances[forms[i]] = gp.kernel.distances(gp.inputs, some)
+            K = gp.kernel.evaluate(distances[forms[i]])
+            explained = None if variances is None else gp.explain(K)
+            means[i, columns], slope = gp.back_from(K, some, explained)
+            if variances is not None and explained is not None:
+                variance = gp.remaining(explained, some) + gp.noise_of_predicted
+                variances[i, columns] = variance * slope**2
+            products[i] = K @ (best.W[:, columns] * slope).T
+        return products
+
+    inner = {i: np.zeros((len(gp.utilities), len(best.W))) for i, gp in processes.items()}
+    for products in compute_blocks(predict, tiles(len(best.inputs), len(best.gp.inputs))):
+        for i, product in products.items():
+            inner[i] += product
+    return inner
 
 
 def _form(gp: GaussianProcess) -> tuple[int, str]:

@@ -23,6 +23,7 @@ from scipy.linalg.lapack import dtrtri
 
 from dupre._types import Floats
 from dupre.errors import InputError
+from dupre.game.blocks import compute_blocks
 from dupre.predictor.kernel_algebra import Kernel
 from dupre.predictor.kernel_inputs import Features, tiles
 from dupre.predictor.posterior import Posterior
@@ -159,14 +160,18 @@ class GaussianProcess:
         W = np.empty((0, b)) if W is None else W
         explained = np.empty((a, b)) if b <= EXACT_UP_TO else None
         mean, slope, inner = np.empty(b), np.empty(b), np.zeros((a, len(W)))
-        for columns in tiles(b, a):
+
+        def predict(columns: slice) -> Floats:
             some = inputs[columns]
             K = self.kernel(self.inputs, some)
             part = None
             if explained is not None:
                 part = explained[:, columns] = self.explain(K)
             mean[columns], slope[columns] = self.back_from(K, some, part)
-            inner += K @ (W[:, columns] * slope[columns]).T
+            return np.asarray(K @ (W[:, columns] * slope[columns]).T)
+
+        for product in compute_blocks(predict, tiles(b, a)):
+            inner += product
         return Posterior(self, inputs, W, mean, slope, self.explain(inner), explained)
 
     def explain(self, K: Floats) -> Floats:

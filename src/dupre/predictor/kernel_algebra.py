@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import product
 from operator import add, iadd, mul
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.checks import positive
+from dupre.game.blocks import fill_blocks
 from dupre.predictor.kernel_inputs import TILE, Features, by_tiles, tiles
 
 
@@ -85,9 +87,11 @@ class Kernel(ABC):
         if a is b:
             return by_tiles(len(a), lambda i, j: self(a[i], b[j]))
         K = np.empty((len(a), len(b)))
-        for rows in tiles(len(a)):
-            for columns in across:
-                K[rows, columns] = self.evaluate(self.distances(a[rows], b[columns]))
+        fill_blocks(
+            K,
+            lambda tile: self.evaluate(self.distances(a[tile[0]], b[tile[1]])),
+            list(product(tiles(len(a)), across)),
+        )
         return K
 
     def __add__(self, other: Kernel) -> Sum:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from itertools import combinations_with_replacement
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError
+from dupre.game.blocks import compute_blocks, fill_blocks, split
 
 Found = TypeVar("Found")
 
@@ -32,6 +35,9 @@ MANY = 4_096
 
 TILE = 256
 """Side of the square tiles in which a large kernel matrix is computed: they fit into a cache."""
+
+_ADDING = threading.RLock()
+"""Held by the thread that adds to the distances that are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,28 +96,28 @@ class Features:
         """
         origin, rows = self.origin or (self, None)
         other, columns = others.origin or (others, None)
-        if columns is None or not _has_hash(key):
+        if not _has_hash(key):
+            return compute(self, others)
+        if others is self and columns is None and len(self) <= ALL_KEPT:
+            return self._pairs(key, compute)
+        if columns is None:
             return compute(self, others)
         if origin is not other and other.is_lasting and len(other) > ALL_KEPT:
             return other.remember("rows", _Rows).find(self, others, key, compute)
         if origin is not other or rows is None:
             return compute(self, others)
         if len(origin) <= ALL_KEPT:
-            pairs = origin.remember(
-                ("pairs", key),
-                lambda: by_tiles(len(origin), lambda i, j: compute(origin[i], origin[j])),
-            )
-            return pairs.take(rows[:, None] * len(origin) + columns)
+            return origin._pairs(key, compute).take(rows[:, None] * len(origin) + columns)
         if not (others.are_kept and len(others)):
             return compute(self, others)
-        kept = origin.remember("kept", dict[Hashable, _Kept])
-        if key not in kept or kept[key].count < len(others):
-            for old in [k for k, v in kept.items() if k == key or not v.serves(columns)]:
-                del kept[old]
-            if (len(others) + sum(v.count for v in kept.values())) * len(origin) > KEPT:
-                return compute(self, others)
-            kept[key] = _Kept(len(origin), len(others))
-        return kept[key].find(origin, rows, columns, compute)
+        return origin.remember("columns", _Columns).find(self, others, key, compute)
+
+    def _pairs(self, key: Hashable, compute: Callable[[Features, Features], Floats]) -> Floats:
+        """Distances of all pairs, (m, m), computed once."""
+        return self.remember(
+            ("distances", key),
+            lambda: by_tiles(len(self), lambda i, j: compute(self[i], self[j])),
+        )
 
     def sketch(self, eta: float, p: int, *, raw: bool = False) -> Floats:
         """Vectors under feature weight eta, (m, d), each computed once."""
@@ -133,6 +139,39 @@ class Features:
         return cast(Found, self._known[key])
 
 
+class _Columns:
+    """Distances of all of b coalitions to some of them, by kernel."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, _Kept] = {}
+
+    def find(
+        self,
+        these: Features,
+        others: Features,
+        key: Hashable,
+        compute: Callable[[Features, Features], Floats],
+    ) -> Floats:
+        """The distances of some of the b to others, (m, mb); too many are not kept."""
+        every, rows = cast(tuple[Features, Ints], these.origin)
+        _, columns = cast(tuple[Features, Ints], others.origin)
+        with _ADDING:
+            if kept := self._make_room(key, columns, len(every)):
+                places = kept.add(every, columns, compute)
+        return kept.find(rows, places) if kept else compute(these, others)
+
+    def _make_room(self, key: Hashable, columns: Ints, b: int) -> _Kept | None:
+        """Where so many may be kept; forgets kernels that are no longer asked for."""
+        kept, count = self._kept, len(columns)
+        if key not in kept or kept[key].count < count:
+            for old in [k for k, v in kept.items() if k == key or not v.serves(columns)]:
+                del kept[old]
+            if (count + sum(v.count for v in kept.values())) * b > KEPT:
+                return None
+            kept[key] = _Kept(b, count)
+        return kept[key]
+
+
 class _Kept:
     """Distances of all of b coalitions to some of them, up to `count`."""
 
@@ -146,27 +185,28 @@ class _Kept:
         """Whether distances to these were asked for last."""
         return self._asked[0] == columns.tobytes()
 
-    def find(
-        self,
-        every: Features,
-        rows: Ints,
-        columns: Ints,
-        compute: Callable[[Features, Features], Floats],
-    ) -> Floats:
-        """The distances, (len(rows), len(columns)); new columns replace some not asked for."""
-        if not self.serves(columns):
-            asked = columns.tolist()
-            if new := [column for column in asked if column not in self._place]:
-                kept = {column: self._place[column] for column in asked if column in self._place}
-                free = sorted(set(range(self.count)) - set(kept.values()))
-                self._place = kept  # if this is interrupted, the others are not known
-                others = every[np.array(new)]
-                for some in tiles(len(every), max(len(new), TILE // 2)):
-                    self._distances[some, free[: len(new)]] = compute(every[some], others)
-                self._place = kept | dict(zip(new, free, strict=False))
-            places = [self._place[column] for column in asked]
-            self._asked = columns.tobytes(), np.array(places, dtype=np.int64)
-        found = self._distances[_as_slice(rows)].take(self._asked[1], axis=1)
+    def add(
+        self, every: Features, columns: Ints, compute: Callable[[Features, Features], Floats]
+    ) -> Ints:
+        """Where the distances to these columns are; new ones replace some not asked for."""
+        if self.serves(columns):
+            return self._asked[1]
+        asked = columns.tolist()
+        if new := [column for column in asked if column not in self._place]:
+            kept = {column: self._place[column] for column in asked if column in self._place}
+            free = sorted(set(range(self.count)) - set(kept.values()))[: len(new)]
+            self._place = kept  # if this is interrupted, the others are not known
+            others = every[np.array(new)]
+            blocks = [(some, free) for some in tiles(len(every), max(len(new), TILE // 2))]
+            fill_blocks(self._distances, lambda block: compute(every[block[0]], others), blocks)
+            self._place = kept | dict(zip(new, free, strict=True))
+        places = np.array([self._place[column] for column in asked], dtype=np.int64)
+        self._asked = columns.tobytes(), places
+        return places
+
+    def find(self, rows: Ints, places: Ints) -> Floats:
+        """The distances of some of the b to the columns in these places, (rows, columns)."""
+        found = self._distances[_as_slice(rows)].take(places, axis=1)
         return np.asarray(found, dtype=np.float64)
 
 
@@ -192,20 +232,19 @@ class _Rows:
         if len(asked_by) * len(every) > EXACTLY_KEPT:
             self._rows.clear()
             return compute(these, others)
-        rows = self._rows.setdefault(key, {})
-        if new := [i for i, name in enumerate(names) if name not in rows]:
-            if not self._make_room(len(new), len(every), asked_by):
-                return compute(these, others)
-            for start in range(0, len(new), ROWS):
-                block = new[start : start + ROWS]
-                filled = block + block[-1:] * (ROWS - len(block))
-                some, found = these[np.array(filled)], np.empty((ROWS, len(every)))
-                for tile in tiles(len(every), TILE // 2):
-                    found[:, tile] = compute(some, every[tile])
-                rows.update(zip([names[i] for i in block], found, strict=False))
-        index, distances = _as_slice(columns), np.empty((len(these), len(others)))
+        with _ADDING:
+            rows = self._rows.setdefault(key, {})
+            if new := [i for i, name in enumerate(names) if name not in rows]:
+                if not self._make_room(len(new), len(every), asked_by):
+                    return compute(these, others)
+                for block in split(len(new), ROWS):
+                    index = new[block]
+                    filled = these[np.array(index + index[-1:] * (ROWS - len(index)))]
+                    found = _to_all(filled, every, compute)
+                    rows.update(zip([names[i] for i in index], found, strict=False))
+        some, distances = _as_slice(columns), np.empty((len(these), len(others)))
         for name, distance in zip(names, distances, strict=True):
-            distance[:] = rows[name][index]
+            distance[:] = rows[name][some]
         return distances
 
     def _make_room(self, count: int, b: int, asked_by: Features) -> bool:
@@ -215,6 +254,16 @@ class _Rows:
                 if last() is not asked_by:
                     self._rows.pop(key, None)
         return (count + sum(map(len, self._rows.values()))) * b <= EXACTLY_KEPT
+
+
+def _to_all(
+    these: Features, every: Features, compute: Callable[[Features, Features], Floats]
+) -> Floats:
+    """Distances of some coalitions to all others, (m, b)."""
+    found = np.empty((len(these), len(every)))
+    columns = [(slice(None), some) for some in tiles(len(every), TILE // 2)]
+    fill_blocks(found, lambda block: compute(these, every[block[1]]), columns)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,16 +295,19 @@ def _as_slice(index: Ints) -> slice | Ints:
 
 def tiles(b: int, across: int = 0) -> list[slice]:
     """Up to TILE of b coalitions each; more, if they are compared with few `across`."""
-    step = max(TILE, TILE**2 // across) if across else TILE
-    return [slice(start, start + step) for start in range(0, b, step)]
+    return split(b, max(TILE, TILE**2 // across) if across else TILE)
 
 
 def by_tiles(b: int, compute: Callable[[slice, slice], Floats]) -> Floats:
     """A symmetric matrix of b coalitions, (b, b), of which one triangle of tiles is computed."""
     found = np.empty((b, b))
-    for i, rows in enumerate(tiles(b)):
-        for columns in tiles(b)[: i + 1]:
-            found[rows, columns] = compute(rows, columns)
-            if rows != columns:
-                found[columns, rows] = found[rows, columns].T
+
+    def fill(columns: slice, rows: slice) -> None:
+        found[rows, columns] = compute(rows, columns)
+        if rows != columns:
+            found[columns, rows] = found[rows, columns].T
+
+    pairs = list(combinations_with_replacement(tiles(b), 2))
+    for _ in compute_blocks(lambda pair: fill(*pair), pairs):
+        pass
     return found

@@ -14,6 +14,7 @@ from functools import reduce
 import numpy as np
 
 from dupre._types import Floats, Ints, Members
+from dupre.game.blocks import compute_blocks
 from dupre.predictor.kernel_algebra import Kernel, Scaled, Sum
 from dupre.predictor.kernel_inputs import Features, tiles
 from dupre.predictor.kernels import Linear, Membership
@@ -35,10 +36,8 @@ def multiply(kernel: Kernel, a: Features, b: Features, V: Floats) -> Floats:
         return np.asarray((V.sum(axis=0) + shared) / (1 + n))
     if type(kernel) is Membership and len(b) >= NEARLY_ALL * 2.0**n:
         return _multiply_all(kernel.gamma, a.members, b.members, V)
-    product = np.zeros((len(a), V.shape[1]))
-    for some in tiles(len(b)):
-        product += kernel(b[some], a).T @ V[some]
-    return product
+    products = compute_blocks(lambda some: kernel(b[some], a).T @ V[some], tiles(len(b)))
+    return reduce(np.add, products, np.zeros((len(a), V.shape[1])))
 
 
 def _multiply_all(gamma: float, a: Members, b: Members, V: Floats) -> Floats:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dupre._types import Floats, Ints
+from dupre.game.blocks import compute_blocks
 from dupre.predictor.kernel_inputs import Features, tiles
 from dupre.predictor.landmarks import Landmarks, find_landmarks, sample_by_weight
 
@@ -101,12 +103,17 @@ class Posterior:
         """K_BB (W slope)^T, (b, f), of which one triangle of tiles is computed."""
         right = (self.W * self.slope).T
         found = np.zeros_like(right)
-        for i, rows in enumerate(tiles(len(self.inputs))):
-            for columns in tiles(len(self.inputs))[i:]:
-                tile = self.gp.kernel(self.inputs[rows], self.inputs[columns])
-                found[rows] += tile @ right[columns]
-                if rows != columns:
-                    found[columns] += tile.T @ right[rows]
+
+        def multiply(rows: slice, columns: slice) -> tuple[Floats, Floats]:
+            tile = self.gp.kernel(self.inputs[rows], self.inputs[columns])
+            return tile @ right[columns], tile.T @ right[rows]
+
+        pairs = list(combinations_with_replacement(tiles(len(self.inputs)), 2))
+        products = compute_blocks(lambda pair: multiply(*pair), pairs)
+        for (rows, columns), (product, mirrored) in zip(pairs, products, strict=True):
+            found[rows] += product
+            if rows != columns:
+                found[columns] += mirrored
         return found
 
     def observed_weights(self) -> Floats:
