@@ -17,6 +17,9 @@ from dupre.game.blocks import compute_blocks, fill_blocks, split
 
 Found = TypeVar("Found")
 
+Compute = Callable[["Features", "Features"], Floats]
+"""Distances of coalitions to others, (m, mb)."""
+
 KEPT = 2**26
 """Distances to some coalitions kept in 32 bits: a quarter of a gigabyte."""
 
@@ -84,9 +87,7 @@ class Features:
         """The same; they keep distances of evaluated coalitions to them."""
         return replace(self, is_lasting=True)
 
-    def distances_to(
-        self, others: Features, key: Hashable, compute: Callable[[Features, Features], Floats]
-    ) -> Floats:
+    def distances_to(self, others: Features, key: Hashable, compute: Compute) -> Floats:
         """Distances of these to other coalitions, (m, mb), which `compute` finds.
 
         Within an origin of up to ALL_KEPT coalitions they are computed once. Those to coalitions
@@ -112,7 +113,7 @@ class Features:
             return compute(self, others)
         return origin.remember("columns", _Columns).find(self, others, key, compute)
 
-    def _pairs(self, key: Hashable, compute: Callable[[Features, Features], Floats]) -> Floats:
+    def _pairs(self, key: Hashable, compute: Compute) -> Floats:
         """Distances of all pairs, (m, m), computed once."""
         return self.remember(
             ("distances", key),
@@ -145,13 +146,7 @@ class _Columns:
     def __init__(self) -> None:
         self._kept: dict[Hashable, _Kept] = {}
 
-    def find(
-        self,
-        these: Features,
-        others: Features,
-        key: Hashable,
-        compute: Callable[[Features, Features], Floats],
-    ) -> Floats:
+    def find(self, these: Features, others: Features, key: Hashable, compute: Compute) -> Floats:
         """The distances of some of the b to others, (m, mb); too many are not kept."""
         every, rows = cast(tuple[Features, Ints], these.origin)
         _, columns = cast(tuple[Features, Ints], others.origin)
@@ -185,9 +180,7 @@ class _Kept:
         """Whether distances to these were asked for last."""
         return self._asked[0] == columns.tobytes()
 
-    def add(
-        self, every: Features, columns: Ints, compute: Callable[[Features, Features], Floats]
-    ) -> Ints:
+    def add(self, every: Features, columns: Ints, compute: Compute) -> Ints:
         """Where the distances to these columns are; new ones replace some not asked for."""
         if self.serves(columns):
             return self._asked[1]
@@ -217,13 +210,7 @@ class _Rows:
         self._rows: dict[Hashable, dict[bytes, Floats]] = {}
         self._asked_by: dict[Hashable, weakref.ref[Features]] = {}
 
-    def find(
-        self,
-        these: Features,
-        others: Features,
-        key: Hashable,
-        compute: Callable[[Features, Features], Floats],
-    ) -> Floats:
+    def find(self, these: Features, others: Features, key: Hashable, compute: Compute) -> Floats:
         """The distances, (m, mb), to some of the b; too many are computed and not kept."""
         every, columns = cast(tuple[Features, Ints], others.origin)
         names = these.remember("names", lambda: [row.tobytes() for row in these.members])
@@ -256,9 +243,7 @@ class _Rows:
         return (count + sum(map(len, self._rows.values()))) * b <= EXACTLY_KEPT
 
 
-def _to_all(
-    these: Features, every: Features, compute: Callable[[Features, Features], Floats]
-) -> Floats:
+def _to_all(these: Features, every: Features, compute: Compute) -> Floats:
     """Distances of some coalitions to all others, (m, b)."""
     found = np.empty((len(these), len(every)))
     columns = [(slice(None), some) for some in tiles(len(every), TILE // 2)]
