@@ -5,7 +5,13 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
-from dupre.tables.caveats import leaks, misspelt_names, texts_for_numbers, unequal_classes
+from dupre.tables.caveats import (
+    far_rows,
+    leaks,
+    misspelt_names,
+    texts_for_numbers,
+    unequal_classes,
+)
 from dupre.tables.columns import columns_of
 
 RNG = np.random.default_rng(0)
@@ -42,6 +48,20 @@ def test_good_columns_of_ordinary_tables_are_not_named(load):
     data = load(as_frame=True)
     task = "regression" if load is load_diabetes else "classification"
     assert doubts(data.target, task, **data.data) == []
+
+
+def test_numbers_far_from_all_others_are_named_in_a_regression():
+    for z, y, task, words in (
+        (np.append(X[:-1], 99.0), X, "regression", ["others in z (99 beside"]),
+        (np.append(X[:-1], [np.nan]), np.append(X[1:], 1e9), "regression", ["in y (1e+09"]),
+        (np.append(X[:-1], 99.0), X > 0, "classification", []),
+        (np.exp(X), X, "regression", []),
+        (np.append(np.zeros(299), 9.0), X, "regression", []),  # most rows are equal: no scale
+    ):
+        frame = pd.DataFrame({"z": z, "y": y, "o": "a"})
+        told = far_rows(frame, columns_of(frame, **BOTH), target="y", task=task)
+        assert len(told) == len(words)
+        assert all(word in text for word, text in zip(words, told, strict=True))
 
 
 def test_accuracy_says_little_if_most_rows_are_of_one_class():

@@ -81,6 +81,7 @@ def prepare_job(config: Config) -> Job:
             *look_alikes(owners.names),
             *caveats.shared_rows(rows, validation),
             *caveats.leaks(frame, columns, target=data.target, task=task),
+            *caveats.far_rows(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility.y_val, utility.metric),
         ),
         advice=(*advice, *caveats.misspelt_names(owners.names)),

@@ -37,6 +37,10 @@ FEWEST_PAIRS = 30
 UNEQUAL = 0.7
 """Part of the rows in one class from which on accuracy says little about the others."""
 
+FAR = 30.0
+"""Distance of a number from the median, in spans of the middle half of a column, from which on a
+row is unlike the others."""
+
 SHORTEST, LONGEST = 5, 40
 """Letters of the words that are compared: shorter ones may differ by a letter on purpose."""
 
@@ -111,6 +115,28 @@ def unequal_classes(y: NDArray[Any], metric: object) -> list[str]:
     return [
         f"{100 * part:.0f} % of validation rows are of class {printable(str(counts.index[0]))}, "
         f"so accuracy says little about the others; --metric balanced_accuracy or {better} does."
+    ]
+
+
+def far_rows(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[str]:
+    """Columns of a regression in which some numbers lie very far from all others."""
+    if task != "regression":
+        return []
+    found = {}
+    for name in (*columns.numbers, target):
+        x = as_numbers(frame[[name]])[:, 0]
+        x = x[np.isfinite(x)]
+        if len(x):
+            low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+            if np.max(far := np.abs(x - middle)) > FAR * (high - low) > 0:
+                found[name] = f"{x[np.argmax(far)]:.4g} beside {low:.4g} to {high:.4g}"
+    if not found:
+        return []
+    return [
+        f"some numbers lie very far from most others in {join_list(map(printable, found), most=3)} "
+        f"({next(iter(found.values()))} for half of the rows). Few such rows can decide R² or a "
+        "squared error, and no interval knows how many more will come; correct them, or take a "
+        "model that limits them."
     ]
 
 
