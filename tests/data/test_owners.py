@@ -312,9 +312,23 @@ def test_embed_gives_the_numeric_view_and_the_model_gets_images_and_missing_valu
     assert_same_rows(X.reshape(20, -1), images[1::3].reshape(20, -1))
 
     X = np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 1.0], [0.0, 0.0]])
-    owners = Owners.from_arrays(X, [0, 1] * 2, list("aabb"), embed=np.nan_to_num)
-    found, y = owners.data_of(np.array([True, False]))
-    np.testing.assert_array_equal(found[np.argsort(y)], X[:2])
+
+    def fill(X):
+        X[np.isnan(X)] = 0
+        return X
+
+    for changed in (X.copy(), pd.DataFrame(X)):
+        owners = Owners.from_arrays(changed, [0, 1] * 2, list("aabb"), embed=fill)
+        found, y = owners.data_of(np.array([True, False]))
+        np.testing.assert_array_equal(np.asarray(found)[np.argsort(y)], X[:2])
+        np.testing.assert_array_equal(changed, X)
+    texts = [["a"], ["b", "b"]] * 2
+    owners = Owners.from_arrays(
+        texts, [0, 1] * 2, list("aabb"), embed=lambda X: [[len(row)] for row in X]
+    )
+    for row in owners.data_of(np.array([True, True]))[0]:
+        row.clear()
+    assert texts == [["a"], ["b", "b"]] * 2
 
 
 # --- rows that cannot be used

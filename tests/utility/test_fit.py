@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from dupre.data.owners import Owners
 from dupre.utility.fit import fit, uses_torch
@@ -33,20 +34,23 @@ class Strict(LogisticRegression):
 )
 def test_a_classifier_that_wants_whole_numbers_gets_them_and_answers_in_labels(metric, labels):
     owners = Owners.from_arrays(X, labels, CODES)  # every owner holds one class
-    for estimator in (Strict(max_iter=500), make_pipeline(Strict(max_iter=500))):
+    strict, plain = Strict(max_iter=500), LogisticRegression(max_iter=500)
+    scaled = make_pipeline(StandardScaler(copy=False), strict)  # the rows change before it refuses
+    for models in ((strict, plain), (scaled, make_pipeline(StandardScaler(), plain))):
         strict, plain = (
             ModelUtility(model, owners, validation=(X, labels), metric=metric, resamples=2)
-            for model in (estimator, LogisticRegression(max_iter=500))
+            for model in models
         )
         for members in (("0", "2"), ("0", "1", "2")):
             assert strict(members) == pytest.approx(plain(members), abs=1e-9)
 
 
 def test_another_failure_is_told_as_it_was():
+    gaps = np.full((4, 1), np.nan)
     with pytest.raises(ValueError, match="Input X contains NaN"):
-        fit(Strict(), np.full((4, 1), np.nan), np.array(list("abab")), seed=0, classes=True)
+        fit(Strict(), gaps, np.array(list("abab")), again=gaps.copy, seed=0, classes=True)
     with pytest.raises(ValueError, match="Invalid classes"):
-        fit(Strict(), X, np.array(CODES + 0.5), seed=0, classes=False)
+        fit(Strict(), X, np.array(CODES + 0.5), again=X.copy, seed=0, classes=False)
 
 
 class Network(ClassifierMixin, BaseEstimator):
@@ -86,7 +90,7 @@ def test_torch_is_seeded_for_a_training_and_put_back(monkeypatch):
     assert not uses_torch(Network())  # something else has loaded it
     monkeypatch.setattr(sys.modules[__name__], "torch", sys.modules["torch"], raising=False)
     for seed in (1, 2):
-        fitted = fit(Network(), X, CODES, seed=seed, classes=True)
+        fitted = fit(Network(), X, CODES, again=X.copy, seed=seed, classes=True)
         assert fitted.weight_ == seed
     assert sys.modules["torch"].state == (7,)
     owners = Owners.from_arrays(X, CODES, CODES)

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.utility.model import ModelUtility, training_seed
+from dupre.valuation.value import value
 
 
 def split(X, y, owner, train=100):
@@ -118,7 +119,7 @@ def test_the_default_metric_follows_the_task_and_a_callable_gets_the_fitted_mode
     owners, validation = iris
 
     def depth(model, X, y):
-        assert X is validation[0]
+        np.testing.assert_array_equal(X, validation[0])
         np.testing.assert_array_equal(y, validation[1])
         return float(model.get_depth())
 
@@ -387,6 +388,49 @@ def test_the_estimator_given_is_neither_fitted_nor_changed_and_a_repeat_has_its_
     without_chance = ModelUtility(GaussianNB(), owners, validation=validation)
     assert without_chance(members, repeat=1) == without_chance(members)
     assert utility((), repeat=1) == utility.empty
+
+
+def score_and_change(model, X, y):
+    """A metric that changes all it gets."""
+    score = float(np.mean(model.predict_proba(X)[np.arange(len(y)), y]))
+    if hasattr(model, "steps"):
+        model[:-1].transform(X)
+    y[:] = 0
+    return score
+
+
+@pytest.mark.parametrize("kind", [np.array, pd.DataFrame, sparse.csr_array])
+def test_a_model_that_changes_rows_in_place_has_rows_of_its_own(kind):
+    X, y = load_iris(return_X_y=True)
+    X = (X - X.mean(axis=0)) * [1, 10, 100, 1000]
+    order = np.random.default_rng(0).permutation(len(y))
+    train, rest = order[:60], order[60:]
+    contents = Owners.from_arrays(kind(X[train]), y[train], train % 3).row_contents
+    train = train[np.lexsort(contents.T)]  # pandas does not copy all rows in this order
+    owners = Owners.from_arrays(kind(X[train]), y[train], train % 3)
+    validation = kind(X[rest]), y[rest]
+    for metric in ("neg_log_loss", "f1_macro", score_and_change):
+        in_place, copied = (
+            ModelUtility(
+                make_pipeline(StandardScaler(copy=copy, with_mean=False), LogisticRegression()),
+                owners,
+                validation=validation,
+                metric=metric,
+                resamples=3,
+            )
+            for copy in (False, True)
+        )
+        for members in ((), *coalitions_of(owners)):
+            found, wanted = in_place(members), copied(members)
+            assert found == wanted
+            np.testing.assert_array_equal(found.resampled, wanted.resampled)
+    how = {"budget": 7, "n_jobs": 2, "progress": False}
+    found, wanted = (value(owners, utility, **how) for utility in (in_place, copied))
+    np.testing.assert_array_equal(found.mean, wanted.mean)
+    for rows, before in ((owners.X, X[train]), (validation[0], X[rest])):
+        dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+        np.testing.assert_array_equal(dense, before)
+    np.testing.assert_array_equal(validation[1], y[rest])
 
 
 @pytest.mark.parametrize(

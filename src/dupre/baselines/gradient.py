@@ -13,6 +13,7 @@ from dupre.baselines.cache import finite_score
 from dupre.baselines.result import Baseline, from_permutations
 from dupre.checks import whole
 from dupre.data.owners import Owners
+from dupre.data.rows import copy_rows
 from dupre.errors import InputError
 from dupre.game.coalitions import to_names
 from dupre.utility.fit import random_states
@@ -76,7 +77,8 @@ def _marginals(start: Any, utility: ModelUtility, order: Ints) -> Floats:
         X, y = owners.data_of(np.arange(owners.n) == owner)
         model.partial_fit(X, y, **(first if position == 0 else {}))
         joined = to_names(np.isin(np.arange(owners.n), order[: position + 1]), owners.names)
-        after = finite_score(score(model, utility.X_val, utility.y_val), joined)
+        scored = score(model, copy_rows(utility.X_val), utility.y_val.copy())
+        after = finite_score(scored, joined)
         marginals[owner] = after - before
         before = after
     return marginals

@@ -48,7 +48,7 @@ def encode_together(owners: Owners, validation: Any, embed: Embed | None) -> Joi
     names = ("the owners", "the validation rows")
     rows = [len(owners.y), len(y)]
     both = stack(names, [owners.X, X])
-    columns = apply_embed(both, embed, length(both)) if embed else encode(both)
+    columns = encode(both) if embed is None else apply_embed(both, embed, length(both))
     check_finite(columns, names, np.repeat([0, 1], rows))
     points = standardise(columns)
     held, asked = np.split(points.index, rows[:1])

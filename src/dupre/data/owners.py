@@ -29,10 +29,10 @@ from dupre.data.rows import (
     check_finite,
     check_same_index,
     check_targets,
+    gather,
     is_number,
     length,
     stack,
-    take,
 )
 from dupre.errors import InputError
 from dupre.wording import printable, quote
@@ -168,10 +168,11 @@ class Owners:
         """The pooled rows (X, y) of one coalition, a boolean (n,), ordered by their digests.
 
         So the data that a model sees depend on the rows alone: not on who holds them, on the names
-        and number of owners, or on the order in which rows were given.
+        and number of owners, or on the order in which rows were given. They may be changed in
+        place: some models do.
         """
         chosen = self._by_digest[coalition[self.owner[self._by_digest]]]
-        return take(self.X, chosen), self.y[chosen]
+        return gather(self.X, chosen), self.y[chosen]
 
     @cached_property
     def row_contents(self) -> Digests:
@@ -230,7 +231,7 @@ def _build_owners(
     if sparse.issparse(X):
         X = X.tocsr()
     check_column_names(X)
-    columns = apply_embed(X, embed, len(targets)) if embed else encode(X)
+    columns = encode(X) if embed is None else apply_embed(X, embed, len(targets))
     check_finite(columns, labels, owner)
     return Owners(
         names=names,

@@ -6,6 +6,7 @@ Every function takes all of these kinds. Owners are only names in messages here.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
+from copy import deepcopy
 from typing import Any, cast
 
 import numpy as np
@@ -37,6 +38,22 @@ def take(X: Any, rows: Ints) -> Any:
     if isinstance(X, list):
         return [X[r] for r in rows]
     return X[rows]
+
+
+def gather(X: Any, rows: Ints) -> Any:
+    """`take`, but rows that may be changed in place: they share nothing with X."""
+    found = take(X, rows)
+    # pandas shares all rows in their order, and scikit-learn writes to what is shared.
+    shared = isinstance(found, (pd.DataFrame, pd.Series)) and len(found) == length(X)
+    of_objects = isinstance(found, list) or (
+        isinstance(found, np.ndarray) and found.dtype.kind == "O"
+    )
+    return copy_rows(found) if shared or of_objects else found
+
+
+def copy_rows(X: Any) -> Any:
+    """The same rows, which may be changed in place."""
+    return deepcopy(X)
 
 
 def check_finite(columns: NumericColumns, names: tuple[str, ...], owner: Ints) -> None:

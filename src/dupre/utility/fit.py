@@ -8,7 +8,7 @@ weights.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 
-def fit(estimator: Any, X: Any, y: NDArray[Any], *, seed: int, classes: bool) -> Any:
+def fit(
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    *,
+    again: Callable[[], Any],
+    seed: int,
+    classes: bool,
+) -> Any:
     """A clone of the estimator, fitted with this seed.
 
     Some classifiers want the labels 0, 1, …, k - 1 (XGBoost). One that refuses the labels as they
@@ -25,8 +33,9 @@ def fit(estimator: Any, X: Any, y: NDArray[Any], *, seed: int, classes: bool) ->
 
     Args:
         estimator: not changed.
-        X: rows.
+        X: rows; a model may change them.
         y: targets, (N,).
+        again: gathers X for a second try: the first may have changed it in place.
         seed: of everything random.
         classes: whether the targets are labels.
     """
@@ -36,7 +45,7 @@ def fit(estimator: Any, X: Any, y: NDArray[Any], *, seed: int, classes: bool) ->
         labels, positions = np.unique(y, return_inverse=True)
         if not classes or labels.tolist() == list(range(len(labels))):
             raise
-    return _InLabels(_fit(estimator, X, positions, seed), labels)
+    return _InLabels(_fit(estimator, again(), positions, seed), labels)
 
 
 def random_states(model: Any) -> list[str]:

@@ -22,7 +22,7 @@ from dupre.checks import whole
 from dupre.data.contents import digests_of_coalitions, digests_of_rows
 from dupre.data.digests import hash_json
 from dupre.data.owners import Owners
-from dupre.data.rows import with_levels_of_both
+from dupre.data.rows import copy_rows, with_levels_of_both
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.utility.fit import fit, other_libraries, random_states, uses_torch
@@ -212,7 +212,11 @@ class ModelUtility:
         seed = self.training_seed(to_names(row, self.owners.names), repeat)
         labelled = self._classes is not None
         X, X_val = with_levels_of_both(X, self.X_val)
-        model = fit(self.estimator, X, y, seed=seed, classes=labelled)
+
+        def again() -> Any:
+            return with_levels_of_both(self.owners.data_of(row)[0], self.X_val)[0]
+
+        model = fit(self.estimator, X, y, again=again, seed=seed, classes=labelled)
         return self._at_least(self._score(model, X_val))
 
     @cached_property
@@ -223,23 +227,24 @@ class ModelUtility:
         return score if self.floor is None else score.at_least(self.floor)
 
     def _utility(self, model: Any, X_val: Any) -> float:
-        return float(self._scorer(self._with_classes(model), X_val, self.y_val))
+        """The score on rows that the model and the metric may change in place."""
+        return float(self._scorer(self._with_classes(model), X_val, self.y_val.copy()))
 
     def _score(self, model: Any, X_val: Any) -> Score:
-        predictions = Predictions(model, X_val)
-        utility = self._utility(model, X_val)
-        if not self.resamples or not np.isfinite(utility):
-            return Score(utility)
-        resampled = resample(
-            self._scorer,
-            self.metric,
-            self._with_classes(model),
-            predictions,
-            validation=(X_val, self.y_val),
-            utility=utility,
-            drawn=self._drawn,
-        )
-        return Score(utility, resampled)
+        with Predictions(model, X_val) as predictions:
+            utility = self._utility(model, predictions.give_rows())
+            if not self.resamples or not np.isfinite(utility):
+                return Score(utility)
+            resampled = resample(
+                self._scorer,
+                self.metric,
+                self._with_classes(model),
+                predictions,
+                y=self.y_val,
+                utility=utility,
+                drawn=self._drawn,
+            )
+            return Score(utility, resampled)
 
     def _with_classes(self, model: Any) -> Any:
         """The model, with the classes that it has not seen added for scorers by name."""
@@ -263,7 +268,9 @@ class ModelUtility:
     def _constant_score(self) -> float:
         """The score of the best model that ignores X. This also tries the metric."""
         try:
-            return max(self._utility(model, self.X_val) for model in self._fitted_constants())
+            return max(
+                self._utility(model, copy_rows(self.X_val)) for model in self._fitted_constants()
+            )
         except Exception as cause:  # the metric may be the user's code
             raise InputError(
                 f"metric {self.metric!r} cannot score a constant {self.owners.task} model on the "

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dupre._types import Floats, Ints
-from dupre.data.rows import take
+from dupre.data.rows import copy_rows, take
 from dupre.utility.model_checks import Metric
 from dupre.utility.score import Resamples
 
@@ -36,11 +36,14 @@ _METHODS = ("predict", "predict_proba", "decision_function")
 class Predictions:
     """What a fitted model predicts for validation rows X and resamples of them, each once.
 
-    Its methods are replaced by ones that remember.
+    Its methods are replaced by ones that remember. Rows are copied for models and metrics, since
+    some change them in place; the copies are dropped at the end of the with statement, when the
+    model, which refers to itself by these methods, is not yet.
     """
 
     def __init__(self, model: Any, X: Any):
-        self._rows: dict[int, tuple[Any, Any]] = {id(X): (X, slice(None))}
+        self._X = X
+        self._known: list[tuple[Any, Any]] = [(X, slice(None))]
         for name in _METHODS:
             # Some models forbid new attributes: then everything is predicted again.
             with suppress(AttributeError, TypeError):
@@ -51,19 +54,30 @@ class Predictions:
 
         @wraps(method)  # scikit-learn looks at the name
         def predict(X: Any, *arguments: Any, **options: Any) -> Any:
-            whole, rows = self._rows.get(id(X), (None, None))
-            if whole is not X or arguments or options:
+            rows = next((rows for known, rows in self._known if known is X), None)
+            if rows is None or arguments or options:
                 return method(X, *arguments, **options)
             if not found:
-                found.append(np.asarray(method(next(iter(self._rows.values()))[0])))
+                found.append(np.asarray(method(copy_rows(self._X))))
             return found[0][rows].copy()
 
         return predict
 
     def of(self, X: Any, rows: Ints) -> None:
         """From now on, X is known to be these rows of the validation rows."""
-        first = next(iter(self._rows))
-        self._rows = {first: self._rows[first], id(X): (X, rows)}
+        self._known[1:] = [(X, rows)]
+
+    def give_rows(self) -> Any:
+        """All validation rows, for a metric to use and to change."""
+        X = copy_rows(self._X)
+        self._known[1:] = [(X, slice(None))]
+        return X
+
+    def __enter__(self) -> Predictions:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        del self._known[1:]
 
 
 def resample(
@@ -72,15 +86,16 @@ def resample(
     model: Any,
     predictions: Predictions,
     *,
-    validation: tuple[Any, NDArray[Any]],
+    y: NDArray[Any],
     utility: float,
     drawn: Resamples,
 ) -> Floats:
     """The scores on all resamples, (B,); NaN where a metric is not defined.
 
-    `predictions` are those of the fitted model; `utility` is the score on all validation rows.
+    `predictions` are those of the fitted model; `y` are the targets of all validation rows, (m,),
+    and `utility` is the score on them.
     """
-    X, y = validation
+    X = predictions.give_rows()
     terms = _terms(metric, model, X, y) if isinstance(metric, str) else None
     if terms is not None:
         of_rows, scores = terms
