@@ -136,6 +136,8 @@ class Own(kernels.Exponential):
             "Cubed": apart**3,
             "Asymmetric": apart + x.sum(axis=1)[:, None],
             "Short": apart[:, :-1],
+            "Flat": np.zeros(3),
+            "None": None,
             "NaN": np.full_like(apart, np.nan),
         }[self.kind]
 
@@ -145,6 +147,8 @@ def test_an_own_kernel_that_is_not_valid_is_named(game):
         ("Cubed", r"kernel Own is not positive semi-definite: the smallest eigenvalue .* is -\d"),
         ("Asymmetric", "kernel Own is not symmetric"),
         ("Short", r"kernel Own must give finite numbers of shape \(39, 39\), got shape \(39, 38\)"),
+        ("Flat", r"kernel Own must give finite numbers of shape \(39, 39\), got shape \(3,\)"),
+        ("None", "kernel Own must give finite numbers of .*, got"),
         ("NaN", "kernel Own must give finite numbers of .*, got NaN or infinity"),
     ):
         _, others, _ = game

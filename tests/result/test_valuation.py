@@ -81,7 +81,7 @@ def test_an_interval_holds_the_stated_probability(uncertain, level):
     np.testing.assert_array_equal(valuation([1.0, 2.0], -1e-18 * np.eye(2)).std, 0.0)
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, 95, -0.1, float("nan")])
+@pytest.mark.parametrize("level", [0.0, 1.0, 95, -0.1, float("nan"), "a", None])
 def test_a_level_that_is_no_probability_is_refused(uncertain, level):
     for ask in (uncertain.interval, uncertain.rank_range):
         with pytest.raises(InputError, match="between 0 and 1"):

@@ -137,7 +137,7 @@ def test_a_utility_that_is_no_number_is_refused_with_what_was_found(tmp_path, te
 @pytest.mark.parametrize("suffix", [*SUFFIXES, "sqlite", "db"])
 def test_a_damaged_file_is_refused_and_one_that_is_not_there_named(suffix, tmp_path):
     path = tmp_path / f"nowhere.{suffix}"
-    with pytest.raises(OSError, match=r"nowhere"):
+    with pytest.raises(StoreError, match=r"there is no .*nowhere"):
         dupre.read_evaluations(path)
     assert not path.exists()
     path.write_text('"')

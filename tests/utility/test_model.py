@@ -272,8 +272,13 @@ def test_no_data_score_as_the_mean_or_median_predictor(diabetes):
 def test_the_utility_of_no_data_can_be_stated(iris, empty):
     utility = ModelUtility(LogisticRegression(), iris[0], validation=iris[1], empty=empty)
     assert utility(()) == empty
-    with pytest.raises(InputError, match="empty coalition is nan"):
-        ModelUtility(LogisticRegression(), iris[0], validation=iris[1], empty=np.nan)
+    for options, message in (
+        ({"empty": np.nan}, "empty must be a finite number, got nan"),
+        ({"empty": [1]}, r"empty must be a finite number, got \[1\]"),
+        ({"metric": lambda *_: np.nan}, "empty coalition is nan; state a finite empty="),
+    ):
+        with pytest.raises(InputError, match=message):
+            ModelUtility(LogisticRegression(), iris[0], validation=iris[1], **options)
 
 
 # --- seeds

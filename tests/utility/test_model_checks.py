@@ -77,6 +77,13 @@ def test_what_is_no_metric_is_refused_and_probabilities_need_every_class_in_vali
         ModelUtility(LogisticRegression(), IRIS, validation=(X, Y), metric="neg_log_loss")
 
 
+class Renamed(LogisticRegression):
+    """Does not keep its parameter under its name."""
+
+    def __init__(self, c):
+        super().__init__(C=c)
+
+
 def test_what_is_no_estimator_for_the_task_is_refused():
     for thing, owners, message in (
         (LinearRegression(), IRIS, "task is classification but LinearRegression"),
@@ -89,6 +96,7 @@ def test_what_is_no_estimator_for_the_task_is_refused():
         (lambda X: X, IRIS, "expected a scikit-learn .*function"),
         ([LogisticRegression()], IRIS, "list"),
         (StandardScaler(), IRIS, "StandardScaler"),
+        (Renamed(2.0), IRIS, r"Renamed cannot be cloned \(.*c.*\); __init__ .* each parameter"),
     ):
         with pytest.raises(InputError, match=message):
             model_checks.check_estimator(thing, owners)

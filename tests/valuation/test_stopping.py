@@ -23,7 +23,7 @@ def state(evaluated=9, seconds=1.0, known=None):
 
 
 def fires(rule, *args, **kwargs):
-    return bool(rule.fired(state(*args, **kwargs)))
+    return bool(rule.reasons(state(*args, **kwargs)))
 
 
 def test_the_reason_is_the_rule_in_words_and_needs_values():
@@ -165,3 +165,12 @@ def test_numbers_and_owners_of_rules_are_checked():
         within(0.1) or wall_time(9)
     with pytest.raises((TypeError, InputError), match=r"[|&]"):
         within(0.1) and 3
+    for wrong in (True, False, "enough", 3, (3,)):
+        with pytest.raises(InputError, match=r"tuple of reasons, \(\) to go on; 'mine' returned"):
+            stopping.Rule("mine", lambda _, wrong=wrong: wrong)
+    with pytest.raises(InputError, match="fired must be a callable"):
+        stopping.Rule("mine", ("mine",))
+    late = stopping.Rule("mine", lambda at: True if at.valuation().evaluated else ())
+    for rule in (late, late | evaluated(3), evaluated(3) & late):
+        with pytest.raises(InputError, match="'mine' returned True"):
+            fires(rule, evaluated=3, known=valuation([1.0, 2.0], np.zeros((2, 2))))

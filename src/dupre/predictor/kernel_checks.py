@@ -6,6 +6,8 @@ checked by itself, so that the error names the right one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dupre._types import Floats
@@ -14,6 +16,7 @@ from dupre.predictor.fitting import BOUNDS
 from dupre.predictor.form import Form
 from dupre.predictor.kernel_algebra import Kernel, Product, Scaled, Sum
 from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.kernels import Exponential
 from dupre.predictor.prior import Prior
 
 PROBES = 64
@@ -50,17 +53,13 @@ def _own_parts(kernel: Kernel) -> list[Kernel]:
 def _check_matrices(kernel: Kernel, inputs: Features) -> None:
     """Check the matrix of a kernel for hyper-parameters all over their bounds."""
     name, distances = type(kernel).__name__, kernel.distances(inputs, inputs)
+    if isinstance(kernel, Exponential):  # only then are they a matrix
+        _check_numbers(name, distances, len(inputs))
     middle = kernel.at_median(distances)
     is_gamma = np.array([role == "gamma" for role in kernel.roles], dtype=bool)
     for shift in np.linspace(*BOUNDS["gamma"], 6):
-        K = np.asarray(middle.with_theta(middle.theta + shift * is_gamma).evaluate(distances))
-        expected = (len(inputs), len(inputs))
-        if K.shape != expected or not np.isfinite(K).all():
-            got = "NaN or infinity" if K.shape == expected else f"shape {K.shape}"
-            raise InputError(
-                f"the kernel {name} must give finite numbers of shape {expected}, got {got}; "
-                "correct its `distance`"
-            )
+        K = middle.with_theta(middle.theta + shift * is_gamma).evaluate(distances)
+        K = _check_numbers(name, K, len(inputs))
         scale = float(np.abs(K).max())
         if not np.allclose(K, K.T, atol=ROUNDING * scale):
             raise InputError(
@@ -73,6 +72,21 @@ def _check_matrices(kernel: Kernel, inputs: Features) -> None:
                 f"matrix of {len(inputs)} coalitions is {smallest:.3g}; `distance` must be the "
                 "square of a Euclidean distance between descriptions of coalitions"
             )
+
+
+def _check_numbers(name: str, found: Any, count: int) -> Floats:
+    """A matrix of finite numbers, (count, count), as it is; else an InputError."""
+    try:
+        matrix = np.asarray(found, dtype=np.float64)
+        got = f"shape {matrix.shape}" if matrix.shape != (count, count) else "NaN or infinity"
+    except (TypeError, ValueError):
+        matrix, got = np.empty(0), type(found).__name__
+    if matrix.shape != (count, count) or not np.isfinite(matrix).all():
+        raise InputError(
+            f"the kernel {name} must give finite numbers of shape {(count, count)}, got {got}; "
+            "correct its `distance`"
+        )
+    return matrix
 
 
 def _smallest_eigenvalue(K: Floats) -> float:

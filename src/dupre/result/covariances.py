@@ -5,6 +5,8 @@ Notation: n owners; every covariance is (n, n).
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 from scipy.special import ndtr, ndtri
 
@@ -58,7 +60,7 @@ def half_widths(covariance: Floats, level: float = 0.95) -> Floats:
     return factor * roots(np.diag(covariance))
 
 
-def check_level(level: float) -> None:
+def check_level(level: object) -> None:
     """Raise InputError if this is no probability."""
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, got {level}")
+    if not isinstance(level, Real) or not 0 < float(level) < 1:
+        raise InputError(f"level must be a number between 0 and 1, such as 0.95, got {level!r}")

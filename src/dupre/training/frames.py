@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dupre.errors import InputError
+from dupre.errors import InputError, StoreError
 from dupre.training.evaluation import Evaluation
 from dupre.training.evaluation_rows import read_stored
 from dupre.utility.adapters import as_trainings
@@ -49,6 +49,10 @@ def read_evaluations(path: str | Path) -> pd.DataFrame:
     """Evaluations from a store (.sqlite), a CSV or a Parquet file, to be passed as `known=`.
 
     Utilities are read to the last digit.
+
+    Raises:
+        StoreError: the file is not there, or cannot be read.
+        InputError: it holds something else.
     """
     path = Path(path)
     kind = path.suffix.lower()
@@ -58,6 +62,10 @@ def read_evaluations(path: str | Path) -> pd.DataFrame:
             frame = pd.read_csv(path, dtype=as_text) if kind == ".csv" else pd.read_parquet(path)
         except ImportError as cause:
             raise InputError("Parquet needs pyarrow: pip install 'dupre[parquet]'") from cause
+        except FileNotFoundError as cause:
+            raise StoreError(f"there is no file {str(path)!r}; correct the path") from cause
+        except OSError as cause:
+            raise StoreError(f"{str(path)!r} cannot be read: {cause}") from cause
         except ValueError as cause:  # errors of pandas and pyarrow are ValueErrors
             raise InputError(f"{str(path)!r} is no table of evaluations: {cause}") from cause
         if kind == ".csv" and "utility" in frame:  # older pandas lose the last digit of numbers

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from dupre._types import Digests
-from dupre.checks import whole
+from dupre.checks import as_utility, whole
 from dupre.data.contents import digests_of_coalitions, digests_of_rows
 from dupre.data.digests import hash_json
 from dupre.data.owners import Owners
@@ -118,11 +118,9 @@ class ModelUtility:
         if owners.task == "classification":
             self._classes = np.unique(np.concatenate([owners.y, self.y_val]))
         # A named metric is tried even if `empty` is stated: an error now costs no training.
-        if isinstance(empty, (str, complex)):
-            raise InputError(f"empty must be a number, got {empty!r}")
         self._stated = empty is not None
         tried = self._constant_score() if empty is None or isinstance(self.metric, str) else 0.0
-        self.empty = tried if empty is None else float(empty)
+        self.empty = tried if empty is None else as_utility(empty, "empty")
         if not np.isfinite(self.empty):
             raise InputError(
                 f"the utility of the empty coalition is {self.empty}; state a finite ",

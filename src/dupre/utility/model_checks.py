@@ -58,7 +58,13 @@ def check_estimator(estimator: Any, owners: Owners) -> Any:
             f"{type(estimator).__name__}; wrap other models (skorch for torch), or pass any "
             "callable(members) -> float to dupre.value instead of a ModelUtility"
         )
-    model = clone(estimator)
+    try:
+        model = clone(estimator)
+    except Exception as cause:  # its code may be the user's
+        raise InputError(
+            f"{type(estimator).__name__} cannot be cloned ({cause}); __init__ of an estimator of "
+            "your own must name each parameter, and store it unchanged under that name"
+        ) from cause
     wrong = {"classification": is_regressor, "regression": is_classifier}[owners.task]
     if wrong(model):
         raise InputError(

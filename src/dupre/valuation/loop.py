@@ -173,7 +173,7 @@ class Loop:
         state = State(self.valuer.evaluated, self.clock.seconds, self._valuation)
         anything = self.valuer.evaluated > len(self.valuer.failures)
         stop = self.settings.stop
-        if stop is not None and anything and (fired := stop.fired(state)):
+        if stop is not None and anything and (fired := stop.reasons(state)):
             return " and ".join(fired)
         if not self.valuer.left:
             if self.valuer.question.estimator is None:

@@ -54,20 +54,47 @@ class Rule:
 
     Attributes:
         text: the reason in words.
-        fired: from a state, the reasons that hold and suffice to stop; empty to go on.
+        fired: from a state, the reasons that hold and suffice to stop; empty to go on. It is
+            called once when the rule is made, to see what it returns.
         owners: names that the rule mentions.
+
+    Raises:
+        InputError: `fired` returns something else.
     """
 
     text: str
     fired: Callable[[State], tuple[str, ...]]
     owners: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not callable(self.fired):
+            raise InputError(
+                f"fired must be a callable(state) -> tuple of reasons to stop, got {self.fired!r}"
+            )
+        try:
+            self.reasons(State(0, 0.0, lambda: None))
+        except InputError:
+            raise
+        except Exception:  # noqa: BLE001  # the user's code may need evaluations
+            pass
+
+    def reasons(self, state: State) -> tuple[str, ...]:
+        """The reasons that hold and suffice to stop; empty to go on."""
+        found = self.fired(state)
+        reasons = () if found is None else found
+        if not isinstance(reasons, (tuple, list)) or not all(isinstance(r, str) for r in reasons):
+            raise InputError(
+                f"a stop rule returns a tuple of reasons, () to go on; {self.text!r} returned "
+                f"{found!r:.80}; write: return (text,) if it holds else ()"
+            )
+        return tuple(reasons)
+
     def __or__(self, other: Rule) -> Rule:
         if not isinstance(other, Rule):
             return NotImplemented
         return Rule(
             f"({self.text} or {other.text})",
-            lambda state: self.fired(state) + other.fired(state),
+            lambda state: self.reasons(state) + other.reasons(state),
             self.owners + other.owners,
         )
 
@@ -76,8 +103,8 @@ class Rule:
             return NotImplemented
 
         def both(state: State) -> tuple[str, ...]:
-            first = self.fired(state)
-            second = other.fired(state) if first else ()
+            first = self.reasons(state)
+            second = other.reasons(state) if first else ()
             return first + second if second else ()
 
         return Rule(f"({self.text} and {other.text})", both, self.owners + other.owners)
