@@ -255,7 +255,7 @@ def test_a_budget_too_small_for_a_correction_is_refused_and_the_least_one_named_
     assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
     assert np.abs(valuation.covariance.sum()) < 1e-9 * np.trace(valuation.covariance)
     four = white(make_owners(4))  # a budget for everything is enough, however few there are
-    with pytest.raises(InputError, match=r"Corrected\(\) needs"):
+    with pytest.raises(InputError, match="budget of at least 15, all coalitions, got 14"):
         dupre.value(four.owners, four, budget=14, strategy=Corrected())
     assert not four.asked
     assert value(four.owners, four, budget=15, strategy=Corrected()).exact

@@ -250,11 +250,12 @@ def _arguments_from(utility: Utility) -> dict[str, Any]:
 
 def _check_correction(valuer: Valuer, limit: int) -> None:
     """A correction needs random coalitions, unless all are evaluated anyway."""
-    least = LEAST_CORRECTION + 2 * valuer.owners.n + 1
-    if valuer.question.corrected and limit < min(least, valuer.left):
+    least, everything = LEAST_CORRECTION + 2 * valuer.owners.n + 1, valuer.left
+    if valuer.question.corrected and limit < min(least, everything):
+        enough = f"{least}" if least < everything else f"{everything}, all coalitions"
         raise InputError(
             f"Corrected() needs {LEAST_CORRECTION} random coalitions after the first design: a "
-            f"budget of at least {least}, got {limit}"
+            f"budget of at least {enough}, got {limit}"
         )
 
 
