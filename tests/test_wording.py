@@ -33,6 +33,9 @@ def test_numbers_have_a_minus_sign_unless_they_are_zero_and_never_more_certainty
     assert wording.number(-0.0001, 2) == "0.00"
     assert wording.number(float("nan"), 2) == "–"
     assert [wording.plain_number(x, 2) for x in (-0.0001, -0.25)] == ["0.00", "-0.25"]
+    assert wording.number(-1.05e-10, 12) == "−1.05e-10"
+    small = [wording.plain_number(x, 12) for x in (-1.05e-10, 7.6e-13, 4e-13, 0.0, float("nan"))]
+    assert small == ["-1.05e-10", "8e-13", "0", "0", "nan"]
     said = "from -0.00 and -0 to -0.5 (95 %: -1.4 … -0.1), 2024-05-31, 1e-05, x-1"
     expected = "from 0.00 and 0 to −0.5 (95 %: −1.4 … −0.1), 2024-05-31, 1e-05, x-1"
     assert wording.with_minus_signs(said) == expected

@@ -26,6 +26,9 @@ LONGEST_SHOWN = 120
 LONGEST_LINE = 2_000
 """Characters of a line up to which it is printed as a whole."""
 
+MOST_PLACES = 8
+"""Decimals up to which a number is written without a power of ten."""
+
 MOST_NAMED = 8
 """Things named one by one; the others are counted."""
 
@@ -174,8 +177,11 @@ def exact_percent(probability: float) -> str:
 
 
 def plain_number(value: float, places: int) -> str:
-    """A number with this many decimals, as programs read it; no minus sign before zero."""
-    return f"{value:z.{places}f}"
+    """A number with this many decimals, as programs read it; no minus sign before zero.
+
+    Of more than MOST_PLACES decimals it is given in a power of ten, up to the same decimal.
+    """
+    return _in_powers(value, places) if places > MOST_PLACES else f"{value:z.{places}f}"
 
 
 def with_minus_signs(words: str) -> str:
@@ -192,4 +198,14 @@ def number(value: float, places: int) -> str:
     """A number with this many decimals, as it is printed; a dash where there is none."""
     if math.isnan(value):
         return "–"
-    return f"{value:z,.{places}f}".replace("-", "−")
+    text = _in_powers(value, places) if places > MOST_PLACES else f"{value:z,.{places}f}"
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def _in_powers(value: float, places: int) -> str:
+    if not math.isfinite(value):
+        return f"{value:f}"
+    if abs(value) < 0.5 * 10.0**-places:
+        return "0"
+    digits = math.floor(math.log10(abs(value))) + places
+    return f"{value:.{max(0, digits)}e}"

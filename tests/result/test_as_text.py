@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import dupre
+from dupre.report.summary import answer
 from dupre.result.as_text import format_comparison, format_valuation
 from dupre.result.records import Comparison, TrainingNoise
 from dupre.result.uncertainty import UNKNOWN_ROWS
@@ -69,6 +70,15 @@ def test_the_text_speaks_of_values_or_of_payments_and_of_no_negative_zero():
     text = format_valuation(of_r2(-0.001, empty=-0.0, mean=-np.eye(3)[0] / 1e9))
     assert re.findall(r"-0(?:\.0*)?(?![\d.])", text) == []
     assert "u(no data) = 0\n" in text
+    small = {"grand": 3e-10, "empty": 0.0, "mean": np.array([2e-10, 1e-10, 0])}
+    small = valuation(**small, covariance=1e-24 * np.diag([1, 0, 0]))
+    lines = format_valuation(small).split("\n")[4:7]
+    assert [line.split()[2:6] for line in lines] == [
+        ["2.0000e-10", "1.9804e-10", "…", "2.0196e-10"],
+        ["1.0000e-10", "1.0000e-10", "…", "1.0000e-10"],
+        ["0", "0", "…", "0"],
+    ]
+    assert "they raise the utility of the model by 2.0000e-10 (95 %: 1.98" in answer(small)[0]
 
 
 POSSIBLE = {30: "1,073,741,823", 37: "about 137 billion", 40: "about 1.1 trillion"}

@@ -68,5 +68,6 @@ def align(lines: Sequence[Sequence[str]]) -> list[str]:
 
 def decimals(v: Valuation) -> int:
     """As many decimals of a value as the intervals deserve."""
-    size = max(float(v.std.median()), 3e-3 * float(np.abs(v.mean).max()), 1e-12)
-    return int(np.clip(1 - np.floor(np.log10(size)), 0, 8))
+    rounding = 1e-12 * (max(abs(v.grand), abs(v.empty)) or 1.0)
+    size = max(float(v.std.median()), 3e-3 * float(np.abs(v.mean).max()), rounding)
+    return max(0, int(1 - np.floor(np.log10(size))))
