@@ -8,6 +8,7 @@ from scipy.stats import norm
 
 from dupre import InputError
 from dupre.result.covariances import half_widths
+from dupre.result.records import Evidence
 from dupre.result.uncertainty import UNKNOWN_ROWS
 from reporting import CHECK, DIAGNOSTICS, bare, notes, only_line
 
@@ -113,6 +114,18 @@ def test_series_and_frames_are_indexed_by_owner(uncertain):
         *("validation_std", "low", "high", "share", "best", "worst"),
     ]
     pd.testing.assert_frame_equal(frame[["low", "high"]], uncertain.interval(0.8))
+
+
+def test_arrays_of_a_record_cannot_be_written_to_but_series_can():
+    mean = np.array([0.2, 0.5])
+    v, evidence = valuation(mean), Evidence(pd.DataFrame(), np.eye(2), np.eye(2))
+    for array in (v.mean, v.covariance, v.rows, v.noise, evidence.distances):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 99
+    series = v.values
+    series.iloc[0] = 99
+    mean[0] = 99  # the array that was given is still its owner's
+    assert v.values.tolist() == v.mean.tolist() == [0.2, 0.5]
 
 
 def table(text):

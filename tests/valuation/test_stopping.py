@@ -59,9 +59,8 @@ def test_within_holds_when_the_widest_normal_interval_is_that_narrow(level):
 def test_a_pair_is_settled_when_the_normal_probability_says_so(correlation, difference):
     one, other = 0.2, 0.3
     off = correlation * one * other
-    known = valuation([1.0, 5.0, 1.0 - difference], np.zeros((3, 3)))
-    known.covariance[[0, 2], [0, 2]] = one**2, other**2
-    known.covariance[[0, 2], [2, 0]] = off
+    covariance = [[one**2, 0, off], [0, 0, 0], [off, 0, other**2]]
+    known = valuation([1.0, 5.0, 1.0 - difference], covariance)
     spread = np.sqrt(one**2 + other**2 - 2 * off)
     probability = norm.cdf(abs(difference) / spread)
     for names in (("A", "C"), ("C", "A")):

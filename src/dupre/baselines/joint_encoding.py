@@ -16,7 +16,7 @@ from scipy import sparse
 from dupre._types import Floats, Ints
 from dupre.data.encoding import apply_embed, encode, standardise
 from dupre.data.owners import Embed, Owners
-from dupre.data.rows import check_finite, length, stack
+from dupre.data.rows import check_finite, copy_rows, length, stack
 from dupre.errors import InputError
 from dupre.utility.model_checks import check_validation
 
@@ -48,7 +48,7 @@ def encode_together(owners: Owners, validation: Any, embed: Embed | None) -> Joi
     names = ("the owners", "the validation rows")
     rows = [len(owners.y), len(y)]
     both = stack(names, [owners.X, X])
-    columns = encode(both) if embed is None else apply_embed(both, embed, length(both))
+    columns = encode(both) if embed is None else apply_embed(copy_rows(both), embed, length(both))
     check_finite(columns, names, np.repeat([0, 1], rows))
     points = standardise(columns)
     held, asked = np.split(points.index, rows[:1])

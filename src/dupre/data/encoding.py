@@ -14,7 +14,6 @@ are exactly zero where they should be.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,15 +127,16 @@ def encode(X: Any) -> NumericColumns:
 
 
 def apply_embed(X: Any, embed: Callable[[Any], Any], rows: int) -> NumericColumns:
-    """The output of the user's `embed` callable, checked to be a numeric (rows, d) array."""
+    """The output of the user's `embed` callable, checked to be a numeric (rows, d) array.
+
+    It may change X in place.
+    """
     if not callable(embed):
         raise InputError(
             f"embed= must be a callable(X) -> numeric (rows, d) array, got {embed!r:.80}; leave it "
             "out if the columns of X are numbers or categories"
         )
-    # It may change its rows in place; what cannot be changed may be a file larger than memory.
-    fixed = isinstance(X, np.ndarray) and not X.flags.writeable
-    output = embed(X if fixed else deepcopy(X))
+    output = embed(X)
     if isinstance(output, NumericColumns):  # by `tables`, which knows what is one-hot
         return output
     try:

@@ -29,6 +29,7 @@ from dupre.data.rows import (
     check_finite,
     check_same_index,
     check_targets,
+    copy_unless_fixed,
     gather,
     is_number,
     length,
@@ -231,7 +232,7 @@ def _build_owners(
     if sparse.issparse(X):
         X = X.tocsr()
     check_column_names(X)
-    columns = encode(X) if embed is None else apply_embed(X, embed, len(targets))
+    columns = encode(X) if embed is None else apply_embed(copy_unless_fixed(X), embed, len(targets))
     check_finite(columns, labels, owner)
     return Owners(
         names=names,

@@ -52,8 +52,17 @@ def gather(X: Any, rows: Ints) -> Any:
 
 
 def copy_rows(X: Any) -> Any:
-    """The same rows, which may be changed in place."""
-    return deepcopy(X)
+    """The same rows, which may be changed in place; objects that cannot be copied are shared."""
+    try:
+        return deepcopy(X)
+    except Exception:  # noqa: BLE001  # rows may be objects of any kind, with code of their own
+        return take(X, np.arange(length(X)))
+
+
+def copy_unless_fixed(X: Any) -> Any:
+    """`copy_rows`, but not of an array that nobody can change: a file larger than memory."""
+    fixed = isinstance(X, np.ndarray) and not X.flags.writeable
+    return X if fixed else copy_rows(X)
 
 
 def check_finite(columns: NumericColumns, names: tuple[str, ...], owner: Ints) -> None:

@@ -8,13 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dupre._types import Floats
 
 Z95 = 1.96
 """Standard deviations on each side that hold 95 % of a normal distribution."""
+
+
+def protect_arrays(record: Any) -> None:
+    """Replace each array of a frozen record by a copy that nobody can write to."""
+    for name, thing in vars(record).items():
+        if isinstance(thing, np.ndarray) and thing.flags.writeable:
+            own = thing.copy()
+            own.flags.writeable = False
+            object.__setattr__(record, name, own)
 
 
 @dataclass(frozen=True)
@@ -147,6 +158,9 @@ class Evidence:
     coalitions: pd.DataFrame
     distances: Floats
     shared: Floats
+
+    def __post_init__(self) -> None:
+        protect_arrays(self)
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,9 @@ class Valuation:
     evidence: records.Evidence | None = None
     provenance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        records.protect_arrays(self)
+
     @property
     def values(self) -> pd.Series:
         """Expected value of each owner."""
@@ -344,4 +347,4 @@ class Valuation:
         return self._series(covariances.roots(np.diag(covariance)), name)
 
     def _series(self, numbers: Floats, name: str) -> pd.Series:
-        return pd.Series(numbers, index=self._index(), name=name)
+        return pd.Series(numbers, index=self._index(), name=name, copy=True)
