@@ -136,11 +136,13 @@ REFUSED_LABELS = {
     "both shown as '1'": [1, "1", 2, 2],
     "both shown as 'True'": ["True", True, "x", "x"],
     r"'\\ud800x' holds half a character": ["\ud800x", "b", "b", "b"],
+    "an owner has a blank name, ''": ["", "b", "b", "b"],
+    "an owner has a blank name, ' '": [" ", "b", "b", "b"],
 }
 
 
 @pytest.mark.parametrize(("message", "labels"), REFUSED_LABELS.items())
-def test_different_labels_with_one_name_and_half_characters_are_refused(message, labels):
+def test_labels_with_one_name_half_characters_and_blank_ones_are_refused(message, labels):
     with pytest.raises(InputError, match=message):
         Owners.from_arrays(np.eye(4), [0, 1, 0, 1], labels)
     with pytest.raises(InputError, match=message):

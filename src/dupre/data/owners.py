@@ -311,6 +311,8 @@ def _as_names(labels: Sequence[Any]) -> tuple[str, ...]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"two different owner labels are both shown as {quote(twice)}; rename one")
     for name in names:
+        if not name.strip():
+            raise InputError(f"an owner has a blank name, {name!r}; name it, or drop its rows")
         with _whole_characters():
             name.encode()
     return names
