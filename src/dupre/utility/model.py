@@ -180,9 +180,11 @@ class ModelUtility:
         return training_seed(self.seed, contents, repeat)
 
     def is_older_seed(self, seed: int | None, members: Collection[str], repeat: int) -> bool:
-        """Whether a stored seed is from the older rule: seeds and row order depended on names."""
-        parts: list[Any] = [self.seed, sorted(map(str, members))]
-        return seed is not None and seed == _seed_from([*parts, repeat] if repeat else parts)
+        """Whether a stored seed is from the older rule: seeds and row order depended on names.
+
+        Owners may have had other names, so it is any seed that is not from the present rule.
+        """
+        return seed is not None and seed != self.training_seed(members, repeat)
 
     def to_send(self) -> ModelUtility:
         """A copy for other processes, without the numeric view that only distances need."""
