@@ -22,6 +22,7 @@ from dupre.tables.columns import Columns, columns_of
 from dupre.tables.formats import sheet_names
 from dupre.tables.read import files_of, read_table, read_validation
 from dupre.utility.model import ModelUtility
+from dupre.valuation.validation_rows import shared_rows_caveats
 from dupre.valuation.valuer import Valuer
 from dupre.wording import look_alikes, quote_names
 
@@ -79,7 +80,7 @@ def prepare_job(config: Config) -> Job:
         without_held,
         caveats=(
             *look_alikes(owners.names),
-            *caveats.shared_rows(rows, validation),
+            *shared_rows_caveats(utility),
             *caveats.leaks(frame, columns, target=data.target, task=task),
             *caveats.far_rows(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility.y_val, utility.metric),

@@ -76,13 +76,15 @@ def origin(owners: Owners, utility: Any, contents: Mapping[str, str], stated: st
     return Origin(setting, contents, cache(partial(_older_digests, owners)), by_content)
 
 
-def of_owners(owners: Owners) -> dict[str, str]:
+def of_owners(owners: Owners, *, renew: bool = True) -> dict[str, str]:
     """A digest of each owner's rows, by name.
 
     Cells count by value, and the names of columns do; the order and the index of rows do not.
+    Digests are computed anew, in case rows were changed in place, unless `renew` is False.
     """
     names = None if owners.columns is None else list(map(repr, owners.columns))
-    owners.renew_contents()
+    if renew:
+        owners.renew_contents()
     counts, contents = owners.rows.tolist(), owners.contents.tolist()
     return {
         name: hash_json([names, count, words]).hex()[:32]

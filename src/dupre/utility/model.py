@@ -27,7 +27,13 @@ from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.utility.fit import fit, other_libraries, random_states, uses_torch
 from dupre.utility.limits import bounds_of_metric, check_bounds, check_floor
-from dupre.utility.model_checks import Metric, check_estimator, check_metric, check_validation
+from dupre.utility.model_checks import (
+    Metric,
+    check_estimator,
+    check_metric,
+    check_validation,
+    count_shared_rows,
+)
 from dupre.utility.resampling import Predictions, resample
 from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples
 
@@ -132,6 +138,11 @@ class ModelUtility:
         self.floor = check_floor(floor, self.metric, self.empty)
         stated = bounds_of_metric(self.metric) if bounds is None else check_bounds(bounds)
         self.bounds = max(stated[0], -np.inf if self.floor is None else self.floor), stated[1]
+
+    @cached_property
+    def shared_rows(self) -> int:
+        """How many validation rows are also among the owners' rows, with the same target."""
+        return count_shared_rows(self.owners, self.X_val, self.y_val)
 
     @property
     def fingerprint(self) -> dict[str, Any]:
