@@ -80,8 +80,7 @@ def prepare_job(config: Config) -> Job:
         caveats=(
             *look_alikes(owners.names),
             *caveats.shared_rows(rows, validation),
-            *caveats.leaks(frame, columns, target=data.target, task=task),
-            *caveats.far_rows(frame, columns, target=data.target, task=task),
+            *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility.y_val, utility.metric),
         ),
         advice=(*advice, *caveats.misspelt_names(owners.names)),

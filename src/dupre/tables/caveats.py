@@ -60,6 +60,14 @@ def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> lis
     ]
 
 
+def doubtful_columns(
+    frame: pd.DataFrame, columns: Columns, *, target: str, task: Task
+) -> list[str]:
+    """Columns that nearly determine the target, and those with numbers far from most others."""
+    both = (leaks, far_rows)
+    return [text for find in both for text in find(frame, columns, target=target, task=task)]
+
+
 def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[str]:
     """Columns each of which nearly determines the target; it may be known only with the target."""
     rows = np.random.default_rng(0).permutation(len(frame))[:MOST_ROWS]
