@@ -160,13 +160,12 @@ class _StatementWriter:
 
     def _share(self, i: int) -> list[str]:
         v, share = self.v, self.frame["share"].iloc[i]
-        gain = v.grand - v.empty
-        if not share > 0 or gain <= 0:
+        if not share > 0:
             return []
         about = "are predicted to reach" if v.grand_predicted else "reach"
         return [
             f"All owners together {about} a utility of {v.grand:.4g}, no data {v.empty:.4g}. "
-            f"Of the difference of {gain:.4g} that is {number(100 * share, 1)} %."
+            f"Of the difference of {v.grand - v.empty:.4g} that is {number(100 * share, 1)} %."
         ]
 
     def _comparison(self, i: int) -> str:

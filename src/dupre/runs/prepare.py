@@ -81,7 +81,7 @@ def prepare_job(config: Config) -> Job:
             *look_alikes(owners.names),
             *caveats.shared_rows(rows, validation),
             *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
-            *caveats.unequal_classes(utility.y_val, utility.metric),
+            *caveats.unequal_classes(utility),
         ),
         advice=(*advice, *caveats.misspelt_names(owners.names)),
         columns=columns,

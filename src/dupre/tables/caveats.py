@@ -21,7 +21,8 @@ from dupre._types import Floats, Names, Task
 from dupre.tables.columns import Columns, looks_like
 from dupre.tables.holdout import count_shared_rows
 from dupre.tables.preprocessing import as_levels, as_numbers
-from dupre.wording import join_list, printable, quote
+from dupre.utility.model import ModelUtility
+from dupre.wording import join_list, percent, printable, quote
 
 LEAK = 0.94
 """Part of the differences between targets from which on a column nearly determines them.
@@ -112,17 +113,28 @@ def _explained_part(x: NDArray[Any], y: Floats, task: Task, *, within: bool = Fa
     return 1 - differ / usual if usual > 0 else 0.0
 
 
-def unequal_classes(y: NDArray[Any], metric: object) -> list[str]:
-    """Accuracy where most rows are of one class; y are the targets of the validation rows."""
-    if metric != "accuracy":
+def unequal_classes(utility: ModelUtility) -> list[str]:
+    """Accuracy where most validation rows are of one class, and what can be computed instead."""
+    if utility.metric != "accuracy":
         return []
-    counts = pd.Series(y).value_counts()
-    part, better = counts.iloc[0] / len(y), "roc_auc" if len(counts) == 2 else "roc_auc_ovr"
+    counts = pd.Series(utility.y_val).value_counts()
+    part, most = counts.iloc[0] / counts.sum(), printable(str(counts.index[0]))
     if part < UNEQUAL:
         return []
+    if part == 1:
+        return [
+            f"all validation rows are of class {most}, so no metric says anything about the "
+            "others; score on rows of every class."
+        ]
+    better = "balanced_accuracy"
+    if set(utility.owners.y) <= set(counts.index):  # areas need rows of each class
+        if len(counts) == 2:
+            better += " or roc_auc"
+        elif hasattr(utility.estimator, "predict_proba"):
+            better += " or roc_auc_ovr"
     return [
-        f"{100 * part:.0f} % of validation rows are of class {printable(str(counts.index[0]))}, "
-        f"so accuracy says little about the others; --metric balanced_accuracy or {better} does."
+        f"{percent(part)} % of validation rows are of class {most}, so accuracy says little about "
+        f"the others; --metric {better} does."
     ]
 
 
