@@ -163,9 +163,13 @@ def test_no_reader_or_no_streams_are_no_errors(place, data):
 
 def test_payments_are_printed_kept_and_part_of_every_later_page(data):
     run("value", *WINE, "--budget", "7", "--run", "paid", cwd=data)
-    told = run("pay", "paid", "--amount", "99.95", "--json", cwd=data).stdout
-    assert sum(round(100 * one["payment"]) for one in json.loads(told)) == 9995
-    assert "sum" in run("pay", "paid", "--amount", "10", "--currency", "CHF", cwd=data).stdout
+    told = json.loads(run("pay", "paid", "--amount", "99.95", "--json", cwd=data).stdout)
+    assert sum(round(100 * one["payment"]) for one in told["payments"]) == 9995
+    shown = run("show", "paid", cwd=data).stdout.splitlines()
+    assert told["beware"] == [line for line in shown if line.startswith("Beware")] != []
+    printed = run("pay", "paid", "--amount", "10", "--currency", "CHF", cwd=data).stdout
+    assert "sum" in printed
+    assert printed.endswith("\n".join(["", *told["beware"], ""]))
     table = (data / "paid/payments.csv").read_text()
     assert table.startswith("owner,value,payment,low,high,currency\n")
     run("resume", "paid", "--budget", "+1", cwd=data)
