@@ -128,6 +128,22 @@ def test_semivalues_payments_and_metrics_are_explained_in_their_own_words():
         assert words in of(v, "owner 1")[0]
 
 
+def test_number_sign_and_interval_of_an_effect_agree():
+    for value, std, words in (
+        (-0.01, 0.013, "changes accuracy by −1 point (95 %: −4 to 2)"),
+        (0.01, 0.013, "raises accuracy by 1 point (95 %: −2 to 4)"),
+        (-0.05, 0.013, "lowers accuracy by 5 points (95 %: 2 to 8)"),
+        (0.003, 0.013, "changes accuracy by 0 points (95 %: −2 to 3)"),
+        (-0.01, 0, "lowers accuracy by 1 point on average"),
+    ):
+        settings = {"provenance": {"settings": {"metric": "accuracy"}}}
+        v = three([0.3, value, 0.1], (0.013, std, 0.013), **settings)
+        assert words in of(v, "owner 1")[0]
+    v = three([-0.3, -0.01, -0.2], (0.05, 0.03, 0.05))
+    best = "are worth most: they change the utility of the model by −0.010 (95 %: −0.069 to 0.049) on"
+    assert best in plain(answer(v))
+
+
 def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told():
     v = valuation(4)
     frame = v.evidence.coalitions

@@ -117,9 +117,9 @@ class _StatementWriter:
         score, found = metric_of(self.v), []
         for others, numbers in zip(self.sizes[0], self.sizes[1][i], strict=True):
             value, low, high = (score.number(part, self.places) for part in numbers)
-            bounds = "" if low == high else f" ({low} to {high})"
+            change = f"{value} ({low} to {high}){score.unit}"
             whom = f"{others} other{'s' if others > 1 else ''}" if others else "nobody"
-            found.append((f"to {whom}", f"{value}{bounds}{score.unit}"))
+            found.append((f"to {whom}", score.with_unit(value) if low == high else change))
         return found
 
     def _effect(self, i: int) -> str:

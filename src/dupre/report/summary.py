@@ -28,7 +28,7 @@ def value_with_interval(v: Valuation, i: int) -> str:
     places = decimals(v)
     value = number(v.mean[i], places)
     if v.subsidy is None:
-        verbs = ("they raise", "they lower")
+        verbs = ("they raise", "they lower", "they change")
         return f"{effect(v, i, verbs)} on average; {v.semivalue} {v.words.noun} {value}"
     if not v.std.iloc[i]:
         return value
