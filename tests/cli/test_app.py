@@ -180,7 +180,8 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
     (written,) = run(
         "report", "paid", "--statements", "st", "--only", "Alba", cwd=data
     ).stdout.split()
-    assert (data / written).is_file()
+    assert "<dt>Payment</dt><dd>" in (data / written).read_text()
+    assert " of 10.00 CHF" in (data / written).read_text()
     assert "--statements" in refuse("report", "paid", "--only", "Alba", cwd=data)
 
 

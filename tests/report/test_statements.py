@@ -140,7 +140,9 @@ def test_number_sign_and_interval_of_an_effect_agree():
         v = three([0.3, value, 0.1], (0.013, std, 0.013), **settings)
         assert words in of(v, "owner 1")[0]
     v = three([-0.3, -0.01, -0.2], (0.05, 0.03, 0.05))
-    best = "are worth most: they change the utility of the model by −0.010 (95 %: −0.069 to 0.049) on"
+    best = (
+        "are worth most: they change the utility of the model by −0.010 (95 %: −0.069 to 0.049) on"
+    )
     assert best in plain(answer(v))
 
 

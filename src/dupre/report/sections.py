@@ -5,8 +5,7 @@ A section for which nothing was recorded says so in a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from dupre.report.markup import (
 from dupre.report.relations import Relation
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from dupre.result import as_text
+from dupre.result.payments import Payments
 from dupre.result.records import Z95, Diagnostics
 from dupre.result.uncertainty import forecast_notes, variance_notes
 from dupre.result.valuation import Valuation
@@ -85,12 +85,10 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
     return section("answer", "The answer", *parts)
 
 
-def payments_section(v: Valuation, terms: Mapping[str, Any]) -> str:
-    """What each owner is paid, by terms that `Valuation.payments` takes."""
-    try:
-        found = v.payments(**terms)
-    except InputError as cause:  # terms that fitted the values of an earlier page
-        return section("payments", "Payments", paragraph(f"No payments: {cause}."))
+def payments_section(found: Payments | InputError) -> str:
+    """What each owner is paid, or why nobody is."""
+    if isinstance(found, InputError):
+        return section("payments", "Payments", paragraph(f"No payments: {found}."))
     return section("payments", "Payments", paragraph(found.rule), listings.payments_table(found))
 
 

@@ -1,7 +1,7 @@
 """A statement for each owner: what its data are worth, how certain that is, what it means.
 
 Sentences are plain text; names in them come from `wording.spell_name`. The unit of every value is
-that of the utility, never money.
+that of the utility, never money; what an amount paid by the values gives an owner is a fact beside.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from functools import partial
 
 import numpy as np
 
+from dupre.errors import InputError
 from dupre.report.effects import by_size, effect, harm_by_size, metric_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds
+from dupre.result.payments import Payments
 from dupre.result.table import decimals
 from dupre.result.uncertainty import validation_notes
 from dupre.result.valuation import Valuation
@@ -55,18 +57,25 @@ class Statement:
 
 
 def statements(
-    v: Valuation, relations: list[Relation], *, to_owner_alone: bool = False
+    v: Valuation,
+    relations: list[Relation],
+    payments: Payments | InputError | None = None,
+    *,
+    to_owner_alone: bool = False,
 ) -> list[Statement]:
     """One for each owner, the greatest value first; `to_owner_alone`: each names no other owner."""
-    writer = (_SingleOwnerWriter if to_owner_alone else _StatementWriter)(v, relations)
+    writer = (_SingleOwnerWriter if to_owner_alone else _StatementWriter)(v, relations, payments)
     return [writer.write(int(i)) for i in v.order]
 
 
 class _StatementWriter:
     """Writes statements; what all of them need is computed once."""
 
-    def __init__(self, v: Valuation, relations: list[Relation]):
+    def __init__(
+        self, v: Valuation, relations: list[Relation], payments: Payments | InputError | None
+    ):
         self.v, self.relations = v, relations
+        self.payments = payments if isinstance(payments, Payments) else None
         self.frame = v.to_frame()
         self.alone = v.interval(for_these_rows=True)
         self.places = decimals(v)
@@ -109,7 +118,16 @@ class _StatementWriter:
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
         rank = f"{best} of {n}" if best == worst else f"{best} to {worst} of {n}"
-        return [*facts, ("Rank (95 %)", rank)]
+        return [*facts, ("Rank (95 %)", rank), *self._payment(i)]
+
+    def _payment(self, i: int) -> list[tuple[str, str]]:
+        if (all_paid := self.payments) is None:
+            return []
+        row = all_paid.frame.loc[[self.v.owners[i]]].iloc[0]
+        form = partial(number, places=all_paid.places)
+        words = f"{form(row['payment'])} of {form(all_paid.amount)} {all_paid.currency}".strip()
+        low, high = form(row["low"]), form(row["high"])
+        return [("Payment", words if low == high else f"{words} (95 %: {low} to {high})")]
 
     def _sizes(self, i: int) -> list[tuple[str, str]]:
         if self.sizes is None:
