@@ -265,7 +265,7 @@ def test_trainings_done_elsewhere(data):
         writer.writerows([c, 0.4 + len(json.loads(c)) / 10, ""] for c, _ in rows[1:6])
         writer.writerow([rows[6][0], "", "the node was lost"])
     done = run("record", "ask", "results.csv", cwd=data)
-    taken = "Read: 6 coalitions, 1 of them failed. New: 6. Known before: 0. In all: 6."
+    taken = "Read: 6 coalitions, 1 failed. New: 6. Known before: 0. In all: 6."
     assert taken in done.stderr
     assert "Failed: 1 of 6 evaluations, predicted instead" in done.stdout
     assert "the node was lost" in done.stdout

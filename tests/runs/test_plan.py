@@ -48,6 +48,10 @@ def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs(
     said = plan(prepare(table(who=["a", "b", "c"] * 80)), "run", 0)
     assert "trainings   all 7, so that nothing is predicted\n" in said
     assert "--budget" not in said
+    for owners, rows in ((20, "12 each\n"), (18, "13 to 14 each, half of them at least 13\n")):
+        held = {"who": np.arange(ROWS) % owners, "day": 1.0}
+        said = plan(prepare(table(**held), utility=UtilitySection(validation="t.csv")), "run", 0)
+        assert f"{owners} owners, 240 rows to train on, {rows}" in said
 
     slow = UtilitySection(holdout=0.25, metric="neg_median_absolute_error", floor="-2")
     words = plan(prepare(table(y=table()["x"]), utility=slow), "run", 0)
