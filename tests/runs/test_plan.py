@@ -64,6 +64,7 @@ DOUBTS = {
     "few validation rows": (table(who=LONG * 6), {}, "check .*40 validation .* 40 owners the aver"),
     "small budget": (table(), {"limits": LimitsSection(budget=8)}, "check .*8 .* than the 9 most"),
     "percentages": (table().replace({"k": {"n": "8 %", "s": "9 %"}}), {}, "check .*k: perce"),
+    "identifier": (table(n=range(ROWS)), {}, "check .*n: every row has .*out with --drop 'n'"),
     "misspelt": (table(who=["toyota", "toyouta"] * 120), {}, "check .*toyota and toyouta look"),
     "skipped": (table(who=["a", "b", None] * 80), {"data": {"skip_empty": True}}, "80 without own"),
 }

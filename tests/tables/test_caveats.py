@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
-from dupre.tables.caveats import leaks, misspelt_names, texts_for_numbers, unequal_classes
+from dupre.tables.caveats import leaks, misspelt_names, odd_columns, unequal_classes
 from dupre.tables.columns import columns_of
 
 RNG = np.random.default_rng(0)
@@ -74,8 +74,27 @@ def test_texts_that_are_numbers_for_people_are_named():
             {"z": cells * 20, "x": 1.5, "o": "a", "y": ["b", "c"] * (10 * len(cells))}
         )
         frame.loc[0, "x"] = 2
-        told = texts_for_numbers(frame, columns_of(frame, **BOTH), "y")
+        told = odd_columns(frame, columns_of(frame, **BOTH), "y")
         assert [text.startswith(f"z: {what} such as ") for text in told] == [True] * bool(what)
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        (np.arange(60), True),
+        (RNG.permutation(60) + 10**6, True),
+        (np.arange(60) // 2, False),
+        (np.arange(60) / 2, False),
+        (pd.date_range("2024-01-01", periods=60), False),
+        (np.append(np.arange(59.0), np.nan), False),
+    ],
+)
+def test_whole_numbers_that_are_all_different_may_be_identifiers(column, found):
+    frame = pd.DataFrame({"id": column, "x": X[:60], "o": "a", "y": X[:60] > 0})
+    told = odd_columns(frame, columns_of(frame, **BOTH), "y")
+    assert [text.startswith("id: every row has another") for text in told] == [True] * found
+    few = frame[:50].reset_index(drop=True)
+    assert not odd_columns(few, columns_of(few, **BOTH), "y")
 
 
 def test_owners_that_look_like_one_are_named():
