@@ -21,7 +21,7 @@ from dupre._types import Floats, Names, Task
 from dupre.tables.columns import MAX_TEXTS, Columns, looks_like
 from dupre.tables.holdout import count_shared_rows
 from dupre.tables.preprocessing import as_levels, as_numbers
-from dupre.wording import join_list, printable, quote
+from dupre.wording import SEEN_ROWS, join_list, printable, quote
 
 LEAK = 0.94
 """Part of the differences between targets from which on a column nearly determines them.
@@ -143,7 +143,7 @@ def shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> list[str]:
     if not seen:
         return []
     return [
-        f"{seen:,} of the {len(validation):,} validation rows are also among the rows to train on, "
+        f"{seen:,} of the {len(validation):,} {SEEN_ROWS}, "
         "so models are partly scored on what they have seen."
     ]
 
