@@ -5,7 +5,13 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
-from dupre.tables.caveats import leaks, misspelt_names, odd_columns, unequal_classes
+from dupre.tables.caveats import (
+    columns_to_check,
+    far_rows,
+    leaks,
+    misspelt_names,
+    unequal_classes,
+)
 from dupre.tables.columns import columns_of
 
 RNG = np.random.default_rng(0)
@@ -44,6 +50,20 @@ def test_good_columns_of_ordinary_tables_are_not_named(load):
     assert doubts(data.target, task, **data.data) == []
 
 
+def test_numbers_far_from_all_others_are_named_in_a_regression():
+    for z, y, task, words in (
+        (np.append(X[:-1], 99.0), X, "regression", ["others in z (99 beside"]),
+        (np.append(X[:-1], [np.nan]), np.append(X[1:], 1e9), "regression", ["in y (1e+09"]),
+        (np.append(X[:-1], 99.0), X > 0, "classification", []),
+        (np.exp(X), X, "regression", []),
+        (np.append(np.zeros(299), 9.0), X, "regression", []),  # most rows are equal: no scale
+    ):
+        frame = pd.DataFrame({"z": z, "y": y, "o": "a"})
+        told = far_rows(frame, columns_of(frame, **BOTH), target="y", task=task)
+        assert len(told) == len(words)
+        assert all(word in text for word, text in zip(words, told, strict=True))
+
+
 def test_accuracy_says_little_if_most_rows_are_of_one_class():
     for y, metric, words in (
         (["no"] * 8 + ["yes"] * 2, "accuracy", ["80 % of", "class no", "accuracy or roc_auc does"]),
@@ -74,7 +94,7 @@ def test_texts_that_are_numbers_for_people_are_named():
             {"z": cells * 20, "x": 1.5, "o": "a", "y": ["b", "c"] * (10 * len(cells))}
         )
         frame.loc[0, "x"] = 2
-        told = odd_columns(frame, columns_of(frame, **BOTH), "y")
+        told = columns_to_check(frame, columns_of(frame, **BOTH), "y")
         assert [text.startswith(f"z: {what} such as ") for text in told] == [True] * bool(what)
 
 
@@ -91,10 +111,10 @@ def test_texts_that_are_numbers_for_people_are_named():
 )
 def test_whole_numbers_that_are_all_different_may_be_identifiers(column, found):
     frame = pd.DataFrame({"id": column, "x": X[:60], "o": "a", "y": X[:60] > 0})
-    told = odd_columns(frame, columns_of(frame, **BOTH), "y")
+    told = columns_to_check(frame, columns_of(frame, **BOTH), "y")
     assert [text.startswith("id: every row has another") for text in told] == [True] * found
     few = frame[:50].reset_index(drop=True)
-    assert not odd_columns(few, columns_of(few, **BOTH), "y")
+    assert not columns_to_check(few, columns_of(few, **BOTH), "y")
 
 
 def test_owners_that_look_like_one_are_named():

@@ -34,7 +34,7 @@ def prepare_job(config: Config) -> Job:
     targets = frame[data.target].to_numpy()
     task = task_of(as_targets(targets), cast("Task | None", data.task or None))
     left_out = [name for name, _ in columns.left_out]
-    advice = (*_other_sheets(config), *caveats.odd_columns(frame, columns, data.target))
+    advice = (*_other_sheets(config), *caveats.columns_to_check(frame, columns, data.target))
     if config.is_external:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, config, columns, task)
@@ -80,7 +80,7 @@ def prepare_job(config: Config) -> Job:
         caveats=(
             *look_alikes(owners.names),
             *caveats.shared_rows(rows, validation),
-            *caveats.leaks(frame, columns, target=data.target, task=task),
+            *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility.y_val, utility.metric),
         ),
         advice=(*advice, *caveats.misspelt_names(owners.names)),

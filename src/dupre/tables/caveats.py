@@ -37,11 +37,15 @@ FEWEST_PAIRS = 30
 UNEQUAL = 0.7
 """Part of the rows in one class from which on accuracy says little about the others."""
 
+FAR = 30.0
+"""Distance of a number from the median, in spans of the middle half of a column, from which on a
+row is unlike the others."""
+
 SHORTEST, LONGEST = 5, 40
 """Letters of the words that are compared: shorter ones may differ by a letter on purpose."""
 
 
-def odd_columns(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
+def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
     """Columns that may hold something else than a model takes them for."""
     return [*texts_for_numbers(frame, columns, target), *identifiers(frame, columns)]
 
@@ -77,6 +81,14 @@ def identifiers(frame: pd.DataFrame, columns: Columns) -> list[str]:
         "a row number is of no use to a model and hides copies of rows: if it is one, leave it "
         f"out with --drop {quote(names[0])}."
     ]
+
+
+def doubtful_columns(
+    frame: pd.DataFrame, columns: Columns, *, target: str, task: Task
+) -> list[str]:
+    """Columns that nearly determine the target, and those with numbers far from most others."""
+    both = (leaks, far_rows)
+    return [text for find in both for text in find(frame, columns, target=target, task=task)]
 
 
 def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[str]:
@@ -134,6 +146,28 @@ def unequal_classes(y: NDArray[Any], metric: object) -> list[str]:
     return [
         f"{100 * part:.0f} % of validation rows are of class {printable(str(counts.index[0]))}, "
         f"so accuracy says little about the others; --metric balanced_accuracy or {better} does."
+    ]
+
+
+def far_rows(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[str]:
+    """Columns of a regression in which some numbers lie very far from all others."""
+    if task != "regression":
+        return []
+    found = {}
+    for name in (*columns.numbers, target):
+        x = as_numbers(frame[[name]])[:, 0]
+        x = x[np.isfinite(x)]
+        if len(x):
+            low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+            if np.max(far := np.abs(x - middle)) > FAR * (high - low) > 0:
+                found[name] = f"{x[np.argmax(far)]:.4g} beside {low:.4g} to {high:.4g}"
+    if not found:
+        return []
+    return [
+        f"some numbers lie very far from most others in {join_list(map(printable, found), most=3)} "
+        f"({next(iter(found.values()))} for half of the rows). Few such rows can decide R² or a "
+        "squared error, and no interval knows how many more will come; correct them, or take a "
+        "model that limits them."
     ]
 
 
