@@ -1,14 +1,17 @@
+import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dupre import InputError
 from dupre.report.document import Heading, read_logo
-from dupre.report.page import file_names, write_statements
+from dupre.report.page import file_names, page, write_statements
 from dupre.report.relations import Relation
 from dupre.report.statements import statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
+from dupre.tables.caveats import shared_rows
 from reporting import exact, least_core, sampled, troubled, valuation
 
 
@@ -72,6 +75,19 @@ def test_neighbours_and_what_is_undecided_are_told_with_the_odds():
     assert "owner 0 is surely worth more. owner 3 is surely worth less." in words
     assert "The order is not settled with owner 2 (64 % that owner 1 is worth more)." in words
     assert "All other owners are surely worth less." in of(v, "owner 0")[0]
+
+
+@pytest.mark.parametrize("make", [valuation, least_core])
+def test_nothing_is_sure_while_models_are_scored_on_rows_they_have_seen(make, tmp_path):
+    rows = pd.DataFrame({"x": [1, 2, 3], "y": [0, 1, 0]})
+    v = make(3, mean=np.array([0.3, 0.2, 0.1]), caveats=(*shared_rows(rows, rows[:2]),))
+    written = write_statements(v, tmp_path, heading=Heading())
+    for text in (page([v]), *(path.read_text() for path in written)):
+        assert not re.search("surely", text, re.IGNORECASE)
+        assert re.search("Apparently means with a probability of at least 95.%, apart from", text)
+    assert "owner 0 is apparently " in of(v, "owner 1")[0]
+    assert "is settled, apart from the effect of validation rows" in plain(answer(v))
+    assert re.search(r"Surely means with a probability of at least 95.%\. An", page([make(3)]))
 
 
 def test_semivalues_are_said_to_agree_or_not():

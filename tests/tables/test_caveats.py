@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from dupre.data.owners import Owners
 from dupre.tables.caveats import (
+    columns_to_check,
     far_rows,
     leaks,
     misspelt_names,
-    texts_for_numbers,
     unequal_classes,
 )
 from dupre.tables.columns import columns_of
@@ -113,8 +113,27 @@ def test_texts_that_are_numbers_for_people_are_named():
             {"z": cells * 20, "x": 1.5, "o": "a", "y": ["b", "c"] * (10 * len(cells))}
         )
         frame.loc[0, "x"] = 2
-        told = texts_for_numbers(frame, columns_of(frame, **BOTH), "y")
+        told = columns_to_check(frame, columns_of(frame, **BOTH), "y")
         assert [text.startswith(f"z: {what} such as ") for text in told] == [True] * bool(what)
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        (np.arange(60), True),
+        (RNG.permutation(60) + 10**6, True),
+        (np.arange(60) // 2, False),
+        (np.arange(60) / 2, False),
+        (pd.date_range("2024-01-01", periods=60), False),
+        (np.append(np.arange(59.0), np.nan), False),
+    ],
+)
+def test_whole_numbers_that_are_all_different_may_be_identifiers(column, found):
+    frame = pd.DataFrame({"id": column, "x": X[:60], "o": "a", "y": X[:60] > 0})
+    told = columns_to_check(frame, columns_of(frame, **BOTH), "y")
+    assert [text.startswith("id: every row has another") for text in told] == [True] * found
+    few = frame[:50].reset_index(drop=True)
+    assert not columns_to_check(few, columns_of(few, **BOTH), "y")
 
 
 def test_owners_that_look_like_one_are_named():

@@ -19,7 +19,7 @@ from dupre.report.document import Heading, document
 from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
 from dupre.report.relations import relations
 from dupre.report.statements import Statement, statements
-from dupre.report.summary import meaning
+from dupre.report.summary import meaning, reservation, surely
 from dupre.result.as_text import notes, title_of, trained_part
 from dupre.result.payments import Payments
 from dupre.result.table import table_headings, table_lines
@@ -34,7 +34,7 @@ LONGEST_STEM = 60
 """Characters of an owner's name in the name of a file."""
 
 SURELY = (
-    "Surely means with a probability of at least 95 %. An interval says how well the value of the "
+    "{} means with a probability of at least 95 %{}. An interval says how well the value of the "
     "owner's present rows is known{}, not what other rows of the same owner would be worth."
 )
 
@@ -249,7 +249,8 @@ def _payments(v: Valuation, terms: Mapping[str, Any] | None) -> Payments | Input
 
 def _surely(v: Valuation) -> str:
     others = ", if models are scored on other validation rows of the same population too"
-    return SURELY.format("" if v.validation is None or not v.validation.any() else others)
+    known = "" if v.validation is None or not v.validation.any() else others
+    return SURELY.format(surely(v).capitalize(), reservation(v), known)
 
 
 def _check_owners(valuations: Sequence[Valuation]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from dupre.errors import InputError
 from dupre.report.effects import by_size, effect, harm_by_size, metric_of
 from dupre.report.relations import Relation
-from dupre.report.summary import LEVEL, odds
+from dupre.report.summary import LEVEL, odds, reservation, surely
 from dupre.result.payments import Payments
 from dupre.result.table import decimals
 from dupre.result.uncertainty import validation_notes
@@ -145,8 +145,9 @@ class _StatementWriter:
         who, value = spell_name(v.owners[i]), float(row["value"])
         if v.subsidy:
             low, high = self.number(row["low"]), self.number(row["high"])
-            sure = f" We are 95 % sure that it is between {low} and {high}." if row["std"] else ""
-            return f"{who} is to be paid {self.number(value)} units of utility.{sure}"
+            bounds = f" We are 95 % sure that it is between {low} and {high}{reservation(v)}."
+            paid = f"{who} is to be paid {self.number(value)} units of utility."
+            return paid + bounds if row["std"] else paid
         if abs(value) < 0.5 * 10.0**-self.places:
             change = f"hardly changes {metric_of(v).name}"
         else:
@@ -197,11 +198,11 @@ class _StatementWriter:
         sentences = []
         for group, what in ((above, v.words.more), (below, v.words.less)):
             if len(group) == len(others) and len(others) > 1:
-                sentences.append(f"All other owners are surely {what}.")
+                sentences.append(f"All other owners are {surely(v)} {what}.")
             elif group:
                 verb = "are" if len(group) > 1 else "is"
                 names = list_names((v.owners[j] for j in group), most=MOST_COMPARED)
-                sentences.append(f"{names} {verb} surely {what}.")
+                sentences.append(f"{names} {verb} {surely(v)} {what}.")
         if apart:
             texts = [f"{spell_name(v.owners[j])} ({odds(v, i, j, P[i, j])})" for j in apart]
             sentences.append(
@@ -278,9 +279,10 @@ class _SingleOwnerWriter(_StatementWriter):
         others = np.arange(len(self.v.owners)) != i
         above = int((self.probability[others, i] >= LEVEL).sum())
         below = int((self.probability[i, others] >= LEVEL).sum())
+        sure, words = surely(self.v), self.v.words
         return (
-            f"Of the {others.sum():,} other owners {above:,} are surely {self.v.words.more} and "
-            f"{below:,} surely {self.v.words.less}; with {others.sum() - above - below:,} the "
+            f"Of the {others.sum():,} other owners {above:,} are {sure} {words.more} and "
+            f"{below:,} {sure} {words.less}; with {others.sum() - above - below:,} the "
             "order is not settled."
         )
 

@@ -78,8 +78,8 @@ class RunDirectory:
         """The configuration with the history of the run here; InputError if that is another run."""
         if (self.path / "config.toml").is_file():
             before = self.config()
-            by_contents = before.utility.by_contents
-            config = replace(config, utility=replace(config.utility, by_contents=by_contents))
+            rule = {name: getattr(before.utility, name) for name in configuration.HELD_BY}
+            config = replace(config, utility=replace(config.utility, **rule))
             if conflict := before.conflict(config):
                 verb = "suggest" if before.is_external else "resume"
                 raise InputError(

@@ -18,11 +18,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dupre._types import Floats, Names, Task
-from dupre.tables.columns import Columns, looks_like
+from dupre.tables.columns import MAX_TEXTS, Columns, looks_like
 from dupre.tables.holdout import count_shared_rows
 from dupre.tables.preprocessing import as_levels, as_numbers
 from dupre.utility.model import ModelUtility
-from dupre.wording import join_list, percent, printable, quote
+from dupre.wording import SEEN_ROWS, join_list, percent, printable, quote
 
 LEAK = 0.94
 """Part of the differences between targets from which on a column nearly determines them.
@@ -46,6 +46,11 @@ SHORTEST, LONGEST = 5, 40
 """Letters of the words that are compared: shorter ones may differ by a letter on purpose."""
 
 
+def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
+    """Columns that may hold something else than a model takes them for."""
+    return [*texts_for_numbers(frame, columns, target), *identifiers(frame, columns)]
+
+
 def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
     """Columns of texts that are dates or numbers for people."""
     texts = [name for name, reason in columns.left_out if "different texts" in reason]
@@ -58,6 +63,24 @@ def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> lis
         f"{quote(frame[names[0]].dropna().iloc[0])} are texts for a "
         "model, not numbers; write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."
         for what, names in found.items()
+    ]
+
+
+def identifiers(frame: pd.DataFrame, columns: Columns) -> list[str]:
+    """Columns of whole numbers, another one in each row: identifiers, but maybe amounts."""
+    names = [
+        name
+        for name in columns.numbers
+        if pd.api.types.is_integer_dtype(frame[name].dtype)
+        and len(frame) > MAX_TEXTS  # as for texts: in fewer rows numbers are often all different
+        and frame[name].is_unique
+    ]
+    if not names:
+        return []
+    return [
+        f"{join_list(map(printable, names))}: every row has another whole number. An identifier or "
+        "a row number is of no use to a model and hides copies of rows: if it is one, leave it "
+        f"out with --drop {quote(names[0])}."
     ]
 
 
@@ -166,7 +189,7 @@ def shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> list[str]:
     if not seen:
         return []
     return [
-        f"{seen:,} of the {len(validation):,} validation rows are also among the rows to train on, "
+        f"{seen:,} of the {len(validation):,} {SEEN_ROWS}, "
         "so models are partly scored on what they have seen."
     ]
 
