@@ -22,6 +22,7 @@ from dupre._types import Floats
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.utility.model import ModelUtility
 from dupre.valuation.knowledge import Knowledge
+from dupre.wording import SEEN_ROWS
 
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
@@ -32,8 +33,8 @@ def shared_rows_caveats(utility: object) -> list[str]:
     if not isinstance(utility, ModelUtility) or not (seen := utility.shared_rows):
         return []
     return [
-        f"{seen:,} of the {len(utility.y_val):,} validation rows are also among the rows to train "
-        "on, so models are partly scored on what they have seen."
+        f"{seen:,} of the {len(utility.y_val):,} {SEEN_ROWS}, so models are partly scored on what "
+        "they have seen."
     ]
 
 
