@@ -419,6 +419,8 @@ def test_an_older_store_keeps_its_utilities_and_is_resumed_by_the_new_rule(older
     assert valuation.caveats == (
         "12 of 12 trainings are by the older rule, in which seeds and the order of rows followed "
         "owner names; equal owners may differ in them.",
+        "8 of the 40 validation rows are also among the rows to train on, so models are partly "
+        "scored on what they have seen.",
     )
     assert f"Beware: {valuation.caveats[0]}" in str(valuation)
     assert valuation.noise.any(), "Cid and the copy of Cid were trained with different seeds"
