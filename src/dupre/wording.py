@@ -29,6 +29,9 @@ LONGEST_LINE = 2_000
 MOST_PLACES = 8
 """Decimals up to which a number is written without a power of ten."""
 
+SEEN_ROWS = "validation rows are also among the rows to train on"
+"""In the caveat that says so, by which the report knows it: a result keeps only its text."""
+
 MOST_NAMED = 8
 """Things named one by one; the others are counted."""
 

@@ -170,6 +170,7 @@ def test_validation_rows_that_are_trained_on_are_named_wherever_values_are(page)
     told = "60 of the 60 validation rows are also among the rows to train on"
     for text in (done.stdout, done.stderr, page(), run("show", "run", "--json").stdout):
         assert told in text
+    assert done.stdout.count(told) == 1
 
 
 def test_a_run_is_named_after_its_data(place, monkeypatch):
@@ -313,7 +314,7 @@ def test_a_wrong_utility_can_be_corrected(recorded):
 @pytest.mark.parametrize("name", ["results.xlsx", "results.tsv", "results.jsonl"])
 def test_results_may_come_from_a_spreadsheet(recorded, name):
     done = run("record", "ask", sheet(name, [(COALITIONS[2], 0.123456789012345)]))
-    taken = "Read: 1 coalitions, 0 of them failed. New: 1. Known before: 0. In all: 3.\n"
+    taken = "Read: 1 coalition, 0 failed. New: 1. Known before: 0. In all: 3.\n"
     assert done.stderr == taken
     told = json.loads(run("predict", "ask", "--members", "owner 1", "--json").stdout)
     assert told[0]["utility"] == 0.123456789012345

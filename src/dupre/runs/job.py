@@ -221,7 +221,7 @@ class Job:
             after = set(_coalitions(kept))
         again = len(before & {row.members for row in given})
         return (
-            f"Read: {len(given)} coalitions, {len(failed)} of them failed. New: "
+            f"Read: {len(given)} coalition{'s' * (len(given) != 1)}, {len(failed)} failed. New: "
             f"{len(after - before)}. {'Replaced' if replacing else 'Known before'}: {again}. "
             f"In all: {len(after)}."
         )
@@ -286,7 +286,7 @@ class Job:
     def _origin(self) -> fingerprints.Origin:
         """What utilities come from, computed once for all jobs with these data."""
         if not self._known:
-            contents = fingerprints.of_owners(self.owners)
+            contents = fingerprints.of_owners(self.owners, renew=False)  # read just now
             self._known["origin"] = fingerprints.origin(self.owners, self.utility, contents)
         return self._known["origin"]
 
