@@ -41,8 +41,7 @@ class Valuation:
         validation: the part of it, (n, n), due to the choice of the validation rows; None if it
             is not known, and then in no interval.
         validation_rows: how many; 0 if that is not known.
-        sampling: the covariance, (n, n), due to the choice of the coalitions that enter the
-            values; None if all of them do.
+        sampling: the covariance, (n, n), due to which coalitions enter the values; None if all do.
         noise: the part of the covariance, (n, n), due to the noise of trainings, as repeated ones
             showed it; the rest is due to coalitions not evaluated.
         floor: lowest utility that counts; None if there is none.
