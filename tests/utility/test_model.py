@@ -273,8 +273,9 @@ def test_the_utility_of_no_data_can_be_stated(iris, empty):
     utility = ModelUtility(LogisticRegression(), iris[0], validation=iris[1], empty=empty)
     assert utility(()) == empty
     for options, message in (
-        ({"empty": np.nan}, "empty must be a finite number, got nan"),
-        ({"empty": [1]}, r"empty must be a finite number, got \[1\]"),
+        ({"empty": np.nan}, "empty coalition is nan; state a finite empty="),
+        ({"empty": [1]}, r"empty coalition is \[1\]; state a finite empty="),
+        ({"empty": "0.5"}, "empty coalition is '0.5'; state a finite empty="),
         ({"metric": lambda *_: np.nan}, "empty coalition is nan; state a finite empty="),
     ):
         with pytest.raises(InputError, match=message):

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from dupre._types import Digests
-from dupre.checks import as_utility, whole
+from dupre.checks import finite, whole
 from dupre.data.contents import digests_of_coalitions, digests_of_rows
 from dupre.data.digests import hash_json
 from dupre.data.owners import Owners
@@ -126,12 +126,14 @@ class ModelUtility:
         # A named metric is tried even if `empty` is stated: an error now costs no training.
         self._stated = empty is not None
         tried = self._constant_score() if empty is None or isinstance(self.metric, str) else 0.0
-        self.empty = tried if empty is None else as_utility(empty, "empty")
-        if not np.isfinite(self.empty):
+        empty = tried if empty is None else empty
+        try:
+            self.empty = finite(empty, "empty")
+        except InputError as cause:
             raise InputError(
-                f"the utility of the empty coalition is {self.empty}; state a finite ",
+                f"the utility of the empty coalition is {empty!r:.80}; state a finite ",
                 Remedy.EMPTY,
-            )
+            ) from cause
 
         self.floor = check_floor(floor, self.metric, self.empty)
         stated = bounds_of_metric(self.metric) if bounds is None else check_bounds(bounds)
@@ -242,7 +244,7 @@ class ModelUtility:
         return float(self._scorer(self._with_classes(model), X_val, self.y_val.copy()))
 
     def _score(self, model: Any, X_val: Any) -> Score:
-        with Predictions(model, X_val) as predictions:
+        with Predictions(model, X_val, named=isinstance(self.metric, str)) as predictions:
             utility = self._utility(model, predictions.give_rows())
             if not self.resamples or not np.isfinite(utility):
                 return Score(utility)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -41,13 +41,16 @@ class Predictions:
     model, which refers to itself by these methods, is not yet.
     """
 
-    def __init__(self, model: Any, X: Any):
+    def __init__(self, model: Any, X: Any, *, named: bool):
         self._X = X
         self._known: list[tuple[Any, Any]] = [(X, slice(None))]
-        for name in _METHODS:
-            # Some models forbid new attributes: then everything is predicted again.
-            with suppress(AttributeError, TypeError):
+        self._kept = named
+        for name in filter(partial(hasattr, model), _METHODS):
+            try:
                 setattr(model, name, self._remember(getattr(model, name)))
+            except (AttributeError, TypeError):
+                # Some models forbid new attributes: then everything is predicted again.
+                self._kept = False
 
     def _remember(self, method: Callable[[Any], Any]) -> Callable[..., Any]:
         found: list[NDArray[Any]] = []
@@ -68,7 +71,12 @@ class Predictions:
         self._known[1:] = [(X, rows)]
 
     def give_rows(self) -> Any:
-        """All validation rows, for a metric to use and to change."""
+        """All validation rows, for a metric to use and to change.
+
+        A named metric gives them to the methods that remember, and does nothing else with them.
+        """
+        if self._kept:
+            return self._X
         X = copy_rows(self._X)
         self._known[1:] = [(X, slice(None))]
         return X
