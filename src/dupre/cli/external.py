@@ -38,7 +38,7 @@ def init(
     Then `dupre suggest` says what to train, and `dupre record` reads the utilities.
     """
     from dupre.runs import config as c
-    from dupre.runs.prepare import prepare_job
+    from dupre.runs.prepare import check_sheet, prepare_job
 
     how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
     wanted = c.Config(
@@ -52,6 +52,7 @@ def init(
             *output.predictor_choices(kernel, prior_mean, strategy),
         ),
     )
+    check_sheet(wanted)
     job, directory = prepare_job(wanted), output.directory_for(run, data)
     wanted = directory.with_history(wanted)
     with directory.lock():
@@ -105,8 +106,7 @@ def record(
     given = finished_results(found, results)
     job = replace(job, config=job.config.after(output.command_line()))
     with directory.lock():
-        trained = job.count_trained(directory.store)
-        if lost := directory.count_lost(trained, accept=accept_rows):
+        if lost := directory.count_lost(job, accept=accept_rows):
             job.accept_rows(directory.store, lost)
         output.say(job.record(directory.store, given, replacing=replace_recorded))
         valuations = job.values(directory.store)
