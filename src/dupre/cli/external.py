@@ -9,6 +9,7 @@ from typing import Annotated
 
 from dupre.cli import options as o
 from dupre.cli import output
+from dupre.cli.signals import interrupt_on_signals
 
 
 def init(
@@ -55,7 +56,7 @@ def init(
     check_sheet(wanted)
     job, directory = prepare_job(wanted), output.directory_for(run, data)
     wanted = directory.with_history(wanted)
-    with directory.lock():
+    with interrupt_on_signals(), directory.lock():
         output.write_config(directory, wanted.after(output.command_line()))
     rows = f"{job.owners.n} owners, {len(job.owners.y):,} rows"
     output.say(f"{rows}. Next: {directory.command('suggest')}")
@@ -105,7 +106,7 @@ def record(
     found = read_results(results, job.owners.names, delimiter=delimiter or None)
     given = finished_results(found, results)
     job = replace(job, config=job.config.after(output.command_line()))
-    with directory.lock():
+    with interrupt_on_signals(), directory.lock():
         if lost := directory.count_lost(job, accept=accept_rows):
             job.accept_rows(directory.store, lost)
         output.say(job.record(directory.store, given, replacing=replace_recorded))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from dupre.cli import options as o
 from dupre.cli import output
 from dupre.cli.ask import compare, predict
+from dupre.cli.signals import interrupt_on_signals
 from dupre.errors import InputError
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
 
     job = replace(job, config=job.config.after(output.command_line()))
     # The lock makes the directory: a cluster that does not answer leaves none.
-    with connect(job.config.machine.dask) as client, directory.lock():
+    with interrupt_on_signals(), connect(job.config.machine.dask) as client, directory.lock():
         known = job.count_known(directory.store)
         if lost := directory.count_lost(job, accept=accept):
             job.accept_rows(directory.store, lost)
