@@ -75,7 +75,8 @@ class StoreOrigin:
         else:
             self._write_setting()
         if self.change.text and not (accept_model and self.change.model):
-            what = [f"{self._db.name} was made for {self.change.text}{self._changed_owners()}; "]
+            changed = f"{self.change.text}{self._changed_owners()}"
+            what = [f"{self._db.name} was made for {changed}; "]
             if self.change.model:
                 raise StoreError(*what, Remedy.TAKE_THE_SAME, Remedy.ACCEPT)
             what.append("utilities of both cannot be mixed; take the same things as then, or ")
