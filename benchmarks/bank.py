@@ -89,7 +89,11 @@ REGRESSORS: dict[str, Callable[[], Any]] = {
     "ridge": lambda: make_pipeline(StandardScaler(), Ridge()),
 }
 
-SEMIVALUES = {"Shapley": dupre.shapley, "Banzhaf": dupre.banzhaf}
+SEMIVALUES = {
+    "Shapley": dupre.shapley,
+    "Banzhaf": dupre.banzhaf,
+    "Beta(1, 4)": dupre.beta_shapley(1, 4),
+}
 BUDGETS: dict[str, Callable[[int], int]] = {
     "2n+1": lambda n: 2 * n + 1,
     "4n": lambda n: 4 * n,
@@ -306,10 +310,9 @@ def report(records: list[Record], part: str) -> None:
             f"{np.median([relative_width(record) for record in runs]):.2g} | "
             f"{geometric_mean(relative_mse(record) for record in runs):.2g} |"
         )
-    print(
-        "\n| over all budgets | runs | Shapley cover | beyond 3.29 std | Banzhaf cover | ", end=""
-    )
-    print("beyond 3.29 std |\n|---|---|---|---|---|---|")
+    print("\n| over all budgets | runs |", end="")
+    print(*(f" {semivalue} cover | beyond 3.29 std |" for semivalue in SEMIVALUES), sep="")
+    print("|---|---|" + "---|---|" * len(SEMIVALUES))
     for key in ("division", "model", "data", "n"):
         for (group,), runs in _grouped(records, (key,)):
             cells = []

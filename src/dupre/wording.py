@@ -26,6 +26,9 @@ LONGEST_SHOWN = 120
 LONGEST_LINE = 2_000
 """Characters of a line up to which it is printed as a whole."""
 
+SEEN_ROWS = "validation rows are also among the rows to train on"
+"""In the caveat that says so, by which the report knows it: a result keeps only its text."""
+
 MOST_NAMED = 8
 """Things named one by one; the others are counted."""
 

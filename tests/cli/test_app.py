@@ -163,9 +163,13 @@ def test_no_reader_or_no_streams_are_no_errors(place, data):
 
 def test_payments_are_printed_kept_and_part_of_every_later_page(data):
     run("value", *WINE, "--budget", "7", "--run", "paid", cwd=data)
-    told = run("pay", "paid", "--amount", "99.95", "--json", cwd=data).stdout
-    assert sum(round(100 * one["payment"]) for one in json.loads(told)) == 9995
-    assert "sum" in run("pay", "paid", "--amount", "10", "--currency", "CHF", cwd=data).stdout
+    told = json.loads(run("pay", "paid", "--amount", "99.95", "--json", cwd=data).stdout)
+    assert sum(round(100 * one["payment"]) for one in told["payments"]) == 9995
+    shown = run("show", "paid", cwd=data).stdout.splitlines()
+    assert told["beware"] == [line for line in shown if line.startswith("Beware")] != []
+    printed = run("pay", "paid", "--amount", "10", "--currency", "CHF", cwd=data).stdout
+    assert "sum" in printed
+    assert printed.endswith("\n".join(["", *told["beware"], ""]))
     table = (data / "paid/payments.csv").read_text()
     assert table.startswith("owner,value,payment,low,high,currency\n")
     run("resume", "paid", "--budget", "+1", cwd=data)
@@ -176,7 +180,8 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
     (written,) = run(
         "report", "paid", "--statements", "st", "--only", "Alba", cwd=data
     ).stdout.split()
-    assert (data / written).is_file()
+    assert "<dt>Payment</dt><dd>" in (data / written).read_text()
+    assert " of 10.00 CHF" in (data / written).read_text()
     assert "--statements" in refuse("report", "paid", "--only", "Alba", cwd=data)
 
 
@@ -260,7 +265,7 @@ def test_trainings_done_elsewhere(data):
         writer.writerows([c, 0.4 + len(json.loads(c)) / 10, ""] for c, _ in rows[1:6])
         writer.writerow([rows[6][0], "", "the node was lost"])
     done = run("record", "ask", "results.csv", cwd=data)
-    taken = "Read: 6 coalitions, 1 of them failed. New: 6. Known before: 0. In all: 6."
+    taken = "Read: 6 coalitions, 1 failed. New: 6. Known before: 0. In all: 6."
     assert taken in done.stderr
     assert "Failed: 1 of 6 evaluations, predicted instead" in done.stdout
     assert "the node was lost" in done.stdout

@@ -321,7 +321,7 @@ def test_a_wrong_utility_can_be_corrected(recorded):
 @pytest.mark.parametrize("name", ["results.xlsx", "results.tsv", "results.jsonl"])
 def test_results_may_come_from_a_spreadsheet(recorded, name):
     done = run("record", "ask", sheet(name, [(COALITIONS[2], 0.123456789012345)]))
-    taken = "Read: 1 coalitions, 0 of them failed. New: 1. Known before: 0. In all: 3.\n"
+    taken = "Read: 1 coalition, 0 failed. New: 1. Known before: 0. In all: 3.\n"
     assert done.stderr == taken
     told = json.loads(run("predict", "ask", "--members", "owner 1", "--json").stdout)
     assert told[0]["utility"] == 0.123456789012345

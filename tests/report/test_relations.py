@@ -68,7 +68,8 @@ def test_rows_in_part_shared_are_told_but_not_what_all_share_by_chance():
     ((owners, text),) = related(data)
     assert owners == (0, 1)
     assert text == (
-        "62 % of the rows of o0 are also held by o1; 38 % of the rows of o1 are also held by o0."
+        "62 % of the training rows of o0 are also training rows of o1; "
+        "38 % of the training rows of o1 are also training rows of o0."
     )
 
     rng = np.random.default_rng(0)

@@ -1,14 +1,17 @@
+import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dupre import InputError
 from dupre.report.document import Heading, read_logo
-from dupre.report.page import file_names, write_statements
+from dupre.report.page import file_names, page, write_statements
 from dupre.report.relations import Relation
 from dupre.report.statements import statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
+from dupre.tables.caveats import shared_rows
 from reporting import exact, least_core, sampled, troubled, valuation
 
 
@@ -74,6 +77,19 @@ def test_neighbours_and_what_is_undecided_are_told_with_the_odds():
     assert "All other owners are surely worth less." in of(v, "owner 0")[0]
 
 
+@pytest.mark.parametrize("make", [valuation, least_core])
+def test_nothing_is_sure_while_models_are_scored_on_rows_they_have_seen(make, tmp_path):
+    rows = pd.DataFrame({"x": [1, 2, 3], "y": [0, 1, 0]})
+    v = make(3, mean=np.array([0.3, 0.2, 0.1]), caveats=(*shared_rows(rows, rows[:2]),))
+    written = write_statements(v, tmp_path, heading=Heading())
+    for text in (page([v]), *(path.read_text() for path in written)):
+        assert not re.search("surely", text, re.IGNORECASE)
+        assert re.search("Apparently means with a probability of at least 95.%, apart from", text)
+    assert "owner 0 is apparently " in of(v, "owner 1")[0]
+    assert "is settled, apart from the effect of validation rows" in plain(answer(v))
+    assert re.search(r"Surely means with a probability of at least 95.%\. An", page([make(3)]))
+
+
 def test_semivalues_are_said_to_agree_or_not():
     for mean, std, words in (
         ([0.5, 0.3, 0.2], 0.001, "agree about the order of all owners"),
@@ -126,6 +142,24 @@ def test_semivalues_payments_and_metrics_are_explained_in_their_own_words():
     ):
         v = three([0.3, 0.2, 0.1], provenance={"settings": {"metric": metric}})
         assert words in of(v, "owner 1")[0]
+
+
+def test_number_sign_and_interval_of_an_effect_agree():
+    for value, std, words in (
+        (-0.01, 0.013, "changes accuracy by −1 point (95 %: −4 to 2)"),
+        (0.01, 0.013, "raises accuracy by 1 point (95 %: −2 to 4)"),
+        (-0.05, 0.013, "lowers accuracy by 5 points (95 %: 2 to 8)"),
+        (0.003, 0.013, "changes accuracy by 0 points (95 %: −2 to 3)"),
+        (-0.01, 0, "lowers accuracy by 1 point on average"),
+    ):
+        settings = {"provenance": {"settings": {"metric": "accuracy"}}}
+        v = three([0.3, value, 0.1], (0.013, std, 0.013), **settings)
+        assert words in of(v, "owner 1")[0]
+    v = three([-0.3, -0.01, -0.2], (0.05, 0.03, 0.05))
+    best = (
+        "are worth most: they change the utility of the model by −0.010 (95 %: −0.069 to 0.049) on"
+    )
+    assert best in plain(answer(v))
 
 
 def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told():

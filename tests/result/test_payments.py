@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dupre import InputError
+from dupre.result.as_text import beware_notes
 from dupre.result.uncertainty import UNKNOWN_ROWS
 from reporting import exact, valuation
 
@@ -97,10 +98,27 @@ def test_terms_that_cannot_be_kept_are_refused():
             certain(values).payments(**terms)
 
 
-def test_values_that_may_all_be_below_zero_share_nothing_and_rows_are_named():
+def test_values_that_may_all_be_below_zero_share_nothing_and_the_remedy_is_the_right_one():
     v = replace(valuation(2), mean=np.array([0.01, 0.01]), covariance=np.eye(2), prediction=None)
-    with pytest.raises(InputError, match="too uncertain"):
-        v.payments(100)
+    rows = {"validation": 0.6 * np.eye(2), "validation_rows": 300}
+    of_rows = "the greatest part .* choice of the 300 validation rows: score on more rows first"
+    for parts, remedy in (
+        ({}, "train more coalitions first"),
+        (rows, of_rows),
+        (rows | {"validation": np.eye(2), "diagnostics": None}, of_rows),
+        ({"noise": 0.6 * np.eye(2)}, "repeat the trainings first"),
+    ):
+        with pytest.raises(InputError, match=rf"too .* 25 % none of them is above zero; {remedy}$"):
+            replace(v, **parts).payments(100)
+    with pytest.raises(InputError, match="49 % their sum is not above zero; train"):
+        v.payments(100, negative="owe")
+
+
+def test_rows_are_named_and_so_is_what_the_values_beware_of():
+    v = replace(valuation(4), caveats=("all is new.",), first_left=2)
+    text = str(v.payments(100))
+    assert text.endswith("\n".join(["", *beware_notes(v)]))
+    assert text.count("Beware: ") == 2
     v = valuation(4)
     assert UNKNOWN_ROWS in replace(v, validation=None).payments(100).rule
     known = replace(v, validation=np.eye(4) / 1e6, validation_rows=80)

@@ -96,10 +96,12 @@ def test_share_and_gap_say_what_all_owners_add_if_they_add_anything():
     v = valuation([0.2, 0.5], grand=0.9, empty=0.1)
     assert v.efficiency_gap == pytest.approx(0.1)
     assert "add up to 0.7" in str(v)
-    v = valuation([0.2, -0.2], grand=0.4, empty=0.4)
-    assert v.share.isna().all()
-    assert "–" in str(v)
-    assert "nan" not in str(v)
+    for grand in (0.4, 0.3):  # of a loss the worst would have the most
+        v = valuation([0.2, -0.2], grand=grand, empty=0.4)
+        assert v.share.isna().all()
+        assert "–" in str(v)
+        assert "nan" not in str(v)
+        assert v.to_json().count('"share":null') == 2
 
 
 def test_series_and_frames_are_indexed_by_owner(uncertain):

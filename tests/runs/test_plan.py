@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 
 import cloudpickle
 import numpy as np
@@ -48,6 +49,10 @@ def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs(
     said = plan(prepare(table(who=["a", "b", "c"] * 80)), "run", 0)
     assert "trainings   all 7, so that nothing is predicted\n" in said
     assert "--budget" not in said
+    for owners, rows in ((20, "12 each\n"), (18, "13 to 14 each, half of them at least 13\n")):
+        held = {"who": np.arange(ROWS) % owners, "day": 1.0}
+        said = plan(prepare(table(**held), utility=UtilitySection(validation="t.csv")), "run", 0)
+        assert f"{owners} owners, 240 rows to train on, {rows}" in said
 
     slow = UtilitySection(holdout=0.25, metric="neg_median_absolute_error", floor="-2")
     words = plan(prepare(table(y=table()["x"]), utility=slow), "run", 0)
@@ -63,6 +68,7 @@ DOUBTS = {
     "few validation rows": (table(who=LONG * 6), {}, "check .*40 validation .* 40 owners the aver"),
     "small budget": (table(), {"limits": LimitsSection(budget=8)}, "check .*8 .* than the 9 most"),
     "percentages": (table().replace({"k": {"n": "8 %", "s": "9 %"}}), {}, "check .*k: perce"),
+    "identifier": (table(n=range(ROWS)), {}, "check .*n: every row has .*out with --drop 'n'"),
     "misspelt": (table(who=["toyota", "toyouta"] * 120), {}, "check .*toyota and toyouta look"),
     "skipped": (table(who=["a", "b", None] * 80), {"data": {"skip_empty": True}}, "80 without own"),
 }
@@ -135,13 +141,16 @@ def test_copies_keep_the_same_rows_and_are_scored_once():
     frame = table(day=np.arange(ROWS) % 7)
     copy = frame[frame["who"] == "site 0"].assign(who="copy").sample(frac=1, random_state=0)
     both = pd.concat([frame, copy], ignore_index=True)
-    how = UtilitySection(holdout=0.25, by_contents=True)
+    both["note"] = [f"free text {i}" for i in range(len(both))]  # no model is given it
+    before = UtilitySection(holdout=0.25, by_contents=True)
+    how = replace(before, used_only=True)
     alone, job = prepare(frame, utility=how), prepare(both, utility=how)
     first, second = map(job.owners.names.index, ("site 0", "copy"))
     assert np.array_equal(job.owners.contents[first], job.owners.contents[second])
     assert len(job.utility.y_val) == len(alone.utility.y_val) == 60
     assert "copies of an owner, and not scored again: 15" in plan(job, "run", 0)
     assert not job.caveats
-    by_name = prepare(both)
-    assert not np.array_equal(by_name.owners.contents[first], by_name.owners.contents[second])
-    assert "validation rows are also among the rows to train on" in by_name.caveats[0]
+    assert np.array_equal(job.utility.y_val, prepare(frame, utility=before).utility.y_val)
+    for earlier in (prepare(both), prepare(both, utility=before)):  # by names, by all columns
+        assert not np.array_equal(earlier.owners.contents[first], earlier.owners.contents[second])
+        assert "validation rows are also among the rows to train on" in earlier.caveats[0]

@@ -1,12 +1,23 @@
 """Doubts about a table: said where there is reason, and not of ordinary tables."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
-from dupre.tables.caveats import leaks, misspelt_names, texts_for_numbers, unequal_classes
+from dupre.data.owners import Owners
+from dupre.tables.caveats import (
+    columns_to_check,
+    far_rows,
+    leaks,
+    misspelt_names,
+    unequal_classes,
+)
 from dupre.tables.columns import columns_of
+from dupre.utility.model import ModelUtility
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=300)
@@ -44,16 +55,44 @@ def test_good_columns_of_ordinary_tables_are_not_named(load):
     assert doubts(data.target, task, **data.data) == []
 
 
-def test_accuracy_says_little_if_most_rows_are_of_one_class():
-    for y, metric, words in (
-        (["no"] * 8 + ["yes"] * 2, "accuracy", ["80 % of", "class no", "accuracy or roc_auc does"]),
-        ([0] * 8 + [1, 2], "accuracy", ["class 0", "roc_auc_ovr"]),
-        (["no"] * 8 + ["yes"] * 2, "balanced_accuracy", []),
-        (["no"] * 6 + ["yes"] * 4, "accuracy", []),
+def test_numbers_far_from_all_others_are_named_in_a_regression():
+    for z, y, task, words in (
+        (np.append(X[:-1], 99.0), X, "regression", ["others in z (99 beside"]),
+        (np.append(X[:-1], [np.nan]), np.append(X[1:], 1e9), "regression", ["in y (1e+09"]),
+        (np.append(X[:-1], 99.0), X > 0, "classification", []),
+        (np.exp(X), X, "regression", []),
+        (np.append(np.zeros(299), 9.0), X, "regression", []),  # most rows are equal: no scale
     ):
-        told = unequal_classes(np.array(y), metric)
-        assert len(told) == bool(words)
-        assert all(word in told[0] for word in words)
+        frame = pd.DataFrame({"z": z, "y": y, "o": "a"})
+        told = far_rows(frame, columns_of(frame, **BOTH), target="y", task=task)
+        assert len(told) == len(words)
+        assert all(word in text for word, text in zip(words, told, strict=True))
+
+
+def score(model, y_val, y, metric):
+    owners = Owners.from_arrays(X[:12, None], np.array(y * 4), ["a", "b"] * 6)
+    return ModelUtility(model, owners, validation=(X[: len(y_val), None], y_val), metric=metric)
+
+
+@pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
+def test_accuracy_says_little_if_most_rows_are_of_one_class_and_what_is_named_can_be_computed():
+    able, unable = LogisticRegression(), RidgeClassifier()
+    two, three, some = [0, 1, 1], [0, 1, 2], ["no"] * 8
+    for model, y_val, y, metric, words in (
+        (able, [*some, "yes", "yes"], ["no", "yes", "yes"], "accuracy", "80 % of .* class no, so"),
+        (unable, [0] * 8 + [1, 1], two, "accuracy", "--metric balanced_accuracy or roc_auc does"),
+        (able, [0] * 8 + [1, 2], three, "accuracy", "--metric balanced_accuracy or roc_auc_ovr "),
+        (unable, [0] * 8 + [1, 2], three, "accuracy", "--metric balanced_accuracy does"),
+        (able, [0] * 8 + [1, 1], three, "accuracy", "--metric balanced_accuracy does"),
+        (able, [0] * 299 + [1], two, "accuracy", ">99 % of"),
+        (able, [0] * 5, two, "accuracy", "all .* class 0, so no metric .* rows of every class"),
+        (able, [0] * 8 + [1, 1], two, "balanced_accuracy", ""),
+        (able, [0] * 6 + [1] * 4, two, "accuracy", ""),
+    ):
+        told = unequal_classes(score(model, y_val, y, metric))
+        assert [bool(re.search(words, text)) for text in told] == [True] * bool(words)
+        for better in re.findall(r"balanced_accuracy|roc_auc\w*", " ".join(told)):
+            assert np.isfinite(score(model, y_val, y, better)(("a", "b")))
 
 
 def test_texts_that_are_numbers_for_people_are_named():
@@ -74,8 +113,27 @@ def test_texts_that_are_numbers_for_people_are_named():
             {"z": cells * 20, "x": 1.5, "o": "a", "y": ["b", "c"] * (10 * len(cells))}
         )
         frame.loc[0, "x"] = 2
-        told = texts_for_numbers(frame, columns_of(frame, **BOTH), "y")
+        told = columns_to_check(frame, columns_of(frame, **BOTH), "y")
         assert [text.startswith(f"z: {what} such as ") for text in told] == [True] * bool(what)
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        (np.arange(60), True),
+        (RNG.permutation(60) + 10**6, True),
+        (np.arange(60) // 2, False),
+        (np.arange(60) / 2, False),
+        (pd.date_range("2024-01-01", periods=60), False),
+        (np.append(np.arange(59.0), np.nan), False),
+    ],
+)
+def test_whole_numbers_that_are_all_different_may_be_identifiers(column, found):
+    frame = pd.DataFrame({"id": column, "x": X[:60], "o": "a", "y": X[:60] > 0})
+    told = columns_to_check(frame, columns_of(frame, **BOTH), "y")
+    assert [text.startswith("id: every row has another") for text in told] == [True] * found
+    few = frame[:50].reset_index(drop=True)
+    assert not columns_to_check(few, columns_of(few, **BOTH), "y")
 
 
 def test_owners_that_look_like_one_are_named():

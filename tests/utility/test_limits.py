@@ -70,6 +70,11 @@ def test_a_floor_is_applied_to_what_was_stored_without_it(tmp_path):
     assert page([calm]).count(note) == 1 + len(WILD.names)  # at the top, and in every statement
     low = replace(calm, floored=16)
     assert "no group scores above the floor" in str(low)
+    assert "all data together" not in str(calm)
+    for semivalue in ("shapley", "least-core"):
+        valuer = dupre.Valuer(make_owners(3), empty=0.0, floor=0.0, semivalue=semivalue)
+        valuer.record(valuer.owners.names, -7)
+        assert "all data together score -7, below the floor, and count as 0" in str(valuer.values())
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "least-core"])

@@ -60,10 +60,9 @@ def test_of_sampled_coalitions_those_of_the_first_design_come_first_then_the_hea
     position = {key: i for i, key in enumerate(keys(ours.weights.members))}
     known = [position[key] for key in designed if key in position]
     assert 1 < len(known) < 50
-    sizes = ours.weights.members.sum(axis=1)
-    first = add_sizes_between(known, sizes, MANY.n, ours.rng(12))
-    assert ours.heaviest[: len(first)].tolist() == first
     weight = np.linalg.norm(ours.weights.W, axis=0)
+    first = add_sizes_between(known, ours.weights.members, weight, ours.rng(12))
+    assert ours.heaviest[: len(first)].tolist() == first
     others = ours.heaviest[len(first) :]
     assert np.all(np.diff(weight[others]) <= 1e-12)
     left = np.setdiff1d(np.arange(ours.b), ours.heaviest)

@@ -5,6 +5,7 @@ import pytest
 
 from dupre import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
 from dupre.game.coalitions import all_coalitions, keys
+from dupre.game.estimators import exact
 from dupre.predictor import gp
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership, Size
@@ -46,11 +47,10 @@ def test_shapley_takes_all_owners_then_the_largest_alone_then_all_but_the_larges
     assert [int(row.argmax()) for row in singles] == [1, 3, 4, 0, 2]  # of as many rows: their order
 
 
-def sizes_added(members, counts, design):
-    sizes = np.where(counts, members.sum(axis=1), 0)
-    found = add_sizes_between(list(design), sizes, members.shape[1], np.random.default_rng(0))
+def sizes_added(members, weight, design):
+    found = add_sizes_between(list(design), members, weight, np.random.default_rng(0))
     assert len(set(found)) == len(found)
-    assert counts[found].all()
+    assert weight[found].all()
     return members[found].sum(axis=1).tolist()
 
 
@@ -61,21 +61,35 @@ def test_many_owners_are_evaluated_in_groups_of_further_sizes(n, between):
     ends = design_for(shapley, n, 2 * n + 1)
     some = np.random.default_rng(1).random((4_000, n)) < np.linspace(0.05, 0.95, 4_000)[:, None]
     members = np.concatenate([ends, some[some.any(axis=1)]])
-    everything = np.ones(len(members), dtype=bool)
+    everything = np.ones(len(members))
     found = sizes_added(members, everything, range(len(ends)))
     assert found == [n, *[1] * n, *between, *[n - 1] * n]
-    few = members.sum(axis=1) != between[0]  # a size of which no coalition counts is left out
+    few = 1.0 * (
+        members.sum(axis=1) != between[0]
+    )  # a size of which no coalition counts is left out
     assert sizes_added(members, few, range(len(ends)))[n + 1] == between[1]
 
 
-def test_few_owners_and_designs_without_single_owners_need_no_further_sizes():
-    members, rng = all_coalitions(FEW_OWNERS), np.random.default_rng(0)
-    sizes = members.sum(axis=1)
-    design = np.flatnonzero(np.isin(sizes, [1, FEW_OWNERS - 1, FEW_OWNERS]))[::-1].tolist()
-    assert add_sizes_between(design, sizes, FEW_OWNERS, rng) == design
-    sizes = all_coalitions(FEW_OWNERS + 1).sum(axis=1)
+def test_few_owners_and_designs_of_middle_sizes_need_no_further_sizes():
+    members = all_coalitions(FEW_OWNERS)
+    sizes, weight = members.sum(axis=1), np.ones(len(members))
+    design = np.flatnonzero(np.isin(sizes, [1, FEW_OWNERS - 1, FEW_OWNERS]))[::-1]
+    assert sizes_added(members, weight, design) == sizes[design].tolist()
     middle = [len(sizes) - 1, *np.flatnonzero(sizes == 6)[:9].tolist()]
-    assert add_sizes_between(middle, sizes, FEW_OWNERS + 1, rng) == middle
+    assert sizes_added(members, weight, middle) == sizes[middle].tolist()
+
+
+@pytest.mark.parametrize(("b", "further"), [(4, [2, 2, 3, 3, 4, 4, 5, 5]), (16, [4, 4, 5, 5])])
+def test_where_single_owners_do_not_count_smaller_coalitions_are_evaluated_too(b, further):
+    weights = exact(beta_shapley(1, b), 8)
+    design = design_for(beta_shapley(1, b), 8, 17)
+    assert design.sum(axis=1).min() == 6
+    at = [int(np.flatnonzero((weights.members == row).all(axis=1))[0]) for row in design]
+    found = sizes_added(weights.members, np.linalg.norm(weights.W, axis=0), at)
+    assert found == [8, *further, *design.sum(axis=1).tolist()[1:]]
+    alone = exact(leave_one_out, 8)  # nothing but all and all but one counts
+    ends = np.flatnonzero(alone.members.sum(axis=1) >= 7)[::-1]
+    assert len(sizes_added(alone.members, np.linalg.norm(alone.W, axis=0), ends)) == 9
 
 
 @pytest.mark.parametrize(("n", "taken"), [(3, True), (10, True), (11, False), (12, False)])

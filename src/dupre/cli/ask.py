@@ -90,7 +90,8 @@ def pay(
         path = directory.write_payments(payments)
         directory.write_report(valuations)
     if json:
-        print_json(payments.frame.reset_index().to_dict("records"))
+        found = {name: part for name, part in vars(payments).items() if name != "frame"}
+        print_json(found | {"payments": payments.frame.reset_index().to_dict("records")})
     else:
         print(payments)
         say(f"The table is in {path}, the page in {directory.report}.")

@@ -92,7 +92,7 @@ def ranking(valuation: Valuation, ax: Axes | None = None) -> Axes:
     np.fill_diagonal(probability, 0.5)
     # If anything is uncertain, rounding must not show 0 or 100.
     shown = np.clip(probability, 0.01, 0.99) if valuation.std.any() else probability
-    title = "Is the row worth more than the column? Sure in %"
+    title = "Is the row worth more than the column? Probability in %"
     return _matrix(valuation, ax, order, shade=2 * probability - 1, shown=shown, title=title)
 
 

@@ -34,6 +34,10 @@ class MetricName:
         """A change in this unit; `places` are the decimals of a change without a unit."""
         return number(self.factor * change, places if self.factor == 1 else max(places - 3, 0))
 
+    def with_unit(self, change: str) -> str:
+        """A change from `number` with its unit: `2 points`, `1 point`."""
+        return change + (self.unit.removesuffix("s") if change in ("1", "−1") else self.unit)
+
 
 def _points(name: str) -> MetricName:
     return MetricName(name, " points", 100.0)
@@ -69,15 +73,23 @@ def metric_of(v: Valuation) -> MetricName:
     )
 
 
-def effect(v: Valuation, i: int, verbs: tuple[str, str] = ("raises", "lowers")) -> str:
-    """How the data of owner i change the score: `raises accuracy by 16.1 points (15 to 17)`."""
+def effect(
+    v: Valuation, i: int, verbs: tuple[str, str, str] = ("raises", "lowers", "changes")
+) -> str:
+    """How the data of owner i change the score: `raises accuracy by 16.1 points (15 to 17)`.
+
+    It is lowered by a positive number if the interval is below zero as a whole.
+    """
     score, places, value = metric_of(v), decimals(v), v.mean[i]
-    turn = verbs[0] if value >= 0 else verbs[1]
-    text = f"{turn} {score.name} by {score.number(abs(value), places)}{score.unit}"
+    bounds = v.interval().iloc[i].to_numpy()
+    if value < 0 < bounds[1] or not score.number(value, places).strip("0."):
+        sign, turn = 1, verbs[2]
+    else:
+        sign, turn = (1, verbs[0]) if value > 0 else (-1, verbs[1])
+    text = f"{turn} {score.name} by {score.with_unit(score.number(sign * value, places))}"
     if not v.std.iloc[i]:
         return text
-    bounds = np.sort(np.sign(value or 1.0) * v.interval().iloc[i].to_numpy())
-    low, high = (score.number(bound, places) for bound in bounds)
+    low, high = (score.number(bound, places) for bound in np.sort(sign * bounds))
     return f"{text} (95 %: {low} to {high})"
 
 

@@ -13,7 +13,7 @@ from dupre.result.covariances import roots
 from dupre.result.payments import Payments
 from dupre.result.table import table_headings, table_lines
 from dupre.result.valuation import Valuation
-from dupre.wording import list_names, percent, shorten
+from dupre.wording import list_names, number, percent, shorten
 
 MOST_ROWS = 200
 """Trainings listed at most."""
@@ -51,7 +51,7 @@ def payments_table(payments: Payments) -> str:
     unit = f" ({payments.currency})" if payments.currency else ""
     rows = []
     for name, row in payments.frame.iterrows():
-        pay, low, high = (payments.format(row[key]) for key in ("payment", "low", "high"))
+        pay, low, high = (number(row[key], payments.places) for key in ("payment", "low", "high"))
         interval = Cell(f"{low} … {high}", row["low"])
         rows.append([Cell(owner(str(name))), Cell(pay, row["payment"]), interval])
     rows.append([Cell("Sum"), Cell(payments.format(payments.amount)), Cell("")])

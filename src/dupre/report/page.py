@@ -19,8 +19,9 @@ from dupre.report.document import Heading, document
 from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
 from dupre.report.relations import relations
 from dupre.report.statements import Statement, statements
-from dupre.report.summary import meaning
+from dupre.report.summary import meaning, reservation, surely
 from dupre.result.as_text import failed_part, notes, title_of, trained_part
+from dupre.result.payments import Payments
 from dupre.result.table import table_headings, table_lines
 from dupre.result.valuation import Valuation
 
@@ -33,7 +34,7 @@ LONGEST_STEM = 60
 """Characters of an owner's name in the name of a file."""
 
 SURELY = (
-    "Surely means with a probability of at least 95 %. An interval says how well the value of the "
+    "{} means with a probability of at least 95 %{}. An interval says how well the value of the "
     "owner's present rows is known{}, not what other rows of the same owner would be worth."
 )
 
@@ -82,9 +83,9 @@ def page(
     """
     _check_owners(valuations)
     v = valuations[0]
-    found = relations(v)
+    found, paid = relations(v), _payments(v, terms)
     each = f"One for each owner, to be printed on a page of its own. {_surely(v)}"
-    articles = [statement_markup(v, one) for one in statements(v, found)]
+    articles = [statement_markup(v, one) for one in statements(v, found, paid)]
     parts = [
         sections.answer_section(valuations),
         sections.ranking_section(v),
@@ -97,8 +98,8 @@ def page(
         section("statements", "Statements", paragraph(each), *articles),
     ]
     names = dict(NAVIGATION)
-    if terms is not None:
-        parts.insert(1, sections.payments_section(v, terms))
+    if paid is not None:
+        parts.insert(1, sections.payments_section(paid))
     else:
         del names["payments"]
     links = "\n".join(f'<li><a href="#{name}">{short}</a></li>' for name, short in names.items())
@@ -190,9 +191,17 @@ def statement_markup(v: Valuation, statement: Statement) -> str:
 
 
 def write_statements(
-    v: Valuation, directory: Path, *, only: Collection[str] = (), heading: Heading
+    v: Valuation,
+    directory: Path,
+    *,
+    only: Collection[str] = (),
+    heading: Heading = NO_HEADING,
+    terms: Mapping[str, Any] | None = None,
 ) -> list[Path]:
-    """Write the statements of all owners, or of `only` some; return where they are."""
+    """Write the statements of all owners, or of `only` some; return where they are.
+
+    `heading` and `terms` are those of `page`.
+    """
     for name in only:
         if name not in v.owners:
             raise unknown_owner(name, v.owners)
@@ -204,7 +213,8 @@ def write_statements(
         ) from cause
     names, written = file_names(v.owners), []
     title = heading.title or TITLE_TO_OWNER
-    for statement in statements(v, relations(v), to_owner_alone=True):
+    every = statements(v, relations(v), _payments(v, terms), to_owner_alone=True)
+    for statement in every:
         i = statement.owner
         if not only or v.owners[i] in only:
             body = f"<main>\n<h1>{text(title)}</h1>\n{statement_markup(v, statement)}\n</main>"
@@ -229,9 +239,18 @@ def file_names(owners: Collection[str]) -> list[str]:
     return names
 
 
+def _payments(v: Valuation, terms: Mapping[str, Any] | None) -> Payments | InputError | None:
+    """The payments by these terms, or why there are none; None without terms."""
+    try:
+        return None if terms is None else v.payments(**terms)
+    except InputError as cause:  # terms that fitted the values of an earlier page
+        return cause
+
+
 def _surely(v: Valuation) -> str:
     others = ", if models are scored on other validation rows of the same population too"
-    return SURELY.format("" if v.validation is None or not v.validation.any() else others)
+    known = "" if v.validation is None or not v.validation.any() else others
+    return SURELY.format(surely(v).capitalize(), reservation(v), known)
 
 
 def _check_owners(valuations: Sequence[Valuation]) -> None:

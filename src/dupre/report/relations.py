@@ -74,9 +74,10 @@ def _sharing_pairs(v: Valuation, evidence: Evidence) -> list[Relation]:
 
 
 def _shared_text(v: Valuation, i: int, j: int, shared: Floats) -> str:
+    """Only training rows are compared: of other rows, held out for validation, nothing is known."""
     parts = [
-        f"{_part_in_words(shared[a, b])} of the rows of {spell_name(v.owners[a])} are also held by "
-        f"{spell_name(v.owners[b])}"
+        f"{_part_in_words(shared[a, b])} of the training rows of {spell_name(v.owners[a])} are "
+        f"also training rows of {spell_name(v.owners[b])}"
         for a, b in sorted([(i, j), (j, i)], key=lambda pair: -shared[pair])
     ]
     return f"{parts[0]}; {parts[1][0].lower()}{parts[1][1:]}."

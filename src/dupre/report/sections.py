@@ -5,8 +5,7 @@ A section for which nothing was recorded says so in a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,8 +24,16 @@ from dupre.report.markup import (
     text,
 )
 from dupre.report.relations import Relation
-from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
+from dupre.report.summary import (
+    agreement,
+    answer,
+    open_neighbours,
+    reservation,
+    settled_pairs,
+    surely,
+)
 from dupre.result import as_text
+from dupre.result.payments import Payments
 from dupre.result.records import Z95, Diagnostics
 from dupre.result.uncertainty import forecast_notes, variance_notes
 from dupre.result.valuation import Valuation
@@ -75,7 +82,7 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
         parts.append(paragraphs(n for n in as_text.subsidy_notes(v.subsidy) if n not in beware))
     caption = (
         f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
-        "surely left of it is marked by a diamond."
+        f"{surely(v)} left of it is marked by a diamond."
         f"{'' if v.validation is None else ' Thick: for these validation rows alone.'}"
     )
     parts += [_figure(v, "values", caption), listings.values_table(v)]
@@ -85,12 +92,10 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
     return section("answer", "The answer", *parts)
 
 
-def payments_section(v: Valuation, terms: Mapping[str, Any]) -> str:
-    """What each owner is paid, by terms that `Valuation.payments` takes."""
-    try:
-        found = v.payments(**terms)
-    except InputError as cause:  # terms that fitted the values of an earlier page
-        return section("payments", "Payments", paragraph(f"No payments: {cause}."))
+def payments_section(found: Payments | InputError) -> str:
+    """What each owner is paid, or why nobody is."""
+    if isinstance(found, InputError):
+        return section("payments", "Payments", paragraph(f"No payments: {found}."))
     return section("payments", "Payments", paragraph(found.rule), listings.payments_table(found))
 
 
@@ -106,14 +111,14 @@ def _further_notes(valuations: Sequence[Valuation], known: Sequence[str]) -> lis
 def ranking_section(v: Valuation) -> str:
     """Which owners are in an order that is settled."""
     neighbours, (settled, pairs) = open_neighbours(v), settled_pairs(v)
+    probably = f"a probability of at least 95 %{reservation(v)}"
     if neighbours:
         first = (
             f"The order of {settled:,} of {pairs:,} pairs of owners is settled: one of the two is "
-            "ahead with a probability of at least 95 %. Neighbours in the ranking whose "
-            "order is not settled:"
+            f"ahead with {probably}. Neighbours in the ranking whose order is not settled:"
         )
     else:
-        first = "Yes: each owner is ahead of the next with a probability of at least 95 %."
+        first = f"Yes: each owner is ahead of the next with {probably}."
     parts = [paragraph(first), items(_first_lines(neighbours)), _figure(v, "ranking")]
     if len(v.owners) <= MOST_LISTED:
         parts.append(details("The same as a table", listings.probability_table(v)))

@@ -1,7 +1,7 @@
 """A statement for each owner: what its data are worth, how certain that is, what it means.
 
 Sentences are plain text; names in them come from `wording.spell_name`. The unit of every value is
-that of the utility, never money.
+that of the utility, never money; what an amount paid by the values gives an owner is a fact beside.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from functools import partial
 
 import numpy as np
 
+from dupre.errors import InputError
 from dupre.report.effects import by_size, effect, harm_by_size, metric_of
 from dupre.report.relations import Relation
-from dupre.report.summary import LEVEL, odds
+from dupre.report.summary import LEVEL, odds, reservation, surely
+from dupre.result.payments import Payments
 from dupre.result.table import decimals
 from dupre.result.uncertainty import validation_notes
 from dupre.result.valuation import Valuation
@@ -55,18 +57,25 @@ class Statement:
 
 
 def statements(
-    v: Valuation, relations: list[Relation], *, to_owner_alone: bool = False
+    v: Valuation,
+    relations: list[Relation],
+    payments: Payments | InputError | None = None,
+    *,
+    to_owner_alone: bool = False,
 ) -> list[Statement]:
     """One for each owner, the greatest value first; `to_owner_alone`: each names no other owner."""
-    writer = (_SingleOwnerWriter if to_owner_alone else _StatementWriter)(v, relations)
+    writer = (_SingleOwnerWriter if to_owner_alone else _StatementWriter)(v, relations, payments)
     return [writer.write(int(i)) for i in v.order]
 
 
 class _StatementWriter:
     """Writes statements; what all of them need is computed once."""
 
-    def __init__(self, v: Valuation, relations: list[Relation]):
+    def __init__(
+        self, v: Valuation, relations: list[Relation], payments: Payments | InputError | None
+    ):
         self.v, self.relations = v, relations
+        self.payments = payments if isinstance(payments, Payments) else None
         self.frame = v.to_frame()
         self.alone = v.interval(for_these_rows=True)
         self.places = decimals(v)
@@ -109,7 +118,16 @@ class _StatementWriter:
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
         rank = f"{best} of {n}" if best == worst else f"{best} to {worst} of {n}"
-        return [*facts, ("Rank (95 %)", rank)]
+        return [*facts, ("Rank (95 %)", rank), *self._payment(i)]
+
+    def _payment(self, i: int) -> list[tuple[str, str]]:
+        if (all_paid := self.payments) is None:
+            return []
+        row = all_paid.frame.loc[[self.v.owners[i]]].iloc[0]
+        form = partial(number, places=all_paid.places)
+        words = f"{form(row['payment'])} of {form(all_paid.amount)} {all_paid.currency}".strip()
+        low, high = form(row["low"]), form(row["high"])
+        return [("Payment", words if low == high else f"{words} (95 %: {low} to {high})")]
 
     def _sizes(self, i: int) -> list[tuple[str, str]]:
         if self.sizes is None:
@@ -117,9 +135,9 @@ class _StatementWriter:
         score, found = metric_of(self.v), []
         for others, numbers in zip(self.sizes[0], self.sizes[1][i], strict=True):
             value, low, high = (score.number(part, self.places) for part in numbers)
-            bounds = "" if low == high else f" ({low} to {high})"
+            change = f"{value} ({low} to {high}){score.unit}"
             whom = f"{others} other{'s' if others > 1 else ''}" if others else "nobody"
-            found.append((f"to {whom}", f"{value}{bounds}{score.unit}"))
+            found.append((f"to {whom}", score.with_unit(value) if low == high else change))
         return found
 
     def _effect(self, i: int) -> str:
@@ -127,8 +145,9 @@ class _StatementWriter:
         who, value = spell_name(v.owners[i]), float(row["value"])
         if v.subsidy:
             low, high = self.number(row["low"]), self.number(row["high"])
-            sure = f" We are 95 % sure that it is between {low} and {high}." if row["std"] else ""
-            return f"{who} is to be paid {self.number(value)} units of utility.{sure}"
+            bounds = f" We are 95 % sure that it is between {low} and {high}{reservation(v)}."
+            paid = f"{who} is to be paid {self.number(value)} units of utility."
+            return paid + bounds if row["std"] else paid
         if abs(value) < 0.5 * 10.0**-self.places:
             change = f"hardly changes {metric_of(v).name}"
         else:
@@ -160,13 +179,12 @@ class _StatementWriter:
 
     def _share(self, i: int) -> list[str]:
         v, share = self.v, self.frame["share"].iloc[i]
-        gain = v.grand - v.empty
-        if not share > 0 or gain <= 0:
+        if not share > 0:
             return []
         about = "are predicted to reach" if v.grand_predicted else "reach"
         return [
             f"All owners together {about} a utility of {v.grand:.4g}, no data {v.empty:.4g}. "
-            f"Of the difference of {gain:.4g} that is {number(100 * share, 1)} %."
+            f"Of the difference of {v.grand - v.empty:.4g} that is {number(100 * share, 1)} %."
         ]
 
     def _comparison(self, i: int) -> str:
@@ -180,11 +198,11 @@ class _StatementWriter:
         sentences = []
         for group, what in ((above, v.words.more), (below, v.words.less)):
             if len(group) == len(others) and len(others) > 1:
-                sentences.append(f"All other owners are surely {what}.")
+                sentences.append(f"All other owners are {surely(v)} {what}.")
             elif group:
                 verb = "are" if len(group) > 1 else "is"
                 names = list_names((v.owners[j] for j in group), most=MOST_COMPARED)
-                sentences.append(f"{names} {verb} surely {what}.")
+                sentences.append(f"{names} {verb} {surely(v)} {what}.")
         if apart:
             texts = [f"{spell_name(v.owners[j])} ({odds(v, i, j, P[i, j])})" for j in apart]
             sentences.append(
@@ -261,9 +279,10 @@ class _SingleOwnerWriter(_StatementWriter):
         others = np.arange(len(self.v.owners)) != i
         above = int((self.probability[others, i] >= LEVEL).sum())
         below = int((self.probability[i, others] >= LEVEL).sum())
+        sure, words = surely(self.v), self.v.words
         return (
-            f"Of the {others.sum():,} other owners {above:,} are surely {self.v.words.more} and "
-            f"{below:,} surely {self.v.words.less}; with {others.sum() - above - below:,} the "
+            f"Of the {others.sum():,} other owners {above:,} are {sure} {words.more} and "
+            f"{below:,} {sure} {words.less}; with {others.sum() - above - below:,} the "
             "order is not settled."
         )
 

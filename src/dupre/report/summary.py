@@ -17,10 +17,29 @@ from dupre.result.covariances import half_widths
 from dupre.result.table import decimals
 from dupre.result.uncertainty import exactness_condition, rows_in_words, validation_notes
 from dupre.result.valuation import Valuation
-from dupre.wording import join_list, list_names, number, percent, spell_name, without_directories
+from dupre.wording import (
+    SEEN_ROWS,
+    join_list,
+    list_names,
+    number,
+    percent,
+    spell_name,
+    without_directories,
+)
 
 LEVEL = 0.95
 """Probability from which on something is called settled."""
+
+
+def surely(v: Valuation) -> str:
+    """The word for a probability of at least `LEVEL`."""
+    return "apparently" if reservation(v) else "surely"
+
+
+def reservation(v: Valuation) -> str:
+    """What no probability allows for, to follow it in a sentence; "" if there is nothing."""
+    seen = any(SEEN_ROWS in caveat for caveat in v.caveats)
+    return ", apart from the effect of validation rows that models have seen" if seen else ""
 
 
 def value_with_interval(v: Valuation, i: int) -> str:
@@ -28,7 +47,7 @@ def value_with_interval(v: Valuation, i: int) -> str:
     places = decimals(v)
     value = number(v.mean[i], places)
     if v.subsidy is None:
-        verbs = ("they raise", "they lower")
+        verbs = ("they raise", "they lower", "they change")
         return f"{effect(v, i, verbs)} on average; {v.semivalue} {v.words.noun} {value}"
     if not v.std.iloc[i]:
         return value
@@ -89,17 +108,17 @@ def _harm_sentences(v: Valuation) -> list[str]:
         what = v.words.undecided.format(who=_names(v, either))
         found.append(f"Whether {what} is not settled: zero lies inside the interval.")
     if not found and not v.subsidy:
-        found.append(f"Everybody's data help: all {v.semivalue} values are surely above zero.")
+        found.append(f"Everybody's data help: all {v.semivalue} values are {surely(v)} above zero.")
     return found
 
 
 def _below_zero(v: Valuation, chosen: Bools, what: str) -> list[str]:
     if not chosen.any():
         return []
-    who, surely = _names(v, chosen), "their values are surely below zero"
+    which = "their values are"
     if chosen.sum() == 1:
-        surely = f"{value_with_interval(v, int(np.flatnonzero(chosen)[0]))}, surely below zero"
-    return [f"The data of {who} {what}: {surely}."]
+        which = f"{value_with_interval(v, int(np.flatnonzero(chosen)[0]))},"
+    return [f"The data of {_names(v, chosen)} {what}: {which} {surely(v)} below zero."]
 
 
 def _names(v: Valuation, chosen: Bools) -> str:
@@ -130,8 +149,8 @@ def _certainty_sentence(v: Valuation) -> str:
         order = "the order of all owners is settled"
     elif not settled:
         order = "the order of no two owners is settled"
-    sure = f"With 95 % certainty each of the {v.words.nouns} is within ± {widest:.2g}, and {order}."
-    return f"{sure} {_population_sentence(v)}".strip()
+    sure = f"With 95 % certainty each of the {v.words.nouns} is within ± {widest:.2g}, and {order}"
+    return f"{sure}{reservation(v)}. {_population_sentence(v)}".strip()
 
 
 def _population_sentence(v: Valuation) -> str:

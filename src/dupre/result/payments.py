@@ -15,10 +15,11 @@ from scipy.linalg import cholesky
 from dupre._types import Bools, Floats
 from dupre.checks import finite
 from dupre.errors import InputError
+from dupre.result.as_text import beware_notes
 from dupre.result.table import align
-from dupre.result.uncertainty import rows_in_words, validation_notes
+from dupre.result.uncertainty import rows_in_words, validation_notes, variance_shares
 from dupre.result.valuation import Valuation
-from dupre.wording import escape_controls, percent, printable
+from dupre.wording import LONGEST_LINE, cut, escape_controls, percent, printable
 
 Negative = Literal["zero", "owe"]
 """What a negative value means: no payment, or a payment by the owner."""
@@ -51,6 +52,7 @@ class Payments:
         currency: such as "CHF"; "" if it is not stated.
         rule: how values become payments, in sentences.
         semivalue: which values they are.
+        beware: reasons not to trust the values, a sentence each, as `print(valuation)` shows them.
     """
 
     frame: pd.DataFrame
@@ -58,6 +60,7 @@ class Payments:
     currency: str
     rule: str
     semivalue: str
+    beware: tuple[str, ...]
 
     @property
     def places(self) -> int:
@@ -71,7 +74,8 @@ class Payments:
             pay, low, high = (self.format(row[key]) for key in ("payment", "low", "high"))
             lines.append([printable(str(name)), pay, f"{low} … {high}"])
         lines.append(["sum", self.format(self.frame["payment"].sum()), ""])
-        return "\n".join(map(escape_controls, [*align(lines), "", self.rule]))
+        text = [*align(lines), "", self.rule, *self.beware]
+        return "\n".join(cut(escape_controls(line), LONGEST_LINE) for line in text)
 
     def format(self, payment: float) -> str:
         """A payment as it is printed: `1,611.40`."""
@@ -94,9 +98,10 @@ def share_amount(
     draws = _draw_values(v)
     shareable = _are_shareable(draws, negative)
     if (part := float(np.mean(shareable))) < 0.975:
+        what = "none of them is" if negative == "zero" else "their sum is not"
         raise InputError(
             "the values are too uncertain to share an amount by: with a probability of "
-            f"{percent(1 - part)} % their sum is not above zero; train more coalitions first"
+            f"{percent(1 - part)} % {what} above zero; {_remedy(v)} first"
         )
     low, high = np.quantile(_share(draws[shareable], amount, negative, minimum), [0.025, 0.975], 0)
     payment = _round_to_sum(_share(v.mean[None], amount, negative, minimum)[0], amount, places)
@@ -114,7 +119,8 @@ def share_amount(
     else:
         whose = f"Intervals are for the population that the {rows_in_words(v)} come from."
     rule = f"{rule} {whose}".strip()
-    return Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue)
+    beware = tuple(beware_notes(v))
+    return Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue, beware)
 
 
 def _check_terms(amount: float, minimum: float, n: int, places: int, negative: Negative) -> None:
@@ -141,6 +147,17 @@ def _are_shareable(values: Floats, negative: Negative) -> Bools:
     """Whether each row of values says how to share, (m,)."""
     found = values.max(axis=1) if negative == "zero" else values.sum(axis=1)
     return np.asarray(found > 0)
+
+
+def _remedy(v: Valuation) -> str:
+    """What reduces the greatest part of the uncertainty."""
+    shares = variance_shares(v)
+    greatest = max(shares, key=lambda source: shares[source])
+    if greatest == "rows":
+        return (
+            f"the greatest part of that is the choice of the {rows_in_words(v)}: score on more rows"
+        )
+    return "repeat the trainings" if greatest == "noise" else "train more coalitions"
 
 
 def _draw_values(v: Valuation) -> Floats:

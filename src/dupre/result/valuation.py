@@ -190,9 +190,10 @@ class Valuation:
 
     @property
     def share(self) -> pd.Series:
-        """Each value as a part of u(all) - u(empty); NaN when that is zero."""
+        """Each value as a part of u(all) - u(empty); NaN unless that is above zero."""
         gain = self.grand - self.empty
-        return self._series(self.mean / gain if gain else np.full(len(self.mean), np.nan), "share")
+        unknown = np.full(len(self.mean), np.nan)  # of a loss the worst would have the most
+        return self._series(self.mean / gain if gain > 0 else unknown, "share")
 
     @property
     def efficiency_gap(self) -> float:

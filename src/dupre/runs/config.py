@@ -27,6 +27,8 @@ HOLDOUT = 0.25
 EXTERNAL = "elsewhere"
 """Instead of a model, if trainings are done elsewhere."""
 
+HELD_BY = ("by_contents", "used_only")
+"""Settings that say by which rule rows are held out: that of the version that began the run."""
 
 _MOST = 2**53
 _BOUNDS = {
@@ -68,8 +70,9 @@ class UtilitySection:
 
     `model` is "elsewhere" if dupre trains nothing. `validation` is absolute; without it,
     `holdout` is the part of each owner's rows to hold out. If `by_contents`, the contents of rows
-    decide which ones; in earlier runs the names of their owners did. A text is "" where nothing
-    was stated.
+    decide which ones; in earlier runs the names of their owners did. If `used_only`, only
+    what the model is given counts as contents; in earlier runs columns left out did too. A text is
+    "" where nothing was stated.
     """
 
     model: str = ""
@@ -80,6 +83,7 @@ class UtilitySection:
     floor: str = ""
     bounds: str = ""
     by_contents: bool = False
+    used_only: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -78,8 +79,8 @@ class RunDirectory:
         """The configuration with the history of the run here; InputError if that is another run."""
         if (self.path / "config.toml").is_file():
             before = self.config()
-            by_contents = before.utility.by_contents
-            config = replace(config, utility=replace(config.utility, by_contents=by_contents))
+            rule = {name: getattr(before.utility, name) for name in configuration.HELD_BY}
+            config = replace(config, utility=replace(config.utility, **rule))
             if conflict := before.conflict(config):
                 verb = "suggest" if before.is_external else "resume"
                 raise InputError(
@@ -200,15 +201,16 @@ class RunDirectory:
         """Replace the page alone."""
         from dupre.report.page import page
 
-        terms = self.config().payment
-        shown = asdict(terms) if terms.amount is not None else None
-        replace_text(self.report, page(valuations, heading=self._heading(), terms=shown))
+        shown = page(valuations, heading=self._heading(), terms=self._payment_terms())
+        replace_text(self.report, shown)
 
     def write_statements(self, v: Valuation, directory: Path, only: Sequence[str]) -> list[Path]:
         """Write statements as files of their own, and say where they are."""
         from dupre.report.page import write_statements
 
-        return write_statements(v, directory, only=only, heading=self._heading())
+        return write_statements(
+            v, directory, only=only, heading=self._heading(), terms=self._payment_terms()
+        )
 
     def write_payments(self, payments: Payments) -> Path:
         """Replace the table of payments, and say where it is."""
@@ -216,6 +218,11 @@ class RunDirectory:
         path = self.path / "payments.csv"
         replace_text(path, frame.to_csv(lineterminator="\n"))
         return path
+
+    def _payment_terms(self) -> dict[str, Any] | None:
+        """The last terms of `dupre pay`; None if it was never asked."""
+        terms = self.config().payment
+        return asdict(terms) if terms.amount is not None else None
 
     def _heading(self) -> Heading:
         """Title, contact and logo of pages and statements."""

@@ -222,7 +222,7 @@ class Job:
             after = set(_coalitions(kept))
         again = len(before & {row.members for row in given})
         return (
-            f"Read: {len(given)} coalitions, {len(failed)} of them failed. New: "
+            f"Read: {len(given)} coalition{'s' * (len(given) != 1)}, {len(failed)} failed. New: "
             f"{len(after - before)}. {'Replaced' if replacing else 'Known before'}: {again}. "
             f"In all: {len(after)}."
         )

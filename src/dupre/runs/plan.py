@@ -71,10 +71,12 @@ def _data(job: Job) -> list[str]:
     if owners.n <= MOST_LISTED:
         held = [f"{printable(n)} {r:,}" for n, r in zip(owners.names, rows, strict=True)]
         return [f"{total}: {', '.join(held)}", *job.skipped]
-    spread = f"{rows.min():,} to {rows.max():,} each, half of them at least"
+    spread = f"{rows.max():,} each"
+    if (least := rows.min()) < rows.max():
+        spread = f"{least:,} to {spread}, half of them at least {int(np.median(rows)):,}"
     single = int((rows == 1).sum())
     few = [f"{single} owners have a single row"] if single else []
-    return [f"{total}, {spread} {int(np.median(rows)):,}", *few, *job.skipped]
+    return [f"{total}, {spread}", *few, *job.skipped]
 
 
 def _changed_owners(now: Names, before: Names) -> list[str]:

@@ -36,7 +36,7 @@ def prepare_job(config: Config) -> Job:
     targets = frame[data.target].to_numpy()
     task = task_of(as_targets(targets), cast("Task | None", data.task or None), data.target)
     left_out = [name for name, _ in columns.left_out]
-    advice = (*_other_sheets(config), *caveats.texts_for_numbers(frame, columns, data.target))
+    advice = (*_other_sheets(config), *caveats.columns_to_check(frame, columns, data.target))
     if config.is_external:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, config, columns, task)
@@ -56,7 +56,7 @@ def prepare_job(config: Config) -> Job:
             wanted.validation, used, owner=data.owner, task=task, **_file_options(config)
         )
     else:
-        held, scored = _held_rows(frame, targets, config, task)
+        held, scored = _held_rows(frame, used, config, task)
         rows, validation = used[~held], used[scored].drop(columns=data.owner)
         without_held = holdout.owners_without_held_rows(frame[data.owner].to_numpy(), held)
         copied = int((held & ~scored).sum())
@@ -82,8 +82,8 @@ def prepare_job(config: Config) -> Job:
         caveats=(
             *look_alikes(owners.names),
             *caveats.shared_rows(rows, validation),
-            *caveats.leaks(frame, columns, target=data.target, task=task),
-            *caveats.unequal_classes(utility.y_val, utility.metric),
+            *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
+            *caveats.unequal_classes(utility),
         ),
         advice=(*advice, *caveats.misspelt_names(owners.names)),
         columns=columns,
@@ -92,16 +92,18 @@ def prepare_job(config: Config) -> Job:
 
 
 def _held_rows(
-    frame: pd.DataFrame, targets: Any, config: Config, task: Task
+    frame: pd.DataFrame, used: pd.DataFrame, config: Config, task: Task
 ) -> tuple[Members, Members]:
     """Which rows are held out, and which of them models are scored on, (N,) each.
 
-    Those of a copy are scored once: they tell nothing new.
+    Those of a copy are scored once: they tell nothing new. `used` are the columns of the frame that
+    the model is given, and the owner.
     """
     data, wanted, contents = config.data, config.utility, None
-    owner = frame[data.owner].to_numpy()
+    owner, targets = frame[data.owner].to_numpy(), frame[data.target].to_numpy()
     if wanted.by_contents:
-        contents = holdout.row_contents(frame.drop(columns=[data.owner, *data.drop]))
+        known = used if wanted.used_only else frame.drop(columns=list(data.drop))
+        contents = holdout.row_contents(known.drop(columns=data.owner))
     held = holdout.hold_out(
         owner, targets, wanted.holdout, contents=contents, task=task, seed=config.values.seed
     )

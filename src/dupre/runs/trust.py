@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dupre.data.digests import hash_json
 from dupre.errors import InputError
-from dupre.runs.config import Config
+from dupre.runs.config import HELD_BY, Config
 from dupre.tables.user_code import is_dotted
 from dupre.wording import join_list, quote
 
@@ -48,7 +48,8 @@ def remember(config: Config) -> bool:
 
 def _digest(config: Config) -> str:
     utility = asdict(config.utility)
-    del utility["by_contents"]  # names no code, and earlier digests are without it
+    for name in HELD_BY:  # they name no code, and earlier digests are without them
+        del utility[name]
     parts = [asdict(config.data), utility, config.machine.dask, *_own_kernel(config)]
     return hash_json(parts).hex()
 

@@ -18,10 +18,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dupre._types import Floats, Names, Task
-from dupre.tables.columns import Columns, looks_like
+from dupre.tables.columns import MAX_TEXTS, Columns, looks_like
 from dupre.tables.holdout import count_shared_rows
 from dupre.tables.preprocessing import as_levels, as_numbers
-from dupre.wording import join_list, printable, quote
+from dupre.utility.model import ModelUtility
+from dupre.wording import SEEN_ROWS, join_list, percent, printable, quote
 
 LEAK = 0.94
 """Part of the differences between targets from which on a column nearly determines them.
@@ -37,8 +38,17 @@ FEWEST_PAIRS = 30
 UNEQUAL = 0.7
 """Part of the rows in one class from which on accuracy says little about the others."""
 
+FAR = 30.0
+"""Distance of a number from the median, in spans of the middle half of a column, from which on a
+row is unlike the others."""
+
 SHORTEST, LONGEST = 5, 40
 """Letters of the words that are compared: shorter ones may differ by a letter on purpose."""
+
+
+def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
+    """Columns that may hold something else than a model takes them for."""
+    return [*texts_for_numbers(frame, columns, target), *identifiers(frame, columns)]
 
 
 def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
@@ -54,6 +64,32 @@ def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> lis
         "model, not numbers; write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."
         for what, names in found.items()
     ]
+
+
+def identifiers(frame: pd.DataFrame, columns: Columns) -> list[str]:
+    """Columns of whole numbers, another one in each row: identifiers, but maybe amounts."""
+    names = [
+        name
+        for name in columns.numbers
+        if pd.api.types.is_integer_dtype(frame[name].dtype)
+        and len(frame) > MAX_TEXTS  # as for texts: in fewer rows numbers are often all different
+        and frame[name].is_unique
+    ]
+    if not names:
+        return []
+    return [
+        f"{join_list(map(printable, names))}: every row has another whole number. An identifier or "
+        "a row number is of no use to a model and hides copies of rows: if it is one, leave it "
+        f"out with --drop {quote(names[0])}."
+    ]
+
+
+def doubtful_columns(
+    frame: pd.DataFrame, columns: Columns, *, target: str, task: Task
+) -> list[str]:
+    """Columns that nearly determine the target, and those with numbers far from most others."""
+    both = (leaks, far_rows)
+    return [text for find in both for text in find(frame, columns, target=target, task=task)]
 
 
 def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[str]:
@@ -100,17 +136,50 @@ def _explained_part(x: NDArray[Any], y: Floats, task: Task, *, within: bool = Fa
     return 1 - differ / usual if usual > 0 else 0.0
 
 
-def unequal_classes(y: NDArray[Any], metric: object) -> list[str]:
-    """Accuracy where most rows are of one class; y are the targets of the validation rows."""
-    if metric != "accuracy":
+def unequal_classes(utility: ModelUtility) -> list[str]:
+    """Accuracy where most validation rows are of one class, and what can be computed instead."""
+    if utility.metric != "accuracy":
         return []
-    counts = pd.Series(y).value_counts()
-    part, better = counts.iloc[0] / len(y), "roc_auc" if len(counts) == 2 else "roc_auc_ovr"
+    counts = pd.Series(utility.y_val).value_counts()
+    part, most = counts.iloc[0] / counts.sum(), printable(str(counts.index[0]))
     if part < UNEQUAL:
         return []
+    if part == 1:
+        return [
+            f"all validation rows are of class {most}, so no metric says anything about the "
+            "others; score on rows of every class."
+        ]
+    better = "balanced_accuracy"
+    if set(utility.owners.y) <= set(counts.index):  # areas need rows of each class
+        if len(counts) == 2:
+            better += " or roc_auc"
+        elif hasattr(utility.estimator, "predict_proba"):
+            better += " or roc_auc_ovr"
     return [
-        f"{100 * part:.0f} % of validation rows are of class {printable(str(counts.index[0]))}, "
-        f"so accuracy says little about the others; --metric balanced_accuracy or {better} does."
+        f"{percent(part)} % of validation rows are of class {most}, so accuracy says little about "
+        f"the others; --metric {better} does."
+    ]
+
+
+def far_rows(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[str]:
+    """Columns of a regression in which some numbers lie very far from all others."""
+    if task != "regression":
+        return []
+    found = {}
+    for name in (*columns.numbers, target):
+        x = as_numbers(frame[[name]])[:, 0]
+        x = x[np.isfinite(x)]
+        if len(x):
+            low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+            if np.max(far := np.abs(x - middle)) > FAR * (high - low) > 0:
+                found[name] = f"{x[np.argmax(far)]:.4g} beside {low:.4g} to {high:.4g}"
+    if not found:
+        return []
+    return [
+        f"some numbers lie very far from most others in {join_list(map(printable, found), most=3)} "
+        f"({next(iter(found.values()))} for half of the rows). Few such rows can decide R² or a "
+        "squared error, and no interval knows how many more will come; correct them, or take a "
+        "model that limits them."
     ]
 
 
@@ -120,7 +189,7 @@ def shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> list[str]:
     if not seen:
         return []
     return [
-        f"{seen:,} of the {len(validation):,} validation rows are also among the rows to train on, "
+        f"{seen:,} of the {len(validation):,} {SEEN_ROWS}, "
         "so models are partly scored on what they have seen."
     ]
 

@@ -25,7 +25,7 @@ from dupre.utility.score import before_floor
 from dupre.valuation import evidence, next_batch, validation_rows
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.duplicates import Merged, merge
-from dupre.valuation.influence import decisive_trainings
+from dupre.valuation.influence import decisive_trainings, spoiled_grand
 from dupre.valuation.knowledge import BLOCKS, Knowledge
 from dupre.valuation.observations import widen_by_repeats
 from dupre.valuation.question import LeastCore, Question
@@ -115,7 +115,7 @@ class Inference:
         return Valuation(
             semivalue=self.question.semivalue.name,
             mean=mean,
-            caveats=tuple(decisive_trainings(known, M, mean)),
+            caveats=(*spoiled_grand(known), *decisive_trainings(known, M, mean)),
             counting=counting,
             covariance=total_covariance(covariance, sampling, validation),
             prediction=covariance,
@@ -142,6 +142,7 @@ class Inference:
         return Valuation(
             semivalue=wanted.name,
             mean=found.core.payments,
+            caveats=tuple(spoiled_grand(known)),
             covariance=total_covariance(found.covariance, None, found.validation),
             prediction=found.covariance,
             validation=found.validation,

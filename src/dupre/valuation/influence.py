@@ -1,4 +1,4 @@
-"""Single trainings that decide a value.
+"""Single trainings that decide a value, and a score of all owners that a floor hides.
 
 Values are sums of utilities. If one utility is far from all others of its size, it can outweigh
 them; readers of the value should know.
@@ -13,6 +13,7 @@ import numpy as np
 from dupre._types import Floats
 from dupre.game.coalitions import format_members
 from dupre.predictor.warp import robust_scale
+from dupre.utility.score import before_floor
 from dupre.valuation.knowledge import Knowledge
 from dupre.wording import join_list, printable
 
@@ -27,6 +28,18 @@ DECISIVE = 0.5
 
 MOST_NAMED = 2
 """Trainings named, and owners of each."""
+
+
+def spoiled_grand(known: Knowledge) -> list[str]:
+    """A sentence if all owners together score below the floor, which hides how bad it is."""
+    observations = known.observations
+    if known.everyone not in observations.raised:
+        return []
+    score = float(np.mean([before_floor(u) for u in observations.trainings[known.everyone]]))
+    return [
+        f"all data together score {_short(score)}, below the floor, and count as "
+        f"{_short(known.utilities[known.everyone])}; wrong rows of a single owner can do this."
+    ]
 
 
 def decisive_trainings(known: Knowledge, M: Floats, values: Floats) -> list[str]:

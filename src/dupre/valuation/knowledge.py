@@ -100,11 +100,11 @@ class Knowledge:
         first = next_batch.first_design(semivalue, self._rows, count, self.rng(1))
         designed = self.identity.keys(first)
         chosen = list(dict.fromkeys(position[key] for key in designed if key in position))
-        sizes, n = np.where(self.counts, self._sizes, 0), len(self._rows)
-        chosen = next_batch.add_sizes_between(chosen, sizes, n, self.rng(12))[:count]
-        heavy = descending_order(column_norms(self.weights.W))
+        weight = np.where(self.counts, column_norms(self.weights.W), 0.0)
+        chosen = next_batch.add_sizes_between(chosen, self.weights.members, weight, self.rng(12))
+        heavy = descending_order(weight)
         others = heavy[~np.isin(heavy, chosen) & self.counts[heavy]]
-        return np.append(np.array(chosen, dtype=np.int64), others[: count - len(chosen)])
+        return np.append(np.array(chosen, dtype=np.int64), others)[:count]
 
     @cached_property
     def order(self) -> Ints:

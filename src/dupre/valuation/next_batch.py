@@ -81,27 +81,40 @@ def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Ge
 
 
 def add_sizes_between(
-    design: list[int], sizes: Ints, n: int, rng: np.random.Generator
+    design: list[int], members: Members, weight: Floats, rng: np.random.Generator
 ) -> list[int]:
-    """A first design with coalitions of further sizes after the single owners, each once.
+    """A first design with coalitions of further sizes after the single owners.
 
     With more than FEW_OWNERS, all owners, single ones and all but one do not show how utilities
     grow in between, and a predictor that has seen nothing else is overconfident there. So one
-    coalition is drawn of each size 2, 4, 8, ..., n / 2, and of the same sizes counted from n. A
-    design without single owners draws coalitions of these sizes anyway.
+    coalition is drawn of each size 2, 4, 8, ..., n / 2, and of the same sizes counted from n.
+
+    A design of large coalitions alone, as under Beta(1, 4), shows nothing of smaller ones, which
+    have a part of the weight. So two are drawn of each of up to four sizes below them, at equal
+    steps from the first size with which coalitions up to it carry SINGLES_COUNT of the weight. Any
+    other design without single owners has coalitions of all sizes.
 
     Args:
         design: indices of coalitions: all owners, single owners, others.
-        sizes: of the coalitions, (b,); 0 for those that must not be taken.
-        n: number of owners.
+        members: the coalitions, (b, n).
+        weight: of each in the values, (b,); 0 for those that must not be taken.
         rng: of the draws.
     """
-    ends, between = np.isin(sizes[design], [1, n]), []
-    if n > FEW_OWNERS and np.any(sizes[design] == 1):
+    n = members.shape[1]
+    sizes = np.where(weight > 0, members.sum(axis=1), 0)
+    ends, smallest = np.isin(sizes[design], [1, n]), int(sizes[design].min(initial=n))
+    further, each = [], 1
+    if n > FEW_OWNERS and smallest == 1:
         small = [2**k for k in range(1, n.bit_length()) if 2 ** (k + 1) < n] + [n // 2]
-        for size in dict.fromkeys(s for some in small for s in (some, n - some)):
-            found = np.flatnonzero(sizes == size)
-            between += rng.choice(found, min(1, len(found))).tolist()
+        further = [s for some in small for s in (some, n - some)]
+    elif smallest > n / 2:
+        share = np.cumsum(np.bincount(sizes, weight)) / weight.sum()
+        lowest = int(np.argmax(share >= SINGLES_COUNT))
+        further, each = np.linspace(lowest, smallest, 5)[:-1].astype(np.int64).tolist(), 2
+    between = []
+    for size in dict.fromkeys(further):
+        found = np.flatnonzero(sizes == size)
+        between += rng.choice(found, min(each, len(found)), replace=False).tolist()
     return list(dict.fromkeys([*design[: int(ends.sum())], *between, *design]))
 
 

@@ -137,9 +137,7 @@ class Observations:
         """The utility as it counts."""
         if self.floor is None:
             return utility
-        if isinstance(utility, Score):
-            return utility.at_least(self.floor)
-        return max(utility, self.floor)
+        return (utility if isinstance(utility, Score) else Score(utility)).at_least(self.floor)
 
     def deviations(self) -> Floats | None:
         """Each utility on B resamples of the validation rows less that on all rows, (b, B).
