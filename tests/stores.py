@@ -19,8 +19,9 @@ SCRATCH = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Where waiting for the disk takes no time."""
 
 
-def open_store(path, owners=OWNERS, setting=SETTING, **options):
-    return Store(Origin(setting, owners), path and Stored(path, **options))
+def open_store(path, owners=OWNERS, setting=SETTING, *, by_content=False, **options):
+    origin = Origin(setting, owners, by_content=by_content)
+    return Store(origin, path and Stored(path, **options))
 
 
 def success(members="a", repeat=0, utility=0.5, **more):
@@ -79,7 +80,8 @@ def open_store(path):
         model=SimpleNamespace(description="LogisticRegression()", digest="m1"),
         seed=SimpleNamespace(description="0", digest="s1"),
     )
-    origin = SimpleNamespace(setting=setting, owners=dict(a="1", b="2", c="3"), older=dict)
+    owners = dict(a="1", b="2", c="3")
+    origin = SimpleNamespace(setting=setting, owners=owners, older=dict, by_content=False)
     return Store(origin, SimpleNamespace(path=path, accept_model=False))
 
 def use(new):

@@ -176,6 +176,7 @@ def test_validation_rows_that_are_trained_on_are_named_wherever_values_are(page)
     told = "60 of the 60 validation rows are also among the rows to train on"
     for text in (done.stdout, done.stderr, page(), run("show", "run", "--json").stdout):
         assert told in text
+    assert done.stdout.count(told) == 1
 
 
 def test_a_run_is_named_after_its_data(place, monkeypatch):

@@ -2,16 +2,16 @@ import re
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
-from dupre import InputError
+from dupre import InputError, ModelUtility, Owners
 from dupre.report.document import Heading, read_logo
 from dupre.report.page import file_names, page, write_statements
 from dupre.report.relations import Relation
 from dupre.report.statements import statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
-from dupre.tables.caveats import shared_rows
+from dupre.valuation.validation_rows import shared_rows_caveats
 from reporting import exact, least_core, sampled, troubled, valuation
 
 
@@ -79,8 +79,10 @@ def test_neighbours_and_what_is_undecided_are_told_with_the_odds():
 
 @pytest.mark.parametrize("make", [valuation, least_core])
 def test_nothing_is_sure_while_models_are_scored_on_rows_they_have_seen(make, tmp_path):
-    rows = pd.DataFrame({"x": [1, 2, 3], "y": [0, 1, 0]})
-    v = make(3, mean=np.array([0.3, 0.2, 0.1]), caveats=(*shared_rows(rows, rows[:2]),))
+    X, y = np.eye(3), np.array([0, 1, 0])
+    owners = Owners.from_arrays(X, y, ["a", "a", "b"])
+    utility = ModelUtility(GaussianNB(), owners, validation=(X[:2], y[:2]))
+    v = make(3, mean=np.array([0.3, 0.2, 0.1]), caveats=tuple(shared_rows_caveats(utility)))
     written = write_statements(v, tmp_path, heading=Heading())
     for text in (page([v]), *(path.read_text() for path in written)):
         assert not re.search("surely", text, re.IGNORECASE)

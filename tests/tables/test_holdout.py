@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dupre.errors import InputError
 from dupre.tables import holdout
-from dupre.tables.holdout import check_validation, count_shared_rows, hold_out, row_contents
+from dupre.tables.holdout import check_validation, hold_out, row_contents
 
 CLASSES = {"task": "classification"}
 NUMBERS = {"task": "regression"}
@@ -119,7 +119,7 @@ def test_a_fraction_is_between_0_and_1_and_too_few_rows_are_said(fraction):
         hold_out(np.array(["a", "b", "b"]), np.array([0, 1, 1]), 0.2, **CLASSES, seed=0)
 
 
-def test_validation_classes_occur_in_training_and_rows_that_do_are_counted():
+def test_validation_classes_occur_in_training():
     train = np.array(["u", "v"])
     check_validation(train, np.array(["v", "v"]), **CLASSES)
     check_validation(np.array([1.0]), np.array([2.0]), **NUMBERS)
@@ -127,11 +127,3 @@ def test_validation_classes_occur_in_training_and_rows_that_do_are_counted():
         check_validation(train, np.array(["w", "u", "x", "w"]), **CLASSES)
     with pytest.raises(InputError, match=r"and 2 more; .*drop those rows, or correct the labels"):
         check_validation(train, np.array(list("abcde")), **CLASSES)
-
-    rows = pd.DataFrame({"x": [1, 2, 3], "c": ["a", None, "b"], "who": [1, 1, 2], "y": [0, 1, 0]})
-    same = pd.DataFrame({"c": [None, "b", "b"], "x": [2.0, 3.0, 3.0], "y": [1, 0, 1]})
-    assert count_shared_rows(rows, same.astype({"x": "int64"})) == 2
-    assert count_shared_rows(rows, same.assign(y=7)) == 0
-    when = pd.to_datetime(["2024-01-01 00:00", "2024-01-02 03:00"])
-    rows = pd.DataFrame({"when": when, "y": [0, 1]})
-    assert count_shared_rows(rows, rows.iloc[:1]) == 1

@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from dupre import ModelUtility, Owners
 from dupre.errors import StoreError
 from dupre.training.fingerprints import Part, of_owners, of_utility
-from stores import SETTING, beside, open_store, sql, success, utilities
+from stores import OWNERS, SETTING, beside, open_store, sql, success, utilities
 
 OTHER = Part("LogisticRegression()", "m2")
 
@@ -73,8 +73,10 @@ def test_parts_that_came_went_or_changed_are_named_and_the_store_is_left(path, s
         store.save(success())
     before = path.read_bytes()
     for _ in range(2):
-        with pytest.raises(StoreError):
-            open_store(path, owners={"a": "other"})
+        with pytest.raises(StoreError, match="no owner's rows are the same as then"):
+            open_store(path, owners={"a": "other"}, by_content=True)
+        with pytest.raises(StoreError, match="no owner's name and rows are both the same as then"):
+            open_store(path, owners={"z": OWNERS["a"]})
         with pytest.raises(StoreError, match=message):
             open_store(path, setting=setting)
     assert path.read_bytes() == before

@@ -1,6 +1,9 @@
+from threading import Lock
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -13,7 +16,12 @@ from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.utility import model_checks
 from dupre.utility.model import ModelUtility
-from dupre.utility.model_checks import REGRESSION_METRICS, check_metric, check_validation
+from dupre.utility.model_checks import (
+    REGRESSION_METRICS,
+    check_metric,
+    check_validation,
+    count_shared_rows,
+)
 
 X, Y = load_iris(return_X_y=True)
 IRIS = Owners.from_arrays(X[::2], Y[::2], np.arange(75) % 4)
@@ -137,3 +145,22 @@ def test_an_unusable_validation_frame_is_refused_with_the_culprit():
         owners = Owners.from_frame(SHOPS, owner="firm", target="sold")
         with pytest.raises(InputError, match=message):
             check_validation(validation, owners)
+
+
+def test_validation_rows_that_are_trained_on_are_counted_however_they_are_stored():
+    rows = pd.DataFrame({"x": [1, 2, 3], "c": ["a", None, "b"], "who": [1, 1, 2], "y": [0, 1, 0]})
+    owners = Owners.from_frame(rows, owner="who", target="y")
+    same, y = pd.DataFrame({"x": [2.0, 3.0, 3.0], "c": [None, "b", "b"]}), np.array([1, 0, 1])
+    for kind in ("int64", "float64"):
+        assert count_shared_rows(owners, same.astype({"x": kind}), y) == 2
+        assert count_shared_rows(owners, same.astype({"x": kind}), y + 7.0) == 0
+    when = pd.to_datetime(["2024-01-01 00:00", "2024-01-02 03:00"])
+    owners = Owners.from_frame(rows[1:].assign(c=when), owner="who", target="y")
+    assert count_shared_rows(owners, owners.X[:1], owners.y[:1]) == 1
+    for kind in (np.float64, np.float32, sparse.csr_matrix):
+        owners = Owners.from_arrays(kind(np.eye(4)), [0, 1, 0, 1], list("aabb"))
+        assert count_shared_rows(owners, kind(np.eye(4)[[0, 0, 1]]), np.array([0, 1, 1])) == 2
+    assert count_shared_rows(owners, sparse.eye(4, dtype=np.int64), np.array([0.0, 1, 0, 0])) == 3
+    unlike = [Lock() for _ in range(4)]  # these cannot be compared
+    owners = Owners.from_arrays(unlike, owners.y, list("aabb"), embed=lambda X: np.eye(len(X)))
+    assert count_shared_rows(owners, unlike, owners.y) == 0

@@ -335,6 +335,20 @@ def test_a_stored_training_answers_for_all_coalitions_that_hold_its_rows(tmp_pat
     np.testing.assert_array_equal(valuation.mean, value(owners, utility, budget=15).mean)
 
 
+def test_owners_with_other_names_are_known_by_their_rows(tmp_path):
+    path, first, new = tmp_path / "run.sqlite", ["Ann", "Bob", "Cid", "Cid's copy"], list("WXYZ")
+    for done, names in enumerate([first, ["Bob", "Ann", *first[2:]], new, new, first]):
+        owners = dupre.Owners.from_mapping(dict(zip(names, map(part, [0, 1, 2, 2]), strict=True)))
+        utility = utility_of(owners)
+        again = value(owners, utility, budget=15, store=dupre.Stored(path), repeats=2)
+        assert (again.found, again.checked, again.stale) == (11 * (done > 0), done, 0)
+        assert len(sql(path, "SELECT * FROM evaluations")) == len(again.evaluations) == 22
+        for row in again.evaluations.itertuples():
+            assert row.utility == utility(json.loads(row.coalition), repeat=row.repeat)
+    checks = sql(path, "SELECT coalition, repeat FROM checks ORDER BY id")
+    assert checks[1] != checks[2]
+
+
 def test_what_is_known_under_both_names_is_kept_and_averaged(tmp_path):
     owners = with_copy(4)
     known = {("Eve",): 0.6, ("Eve's copy",): 0.7}
@@ -405,6 +419,8 @@ def test_an_older_store_keeps_its_utilities_and_is_resumed_by_the_new_rule(older
     assert valuation.caveats == (
         "12 of 12 trainings are by the older rule, in which seeds and the order of rows followed "
         "owner names; equal owners may differ in them.",
+        "8 of the 40 validation rows are also among the rows to train on, so models are partly "
+        "scored on what they have seen.",
     )
     assert f"Beware: {valuation.caveats[0]}" in str(valuation)
     assert valuation.noise.any(), "Cid and the copy of Cid were trained with different seeds"

@@ -183,7 +183,7 @@ def test_both_intervals_and_what_would_help_are_said(complete):
     assert UNKNOWN_ROWS not in str(volume)
 
 
-def test_rows_that_every_model_gets_right_are_no_proof():
+def test_rows_that_every_model_gets_right_are_no_proof_and_those_trained_on_are_told():
     x = np.repeat([0.0, 10.0, 20.0], 20)[:, None]
     label = x[:, 0].astype(str)
     owners = dupre.Owners.from_arrays(x, label, np.arange(60) % 3)
@@ -194,4 +194,6 @@ def test_rows_that_every_model_gets_right_are_no_proof():
     words = "No resample of the 30 validation rows changes the values. What is true of fewer than"
     assert words in str(found)
     assert "Exact for these validation rows: every" in str(found)
+    told = "Beware: 30 of the 30 validation rows are also among the rows to train on, so models"
+    assert str(found).count(told) == 1
     assert page([found]).count(words) == 1 + len(owners.names)  # at the top and to every owner

@@ -51,11 +51,37 @@ def digests_of_rows(X: Any, y: NDArray[Any]) -> Digests:
     contents cannot be compared (see module `digests`) count as all different, each by its position.
     """
     try:
-        columns = [_bytes_of(y), *_cells(X, len(y))]
+        return digests_of_contents(X, y)
     except InputError:
-        columns = [_as_bytes(np.arange(len(y)))]
-    digests = np.empty((len(y), 2), dtype=_WORD)
-    for start in range(0, len(y), BLOCK):
+        return _digests([_as_bytes(np.arange(len(y)))])
+
+
+def digests_of_contents(X: Any, y: NDArray[Any]) -> Digests:
+    """`digests_of_rows`; InputError if contents cannot be compared."""
+    return _digests([_bytes_of(y), *_cells(X, len(y))])
+
+
+def with_plain_types(X: Any, of_text: type) -> Any:
+    """X with numbers as floats, and columns of texts as objects of a type: 1 and 1.0 are the same.
+
+    However its columns are stored: the digests of rows depend on that.
+    """
+    if not isinstance(X, pd.DataFrame):
+        number = getattr(getattr(X, "dtype", None), "kind", "") in tuple("biuf")
+        return X.astype(np.float64) if number else X
+    kinds: dict[Any, type] = {}
+    for name, dtype in X.dtypes.items():
+        dated = pd.api.types.is_datetime64_any_dtype(dtype)
+        number = pd.api.types.is_numeric_dtype(dtype)
+        kinds[name] = np.float64 if number else object if dated else of_text
+    return X.astype(kinds)
+
+
+def _digests(columns: list[NDArray[np.uint8]]) -> Digests:
+    """The digest of each row of blocks of bytes, (N, .) each."""
+    count = len(columns[0])
+    digests = np.empty((count, 2), dtype=_WORD)
+    for start in range(0, count, BLOCK):
         block = slice(start, start + BLOCK)
         rows = np.concatenate([column[block] for column in columns], axis=1)
         digests[block] = _hash_each(memoryview(row) for row in rows)

@@ -291,7 +291,7 @@ class Job:
     def _origin(self) -> fingerprints.Origin:
         """What utilities come from, computed once for all jobs with these data."""
         if not self._known:
-            contents = fingerprints.of_owners(self.owners)
+            contents = fingerprints.of_owners(self.owners, renew=False)  # read just now
             self._known["origin"] = fingerprints.origin(self.owners, self.utility, contents)
         return self._known["origin"]
 

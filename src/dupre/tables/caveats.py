@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from dupre._types import Floats, Names, Task
 from dupre.tables.columns import MAX_TEXTS, Columns, looks_like
-from dupre.tables.holdout import count_shared_rows
 from dupre.tables.preprocessing import as_levels, as_numbers
 from dupre.utility.model import ModelUtility
-from dupre.wording import SEEN_ROWS, join_list, percent, printable, quote
+from dupre.wording import join_list, percent, printable, quote
 
 LEAK = 0.94
 """Part of the differences between targets from which on a column nearly determines them.
@@ -180,17 +179,6 @@ def far_rows(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) 
         f"({next(iter(found.values()))} for half of the rows). Few such rows can decide R² or a "
         "squared error, and no interval knows how many more will come; correct them, or take a "
         "model that limits them."
-    ]
-
-
-def shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> list[str]:
-    """Validation rows that are trained on too."""
-    seen = count_shared_rows(rows, validation)
-    if not seen:
-        return []
-    return [
-        f"{seen:,} of the {len(validation):,} {SEEN_ROWS}, "
-        "so models are partly scored on what they have seen."
     ]
 
 

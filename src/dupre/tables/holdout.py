@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dupre._types import Digests, Ints, Members, Task
-from dupre.data.contents import digests_of_rows
+from dupre.data.contents import digests_of_rows, with_plain_types
 from dupre.data.digests import hash_json
 from dupre.data.owners import task_of
 from dupre.data.rows import as_targets
@@ -77,7 +77,7 @@ def hold_out(
 
 def row_contents(frame: pd.DataFrame) -> Digests:
     """What each row holds, (N, 2); 1 and 1.0 are the same, however a column is stored."""
-    return _digests(frame, object)
+    return digests_of_rows(with_plain_types(frame, object), np.zeros(len(frame)))
 
 
 def rows_of_copies(owner: Any, contents: Digests) -> Members:
@@ -95,23 +95,6 @@ def owners_without_held_rows(owner: NDArray[Any], held: Members) -> tuple[str, .
     """Names of the owners none of whose rows is held out, in order of appearance."""
     names, givers = dict.fromkeys(np.asarray(owner).tolist()), set(np.asarray(owner)[held].tolist())
     return tuple(str(name) for name in names if name not in givers)
-
-
-def count_shared_rows(rows: pd.DataFrame, validation: pd.DataFrame) -> int:
-    """How many validation rows are also among the rows to train on, with the same target."""
-    scored = Counter(map(bytes, _digests(validation, str)))
-    trained = map(bytes, _digests(rows[list(validation.columns)], str))
-    return sum(scored[row] for row in scored.keys() & trained)
-
-
-def _digests(frame: pd.DataFrame, of_text: type) -> Digests:
-    """A digest of each row, (N, 2), of numbers as floats and texts as objects of a type."""
-    kinds: dict[Any, type] = {}
-    for name, dtype in frame.dtypes.items():
-        dated = pd.api.types.is_datetime64_any_dtype(dtype)
-        number = pd.api.types.is_numeric_dtype(dtype)
-        kinds[name] = np.float64 if number else object if dated else of_text
-    return digests_of_rows(frame.astype(kinds), np.zeros(len(frame)))
 
 
 def check_validation(

@@ -26,6 +26,7 @@ from dupre.data.contents import digests_of_owners, digests_of_rows
 from dupre.data.digests import digest, hash_json, stated_fingerprint
 from dupre.data.owners import Owners
 from dupre.data.rows import take
+from dupre.utility.model import ModelUtility
 
 PACKAGES = ("dupre", "numpy", "scipy", "scikit-learn", "pandas")
 """Packages whose version can change a digit of a result."""
@@ -53,11 +54,13 @@ class Origin:
         setting: what they depend on besides the owners' rows, part by part.
         owners: fingerprint of each owner's rows.
         older: gives the fingerprints by the rule of versions up to 0.1.
+        by_content: whether they depend on the members' rows alone, not on their names.
     """
 
     setting: Mapping[str, Part]
     owners: Mapping[str, str]
     older: Callable[[], Mapping[str, str]] = dict
+    by_content: bool = False
 
 
 def origin(owners: Owners, utility: Any, contents: Mapping[str, str], stated: str = "") -> Origin:
@@ -72,16 +75,19 @@ def origin(owners: Owners, utility: Any, contents: Mapping[str, str], stated: st
         setting["categories"] = Part("levels of categories", digest(levels))
     packages = ", ".join(f"{package} {_version(package)}" for package in PACKAGES)
     setting["packages"] = Part(packages, digest(packages))
-    return Origin(setting, contents, cache(partial(_older_digests, owners)))
+    by_content = isinstance(utility, ModelUtility) and utility.by_content
+    return Origin(setting, contents, cache(partial(_older_digests, owners)), by_content)
 
 
-def of_owners(owners: Owners) -> dict[str, str]:
+def of_owners(owners: Owners, *, renew: bool = True) -> dict[str, str]:
     """A digest of each owner's rows, by name.
 
     Cells count by value, and the names of columns do; the order and the index of rows do not.
+    Digests are computed anew, in case rows were changed in place, unless `renew` is False.
     """
     names = None if owners.columns is None else list(map(repr, owners.columns))
-    owners.renew_contents()
+    if renew:
+        owners.renew_contents()
     counts, contents = owners.rows.tolist(), owners.contents.tolist()
     return {
         name: hash_json([names, count, words]).hex()[:32]

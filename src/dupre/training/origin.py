@@ -2,14 +2,17 @@
 
 The tables `setting` and `owners` say what a store was made for, `checks` which of its trainings
 were done again (module `spot_check`), and `notes` what the user accepted; every later result
-repeats it. Stores of versions up to 0.1 have no checks and notes; their fingerprints depended on
-called code and on the order of rows. `confirm` brings them up to date.
+repeats it. Where utilities depend on rows alone, an owner with another name is known by its rows.
+Stores of versions up to 0.1 have no checks and notes; their fingerprints depended on called code
+and on the order of rows. `confirm` brings them up to date.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from dupre._types import Names
 from dupre.data.digests import hash_json
@@ -57,6 +60,8 @@ class StoreOrigin:
         self._setting, self._owners = origin.setting, origin.owners
         self._make_older = origin.older
         self._older: Mapping[str, str] = {}
+        self._by_content = origin.by_content
+        self._earlier: list[Mapping[str, str]] = []
         self.is_older = False
         self.change = Change()
 
@@ -86,35 +91,66 @@ class StoreOrigin:
         self._check_owners()
         if not self.is_older:
             self._write_owners()
+        if self._by_content:
+            self._earlier = self._read_earlier()
 
     def contents(self, names: Names) -> set[str]:
         """What a valid evaluation of a coalition states as the digest of its rows."""
         known = [self._owners] if not self._older else [self._owners, self._older]
         return {contents_of(names, marks) for marks in known}
 
+    def holders(self, names: Names, contents: str) -> Names | None:
+        """Who holds the rows of a stored evaluation now, names sorted; None if nobody does.
+
+        Args:
+            names: the members by their names then.
+            contents: the digest of their rows.
+        """
+        if self._owners.keys() >= set(names) and contents in self.contents(names):
+            return names
+        for marks in self._earlier:
+            if marks.keys() >= set(names) and contents == contents_of(names, marks):
+                return self._name_by_rows(names, marks)
+        return None
+
+    def _name_by_rows(self, names: Names, marks: Mapping[str, str]) -> Names | None:
+        """Present names of members, by their fingerprints then; None if one is gone."""
+        left, found = dict(self._owners), []
+        for name in names:
+            same = [owner for owner, mark in left.items() if mark == marks[name]]
+            if not same:
+                return None
+            found.append(name if name in same else same[0])
+            del left[found[-1]]
+        return canonical(found)
+
+    def _read_earlier(self) -> list[Mapping[str, str]]:
+        """Fingerprints by name at all times, if any owner there was has another name now."""
+        query = "SELECT first_seen, name, fingerprint FROM owners ORDER BY rowid"
+        rows, present = self._db.ask(query), set(self._owners.values())
+        if all(self._owners.get(name) == mark for _, name, mark in rows if mark in present):
+            return []
+        found: list[Mapping[str, str]] = [{}]
+        for _, new in groupby(rows, key=lambda row: row[0]):
+            found.append({**found[-1], **{name: mark for _, name, mark in new}})
+        return found[1:]
+
     @property
     def checked(self) -> int:
         """How many trainings were done again to check the store."""
-        return 0 if self.is_older else int(self._db.ask("SELECT count(*) FROM checks")[0][0])
+        return self.checks().total()
 
-    def to_check(self) -> list[tuple[Names, int]]:
-        """Members and repeat of trainings that can be done again: seldom checked, cheap ones first.
-
-        Not those done elsewhere, and not those from before the user accepted a change.
-        """
-        times, last = "", "0"
-        if not self.is_older:
-            last = "(SELECT coalesce(max(last), 0) FROM notes)"
-            times = (
-                "(SELECT count(*) FROM checks WHERE checks.coalition = evaluations.coalition "
-                "AND checks.repeat = evaluations.repeat), "
-            )
-        rows = self._db.ask(
-            "SELECT coalition, repeat FROM evaluations WHERE utility IS NOT NULL AND worker <> "
-            f"'known' AND coalition <> '[]' AND id > {last} ORDER BY {times}seconds, id"
-        )
+    def checks(self) -> Counter[tuple[Names, int]]:
+        """How often each training, by members and repeat, was done again to check the store."""
+        rows = [] if self.is_older else self._db.ask("SELECT coalition, repeat FROM checks")
         with self._db.explain_errors("read"):
-            return [(from_json(names), repeat) for names, repeat in rows]
+            return Counter((from_json(names), repeat) for names, repeat in rows)
+
+    @property
+    def last_accepted(self) -> int:
+        """The last evaluation from before the user accepted a change; 0 if there is none."""
+        query = "SELECT coalesce(max(last), 0) FROM notes"
+        return 0 if self.is_older else int(self._db.ask(query)[0][0])
 
     def confirm(self, checks: Sequence[tuple[Evaluation, Evaluation]] = ()) -> None:
         """Write down that the evaluations belong to the present setting.
@@ -177,11 +213,15 @@ class StoreOrigin:
 
     def _check_owners(self) -> None:
         before = set(self._db.ask("SELECT name, fingerprint FROM owners"))
-        pairs = [*self._owners.items(), *self._older.items()]
-        if before and before.isdisjoint((escape_surrogates(name), mark) for name, mark in pairs):
+        known = [*self._owners.items(), *self._older.items()]
+        pairs = {(escape_surrogates(name), mark) for name, mark in known}
+        same_rows = {mark for _, mark in before} & {mark for _, mark in pairs}
+        renamed = self._by_content and not self.is_older and same_rows
+        if before and not (before & pairs or renamed):
             theirs, ours = sorted({owner for owner, _ in before}), list(self._owners)
+            what = "name and rows are both" if same_rows else "rows are"
             raise StoreError(
-                f"{self._db.name} was made for other data: no owner's rows are the same as then "
+                f"{self._db.name} was made for other data: no owner's {what} the same as then "
                 f"(its owners: {', '.join(theirs[:5])}; now: {', '.join(ours[:5])}); take the same "
                 "data as then, or ",
                 Remedy.ANOTHER_STORE,

@@ -2,8 +2,9 @@
 
 One SQLite file holds the evaluations of one utility (one model, metric, validation set and seed)
 for any set of owners. Each owner's rows have a fingerprint. An evaluation is valid as long as the
-rows of all its members are the same. The tables are described in docs/running.md; any SQLite client
-can read them. Nothing is ever unpickled from a store.
+rows of all its members are the same, also by other names if these do not count. The tables are
+described in docs/running.md; any SQLite client can read them. Nothing is ever unpickled from a
+store.
 
 Processes that share a store lock a training before they start it (module `locks`).
 """
@@ -18,6 +19,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +74,7 @@ class Store:
         self._last = 0
         self.stale = 0
         self._utilities: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
+        self._keys: dict[tuple[Names, int], int] = {}
         self._failures: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
         self._key = key or canonical
         self._same: dict[Hashable, dict[Names, None]] = defaultdict(dict)
@@ -144,17 +147,24 @@ class Store:
         """Read new evaluations, also of other processes; whether there were any that are valid."""
         valid = 0
         for key, evaluation, contents in self._new_evaluations():
-            names = evaluation.training.members
-            if all(name in self._owners for name in names):
-                if contents in self.origin.contents(names):
-                    found = self._failures if evaluation.utility is None else self._utilities
-                    found[names][evaluation.training.repeat] = evaluation
-                    self._same[self._key(names)][names] = None
-                    valid += 1
-                else:
-                    self.stale += 1
+            training = evaluation.training
+            names = self.origin.holders(training.members, contents)
+            if names is not None:
+                self._keep(key, replace(evaluation, training=replace(training, members=names)))
+                valid += 1
+            elif all(name in self._owners for name in training.members):
+                self.stale += 1
             self._last = key  # at the end, so that an interruption loses nothing
         return valid > 0
+
+    def _keep(self, key: int, evaluation: Evaluation) -> None:
+        names, repeat = evaluation.training.members, evaluation.training.repeat
+        if evaluation.utility is None:
+            self._failures[names][repeat] = evaluation
+        elif repeat not in self._utilities[names]:  # it may be there by other names, too
+            self._utilities[names][repeat] = evaluation
+            self._keys[names, repeat] = key
+        self._same[self._key(names)][names] = None
 
     def _new_evaluations(self) -> Iterator[tuple[int, Evaluation, str]]:
         """Key, evaluation and contents of each row that was not read yet."""
@@ -190,6 +200,7 @@ class Store:
                 self._db.executemany(where, [(mark,) for mark in contents])
             self._db.executemany(INSERT, rows)
         self._utilities.clear()  # SQLite may use the keys of deleted rows again
+        self._keys.clear()
         self._failures.clear()
         self._same.clear()
         self._last = self.stale = 0
@@ -197,10 +208,16 @@ class Store:
         self._locks.last = self._last
 
     def to_check(self) -> list[Evaluation]:
-        """Evaluations that can be done again and must have the same utility, best ones first."""
-        found = self.origin.to_check()
-        known = [self.utilities(names).get(repeat) for names, repeat in found]
-        return [evaluation for evaluation in known if evaluation is not None]
+        """Evaluations that can be done again and must have the same utility.
+
+        Seldom checked ones come first, then cheap ones. Not those done elsewhere, and not those
+        from before the user accepted a change.
+        """
+        times, last = self.origin.checks(), self.origin.last_accepted
+        new = [which for which, key in self._keys.items() if which[0] and key > last]
+        found = [(times[which], self._utilities[which[0]][which[1]]) for which in new]
+        known = [pair for pair in found if pair[1].worker != "known"]
+        return [e for _, e in sorted(known, key=lambda pair: (pair[0], pair[1].seconds))]
 
     def lock(self, training: Training) -> bool:
         """Lock a training for this store; False while another store or process has it."""

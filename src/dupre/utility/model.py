@@ -27,7 +27,13 @@ from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.utility.fit import fit, other_libraries, random_states, uses_torch
 from dupre.utility.limits import bounds_of_metric, check_bounds, check_floor
-from dupre.utility.model_checks import Metric, check_estimator, check_metric, check_validation
+from dupre.utility.model_checks import (
+    Metric,
+    check_estimator,
+    check_metric,
+    check_validation,
+    count_shared_rows,
+)
 from dupre.utility.resampling import Predictions, resample
 from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples
 
@@ -133,6 +139,11 @@ class ModelUtility:
         stated = bounds_of_metric(self.metric) if bounds is None else check_bounds(bounds)
         self.bounds = max(stated[0], -np.inf if self.floor is None else self.floor), stated[1]
 
+    @cached_property
+    def shared_rows(self) -> int:
+        """How many validation rows are also among the owners' rows, with the same target."""
+        return count_shared_rows(self.owners, self.X_val, self.y_val)
+
     @property
     def fingerprint(self) -> dict[str, Any]:
         """All that a utility depends on besides the members' rows."""
@@ -180,9 +191,11 @@ class ModelUtility:
         return training_seed(self.seed, contents, repeat)
 
     def is_older_seed(self, seed: int | None, members: Collection[str], repeat: int) -> bool:
-        """Whether a stored seed is from the older rule: seeds and row order depended on names."""
-        parts: list[Any] = [self.seed, sorted(map(str, members))]
-        return seed is not None and seed == _seed_from([*parts, repeat] if repeat else parts)
+        """Whether a stored seed is from the older rule: seeds and row order depended on names.
+
+        Owners may have had other names, so it is any seed that is not from the present rule.
+        """
+        return seed is not None and seed != self.training_seed(members, repeat)
 
     def to_send(self) -> ModelUtility:
         """A copy for other processes, without the numeric view that only distances need."""

@@ -13,6 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from dupre.data import rows
+from dupre.data.contents import digests_of_contents, with_plain_types
 from dupre.data.encoding import encode
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
@@ -140,6 +141,26 @@ def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]
             f"{sorted(set(owners.y))[:3]}; use the same labels for both"
         )
     return X, targets
+
+
+def count_shared_rows(owners: Owners, X: Any, y: NDArray[Any]) -> int:
+    """How many rows of X, with the targets y, are also among the owners' rows; 0 if unknown."""
+    try:
+        if _types(X, y) == _types(owners.X, owners.y):
+            trained, scored = owners.row_contents, digests_of_contents(X, y)
+        else:
+            trained, scored = (
+                digests_of_contents(with_plain_types(X, str), with_plain_types(y, str))
+                for X, y in ((owners.X, owners.y), (X, y))
+            )
+    except InputError:  # rows of this kind cannot be compared
+        return 0
+    return int(np.isin(scored[:, 0], trained[:, 0]).sum())  # 64 bits are enough for a note
+
+
+def _types(X: Any, y: NDArray[Any]) -> list[Any]:
+    of_X = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", type(X))]
+    return [y.dtype, *of_X]
 
 
 def _match_columns(X: Any, owners: Owners) -> Any:

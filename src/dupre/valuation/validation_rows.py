@@ -20,10 +20,22 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.predictor.averaging import AveragedPosterior
+from dupre.utility.model import ModelUtility
 from dupre.valuation.knowledge import Knowledge
+from dupre.wording import SEEN_ROWS
 
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
+
+
+def shared_rows_caveats(utility: object) -> list[str]:
+    """A caveat if validation rows are trained on too."""
+    if not isinstance(utility, ModelUtility) or not (seen := utility.shared_rows):
+        return []
+    return [
+        f"{seen:,} of the {len(utility.y_val):,} {SEEN_ROWS}, so models are partly scored on what "
+        "they have seen."
+    ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,6 +41,7 @@ from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.second_trainings import reproducibility_caveats
 from dupre.valuation.stopping import Rule
 from dupre.valuation.strategies import Strategy, check_strategy, with_budget
+from dupre.valuation.validation_rows import shared_rows_caveats
 from dupre.valuation.valuer import Valuer
 
 Contents = Callable[[], dict[str, str]]
@@ -190,7 +191,7 @@ def _run(
         loop = Loop(valuer, kept, key, workers=workers, display=shown, settings=settings)
         valuation, facts = loop.run(begin)
         caveats = _older_rule_caveats(utility, loop.recorded, kept.evaluations())
-        caveats += kept.origin.notes()
+        caveats += [*kept.origin.notes(), *shared_rows_caveats(utility)]
     noise = _training_noise(utility, valuer.training_noise())
     if not getattr(utility, "uses_validation", True):
         facts["validation"] = np.zeros_like(valuation.covariance)
