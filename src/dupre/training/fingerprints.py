@@ -180,7 +180,8 @@ def changed_owners(provenance: Mapping[str, Mapping[str, str]], now: Origin) -> 
     """Owners of an earlier result whose rows are others now, or who are gone."""
     marks = provenance.get("fingerprints", {})
     then = {k.removeprefix(ROWS_OF): mark for k, mark in marks.items() if k.startswith(ROWS_OF)}
-    differ = [name for name, mark in then.items() if now.owners.get(name) != mark]
+    held = set(now.owners.values()) if now.by_content else set()  # by any name
+    differ = [n for n, mark in then.items() if now.owners.get(n) != mark and mark not in held]
     older = now.older() if differ else {}
     return [name for name in differ if older.get(name) != then[name]]
 
