@@ -30,6 +30,7 @@ class Remedy(StrEnum):
     EVALUATE = "evaluate suggest()"
     GO_ON = "make the same call again to go on"
     ONE_PROCESS = "n_jobs=1"
+    SAMPLES = "samples"
     SKIP = "on_error='skip' of the engine"
     SKIP_EMPTY = "skip_empty=True"
     STATE_EMPTY = "state its utility with empty="

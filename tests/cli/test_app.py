@@ -17,7 +17,7 @@ from sklearn.datasets import load_wine
 
 import dupre
 from commands import COMMAND, RUN_FILES, environment, refuse, run, start, write_model
-from dupre.cli.app import interrupt_on_signals
+from dupre.cli.signals import interrupt_on_signals
 from dupre.report import sections
 from faults import stored
 from workers import wait_for
@@ -332,6 +332,20 @@ def test_signals_end_a_run_with_what_is_finished_and_the_way_to_go_on(data, name
     assert signal.getsignal(getattr(signal, name)) is before
     kept = "stopped; 2 evaluations so far are kept .*`dupre resume run` goes"
     assert re.search(kept, done.stderr)
+
+
+@pytest.mark.parametrize(("module", "name"), [("typer", "SIGINT"), ("eager", "SIGTERM")])
+def test_a_signal_during_an_import_that_swallows_exceptions_ends_the_command(data, module, name):
+    (data / "first").mkdir()
+    send = f"os.kill(os.getpid(), signal.{name})"
+    text = f"import os, signal\ntry: {send}\nexcept BaseException: pass\n"
+    (data / f"first/{module}.py").write_text(text)  # typer is imported by the command itself
+    env = environment(PYTHONPATH=os.pathsep.join([str(data / "first"), *filter(None, sys.path)]))
+    how = ("value", *WINE, "--model", "eager:Own", "--run", "run")
+    done = subprocess.run([COMMAND, *how], cwd=data, env=env, capture_output=True, check=False)
+    assert done.returncode == 128 + getattr(signal, name)
+    assert (done.stdout, done.stderr) == (b"", b"\nstopped\n")
+    assert not (data / "run").exists()
 
 
 def test_a_signal_that_is_ignored_stays_ignored():

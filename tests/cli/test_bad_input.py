@@ -87,6 +87,9 @@ REFUSED = {
     "end": (lambda: "good.csv", ["--until", "soon"], "or ranking"),
     "time": (lambda: "good.csv", ["--time", "2"], "90s, 30m, 2h"),
     "timeout": (lambda: "good.csv", ["--timeout", "soon"], "--timeout 'soon' is no duration"),
+    "samples": (lambda: "good.csv", ["--samples", "6"], "estimator regression .* raise --samples"),
+    "sheet": (lambda: "good.csv", ["--sheet", "x"], "only .xlsx files have sheets, not 'good.csv'"),
+    "texts as numbers": (lambda: "good.csv", ["--task", "regression"], "column 'y' holds 'yes'"),
     "holdout": (lambda: "good.csv", ["--holdout", "1.5"], "between 0 and 1"),
     "small holdout": (lambda: "good.csv", ["--holdout", "0.01"], "with --validation FILE"),
     "both": (lambda: "good.csv", ["--validation", "good.csv", "--holdout", "0.2"], "not both"),
@@ -140,6 +143,9 @@ def test_limits_asked_for_on_resume_replace_those_before():
     four = [f"owner {i % 4}" for i in range(60)]  # the first design of three is everything
     data = written(good().assign(who=four))
     run("value", data, *ROLES, "--until", "5", "--run", "run")
+    done = run("resume", "run", "--budget", "5")
+    assert "none, 9 are known already; resume with --budget +4 adds 4\n" in done.stderr
+    assert "Stopped: 9 evaluations are known, more than the budget of 5.\n" in done.stdout
     plan = run("resume", "run", "--budget", "15").stderr
     assert "all 15, so that nothing is predicted; known already: 9\n" in plan
     assert "until" not in plan
@@ -262,7 +268,7 @@ COALITIONS = ('["owner 0", "owner 1", "owner 2"]', '["owner 0"]', '["owner 1"]')
 @pytest.fixture
 def recorded(place):
     """A run of trainings done elsewhere, with two recorded."""
-    run("init", "good.csv", *ROLES, "--empty", "0.5", "--run", "ask")
+    run("init", "good.csv", *ROLES, "--empty", "0.5", "--bounds", "0,9", "--run", "ask")
     run("record", "ask", sheet("first.csv", [(COALITIONS[0], 0.9), (COALITIONS[1], 0.7)]))
 
 
@@ -289,6 +295,8 @@ def sheet(name, rows, columns=("coalition", "utility")):
         ([(COALITIONS[2], "0,6")], "is '0,6'; expected a number such as 0.91"),
         ([(COALITIONS[2], "inf")], "finite"),
         ([("[owner 1]", 0.6)], "a coalition is a JSON list"),
+        ([('["owner 1", "owner 1"]', 0.6)], "names 'owner 1' twice; name it once"),
+        ([(COALITIONS[2], 55)], "of {owner 1} is 55, but the bounds of this run are 0 to 9"),
         ([(",", 0.6)], "',' names no owner; expected such as A,C"),
         ([("[]", 0.6)], "never recorded: its utility is stated by --empty"),
     ],
@@ -334,7 +342,8 @@ def test_a_lost_store_does_not_replace_a_good_result_and_a_damaged_one_is_made_a
     before = run("show", "run").stdout
     (place / "run/store.sqlite").unlink()
     message = refuse("resume", "run", "--budget", "+1")
-    assert "is of 5 trainings, of which 0 are valid now" in message
+    assert "is of 5 trainings, of which 0 are valid now: the store has changed." in message
+    assert message.endswith("with `dupre value ... --run OTHER`\n")
     assert run("show", "run").stdout == before
     run("resume", "run", "--budget", "+1", "--accept-rows")
     assert "1 of 7 possible coalitions" in run("show", "run").stdout
@@ -354,7 +363,9 @@ def test_changed_rows_do_not_replace_a_good_result_unasked():
     good(20).to_csv("validation.csv", index=False)
     value("--validation", "validation.csv", budget=5)
     change_owner_1()
-    assert "--accept-rows" in refuse("resume", "run")
+    message = refuse("resume", "run")
+    assert "are valid now: the rows of 'owner 1' are no longer those of then." in message
+    assert "add --accept-rows; to keep it, begin a run in another directory" in message
     done = run("resume", "run", "--accept-rows")
     assert "stored evaluations, of rows changed since then" in done.stdout
     for told in (done, run("resume", "run", "--budget", "+1")):
@@ -368,7 +379,8 @@ def test_trainings_scored_on_other_rows_are_never_mixed():
     message = refuse("resume", "run", "--accept-rows", "--accept-model")
     assert "validation data" in message
     assert "cannot be mixed; " in message
-    assert message.endswith("or another directory for --run\n")
+    assert "with other contents (the rows of 'owner 1' have changed); " in message
+    assert message.endswith("(`dupre value` or `dupre init` with --run OTHER)\n")
 
 
 def test_failures_that_were_skipped_can_be_tried_again(place):
@@ -376,6 +388,7 @@ def test_failures_that_were_skipped_can_be_tried_again(place):
     write_model(place / "moody_model.py", lazy)
     (place / "bad day").touch()
     done = value("--model", "moody_model:Own", "--skip-failures", budget=7)
+    assert "; 7 of 7 possible coalitions evaluated, 3 of them failed\n" in done.stdout
     assert "Failed: 3 of 7" in done.stdout
     (place / "bad day").unlink()
     assert "Failed: 3 of 7" in run("resume", "run").stdout
@@ -436,6 +449,8 @@ def test_a_cluster_that_did_not_answer_is_not_remembered(place, monkeypatch):
     before = (place / "run/config.toml").read_text()
     message = refuse("resume", "run", "--dask", "tcp://127.0.0.1:9")
     assert "no Dask scheduler answers" in message
+    assert "no Dask" in refuse("value", "good.csv", *ROLES, "--dask", "tcp://127.0.0.1:9")
+    assert not (place / "dupre-good").exists()
     assert (place / "run/config.toml").read_text() == before
 
 
@@ -492,7 +507,7 @@ def test_a_kernel_that_is_not_valid_is_named_before_anything_is_trained(place):
     assert "must name a Kernel or a Prior" in message
     for options, expected in (
         (("--kernel", "data*sise"), "'sise' is not known (did you mean 'size'?)"),
-        (("--strategy", "active:Ada"), "focus names 'Ada'; the owners are owner 0"),
+        (("--strategy", "active:Owner 0"), "as focus of the strategy (did you mean 'owner 0'?)"),
     ):
         assert expected in refuse("value", "good.csv", *ROLES, *options, "--run", "run")
     assert not (place / "run").exists()

@@ -403,7 +403,7 @@ X4, Y4, AB = np.eye(4), [0, 1, 0, 1], list("aabb")
         (X4 * 1e300, Y4, AB, {}, "column '0' of owner 'a'"),
         (X4, np.array([1, "u", 1, "u"], dtype=object), AB, {}, "mixes types such as int and str"),
         (X4, Y4, AB, {"task": "ranking"}, "task must be .* got 'ranking'"),
-        (X4, list("uvuv"), AB, {"task": "regression"}, "a regression needs a numeric y"),
+        (X4, list("uvuv"), AB, {"task": "regression"}, "needs numbers to predict, but y holds 'u'"),
         (X4, Y4, AB, {"embed": "x"}, r"embed= must be a callable\(X\) .* got 'x'"),
         (X4, Y4, AB, {"embed": lambda X: X[:3]}, r"each of the 4 rows, got shape \(3, 4\)"),
         (X4, Y4, AB, {"embed": lambda X: X[:, 0]}, r"each of the 4 rows, got shape \(4,\)"),

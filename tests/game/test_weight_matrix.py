@@ -339,7 +339,7 @@ def test_too_few_samples_are_refused_with_the_number_needed_and_other_advice():
     assert "regression" in str(e.value)
     with pytest.raises(InputError) as error:
         check_samples("regression", 3, 62, 10)
-    assert "regression" not in str(error.value).removeprefix("regression needs")
+    assert "regression" not in str(error.value).removeprefix("the estimator regression needs")
 
 
 def usable():

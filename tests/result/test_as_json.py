@@ -179,6 +179,32 @@ def test_a_damaged_part_is_no_crash_and_is_named():
         loads(json.dumps(document))
 
 
+VALUE = ("value", "low", "high", "low_for_these_rows", "high_for_these_rows")
+CONTRADICTIONS = [
+    ({"value": 0.5}, r"\[0\]\.owners\[2\]\.low must be .* follows from its value and the covar"),
+    (
+        {"high": 1e-5},
+        r"owners\[2\]\.high must be .* follows from its value and the covariance, got",
+    ),
+    ({"std": -1e-5}, r"owners\[2\]\.std must be"),
+    ({"share": 0.01}, r"owners\[2\]\.share must be .* from its value and the utilities, got"),
+    (dict.fromkeys(VALUE, 0.5), r"owners\[2\]\.share must be"),
+    (
+        dict.fromkeys(VALUE, 0.5) | {"share": 0.5 / np.sqrt(5)},
+        r"valuations\[0\]\.owners add up to 2\.73607, but Shapley values .* = 2\.23607$",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), CONTRADICTIONS)
+def test_a_result_that_contradicts_itself_is_refused_by_the_field(changes, words):
+    document = json.loads(valued().to_json())
+    for name, change in changes.items():
+        document["valuations"][0]["owners"][2][name] += change
+    with pytest.raises(dupre.InputError, match=f"the result is damaged: .*{words}"):
+        loads(json.dumps(document))
+
+
 def places(thing, path=()):
     """The place of every part of a document."""
     inside = thing.items() if isinstance(thing, dict) else enumerate(thing)

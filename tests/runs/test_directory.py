@@ -53,7 +53,8 @@ def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuat
     assert list(map(str, directory.results())) == [str(valuation)]
     for number in (1, 2):
         before = (directory.path / "result.json").read_text()
-        kept = directory.write_results([replace(valuation, mean=valuation.mean + number)])
+        other = valuation.mean + number * np.array([1, -1, 0, 0])
+        kept = directory.write_results([replace(valuation, mean=other)])
         assert kept == directory.path / "history" / str(number)
         assert (kept / "result.json").read_text() == before
         assert (kept / "values.csv").read_text() != (directory.path / "values.csv").read_text()

@@ -48,9 +48,9 @@ def test_other_ends_are_refused(text):
         options(until=text)
 
 
-@pytest.mark.parametrize("text", ["2", "2 hours", "h", "-3m", "1h 30"])
+@pytest.mark.parametrize("text", ["2", "2 hours", "h", "-3m", "1h 30", "0m 0s"])
 def test_what_is_no_duration_is_refused(text):
-    expected = "is no duration; expected such as 90s, 30m, 2h or 1h30m"
+    expected = "is no duration above zero; expected such as 90s, 30m, 2h or 1h30m"
     for flag in ("time", "timeout"):
         with pytest.raises(dupre.InputError, match=f"--{flag} {text!r} {expected}"):
             options(**{flag: text})

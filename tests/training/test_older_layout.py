@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dupre.cli.app import app
+from dupre.cli.verbs import app
 from dupre.report import sections
 
 ALL_FORMS = True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from dupre.cli import options as o
 from dupre.cli.output import open_run, print_json, print_values, say
+from dupre.cli.signals import interrupt_on_signals
 from dupre.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def pay(
     valuations = directory.results()
     terms = PaymentSection(amount, currency, negative, minimum)
     payments = valuations[0].payments(**asdict(terms))
-    with directory.lock():
+    with interrupt_on_signals(), directory.lock():
         directory.write_config(replace(directory.config(), payment=terms))
         path = directory.write_payments(payments)
         directory.write_report(valuations)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from dupre.cli import options as o
 from dupre.cli import output
+from dupre.cli.signals import interrupt_on_signals
 
 
 def init(
@@ -38,7 +39,7 @@ def init(
     Then `dupre suggest` says what to train, and `dupre record` reads the utilities.
     """
     from dupre.runs import config as c
-    from dupre.runs.prepare import prepare_job
+    from dupre.runs.prepare import check_sheet, prepare_job
 
     how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
     wanted = c.Config(
@@ -52,9 +53,10 @@ def init(
             *output.predictor_choices(kernel, prior_mean, strategy),
         ),
     )
+    check_sheet(wanted)
     job, directory = prepare_job(wanted), output.directory_for(run, data)
     wanted = directory.with_history(wanted)
-    with directory.lock():
+    with interrupt_on_signals(), directory.lock():
         output.write_config(directory, wanted.after(output.command_line()))
     rows = f"{job.owners.n} owners, {len(job.owners.y):,} rows"
     output.say(f"{rows}. Next: {directory.command('suggest')}")
@@ -104,9 +106,8 @@ def record(
     found = read_results(results, job.owners.names, delimiter=delimiter or None)
     given = finished_results(found, results)
     job = replace(job, config=job.config.after(output.command_line()))
-    with directory.lock():
-        trained = job.count_trained(directory.store)
-        if lost := directory.count_lost(trained, accept=accept_rows):
+    with interrupt_on_signals(), directory.lock():
+        if lost := directory.count_lost(job, accept=accept_rows):
             job.accept_rows(directory.store, lost)
         output.say(job.record(directory.store, given, replacing=replace_recorded))
         valuations = job.values(directory.store)

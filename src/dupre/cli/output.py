@@ -125,10 +125,13 @@ def redirect_stdout_to_stderr() -> Iterator[None]:
         os.close(kept)
 
 
+ANOTHER_RUN = "another directory (`dupre value` or `dupre init` with --run OTHER)"
+"""Also for verbs that have no --run."""
+
 COMMAND_WORDS = {
     Remedy.ACCEPT: "; or keep the trainings so far by `dupre resume {run}` with --accept-model",
-    Remedy.ANOTHER_STORE: "another directory for --run",
-    Remedy.BEGIN_ANOTHER_STORE: "begin again with another directory for --run",
+    Remedy.ANOTHER_STORE: ANOTHER_RUN,
+    Remedy.BEGIN_ANOTHER_STORE: f"begin again in {ANOTHER_RUN}",
     Remedy.CALL_AGAIN: "do it again",
     Remedy.DECIMAL: "--decimal ",
     Remedy.DELIMITER: "--delimiter ",
@@ -138,14 +141,15 @@ COMMAND_WORDS = {
     Remedy.EVALUATE: "see `dupre suggest {run}`",
     Remedy.GO_ON: "`dupre resume {run}` goes on",
     Remedy.ONE_PROCESS: "--jobs 1",
+    Remedy.SAMPLES: "--samples",
     Remedy.SKIP: "--skip-failures",
     Remedy.SKIP_EMPTY: "--skip-empty",
     Remedy.STATE_EMPTY: "its utility is stated by --empty when the run is set up",
     Remedy.STATE_REGRESSION: "state --task regression",
     Remedy.STATE_TASK: "state --task",
-    Remedy.TAKE_THE_SAME: "take the same things as then, or another directory for --run",
+    Remedy.TAKE_THE_SAME: f"take the same things as then, or {ANOTHER_RUN}",
     Remedy.TIMEOUT: "--timeout",
-    Remedy.UNDO: "Undo that, or take another directory for --run",
+    Remedy.UNDO: f"Undo that, or take {ANOTHER_RUN}",
     Remedy.VALIDATION: "state validation rows of their own with --validation FILE",
 }
 """What remedies are called on the command line."""

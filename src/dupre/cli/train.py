@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from dupre.cli import options as o
 from dupre.cli import output
 from dupre.cli.ask import compare, predict
+from dupre.cli.signals import interrupt_on_signals
 from dupre.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def value(
 ) -> None:
     """Train a few models and say what each owner's data is worth."""
     from dupre.runs import config as c
-    from dupre.runs.prepare import prepare_job
+    from dupre.runs.prepare import check_sheet, prepare_job
 
     if validation and holdout is not None:
         raise InputError("state --validation FILE or --holdout PART, not both")
@@ -74,6 +75,7 @@ def value(
             c.MachineSection(), jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures
         ),
     )
+    check_sheet(wanted)
     directory = output.directory_for(run, data)
     job = prepare_job(directory.with_history(wanted))
     _run(directory, replace(job, check=spot_check), json=json)
@@ -173,9 +175,10 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
     from dupre.valuation.progress import WithEstimate, display
 
     job = replace(job, config=job.config.after(output.command_line()))
-    with directory.lock(), connect(job.config.machine.dask) as client:
+    # The lock makes the directory: a cluster that does not answer leaves none.
+    with interrupt_on_signals(), connect(job.config.machine.dask) as client, directory.lock():
         known = job.count_known(directory.store)
-        if lost := directory.count_lost(job.count_trained(directory.store), accept=accept):
+        if lost := directory.count_lost(job, accept=accept):
             job.accept_rows(directory.store, lost)
         output.write_config(directory, job.config)
         output.say(plan(job, str(directory), known, directory.earlier_owners))

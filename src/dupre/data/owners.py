@@ -239,7 +239,7 @@ def _build_owners(
         X=X,
         y=targets,
         owner=owner,
-        task=task_of(targets, task or _task_of_dtype(y)),
+        task=task_of(targets, task or _task_of_dtype(y), target),
         points=standardise(columns),
         embedded=embed is not None,
         columns=tuple(X.columns) if isinstance(X, pd.DataFrame) else None,
@@ -253,13 +253,21 @@ def _task_of_dtype(y: Any) -> Task | None:
     return "classification" if categorical else None
 
 
-def task_of(y: NDArray[Any], stated: Task | None) -> Task:
-    """The stated task if it fits the targets, or the task inferred from them."""
+def task_of(y: NDArray[Any], stated: Task | None, target: Hashable | None = None) -> Task:
+    """The stated task if it fits the targets, or the task inferred from them.
+
+    `target` is the name of their column, for messages; None if they have none.
+    """
     if stated is not None:
         if stated not in ("classification", "regression"):
             raise InputError(f"task must be 'classification' or 'regression', got {stated!r}")
         if stated == "regression" and not is_number(y):
-            raise InputError(f"a regression needs a numeric y, got dtype {y.dtype}")
+            where = "y" if target is None else f"the column {quote(target)}"
+            odd = next((one for one in y.tolist() if type(one) not in (int, float)), None)
+            raise InputError(
+                f"a regression needs numbers to predict, but {where} holds {quote(odd)}; choose "
+                "another column, or leave the task out"
+            )
         return stated
     if not is_number(y):
         return "classification"

@@ -65,15 +65,16 @@ def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
     if unknown := inside.difference(names):
         raise unknown_owner(next(name for name in given if name in unknown), names)
     if len(inside) < len(given):
-        raise InputError(f"an owner is named twice in the coalition {given}")
+        again = next(name for i, name in enumerate(given) if name in given[:i])
+        raise InputError(f"the coalition {given} names {quote(again)} twice; name it once")
     return np.array([name in inside for name in names])
 
 
-def unknown_owner(name: str, names: tuple[str, ...]) -> InputError:
-    """The error that names the owners there are."""
+def unknown_owner(name: str, names: tuple[str, ...], where: str = "") -> InputError:
+    """The error that names the owners there are, and `where` the unknown one was named."""
     return InputError(
-        f"unknown owner {quote(name)}{did_you_mean(name, names)}; the owners are "
-        f"{quote_names(names)}"
+        f"unknown owner {quote(name)}{where and f' {where}'}{did_you_mean(name, names)}; the "
+        f"owners are {quote_names(names)}"
     )
 
 

@@ -40,7 +40,7 @@ def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Genera
     difference estimator of survey sampling (Särndal, Swensson & Wretman 1992, ch. 6). With many
     draws the fitted game also has levels of sizes, unlike KernelSHAP.
     """
-    check_samples("regression", samples, min(6 * n + 2, 2**n - 1), n)
+    check_regression_samples(samples, n)
     drawn = _draw(semivalue, n, samples, rng)
     plain, column = collect_columns(drawn.rows, (drawn.inside, drawn.outside), drawn.unit)
     levels = np.zeros((n + 1, 0))
@@ -50,6 +50,11 @@ def regression(semivalue: Semivalue, n: int, samples: int, rng: np.random.Genera
     weight = np.bincount(column, drawn.fit)[: len(plain.members)].astype(np.float64)
     fit = LeastSquares.of(plain.members, weight, levels, everyone=int(column[0]))
     return _correct(plain, semivalue.chances(n), fit)
+
+
+def check_regression_samples(samples: int, n: int) -> None:
+    """Raise InputError if `regression` needs more samples for n owners."""
+    check_samples("regression", samples, min(6 * n + 2, 2**n - 1), n)
 
 
 @dataclass(frozen=True, eq=False)

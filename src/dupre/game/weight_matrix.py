@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from dupre._types import Floats, Ints, Members
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.game.column_entries import ColumnEntries, additive_utilities, blocks
 from dupre.game.semivalues import Semivalue
 
@@ -296,10 +296,12 @@ def column_norms(W: Floats) -> Floats:
 def check_samples(name: str, samples: int, least: int, n: int) -> int:
     """The number of samples, if they are enough for a value and its error."""
     if samples < least:
-        other = ", or take regression, which needs fewer"
+        other = [] if name == "regression" else [", or take regression, which needs fewer"]
         raise InputError(
-            f"{name} needs at least {least:,} samples for {n} owners, got {samples:,}; raise "
-            f"samples{'' if name == 'regression' else other}"
+            f"the estimator {name} needs at least {least:,} samples for {n} owners, got "
+            f"{samples:,}; raise ",
+            Remedy.SAMPLES,
+            *other,
         )
     return samples
 

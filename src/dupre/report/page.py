@@ -20,7 +20,7 @@ from dupre.report.markup import definitions, items, owner, paragraph, paragraphs
 from dupre.report.relations import relations
 from dupre.report.statements import Statement, statements
 from dupre.report.summary import meaning, reservation, surely
-from dupre.result.as_text import notes, title_of, trained_part
+from dupre.result.as_text import failed_part, notes, title_of, trained_part
 from dupre.result.payments import Payments
 from dupre.result.table import table_headings, table_lines
 from dupre.result.valuation import Valuation
@@ -166,7 +166,7 @@ _BAR = 4
 def _subtitle(v: Valuation) -> list[str]:
     about, n = "predicted to be " if v.grand_predicted else "", len(v.owners)
     return [
-        f"{v.semivalue} {v.words.nouns} of {n:,} owners; {trained_part(v)} trained",
+        f"{v.semivalue} {v.words.nouns} of {n:,} owners; {trained_part(v)} trained{failed_part(v)}",
         f"Utility of all data together {about}{v.grand:.4g}, of no data {v.empty:.4g}",
         *meaning(v),
     ]

@@ -12,7 +12,7 @@ import numpy as np
 
 from dupre._types import Bools
 from dupre.report.effects import FEW, MOST, OPEN, effect, harm_by_size
-from dupre.result.as_text import floor_notes, trained_part
+from dupre.result.as_text import failed_part, floor_notes, trained_part
 from dupre.result.covariances import half_widths
 from dupre.result.table import decimals
 from dupre.result.uncertainty import exactness_condition, rows_in_words, validation_notes
@@ -126,7 +126,7 @@ def _names(v: Valuation, chosen: Bools) -> str:
 
 
 def _trained_sentence(v: Valuation) -> str:
-    done = f"{trained_part(v)} were trained"
+    done = f"{trained_part(v)} were trained{failed_part(v)}"
     if done.startswith("all"):
         return f"A{done[1:]}; nothing was predicted."
     if v.complete:

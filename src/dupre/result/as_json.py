@@ -2,7 +2,8 @@
 
 A document holds one or more valuations of the same trainings. Numbers keep every digit; NaN (an R²
 of equal utilities) is null. Bounds, shares and ranks of owners are written for the reader; they
-follow from the rest and are not read back. Matrices and coalitions of many owners are packed.
+follow from the rest and must not contradict it when they are read (`identities`). Matrices and
+coalitions of many owners are packed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dupre.errors import InputError
 from dupre.result import records
 from dupre.result.covariances import total_covariance
 from dupre.result.fields import Field
+from dupre.result.identities import check_identities
 from dupre.result.packed import pack_coalitions, pack_matrix, unpack_coalition
 from dupre.result.valuation import Valuation
 
@@ -85,7 +87,11 @@ def dumps(valuations: Sequence[Valuation]) -> str:
 
 
 def loads(text: str) -> list[Valuation]:
-    """The valuations in a JSON document; InputError if it is damaged, or of an unknown version."""
+    """The valuations in a JSON document.
+
+    Raises:
+        InputError: it is damaged, contradicts itself, or is of a version not known here.
+    """
     try:
         whole = json.loads(text)
     except (TypeError, ValueError, RecursionError) as cause:
@@ -190,7 +196,7 @@ def _valuation(d: Field, whole: Field) -> Valuation:
     n, owners = len(names), list(d["owners"])
     trainings.of("an object").setdefault("checked", 0)  # older documents do not have it
     forecast = d["forecast"].table(_FORECAST)
-    return Valuation(
+    valuation = Valuation(
         owners=names,
         rows=np.array([owner["rows"].of("a whole number") for owner in owners], dtype=np.int64),
         mean=np.array([owner["value"].number() for owner in owners]),
@@ -224,6 +230,8 @@ def _valuation(d: Field, whole: Field) -> Valuation:
             for texts in [whole["provenance"][section]]
         },
     )
+    check_identities(valuation, d)
+    return valuation
 
 
 def _owner_names(owners: Field) -> tuple[str, ...]:

@@ -53,6 +53,11 @@ def trained_part(v: Valuation) -> str:
     return f"{v.evaluated:,} of {coalition_count(n)} possible coalitions"
 
 
+def failed_part(v: Valuation) -> str:
+    """How many of the evaluated coalitions failed; nothing if none did."""
+    return f", {len(v.failures):,} of them failed" if v.failures else ""
+
+
 def format_comparison(semivalue: str, c: Comparison) -> str:
     """Whether one owner is worth more than another, in a sentence."""
     if c.probability < 0.5:
@@ -83,7 +88,7 @@ def format_predictions(frame: pd.DataFrame) -> str:
 def title_of(v: Valuation) -> list[str]:
     """What was valued, how many coalitions were evaluated, and why no more."""
     n = len(v.owners)
-    trained = f"{trained_part(v)} evaluated"
+    trained = f"{trained_part(v)} evaluated{failed_part(v)}"
     grand = f"≈ {v.grand:z.4g} (predicted)" if v.grand_predicted else f"= {v.grand:z.4g}"
     ends = f"u(all owners) {grand}, u(no data) = {v.empty:z.4g}"
     lines = [f"{v.semivalue} {v.words.nouns} of {n} owners; {trained}", ends]

@@ -277,7 +277,8 @@ class Valuation:
         """The valuation in a JSON document; the first if it holds those of several semivalues.
 
         Raises:
-            InputError: it is no such document, is damaged, or of a version not known here.
+            InputError: it is no such document, is damaged, contradicts itself, or is of a version
+                not known here.
         """
         from dupre.result.as_json import loads
 

@@ -205,7 +205,7 @@ def loads(text: str, name: str) -> Config:
     if version != VERSION:
         raise InputError(
             f"{name} has version {version}, this dupre knows version {VERSION}; use the dupre that "
-            "made the run directory, or make another with --run"
+            "made the run directory, or make another by `dupre value ... --run OTHER`"
         )
     kinds = get_type_hints(Config)
     _check_known(found, kinds, name)

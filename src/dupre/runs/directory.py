@@ -30,9 +30,10 @@ from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
 from dupre.runs.config import Config
+from dupre.runs.job import Job
 from dupre.training.frames import read_evaluations
 from dupre.training.locks import FileLocks, find_holder
-from dupre.wording import spell_out
+from dupre.wording import join_list, quote, spell_out
 
 WHOLE = 2**56
 """Byte of the store's lock file that stands for the directory; those of trainings are smaller."""
@@ -133,18 +134,23 @@ class RunDirectory:
         external = self.config().is_external
         return self.command("record", "FILE") if external else self.command("resume")
 
-    def count_lost(self, known: int, *, accept: bool) -> int:
+    def count_lost(self, job: Job, *, accept: bool) -> int:
         """How many more trainings the last result had; InputError if this is not accepted."""
+        known = job.count_trained(self.store)
         try:
             last = self.results()[0]
         except InputError:  # there is no result to lose
             return 0
         trained = last.evaluated - len(last.failures)
         if known < trained and not accept:
+            who = job.changed_owners(last)
+            rows = f"the rows of {join_list(map(quote, who))} are no longer those of then"
+            why = rows if who else "the store has changed"
+            verb = "init" if job.config.is_external else "value"
             raise InputError(
                 f"the result in {str(self)!r} is of {trained:,} trainings, of which {known:,} are "
-                "valid now: rows have changed, or the store has. To replace it anyway add "
-                "--accept-rows; to keep it, choose another directory with --run"
+                f"valid now: {why}. To replace it anyway add --accept-rows; to keep it, begin a "
+                f"run in another directory with `dupre {verb} ... --run OTHER`"
             )
         return max(0, trained - known)
 

@@ -30,7 +30,7 @@ from dupre.training.evaluation import Evaluation, Training, known_evaluations
 from dupre.training.frames import as_frame
 from dupre.training.spot_check import Stored
 from dupre.training.store import Store
-from dupre.utility.limits import Bounds
+from dupre.utility.limits import UNBOUNDED, Bounds
 from dupre.utility.model import ModelUtility
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
@@ -209,10 +209,11 @@ class Job:
         """Record trainings done elsewhere, all or none, and say in words what was recorded.
 
         Raises:
-            InputError: an unknown owner, or a utility that contradicts a stored one.
+            InputError: an unknown owner, or a utility that contradicts a stored one or the bounds.
         """
         for row in given:
             from_names(row.members, self.owners.names)  # refuses unknown owners
+            _check_within(row, self.utility.bounds or UNBOUNDED)
         failed = [row for row in given if not row.utilities]
         with self._open(store) as kept:
             before = set(_coalitions(kept))
@@ -250,6 +251,10 @@ class Job:
                     self._explain(replace(valuation, rounds=steps, caveats=every, **known))
                 )
         return valuations
+
+    def changed_owners(self, last: Valuation) -> list[str]:
+        """Owners of an earlier result whose rows are others now, or who are gone."""
+        return fingerprints.changed_owners(last.provenance, self._origin)
 
     def accept_rows(self, store: Path, lost: int) -> None:
         """Note permanently that the user goes on without trainings whose rows have changed."""
@@ -309,6 +314,17 @@ def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Eva
     tried = [] if replacing else [e.training.attempt for e in store.failures(row.members).values()]
     training = Training(row.members, attempt=1 + max(tried, default=0))
     return [Evaluation(training, None, failure=row.failure, worker="known")]
+
+
+def _check_within(row: ExternalResult, bounds: Bounds) -> None:
+    """Raise InputError if a utility lies outside the bounds by more than rounding."""
+    low, high = bounds
+    for utility in row.utilities:
+        if not low - 1e-9 * (1 + abs(low)) <= utility <= high + 1e-9 * (1 + abs(high)):
+            raise InputError(
+                f"the utility of {format_members(row.members)} is {utility:g}, but the bounds of "
+                f"this run are {low:g} to {high:g}; correct it"
+            )
 
 
 def _coalitions(store: Store) -> list[Names]:

@@ -6,6 +6,7 @@ Names of semivalues are parsed in `game.semivalues`, those of kernels and strate
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -152,6 +153,9 @@ def _parse_duration(text: str, flag: str) -> float:
     """Seconds of a duration such as 90s, 30m, 2h or 1h30m."""
     wanted = text.strip().lower()
     parts = re.findall(_PART, wanted)
-    if not parts or re.sub(rf"{_PART}|\s", "", wanted):
-        raise InputError(f"{flag} {text!r} is no duration; expected such as 90s, 30m, 2h or 1h30m")
-    return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
+    seconds = math.fsum(float(number) * _SECONDS[unit] for number, unit in parts)
+    if re.sub(rf"{_PART}|\s", "", wanted) or not 0 < seconds < math.inf:
+        raise InputError(
+            f"{flag} {text!r} is no duration above zero; expected such as 90s, 30m, 2h or 1h30m"
+        )
+    return seconds

@@ -41,7 +41,7 @@ def plan(job: Job, directory: str, known: int, before: Names = ()) -> str:
         "trainings": [_trainings(job, known), *_second_trainings(job)],
         "where": [_where(job)],
         "run": [directory],
-        "check": [*job.advice, *_few_validation_rows(job), *_few_trainings(job)],
+        "check": [*job.advice, *_few_validation_rows(job), *_few_trainings(job, known)],
         "beware": list(job.caveats),
     }
     lines = [
@@ -116,12 +116,12 @@ def _few_validation_rows(job: Job) -> list[str]:
     ]
 
 
-def _few_trainings(job: Job) -> list[str]:
+def _few_trainings(job: Job, known: int) -> list[str]:
     """Whether the budget ends before the first design does."""
     n = job.owners.n
     alone = job.options.semivalues[0].name == "leave-one-out"
     first = n + 1 if alone else min(2 * n + 1, 2**n - 1)
-    if job.budget is None or job.budget >= first:
+    if job.budget is None or max(job.budget, known) >= first:
         return []
     return [
         f"{job.budget:,} trainings are fewer than the {first:,} most important ones, with which a "
@@ -171,6 +171,8 @@ def _trainings(job: Job, known: int) -> str:
         text += f", strategy {strategy}"
     if (repeats := job.config.values.repeats) is not None and repeats > 1:
         text += f", {repeats} times each"
+    if budget is not None and budget < known < 2**n - 1:
+        return f"none, {known:,} are known already; resume with --budget +{n} adds {n}"
     return f"{text}; known already: {known:,}" if known else text
 
 

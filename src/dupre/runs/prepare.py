@@ -14,17 +14,19 @@ import pandas as pd
 from dupre._types import Members, Task
 from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
+from dupre.errors import InputError
+from dupre.game.regression import check_regression_samples
 from dupre.runs.config import Config
 from dupre.runs.job import ExternalUtility, Job
 from dupre.runs.parse import Options, parse_bounds, parse_floor, parse_options
 from dupre.tables import caveats, holdout, models
 from dupre.tables.columns import Columns, columns_of
-from dupre.tables.formats import sheet_names
+from dupre.tables.formats import has_sheets, sheet_names
 from dupre.tables.read import files_of, read_table, read_validation
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import shared_rows_caveats
 from dupre.valuation.valuer import Valuer
-from dupre.wording import look_alikes, quote_names
+from dupre.wording import look_alikes, quote, quote_names
 
 
 def prepare_job(config: Config) -> Job:
@@ -33,13 +35,13 @@ def prepare_job(config: Config) -> Job:
     frame = read_table(data.path, owner=data.owner, drop=data.drop, **_file_options(config))
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
     targets = frame[data.target].to_numpy()
-    task = task_of(as_targets(targets), cast("Task | None", data.task or None))
+    task = task_of(as_targets(targets), cast("Task | None", data.task or None), data.target)
     left_out = [name for name, _ in columns.left_out]
     advice = (*_other_sheets(config), *caveats.columns_to_check(frame, columns, data.target))
     if config.is_external:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, config, columns, task)
-        _check_choices(owners, options, config.values.seed)
+        _check_choices(owners, options, config)
         floor = parse_floor(wanted.floor)
         elsewhere = ExternalUtility(
             wanted.empty or 0.0, None if floor is False else floor, parse_bounds(wanted.bounds)
@@ -60,7 +62,7 @@ def prepare_job(config: Config) -> Job:
         without_held = holdout.owners_without_held_rows(frame[data.owner].to_numpy(), held)
         copied = int((held & ~scored).sum())
     owners = _owners(rows, pd.concat([rows, validation]), config, columns, task)
-    _check_choices(owners, options, config.values.seed)
+    _check_choices(owners, options, config)
     utility = ModelUtility(
         model.estimator,
         owners,
@@ -110,10 +112,13 @@ def _held_rows(
     return held, held & ~np.asarray(again)
 
 
-def _check_choices(owners: Owners, options: Options, seed: int) -> None:
-    """Refuse a kernel or a strategy that cannot be used with these owners."""
+def _check_choices(owners: Owners, options: Options, config: Config) -> None:
+    """Refuse a kernel, a strategy or samples that cannot be used with these owners."""
+    asked = config.values
     if options.prior is not None or options.strategy is not None:
-        Valuer(owners, empty=0.0, kernel=options.prior, strategy=options.strategy, seed=seed)
+        Valuer(owners, empty=0.0, kernel=options.prior, strategy=options.strategy, seed=asked.seed)
+    if asked.samples is not None:
+        check_regression_samples(asked.samples, owners.n)
 
 
 def _file_options(config: Config) -> dict[str, Any]:
@@ -129,10 +134,27 @@ def _file_options(config: Config) -> dict[str, Any]:
     }
 
 
+def _files(config: Config) -> list[Path]:
+    """The files of the owners' rows and of the validation rows."""
+    return [*files_of(config.data.path), *map(Path, filter(None, [config.utility.validation]))]
+
+
+def check_sheet(config: Config) -> None:
+    """Raise InputError if a new run states a sheet, but no file has sheets.
+
+    Earlier runs that did so can go on.
+    """
+    sheet, files = config.data.sheet, _files(config)
+    if sheet and not any(map(has_sheets, files)):
+        raise InputError(
+            f"--sheet {quote(sheet)} is stated, but only .xlsx files have sheets, not "
+            f"{quote_names(file.name for file in files)}; leave it out"
+        )
+
+
 def _other_sheets(config: Config) -> list[str]:
     """Excel files of which only the first of several sheets is read."""
-    files = [*files_of(config.data.path), *map(Path, filter(None, [config.utility.validation]))]
-    several = {} if config.data.sheet else {file: sheet_names(file) for file in files}
+    several = {} if config.data.sheet else {file: sheet_names(file) for file in _files(config)}
     return [
         f"of {len(names)} sheets in {file.name} only {names[0]!r} is read, not "
         f"{quote_names(names[1:])}; --sheet chooses another."

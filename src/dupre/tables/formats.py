@@ -122,9 +122,14 @@ def _check_file(path: Path) -> None:
         raise InputError(f"cannot read {path}: {_refusal(path)}")
 
 
+def has_sheets(path: Path) -> bool:
+    """Whether a file is an Excel file."""
+    return suffix(path) == ".xlsx"
+
+
 def sheet_names(path: Path) -> list[str]:
     """The sheets of an Excel file that hold something; none for another file."""
-    if suffix(path) != ".xlsx":
+    if not has_sheets(path):
         return []
     with warnings.catch_warnings(), pd.ExcelFile(path, engine="openpyxl") as book:
         warnings.simplefilter("ignore")

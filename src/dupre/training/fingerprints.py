@@ -31,6 +31,9 @@ from dupre.utility.model import ModelUtility
 PACKAGES = ("dupre", "numpy", "scipy", "scikit-learn", "pandas")
 """Packages whose version can change a digit of a result."""
 
+ROWS_OF = "rows of "
+"""What the fingerprint of an owner's rows is called, before the name."""
+
 HINTS = ("state", "categories", "packages")
 """Parts that may change without any change of a utility."""
 
@@ -168,9 +171,19 @@ def provenance(
         "versions": {"Python": platform.python_version()} | {p: _version(p) for p in PACKAGES},
         "settings": {"seed": str(seed), **{k: part.description for k, part in parts.items()}},
         "fingerprints": {k: part.digest for k, part in parts.items()}
-        | {f"rows of {name}": mark for name, mark in contents.items() if mark},
+        | {f"{ROWS_OF}{name}": mark for name, mark in contents.items() if mark},
     }
     return {section: texts for section, texts in found.items() if texts}
+
+
+def changed_owners(provenance: Mapping[str, Mapping[str, str]], now: Origin) -> list[str]:
+    """Owners of an earlier result whose rows are others now, or who are gone."""
+    marks = provenance.get("fingerprints", {})
+    then = {k.removeprefix(ROWS_OF): mark for k, mark in marks.items() if k.startswith(ROWS_OF)}
+    held = set(now.owners.values()) if now.by_content else set()  # by any name
+    differ = [n for n, mark in then.items() if now.owners.get(n) != mark and mark not in held]
+    older = now.older() if differ else {}
+    return [name for name in differ if older.get(name) != then[name]]
 
 
 @cache

@@ -22,6 +22,7 @@ from dupre.training.evaluation import Evaluation, now
 from dupre.training.evaluation_rows import COLUMNS, checksum, from_json, to_json
 from dupre.training.fingerprints import HINTS, Origin
 from dupre.training.sqlite import CHECKS, NOTES, Connection, escape_surrogates
+from dupre.wording import join_list, quote
 
 MODEL = ("utility", "model", "metric", "version")
 """Parts whose change the user can accept; utilities on other validation rows are never mixed."""
@@ -79,7 +80,8 @@ class StoreOrigin:
         else:
             self._write_setting()
         if self.change.text and not (accept_model and self.change.model):
-            what = [f"{self._db.name} was made for {self.change.text}; "]
+            changed = f"{self.change.text}{self._changed_owners()}"
+            what = [f"{self._db.name} was made for {changed}; "]
             if self.change.model:
                 raise StoreError(*what, Remedy.TAKE_THE_SAME, Remedy.ACCEPT)
             what.append("utilities of both cannot be mixed; take the same things as then, or ")
@@ -224,6 +226,17 @@ class StoreOrigin:
                 "data as then, or ",
                 Remedy.ANOTHER_STORE,
             )
+
+    def _changed_owners(self) -> str:
+        """Whose rows are no longer those that the store knows, in words."""
+        known: dict[str, set[str]] = {}
+        for name, mark in self._db.ask("SELECT name, fingerprint FROM owners"):
+            known.setdefault(name, set()).add(mark)
+        pairs = [(escape_surrogates(name), name, mark) for name, mark in self._owners.items()]
+        found = [name for key, name, mark in pairs if mark not in known.get(key, {mark})]
+        if self.is_older or not found:  # fingerprints were others up to 0.1
+            return ""
+        return f" (the rows of {join_list(map(quote, found))} have changed)"
 
     def _take_over(self) -> None:
         """Replace digests of rows by the older rule."""

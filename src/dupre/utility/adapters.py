@@ -17,6 +17,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import canonical, format_members, to_names
 from dupre.utility.model import Utility
 from dupre.utility.score import check_score
+from dupre.wording import quote
 
 Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame
 
@@ -96,10 +97,12 @@ def names_in(text: Any) -> Names:
         names = None
     labels = names if isinstance(names, list) else [None]
     names = [str(name) for name in labels if type(name) in (str, int)]
-    if len(set(names)) < len(labels):
+    if len(names) < len(labels):
         raise InputError(
             f'a coalition is a JSON list of owner names such as ["A", "B"], got {text!r}'
         )
+    if again := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise InputError(f"the coalition {text} names {quote(again[0])} twice; name it once")
     return canonical(names)
 
 

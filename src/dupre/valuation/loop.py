@@ -180,6 +180,9 @@ class Loop:
                 return "nothing is left to evaluate"
             return "all sampled coalitions are evaluated"
         if self.valuer.evaluated >= self.budget:
+            known = self.valuer.evaluated
+            if known > self.budget:
+                return f"{known} evaluations are known, more than the budget of {self.budget}"
             return f"the budget of {self.budget} evaluations is spent"
         return ""
 

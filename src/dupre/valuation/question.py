@@ -17,6 +17,7 @@ from dupre.checks import whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game import estimators
+from dupre.game.coalitions import unknown_owner
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
 from dupre.game.weight_matrix import Weights, check_weights
@@ -215,7 +216,7 @@ def _focus_names(strategy: Strategy) -> tuple[str, ...]:
 
 def _check_focus(strategy: Strategy, owners: Owners) -> None:
     if unknown := [name for name in _focus_names(strategy) if name not in owners.names]:
-        raise InputError(f"focus names {unknown[0]!r}; the owners are {', '.join(owners.names)}")
+        raise unknown_owner(unknown[0], owners.names, "as focus of the strategy")
 
 
 def _check_estimator(asked: Estimator | Sample | None, n: int) -> tuple[Estimator | None, int]:

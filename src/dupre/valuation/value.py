@@ -17,6 +17,7 @@ from dupre.checks import whole
 from dupre.data.digests import digest
 from dupre.data.owners import Owners
 from dupre.errors import InputError
+from dupre.game.coalitions import unknown_owner
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel, Prior
@@ -231,9 +232,7 @@ def _check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: 
     named = stop.owners if stop is not None else ()
     unknown = [name for name in named if name not in owners.names]
     if unknown:
-        raise InputError(
-            f"the stop rule names {unknown[0]!r}; the owners are {', '.join(owners.names)}"
-        )
+        raise unknown_owner(unknown[0], owners.names, "in the stop rule")
     limit = 2**owners.n - 1 if budget is None else whole(budget, "budget", least=1)
     if check > limit // 2:
         raise InputError(f"check is {check}: at most half of the budget of {limit}")

@@ -1,0 +1,97 @@
+"""The command `dupre`: its verbs, its exit codes, and when a traceback is shown.
+
+Answers go to stdout, everything else to stderr. Heavy modules are imported by the verbs that need
+them, so that `dupre --help` is quick.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from dupre.cli import ask, external, train
+from dupre.cli.output import command_message, say
+from dupre.errors import DupreError
+from dupre.files import open_closed_streams, open_lossy
+
+
+class Verbs(TyperGroup):
+    """Verbs that say where everything is kept when they are interrupted."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb; after Ctrl-C or a signal say how to go on, and end with 128 + its number."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            say(f"\n{command_message(stop) or 'stopped'}")
+            raise typer.Exit(128 + getattr(stop, "number", signal.SIGINT)) from stop
+
+
+app = typer.Typer(
+    name="dupre",
+    cls=Verbs,
+    help="What is each data owner's data worth? Fair values with honest uncertainty, after "
+    "training only a handful of models.\n\nBegin with `dupre demo`.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for verbs in (train.VERBS, ask.VERBS, external.VERBS):
+    for verb, example in verbs.items():
+        app.command(epilog=f"Example: dupre {example}")(verb)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from dupre import __version__
+
+        print(f"dupre {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _about(
+    version: Annotated[  # answered before anything else
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+    debug: Annotated[  # `run_command` reads it, before or after the verb
+        bool, typer.Option("--debug", help="Show where an error comes from; also after a verb.")
+    ] = False,
+) -> None:
+    """Verbs over run directories."""
+
+
+OBJECTS = 10_000
+"""New objects after which Python looks for cycles; by its default of 700 a tenth of a short run is
+spent on looking through imported modules."""
+
+
+def run_command() -> None:
+    """Run the command. A traceback is shown with --debug only, before or after the verb."""
+    gc.set_threshold(OBJECTS)
+    debug = "--debug" in sys.argv
+    open_closed_streams()
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = open_lossy(2)
+    sys.stdout = sys.stdout or open_lossy(1)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app([argument for argument in sys.argv[1:] if argument != "--debug"], prog_name="dupre")
+    except Exception as error:  # also of models and metrics: the user sees a line, not a traceback
+        if debug:
+            raise
+        if isinstance(error, DupreError):
+            say(f"Error: {command_message(error)}")
+        else:
+            say(f"Error: {type(error).__name__}: {error}\nAdd --debug to see where it comes from.")
+        sys.exit(2)
