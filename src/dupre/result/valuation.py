@@ -66,11 +66,9 @@ class Valuation:
         sampled: whether the values come from random coalitions alone, because the predictor
             failed on the check coalitions.
         corrected: whether the error of the predictor was estimated and corrected.
-        uncorrected: whether a correction was asked for, but too few random coalitions are
-            evaluated.
+        uncorrected: whether a correction was asked for, but has too few random coalitions.
         subsidy: of the least core; None for semivalues.
-        training_noise: what repeated trainings say about chance in utilities; None if that is not
-            known.
+        training_noise: what repeated trainings say about chance in utilities; None if not known.
         warnings: messages of warnings raised by trainings, with the coalitions that raised each.
         stale: evaluations in the store that were not used, because rows have changed since.
         stopped: why no more was evaluated.
