@@ -119,9 +119,10 @@ def test_missing_columns_and_coalitions_that_are_no_lists_are_named(tmp_path):
             dupre.read_evaluations(path)
     path = tmp_path / "x.csv"
     texts = ["owner00", "[", "", "3", '["a"', "null", "a,b"]
+    no_list = r'JSON list of owner names such as \["A", "B"\]'
     for text in [*texts, '"ab"', '{"a": 0.5}', '[["a"]]', "[null]", '["a", "a"]']:
         write(pd.DataFrame({"coalition": [text], "utility": [0.5]}), path)
-        with pytest.raises(InputError, match=r'JSON list of owner names such as \["A", "B"\]'):
+        with pytest.raises(InputError, match="names 'a' twice" if 'a", ' in text else no_list):
             dupre.read_evaluations(path)
 
 
