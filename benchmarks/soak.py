@@ -271,15 +271,16 @@ class Clusters:
             game.plan["scheduler"] = str(self.cluster.file)
 
     def count_left(self, soak: Soak, kind: str) -> None:
-        def gone() -> bool:
+        def left() -> list[object]:
             alive = [worker.pid for worker in self.cluster.workers if not is_gone(worker.pid)]
-            files = list(self.cluster.folder.glob("dupre-rows-*"))
-            return not files and not any(children_of(pid) for pid in alive)
+            children = [child for pid in alive for child in children_of(pid)]
+            return [*self.cluster.folder.glob("dupre-rows-*"), *children]
 
         try:
-            wait_for(gone, seconds=10)
+            wait_for(lambda: not left(), seconds=10)
         except TimeoutError:
             soak.count(kind, "left")
+            print("left:", *left(), file=sys.stderr)
 
 
 def play_on_dask(soak: Soak, rng: random.Random) -> None:

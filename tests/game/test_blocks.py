@@ -12,10 +12,13 @@ from owners_and_games import evaluate, make_owners, smooth
 @pytest.fixture(params=["1", "2", "5"])
 def threads(request, monkeypatch):
     monkeypatch.setattr(blocks, "_count_cores", lambda _: int(request.param))
+    monkeypatch.setattr(blocks, "WORTHWHILE", 0.0)
     return int(request.param)
 
 
-def test_blocks_come_in_order_the_first_here_and_within_threads_there_are_no_more(threads):
+def test_blocks_come_in_order_the_first_here_and_within_threads_there_are_no_more(
+    threads, monkeypatch
+):
     used, before = set(), threading.active_count()
 
     def compute(block: slice) -> list[int]:
@@ -26,8 +29,11 @@ def test_blocks_come_in_order_the_first_here_and_within_threads_there_are_no_mor
 
     found = list(blocks.compute_blocks(compute, blocks.split(100, 7)))
     assert [i for block in found for i in block] == list(range(100))
-    assert len(used - {threading.get_ident()}) <= threads
+    assert (threads > 1) <= len(used - {threading.get_ident()}) <= threads
     assert threading.active_count() == before
+    monkeypatch.setattr(blocks, "WORTHWHILE", 60.0)
+    here = {threading.get_ident()}
+    assert set(blocks.compute_blocks(lambda _: threading.get_ident(), range(9))) == here
 
 
 def test_an_error_ends_all_blocks_and_reaches_the_caller(threads):
@@ -51,6 +57,7 @@ def test_openmp_is_asked_for_its_limit(limit, expected, monkeypatch):
 
 def test_picks_and_values_are_the_same_to_the_last_bit(monkeypatch):
     owners, found = make_owners(13), []
+    monkeypatch.setattr(blocks, "WORTHWHILE", 0.0)
     for cores in (1, 3):
         monkeypatch.setattr(blocks, "_count_cores", lambda _, cores=cores: cores)
         valuer = dupre.Valuer(owners, empty=0.0, seed=0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +20,9 @@ Found = TypeVar("Found")
 
 MOST_THREADS = 8
 """More wait for the interpreter more than they compute."""
+
+WORTHWHILE = 0.02
+"""Seconds of work below which threads cost more than they save."""
 
 _this_thread = threading.local()
 
@@ -32,14 +36,20 @@ def compute_blocks(compute: Callable[[Block], Found], blocks: Sequence[Block]) -
     """What is found in each block, in their order.
 
     The first one is computed by this thread, before all others: what blocks share and remember is
-    then known, and its own blocks were computed on all cores. Within a thread of another call there
-    are no further threads.
+    then known, and its own blocks were computed on all cores. It also tells how long the others
+    take. Within a thread of another call there are no further threads.
     """
     threads = min(_count_cores(os.environ.get("OMP_NUM_THREADS", "")), len(blocks) - 1)
     if threads < 2 or getattr(_this_thread, "is_busy", False):
         yield from map(compute, blocks)
         return
-    yield compute(blocks[0])
+    start = time.perf_counter()
+    first = compute(blocks[0])
+    short = (time.perf_counter() - start) * (len(blocks) - 1) < WORTHWHILE
+    yield first
+    if short:
+        yield from map(compute, blocks[1:])
+        return
     waiting: deque[Future[Found]] = deque()
     with ThreadPoolExecutor(threads, initializer=_mark_as_busy) as pool:
         try:
