@@ -169,7 +169,9 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
     assert told["beware"] == [line for line in shown if line.startswith("Beware")] != []
     printed = run("pay", "paid", "--amount", "10", "--currency", "CHF", cwd=data).stdout
     assert "sum" in printed
-    assert printed.endswith("\n".join(["", *told["beware"], ""]))
+    compared = run("compare", "paid", "Alba", "Etna", cwd=data).stdout
+    for text in (printed, compared):
+        assert text.endswith("\n".join(["", *told["beware"], ""]))
     table = (data / "paid/payments.csv").read_text()
     assert table.startswith("owner,value,payment,low,high,currency\n")
     run("resume", "paid", "--budget", "+1", cwd=data)

@@ -104,15 +104,19 @@ def compare(
     json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Is A worth more than B, and with what probability?"""
-    from dupre.result.as_text import format_comparison
+    from dupre.result.as_text import beware_notes, format_comparison
     from dupre.runs.directory import RunDirectory
 
-    found = [(v.semivalue, v.compare(a, b)) for v in RunDirectory(run).results()]
+    results = RunDirectory(run).results()
+    found = [(v.semivalue, v.compare(a, b)) for v in results]
     if json:
         print_json([{"semivalue": name, **asdict(comparison)} for name, comparison in found])
     else:
-        for name, comparison in found:
-            print(format_comparison(name, comparison))
+        told: set[str] = set()
+        for v, (name, comparison) in zip(results, found, strict=True):
+            new = [note for note in beware_notes(v) if note not in told]
+            told.update(new)
+            print("\n".join([format_comparison(name, comparison), *new]))
 
 
 def predict(
