@@ -104,16 +104,15 @@ class Posterior:
         right = (self.W * self.slope).T
         found = np.zeros_like(right)
 
-        def multiply(rows: slice, columns: slice) -> tuple[Floats, Floats]:
+        def multiply(rows: slice, columns: slice) -> list[tuple[slice, Floats]]:
             tile = self.gp.kernel(self.inputs[rows], self.inputs[columns])
-            return tile @ right[columns], tile.T @ right[rows]
+            product = [(rows, tile @ right[columns])]
+            return product if rows == columns else [*product, (columns, tile.T @ right[rows])]
 
         pairs = list(combinations_with_replacement(tiles(len(self.inputs)), 2))
-        products = compute_blocks(lambda pair: multiply(*pair), pairs)
-        for (rows, columns), (product, mirrored) in zip(pairs, products, strict=True):
-            found[rows] += product
-            if rows != columns:
-                found[columns] += mirrored
+        for products in compute_blocks(lambda pair: multiply(*pair), pairs):
+            for where, product in products:
+                found[where] += product
         return found
 
     def observed_weights(self) -> Floats:
