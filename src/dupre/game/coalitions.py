@@ -6,7 +6,7 @@ too. The empty coalition is never a row: it holds no data, and its utility is kn
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from math import ceil, comb
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from dupre._types import Ints, Members
 from dupre.errors import InputError, Remedy
+from dupre.game.blocks import split
 from dupre.wording import did_you_mean, printable, quote, quote_names
 
 MAX_OWNERS_ENUMERATED = 20
@@ -64,10 +65,15 @@ def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
     inside = set(given)
     if unknown := inside.difference(names):
         raise unknown_owner(next(name for name in given if name in unknown), names)
-    if len(inside) < len(given):
-        again = next(name for i, name in enumerate(given) if name in given[:i])
-        raise InputError(f"the coalition {given} names {quote(again)} twice; name it once")
+    check_named_once(given, given)
     return np.array([name in inside for name in names])
+
+
+def check_named_once(names: Sequence[str], shown: object) -> None:
+    """Raise InputError if an owner is named twice; `shown` is the coalition as it was given."""
+    if len(set(names)) < len(names):
+        again = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InputError(f"the coalition {shown} names {quote(again)} twice; name it once")
 
 
 def unknown_owner(name: str, names: tuple[str, ...], where: str = "") -> InputError:
@@ -121,8 +127,7 @@ def random_of_sizes(
 ) -> Members:
     """Random coalitions of these sizes, (d, n), each without its owner `but`, (d,), if given."""
     rows = np.empty((len(sizes), n), dtype=bool)
-    for start in range(0, len(sizes), BLOCK):  # the same numbers as at once, in less memory
-        some = slice(start, start + BLOCK)
+    for some in split(len(sizes), BLOCK):  # the same numbers as at once, in less memory
         numbers = rng.random(rows[some].shape)
         if but is not None:
             numbers[np.arange(len(numbers)), but[some]] = 2.0

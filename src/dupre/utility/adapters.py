@@ -14,10 +14,9 @@ from dupre._types import Floats, Members, Names
 from dupre.checks import as_utility
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.game.coalitions import canonical, format_members, to_names
+from dupre.game.coalitions import canonical, check_named_once, format_members, to_names
 from dupre.utility.model import Utility
 from dupre.utility.score import check_score
-from dupre.wording import quote
 
 Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame
 
@@ -101,8 +100,7 @@ def names_in(text: Any) -> Names:
         raise InputError(
             f'a coalition is a JSON list of owner names such as ["A", "B"], got {text!r}'
         )
-    if again := [name for i, name in enumerate(names) if name in names[:i]]:
-        raise InputError(f"the coalition {text} names {quote(again[0])} twice; name it once")
+    check_named_once(names, text)
     return canonical(names)
 
 
