@@ -31,6 +31,7 @@ from dupre._types import Digests, Ints, Members
 from dupre.data.digests import digest
 from dupre.data.rows import take
 from dupre.errors import InputError
+from dupre.game.blocks import split
 
 BLOCK = 65_536
 """Rows that are turned into bytes at once, which limits memory."""
@@ -81,8 +82,7 @@ def _digests(columns: list[NDArray[np.uint8]]) -> Digests:
     """The digest of each row of blocks of bytes, (N, .) each."""
     count = len(columns[0])
     digests = np.empty((count, 2), dtype=_WORD)
-    for start in range(0, count, BLOCK):
-        block = slice(start, start + BLOCK)
+    for block in split(count, BLOCK):
         rows = np.concatenate([column[block] for column in columns], axis=1)
         digests[block] = _hash_each(memoryview(row) for row in rows)
     return digests.astype(np.uint64)
@@ -98,8 +98,7 @@ def digests_of_owners(rows: Digests, owner: Ints, n: int) -> Digests:
 def digests_of_coalitions(members: Members, owners: Digests) -> Digests:
     """The digest of each coalition's rows, (m, 2), from those of the owners, (n, 2)."""
     found = np.empty((len(members), 2), dtype=np.uint64)
-    for start in range(0, len(members), COALITIONS):
-        block = slice(start, start + COALITIONS)
+    for block in split(len(members), COALITIONS):
         found[block] = members[block].astype(np.uint64) @ owners
     return found
 

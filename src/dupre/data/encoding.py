@@ -24,6 +24,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError
+from dupre.game.blocks import split
 
 MAX_LEVELS = 50
 """Levels of a category, the most frequent ones, that get a column; the others get none."""
@@ -76,8 +77,7 @@ class Points:
         if isinstance(self.matrix, sparse.csr_array):
             return np.asarray(self.matrix @ units)
         found = np.empty((len(self.first), theta.shape[1]))
-        for start in range(0, len(found), BLOCK):
-            some = slice(start, start + BLOCK)
+        for some in split(len(found), BLOCK):
             found[some] = self._standardise(some) @ units
         return found
 
@@ -173,7 +173,7 @@ def standardise(columns: NumericColumns) -> Points:
     # Sums over distinct rows in their order, so that the order of the rows does not matter.
     low, high, mean, square = np.zeros((4, matrix.shape[1]))
     room = np.empty((min(SUMMED, len(first)), matrix.shape[1]))
-    blocks = [slice(start, start + SUMMED) for start in range(0, len(first), SUMMED)]
+    blocks = split(len(first), SUMMED)
     for some in blocks:
         rows = _take(matrix, first[some], room)
         mean += weight[some] @ rows
@@ -254,7 +254,7 @@ def _distinct_rows(matrix: Floats) -> tuple[Ints, Ints, Ints]:
 
 
 def _has_negative_zero(rows: Floats) -> bool:
-    blocks = (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
+    blocks = (rows[some] for some in split(len(rows), BLOCK))
     return any(bool(np.any(np.signbit(block) & (block == 0))) for block in blocks)
 
 

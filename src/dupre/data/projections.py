@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dupre._types import Floats, Ints
 from dupre.data.encoding import Points
+from dupre.game.blocks import split
 
 AT_ONCE = 8
 """Directions that all rows are projected on at a time, or half as many as there are columns if that
@@ -46,8 +47,7 @@ class Projections:
         """
         columns, directions = self.theta.shape
         step = max(AT_ONCE, columns // 2)
-        for start in range(0, directions, step):
-            some = slice(start, start + step)
+        for some in split(directions, step):
             # Distinct rows only: within one product, equal rows can be rounded differently.
             features = self.points.project(self.theta[:, some], raw=self.raw)
             features /= 1.0 if self.raw else np.sqrt(self.points.variance or 1.0)

@@ -9,20 +9,20 @@ Notation: n owners, b coalitions, d draws, r units.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dupre._types import Floats, Ints, Members
+from dupre.game.blocks import split
 
 BLOCK = 2_048
 """Coalitions whose memberships are numbers of 64 bits at a time."""
 
 
-def blocks(count: int) -> Iterator[slice]:
+def blocks(count: int) -> list[slice]:
     """Slices of up to BLOCK that cover so many."""
-    return (slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))
+    return split(count, BLOCK)
 
 
 def additive_utilities(members: Members, game: Floats) -> Floats:

@@ -17,6 +17,7 @@ from scipy.optimize import linprog, nnls
 
 from dupre._types import NOTHING, Floats, Ints, Members
 from dupre.errors import DupreError
+from dupre.game.blocks import split
 
 ROUNDING = 1e-10
 """By how much a solver may violate a constraint, as a part of the largest gain."""
@@ -168,5 +169,5 @@ def _lengths(members: Members, Z: Floats) -> Floats:
 
 
 def _blocks(members: Members) -> Iterator[Floats]:
-    for first in range(0, len(members), BLOCK):
-        yield members[first : first + BLOCK].astype(np.float64)
+    for some in split(len(members), BLOCK):
+        yield members[some].astype(np.float64)

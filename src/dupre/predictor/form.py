@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints
+from dupre.game.blocks import split
 from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
 from dupre.predictor.fitting import LEARN_ON, fit
@@ -143,8 +144,7 @@ class Predictor:
     def predict(self, inputs: Features) -> tuple[Floats, Floats]:
         """Mean and standard deviation of b utilities, (b,) each, averaged over all processes."""
         mean, std = np.empty(len(inputs)), np.empty(len(inputs))
-        for first in range(0, len(inputs), EXACT_UP_TO):
-            some = slice(first, first + EXACT_UP_TO)
+        for some in split(len(inputs), EXACT_UP_TO):
             posterior = self.posterior(inputs[some], np.empty((0, len(mean[some]))))
             mean[some], std[some] = posterior.mean, posterior.std
         return mean, std
