@@ -282,7 +282,8 @@ def test_trainings_done_elsewhere(data):
 @pytest.mark.usefixtures("all_forms")  # as in the processes
 def test_stopped_killed_and_in_use_nothing_is_lost(data):
     talk = "print('a model that talks', file=sys.stderr, flush=True)"
-    write_model(data / "slow_model.py", f"{talk}; time.sleep(0.2 * Path('slow').exists())")
+    seconds = "0.2 * Path('slow').exists() + Path('slower').exists()"
+    write_model(data / "slow_model.py", f"{talk}; time.sleep({seconds})")
     (data / "slow").touch()
     how = ("value", *WINE, "--model", "slow_model.py:Own", "--budget", 12, "--run", "run")
     store = data / "run/store.sqlite"
@@ -306,6 +307,7 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     assert so_far in (data / "run/report.html").read_text()
     kept = dupre.read_evaluations(store)
 
+    (data / "slower").touch()  # it must not be finished before it is killed
     second = start("resume", "run", "--jobs", 2, cwd=data)
     for stream in (second.stdout, second.stderr):
         stream.close()  # nobody reads it, and the run goes on
@@ -315,6 +317,7 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     assert so_far in run("show", "run", cwd=data).stdout
 
     (data / "slow").unlink()
+    (data / "slower").unlink()
     done = run("resume", "run", cwd=data)
     assert done.stdout.startswith("Shapley values of 5 owners; 12 of 31")
     whole = run(*how[:-1], "whole", cwd=data)
