@@ -34,6 +34,18 @@ def test_the_product_is_that_with_the_matrix(rng, kernel, n, count):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("kernel", WITHOUT_ROWS.values(), ids=WITHOUT_ROWS.keys())
+@pytest.mark.parametrize(("n", "count"), [(3, 7), (9, 20), (10, 700)])
+def test_the_product_of_coalitions_with_themselves_too_also_if_some_are_equal(
+    rng, kernel, n, count
+):
+    every = some(rng, n, count)[np.append(np.arange(count), [0, 0, 1])]
+    V = rng.normal(size=(3, count + 3)).T
+    expected = kernel(every, every) @ V
+    found = multiply(kernel, every, every, V)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("count", [255, 64, 63])
 def test_entries_are_computed_only_where_few_coalitions_are_asked_for(rng, monkeypatch, count):
     asked = []

@@ -2,7 +2,7 @@
 
 The linear kernel has rank n + 1. The membership kernel is a product over owners: its matrix of all
 coalitions is a Kronecker product of two small ones, each for half of the owners. All else is
-computed tile by tile.
+computed tile by tile; of a symmetric matrix one triangle of tiles.
 
 Notation: features a and b of ma and mb coalitions of n owners, vectors V (mb, f).
 """
@@ -10,6 +10,7 @@ Notation: features a and b of ma and mb coalitions of n owners, vectors V (mb, f
 from __future__ import annotations
 
 from functools import reduce
+from itertools import combinations_with_replacement
 
 import numpy as np
 
@@ -36,18 +37,40 @@ def multiply(kernel: Kernel, a: Features, b: Features, V: Floats) -> Floats:
         return np.asarray((V.sum(axis=0) + shared) / (1 + n))
     if type(kernel) is Membership and len(b) >= NEARLY_ALL * 2.0**n:
         return _multiply_all(kernel.gamma, a.members, b.members, V)
+    if a is b:
+        return _multiply_symmetric(kernel, a, V)
     products = compute_blocks(lambda some: kernel(b[some], a).T @ V[some], tiles(len(b)))
     return reduce(np.add, products, np.zeros((len(a), V.shape[1])))
 
 
+def _multiply_symmetric(kernel: Kernel, a: Features, V: Floats) -> Floats:
+    """K_aa V, (ma, f), of which one triangle of tiles is computed."""
+    V = np.ascontiguousarray(V)
+    found = np.zeros_like(V)
+    parts = [(some, a[some]) for some in tiles(len(a))]
+
+    def multiply_tile(i: int, j: int) -> list[tuple[slice, Floats]]:
+        (rows, first), (columns, second) = parts[i], parts[j]
+        tile = kernel(first, second)
+        product = [(rows, tile @ V[columns])]
+        return product if i == j else [*product, (columns, tile.T @ V[rows])]
+
+    pairs = list(combinations_with_replacement(range(len(parts)), 2))
+    for products in compute_blocks(lambda pair: multiply_tile(*pair), pairs):
+        for where, product in products:
+            found[where] += product
+    return found
+
+
 def _multiply_all(gamma: float, a: Members, b: Members, V: Floats) -> Floats:
     """The product of exp(-gamma |A △ B|) with V, zero for all coalitions that are not in b."""
-    half, f = b.shape[1] // 2, V.shape[1]
-    first, second = _between_subsets(gamma, half), _between_subsets(gamma, b.shape[1] - half)
-    every = np.zeros((len(first), len(second), f))
-    np.add.at(every, (_codes(b[:, :half]), _codes(b[:, half:])), V)
-    every = second @ (first @ every.reshape(len(first), -1)).reshape(every.shape)
-    return np.asarray(every[_codes(a[:, :half]), _codes(a[:, half:])])
+    n, f = b.shape[1], V.shape[1]
+    first, second = _between_subsets(gamma, n - n // 2), _between_subsets(gamma, n // 2)
+    codes = _codes(b)
+    every = np.array([np.bincount(codes, column, 2**n) for column in V.T], dtype=np.float64).T
+    every = first @ every.reshape(len(first), -1)  # the last owners are the highest digits
+    every = second @ every.reshape(len(first), len(second), f)
+    return np.asarray(every.reshape(-1, f)[_codes(a)])
 
 
 def _between_subsets(gamma: float, n: int) -> Floats:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dupre._types import Floats, Ints
-from dupre.game.blocks import compute_blocks
 from dupre.predictor.kernel_inputs import Features, tiles
+from dupre.predictor.kernel_products import multiply
 from dupre.predictor.landmarks import Landmarks, find_landmarks, sample_by_weight
 
 if TYPE_CHECKING:
@@ -100,20 +99,8 @@ class Posterior:
 
     @cached_property
     def _prior_product(self) -> Floats:
-        """K_BB (W slope)^T, (b, f), of which one triangle of tiles is computed."""
-        right = (self.W * self.slope).T
-        found = np.zeros_like(right)
-
-        def multiply(rows: slice, columns: slice) -> list[tuple[slice, Floats]]:
-            tile = self.gp.kernel(self.inputs[rows], self.inputs[columns])
-            product = [(rows, tile @ right[columns])]
-            return product if rows == columns else [*product, (columns, tile.T @ right[rows])]
-
-        pairs = list(combinations_with_replacement(tiles(len(self.inputs)), 2))
-        for products in compute_blocks(lambda pair: multiply(*pair), pairs):
-            for where, product in products:
-                found[where] += product
-        return found
+        """K_BB (W slope)^T, (b, f)."""
+        return multiply(self.gp.kernel, self.inputs, self.inputs, (self.W * self.slope).T)
 
     def observed_weights(self) -> Floats:
         """How much W @ mean changes with each evaluated utility, (f, a), to first order."""
