@@ -6,7 +6,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
 from dupre import InputError, Owners
 from dupre.data.quantile_sketch import SketchCache
-from dupre.game.coalitions import all_coalitions
+from dupre.game.coalitions import all_coalitions, keys
+from dupre.game.estimators import exact as all_weights
+from dupre.game.semivalues import banzhaf
 from dupre.predictor import form, gp, kernel_inputs, landmarks
 from dupre.predictor.fitting import fit
 from dupre.predictor.gp import Amplitude
@@ -205,10 +207,30 @@ def test_landmarks_give_the_dense_covariances_as_far_as_they_reach(rng, monkeypa
         np.testing.assert_allclose(found.functional_covariance(), covariance, atol=scale)
         scale = tolerance * np.abs(cross).max()
         np.testing.assert_allclose(found.cross(some), cross, atol=scale)
-    # What landmarks do not explain is counted for each coalition alone: all variances are right.
+    # What few landmarks do not explain is measured: on all coalitions there is no error left.
     monkeypatch.setattr(landmarks, "COUNT", 5)
+    found = process.posterior(b, W).functional_covariance()
+    np.testing.assert_allclose(found, covariance, atol=1e-6 * np.abs(covariance).max())
     each = process.posterior(b, np.eye(len(b)))
     np.testing.assert_allclose(np.sqrt(each.functional_variance()), each.std, rtol=1e-6)
+
+
+def test_what_landmarks_miss_is_estimated_from_a_sample(rng, monkeypatch):
+    members = rng.permutation(all_coalitions(11))
+    a, b = (Features(some, np.arange(10, 21)) for some in np.split(members, [150]))
+    u = a.members @ np.linspace(0.1, 0.6, 11)
+    kernel = 0.3 * Linear() + 1.0 * Membership(0.15)
+    process = gp.condition(kernel, a, u, noise=1e-4)
+    weights = all_weights(banzhaf, 11)
+    position = {key: i for i, key in enumerate(keys(weights.members))}
+    W = weights.W[:, [position[key] for key in keys(b.members)]]
+    exact = process.posterior(b, W).functional_variance()
+    monkeypatch.setattr(gp, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(landmarks, "COUNT", 100)
+    found = process.posterior(b, W)
+    through = found.landmarks.product
+    assert np.all(np.sum(through**2, axis=0) < 0.8 * exact)  # landmarks alone miss much
+    np.testing.assert_allclose(found.functional_variance(), exact, rtol=0.05)
 
 
 @pytest.mark.parametrize("kernel", [300.0 * Linear(), 300.0 * Linear() + 10.0 * Membership(0.003)])

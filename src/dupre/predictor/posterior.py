@@ -18,7 +18,7 @@ import numpy as np
 from dupre._types import Floats, Ints
 from dupre.predictor.kernel_inputs import Features, tiles
 from dupre.predictor.kernel_products import multiply
-from dupre.predictor.landmarks import Landmarks, find_landmarks, sample_by_weight
+from dupre.predictor.landmarks import SAMPLE, Landmarks, find_landmarks, sample_by_weight
 
 if TYPE_CHECKING:
     from dupre.predictor.gp import GaussianProcess
@@ -90,10 +90,8 @@ class Posterior:
         """
         WJ, noise = self.W * self.slope, self.gp.noise_of_predicted
         if self.landmarks is not None:
-            at, times = self.sample
-            product, (_, rest) = self.landmarks.product, self.landmarks.explain(self, at)
-            alone = (WJ[:, at] * (times * rest)) @ WJ[:, at].T
-            return np.asarray(product.T @ product + alone + noise * WJ @ WJ.T)
+            product, rest = self.landmarks.product, self.landmarks.covariance_of_rest(self)
+            return np.asarray(product.T @ product + rest + noise * WJ @ WJ.T)
         covariance = WJ @ self._prior_product + noise * WJ @ WJ.T - self.inner.T @ self.inner
         return np.asarray((covariance + covariance.T) / 2)
 
@@ -126,7 +124,7 @@ class Posterior:
         """Coalitions that stand for all in sums, and for how many each stands, (m,) each."""
         if self.explained is not None:
             return np.arange(len(self.inputs)), np.ones(len(self.inputs))
-        return sample_by_weight(np.einsum("fb,fb->b", self.W, self.W))
+        return sample_by_weight(np.einsum("fb,fb->b", self.W, self.W), SAMPLE)
 
     def covariance(self, rows: Ints, columns: Ints) -> Floats:
         """Posterior covariance of the z of some coalitions with those of others."""
