@@ -162,3 +162,16 @@ def test_a_splitter_of_another_library_may_use_chance():
     utility = ModelUtility(search, owners, validation=(X, CODES))
     assert not utility.deterministic
     assert not utility.seeded
+
+
+class Forgetful(LogisticRegression):
+    """Its `fit` returns nothing."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+
+
+def test_an_estimator_whose_fit_returns_nothing_is_used_itself():
+    fitted = fit(Forgetful(max_iter=500), X, LABELS, again=X.copy, seed=0, classes=True)
+    assert isinstance(fitted, Forgetful)
+    assert fitted.score(X, LABELS) > 0.9

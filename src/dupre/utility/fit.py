@@ -108,7 +108,8 @@ def _fit(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Any:
         splitter.random_state = int(rng.integers(2**31))
         model.set_params(**{name: splitter})
     with _torch_seed(seed) if uses_torch(model) else nullcontext():
-        return model.fit(X, y)
+        fitted = model.fit(X, y)
+    return model if fitted is None else fitted  # some forget to return themselves
 
 
 @contextmanager
