@@ -197,3 +197,15 @@ def test_rows_that_every_model_gets_right_are_no_proof_and_those_trained_on_are_
     told = "Beware: 30 of the 30 validation rows are also among the rows to train on, so models"
     assert str(found).count(told) == 1
     assert page([found]).count(words) == 1 + len(owners.names)  # at the top and to every owner
+
+
+@pytest.mark.filterwarnings("ignore:the metric depends on the order of validation rows")
+def test_the_result_says_that_a_metric_depends_on_the_order_of_rows():
+    held = np.where(Y[300:400] == 1, 20.0, 1.0)
+    utility = utility_on(
+        slice(300, 400), metric=lambda m, X, y: np.average(m.predict(X) == y, weights=held)
+    )
+    found = value(OWNERS, utility, budget=8)
+    assert found.validation is None
+    assert UNKNOWN_ROWS in str(found)
+    assert "UserWarning: the metric depends on the order of validation rows" in str(found)

@@ -41,7 +41,7 @@ from dupre.utility.model_checks import (
     count_shared_rows,
 )
 from dupre.utility.resampling import Predictions, resample
-from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples
+from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples, resampled_of
 
 
 class Utility(Protocol):
@@ -81,7 +81,9 @@ class ModelUtility:
     far the values depend on the choice of these rows follows from them. For accuracy, balanced
     accuracy, F1, precision, recall, log loss, Brier score, R² and errors of numbers this is one
     product of matrices, for areas under the ROC curve a sum over sorted rows. Any other metric is
-    called once for each resample, on the same predictions.
+    called once for each resample, on the same predictions. A metric of your own must take weights
+    of rows from X or y: if it gives another score to the same rows in another order, resamples are
+    not scored, and a warning says so.
 
     Args:
         estimator: scikit-learn classifier, regressor or pipeline; it is cloned, never changed.
@@ -218,8 +220,8 @@ class ModelUtility:
         """
         if self._stated or not self.resamples:
             return Score(self.empty, [self.empty] * self.resamples or None)
-        resampled = [self._score(model, self.X_val).resampled for model in self._fitted_constants()]
-        return Score(self.empty, np.fmax.reduce(np.array(resampled, dtype=np.float64)))
+        found = resampled_of([self._score(m, self.X_val) for m in self._fitted_constants()])
+        return Score(self.empty, None if found is None else np.fmax.reduce(found))
 
     def __call__(self, members: Collection[str], *, repeat: int = 0) -> Score:
         """The utility of the coalition of these owners: one training, unless it is empty."""
