@@ -241,6 +241,11 @@ def test_misaligned_targets_or_owners_and_repeated_columns_are_refused():
         Owners.from_arrays(X, y.sample(frac=1, random_state=0), list("aabbcc"))
     with pytest.raises(InputError, match="X and owner are matched row by row"):
         Owners.from_arrays(X, y, pd.Series(list("aabbcc"), index=y.index[::-1]))
+    parts = {"a": (X[:3], y[:3]), "b": (X[3:], y[3:][::-1])}
+    with pytest.raises(InputError, match=r"owner 'b': X and y are .* pass y\.to_numpy\(\)"):
+        Owners.from_mapping(parts)
+    parts["b"] = (X[3:], y[3:][::-1].to_numpy())
+    assert Owners.from_mapping(parts).y.tolist() == [0, 1, 0, 1, 0, 1]
 
 
 # --- the order of a coalition's rows

@@ -339,6 +339,7 @@ def _pair(name: str, part: Any, target: Hashable | None) -> tuple[Any, Any]:
         return part.drop(columns=[target]), part[target].reset_index(drop=True)
     if isinstance(part, tuple) and len(part) == 2:
         X, y = part
+        check_same_index(X, y, "y", f"owner {name!r}: ")
         if not (isinstance(X, (pd.DataFrame, list)) or sparse.issparse(X)):
             X = np.asarray(X)
         return X, y if isinstance(y, pd.Series) else as_targets(y)

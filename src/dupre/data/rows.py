@@ -20,13 +20,16 @@ from dupre.data.encoding import NumericColumns
 from dupre.errors import InputError
 
 
-def check_same_index(X: Any, other: Any, what: str) -> None:
-    """Raise InputError if two pandas objects, matched by position, have different indexes."""
+def check_same_index(X: Any, other: Any, what: str, whose: str = "") -> None:
+    """Raise InputError if two pandas objects, matched by position, have different indexes.
+
+    The message names `what` the other one is, and begins with `whose` rows they are.
+    """
     pandas = (pd.DataFrame, pd.Series)
     both = isinstance(X, pandas) and isinstance(other, pandas) and len(X) == len(other)
     if both and not X.index.equals(other.index):
         raise InputError(
-            f"X and {what} are matched row by row but have different indexes; align them, or "
+            f"{whose}X and {what} are matched row by row but have different indexes; align them, or "
             f"pass {what}.to_numpy() if their order is right"
         )
 
