@@ -382,6 +382,20 @@ def test_a_missing_entry_or_target_is_named_by_owner_and_column():
             Owners.from_arrays(np.eye(4), y, list("aabb"))
 
 
+def test_masked_entries_are_refused_and_a_mask_without_any_is_not():
+    X = np.ma.masked_equal([[1.0], [-999.0], [3.0], [4.0]], -999)
+    y, owner, message = [0, 1, 0, 1], list("aabb"), "X has masked entries, 1 of [24], .* fill them"
+    for embed in (None, np.asarray):
+        with pytest.raises(InputError, match=message):
+            Owners.from_arrays(X, y, owner, embed=embed)
+    with pytest.raises(InputError, match=f"owner 'a': {message}"):
+        Owners.from_mapping({"a": (X[:2], y[:2]), "b": (X[2:], y[2:])})
+    with pytest.raises(InputError, match="y has masked entries, 2 of 4"):
+        Owners.from_arrays(X.data, np.ma.masked_equal(y, 1), owner)
+    unmasked = Owners.from_arrays(np.ma.masked_equal(X.data, 7), np.ma.masked_equal(y, 7), owner)
+    assert unmasked.y.tolist() == y
+
+
 X4, Y4, AB = np.eye(4), [0, 1, 0, 1], list("aabb")
 
 

@@ -27,6 +27,7 @@ from dupre.data.rows import (
     as_targets,
     check_column_names,
     check_finite,
+    check_pair,
     check_same_index,
     check_targets,
     copy_unless_fixed,
@@ -90,7 +91,7 @@ class Owners:
                 most 20 distinct values are classes.
             embed: callable(X) -> numeric (N, d) array for the sketch; the model still gets X.
         """
-        check_same_index(X, y, "y")
+        check_pair(X, y)
         check_same_index(X, owner, "owner")
         names, codes = _owner_codes(owner)
         return _build_owners(X, y, names, codes, task=task, embed=embed)
@@ -339,7 +340,7 @@ def _pair(name: str, part: Any, target: Hashable | None) -> tuple[Any, Any]:
         return part.drop(columns=[target]), part[target].reset_index(drop=True)
     if isinstance(part, tuple) and len(part) == 2:
         X, y = part
-        check_same_index(X, y, "y", f"owner {name!r}: ")
+        check_pair(X, y, f"owner {name!r}: ")
         if not (isinstance(X, (pd.DataFrame, list)) or sparse.issparse(X)):
             X = np.asarray(X)
         return X, y if isinstance(y, pd.Series) else as_targets(y)

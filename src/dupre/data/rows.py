@@ -29,9 +29,25 @@ def check_same_index(X: Any, other: Any, what: str, whose: str = "") -> None:
     both = isinstance(X, pandas) and isinstance(other, pandas) and len(X) == len(other)
     if both and not X.index.equals(other.index):
         raise InputError(
-            f"{whose}X and {what} are matched row by row but have different indexes; align them, or "
-            f"pass {what}.to_numpy() if their order is right"
+            f"{whose}X and {what} are matched row by row but have different indexes; align them, "
+            f"or pass {what}.to_numpy() if their order is right"
         )
+
+
+def check_pair(X: Any, y: Any, whose: str = "") -> None:
+    """Raise InputError if X and y have different indexes, or one has masked entries.
+
+    NumPy and scikit-learn use the numbers under a mask. The message begins with `whose` rows they
+    are.
+    """
+    check_same_index(X, y, "y", whose)
+    for what, array in (("X", X), ("y", y)):
+        masked = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else np.empty(0)
+        if masked.any():
+            raise InputError(
+                f"{whose}{what} has masked entries, {int(masked.sum()):,} of {masked.size:,}, and "
+                "models would use the numbers under the mask; fill them, or drop their rows"
+            )
 
 
 def take(X: Any, rows: Ints) -> Any:
