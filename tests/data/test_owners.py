@@ -297,6 +297,22 @@ NUMBERS += [pd.Series(np.linspace(0, 1, 60), dtype="Float64")]
 NUMBERS += [np.linspace(0, 1, 60).reshape(-1, 1)]
 
 
+DAYS = pd.date_range("2020-01-01", periods=60)
+TIMES = [DAYS, pd.Series(DAYS), DAYS.to_numpy(), pd.Series(DAYS.tz_localize("UTC")), DAYS - DAYS[0]]
+TIMES += [[day.date() for day in DAYS], pd.Series(pd.period_range("2020-01", periods=60))]
+
+
+@pytest.mark.parametrize("y", TIMES, ids=lambda y: type(y).__name__)
+def test_dates_and_times_are_no_targets_unless_they_are_stated_to_be_classes(y):
+    X, owner = np.eye(60), np.arange(60) % 3
+    with pytest.raises(InputError, match=r"but y holds dates or times such as .* convert them"):
+        Owners.from_arrays(X, y, owner)
+    frame = pd.DataFrame(X).assign(owner=owner, when=y)
+    with pytest.raises(InputError, match="the column 'when' holds dates or times"):
+        Owners.from_frame(frame, owner="owner", target="when")
+    assert Owners.from_arrays(X, y, owner, task="classification").task == "classification"
+
+
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_task_is_inferred_from_the_targets_unless_it_is_stated(task):
     X, owner = np.eye(60), np.arange(60) % 3

@@ -27,6 +27,7 @@ from dupre.data.rows import (
     as_targets,
     check_column_names,
     check_finite,
+    check_no_times,
     check_pair,
     check_same_index,
     check_targets,
@@ -88,7 +89,7 @@ class Owners:
             owner: labels, (N,): strings or other hashables. The name of an owner is `str(label)`,
                 also for a utility of your own.
             task: inferred from y by default: text, booleans, categories and whole numbers with at
-                most 20 distinct values are classes.
+                most 20 distinct values are classes. Dates are refused: convert them.
             embed: callable(X) -> numeric (N, d) array for the sketch; the model still gets X.
         """
         check_pair(X, y)
@@ -271,6 +272,7 @@ def task_of(y: NDArray[Any], stated: Task | None, target: Hashable | None = None
             )
         return stated
     if not is_number(y):
+        check_no_times(y, target)
         return "classification"
     few_whole_numbers = np.all(y == np.round(y)) and len(np.unique(y)) <= MAX_CLASSES_INFERRED
     return "classification" if few_whole_numbers else "regression"

@@ -18,6 +18,9 @@ from dupre._types import Ints
 from dupre.checks import LARGEST
 from dupre.data.encoding import NumericColumns
 from dupre.errors import InputError
+from dupre.wording import quote
+
+_TIMES = ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period")
 
 
 def check_same_index(X: Any, other: Any, what: str, whose: str = "") -> None:
@@ -123,6 +126,20 @@ def as_targets(y: Any) -> NDArray[Any]:
 def is_number(y: NDArray[Any]) -> bool:
     """Whether targets are numbers rather than text or booleans."""
     return y.dtype.kind in "iuf"
+
+
+def check_no_times(y: NDArray[Any], target: Hashable | None) -> None:
+    """Raise InputError if targets are dates, times or durations: each would be a class.
+
+    `target` is the name of their column, None if they have none.
+    """
+    if pd.api.types.infer_dtype(y) in _TIMES:
+        where = "y" if target is None else f"the column {quote(target)}"
+        raise InputError(
+            f"expected numbers or classes to predict, but {where} holds dates or times such as "
+            f"{quote(str(y[0]))}; convert them to numbers (days since a date) or to classes "
+            "(months)"
+        )
 
 
 def check_targets(y: NDArray[Any], names: tuple[str, ...], owner: Ints) -> None:
