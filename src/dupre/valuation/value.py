@@ -31,7 +31,7 @@ from dupre.training.spot_check import Stored, spot_check
 from dupre.training.store import Store
 from dupre.training.threads import switch_quickly
 from dupre.utility.adapters import Known, as_trainings
-from dupre.utility.limits import check_stated_empty
+from dupre.utility.limits import check_known_empty, check_stated_empty
 from dupre.utility.model import ModelUtility, Utility
 from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, RunSettings
@@ -95,7 +95,8 @@ def value(
         empty: utility of no data, not below the floor of the utility; by default that of the
             ModelUtility, or `utility(())` is asked once, which is not counted.
         known: utilities already paid for elsewhere: {members: utility}, {members: [utilities]},
-            or a frame from `dupre.read_evaluations`.
+            or a frame from `dupre.read_evaluations`. That of no data, (), is used if `empty` and
+            a ModelUtility do not say another one.
         store: an SQLite file where every evaluation is kept the moment it is finished. Call again
             with the same file to go on where a run was stopped, however it was stopped. One stored
             coalition is then trained again, to see that its utility is still the same;
@@ -145,6 +146,7 @@ def value(
     if empty is not None:
         valuer.empty = empty
     given = as_trainings(known, _contents_check(owners, contents))
+    check_known_empty(given.get((), ()), empty)
     for members, utilities in given.items():
         if members:
             valuer.record(members, utilities)
