@@ -99,7 +99,7 @@ class ModelUtility:
         bounds: between which scores lie, (low, high), None for an end without one: predictions
             do too. Default: those of the metric, if its name tells.
         seed: the training seeds derive from it.
-        resamples: of the validation rows; 0 to do without.
+        resamples: of the validation rows; 0 to do without. One number for all trainings of a store.
 
     Raises:
         InputError: every training would fail, or the score would have no meaning.
