@@ -241,6 +241,11 @@ def test_misaligned_targets_or_owners_and_repeated_columns_are_refused():
         Owners.from_arrays(X, y.sample(frac=1, random_state=0), list("aabbcc"))
     with pytest.raises(InputError, match="X and owner are matched row by row"):
         Owners.from_arrays(X, y, pd.Series(list("aabbcc"), index=y.index[::-1]))
+    parts = {"a": (X[:3], y[:3]), "b": (X[3:], y[3:][::-1])}
+    with pytest.raises(InputError, match=r"owner 'b': X and y are .* pass y\.to_numpy\(\)"):
+        Owners.from_mapping(parts)
+    parts["b"] = (X[3:], y[3:][::-1].to_numpy())
+    assert Owners.from_mapping(parts).y.tolist() == [0, 1, 0, 1, 0, 1]
 
 
 # --- the order of a coalition's rows
@@ -290,6 +295,22 @@ CLASSES += [pd.Categorical(np.resize(levels, 60)) for levels in (np.arange(30), 
 NUMBERS = [np.arange(60) % (MAX_CLASSES_INFERRED + 1), np.linspace(0, 1, 60), [0.5, 1.0] * 30]
 NUMBERS += [pd.Series(np.linspace(0, 1, 60), dtype="Float64")]
 NUMBERS += [np.linspace(0, 1, 60).reshape(-1, 1)]
+
+
+DAYS = pd.date_range("2020-01-01", periods=60)
+TIMES = [DAYS, pd.Series(DAYS), DAYS.to_numpy(), pd.Series(DAYS.tz_localize("UTC")), DAYS - DAYS[0]]
+TIMES += [[day.date() for day in DAYS], pd.Series(pd.period_range("2020-01", periods=60))]
+
+
+@pytest.mark.parametrize("y", TIMES, ids=lambda y: type(y).__name__)
+def test_dates_and_times_are_no_targets_unless_they_are_stated_to_be_classes(y):
+    X, owner = np.eye(60), np.arange(60) % 3
+    with pytest.raises(InputError, match=r"but y holds dates or times such as .* convert them"):
+        Owners.from_arrays(X, y, owner)
+    frame = pd.DataFrame(X).assign(owner=owner, when=y)
+    with pytest.raises(InputError, match="the column 'when' holds dates or times"):
+        Owners.from_frame(frame, owner="owner", target="when")
+    assert Owners.from_arrays(X, y, owner, task="classification").task == "classification"
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -375,6 +396,20 @@ def test_a_missing_entry_or_target_is_named_by_owner_and_column():
     for y in (*several, pd.Series([0, 1, 0, None], dtype="Int64")):
         with pytest.raises(InputError, match=r"y of owner 'b'.* 1 of 2 rows"):
             Owners.from_arrays(np.eye(4), y, list("aabb"))
+
+
+def test_masked_entries_are_refused_and_a_mask_without_any_is_not():
+    X = np.ma.masked_equal([[1.0], [-999.0], [3.0], [4.0]], -999)
+    y, owner, message = [0, 1, 0, 1], list("aabb"), "X has masked entries, 1 of [24], .* fill them"
+    for embed in (None, np.asarray):
+        with pytest.raises(InputError, match=message):
+            Owners.from_arrays(X, y, owner, embed=embed)
+    with pytest.raises(InputError, match=f"owner 'a': {message}"):
+        Owners.from_mapping({"a": (X[:2], y[:2]), "b": (X[2:], y[2:])})
+    with pytest.raises(InputError, match="y has masked entries, 2 of 4"):
+        Owners.from_arrays(X.data, np.ma.masked_equal(y, 1), owner)
+    unmasked = Owners.from_arrays(np.ma.masked_equal(X.data, 7), np.ma.masked_equal(y, 7), owner)
+    assert unmasked.y.tolist() == y
 
 
 X4, Y4, AB = np.eye(4), [0, 1, 0, 1], list("aabb")

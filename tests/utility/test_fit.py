@@ -6,8 +6,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -96,3 +106,72 @@ def test_torch_is_seeded_for_a_training_and_put_back(monkeypatch):
     owners = Owners.from_arrays(X, CODES, CODES)
     assert ModelUtility(Network(), owners, validation=(X, CODES)).seeded
     assert not uses_torch(LogisticRegression())
+
+
+SHUFFLED = [
+    KFold(3, shuffle=True),
+    StratifiedKFold(3, shuffle=True, random_state=np.random.RandomState(0)),
+    ShuffleSplit(3),
+    RepeatedStratifiedKFold(n_splits=2, n_repeats=2),
+]
+
+
+@pytest.mark.parametrize("cv", SHUFFLED, ids=lambda cv: type(cv).__name__)
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_splitter_that_shuffles_is_seeded_as_an_estimator_is(cv, nested):
+    rows = np.random.default_rng(0).permutation(150)
+    owners = Owners.from_arrays(X[rows[:60]], CODES[rows[:60]], np.arange(60) % 3)
+    renamed = Owners.from_arrays(X[rows[59::-1]], CODES[rows[59::-1]], list("cba") * 20)
+    model = CalibratedClassifierCV(GaussianNB(), cv=cv)
+    model = make_pipeline(StandardScaler(), model) if nested else model
+    how = {"validation": (X[rows[60:]], CODES[rows[60:]]), "metric": "neg_log_loss"}
+    utility, other = (ModelUtility(model, both, **how) for both in (owners, renamed))
+    assert utility.seeded
+    assert not utility.deterministic
+    first = utility(("0", "1"))
+    assert utility(("0", "1")) == first == other(("a", "b"))
+    assert utility(("0", "1"), repeat=1) != first
+    assert not isinstance(cv.random_state, int)  # the user's own is as it was
+
+
+@pytest.mark.parametrize("cv", [3, KFold(3), KFold(3, shuffle=True, random_state=7)])
+def test_a_splitter_without_chance_leaves_a_model_deterministic(cv):
+    owners = Owners.from_arrays(X, CODES, np.arange(150) % 3)
+    search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 3, 5, 7, 9]}, cv=cv)
+    utility = ModelUtility(search, owners, validation=(X, CODES))
+    assert utility.deterministic
+    assert not utility.seeded
+    fitted = fit(search, X, CODES, again=X.copy, seed=3, classes=True)
+    assert getattr(fitted.cv, "random_state", None) == getattr(cv, "random_state", None)
+
+
+class Halves:
+    """A splitter of one's own: nobody knows whether it draws."""
+
+    def get_n_splits(self, X=None, y=None, groups=None):  # noqa: ARG002
+        return 1
+
+    def split(self, X, y=None, groups=None):  # noqa: ARG002
+        rows = np.random.default_rng().permutation(len(X))
+        yield rows[::2], rows[1::2]
+
+
+def test_a_splitter_of_another_library_may_use_chance():
+    owners = Owners.from_arrays(X, CODES, np.arange(150) % 3)
+    search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 9]}, cv=Halves())
+    utility = ModelUtility(search, owners, validation=(X, CODES))
+    assert not utility.deterministic
+    assert not utility.seeded
+
+
+class Forgetful(LogisticRegression):
+    """Its `fit` returns nothing."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+
+
+def test_an_estimator_whose_fit_returns_nothing_is_used_itself():
+    fitted = fit(Forgetful(max_iter=500), X, LABELS, again=X.copy, seed=0, classes=True)
+    assert isinstance(fitted, Forgetful)
+    assert fitted.score(X, LABELS) > 0.9

@@ -115,3 +115,18 @@ def test_a_utility_of_ones_own_states_its_limits_and_the_score_of_no_data_is_nev
     lower = value(WILD, utility_of(empty=-5), budget=10)
     assert (lower.empty, lower.floor) == (-5, -5)
     assert value(WILD, utility_of(floor=False), budget=10, empty=-5).empty == -5
+
+
+def test_another_utility_of_no_data_among_what_is_known_is_refused_before_a_training():
+    classes = dupre.Owners.from_arrays(X, Y > 0, np.arange(60) % 3)
+    utility = dupre.ModelUtility(GaussianNB(), classes, validation=(X, Y > 0), empty=0.25)
+    asked = []
+    with pytest.raises(dupre.InputError, match=r"0\.3 for no data, \(\), but it is 0\.25 .*empty="):
+        value(classes, utility, budget=7, known={(): 0.3}, progress=asked.append)
+    assert not asked
+    assert value(classes, utility, budget=7, known={(): 0.25}).empty == 0.25
+    owners = make_owners(3)
+    game = smooth(owners)
+    assert value(owners, game, budget=7, known={(): 0.3}).empty == 0.3
+    with pytest.raises(dupre.InputError, match=r"0\.3 for no data, \(\), but it is 0\.1 "):
+        value(owners, game, budget=7, known={(): 0.3}, empty=0.1)

@@ -124,6 +124,8 @@ def damaged(value):
         ((damaged(np.nan), Y), "column '2' of the validation rows .* 1 of 50"),
         ((damaged(np.inf), Y), "column '2' of the validation rows .* 1 of 50"),
         ((X, np.where(Y == 1, np.nan, Y)), "y of the validation rows holds missing"),
+        ((np.ma.masked_equal(X, X[3, 2]), Y), "validation rows: X has masked entries"),
+        ((X, np.ma.masked_equal(Y, 1)), "validation rows: y has masked entries"),
         ((X, Y[:-1]), "X has 50 rows and y has 49"),
         ((X[:-1], Y), "X has 49 rows and y has 50"),
         ((np.vstack([X, np.full((1, 4), np.nan)]), Y), "X has 51 rows and y has 50"),

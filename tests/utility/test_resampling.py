@@ -94,3 +94,46 @@ def test_a_score_keeps_its_resamples_and_a_failed_one_is_not_known():
     known = evaluate(lambda members: Score.from_rows([0.0, 1.0]), Training(("0",)))
     assert known.score == 0.5
     assert len(known.score.resampled) == score.RESAMPLES
+
+
+def test_a_metric_that_depends_on_the_order_of_rows_is_not_scored_on_resamples():
+    owners, (X, y) = tables("binary")
+    held = np.where(y == 1, 20.0, 1.0)
+
+    def by_position(model, X, y):
+        return np.average(model.predict(X) == y, weights=held)
+
+    def by_label(model, X, y):
+        return np.average(model.predict(X) == y, weights=np.where(y == 1, 20.0, 1.0))
+
+    wrong, right = (
+        ModelUtility(LogisticRegression(), owners, validation=(X, y), metric=metric)
+        for metric in (by_position, by_label)
+    )
+    for members in ((), ("0", "1")):
+        with pytest.warns(UserWarning, match="the metric depends on the order of validation rows"):
+            found = wrong(members)
+        assert found.resampled is None
+        assert found == right(members)
+        assert len(right(members).resampled) == score.RESAMPLES
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_rounding_is_no_dependence_on_the_order_of_rows(scale):
+    owners, (X, y) = tables("numbers")
+    held = np.linspace(0.5, 1.5, len(y))
+
+    def close(model, X, y):
+        errors = (model.predict(X) - y).astype(np.float32)
+        return scale * np.mean(errors)  # near zero: the sum depends on the order a little
+
+    def by_position(model, X, y):
+        return scale * np.mean(held * (model.predict(X) - y))
+
+    utility, wrong = (
+        ModelUtility(Ridge(), owners, validation=(X, y), metric=metric, empty=0.0)
+        for metric in (close, by_position)
+    )
+    assert np.std(utility(("0",)).resampled) > 0
+    with pytest.warns(UserWarning, match="order of validation rows"):
+        assert wrong(("0",)).resampled is None

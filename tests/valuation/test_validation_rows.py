@@ -197,3 +197,45 @@ def test_rows_that_every_model_gets_right_are_no_proof_and_those_trained_on_are_
     told = "Beware: 30 of the 30 validation rows are also among the rows to train on, so models"
     assert str(found).count(told) == 1
     assert page([found]).count(words) == 1 + len(owners.names)  # at the top and to every owner
+
+
+@pytest.mark.filterwarnings("ignore:the metric depends on the order of validation rows")
+def test_the_result_says_that_a_metric_depends_on_the_order_of_rows():
+    held = np.where(Y[300:400] == 1, 20.0, 1.0)
+    utility = utility_on(
+        slice(300, 400), metric=lambda m, X, y: np.average(m.predict(X) == y, weights=held)
+    )
+    found = value(OWNERS, utility, budget=8)
+    assert found.validation is None
+    assert UNKNOWN_ROWS in str(found)
+    assert "UserWarning: the metric depends on the order of validation rows" in str(found)
+
+
+def test_another_number_of_resamples_is_refused_by_a_store_before_a_training(tmp_path):
+    path, rows = tmp_path / "run.sqlite", slice(300, 400)
+    first = value(OWNERS, utility_on(rows), budget=8, store=path)
+    for count in (0, 100):
+        message = rf"scored on 200 resamples .* resamples={count} .* state resamples=200, or take"
+        with pytest.raises(dupre.StoreError, match=message):
+            value(OWNERS, utility_on(rows, resamples=count), budget=12, store=path)
+    assert len(dupre.read_evaluations(path)) == first.evaluated
+    again = value(OWNERS, utility_on(rows), budget=8, store=path)
+    np.testing.assert_array_equal(again.validation, first.validation)
+    assert not again.caveats
+    without = tmp_path / "without.sqlite"
+    value(OWNERS, utility_on(rows, resamples=0), budget=8, store=without)
+    assert value(OWNERS, utility_on(rows), budget=8, store=without).validation is None
+
+
+def test_a_store_that_has_two_numbers_of_resamples_can_be_used_and_the_result_says_so(
+    tmp_path, monkeypatch
+):
+    path, rows = tmp_path / "run.sqlite", slice(300, 400)
+    value(OWNERS, utility_on(rows), budget=8, store=path)
+    with monkeypatch.context() as older:  # as versions did that did not check
+        older.setattr("dupre.valuation.validation_rows.check_resamples", lambda *_: None)
+        value(OWNERS, utility_on(rows, resamples=100), budget=12, store=path)
+    found = value(OWNERS, utility_on(rows), budget=12, store=path)
+    assert found.validation is None
+    assert "scored on 100 and 200 resamples of the validation rows" in str(found)
+    assert "resamples=" in " ".join(found.caveats)

@@ -27,6 +27,8 @@ from dupre.data.rows import (
     as_targets,
     check_column_names,
     check_finite,
+    check_no_times,
+    check_pair,
     check_same_index,
     check_targets,
     copy_unless_fixed,
@@ -87,10 +89,10 @@ class Owners:
             owner: labels, (N,): strings or other hashables. The name of an owner is `str(label)`,
                 also for a utility of your own.
             task: inferred from y by default: text, booleans, categories and whole numbers with at
-                most 20 distinct values are classes.
+                most 20 distinct values are classes. Dates are refused: convert them.
             embed: callable(X) -> numeric (N, d) array for the sketch; the model still gets X.
         """
-        check_same_index(X, y, "y")
+        check_pair(X, y)
         check_same_index(X, owner, "owner")
         names, codes = _owner_codes(owner)
         return _build_owners(X, y, names, codes, task=task, embed=embed)
@@ -270,6 +272,7 @@ def task_of(y: NDArray[Any], stated: Task | None, target: Hashable | None = None
             )
         return stated
     if not is_number(y):
+        check_no_times(y, target)
         return "classification"
     few_whole_numbers = np.all(y == np.round(y)) and len(np.unique(y)) <= MAX_CLASSES_INFERRED
     return "classification" if few_whole_numbers else "regression"
@@ -339,6 +342,7 @@ def _pair(name: str, part: Any, target: Hashable | None) -> tuple[Any, Any]:
         return part.drop(columns=[target]), part[target].reset_index(drop=True)
     if isinstance(part, tuple) and len(part) == 2:
         X, y = part
+        check_pair(X, y, f"owner {name!r}: ")
         if not (isinstance(X, (pd.DataFrame, list)) or sparse.issparse(X)):
             X = np.asarray(X)
         return X, y if isinstance(y, pd.Series) else as_targets(y)

@@ -18,17 +18,39 @@ from dupre._types import Ints
 from dupre.checks import LARGEST
 from dupre.data.encoding import NumericColumns
 from dupre.errors import InputError
+from dupre.wording import quote
+
+_TIMES = ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period")
 
 
-def check_same_index(X: Any, other: Any, what: str) -> None:
-    """Raise InputError if two pandas objects, matched by position, have different indexes."""
+def check_same_index(X: Any, other: Any, what: str, whose: str = "") -> None:
+    """Raise InputError if two pandas objects, matched by position, have different indexes.
+
+    The message names `what` the other one is, and begins with `whose` rows they are.
+    """
     pandas = (pd.DataFrame, pd.Series)
     both = isinstance(X, pandas) and isinstance(other, pandas) and len(X) == len(other)
     if both and not X.index.equals(other.index):
         raise InputError(
-            f"X and {what} are matched row by row but have different indexes; align them, or "
-            f"pass {what}.to_numpy() if their order is right"
+            f"{whose}X and {what} are matched row by row but have different indexes; align them, "
+            f"or pass {what}.to_numpy() if their order is right"
         )
+
+
+def check_pair(X: Any, y: Any, whose: str = "") -> None:
+    """Raise InputError if X and y have different indexes, or one has masked entries.
+
+    NumPy and scikit-learn use the numbers under a mask. The message begins with `whose` rows they
+    are.
+    """
+    check_same_index(X, y, "y", whose)
+    for what, array in (("X", X), ("y", y)):
+        masked = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else np.empty(0)
+        if masked.any():
+            raise InputError(
+                f"{whose}{what} has masked entries, {int(masked.sum()):,} of {masked.size:,}, and "
+                "models would use the numbers under the mask; fill them, or drop their rows"
+            )
 
 
 def take(X: Any, rows: Ints) -> Any:
@@ -104,6 +126,20 @@ def as_targets(y: Any) -> NDArray[Any]:
 def is_number(y: NDArray[Any]) -> bool:
     """Whether targets are numbers rather than text or booleans."""
     return y.dtype.kind in "iuf"
+
+
+def check_no_times(y: NDArray[Any], target: Hashable | None) -> None:
+    """Raise InputError if targets are dates, times or durations: each would be a class.
+
+    `target` is the name of their column, None if they have none.
+    """
+    if pd.api.types.infer_dtype(y) in _TIMES:
+        where = "y" if target is None else f"the column {quote(target)}"
+        raise InputError(
+            f"expected numbers or classes to predict, but {where} holds dates or times such as "
+            f"{quote(str(y[0]))}; convert them to numbers (days since a date) or to classes "
+            "(months)"
+        )
 
 
 def check_targets(y: NDArray[Any], names: tuple[str, ...], owner: Ints) -> None:

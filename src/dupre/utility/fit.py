@@ -1,8 +1,8 @@
 """One training: the seeds of an estimator, and labels that it accepts.
 
-Every `random_state` of the estimator is set from the seed of the training. If it uses torch, the
-generator of torch is seeded for the training and put back afterwards: networks begin with random
-weights.
+Every `random_state` of the estimator is set from the seed of the training, and so is that of a
+splitter which shuffles, unless it is a whole number. If the estimator uses torch, the generator of
+torch is seeded for the training and put back afterwards: networks begin with random weights.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,28 @@ def random_states(model: Any) -> list[str]:
     return sorted(p for p in params if p == "random_state" or p.endswith("__random_state"))
 
 
+def random_splitters(model: Any) -> list[str]:
+    """The names of all parameters that hold a splitter, or the like, which draws without a seed.
+
+    `KFold(shuffle=True)` is no estimator: its `random_state` is no parameter of the model.
+    """
+    return sorted(name for name, part in model.get_params(deep=True).items() if _draws(part))
+
+
+def _draws(part: Any) -> bool:
+    """Whether an object that is no estimator has a `random_state`, and it is no whole number."""
+    if isinstance(part, type) or hasattr(part, "get_params"):
+        return False
+    state = getattr(part, "random_state", 0)
+    free = state is None or isinstance(state, (np.random.RandomState, np.random.Generator))
+    return free and bool(getattr(part, "shuffle", True))
+
+
 def other_libraries(estimator: Any) -> set[str]:
     """Names of the packages besides scikit-learn that an estimator and its parts come from."""
-    modules = [type(part).__module__ for part in _parts(estimator) if hasattr(part, "get_params")]
-    return {module.split(".")[0] for module in modules} - {"sklearn"}
+    kinds = ("get_params", "get_n_splits")  # estimators and splitters
+    found = [part for part in _parts(estimator) if any(hasattr(part, kind) for kind in kinds)]
+    return {type(part).__module__.split(".")[0] for part in found} - {"sklearn"}
 
 
 def uses_torch(estimator: Any) -> bool:
@@ -84,8 +103,13 @@ def _fit(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Any:
     model = clone(estimator)
     rng = np.random.default_rng(seed)
     model.set_params(**{state: int(rng.integers(2**31)) for state in random_states(model)})
+    for name in random_splitters(model):
+        splitter = copy(model.get_params(deep=True)[name])
+        splitter.random_state = int(rng.integers(2**31))
+        model.set_params(**{name: splitter})
     with _torch_seed(seed) if uses_torch(model) else nullcontext():
-        return model.fit(X, y)
+        fitted = model.fit(X, y)
+    return model if fitted is None else fitted  # some forget to return themselves
 
 
 @contextmanager

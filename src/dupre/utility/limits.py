@@ -81,3 +81,18 @@ def check_stated_empty(empty: float | None, floor: float | None) -> None:
             "lower scores count as that; state empty= to the ModelUtility, whose floor follows it, "
             "or give it another floor="
         )
+
+
+def check_known_empty(known: Sequence[float], empty: float | None) -> None:
+    """Raise InputError if no data have another utility among what is known than by `empty`.
+
+    Args:
+        known: utilities that `known=` has for no data; may be none.
+        empty: that of the ModelUtility, or stated; None if the known ones count.
+    """
+    if empty is not None and any(utility != empty for utility in known):
+        raise InputError(
+            f"known= has the utility {known[0]:g} for no data, (), but it is {empty:g} by the "
+            "ModelUtility or by empty=, which would count; leave () out of known=, or state that "
+            "number as empty= to the ModelUtility, or to dupre.value for another utility"
+        )

@@ -25,7 +25,13 @@ from dupre.data.owners import Owners
 from dupre.data.rows import copy_rows, with_levels_of_both
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
-from dupre.utility.fit import fit, other_libraries, random_states, uses_torch
+from dupre.utility.fit import (
+    fit,
+    other_libraries,
+    random_splitters,
+    random_states,
+    uses_torch,
+)
 from dupre.utility.limits import bounds_of_metric, check_bounds, check_floor
 from dupre.utility.model_checks import (
     Metric,
@@ -35,7 +41,7 @@ from dupre.utility.model_checks import (
     count_shared_rows,
 )
 from dupre.utility.resampling import Predictions, resample
-from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples
+from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples, resampled_of
 
 
 class Utility(Protocol):
@@ -64,17 +70,20 @@ class ModelUtility:
     of the mean and the median of the validation targets (for R²: 0). State `empty=` to override.
 
     Every `random_state` of the estimator is set from (seed, contents of the coalition, repeat), and
-    so is the seed of torch if it is used; rows are ordered by their contents. So a utility depends
-    on the rows alone, not on owner names or on when and where it is trained. Coalitions with the
-    same rows have the same utility. A classifier that refuses the labels gets whole numbers. A
-    categorical column has the levels of the coalition's and the validation rows, sorted unless it
-    is ordered: their codes do not depend on other owners.
+    so is that of a splitter which shuffles (unless it is a whole number) and the seed of torch if
+    it is used; rows are ordered by their contents. So a utility depends on the rows alone, not on
+    owner names or on when and where it is trained. Coalitions with the same rows have the same
+    utility. A classifier that refuses the labels gets whole numbers. A categorical column has the
+    levels of the coalition's and the validation rows, sorted unless it is ordered: their codes do
+    not depend on other owners.
 
     Every model is scored on resamples of the validation rows too, the same for all coalitions: how
     far the values depend on the choice of these rows follows from them. For accuracy, balanced
     accuracy, F1, precision, recall, log loss, Brier score, R² and errors of numbers this is one
     product of matrices, for areas under the ROC curve a sum over sorted rows. Any other metric is
-    called once for each resample, on the same predictions.
+    called once for each resample, on the same predictions. A metric of your own must take weights
+    of rows from X or y: if it gives another score to the same rows in another order, resamples are
+    not scored, and a warning says so.
 
     Args:
         estimator: scikit-learn classifier, regressor or pipeline; it is cloned, never changed.
@@ -90,7 +99,7 @@ class ModelUtility:
         bounds: between which scores lie, (low, high), None for an end without one: predictions
             do too. Default: those of the metric, if its name tells.
         seed: the training seeds derive from it.
-        resamples: of the validation rows; 0 to do without.
+        resamples: of the validation rows; 0 to do without. One number for all trainings of a store.
 
     Raises:
         InputError: every training would fail, or the score would have no meaning.
@@ -167,7 +176,8 @@ class ModelUtility:
     @property
     def seeded(self) -> bool:
         """Whether the seed may change a utility: there is a `random_state`, or torch is used."""
-        return bool(random_states(self.estimator)) or uses_torch(self.estimator)
+        states = random_states(self.estimator) + random_splitters(self.estimator)
+        return bool(states) or uses_torch(self.estimator)
 
     @property
     def deterministic(self) -> bool:
@@ -210,8 +220,8 @@ class ModelUtility:
         """
         if self._stated or not self.resamples:
             return Score(self.empty, [self.empty] * self.resamples or None)
-        resampled = [self._score(model, self.X_val).resampled for model in self._fitted_constants()]
-        return Score(self.empty, np.fmax.reduce(np.array(resampled, dtype=np.float64)))
+        found = resampled_of([self._score(m, self.X_val) for m in self._fitted_constants()])
+        return Score(self.empty, None if found is None else np.fmax.reduce(found))
 
     def __call__(self, members: Collection[str], *, repeat: int = 0) -> Score:
         """The utility of the coalition of these owners: one training, unless it is empty."""

@@ -119,7 +119,7 @@ def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]
         X, y = validation.drop(columns=[owners.target]), validation[owners.target]
     elif isinstance(validation, tuple) and len(validation) == 2:
         X, y = validation
-        rows.check_same_index(X, y, "y")
+        rows.check_pair(X, y, "validation rows: ")
     else:
         raise InputError(
             "validation must be (X, y), or a frame with the target column if the owners came from "

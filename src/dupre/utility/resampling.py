@@ -3,6 +3,8 @@
 Most metrics are means over rows, or functions of such means: their scores on B resamples are one
 product of a (B, m) matrix of counts and a (m, k) matrix of terms. Areas under the ROC curve need a
 sum over sorted rows. Any other metric is called once for each resample, on predictions made once.
+A metric of one's own must not depend on the order of the rows: one that holds a weight for each row
+would give it to other rows in a resample. So it is also called on all rows in another order.
 
 Notation: m validation rows, B resamples, k terms of a row, c classes.
 """
@@ -29,6 +31,9 @@ Terms = tuple[Any, Callable[[Floats], Floats]]
 
 ROUNDING = 1e-6
 """How well our formula and scikit-learn's must agree on all rows."""
+
+ORDER = 1e-3
+"""Part of the spread over resamples that is no matter if rows are in another order."""
 
 _METHODS = ("predict", "predict_proba", "decision_function")
 
@@ -97,8 +102,10 @@ def resample(
     y: NDArray[Any],
     utility: float,
     drawn: Resamples,
-) -> Floats:
+) -> Floats | None:
     """The scores on all resamples, (B,); NaN where a metric is not defined.
+
+    None, with a warning, if a metric of one's own depends on the order of the rows.
 
     `predictions` are those of the fitted model; `y` are the targets of all validation rows, (m,),
     and `utility` is the score on them.
@@ -115,17 +122,30 @@ def resample(
         area = _area(str(metric), model, X, y)
         if abs(area(np.ones(len(y))) - utility) <= ROUNDING:
             return np.array([area(counts[drawn.group]) for counts in drawn.counts])
-    found = np.full(len(drawn.counts), np.nan)
-    for b in range(len(found)):
-        rows = drawn.rows(b)
+
+    def score_rows(rows: Ints) -> float:
         some = take(X, rows)
         predictions.of(some, rows)
         # The metric may be the user's code. What it cannot score, such as a resample of a single
         # class, is not known.
         with warnings.catch_warnings(), suppress(Exception):
             warnings.simplefilter("ignore")
-            found[b] = float(scorer(model, some, y[rows]))
-    return found
+            return float(scorer(model, some, y[rows]))
+        return np.nan
+
+    found = np.array([score_rows(drawn.rows(b)) for b in range(len(drawn.counts))])
+    if isinstance(metric, str):
+        return found
+    turned = score_rows(np.random.default_rng(0).permutation(len(y)))
+    known = found[np.isfinite(found)]
+    spread = float(known.std()) if known.size else 0.0
+    if abs(turned - utility) <= ROUNDING * abs(utility) + ORDER * spread:
+        return found
+    warnings.warn(
+        "the metric depends on the order of validation rows: resamples of them are not scored",
+        stacklevel=2,
+    )
+    return None
 
 
 def is_called_for_each(metric: str | Metric) -> bool:

@@ -14,15 +14,18 @@ Notation: n owners, p coalitions with a position, B resamples; M (n, p).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from dupre._types import Floats
+from dupre.errors import Remedy, StoreError
 from dupre.predictor.averaging import AveragedPosterior
+from dupre.training.evaluation import Evaluation
 from dupre.utility.model import ModelUtility
 from dupre.valuation.knowledge import Knowledge
-from dupre.wording import SEEN_ROWS
+from dupre.wording import SEEN_ROWS, join_list
 
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
@@ -36,6 +39,37 @@ def shared_rows_caveats(utility: object) -> list[str]:
         f"{seen:,} of the {len(utility.y_val):,} {SEEN_ROWS}, so models are partly scored on what "
         "they have seen."
     ]
+
+
+def check_resamples(utility: object, stored: Iterable[Evaluation]) -> None:
+    """Raise StoreError if stored utilities know another number of resamples than new ones would.
+
+    Together they would know nothing of other validation rows, and the store could not be mended.
+    """
+    counts = _count_resamples(stored)
+    if isinstance(utility, ModelUtility) and counts and utility.resamples not in counts:
+        raise StoreError(
+            f"the stored trainings are scored on {join_list(map(str, counts))} resamples of the "
+            f"validation rows, but resamples={utility.resamples} is given to the ModelUtility; "
+            f"state resamples={counts[-1]}, or take ",
+            Remedy.ANOTHER_STORE,
+        )
+
+
+def resamples_caveats(used: Iterable[Evaluation]) -> list[str]:
+    """A caveat if trainings are scored on several numbers of resamples."""
+    counts = _count_resamples(used)
+    if len(counts) < 2:
+        return []
+    return [
+        f"trainings are scored on {join_list(map(str, counts))} resamples of the validation rows, "
+        "which cannot be used together; state one resamples= for all trainings of a store."
+    ]
+
+
+def _count_resamples(evaluations: Iterable[Evaluation]) -> list[int]:
+    """The numbers of resamples that evaluations are scored on, sorted; without those of none."""
+    return sorted({len(e.resampled) for e in evaluations if e.resampled is not None})
 
 
 @dataclass(frozen=True, eq=False)

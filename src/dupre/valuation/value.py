@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 from functools import cache, partial
@@ -31,8 +31,9 @@ from dupre.training.spot_check import Stored, spot_check
 from dupre.training.store import Store
 from dupre.training.threads import switch_quickly
 from dupre.utility.adapters import Known, as_trainings
-from dupre.utility.limits import check_stated_empty
+from dupre.utility.limits import check_known_empty, check_stated_empty
 from dupre.utility.model import ModelUtility, Utility
+from dupre.valuation import validation_rows
 from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, RunSettings
 from dupre.valuation.outcomes import new_evaluations
@@ -41,7 +42,6 @@ from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.second_trainings import reproducibility_caveats
 from dupre.valuation.stopping import Rule
 from dupre.valuation.strategies import Strategy, check_strategy, with_budget
-from dupre.valuation.validation_rows import shared_rows_caveats
 from dupre.valuation.valuer import Valuer
 
 Contents = Callable[[], dict[str, str]]
@@ -95,7 +95,8 @@ def value(
         empty: utility of no data, not below the floor of the utility; by default that of the
             ModelUtility, or `utility(())` is asked once, which is not counted.
         known: utilities already paid for elsewhere: {members: utility}, {members: [utilities]},
-            or a frame from `dupre.read_evaluations`.
+            or a frame from `dupre.read_evaluations`. That of no data, (), is used if `empty` and
+            a ModelUtility do not say another one.
         store: an SQLite file where every evaluation is kept the moment it is finished. Call again
             with the same file to go on where a run was stopped, however it was stopped. One stored
             coalition is then trained again, to see that its utility is still the same;
@@ -145,6 +146,7 @@ def value(
     if empty is not None:
         valuer.empty = empty
     given = as_trainings(known, _contents_check(owners, contents))
+    check_known_empty(given.get((), ()), empty)
     for members, utilities in given.items():
         if members:
             valuer.record(members, utilities)
@@ -180,6 +182,7 @@ def _run(
         closing(shown),
         switch_quickly(),
     ):
+        validation_rows.check_resamples(utility, kept.evaluations())
         new = new_evaluations(kept, given)
 
         def begin() -> None:
@@ -190,8 +193,10 @@ def _run(
 
         loop = Loop(valuer, kept, key, workers=workers, display=shown, settings=settings)
         valuation, facts = loop.run(begin)
-        caveats = _older_rule_caveats(utility, loop.recorded, kept.evaluations())
-        caveats += [*kept.origin.notes(), *shared_rows_caveats(utility)]
+        used = [e for e in kept.evaluations() if e.training.members in loop.recorded]
+        caveats = [*_older_rule_caveats(utility, used), *kept.origin.notes()]
+        caveats += validation_rows.resamples_caveats(used)
+        caveats += validation_rows.shared_rows_caveats(utility)
     noise = _training_noise(utility, valuer.training_noise())
     if not getattr(utility, "uses_validation", True):
         facts["validation"] = np.zeros_like(valuation.covariance)
@@ -318,13 +323,11 @@ def _training_noise(utility: Utility, found: TrainingNoise) -> TrainingNoise:
     return replace(found, seeded=seeded, deterministic=deterministic)
 
 
-def _older_rule_caveats(
-    utility: Utility, recorded: Collection[Names], evaluations: Iterable[Evaluation]
-) -> list[str]:
+def _older_rule_caveats(utility: Utility, used: Iterable[Evaluation]) -> list[str]:
     """What is to be said if seeds and the order of rows followed owner names in some trainings."""
     if not isinstance(utility, ModelUtility):
         return []
-    used = [e for e in evaluations if e.training.members in recorded and e.utility is not None]
+    used = [e for e in used if e.utility is not None]
     older = [
         e for e in used if utility.is_older_seed(e.seed, e.training.members, e.training.repeat)
     ]
