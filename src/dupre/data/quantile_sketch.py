@@ -23,7 +23,7 @@ columns. `raw` asks for that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -34,6 +34,7 @@ from dupre._types import Floats, Ints, Members
 from dupre.data.level_search import pass_levels, type_up_to
 from dupre.data.owners import Owners
 from dupre.data.projections import Projections, classical_scaling, spectrum, unit_directions
+from dupre.data.vector_cache import VectorCache
 from dupre.game.blocks import fill_blocks, split
 from dupre.game.coalitions import all_coalitions, keys
 
@@ -151,7 +152,7 @@ class SketchCache:
         self._owners, self._seed = owners, seed
         self._projected: dict[bool, Projections] = {}
         self._sketches: dict[tuple[float, bool], Sketch] = {}
-        self._known: dict[tuple[float, int, bool], _VectorCache] = {}
+        self._known: dict[tuple[float, int, bool], VectorCache] = {}
 
     def __call__(self, eta: float, p: int, members: Members, *, raw: bool = False) -> Floats:
         """Vectors of m coalitions, (m, r), whose distance in the p-norm is SW_p, p in {1, 2}.
@@ -168,12 +169,12 @@ class SketchCache:
         """The same for coalitions that are needed only once: nothing is kept."""
         return self._cache(eta, p, raw).compute(members)
 
-    def _cache(self, eta: float, p: int, raw: bool) -> _VectorCache:
+    def _cache(self, eta: float, p: int, raw: bool) -> VectorCache:
         if (eta, p, raw) not in self._known:
-            self._known[eta, p, raw] = _VectorCache(self._make_vectors(eta, p, raw))
+            self._known[eta, p, raw] = self._make_cache(eta, p, raw)
         return self._known[eta, p, raw]
 
-    def _make_vectors(self, eta: float, p: int, raw: bool) -> Callable[[Members], Floats]:
+    def _make_cache(self, eta: float, p: int, raw: bool) -> VectorCache:
         owners, resolution = self._owners, self.resolution
         if raw not in self._projected:
             self._projected[raw] = project(owners, seed=self._seed, resolution=resolution, raw=raw)
@@ -182,40 +183,13 @@ class SketchCache:
             self._sketches[eta, raw] = count(projected, owners.owner, resolution=resolution)
         sketch = self._sketches[eta, raw]
         if p == 1:
-            return partial(_quantiles, sketch)
-        return principal_axes(sketch, owners.n, np.random.default_rng([self._seed, 4]))
-
-
-class _VectorCache:
-    """A map from coalitions to vectors that computes each of them once."""
-
-    def __init__(self, compute: Callable[[Members], Floats]):
-        self.compute = compute
-        self._position: dict[bytes, int] = {}
-        self._vectors: Floats | None = None  # with room for more: they are not copied each time
-        self._latest: tuple[bytes, Ints] | None = None
-
-    def __call__(self, members: Members) -> Floats:
-        content = members.tobytes()
-        if self._latest is None or self._latest[0] != content:
-            self._latest = content, self._find(members)
-        return np.asarray(self._vectors[self._latest[1]])  # type: ignore[index]  # found
-
-    def _find(self, members: Members) -> Ints:
-        """Where the vectors are; those of new coalitions are computed."""
-        wanted = keys(members)
-        new = {key: row for row, key in enumerate(wanted) if key not in self._position}
-        if new or self._vectors is None:
-            computed, count = self.compute(members[list(new.values())]), len(self._position)
-            if self._vectors is None:
-                self._vectors = computed
-            elif count + len(new) > len(self._vectors):
-                room = np.empty((2 * (count + len(new)), computed.shape[1]))
-                room[:count] = self._vectors[:count]
-                self._vectors = room
-            self._vectors[count : count + len(new)] = computed
-            self._position.update({key: count + i for i, key in enumerate(new)})
-        return np.array([self._position[key] for key in wanted], dtype=np.int64)
+            return VectorCache(partial(_quantiles, sketch))
+        sample = _choose_sample(owners.n, np.random.default_rng([self._seed, 4]))
+        sketched = sketch(sample)
+        axes = principal_axes(sketch, sketched)
+        cache = VectorCache(axes)
+        cache.add(keys(sample), axes.project(sketched))
+        return cache
 
 
 def _quantiles(sketch: Sketch, members: Members) -> Floats:
@@ -238,31 +212,30 @@ class PrincipalAxes:
         """Coordinates of m coalitions, (m, r)."""
         vectors = np.empty((len(members), self.basis.shape[1]))
         blocks = split(len(members), BLOCK)
-        fill_blocks(vectors, lambda block: self._project(members[block]), blocks)
+        fill_blocks(vectors, lambda block: self.project(self.sketch(members[block])), blocks)
         return vectors
 
-    def _project(self, members: Members) -> Floats:
-        """Coordinates of one block of coalitions, (m, r)."""
-        sketched, vectors = self.sketch(members), np.empty((len(members), self.basis.shape[1]))
+    def project(self, sketched: NDArray[np.float32]) -> Floats:
+        """Coordinates of sketch vectors, (m, L K), in one block, (m, r)."""
+        vectors = np.empty((len(sketched), self.basis.shape[1]))
         # Products of one shape, whose sides are multiples of what any CPU takes at a time: the
         # vector of a coalition is the same to the last bit, whatever other ones are in its block.
         centred = np.zeros((PROJECTED, len(self.centre)))
-        for some in split(len(members), PROJECTED):
+        for some in split(len(sketched), PROJECTED):
             block = np.subtract(sketched[some], self.centre, out=centred[: some.stop - some.start])
             vectors[some] = (centred @ self.basis)[: len(block)]
         return vectors
 
 
-def principal_axes(sketch: Sketch, n: int, rng: np.random.Generator) -> PrincipalAxes:
-    """Principal axes of the sketch vectors of all coalitions, or of a sample for n > 8.
+def principal_axes(sketch: Sketch, sketched: NDArray[np.float32]) -> PrincipalAxes:
+    """Principal axes of the sketch vectors of a sample of coalitions, (m, L K).
 
     Vectors of coalitions vary in few of their L K dimensions. A few axes keep distances well enough
     (the median to a percent or two, those between nearly equal coalitions less well) and a kernel
     entry costs a tenth. Another set of directions would change distances more. A projection of
     Euclidean vectors is Euclidean: the kernel stays valid.
     """
-    sample = all_coalitions(n) if n <= 8 else _sample_of_coalitions(n, rng)
-    vectors = sketch(sample).astype(np.float64)
+    vectors = sketched.astype(np.float64)
     centre = vectors.mean(axis=0)
     scale, axes = spectrum(vectors - centre, least=1e-6)
     longest = np.arange(len(scale))[::-1][:MAX_AXES]
@@ -270,8 +243,10 @@ def principal_axes(sketch: Sketch, n: int, rng: np.random.Generator) -> Principa
     return PrincipalAxes(sketch, centre, np.pad(basis, ((0, 0), (0, -len(longest) % 32))))
 
 
-def _sample_of_coalitions(n: int, rng: np.random.Generator) -> Members:
-    """Single owners, all owners, and 400 random coalitions of all sizes, (., n)."""
+def _choose_sample(n: int, rng: np.random.Generator) -> Members:
+    """Up to 8 owners all coalitions; else single owners, all owners and 400 others, (., n)."""
+    if n <= 8:
+        return all_coalitions(n)
     drawn = rng.random((400, n)) < rng.random((400, 1))
     everyone = np.ones((1, n), dtype=bool)
     return np.concatenate([np.eye(n, dtype=bool), everyone, drawn[drawn.any(axis=1)]])
