@@ -94,3 +94,29 @@ def test_a_score_keeps_its_resamples_and_a_failed_one_is_not_known():
     known = evaluate(lambda members: Score.from_rows([0.0, 1.0]), Training(("0",)))
     assert known.score == 0.5
     assert len(known.score.resampled) == score.RESAMPLES
+
+
+@pytest.mark.parametrize("metric", ["r2", "explained_variance"])
+def test_one_extreme_target_leaves_resamples_without_it_as_they_are(metric):
+    owners, (X, y) = tables("numbers")
+    y = y.copy()
+    y[5] = 9999999999.0
+    how = {"metric": metric, "resamples": 8, "floor": False}
+    found = ModelUtility(Ridge(), owners, validation=(X, y), **how)(("0", "1"))
+    fitted = Ridge().fit(owners.X[owners.owner < 2], owners.y[owners.owner < 2])
+    drawn = draw_resamples(digests_of_rows(X, y), 8)
+    rows = [drawn.rows(b) for b in range(8)]
+    assert 0 < sum(5 in some for some in rows) < 8
+    wanted = [get_scorer(metric)(fitted, X[some], y[some]) for some in rows]
+    np.testing.assert_allclose(found.resampled, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("metric", ["r2", "explained_variance"])
+def test_r2_is_not_known_on_a_resample_of_equal_targets(metric):
+    owners, (X, y) = tables("numbers")
+    X, y = X[:12], np.where(np.arange(12) == 3, y[3], 0.1)
+    utility = ModelUtility(Ridge(), owners, validation=(X, y), metric=metric, floor=False)
+    drawn = draw_resamples(digests_of_rows(X, y), utility.resamples)
+    equal = drawn.counts[:, drawn.group[3]] == 0
+    assert 0 < equal.sum() < len(equal)
+    np.testing.assert_array_equal(np.isnan(utility(("0", "1")).resampled), equal)
