@@ -13,6 +13,8 @@ from dupre.predictor.prior import Constant, Prior
 from dupre.predictor.warp import curved_warp, straight_warp
 from dupre.report.page import page
 from dupre.result.uncertainty import UNKNOWN_ROWS
+from dupre.utility.score import draw_resamples
+from dupre.valuation.validation_rows import validation_caveats
 from owners_and_games import make_owners, shuffled_digits, smooth, value
 
 X, Y = shuffled_digits()
@@ -184,8 +186,8 @@ def test_both_intervals_and_what_would_help_are_said(complete):
 
 
 def test_rows_that_every_model_gets_right_are_no_proof_and_those_trained_on_are_told():
-    x = np.repeat([0.0, 10.0, 20.0], 20)[:, None]
-    label = x[:, 0].astype(str)
+    label = np.repeat(["0", "10", "20"], 20)
+    x = label.astype(float)[:, None] + np.linspace(0, 1, 60)[:, None]
     owners = dupre.Owners.from_arrays(x, label, np.arange(60) % 3)
     how = {"validation": (x[::2], label[::2]), "metric": "roc_auc_ovr"}
     utility = dupre.ModelUtility(GaussianNB(), owners, **how)
@@ -197,3 +199,40 @@ def test_rows_that_every_model_gets_right_are_no_proof_and_those_trained_on_are_
     told = "Beware: 30 of the 30 validation rows are also among the rows to train on, so models"
     assert str(found).count(told) == 1
     assert page([found]).count(words) == 1 + len(owners.names)  # at the top and to every owner
+
+
+def test_a_file_that_was_joined_to_itself_tells_no_more_than_once():
+    rows = np.arange(300, 400)
+    once, thrice = (
+        value(OWNERS, utility_on(which), budget=31) for which in (rows, np.tile(rows, 3))
+    )
+    np.testing.assert_allclose(thrice.mean, once.mean)
+    np.testing.assert_allclose(thrice.std, once.std, rtol=0.02)
+    assert thrice.validation_rows == once.validation_rows == 100
+    assert thrice.validation_rows_for(0.02) == pytest.approx(once.validation_rows_for(0.02), 0.05)
+    told = "Beware: 200 of the 300 validation rows are copies of others, as a join makes them."
+    assert told in str(thrice)
+    assert "equal to others" not in str(once)
+    assert "copies of others" not in str(once)
+
+
+def test_equal_rows_that_may_be_chance_are_told_and_count_each():
+    rows = np.arange(300, 400)
+    joined = np.repeat(rows, np.random.default_rng(0).geometric(0.5, 100))
+    again = len(joined) - 100
+    told = f"{again} of the {len(joined)} validation rows are equal to others. Intervals count each"
+    found = validation_caveats(utility_on(joined))
+    assert found[0].startswith(told)
+    assert utility_on(joined).equal_rows.counted == len(joined)
+    assert validation_caveats(utility_on(np.append(rows, rows[:5]))) == []
+    assert validation_caveats(smooth) == []
+
+
+def test_utilities_stored_when_copies_counted_each_are_not_combined_with_new_ones():
+    utility = utility_on(np.tile(np.arange(300, 400), 3))
+    valuer = dupre.Valuer(OWNERS, empty=utility(()))
+    older = draw_resamples(np.arange(600, dtype=np.uint64).reshape(-1, 2), utility.resamples)
+    for i, names in enumerate(valuer.suggest(12)):
+        score = utility(names)
+        valuer.record(names, score if i else dupre.Score(score, older.counts[:, 0]))
+    assert valuer.values().validation is None

@@ -270,7 +270,7 @@ class Job:
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
         caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
-        rows = len(self.utility.y_val) if isinstance(self.utility, ModelUtility) else 0
+        rows = self.utility.equal_rows.counted if isinstance(self.utility, ModelUtility) else 0
         return replace(valuation, provenance=provenance, caveats=caveats, validation_rows=rows)
 
     @property

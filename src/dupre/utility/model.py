@@ -35,7 +35,14 @@ from dupre.utility.model_checks import (
     count_shared_rows,
 )
 from dupre.utility.resampling import Predictions, resample
-from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples
+from dupre.utility.score import (
+    RESAMPLES,
+    EqualRows,
+    Resamples,
+    Score,
+    draw_resamples,
+    find_equal_rows,
+)
 
 
 class Utility(Protocol):
@@ -144,6 +151,11 @@ class ModelUtility:
         """How many validation rows are also among the owners' rows, with the same target."""
         return count_shared_rows(self.owners, self.X_val, self.y_val)
 
+    @cached_property
+    def equal_rows(self) -> EqualRows:
+        """Which validation rows are equal, and which of those count as one."""
+        return find_equal_rows(digests_of_rows(self.X_val, self.y_val))
+
     @property
     def fingerprint(self) -> dict[str, Any]:
         """All that a utility depends on besides the members' rows."""
@@ -208,8 +220,10 @@ class ModelUtility:
 
         On a resample it is that of the model which is the best there.
         """
-        if self._stated or not self.resamples:
-            return Score(self.empty, [self.empty] * self.resamples or None)
+        if not self.resamples:
+            return Score(self.empty)
+        if self._stated:
+            return Score(self.empty, [self.empty] * len(self._drawn.counts))
         resampled = [self._score(model, self.X_val).resampled for model in self._fitted_constants()]
         return Score(self.empty, np.fmax.reduce(np.array(resampled, dtype=np.float64)))
 

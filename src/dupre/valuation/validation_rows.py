@@ -28,13 +28,41 @@ ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
 
 
-def shared_rows_caveats(utility: object) -> list[str]:
-    """A caveat if validation rows are trained on too."""
-    if not isinstance(utility, ModelUtility) or not (seen := utility.shared_rows):
+REPEATED = 0.1
+"""Part of the validation rows from which on a caveat says that they are equal to others."""
+
+
+def validation_caveats(utility: object) -> list[str]:
+    """What makes validation rows worth less than their number says, a sentence or two each."""
+    if not isinstance(utility, ModelUtility):
+        return []
+    return [*_seen_rows(utility), *_equal_rows(utility)]
+
+
+def _seen_rows(utility: ModelUtility) -> list[str]:
+    """Rows that are trained on too."""
+    if not (seen := utility.shared_rows):
         return []
     return [
         f"{seen:,} of the {len(utility.y_val):,} {SEEN_ROWS}, so models are partly scored on what "
         "they have seen."
+    ]
+
+
+def _equal_rows(utility: ModelUtility) -> list[str]:
+    """Rows that are equal to others, by chance or as copies."""
+    equal, m = utility.equal_rows, len(utility.y_val)
+    which = f"{equal.repeated:,} of the {m:,} validation rows are"
+    if equal.counted < m:
+        return [
+            f"{which} copies of others, as a join makes them. Intervals count copies as one row: "
+            f"{equal.counted:,} in all; remove them."
+        ]
+    if equal.repeated <= REPEATED * m:
+        return []
+    return [
+        f"{which} equal to others. Intervals count each as a row of its own, and are too narrow if "
+        "they are copies, as a join makes them; remove copies."
     ]
 
 

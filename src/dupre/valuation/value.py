@@ -41,7 +41,7 @@ from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.second_trainings import reproducibility_caveats
 from dupre.valuation.stopping import Rule
 from dupre.valuation.strategies import Strategy, check_strategy, with_budget
-from dupre.valuation.validation_rows import shared_rows_caveats
+from dupre.valuation.validation_rows import validation_caveats
 from dupre.valuation.valuer import Valuer
 
 Contents = Callable[[], dict[str, str]]
@@ -191,7 +191,7 @@ def _run(
         loop = Loop(valuer, kept, key, workers=workers, display=shown, settings=settings)
         valuation, facts = loop.run(begin)
         caveats = _older_rule_caveats(utility, loop.recorded, kept.evaluations())
-        caveats += [*kept.origin.notes(), *shared_rows_caveats(utility)]
+        caveats += [*kept.origin.notes(), *validation_caveats(utility)]
     noise = _training_noise(utility, valuer.training_noise())
     if not getattr(utility, "uses_validation", True):
         facts["validation"] = np.zeros_like(valuation.covariance)
@@ -201,7 +201,7 @@ def _run(
         provenance=fingerprints.provenance(valuer.question.seed, origin.setting, origin.owners),
         caveats=(*valuation.caveats, *caveats, *reproducibility_caveats(utility, noise)),
         training_noise=noise,
-        validation_rows=len(utility.y_val) if isinstance(utility, ModelUtility) else 0,
+        validation_rows=utility.equal_rows.counted if isinstance(utility, ModelUtility) else 0,
     )
     if valuation.sampled:
         warnings.warn(
