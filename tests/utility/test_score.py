@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dupre.utility.score import draw_resamples, find_equal_rows
+from dupre.utility.score import Score, draw_resamples, find_equal_rows
 
 RNG = np.random.default_rng(0)
 DIFFERENT = RNG.integers(2**63, size=(100, 2), dtype=np.uint64)
@@ -37,3 +37,11 @@ def test_a_row_repeated_alone_counts_as_one():
     assert find_equal_rows(np.tile(DIFFERENT[:1], (20, 1))).counted == 1
     assert find_equal_rows(np.tile(DIFFERENT[:2], (20, 1))).counted == 2
     assert find_equal_rows(DIFFERENT[:1]).counted == 1
+
+
+def test_resamples_of_few_rows_are_not_known():
+    few, enough = (Score.from_rows(np.arange(m) % 2) for m in (9, 10))
+    assert np.isnan(few.resampled).all()
+    assert len(few.resampled) == len(enough.resampled) == 200
+    assert np.isfinite(enough.resampled).all()
+    assert few == 4 / 9

@@ -38,8 +38,11 @@ def surely(v: Valuation) -> str:
 
 def reservation(v: Valuation) -> str:
     """What no probability allows for, to follow it in a sentence; "" if there is nothing."""
-    seen = any(SEEN_ROWS in caveat for caveat in v.caveats)
-    return ", apart from the effect of validation rows that models have seen" if seen else ""
+    if any(SEEN_ROWS in caveat for caveat in v.caveats):
+        return ", apart from the effect of validation rows that models have seen"
+    if v.validation is None and v.validation_rows:
+        return ", apart from the choice of the validation rows"
+    return ""
 
 
 def value_with_interval(v: Valuation, i: int) -> str:

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from dupre.checks import positive
 from dupre.result.covariances import check_level, half_widths
 from dupre.result.valuation import Valuation
+from dupre.wording import count_things
 
 UNKNOWN_ROWS = (
     "How much other validation rows would change the values is not known, and in no interval."
@@ -62,7 +63,7 @@ def exactness_condition(v: Valuation) -> str:
     known = v.training_noise
     fixed = known is not None and known.deterministic
     seeds = "seeds" if known is not None and known.seeded else "utilities"
-    if v.validation is None or not (v.validation.any() or v.validation_rows):
+    if not v.validation_rows and (v.validation is None or not v.validation.any()):
         return "" if fixed else f" for these {seeds}"
     return f" for these validation rows{'' if fixed else f' and {seeds}'}"
 
@@ -119,7 +120,8 @@ def variance_notes(v: Valuation) -> list[str]:
 
 def rows_in_words(v: Valuation) -> str:
     """The validation rows, with their number if it is known."""
-    return f"{v.validation_rows:,} validation rows" if v.validation_rows else "validation rows"
+    rows = v.validation_rows
+    return count_things(rows, "validation row") if rows else "validation rows"
 
 
 def training_noise_notes(v: Valuation) -> list[str]:

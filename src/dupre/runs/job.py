@@ -36,6 +36,7 @@ from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
 from dupre.valuation.value import value
 from dupre.valuation.valuer import Valuer
+from dupre.wording import count_things
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -279,7 +280,7 @@ class Job:
         target = self.config.data.target
         if isinstance(self.utility, ExternalUtility):
             return f"the score of a model for {target}, as recorded from trainings done elsewhere"
-        rows = f"{len(self.utility.y_val):,} validation rows"
+        rows = count_things(len(self.utility.y_val), "validation row")
         return f"the score ({self.metric}) on {rows} of a model that predicts {target}"
 
     @property

@@ -223,7 +223,8 @@ class ModelUtility:
         if not self.resamples:
             return Score(self.empty)
         if self._stated:
-            return Score(self.empty, [self.empty] * len(self._drawn.counts))
+            known = np.full(len(self._drawn.counts), self.empty)
+            return Score(self.empty, self._drawn.unknown if self._drawn.too_few else known)
         resampled = [self._score(model, self.X_val).resampled for model in self._fitted_constants()]
         return Score(self.empty, np.fmax.reduce(np.array(resampled, dtype=np.float64)))
 

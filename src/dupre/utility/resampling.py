@@ -101,11 +101,13 @@ def resample(
     utility: float,
     drawn: Resamples,
 ) -> Floats:
-    """The scores on all resamples, (B,); NaN where a metric is not defined.
+    """The scores on all resamples, (B,); NaN where a metric is not defined, or rows are too few.
 
     `predictions` are those of the fitted model; `y` are the targets of all validation rows, (m,),
     and `utility` is the score on them.
     """
+    if drawn.too_few:
+        return drawn.unknown
     X = predictions.give_rows()
     terms = _terms(metric, model, X, y) if isinstance(metric, str) else None
     if terms is not None:
@@ -118,7 +120,7 @@ def resample(
         area = _area(str(metric), model, X, y)
         if abs(area(np.ones(len(y))) - utility) <= ROUNDING:
             return np.array([area(counts[drawn.group]) for counts in drawn.counts])
-    found = np.full(len(drawn.counts), np.nan)
+    found = drawn.unknown
     for b in range(len(found)):
         rows = drawn.rows(b)
         some = take(X, rows)

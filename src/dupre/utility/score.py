@@ -26,6 +26,9 @@ from dupre.errors import InputError
 RESAMPLES = 200
 """Resamples of the validation rows; they know a standard deviation to 5 %."""
 
+FEWEST_ROWS = 10
+"""Validation rows from which on resamples of them tell how far others would be."""
+
 MOST_GROUPS = 10_000
 """Rows that are drawn one by one; of more rows, groups of about equal size are drawn."""
 
@@ -74,12 +77,15 @@ class Score(float):
         """The mean of the scores of single validation rows, (m,), and of resamples of them.
 
         Give the scores of all coalitions for the same rows in the same order: 1 where a model is
-        right and 0 where it is wrong, or minus each loss.
+        right and 0 where it is wrong, or minus each loss. Resamples of fewer than 10 rows are NaN:
+        they would tell too little.
         """
         rows = np.asarray(scores, dtype=np.float64)
         if rows.ndim != 1 or not rows.size or not np.isfinite(rows).all():
             raise InputError("expected one finite score for each validation row")
         drawn = draw_resamples(np.arange(2 * len(rows), dtype=np.uint64).reshape(-1, 2), resamples)
+        if drawn.too_few:
+            return cls(rows.mean(), drawn.unknown)
         return cls(rows.mean(), drawn.sum_rows(rows[:, None])[:, 0] / drawn.sizes)
 
 
@@ -136,6 +142,16 @@ class Resamples:
         """Sums over the rows of each resample of k terms of each row, (m, k), (B, k)."""
         grouped = self._indicator @ terms
         return np.asarray((grouped.T @ self.counts.T).T)
+
+    @property
+    def too_few(self) -> bool:
+        """Whether so few rows are drawn that resamples of them tell nothing about others."""
+        return bool(self.counts.shape[1] < FEWEST_ROWS)
+
+    @property
+    def unknown(self) -> Floats:
+        """Scores that are not known, (B,)."""
+        return np.full(len(self.counts), np.nan)
 
     @cached_property
     def sizes(self) -> Floats:

@@ -21,8 +21,9 @@ import numpy as np
 from dupre._types import Floats
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.utility.model import ModelUtility
+from dupre.utility.score import FEWEST_ROWS
 from dupre.valuation.knowledge import Knowledge
-from dupre.wording import SEEN_ROWS
+from dupre.wording import SEEN_ROWS, count_things
 
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
@@ -36,7 +37,7 @@ def validation_caveats(utility: object) -> list[str]:
     """What makes validation rows worth less than their number says, a sentence or two each."""
     if not isinstance(utility, ModelUtility):
         return []
-    return [*_seen_rows(utility), *_equal_rows(utility)]
+    return [*_seen_rows(utility), *_equal_rows(utility), *_few_rows(utility)]
 
 
 def _seen_rows(utility: ModelUtility) -> list[str]:
@@ -63,6 +64,17 @@ def _equal_rows(utility: ModelUtility) -> list[str]:
     return [
         f"{which} equal to others. Intervals count each as a row of its own, and are too narrow if "
         "they are copies, as a join makes them; remove copies."
+    ]
+
+
+def _few_rows(utility: ModelUtility) -> list[str]:
+    """Rows too few to tell how far the values would be on others."""
+    rows = utility.equal_rows.counted
+    if rows >= FEWEST_ROWS:
+        return []
+    return [
+        f"{count_things(rows, 'validation row')} cannot show how much others would change the "
+        f"values: that is in no interval. Score on {FEWEST_ROWS} rows at least, better on hundreds."
     ]
 
 
