@@ -15,7 +15,12 @@ from dupre.report.effects import FEW, MOST, OPEN, effect, harm_by_size
 from dupre.result.as_text import failed_part, floor_notes, trained_part
 from dupre.result.covariances import half_widths
 from dupre.result.table import decimals
-from dupre.result.uncertainty import exactness_condition, rows_in_words, validation_notes
+from dupre.result.uncertainty import (
+    exactness_condition,
+    rows_in_words,
+    split_notes,
+    validation_notes,
+)
 from dupre.result.valuation import Valuation
 from dupre.wording import (
     SEEN_ROWS,
@@ -162,10 +167,11 @@ def _population_sentence(v: Valuation) -> str:
         return " ".join(validation_notes(v))
     alone = float(half_widths(v.covariance_for_these_rows).max())
     exact = f"exact{exactness_condition(v)}" if v.exact else f"within ± {alone:.2g} for these rows"
-    return (
+    holds = (
         f"That holds for the population that the {rows_in_words(v)} come from; the "
         f"{v.words.nouns} are {exact}."
     )
+    return " ".join([holds, *split_notes(v)])
 
 
 def settled_pairs(v: Valuation) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names
 from dupre.game.estimators import Sample, regression
 from dupre.result.covariances import half_widths
+from dupre.result.uncertainty import HELD_OUT
 from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
@@ -267,7 +268,10 @@ class Job:
         """Add the commands, what utility means, the model in words and the caveats."""
         before = valuation.provenance
         commands = {"commands": "\n".join(self.config.history.commands)}
-        provenance = {"history": commands, "utility": {"meaning": self.meaning}, **before}
+        meaning = {"meaning": self.meaning}
+        if self.held_out:
+            meaning[HELD_OUT] = self.held_out
+        provenance = {"history": commands, "utility": meaning, **before}
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
         caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
@@ -282,6 +286,15 @@ class Job:
             return f"the score of a model for {target}, as recorded from trainings done elsewhere"
         rows = count_things(len(self.utility.y_val), "validation row")
         return f"the score ({self.metric}) on {rows} of a model that predicts {target}"
+
+    @property
+    def held_out(self) -> str:
+        """Which part of the rows models are scored on, in words; "" if they are not held out."""
+        wanted = self.config.utility
+        if wanted.validation or isinstance(self.utility, ExternalUtility):
+            return ""
+        part = f"{100 * wanted.holdout:g} % of each owner's rows, stratified"
+        return f"{part} (seed {self.config.values.seed})"
 
     @property
     def metric(self) -> str:

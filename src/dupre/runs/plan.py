@@ -141,8 +141,7 @@ def _validation(job: Job, rows: int) -> list[str]:
     wanted = job.config.utility
     if wanted.validation:
         return [f"{count_things(rows, 'row')} of {wanted.validation}"]
-    part = f"{100 * wanted.holdout:g} % of each owner's rows, stratified"
-    lines = [f"{count_things(rows, 'row')} held out: {part} (seed {job.config.values.seed})"]
+    lines = [f"{count_things(rows, 'row')} held out: {job.held_out}"]
     if none := job.without_held_rows:
         names = ", ".join(map(printable, none[:5])) + (" …" if len(none) > 5 else "")
         lines.append(f"none from {names}: too few rows")
