@@ -93,3 +93,11 @@ def test_dashes_quotes_digits_and_armenian_letters_can_look_alike_and_others_not
     other = ["Bern", "Barn", "Москва", "Mockba", "北京", "Bern 2", "Bern 1", "Bärn"]
     assert wording.look_alikes(other) == []
     assert wording.look_alikes(["A", "a"]) == ["A and a are taken for two owners."]
+
+
+def test_one_thing_has_no_plural():
+    assert [wording.count_things(n, "row") for n in (0, 1, 2_000)] == [
+        "0 rows",
+        "1 row",
+        "2,000 rows",
+    ]

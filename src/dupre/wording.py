@@ -165,6 +165,11 @@ def list_names(names: Iterable[str], most: int = MOST_NAMED) -> str:
     return join_list(map(spell_name, names), most)
 
 
+def count_things(count: int, thing: str) -> str:
+    """A number of things: `1 row`, `2,000 rows`."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
 def percent(part: float) -> str:
     """A probability in per cent, never rounded to certainty."""
     if 0.995 <= part < 1:

@@ -19,6 +19,7 @@ import dupre
 from commands import COMMAND, RUN_FILES, environment, refuse, run, start, write_model
 from dupre.cli.signals import interrupt_on_signals
 from dupre.report import sections
+from dupre.result.uncertainty import split_notes
 from faults import stored
 from workers import wait_for
 
@@ -120,7 +121,8 @@ def test_values_are_those_of_the_library(place):
     job = prepare_job(config.loads(text, "it"))
     expected = dupre.value(job.owners, job.utility, budget=14, progress=False)
     assert result(place).values.tolist() == expected.values.tolist()
-    assert str(result(place)) == str(expected)
+    (split,) = split_notes(result(place))  # the library is given rows that the command held out
+    assert str(result(place)).replace(f"{split}\n", "") == str(expected)
 
 
 def test_show_and_report_give_the_same_again(place):

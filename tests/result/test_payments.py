@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dupre import InputError
 from dupre.result.as_text import beware_notes
-from dupre.result.uncertainty import UNKNOWN_ROWS
+from dupre.result.uncertainty import HELD_OUT, UNKNOWN_ROWS, split_notes
 from reporting import exact, valuation
 
 NUMBERS = st.lists(st.floats(-1, 1), min_size=1, max_size=12).filter(
@@ -123,3 +123,5 @@ def test_rows_are_named_and_so_is_what_the_values_beware_of():
     assert UNKNOWN_ROWS in replace(v, validation=None).payments(100).rule
     known = replace(v, validation=np.eye(4) / 1e6, validation_rows=80)
     assert known.payments(100).rule.endswith("that the 80 validation rows come from.")
+    held = replace(known, provenance={"utility": {HELD_OUT: "25 % of each owner's rows"}})
+    assert known.payments(100).rule + " " + split_notes(held)[0] == held.payments(100).rule

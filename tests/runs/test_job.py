@@ -3,6 +3,7 @@ import pandas as pd
 import dupre.data.owners
 from commands import run
 from dupre.report import sections
+from dupre.result.uncertainty import HELD_OUT
 
 
 def test_caveats_about_recorded_trainings_stay_with_the_values(tmp_path):
@@ -30,3 +31,22 @@ def test_a_resumed_run_digests_its_rows_once_for_the_job_and_once_for_the_values
     )
     run("resume", "dupre-data", "--budget", "+2", cwd=tmp_path)
     assert digested == [45, 45]
+
+
+def test_a_result_says_which_rows_are_held_out_if_they_are_no_file_of_their_own(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    table = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "y": [0, 1, 1, 0] * 15})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    table.assign(x=table["x"] + 0.5).to_csv(tmp_path / "rows.csv", index=False)
+    asked = ["value", "data.csv", "--owner", "owner", "--target", "y", "--budget", 3]
+    run(*asked, "--run", "held", cwd=tmp_path)
+    run(*asked, "--validation", "rows.csv", "--run", "file", cwd=tmp_path)
+    held, file = (
+        dupre.Valuation.from_json((tmp_path / name / "result.json").read_text())
+        for name in ("held", "file")
+    )
+    known = held.provenance["utility"]
+    assert known[HELD_OUT] == "25 % of each owner's rows, stratified (seed 0)"
+    assert HELD_OUT not in file.provenance["utility"]

@@ -154,3 +154,13 @@ def test_copies_keep_the_same_rows_and_are_scored_once():
     for earlier in (prepare(both), prepare(both, utility=before)):  # by names, by all columns
         assert not np.array_equal(earlier.owners.contents[first], earlier.owners.contents[second])
         assert "validation rows are also among the rows to train on" in earlier.caveats[0]
+
+
+def test_a_plan_warns_of_a_single_validation_row_and_counts_it_as_one(place):
+    table()[:1].assign(x=0.123).to_csv("one.csv", index=False)
+    text = plan(prepare(table(), utility=UtilitySection(validation="one.csv")), "run", 0)
+    assert "1 row of one.csv" in text
+    assert "beware      " in text
+    assert "1 validation row cannot show how much others would change the values" in text
+    assert "1 rows" not in text
+    assert "1 validation rows" not in text

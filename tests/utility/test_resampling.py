@@ -83,7 +83,7 @@ def test_resamples_follow_the_rows_also_in_groups_and_can_be_left_out(monkeypatc
 def test_a_score_keeps_its_resamples_and_a_failed_one_is_not_known():
     owners, (X, y) = tables("binary")
     one = int(np.flatnonzero(y == 1)[0])
-    rows = np.append(np.flatnonzero(y == 0)[:5], one)  # a third of the resamples have one class
+    rows = np.append(np.flatnonzero(y == 0)[:11], one)  # a third of the resamples have one class
     utility = ModelUtility(GaussianNB(), owners, validation=(X[rows], y[rows]), metric="roc_auc")
     found = pickle.loads(pickle.dumps(utility(("0", "1"))))
     assert found == utility(("0", "1"))
@@ -137,3 +137,29 @@ def test_rounding_is_no_dependence_on_the_order_of_rows(scale):
     assert np.std(utility(("0",)).resampled) > 0
     with pytest.warns(UserWarning, match="order of validation rows"):
         assert wrong(("0",)).resampled is None
+
+
+@pytest.mark.parametrize("metric", ["r2", "explained_variance"])
+def test_one_extreme_target_leaves_resamples_without_it_as_they_are(metric):
+    owners, (X, y) = tables("numbers")
+    y = y.copy()
+    y[5] = 9999999999.0
+    how = {"metric": metric, "resamples": 8, "floor": False}
+    found = ModelUtility(Ridge(), owners, validation=(X, y), **how)(("0", "1"))
+    fitted = Ridge().fit(owners.X[owners.owner < 2], owners.y[owners.owner < 2])
+    drawn = draw_resamples(digests_of_rows(X, y), 8)
+    rows = [drawn.rows(b) for b in range(8)]
+    assert 0 < sum(5 in some for some in rows) < 8
+    wanted = [get_scorer(metric)(fitted, X[some], y[some]) for some in rows]
+    np.testing.assert_allclose(found.resampled, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("metric", ["r2", "explained_variance"])
+def test_r2_is_not_known_on_a_resample_of_equal_targets(metric):
+    owners, (X, y) = tables("numbers")
+    X, y = X[:12], np.where(np.arange(12) == 3, y[3], 0.1)
+    utility = ModelUtility(Ridge(), owners, validation=(X, y), metric=metric, floor=False)
+    drawn = draw_resamples(digests_of_rows(X, y), utility.resamples)
+    equal = drawn.counts[:, drawn.group[3]] == 0
+    assert 0 < equal.sum() < len(equal)
+    np.testing.assert_array_equal(np.isnan(utility(("0", "1")).resampled), equal)

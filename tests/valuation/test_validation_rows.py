@@ -13,6 +13,8 @@ from dupre.predictor.prior import Constant, Prior
 from dupre.predictor.warp import curved_warp, straight_warp
 from dupre.report.page import page
 from dupre.result.uncertainty import UNKNOWN_ROWS
+from dupre.utility.score import draw_resamples
+from dupre.valuation.validation_rows import validation_caveats
 from owners_and_games import make_owners, shuffled_digits, smooth, value
 
 X, Y = shuffled_digits()
@@ -184,8 +186,8 @@ def test_both_intervals_and_what_would_help_are_said(complete):
 
 
 def test_rows_that_every_model_gets_right_are_no_proof_and_those_trained_on_are_told():
-    x = np.repeat([0.0, 10.0, 20.0], 20)[:, None]
-    label = x[:, 0].astype(str)
+    label = np.repeat(["0", "10", "20"], 20)
+    x = label.astype(float)[:, None] + np.linspace(0, 1, 60)[:, None]
     owners = dupre.Owners.from_arrays(x, label, np.arange(60) % 3)
     how = {"validation": (x[::2], label[::2]), "metric": "roc_auc_ovr"}
     utility = dupre.ModelUtility(GaussianNB(), owners, **how)
@@ -239,3 +241,73 @@ def test_a_store_that_has_two_numbers_of_resamples_can_be_used_and_the_result_sa
     assert found.validation is None
     assert "scored on 100 and 200 resamples of the validation rows" in str(found)
     assert "resamples=" in " ".join(found.caveats)
+
+
+def test_a_file_that_was_joined_to_itself_tells_no_more_than_once():
+    rows = np.arange(300, 400)
+    once, thrice = (
+        value(OWNERS, utility_on(which), budget=31) for which in (rows, np.tile(rows, 3))
+    )
+    np.testing.assert_allclose(thrice.mean, once.mean)
+    np.testing.assert_allclose(thrice.std, once.std, rtol=0.02)
+    assert thrice.validation_rows == once.validation_rows == 100
+    assert thrice.validation_rows_for(0.02) == pytest.approx(once.validation_rows_for(0.02), 0.05)
+    told = "Beware: 200 of the 300 validation rows are copies of others, as a join makes them."
+    assert told in str(thrice)
+    assert "equal to others" not in str(once)
+    assert "copies of others" not in str(once)
+
+
+def test_equal_rows_that_may_be_chance_are_told_and_count_each():
+    rows = np.arange(300, 400)
+    joined = np.repeat(rows, np.random.default_rng(0).geometric(0.5, 100))
+    again = len(joined) - 100
+    told = f"{again} of the {len(joined)} validation rows are equal to others. Intervals count each"
+    found = validation_caveats(utility_on(joined))
+    assert found[0].startswith(told)
+    assert utility_on(joined).equal_rows.counted == len(joined)
+    assert validation_caveats(utility_on(np.append(rows, rows[:5]))) == []
+    assert validation_caveats(smooth) == []
+
+
+def test_utilities_stored_when_copies_counted_each_are_not_combined_with_new_ones():
+    utility = utility_on(np.tile(np.arange(300, 400), 3))
+    valuer = dupre.Valuer(OWNERS, empty=utility(()))
+    older = draw_resamples(np.arange(600, dtype=np.uint64).reshape(-1, 2), utility.resamples)
+    for i, names in enumerate(valuer.suggest(12)):
+        score = utility(names)
+        valuer.record(names, score if i else dupre.Score(score, older.counts[:, 0]))
+    assert valuer.values().validation is None
+
+
+@pytest.mark.parametrize("rows", [slice(300, 301), slice(300, 309), np.repeat([300, 301], 9)])
+@pytest.mark.parametrize("empty", [None, 0.1])
+def test_few_validation_rows_cannot_show_how_far_others_are(rows, empty):
+    utility = utility_on(rows, empty=empty)
+    found = value(OWNERS, utility, budget=31)
+    assert found.validation is None
+    assert np.isnan(found.validation_std).all()
+    count = len(np.unique(utility.X_val, axis=0))
+    assert found.validation_rows == count
+    told = f"Beware: {count} validation row{'' if count == 1 else 's'} cannot show how much others"
+    for text in (str(found), str(found.payments(100)) if found.mean.max() > 0 else told):
+        assert told in text
+    assert "Exact for these validation rows: every coalition" in str(found)
+    assert UNKNOWN_ROWS in str(found)
+    assert not re.search("surely", page([found]), re.IGNORECASE)
+    assert "apart from the choice of the validation rows" in page([found])
+    assert "1 validation rows" not in page([found])
+
+
+def test_utilities_on_resamples_of_few_rows_that_are_stored_are_not_used():
+    utility = utility_on(slice(300, 305))
+    valuer = dupre.Valuer(OWNERS, empty=utility(()))
+    for names in valuer.suggest(12):
+        valuer.record(names, dupre.Score(utility(names), np.zeros(utility.resamples)))
+    assert valuer.values().validation is None
+
+
+def test_ten_validation_rows_are_enough_to_show_it():
+    found = value(OWNERS, utility_on(slice(300, 310)), budget=31)
+    assert found.validation.any()
+    assert validation_caveats(utility_on(slice(300, 310))) == []

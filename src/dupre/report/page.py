@@ -23,6 +23,7 @@ from dupre.report.summary import meaning, reservation, surely
 from dupre.result.as_text import failed_part, notes, title_of, trained_part
 from dupre.result.payments import Payments
 from dupre.result.table import table_headings, table_lines
+from dupre.result.uncertainty import split_notes
 from dupre.result.valuation import Valuation
 
 NO_HEADING = Heading()
@@ -35,7 +36,7 @@ LONGEST_STEM = 60
 
 SURELY = (
     "{} means with a probability of at least 95 %{}. An interval says how well the value of the "
-    "owner's present rows is known{}, not what other rows of the same owner would be worth."
+    "owner's present rows is known{}, not what other rows of the same owner would be worth{}."
 )
 
 SIZES = "What these data add to groups of so many other owners, on average (95 % intervals):"
@@ -250,7 +251,8 @@ def _payments(v: Valuation, terms: Mapping[str, Any] | None) -> Payments | Input
 def _surely(v: Valuation) -> str:
     others = ", if models are scored on other validation rows of the same population too"
     known = "" if v.validation is None or not v.validation.any() else others
-    return SURELY.format(surely(v).capitalize(), reservation(v), known)
+    split = ", nor what the value is if other rows are held out" if split_notes(v) else ""
+    return SURELY.format(surely(v).capitalize(), reservation(v), known, split)
 
 
 def _check_owners(valuations: Sequence[Valuation]) -> None:

@@ -15,7 +15,12 @@ from dupre.report.effects import FEW, MOST, OPEN, effect, harm_by_size
 from dupre.result.as_text import failed_part, floor_notes, trained_part
 from dupre.result.covariances import half_widths
 from dupre.result.table import decimals
-from dupre.result.uncertainty import exactness_condition, rows_in_words, validation_notes
+from dupre.result.uncertainty import (
+    exactness_condition,
+    rows_in_words,
+    split_notes,
+    validation_notes,
+)
 from dupre.result.valuation import Valuation
 from dupre.wording import (
     SEEN_ROWS,
@@ -38,8 +43,11 @@ def surely(v: Valuation) -> str:
 
 def reservation(v: Valuation) -> str:
     """What no probability allows for, to follow it in a sentence; "" if there is nothing."""
-    seen = any(SEEN_ROWS in caveat for caveat in v.caveats)
-    return ", apart from the effect of validation rows that models have seen" if seen else ""
+    if any(SEEN_ROWS in caveat for caveat in v.caveats):
+        return ", apart from the effect of validation rows that models have seen"
+    if v.validation is None and v.validation_rows:
+        return ", apart from the choice of the validation rows"
+    return ""
 
 
 def value_with_interval(v: Valuation, i: int) -> str:
@@ -159,10 +167,11 @@ def _population_sentence(v: Valuation) -> str:
         return " ".join(validation_notes(v))
     alone = float(half_widths(v.covariance_for_these_rows).max())
     exact = f"exact{exactness_condition(v)}" if v.exact else f"within ± {alone:.2g} for these rows"
-    return (
+    holds = (
         f"That holds for the population that the {rows_in_words(v)} come from; the "
         f"{v.words.nouns} are {exact}."
     )
+    return " ".join([holds, *split_notes(v)])
 
 
 def settled_pairs(v: Valuation) -> tuple[int, int]:

@@ -17,7 +17,12 @@ from dupre.checks import finite
 from dupre.errors import InputError
 from dupre.result.as_text import beware_notes
 from dupre.result.table import align
-from dupre.result.uncertainty import rows_in_words, validation_notes, variance_shares
+from dupre.result.uncertainty import (
+    rows_in_words,
+    split_notes,
+    validation_notes,
+    variance_shares,
+)
 from dupre.result.valuation import Valuation
 from dupre.wording import LONGEST_LINE, cut, escape_controls, percent, printable
 
@@ -118,6 +123,7 @@ def share_amount(
         whose = " ".join(validation_notes(v))
     else:
         whose = f"Intervals are for the population that the {rows_in_words(v)} come from."
+        whose = " ".join([whose, *split_notes(v)])
     rule = f"{rule} {whose}".strip()
     beware = tuple(beware_notes(v))
     return Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue, beware)

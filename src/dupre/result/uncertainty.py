@@ -13,11 +13,15 @@ from scipy.special import ndtri
 from dupre.checks import positive
 from dupre.result.covariances import check_level, half_widths
 from dupre.result.valuation import Valuation
+from dupre.wording import count_things
 
 UNKNOWN_ROWS = (
     "How much other validation rows would change the values is not known, and in no interval."
 )
 """Where utilities are plain numbers."""
+
+HELD_OUT = "rows held out"
+"""In the section "utility" of the provenance: which part of the rows, if they are held out."""
 
 DOMINANT = 0.9
 """Share of the variance from which on nothing but more validation rows helps."""
@@ -62,24 +66,36 @@ def exactness_condition(v: Valuation) -> str:
     known = v.training_noise
     fixed = known is not None and known.deterministic
     seeds = "seeds" if known is not None and known.seeded else "utilities"
-    if v.validation is None or not (v.validation.any() or v.validation_rows):
+    if not v.validation_rows and (v.validation is None or not v.validation.any()):
         return "" if fixed else f" for these {seeds}"
     return f" for these validation rows{'' if fixed else f' and {seeds}'}"
 
 
 def validation_notes(v: Valuation) -> list[str]:
     """For whom the intervals hold: for these validation rows, and for those they come from."""
+    split = split_notes(v)
     if v.validation is None:
-        return [UNKNOWN_ROWS]
-    if not v.validation.any():
-        return [unchanged_rows(v)] if v.validation_rows else []  # without any there is no choice
+        return [UNKNOWN_ROWS, *split]
+    if not v.validation.any():  # without any rows there is no choice
+        return [unchanged_rows(v), *split] if v.validation_rows else []
     wide, narrow = (
         float(half_widths(part).max()) for part in (v.covariance, v.covariance_for_these_rows)
     )
     alone = f"within ± {narrow:.2g}" if narrow > 1e-6 * wide else "exact"
     return [
         f"Intervals are for the population that the {rows_in_words(v)} come from, up to "
-        f"± {wide:.2g}; for these rows alone the {v.words.nouns} are {alone}."
+        f"± {wide:.2g}; for these rows alone the {v.words.nouns} are {alone}.",
+        *split,
+    ]
+
+
+def split_notes(v: Valuation) -> list[str]:
+    """That another split into rows to train on and rows to score on is in no interval."""
+    if not v.provenance.get("utility", {}).get(HELD_OUT):
+        return []
+    return [
+        "Which rows are held out, and so not trained on, is in no interval; another seed chooses "
+        "others."
     ]
 
 
@@ -119,7 +135,8 @@ def variance_notes(v: Valuation) -> list[str]:
 
 def rows_in_words(v: Valuation) -> str:
     """The validation rows, with their number if it is known."""
-    return f"{v.validation_rows:,} validation rows" if v.validation_rows else "validation rows"
+    rows = v.validation_rows
+    return count_things(rows, "validation row") if rows else "validation rows"
 
 
 def training_noise_notes(v: Valuation) -> list[str]:

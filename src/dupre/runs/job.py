@@ -19,6 +19,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names
 from dupre.game.estimators import Sample, regression
 from dupre.result.covariances import half_widths
+from dupre.result.uncertainty import HELD_OUT
 from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
@@ -36,6 +37,7 @@ from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
 from dupre.valuation.value import value
 from dupre.valuation.valuer import Valuer
+from dupre.wording import count_things
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -266,11 +268,14 @@ class Job:
         """Add the commands, what utility means, the model in words and the caveats."""
         before = valuation.provenance
         commands = {"commands": "\n".join(self.config.history.commands)}
-        provenance = {"history": commands, "utility": {"meaning": self.meaning}, **before}
+        meaning = {"meaning": self.meaning}
+        if self.held_out:
+            meaning[HELD_OUT] = self.held_out
+        provenance = {"history": commands, "utility": meaning, **before}
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
         caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
-        rows = len(self.utility.y_val) if isinstance(self.utility, ModelUtility) else 0
+        rows = self.utility.equal_rows.counted if isinstance(self.utility, ModelUtility) else 0
         return replace(valuation, provenance=provenance, caveats=caveats, validation_rows=rows)
 
     @property
@@ -279,8 +284,17 @@ class Job:
         target = self.config.data.target
         if isinstance(self.utility, ExternalUtility):
             return f"the score of a model for {target}, as recorded from trainings done elsewhere"
-        rows = f"{len(self.utility.y_val):,} validation rows"
+        rows = count_things(len(self.utility.y_val), "validation row")
         return f"the score ({self.metric}) on {rows} of a model that predicts {target}"
+
+    @property
+    def held_out(self) -> str:
+        """Which part of the rows models are scored on, in words; "" if they are not held out."""
+        wanted = self.config.utility
+        if wanted.validation or isinstance(self.utility, ExternalUtility):
+            return ""
+        part = f"{100 * wanted.holdout:g} % of each owner's rows, stratified"
+        return f"{part} (seed {self.config.values.seed})"
 
     @property
     def metric(self) -> str:

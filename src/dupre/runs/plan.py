@@ -13,8 +13,9 @@ from dupre.runs.job import Job
 from dupre.utility.fit import uses_torch
 from dupre.utility.model import ModelUtility
 from dupre.utility.resampling import is_called_for_each
+from dupre.utility.score import FEWEST_ROWS
 from dupre.valuation.second_trainings import CHECKED, count_needed
-from dupre.wording import join_list, printable
+from dupre.wording import count_things, join_list, printable
 
 MOST_LISTED = 12
 """Owners up to which each is named with its rows."""
@@ -108,7 +109,7 @@ def _few_validation_rows(job: Job) -> list[str]:
     bounded = isinstance(utility.metric, str) and not utility.metric.startswith(("neg_", "max_"))
     average = (1 - utility.empty) / n if bounded else 0.0
     rows, needed = len(utility.y_val), Z95**2 / average if average > 0 else 0.0
-    if rows >= needed:
+    if rows >= needed or rows < FEWEST_ROWS:  # of so few rows the caveats say more
         return []
     return [
         f"{rows:,} validation rows may be too few: of {n} owners the average one is worth at most "
@@ -139,9 +140,8 @@ def _target(job: Job) -> str:
 def _validation(job: Job, rows: int) -> list[str]:
     wanted = job.config.utility
     if wanted.validation:
-        return [f"{rows:,} rows of {wanted.validation}"]
-    part = f"{100 * wanted.holdout:g} % of each owner's rows, stratified"
-    lines = [f"{rows:,} rows held out: {part} (seed {job.config.values.seed})"]
+        return [f"{count_things(rows, 'row')} of {wanted.validation}"]
+    lines = [f"{count_things(rows, 'row')} held out: {job.held_out}"]
     if none := job.without_held_rows:
         names = ", ".join(map(printable, none[:5])) + (" …" if len(none) > 5 else "")
         lines.append(f"none from {names}: too few rows")

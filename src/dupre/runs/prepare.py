@@ -24,7 +24,7 @@ from dupre.tables.columns import Columns, columns_of
 from dupre.tables.formats import has_sheets, sheet_names
 from dupre.tables.read import files_of, read_table, read_validation
 from dupre.utility.model import ModelUtility
-from dupre.valuation.validation_rows import shared_rows_caveats
+from dupre.valuation.validation_rows import validation_caveats
 from dupre.valuation.valuer import Valuer
 from dupre.wording import look_alikes, quote, quote_names
 
@@ -82,7 +82,7 @@ def prepare_job(config: Config) -> Job:
         without_held,
         caveats=(
             *look_alikes(owners.names),
-            *shared_rows_caveats(utility),
+            *validation_caveats(utility),
             *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility),
         ),

@@ -41,7 +41,15 @@ from dupre.utility.model_checks import (
     count_shared_rows,
 )
 from dupre.utility.resampling import Predictions, resample
-from dupre.utility.score import RESAMPLES, Resamples, Score, draw_resamples, resampled_of
+from dupre.utility.score import (
+    RESAMPLES,
+    EqualRows,
+    Resamples,
+    Score,
+    draw_resamples,
+    find_equal_rows,
+    resampled_of,
+)
 
 
 class Utility(Protocol):
@@ -153,6 +161,11 @@ class ModelUtility:
         """How many validation rows are also among the owners' rows, with the same target."""
         return count_shared_rows(self.owners, self.X_val, self.y_val)
 
+    @cached_property
+    def equal_rows(self) -> EqualRows:
+        """Which validation rows are equal, and which of those count as one."""
+        return find_equal_rows(digests_of_rows(self.X_val, self.y_val))
+
     @property
     def fingerprint(self) -> dict[str, Any]:
         """All that a utility depends on besides the members' rows."""
@@ -218,8 +231,11 @@ class ModelUtility:
 
         On a resample it is that of the model which is the best there.
         """
-        if self._stated or not self.resamples:
-            return Score(self.empty, [self.empty] * self.resamples or None)
+        if not self.resamples:
+            return Score(self.empty)
+        if self._stated:
+            known = np.full(len(self._drawn.counts), self.empty)
+            return Score(self.empty, self._drawn.unknown if self._drawn.too_few else known)
         found = resampled_of([self._score(m, self.X_val) for m in self._fitted_constants()])
         return Score(self.empty, None if found is None else np.fmax.reduce(found))
 

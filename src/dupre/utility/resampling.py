@@ -35,6 +35,9 @@ ROUNDING = 1e-6
 ORDER = 1e-3
 """Part of the spread over resamples that is no matter if rows are in another order."""
 
+EQUAL = 1e-12
+"""Part of a mean square below which a variance is one of rounding."""
+
 _METHODS = ("predict", "predict_proba", "decision_function")
 
 
@@ -103,13 +106,15 @@ def resample(
     utility: float,
     drawn: Resamples,
 ) -> Floats | None:
-    """The scores on all resamples, (B,); NaN where a metric is not defined.
+    """The scores on all resamples, (B,); NaN where a metric is not defined, or rows are too few.
 
     None, with a warning, if a metric of one's own depends on the order of the rows.
 
     `predictions` are those of the fitted model; `y` are the targets of all validation rows, (m,),
     and `utility` is the score on them.
     """
+    if drawn.too_few:
+        return drawn.unknown
     X = predictions.give_rows()
     terms = _terms(metric, model, X, y) if isinstance(metric, str) else None
     if terms is not None:
@@ -260,20 +265,35 @@ def _root(of_rows: Floats) -> Terms:
 
 
 def _r2(y: Floats, predicted: Floats) -> Terms:
-    away = y - y.mean()
-    terms = np.column_stack([(y - predicted) ** 2, away, away**2])
-    return terms, lambda means: 1 - means[:, 0] / (means[:, 2] - means[:, 1] ** 2)
+    terms = np.column_stack([(y - predicted) ** 2, *_for_variance(y)])
+    return terms, lambda means: 1 - means[:, 0] / _variance(means[:, 1:])
 
 
 def _explained_variance(y: Floats, predicted: Floats) -> Terms:
-    away, error = y - y.mean(), y - predicted
-    terms = np.column_stack([error, error**2, away, away**2])
+    error = y - predicted
+    terms = np.column_stack([*_for_variance(error), *_for_variance(y)])
 
     def scores(means: Floats) -> Floats:
-        left, total = (means[:, k + 1] - means[:, k] ** 2 for k in (0, 2))
-        return np.asarray(1 - left / total)
+        left = np.nan_to_num(_variance(means[:, :2]))  # errors may be all equal, targets must not
+        return np.asarray(1 - left / _variance(means[:, 2:]))
 
     return terms, scores
+
+
+def _for_variance(numbers: Floats) -> tuple[Floats, Floats]:
+    """Terms of a variance, (m,) each.
+
+    They are distances from the median. From the mean, one number of 1e10 would put all others far
+    away, and on resamples without it their variance would be lost in rounding.
+    """
+    away = numbers - np.median(numbers)
+    return away, away**2
+
+
+def _variance(means: Floats) -> Floats:
+    """The variance on each resample, (B,), from the means of its terms, (B, 2); NaN if zero."""
+    found = means[:, 1] - means[:, 0] ** 2
+    return np.where(found > EQUAL * means[:, 1], found, np.nan)
 
 
 _OF_ERRORS: dict[str, Callable[[Floats, Floats], Terms]] = {

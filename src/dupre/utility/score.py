@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import gammaincinv
 
 from dupre._types import Digests, Floats, Ints
 from dupre.checks import LARGEST, as_utility
@@ -25,8 +26,14 @@ from dupre.errors import InputError
 RESAMPLES = 200
 """Resamples of the validation rows; they know a standard deviation to 5 %."""
 
+FEWEST_ROWS = 10
+"""Validation rows from which on resamples of them tell how far others would be."""
+
 MOST_GROUPS = 10_000
 """Rows that are drawn one by one; of more rows, groups of about equal size are drawn."""
+
+CHANCE = 0.01
+"""Probability of taking equal rows that were drawn independently for copies, at most."""
 
 
 class Score(float):
@@ -70,12 +77,15 @@ class Score(float):
         """The mean of the scores of single validation rows, (m,), and of resamples of them.
 
         Give the scores of all coalitions for the same rows in the same order: 1 where a model is
-        right and 0 where it is wrong, or minus each loss.
+        right and 0 where it is wrong, or minus each loss. Resamples of fewer than 10 rows are NaN:
+        they would tell too little.
         """
         rows = np.asarray(scores, dtype=np.float64)
         if rows.ndim != 1 or not rows.size or not np.isfinite(rows).all():
             raise InputError("expected one finite score for each validation row")
         drawn = draw_resamples(np.arange(2 * len(rows), dtype=np.uint64).reshape(-1, 2), resamples)
+        if drawn.too_few:
+            return cls(rows.mean(), drawn.unknown)
         return cls(rows.mean(), drawn.sum_rows(rows[:, None])[:, 0] / drawn.sizes)
 
 
@@ -133,6 +143,16 @@ class Resamples:
         grouped = self._indicator @ terms
         return np.asarray((grouped.T @ self.counts.T).T)
 
+    @property
+    def too_few(self) -> bool:
+        """Whether so few rows are drawn that resamples of them tell nothing about others."""
+        return bool(self.counts.shape[1] < FEWEST_ROWS)
+
+    @property
+    def unknown(self) -> Floats:
+        """Scores that are not known, (B,)."""
+        return np.full(len(self.counts), np.nan)
+
     @cached_property
     def sizes(self) -> Floats:
         """Rows of each resample, (B,)."""
@@ -149,18 +169,64 @@ class Resamples:
         return sparse.csr_array((np.ones(m), (self.group, np.arange(m))), shape=(g, m))
 
 
+@dataclass(frozen=True, eq=False)
+class EqualRows:
+    """Which of m validation rows count as one.
+
+    Attributes:
+        number: of each row, (m,), by its contents; copies of a row have the same.
+        repeated: how many rows are equal to one before, copies or not.
+    """
+
+    number: Ints
+    repeated: int
+
+    @property
+    def counted(self) -> int:
+        """Rows that count, copies of a row as one."""
+        return int(self.number.max()) + 1
+
+
+def find_equal_rows(contents: Digests) -> EqualRows:
+    """Which of the rows with these digests, (m, 2), are equal, and whether they are copies."""
+    order = np.lexsort((contents[:, 1], contents[:, 0]))
+    ordered = contents[order]
+    first = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    times = np.diff(np.append(np.flatnonzero(first), len(first)))
+    number = np.empty(len(first), dtype=np.int64)
+    number[order] = np.cumsum(first) - 1 if _are_copies(times) else np.arange(len(first))
+    return EqualRows(number, int((~first).sum()))
+
+
+def _are_copies(times: Ints) -> bool:
+    """Whether rows that occur so many times each are copies of each other.
+
+    If rows are drawn independently, the times of equal ones vary: given that a row occurs, the
+    number of its further occurrences has at least the variance of a Poisson number, its mean. Of a
+    file that was joined to itself all rows occur equally often. So rows are copies if the variance
+    is improbably small for that (the index of dispersion, Fisher 1950). Of only two different rows
+    nothing can be told, and they count as two.
+    """
+    further = float(times.mean()) - 1
+    if further == 0 or len(times) <= 2:
+        return further > 0
+    least = 2 * gammaincinv((len(times) - 1) / 2, CHANCE)  # a quantile of chi-squared
+    return bool(((times - times.mean()) ** 2).sum() < least * further)
+
+
 def draw_resamples(contents: Digests, resamples: int) -> Resamples:
-    """Resamples of rows with these digests, (m, 2).
+    """Resamples of rows with these digests, (m, 2); copies of a row are drawn together.
 
     They depend on the contents of the rows, not on their order, the machine or a seed: utilities
-    of the same validation rows are comparable wherever they were computed.
+    of the same validation rows are comparable wherever they were computed. If rows are copies,
+    there is one resample more: stored utilities on resamples that drew each copy for itself have
+    another number of them, and are not combined with these.
     """
-    m = len(contents)
+    equal = find_equal_rows(contents)
+    m, (_, first) = equal.counted, np.unique(equal.number, return_index=True)
     g = min(m, MOST_GROUPS)
-    order = np.lexsort((contents[:, 1], contents[:, 0]))
-    group = np.empty(m, dtype=np.int64)
-    group[order] = np.arange(m) % g
-    total = contents.sum(axis=0)  # unsigned integers wrap around
+    total = contents[first].sum(axis=0)  # unsigned integers wrap around
     rng = np.random.default_rng([m, resamples, *map(int, total)])
-    counts = [np.bincount(rng.integers(g, size=g), minlength=g) for _ in range(resamples)]
-    return Resamples(np.array(counts, dtype=np.float64).reshape(-1, g), group)
+    drawn = resamples + (m < len(contents))
+    counts = [np.bincount(rng.integers(g, size=g), minlength=g) for _ in range(drawn)]
+    return Resamples(np.array(counts, dtype=np.float64).reshape(-1, g), equal.number % g)

@@ -24,16 +24,28 @@ from dupre.errors import Remedy, StoreError
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.training.evaluation import Evaluation
 from dupre.utility.model import ModelUtility
+from dupre.utility.score import FEWEST_ROWS
 from dupre.valuation.knowledge import Knowledge
-from dupre.wording import SEEN_ROWS, join_list
+from dupre.wording import SEEN_ROWS, count_things, join_list
 
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
 
 
-def shared_rows_caveats(utility: object) -> list[str]:
-    """A caveat if validation rows are trained on too."""
-    if not isinstance(utility, ModelUtility) or not (seen := utility.shared_rows):
+REPEATED = 0.1
+"""Part of the validation rows from which on a caveat says that they are equal to others."""
+
+
+def validation_caveats(utility: object) -> list[str]:
+    """What makes validation rows worth less than their number says, a sentence or two each."""
+    if not isinstance(utility, ModelUtility):
+        return []
+    return [*_seen_rows(utility), *_equal_rows(utility), *_few_rows(utility)]
+
+
+def _seen_rows(utility: ModelUtility) -> list[str]:
+    """Rows that are trained on too."""
+    if not (seen := utility.shared_rows):
         return []
     return [
         f"{seen:,} of the {len(utility.y_val):,} {SEEN_ROWS}, so models are partly scored on what "
@@ -47,7 +59,9 @@ def check_resamples(utility: object, stored: Iterable[Evaluation]) -> None:
     Together they would know nothing of other validation rows, and the store could not be mended.
     """
     counts = _count_resamples(stored)
-    if isinstance(utility, ModelUtility) and counts and utility.resamples not in counts:
+    if not isinstance(utility, ModelUtility) or not counts:
+        return
+    if not {utility.resamples, utility.resamples + 1} & set(counts):  # see `draw_resamples`
         raise StoreError(
             f"the stored trainings are scored on {join_list(map(str, counts))} resamples of the "
             f"validation rows, but resamples={utility.resamples} is given to the ModelUtility; "
@@ -70,6 +84,34 @@ def resamples_caveats(used: Iterable[Evaluation]) -> list[str]:
 def _count_resamples(evaluations: Iterable[Evaluation]) -> list[int]:
     """The numbers of resamples that evaluations are scored on, sorted; without those of none."""
     return sorted({len(e.resampled) for e in evaluations if e.resampled is not None})
+
+
+def _equal_rows(utility: ModelUtility) -> list[str]:
+    """Rows that are equal to others, by chance or as copies."""
+    equal, m = utility.equal_rows, len(utility.y_val)
+    which = f"{equal.repeated:,} of the {m:,} validation rows are"
+    if equal.counted < m:
+        return [
+            f"{which} copies of others, as a join makes them. Intervals count copies as one row: "
+            f"{equal.counted:,} in all; remove them."
+        ]
+    if equal.repeated <= REPEATED * m:
+        return []
+    return [
+        f"{which} equal to others. Intervals count each as a row of its own, and are too narrow if "
+        "they are copies, as a join makes them; remove copies."
+    ]
+
+
+def _few_rows(utility: ModelUtility) -> list[str]:
+    """Rows too few to tell how far the values would be on others."""
+    rows = utility.equal_rows.counted
+    if rows >= FEWEST_ROWS:
+        return []
+    return [
+        f"{count_things(rows, 'validation row')} cannot show how much others would change the "
+        f"values: that is in no interval. Score on {FEWEST_ROWS} rows at least, better on hundreds."
+    ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -196,7 +196,7 @@ def _run(
         used = [e for e in kept.evaluations() if e.training.members in loop.recorded]
         caveats = [*_older_rule_caveats(utility, used), *kept.origin.notes()]
         caveats += validation_rows.resamples_caveats(used)
-        caveats += validation_rows.shared_rows_caveats(utility)
+        caveats += validation_rows.validation_caveats(utility)
     noise = _training_noise(utility, valuer.training_noise())
     if not getattr(utility, "uses_validation", True):
         facts["validation"] = np.zeros_like(valuation.covariance)
@@ -206,7 +206,7 @@ def _run(
         provenance=fingerprints.provenance(valuer.question.seed, origin.setting, origin.owners),
         caveats=(*valuation.caveats, *caveats, *reproducibility_caveats(utility, noise)),
         training_noise=noise,
-        validation_rows=len(utility.y_val) if isinstance(utility, ModelUtility) else 0,
+        validation_rows=utility.equal_rows.counted if isinstance(utility, ModelUtility) else 0,
     )
     if valuation.sampled:
         warnings.warn(
