@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
@@ -18,7 +19,7 @@ from sklearn.model_selection import (
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dupre.data.owners import Owners
@@ -132,6 +133,22 @@ def test_a_splitter_that_shuffles_is_seeded_as_an_estimator_is(cv, nested):
     assert utility(("0", "1")) == first == other(("a", "b"))
     assert utility(("0", "1"), repeat=1) != first
     assert not isinstance(cv.random_state, int)  # the user's own is as it was
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_estimators_in_the_grid_of_a_search_are_seeded(listed):
+    owners = Owners.from_arrays(X, CODES, np.arange(150) % 3)
+    forest, plain = RandomForestClassifier(3, max_depth=1), GaussianNB()
+    pipeline = Pipeline([("scale", StandardScaler()), ("model", plain)])
+    grid = {"model": [forest, RandomForestClassifier(2, max_depth=1)], "model__max_features": [1]}
+    search = GridSearchCV(pipeline, [grid] if listed else grid, cv=2)
+    utility = ModelUtility(search, owners, validation=(X, CODES), metric="neg_log_loss")
+    assert utility.seeded
+    assert not utility.deterministic
+    assert utility(("0", "1")) == utility(("0", "1")) != utility(("0", "1"), repeat=1)
+    assert forest.random_state is None
+    without = GridSearchCV(pipeline, {"model": [plain]}, cv=2)
+    assert ModelUtility(without, owners, validation=(X, CODES)).deterministic
 
 
 @pytest.mark.parametrize("cv", [3, KFold(3), KFold(3, shuffle=True, random_state=7)])

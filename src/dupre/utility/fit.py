@@ -1,8 +1,9 @@
 """One training: the seeds of an estimator, and labels that it accepts.
 
-Every `random_state` of the estimator is set from the seed of the training, and so is that of a
-splitter which shuffles, unless it is a whole number. If the estimator uses torch, the generator of
-torch is seeded for the training and put back afterwards: networks begin with random weights.
+Every `random_state` of the estimator is set from the seed of the training, and so is that of
+estimators in the grid of a search, and of a splitter which shuffles unless it is a whole number. If
+the estimator uses torch, the generator of torch is seeded for the training and put back afterwards:
+networks begin with random weights.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -63,19 +64,49 @@ def random_splitters(model: Any) -> list[str]:
     return sorted(name for name, part in model.get_params(deep=True).items() if _draws(part))
 
 
+def random_grids(model: Any) -> list[str]:
+    """The names of all parameters whose candidates are estimators with seeds.
+
+    `GridSearchCV(pipeline, {"clf": [RandomForestClassifier()]})` has them in a dictionary, where
+    `get_params` does not look.
+    """
+    params = model.get_params(deep=True)
+    return sorted(p for p, grid in params.items() if any(map(random_states, _candidates(grid))))
+
+
+def _candidates(grid: Any) -> list[Any]:
+    """The estimators in a dictionary of lists, or in a list of such dictionaries."""
+    if isinstance(grid, (list, tuple)):
+        return [found for part in grid if isinstance(part, dict) for found in _candidates(part)]
+    values = grid.values() if isinstance(grid, dict) else ()
+    lists = [value for value in values if isinstance(value, (list, tuple))]
+    return [part for some in lists for part in some if _is_estimator(part)]
+
+
+def _is_estimator(part: Any) -> bool:
+    return hasattr(part, "get_params") and not isinstance(part, type)
+
+
 def _draws(part: Any) -> bool:
     """Whether an object that is no estimator has a `random_state`, and it is no whole number."""
-    if isinstance(part, type) or hasattr(part, "get_params"):
+    if isinstance(part, type) or _is_estimator(part):
         return False
     state = getattr(part, "random_state", 0)
     free = state is None or isinstance(state, (np.random.RandomState, np.random.Generator))
     return free and bool(getattr(part, "shuffle", True))
 
 
+def uses_seed(estimator: Any) -> bool:
+    """Whether the seed of a training may change what is learned."""
+    kinds = (random_states, random_splitters, random_grids)
+    return any(find(estimator) for find in kinds) or uses_torch(estimator)
+
+
 def other_libraries(estimator: Any) -> set[str]:
     """Names of the packages besides scikit-learn that an estimator and its parts come from."""
     kinds = ("get_params", "get_n_splits")  # estimators and splitters
-    found = [part for part in _parts(estimator) if any(hasattr(part, kind) for kind in kinds)]
+    parts = [found for part in _parts(estimator) for found in (part, *_candidates(part))]
+    found = [part for part in parts if any(hasattr(part, kind) for kind in kinds)]
     return {type(part).__module__.split(".")[0] for part in found} - {"sklearn"}
 
 
@@ -102,14 +133,23 @@ def _parts(estimator: Any) -> list[Any]:
 def _fit(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Any:
     model = clone(estimator)
     rng = np.random.default_rng(seed)
-    model.set_params(**{state: int(rng.integers(2**31)) for state in random_states(model)})
+    _set_seeds(model, rng)
     for name in random_splitters(model):
         splitter = copy(model.get_params(deep=True)[name])
         splitter.random_state = int(rng.integers(2**31))
         model.set_params(**{name: splitter})
+    for name in random_grids(model):
+        grid = deepcopy(model.get_params(deep=True)[name])
+        for candidate in _candidates(grid):
+            _set_seeds(candidate, rng)
+        model.set_params(**{name: grid})
     with _torch_seed(seed) if uses_torch(model) else nullcontext():
         fitted = model.fit(X, y)
     return model if fitted is None else fitted  # some forget to return themselves
+
+
+def _set_seeds(model: Any, rng: np.random.Generator) -> None:
+    model.set_params(**{state: int(rng.integers(2**31)) for state in random_states(model)})
 
 
 @contextmanager

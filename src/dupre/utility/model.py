@@ -25,13 +25,7 @@ from dupre.data.owners import Owners
 from dupre.data.rows import copy_rows, with_levels_of_both
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
-from dupre.utility.fit import (
-    fit,
-    other_libraries,
-    random_splitters,
-    random_states,
-    uses_torch,
-)
+from dupre.utility.fit import fit, other_libraries, uses_seed
 from dupre.utility.limits import bounds_of_metric, check_bounds, check_floor
 from dupre.utility.model_checks import (
     Metric,
@@ -78,12 +72,12 @@ class ModelUtility:
     of the mean and the median of the validation targets (for R²: 0). State `empty=` to override.
 
     Every `random_state` of the estimator is set from (seed, contents of the coalition, repeat), and
-    so is that of a splitter which shuffles (unless it is a whole number) and the seed of torch if
-    it is used; rows are ordered by their contents. So a utility depends on the rows alone, not on
-    owner names or on when and where it is trained. Coalitions with the same rows have the same
-    utility. A classifier that refuses the labels gets whole numbers. A categorical column has the
-    levels of the coalition's and the validation rows, sorted unless it is ordered: their codes do
-    not depend on other owners.
+    so is that of estimators in the grid of a search, of a splitter which shuffles (unless it is a
+    whole number) and the seed of torch if it is used; rows are ordered by their contents. So a
+    utility depends on the rows alone, not on owner names or on when and where it is trained.
+    Coalitions with the same rows have the same utility. A classifier that refuses the labels gets
+    whole numbers. A categorical column has the levels of the coalition's and the validation rows,
+    sorted unless it is ordered: their codes do not depend on other owners.
 
     Every model is scored on resamples of the validation rows too, the same for all coalitions: how
     far the values depend on the choice of these rows follows from them. For accuracy, balanced
@@ -189,8 +183,7 @@ class ModelUtility:
     @property
     def seeded(self) -> bool:
         """Whether the seed may change a utility: there is a `random_state`, or torch is used."""
-        states = random_states(self.estimator) + random_splitters(self.estimator)
-        return bool(states) or uses_torch(self.estimator)
+        return uses_seed(self.estimator)
 
     @property
     def deterministic(self) -> bool:
