@@ -197,3 +197,19 @@ def test_rows_that_every_model_gets_right_are_no_proof_and_those_trained_on_are_
     told = "Beware: 30 of the 30 validation rows are also among the rows to train on, so models"
     assert str(found).count(told) == 1
     assert page([found]).count(words) == 1 + len(owners.names)  # at the top and to every owner
+
+
+@pytest.mark.parametrize("semivalue", ["shapley", "least-core"])
+def test_evaluations_without_resamples_are_counted_in_words(semivalue):
+    def told(*scores):
+        valuer = dupre.Valuer(FIVE, empty=0.0, semivalue=semivalue)
+        for name, score in zip(FIVE.names, scores, strict=False):
+            valuer.record((name,), score)
+        found = valuer.values()
+        assert (UNKNOWN_ROWS in str(found)) == (found.validation is None)
+        return " ".join(found.caveats)
+
+    some, more = dupre.Score(0.5, [0.4, 0.6]), dupre.Score(0.7, [0.6, 0.8])
+    assert told(some, more) == told(0.5, 0.7) == ""
+    came = "2 of 3 evaluations came without scores on resamples of the validation rows; how much"
+    assert came in told(some, 0.5, 0.7)

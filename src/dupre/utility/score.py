@@ -10,12 +10,14 @@ Notation: m validation rows, B resamples, g groups of rows.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from dupre._types import Digests, Floats, Ints
@@ -92,15 +94,59 @@ def before_floor(utility: float) -> float:
 
 def resampled_of(scores: Sequence[float]) -> Floats | None:
     """What several utilities are on the same B resamples, (., B); None if one does not know."""
+    if len(set(counts := resample_counts(scores))) > 1 or not all(counts):
+        return None
+    return np.array([getattr(score, "resampled", None) for score in scores])
+
+
+def resample_counts(scores: Sequence[float]) -> list[int]:
+    """On how many resamples each utility is known; 0 for a plain number."""
     known = [getattr(score, "resampled", None) for score in scores]
-    lengths = {None if part is None else len(part) for part in known}
-    return np.array(known) if len(lengths) == 1 and None not in lengths else None
+    return [0 if part is None else len(part) for part in known]
 
 
 def mean_score(scores: Sequence[float]) -> Score:
     """The mean of several utilities, with its resamples if all of them know theirs."""
     resampled = resampled_of(scores)
     return Score(np.mean(scores), None if resampled is None else resampled.mean(axis=0))
+
+
+def format_resampled(resampled: Floats | None) -> str | None:
+    """Utilities on resamples, (B,), as a cell of a table: a JSON list that keeps every digit.
+
+    One that cannot be computed is null. None if nothing is known.
+    """
+    if resampled is None:
+        return None
+    numbers = [None if np.isnan(number) else number for number in resampled.tolist()]
+    return json.dumps(numbers, separators=(",", ":"))
+
+
+def parse_score(utility: float, resampled: Any, who: str) -> float:
+    """A utility with the cell of a table that holds what it is on resamples.
+
+    Args:
+        utility: a number.
+        resampled: a JSON list as `format_resampled` writes it, or a list; the utility is a plain
+            number if the cell is empty.
+        who: whose utility it is, for errors.
+
+    Raises:
+        InputError: the cell holds something else.
+    """
+    if isinstance(resampled, str):
+        text = resampled.strip() or None
+    else:
+        text = None if np.ndim(resampled) == 0 and pd.isna(resampled) else resampled
+    if text is None:
+        return utility
+    try:
+        return Score(utility, json.loads(text) if isinstance(text, str) else text)
+    except ValueError as cause:  # the errors of JSON and of dupre are ValueErrors
+        raise InputError(
+            f"resampled of {who} must be a JSON list of utilities such as [0.91, 0.89], one for "
+            f"each of the same resamples, got {text!r:.80}"
+        ) from cause
 
 
 def _check_resampled(resampled: Any) -> Floats:

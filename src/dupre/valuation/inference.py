@@ -115,7 +115,7 @@ class Inference:
         return Valuation(
             semivalue=self.question.semivalue.name,
             mean=mean,
-            caveats=(*spoiled_grand(known), *decisive_trainings(known, M, mean)),
+            caveats=(*self._caveats(), *decisive_trainings(known, M, mean)),
             counting=counting,
             covariance=total_covariance(covariance, sampling, validation),
             prediction=covariance,
@@ -142,7 +142,7 @@ class Inference:
         return Valuation(
             semivalue=wanted.name,
             mean=found.core.payments,
-            caveats=tuple(spoiled_grand(known)),
+            caveats=self._caveats(),
             covariance=total_covariance(found.covariance, None, found.validation),
             prediction=found.covariance,
             validation=found.validation,
@@ -162,6 +162,10 @@ class Inference:
             ),
             **self._circumstances(),
         )
+
+    def _caveats(self) -> tuple[str, ...]:
+        """Reasons not to trust values or payments, a sentence each."""
+        return (*spoiled_grand(self.known), *validation_rows.missing_resamples(self.known))
 
     def _circumstances(self) -> dict[str, Any]:
         """What a valuation says besides the values."""

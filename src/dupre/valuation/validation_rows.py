@@ -21,6 +21,7 @@ import numpy as np
 from dupre._types import Floats
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.utility.model import ModelUtility
+from dupre.utility.score import resample_counts
 from dupre.valuation.knowledge import Knowledge
 from dupre.wording import SEEN_ROWS
 
@@ -35,6 +36,18 @@ def shared_rows_caveats(utility: object) -> list[str]:
     return [
         f"{seen:,} of the {len(utility.y_val):,} {SEEN_ROWS}, so models are partly scored on what "
         "they have seen."
+    ]
+
+
+def missing_resamples(known: Knowledge) -> list[str]:
+    """A caveat if some evaluations know their utility on resamples and others do not."""
+    trainings = known.observations.trainings.values()
+    counts = resample_counts([utility for own in trainings for utility in own])
+    if all(counts) or not any(counts):
+        return []
+    return [
+        f"{counts.count(0):,} of {len(counts):,} evaluations came without scores on resamples of "
+        "the validation rows; how much other rows would change the values is therefore not known."
     ]
 
 
