@@ -83,7 +83,8 @@ class Valuer:
         if not isinstance(by_content, bool):
             raise InputError(f"by_content must be True or False, got {by_content!r}")
         same = Identity(owners.n, owners.contents if by_content else None)
-        self._knowledge = Knowledge(self.question, same)
+        with _one_blas_thread():  # weights are products of matrices
+            self._knowledge = Knowledge(self.question, same)
         self._inference = Inference(self._knowledge, self.question)
         self.floor = self._knowledge.observations.floor = (
             None if floor is None else finite(floor, "floor")
@@ -299,5 +300,9 @@ class Valuer:
 
 
 def _one_blas_thread() -> Any:
-    """Limit BLAS to one thread: more only slow down many products of small matrices."""
+    """Limit BLAS to one thread.
+
+    More only slow down many products of small matrices. Their number would change the order of
+    additions too, and so the last digits.
+    """
     return limit_threads(1, user_api="blas")
