@@ -284,8 +284,8 @@ class Loop:
             self.recorded.update(self.store.same(members))
 
     def _valuation(self) -> Valuation | None:
-        """What is known now; None before the first design is complete: too early to tell."""
-        if not self.valuer.designed:
+        """What is known now; None while it is too early to tell: see `Valuer.is_too_early`."""
+        if self.valuer.is_too_early(limited=self.settings.budget is not None):
             return None
         if self.latest is None or self.latest[0] != self.valuer.evaluated:
             self.latest = self.valuer.evaluated, self.valuer.interim_values()
