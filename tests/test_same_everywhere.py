@@ -1,6 +1,6 @@
 """The same data give the same picks and values whatever the CPU, its BLAS kernels and threads.
 
-Each setting is a process of its own: libraries choose their kernels when they are loaded.
+Each CPU is a process of its own: libraries choose their kernels when they are loaded.
 """
 
 import json
@@ -10,6 +10,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
+
+import dupre
+from owners_and_games import make_owners
 
 CHILD = Path(__file__).parent / "value_games.py"
 FEATURES = np._core._multiarray_umath.__cpu_features__  # type: ignore[attr-defined]
@@ -47,3 +51,17 @@ def test_every_cpu_picks_the_same_coalitions_and_finds_the_same_values_in_the_sa
                 numbers = np.array(expected[what])
                 how = {"rtol": 0, "atol": 1e-6 * np.abs(numbers).max(), "err_msg": where}
                 np.testing.assert_allclose(found[game][what], numbers, **how)
+
+
+def test_the_number_of_threads_changes_no_bit_of_values_with_sampled_coalitions():
+    owners = make_owners(18)
+
+    def find(threads):
+        with threadpool_limits(threads, user_api="blas"):
+            valuer = dupre.Valuer(owners, empty=0.0)
+            for members in valuer.suggest(37):
+                valuer.record(members, len(members) ** 0.5)
+            found = valuer.values()
+        return found.mean.tobytes(), found.covariance.tobytes()
+
+    assert find(1) == find(2)

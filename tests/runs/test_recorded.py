@@ -1,7 +1,13 @@
+import numpy as np
+import pandas as pd
 import pytest
 
+from commands import run
 from dupre.errors import InputError
+from dupre.result.valuation import Valuation
 from dupre.runs.recorded import read_results
+from dupre.training.evaluation import Evaluation, Training
+from dupre.training.frames import as_frame
 
 
 def test_results_may_hold_resampled_utilities(tmp_path):
@@ -15,3 +21,21 @@ def test_results_may_hold_resampled_utilities(tmp_path):
     sheet.write_text("\n".join(["coalition,utility,resampled", rows[2]]))
     with pytest.raises(InputError, match=r"resampled of \{c\} must be a JSON list"):
         read_results(sheet, ("a", "b", "c"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_the_command_reads_what_a_frame_of_evaluations_writes_and_keeps_it(tmp_path, suffix):
+    table = pd.DataFrame({"owner": ["A", "B"] * 9, "x": range(18), "y": [0, 1, 1] * 6})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    run("init", "data.csv", "--owner", "owner", "--target", "y", "--empty", 0, cwd=tmp_path)
+    resampled = np.random.default_rng(0).random((3, 4))
+    members = [("A",), ("B",), ("A", "B")]
+    done = [
+        Evaluation(Training(m), 0.5, resampled=r) for m, r in zip(members, resampled, strict=True)
+    ]
+    sheet, frame = tmp_path / f"done.{suffix}", as_frame(done)
+    frame.to_csv(sheet, index=False) if suffix == "csv" else frame.to_parquet(sheet)
+    run("record", "dupre-data", sheet, cwd=tmp_path)
+    found = Valuation.from_json((tmp_path / "dupre-data" / "result.json").read_text())
+    assert sorted(found.evaluations["resampled"]) == sorted(frame["resampled"])
+    assert found.validation is not None

@@ -17,6 +17,7 @@ from dupre.game.coalitions import all_coalitions
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 from dupre.utility.adapters import as_trainings
+from dupre.utility.score import Score
 from owners_and_games import counted, make_owners, table_of, untouchable
 from stores import open_store
 
@@ -47,6 +48,27 @@ def test_utilities_go_to_a_file_and_back_to_the_last_bit(suffix, folder, numbers
     read = dupre.read_evaluations(write(as_frame(done), folder / f"floats.{suffix}"))
     assert bits(read["utility"]) == bits(numbers)
     assert as_trainings(read) == {(f"owner{i}",): (u,) for i, u in enumerate(numbers)}
+
+
+@pytest.mark.parametrize("suffix", [*SUFFIXES, "sqlite", "json", "frame"])
+def test_scores_on_resamples_go_out_and_come_back_to_the_last_bit(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    table = {members: Score(u, u + rng.normal(size=5)) for members, u in table_of(FOUR).items()}
+    table[FOUR.names].resampled[3] = np.nan  # it could not be computed
+    path = tmp_path / f"x.{suffix}"
+    store = path if suffix == "sqlite" else None
+    first = dupre.value(FOUR, table.__getitem__, budget=9, store=store)
+    assert first.validation is not None
+    known = first.evaluations
+    if suffix == "json":
+        known = dupre.Valuation.from_json(first.to_json()).evaluations
+    elif suffix != "frame":
+        known = dupre.read_evaluations(path if store else write(known, path))
+    for members, (score,) in as_trainings(known).items():
+        assert bits(score.resampled) == bits(table[members].resampled)
+    again = dupre.value(FOUR, untouchable, budget=9, empty=table[()], known=known)
+    for part in ("mean", "covariance", "validation"):
+        np.testing.assert_array_equal(getattr(again, part), getattr(first, part))
 
 
 @pytest.mark.parametrize("suffix", [*SUFFIXES, "sqlite"])

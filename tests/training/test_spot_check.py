@@ -315,13 +315,63 @@ def test_another_one_of_the_cheapest_is_checked_each_time(path):
 
     utility.fingerprint = "counted"
     run(path, utility)
-    sql(path, "UPDATE evaluations SET seconds = length(coalition), checksum = NULL")
+    sql(path, "UPDATE evaluations SET seconds = length(coalition) - 2, checksum = NULL")
     del asked[:]
     assert [run(path, utility).checked for _ in range(3)] == [1, 2, 3]
-    assert sorted(asked) == [("A",), ("B",), ("C",)]
+    assert sorted(asked) == [(), (), (), ("A",), ("B",), ("C",)]
     run(None, utility, store=Stored(path, check=False))
-    assert len(asked) == 3
-    assert sql(path, "SELECT stored, again FROM checks") == [(1.0, 1.0)] * 3
+    assert len(asked) == 6
+    again = sql(path, "SELECT stored, again FROM checks WHERE coalition <> '[]'")
+    assert again == [(1.0, 1.0)] * 3
+
+
+class OfNoData:
+    """The number of members; that of no data may change or fail."""
+
+    fingerprint = "the same"
+
+    def __init__(self, empty=0.0):
+        self.empty, self.asked = empty, []
+
+    def __call__(self, members):
+        self.asked.append(members)
+        if not members and self.empty is None:
+            raise ValueError("no data")
+        return float(len(members)) if members else self.empty
+
+
+@pytest.mark.parametrize(("empty", "now"), [(-3.0, "-3.0"), (None, "ValueError: no data")])
+def test_a_change_of_the_utility_of_no_data_is_never_missed_unless_it_is_stated(path, empty, now):
+    run(path, OfNoData())
+    for _ in range(2):
+        with pytest.raises(StoreError, match=rf"no data has the utility 0\.0 there, but .*{now}"):
+            run(path, OfNoData(empty))
+    other = OfNoData(empty)
+    assert run(path, other, empty=0.5).empty == 0.5
+    assert () not in other.asked
+    kept = run(path, other, store=Stored(path, accept_model=True))
+    assert kept.empty == 0.0
+    assert "no data has the utility 0.0 there" in kept.caveats[0]
+
+
+def test_a_utility_of_no_data_that_is_stored_alone_is_checked_too(path):
+    run(path, OfNoData())
+    sql(path, "DELETE FROM evaluations WHERE coalition <> '[]'")
+    path.with_name(f"{path.name}-claims").unlink()  # it knows the number of the last evaluation
+    with pytest.raises(StoreError, match="no data has the utility"):
+        run(path, OfNoData(-3.0))
+
+
+def test_a_utility_of_no_data_that_takes_time_takes_its_turn(path):
+    run(path, OfNoData())
+    cost = "UPDATE evaluations SET checksum = NULL, seconds = 10 + (coalition <> '[]')"
+    sql(path, cost)
+    utility, asked = OfNoData(), []
+    for _ in range(9):
+        run(path, utility)
+        asked.append(utility.asked.count(()))
+        assert len(utility.asked) == len(asked)
+    assert asked == [1, 1, 1, 1, 1, 1, 1, 1, 2]
 
 
 @pytest.mark.parametrize("members", ["A", "B", "C", "AB", "AC", "BC", "ABC"])
@@ -344,13 +394,14 @@ def test_another_one_is_checked_each_time_also_of_a_noisy_utility(path):
     utility = noisy(0.0, seed=0)
     for _ in range(4):
         run(path, utility, budget=3)
-    assert len(sql(path, "SELECT DISTINCT coalition FROM checks")) == 3
+    trained = sql(path, "SELECT DISTINCT coalition FROM checks WHERE coalition <> '[]'")
+    assert len(trained) == 3
 
 
 def test_a_change_that_may_matter_is_looked_for_in_all_owners_together(path):
     """The weight of C changes; the cheapest coalition need not hold C."""
     run(path, Weighted(1))
-    sql(path, "UPDATE evaluations SET seconds = length(coalition), checksum = NULL")
+    sql(path, "UPDATE evaluations SET seconds = length(coalition) - 2, checksum = NULL")
     with pytest.raises(StoreError, match=r"\{A, B, C\} has the utility 3\.0 there, but 4\.0"):
         run(path, Weighted(2))
 
@@ -395,7 +446,7 @@ def test_a_utility_that_changes_from_call_to_call_is_compared_by_its_noise(path,
     # Which coalition is trained again depends on how long trainings took: with these seeds none is
     # near the limit.
     run(path, noisy(0.0, 0), repeats=3)
-    sql(path, "UPDATE evaluations SET seconds = length(coalition), checksum = NULL")
+    sql(path, "UPDATE evaluations SET seconds = length(coalition) - 2, checksum = NULL")
     if same:
         assert run(path, noisy(shift, 3), repeats=3).checked in (1, 3)
     else:

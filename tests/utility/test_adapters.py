@@ -150,6 +150,21 @@ def test_a_table_is_a_utility(kind):
             assert utility(order) == pytest.approx(table[members], abs=1e-12)
 
 
+def test_a_table_may_hold_scores_on_resamples():
+    cells = ["[0.4, null]", [0.2, 0.4], np.array([0.6, 0.8]), None, np.nan, " "]
+    names = ['["a"]', '["b"]', '["b"]', '["c"]', '["d"]', '["e"]']
+    columns = {"coalition": names, "utility": 0.5, "repeat": [0, 0, 1, 0, 0, 0]}
+    frame = pd.DataFrame(columns).assign(resampled=cells)
+    utility = dupre.from_table(frame)
+    np.testing.assert_array_equal(utility(("a",)).resampled, [0.4, np.nan])
+    np.testing.assert_allclose(utility(("b",)).resampled, [0.4, 0.6])
+    assert all(utility((name,)).resampled is None for name in "cde")
+    for wrong in ("0.4 0.6", "[0.4]", '["x", 1]', 0.4, [[0.4, 0.6]]):
+        frame = pd.DataFrame({"coalition": ['["a"]'], "utility": 0.5, "resampled": [wrong]})
+        with pytest.raises(InputError, match=r"resampled of \{a\} must be a JSON list"):
+            dupre.from_table(frame)
+
+
 def test_a_missing_coalition_is_named_and_in_a_run_a_failed_evaluation():
     utility = dupre.from_table({("a",): 0.5})
     with pytest.raises(InputError, match=r"no utility of \{a, b\}"):

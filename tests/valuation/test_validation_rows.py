@@ -311,3 +311,19 @@ def test_ten_validation_rows_are_enough_to_show_it():
     found = value(OWNERS, utility_on(slice(300, 310)), budget=31)
     assert found.validation.any()
     assert validation_caveats(utility_on(slice(300, 310))) == []
+
+
+@pytest.mark.parametrize("semivalue", ["shapley", "least-core"])
+def test_evaluations_without_resamples_are_counted_in_words(semivalue):
+    def told(*scores):
+        valuer = dupre.Valuer(FIVE, empty=0.0, semivalue=semivalue)
+        for name, score in zip(FIVE.names, scores, strict=False):
+            valuer.record((name,), score)
+        found = valuer.values()
+        assert (UNKNOWN_ROWS in str(found)) == (found.validation is None)
+        return " ".join(found.caveats)
+
+    some, more = dupre.Score(0.5, [0.4, 0.6]), dupre.Score(0.7, [0.6, 0.8])
+    assert told(some, more) == told(0.5, 0.7) == ""
+    came = "2 of 3 evaluations came without scores on resamples of the validation rows; how much"
+    assert came in told(some, 0.5, 0.7)

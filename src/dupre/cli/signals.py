@@ -42,11 +42,11 @@ def _end(number: int, _: FrameType | None) -> None:
 
 
 @contextmanager
-def interrupt_on_signals() -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt at SIGINT, SIGTERM and SIGHUP; yields the last two if they came.
+def interrupt_on_signals() -> Iterator[None]:
+    """Raise KeyboardInterrupt at SIGINT, SIGTERM and SIGHUP.
 
     What is done is stored then, and workers end; the exception has the `number` of the signal. A
-    signal that is ignored stays ignored. After the first of the last two both are, so that a
+    signal that is ignored stays ignored. After a SIGTERM or SIGHUP both are ignored, so that a
     second one does not interrupt what the first began.
     """
     came: list[int] = []
@@ -65,7 +65,7 @@ def interrupt_on_signals() -> Iterator[list[int]]:
     if before[signal.SIGINT] is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        yield came
+        yield
     except KeyboardInterrupt as stop:
         stop.number = (came or [signal.SIGINT])[0]  # type: ignore[attr-defined]
         raise

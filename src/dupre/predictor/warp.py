@@ -70,11 +70,16 @@ def straight_warp(u: Floats, *, empty: float) -> Warp:
     If all utilities are equal, the scale is their gain over no data, or a tenth of their size.
     """
     centre, size = float(np.mean(u)), float(np.abs(u).max())
-    if float(np.std(u)) > 1e-12 * max(size, 1e-300):
-        width = float(np.std(np.append(u, empty)))
-    else:
+    if are_equal(u):
         width = float(np.abs(u - empty).max()) or 0.1 * size or 1.0
+    else:
+        width = float(np.std(np.append(u, empty)))
     return Warp(centre=centre, width=max(width, SMALLEST_WIDTH))
+
+
+def are_equal(u: Floats) -> bool:
+    """Whether utilities are the same number but for rounding: they show no scale."""
+    return float(np.std(u)) <= 1e-12 * max(float(np.abs(u).max()), 1e-300)
 
 
 def robust_scale(u: Floats) -> float:

@@ -57,7 +57,7 @@ class Valuation:
         found: how many evaluations were known before the call; not printed, so that a resumed run
             prints the same as one that was never interrupted.
         checked: how many stored evaluations were done again, to see that they are still the same;
-            extra to the budget, and not printed either.
+            extra to the budget, without that of no data, and not printed either.
         first_left: how many of the 2n + 1 heaviest coalitions are not evaluated; the values are
             a first guess until all are.
         failures: coalitions whose training failed, with the reason; they are predicted.

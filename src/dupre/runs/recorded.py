@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import format_members
 from dupre.runs.parse import parse_members
 from dupre.tables.formats import FileOptions, read_one
-from dupre.utility.score import Score
+from dupre.utility.adapters import parse_score
 from dupre.wording import json_text
 
 
@@ -60,8 +59,8 @@ def read_results(
     for row in frame.reindex(columns=list(columns)).itertuples(index=False):
         members = parse_members(_text(row.coalition), owners)
         utility, reason = _number(row.utility, members), _text(row.failure)
-        if utility is not None and (resampled := _text(row.resampled)):
-            utility = _score(utility, resampled, members)
+        if utility is not None:
+            utility = parse_score(utility, row.resampled, format_members(members))
         before = found.get(members)
         if before is not None and not _text(row.repeat):
             raise InputError(
@@ -103,16 +102,6 @@ def _number(cell: Any, members: Names) -> float | None:
             "0.91, or nothing"
         )
     return as_utility(number, f"the utility of {format_members(members)}")
-
-
-def _score(utility: float, resampled: str, members: Names) -> Score:
-    try:
-        return Score(utility, json.loads(resampled))
-    except ValueError as cause:  # the errors of JSON and of dupre are ValueErrors
-        raise InputError(
-            f"resampled of {format_members(members)} must be a JSON list of utilities such as "
-            f"[0.91, 0.89], got {resampled[:80]!r}"
-        ) from cause
 
 
 def _text(cell: Any) -> str:

@@ -1,7 +1,9 @@
 """Evaluations as frames, and read from CSV files, Parquet files and stores.
 
 A frame of evaluations has one row per training. To read one back, only the columns `coalition` (a
-JSON list of owner names) and `utility` are needed; `valuation.evaluations` has all columns.
+JSON list of owner names) and `utility` are needed; `valuation.evaluations` has all columns. The
+column `resampled` is a JSON list of the utilities on resamples of the validation rows; it is empty
+if they are not known.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from dupre.errors import InputError, StoreError
 from dupre.training.evaluation import Evaluation
 from dupre.training.evaluation_rows import read_stored
 from dupre.utility.adapters import as_trainings
+from dupre.utility.score import format_resampled
 
 COLUMNS = ["coalition", "utility", "failure", "repeat", "attempt"]
-COLUMNS += ["seed", "seconds", "warnings", "finished", "worker"]
+COLUMNS += ["seed", "seconds", "warnings", "finished", "worker", "resampled"]
 
 
 def as_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
@@ -37,6 +40,7 @@ def as_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
             json.dumps(found.warnings, ensure_ascii=False),
             found.finished,
             found.worker,
+            format_resampled(found.resampled),
         )
         for found in evaluations
     ]
@@ -48,7 +52,7 @@ def as_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
 def read_evaluations(path: str | Path) -> pd.DataFrame:
     """Evaluations from a store (.sqlite), a CSV or a Parquet file, to be passed as `known=`.
 
-    Utilities are read to the last digit.
+    Utilities are read to the last digit, those on resamples of the validation rows too.
 
     Raises:
         StoreError: the file is not there, or cannot be read.
@@ -58,7 +62,7 @@ def read_evaluations(path: str | Path) -> pd.DataFrame:
     kind = path.suffix.lower()
     if kind in (".csv", ".parquet", ".pq"):
         try:
-            as_text = {"coalition": str, "utility": str}
+            as_text = {"coalition": str, "utility": str, "resampled": str}
             frame = pd.read_csv(path, dtype=as_text) if kind == ".csv" else pd.read_parquet(path)
         except ImportError as cause:
             raise InputError("Parquet needs pyarrow: pip install 'dupre[parquet]'") from cause

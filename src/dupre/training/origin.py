@@ -137,8 +137,8 @@ class StoreOrigin:
 
     @property
     def checked(self) -> int:
-        """How many trainings were done again to check the store."""
-        return self.checks().total()
+        """How many trainings were done again to check the store; no data does not count."""
+        return sum(times for (names, _), times in self.checks().items() if names)
 
     def checks(self) -> Counter[tuple[Names, int]]:
         """How often each training, by members and repeat, was done again to check the store."""

@@ -5,6 +5,10 @@ stored coalition is trained again before any stored utility is used: the cheapes
 each time. If a hint has changed (module `fingerprints`), the largest one is trained instead: more
 owners are part of it. If its utility is another number, the store is refused.
 
+The utility of no data enters every value, and a callable is asked for it. It is asked again each
+time, too, as long as that costs next to nothing. If it takes time, it takes its turn like any
+coalition.
+
 A utility that changes from call to call is compared by its noise: the difference of the means of
 its stored and its new trainings is tested by Student's t, with the variance of repeated trainings.
 """
@@ -31,6 +35,9 @@ ones and to their size: another processor adds in another order."""
 
 NEW_TRAININGS = 3
 """New trainings of a coalition whose utility changes from call to call."""
+
+FREE = 1.0
+"""Seconds up to which the utility of no data is asked for again each time, besides a coalition."""
 
 CHANCE = 1e-3
 """The chance to refuse such a utility although nothing has changed."""
@@ -72,19 +79,17 @@ def spot_check(store: Store, utility: Any, workers: Workers, asked: Stored) -> N
     Raises:
         StoreError: it is not, and the user does not accept it.
     """
-    if not (store.path and store.evaluations()):
+    if not (store.path and store.coalitions()):
         return
     origin, checks, difference = store.origin, [], ""
     known = [e for e in store.to_check() if _is_comparable(utility, e)] if asked.check else []
-    if known:
-        chosen = known[0]
-        if origin.change.any:
-            chosen = max(known, key=lambda e: len(e.training.members))
+    for chosen in _choose(known, largest=origin.change.any):
         tolerance = _tolerance(known, chosen)
         again = _train_again(workers, chosen, tolerance)
-        checks = [(chosen, evaluation) for evaluation in again]
+        checks += [(chosen, evaluation) for evaluation in again]
         if not _are_same(store, chosen, again, tolerance):
             difference = _difference(chosen, again)
+            break
     if difference and not asked.accept_model:
         raise StoreError(
             f"the store {str(store.path)!r} holds utilities of another game: {difference}. What "
@@ -102,9 +107,18 @@ def spot_check(store: Store, utility: Any, workers: Workers, asked: Stored) -> N
         text = f"Accepted: {count:,} trainings are kept although {' and '.join(reasons)}"
         origin.note("model", text)
     elif older:
-        who = f"{format_members(chosen.training.members)} was" if known else "none could be"
+        who = f"{format_members(checks[-1][0].training.members)} was" if checks else "none could be"
         text = f"{count:,} trainings are by dupre 0.1 or before; {who} done again for a comparison"
         origin.note("older", text)
+
+
+def _choose(known: Sequence[Evaluation], *, largest: bool) -> list[Evaluation]:
+    """What to train again: one evaluation, and no data before it if that costs nothing."""
+    free = [e for e in known if not e.training.members and e.seconds <= FREE]
+    others = [e for e in known if e.training.members or e.seconds > FREE]
+    if largest:
+        others.sort(key=lambda e: -len(e.training.members))
+    return [*free[:1], *others[:1]]
 
 
 def _is_comparable(utility: Any, evaluation: Evaluation) -> bool:
@@ -167,9 +181,11 @@ def _are_same(
 
 def _difference(chosen: Evaluation, again: Sequence[Evaluation]) -> str:
     """The stored utility and the new ones, in words."""
-    who = format_members(chosen.training.members)
+    members = chosen.training.members
+    who = format_members(members) if members else "no data"
     if failures := [e.failure for e in again if e.utility is None]:
         now = f"training it now fails: {failures[0]}"
         return f"{who} has the utility {chosen.utility!r} there, but {now}"
     new = ", ".join(repr(e.utility) for e in [*again[:1], *again[2:]])
-    return f"{who} has the utility {chosen.utility!r} there, but {new} when it is trained now"
+    now = "when it is trained now" if members else "now"
+    return f"{who} has the utility {chosen.utility!r} there, but {new} {now}"

@@ -58,6 +58,7 @@ class Store:
         path: of the file; None in memory.
         origin: what the store was made for, how that was checked, and what the user accepted.
         stale: number of evaluations of these owners on rows that have changed since.
+        uses_empty: whether the stored utility of no data counts; False if it is stated.
 
     Raises:
         StoreError: no store, damaged, or made for another setting or other data; says which.
@@ -73,6 +74,7 @@ class Store:
         self._owners = dict(origin.owners)
         self._last = 0
         self.stale = 0
+        self.uses_empty = False
         self._utilities: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
         self._keys: dict[tuple[Names, int], int] = {}
         self._failures: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
@@ -210,11 +212,12 @@ class Store:
     def to_check(self) -> list[Evaluation]:
         """Evaluations that can be done again and must have the same utility.
 
-        Seldom checked ones come first, then cheap ones. Not those done elsewhere, and not those
-        from before the user accepted a change.
+        Seldom checked ones come first, then cheap ones. Not those done elsewhere, not those from
+        before the user accepted a change, and no data only if its utility counts.
         """
         times, last = self.origin.checks(), self.origin.last_accepted
-        new = [which for which, key in self._keys.items() if which[0] and key > last]
+        new = [which for which, key in self._keys.items() if key > last]
+        new = [which for which in new if which[0] or self.uses_empty]
         found = [(times[which], self._utilities[which[0]][which[1]]) for which in new]
         known = [pair for pair in found if pair[1].worker != "known"]
         return [e for _, e in sorted(known, key=lambda pair: (pair[0], pair[1].seconds))]

@@ -16,7 +16,7 @@ from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import canonical, check_named_once, format_members, to_names
 from dupre.utility.model import Utility
-from dupre.utility.score import check_score
+from dupre.utility.score import Score, check_score, mean_score
 
 Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame
 
@@ -69,15 +69,19 @@ def _from_frame(frame: pd.DataFrame) -> dict[Names, tuple[float, ...]]:
             f"missing among {', '.join(map(str, frame.columns))}"
         )
     succeeded = frame[frame["utility"].notna()]
-    repeats = succeeded["repeat"] if "repeat" in frame.columns else [None] * len(succeeded)
+    nothing = [None] * len(succeeded)
+    repeats, resampled = (
+        succeeded[name] if name in frame.columns else nothing for name in ("repeat", "resampled")
+    )
     trainings: dict[Names, dict[int, float]] = {}
-    for text, utility, repeat in zip(
-        succeeded["coalition"], succeeded["utility"], repeats, strict=True
+    for text, utility, repeat, cell in zip(
+        succeeded["coalition"], succeeded["utility"], repeats, resampled, strict=True
     ):
         names = names_in(text)
         ours = trainings.setdefault(names, {})
         which = len(ours) if repeat is None else int(repeat)
         number = as_utility(utility, f"the utility of {format_members(names)}")
+        number = parse_score(number, cell, format_members(names))
         if ours.setdefault(which, number) != number:
             raise InputError(
                 f"training {which} of {format_members(names)} has two utilities, {ours[which]!r} "
@@ -149,7 +153,7 @@ def from_table(table: Known) -> Utility:
 
     A coalition with several utilities has their mean. () is the coalition without data.
     """
-    means = {names: float(np.mean(several)) for names, several in as_trainings(table).items()}
+    means = {names: mean_score(several) for names, several in as_trainings(table).items()}
 
     def utility(members: Names) -> float:
         key = canonical(members)
@@ -157,10 +161,38 @@ def from_table(table: Known) -> Utility:
             raise InputError(f"the table has no utility of {format_members(members)}")
         return means[key]
 
-    utility.fingerprint = sorted(means.items())  # type: ignore[attr-defined]
+    numbers = [(names, float(mean)) for names, mean in means.items()]
+    utility.fingerprint = sorted(numbers)  # type: ignore[attr-defined]
     return utility
 
 
 def _check_callable(thing: object, what: str) -> None:
     if not callable(thing):
         raise InputError(f"{what} must be callable, got {thing!r}")
+
+
+def parse_score(utility: float, resampled: Any, who: str) -> float:
+    """A utility with the cell of a table that holds what it is on resamples.
+
+    Args:
+        utility: a number.
+        resampled: a JSON list as `format_resampled` writes it, or a list; the utility is a plain
+            number if the cell is empty.
+        who: whose utility it is, for errors.
+
+    Raises:
+        InputError: the cell holds something else.
+    """
+    if isinstance(resampled, str):
+        text = resampled.strip() or None
+    else:
+        text = None if np.ndim(resampled) == 0 and pd.isna(resampled) else resampled
+    if text is None:
+        return utility
+    try:
+        return Score(utility, json.loads(text) if isinstance(text, str) else text)
+    except ValueError as cause:  # the errors of JSON and of dupre are ValueErrors
+        raise InputError(
+            f"resampled of {who} must be a JSON list of utilities such as [0.91, 0.89], one for "
+            f"each of the same resamples, got {text!r:.80}"
+        ) from cause

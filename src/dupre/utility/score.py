@@ -10,6 +10,7 @@ Notation: m validation rows, B resamples, g groups of rows.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,15 +103,32 @@ def before_floor(utility: float) -> float:
 
 def resampled_of(scores: Sequence[float]) -> Floats | None:
     """What several utilities are on the same B resamples, (., B); None if one does not know."""
+    if len(set(counts := resample_counts(scores))) > 1 or not all(counts):
+        return None
+    return np.array([getattr(score, "resampled", None) for score in scores])
+
+
+def resample_counts(scores: Sequence[float]) -> list[int]:
+    """On how many resamples each utility is known; 0 for a plain number."""
     known = [getattr(score, "resampled", None) for score in scores]
-    lengths = {None if part is None else len(part) for part in known}
-    return np.array(known) if len(lengths) == 1 and None not in lengths else None
+    return [0 if part is None else len(part) for part in known]
 
 
 def mean_score(scores: Sequence[float]) -> Score:
     """The mean of several utilities, with its resamples if all of them know theirs."""
     resampled = resampled_of(scores)
     return Score(np.mean(scores), None if resampled is None else resampled.mean(axis=0))
+
+
+def format_resampled(resampled: Floats | None) -> str | None:
+    """Utilities on resamples, (B,), as a cell of a table: a JSON list that keeps every digit.
+
+    One that cannot be computed is null. None if nothing is known.
+    """
+    if resampled is None:
+        return None
+    numbers = [None if np.isnan(number) else number for number in resampled.tolist()]
+    return json.dumps(numbers, separators=(",", ":"))
 
 
 def _check_resampled(resampled: Any) -> Floats:

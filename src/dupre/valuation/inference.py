@@ -19,13 +19,21 @@ from dupre.game.draws import LEAST_DRAWS, SampledValues
 from dupre.predictor.calibration import diagnose, widening
 from dupre.predictor.training_noise import pooled_variance
 from dupre.result.covariances import total_covariance
-from dupre.result.records import Z95, Duplicates, Evidence, PredictorCheck, Subsidy, TrainingNoise
+from dupre.result.records import (
+    Z95,
+    Diagnostics,
+    Duplicates,
+    Evidence,
+    PredictorCheck,
+    Subsidy,
+    TrainingNoise,
+)
 from dupre.result.valuation import Valuation
 from dupre.utility.score import before_floor
 from dupre.valuation import evidence, next_batch, validation_rows
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.duplicates import Merged, merge
-from dupre.valuation.influence import decisive_trainings, spoiled_grand
+from dupre.valuation.influence import decisive_trainings, equal_utilities, spoiled_grand
 from dupre.valuation.knowledge import BLOCKS, Knowledge
 from dupre.valuation.observations import widen_by_repeats
 from dupre.valuation.question import LeastCore, Question
@@ -115,7 +123,7 @@ class Inference:
         return Valuation(
             semivalue=self.question.semivalue.name,
             mean=mean,
-            caveats=(*spoiled_grand(known), *decisive_trainings(known, M, mean)),
+            caveats=(*self._caveats(diagnostics), *decisive_trainings(known, M, mean)),
             counting=counting,
             covariance=total_covariance(covariance, sampling, validation),
             prediction=covariance,
@@ -134,6 +142,7 @@ class Inference:
     def _core_valuation(self, wanted: LeastCore) -> Valuation:
         known = self.known
         unknown = known.unknown.size or not self._listed
+        diagnostics = diagnose(known.predictor()) if unknown else None
         grand = self._grand(None)
         found = least_core_payments(known, wanted.draws, grand, listed=self._listed)
         # Around the amount. The subsidies of draws have an upward bias: a subsidy is a maximum.
@@ -142,14 +151,14 @@ class Inference:
         return Valuation(
             semivalue=wanted.name,
             mean=found.core.payments,
-            caveats=tuple(spoiled_grand(known)),
+            caveats=self._caveats(diagnostics),
             covariance=total_covariance(found.covariance, None, found.validation),
             prediction=found.covariance,
             validation=found.validation,
             noise=np.zeros_like(found.covariance) if unknown else found.covariance,
             grand=grand,
             counting=known.counting,
-            diagnostics=diagnose(known.predictor()) if unknown else None,
+            diagnostics=diagnostics,
             check=known.check(),
             subsidy=Subsidy(
                 amount=found.core.subsidy,
@@ -162,6 +171,12 @@ class Inference:
             ),
             **self._circumstances(),
         )
+
+    def _caveats(self, diagnostics: Diagnostics | None) -> tuple[str, ...]:
+        """Reasons not to trust values or payments, a sentence each."""
+        known = self.known
+        equal = equal_utilities(known) if diagnostics is not None else []
+        return (*spoiled_grand(known), *equal, *validation_rows.missing_resamples(known))
 
     def _circumstances(self) -> dict[str, Any]:
         """What a valuation says besides the values."""

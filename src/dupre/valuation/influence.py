@@ -1,7 +1,8 @@
-"""Single trainings that decide a value, and a score of all owners that a floor hides.
+"""What evaluated utilities say of their own weight: one that decides a value, all of them equal.
 
 Values are sums of utilities. If one utility is far from all others of its size, it can outweigh
-them; readers of the value should know.
+them; readers of the value should know. A floor can hide a bad score of all owners together. If all
+utilities are equal, there is no scale from which intervals of predictions could follow.
 
 Notation: n owners, p coalitions with a position; M (n, p) from `validation_rows`.
 """
@@ -12,7 +13,7 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.game.coalitions import format_members
-from dupre.predictor.warp import robust_scale
+from dupre.predictor.warp import are_equal, robust_scale
 from dupre.utility.score import before_floor
 from dupre.valuation.knowledge import Knowledge
 from dupre.wording import join_list, printable
@@ -39,6 +40,23 @@ def spoiled_grand(known: Knowledge) -> list[str]:
     return [
         f"all data together score {_short(score)}, below the floor, and count as "
         f"{_short(known.utilities[known.everyone])}; wrong rows of a single owner can do this."
+    ]
+
+
+def has_scale(known: Knowledge) -> bool:
+    """Whether the utilities to predict from differ; if not, intervals are a guess."""
+    return not are_equal(known.observations.utilities[known.shown])
+
+
+def equal_utilities(known: Knowledge) -> list[str]:
+    """A sentence if all utilities to predict from are equal; something must be predicted."""
+    count = len(known.shown)
+    if count < 2 or has_scale(known):
+        return []
+    utility = _short(float(known.observations.utilities[known.shown[0]]))
+    return [
+        f"all {count:,} utilities to predict from are equal ({utility}): nothing shows how far "
+        "those of other coalitions may lie, and the intervals do not hold that."
     ]
 
 

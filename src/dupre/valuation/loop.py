@@ -79,6 +79,7 @@ class Loop:
     ):
         self.valuer = valuer
         self.store = store
+        self.store.uses_empty = settings.ask_empty
         self.key = key
         self.workers = workers
         self.display = display
@@ -283,8 +284,8 @@ class Loop:
             self.recorded.update(self.store.same(members))
 
     def _valuation(self) -> Valuation | None:
-        """What is known now; None before the first design is complete: too early to tell."""
-        if not self.valuer.designed:
+        """What is known now; None while it is too early to tell: see `Valuer.is_too_early`."""
+        if self.valuer.is_too_early(limited=self.settings.budget is not None):
             return None
         if self.latest is None or self.latest[0] != self.valuer.evaluated:
             self.latest = self.valuer.evaluated, self.valuer.interim_values()
@@ -329,9 +330,8 @@ class Loop:
         used = [found for found in evaluations if found.training.members in self.recorded]
         rounds = [{"evaluated": n, **f} for n, f in self.store.rounds(self.key).items()]
         valuation = self._valuation() or self.valuer.interim_values()
-        forecast = pd.DataFrame()
-        if self.valuer.left and self._is_watched():
-            forecast = self.valuer.forecast(FORECAST, now=valuation)
+        more = self.valuer.left and self._is_watched()
+        forecast = self.valuer.forecast(FORECAST, now=valuation) if more else pd.DataFrame()
         return valuation, {
             "warnings": group_warnings(used),
             "found": self.found,

@@ -4,7 +4,8 @@
     stop=stopping.ranking_settled() & stopping.evaluated(40)
 
 Rules are checked after every batch. The first form stops when one of the two holds, the second when
-both do; the result says which it was.
+both do; the result says which it was. Rules about values wait for the first design, and for
+utilities that differ: intervals from equal ones have no scale.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class State:
     Attributes:
         evaluated: coalitions evaluated so far, those found in the store included.
         seconds: since the call.
-        valuation: returns the present values; None before the first design is complete.
+        valuation: returns the present values; None while it is too early to tell: before the first
+            design is complete, and as long as all utilities are equal (`Valuer.is_too_early`).
     """
 
     evaluated: int

@@ -24,7 +24,7 @@ from dupre.errors import Remedy, StoreError
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.training.evaluation import Evaluation
 from dupre.utility.model import ModelUtility
-from dupre.utility.score import FEWEST_ROWS
+from dupre.utility.score import FEWEST_ROWS, resample_counts
 from dupre.valuation.knowledge import Knowledge
 from dupre.wording import SEEN_ROWS, count_things, join_list
 
@@ -111,6 +111,18 @@ def _few_rows(utility: ModelUtility) -> list[str]:
     return [
         f"{count_things(rows, 'validation row')} cannot show how much others would change the "
         f"values: that is in no interval. Score on {FEWEST_ROWS} rows at least, better on hundreds."
+    ]
+
+
+def missing_resamples(known: Knowledge) -> list[str]:
+    """A caveat if some evaluations know their utility on resamples and others do not."""
+    trainings = known.observations.trainings.values()
+    counts = resample_counts([utility for own in trainings for utility in own])
+    if all(counts) or not any(counts):
+        return []
+    return [
+        f"{counts.count(0):,} of {len(counts):,} evaluations came without scores on resamples of "
+        "the validation rows; how much other rows would change the values is therefore not known."
     ]
 
 

@@ -1,0 +1,63 @@
+import pytest
+
+import dupre
+from dupre.report.page import page
+from dupre.valuation.stopping import evaluated, within
+from dupre.valuation.strategies import Active, Corrected
+from owners_and_games import make_owners, value
+
+FIVE, SEVEN = make_owners(5), make_owners(7)
+NOTHING_SHOWS = "nothing shows how far those of other coalitions may lie"
+
+
+def flat(members):
+    return 0.5 if members else 0.1
+
+
+def late(members):
+    """Flat but for two coalitions of four that are not in the first design."""
+    return 0.9 if members in {FIVE.names[:2], FIVE.names[1:3]} else flat(members)
+
+
+@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", "least-core"])
+@pytest.mark.parametrize("utility", [flat, lambda _: 0.0])
+def test_equal_utilities_are_told_with_what_the_intervals_do_not_hold(semivalue, utility):
+    found = value(FIVE, utility, budget=12, semivalue=semivalue)
+    told = f"all 12 utilities to predict from are equal ({utility(FIVE.names):g}): {NOTHING_SHOWS}"
+    assert f"Beware: {told}" in str(found)
+    assert NOTHING_SHOWS in page([found])
+    complete = value(FIVE, utility, budget=31, semivalue=semivalue)
+    assert NOTHING_SHOWS not in str(complete)
+
+
+def test_they_are_told_where_values_come_from_draws_and_not_where_one_differs():
+    corrected = value(SEVEN, flat, budget=50, strategy=Corrected())
+    assert corrected.corrected
+    assert NOTHING_SHOWS in str(corrected)
+    valuer = dupre.Valuer(FIVE, empty=0.0)
+    for members, told in zip(valuer.suggest(11), [False, *[True] * 9, False], strict=True):
+        valuer.record(members, 0.5 if len(valuer.evaluations) < 10 else 0.6)
+        assert (NOTHING_SHOWS in str(valuer.values())) == told
+
+
+@pytest.mark.parametrize("check", [0, 4])
+@pytest.mark.parametrize("budget", [60, 200])
+def test_intervals_from_equal_utilities_are_no_reason_to_stop(check, budget):
+    found = value(SEVEN, flat, budget=budget, stop=within(0.01), strategy=Active(check=check))
+    assert found.evaluated == min(budget, 127)
+    assert ("the budget of 60" in found.stopped) == (budget == 60)
+
+
+def test_a_run_goes_on_until_a_utility_differs_and_other_rules_still_count():
+    found = value(FIVE, late, budget=31, stop=within(1.0))
+    utilities = found.evaluations["utility"]
+    assert 11 < found.evaluated < 31
+    assert set(utilities) == {0.5, 0.9}
+    assert value(FIVE, flat, budget=31, stop=within(1.0) | evaluated(13)).evaluated < 31
+
+
+def test_a_flat_game_without_a_budget_ends_and_says_why_that_is_a_guess():
+    found = value(SEVEN, flat, stop=within(0.01))
+    assert 100 <= found.evaluated < 127
+    assert found.stopped == "every value is within ± 0.01 with 95 %"
+    assert NOTHING_SHOWS in str(found)
