@@ -174,7 +174,10 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
         assert text.endswith("\n".join(["", *told["beware"], ""]))
     table = (data / "paid/payments.csv").read_text()
     assert table.startswith("owner,value,payment,low,high,currency\n")
-    run("resume", "paid", "--budget", "+1", cwd=data)
+    resumed = run("resume", "paid", "--budget", "+1", cwd=data).stderr
+    assert "The payments have changed: payments.csv and the page have the new ones." in resumed
+    (before,) = re.findall(r"Payments before: (\S+)", resumed)
+    assert (data / before).read_text() == table != (data / "paid/payments.csv").read_text()
     page = (data / "paid/report.html").read_text()
     assert "Payment (CHF)" in page
     assert "who is at or below zero gets nothing" in page

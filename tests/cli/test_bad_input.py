@@ -323,7 +323,7 @@ def test_a_wrong_utility_can_be_corrected(recorded):
 def test_results_may_come_from_a_spreadsheet(recorded, name):
     done = run("record", "ask", sheet(name, [(COALITIONS[2], 0.123456789012345)]))
     taken = "Read: 1 coalition, 0 failed. New: 1. Known before: 0. In all: 3.\n"
-    assert done.stderr == taken
+    assert done.stderr.startswith(taken)
     told = json.loads(run("predict", "ask", "--members", "owner 1", "--json").stdout)
     assert told[0]["utility"] == 0.123456789012345
 

@@ -112,8 +112,9 @@ def record(
         output.say(job.record(directory.store, given, replacing=replace_recorded))
         valuations = job.values(directory.store)
         output.write_config(directory, job.config)
-        directory.write_results(valuations)
+        kept = directory.write_results(valuations)
     output.print_values(valuations, json=json)
+    output.say_kept(kept)
 
 
 VERBS: dict[Callable[..., None], str] = {

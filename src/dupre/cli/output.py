@@ -76,6 +76,17 @@ def print_values(valuations: list[Valuation], *, json: bool) -> None:
         print("\n\n".join(map(str, valuations)))
 
 
+def say_kept(kept: Path | None) -> None:
+    """Say where the result and the payments are that others took the place of."""
+    if kept is not None and (kept / "result.json").is_file():
+        say(f"Result before: {kept}")
+    if kept is not None and (kept / "payments.csv").is_file():
+        paid = (kept.parent.parent / "payments.csv").is_file()
+        now = "payments.csv and the page have the new ones" if paid else "the page says why"
+        what = "The payments have changed" if paid else "There are no payments any more"
+        say(f"{what}: {now}. Payments before: {kept / 'payments.csv'}")
+
+
 def print_json(found: object) -> None:
     """Print anything as JSON."""
     print(json_text(found))
