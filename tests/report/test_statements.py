@@ -164,6 +164,26 @@ def test_number_sign_and_interval_of_an_effect_agree():
     assert best in plain(answer(v))
 
 
+def test_an_effect_is_called_small_only_if_its_whole_interval_is():
+    hardly = "hardly changes the utility of the model on average."
+    assert hardly in of(three([0.3, 1e-6, 0.1]), "owner 1")[0]
+    exactly = exact(3, mean=np.array([0.5, 0.3, 0.0]), covariance=np.zeros((3, 3)))
+    assert hardly in of(exactly, "owner 2")[0]
+    words = of(three([0.3, 1e-6, 0.1], std=1.1), "owner 1")[0]
+    assert words.startswith(
+        "It is not known whether adding the data of owner 1 to a group of other owners raises or "
+        "lowers the utility of the model on average (95 %: −2.2 to 2.2)."
+    )
+    settings = {"provenance": {"settings": {"metric": "accuracy"}}}
+    last = three([0.3, 1e-6, 0.1], std=0.1, semivalue="leave-one-out", **settings)
+    assert of(last, "owner 1")[0].startswith(
+        "It is not known whether adding the data of owner 1 to those of all other owners raises or "
+        "lowers accuracy (95 %: −20 to 20 points)."
+    )
+    narrow = three([0.3, 0.02, 0.1], std=(1.1, 0.001, 1.1))
+    assert "changes the utility of the model by 0.0 (95 %: 0.0 to 0.0)" in of(narrow, "owner 1")[0]
+
+
 def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told():
     v = valuation(4)
     frame = v.evidence.coalitions
