@@ -228,6 +228,21 @@ def test_files_of_statements_name_no_other_owner(tmp_path):
         write_statements(v, tmp_path, only=["Bop"], heading=Heading())
 
 
+def test_an_owner_is_told_of_a_decisive_training_without_the_names_of_others():
+    words = "one training decides much: {%s} scored -5 where others of this size score about 0.2. "
+    words += "This alone changes values: that of %s by -0.472 and that of %s by 0.455."
+    for names in (("A", "B", "C"), ("7", "0", "2")):
+        note = words % (", ".join(names[:2]), names[1], names[2])
+        v = valuation(3, names=names, caveats=(note,))
+        told = {
+            v.owners[one.owner]: one.caveats[-1] for one in statements(v, [], to_owner_alone=True)
+        }
+        other = "another owner"
+        assert told[names[0]] == words % (f"{names[0]}, {other}", other, other)
+        assert told[names[1]] == words % (f"{other}, {names[1]}", names[1], other)
+        assert told[names[2]] == words % (f"{other}, {other}", other, names[2])
+
+
 def test_a_logo_is_part_of_the_page(tmp_path):
     assert read_logo("") == ""
     (tmp_path / "logo.png").write_bytes(b"\x89PNG")

@@ -280,7 +280,11 @@ class _StatementWriter:
                 f"{failed} training{'s' if failed > 1 else ''} with these data failed; "
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
             )
-        return [*caveats, *v.caveats]
+        return [*caveats, *self._caveats_of_all(i)]
+
+    def _caveats_of_all(self, _: int) -> list[str]:
+        """Reasons not to trust the values; they may name owners."""
+        return list(self.v.caveats)
 
 
 class _SingleOwnerWriter(_StatementWriter):
@@ -307,11 +311,14 @@ class _SingleOwnerWriter(_StatementWriter):
             )
         return texts
 
-    def _caveats(self, i: int) -> list[str]:
+    def _caveats_of_all(self, i: int) -> list[str]:
         others = [name for name in self.v.owners if name != self.v.owners[i]]
-        forms = [form for name in others for form in (name, printable(name))]
-        named = re.compile("|".join(rf"(?<!\w){re.escape(form)}(?!\w)" for form in forms) or "(?!)")
-        every = super()._caveats(i)
+        forms = {form for name in others for form in (name, printable(name))}
+        names = "|".join(map(re.escape, sorted(forms, key=len, reverse=True))) or "(?!)"
+        # Elsewhere a name may be a word or a number of the sentence.
+        member = re.compile(rf"(?:(?<={{)|(?<=, )|(?<=that of ))(?:{names})(?=, |}}| by )")
+        named = re.compile(rf"(?<!\w)(?<!\d[.,])(?:{names})(?!\w|[.,]\d)")
+        every = [member.sub("another owner", caveat) for caveat in self.v.caveats]
         kept = [caveat for caveat in every if not named.search(caveat)]
         if hidden := len(every) - len(kept):
             kept.append(
