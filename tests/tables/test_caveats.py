@@ -74,6 +74,19 @@ def score(model, y_val, y, metric):
     return ModelUtility(model, owners, validation=(X[: len(y_val), None], y_val), metric=metric)
 
 
+def test_classes_that_differ_only_in_capital_letters_or_blanks_are_named():
+    for classes, words in (
+        (["Yes", "YES", "no"], "'Yes' (2 rows) and 'YES' (1 row) in y differ only in capital"),
+        (["Yes", "yes ", "no"], "'Yes' (2 rows) and 'yes ' (1 row) in y differ only"),
+        (["yes", "no", "no"], ""),
+        ([1, 2, 3], ""),
+        ([True, False, True], ""),
+    ):
+        frame = pd.DataFrame({"y": [*classes, classes[0]], "x": [1.5, 2, 3, 4], "o": list("abab")})
+        told = columns_to_check(frame, columns_of(frame, **BOTH), "y")
+        assert [text.startswith(words) for text in told] == [True] * bool(words)
+
+
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
 def test_accuracy_says_little_if_most_rows_are_of_one_class_and_what_is_named_can_be_computed():
     able, unable = LogisticRegression(), RidgeClassifier()
