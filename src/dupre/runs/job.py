@@ -30,7 +30,7 @@ from dupre.training.evaluation import Evaluation, Training, known_evaluations
 from dupre.training.frames import as_frame
 from dupre.training.spot_check import Stored
 from dupre.training.store import Store
-from dupre.utility.limits import UNBOUNDED, Bounds
+from dupre.utility.limits import UNBOUNDED, Bounds, is_within, outside_notes
 from dupre.utility.model import ModelUtility
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
@@ -269,7 +269,9 @@ class Job:
         provenance = {"history": commands, "utility": {"meaning": self.meaning}, **before}
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
-        caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
+        scored = valuation.evaluations["utility"].dropna().clip(lower=self.utility.floor)
+        outside = outside_notes(scored.tolist(), self.utility.bounds or UNBOUNDED)
+        caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats, *outside)))
         rows = len(self.utility.y_val) if isinstance(self.utility, ModelUtility) else 0
         return replace(valuation, provenance=provenance, caveats=caveats, validation_rows=rows)
 
@@ -320,7 +322,7 @@ def _check_within(row: ExternalResult, bounds: Bounds) -> None:
     """Raise InputError if a utility lies outside the bounds by more than rounding."""
     low, high = bounds
     for utility in row.utilities:
-        if not low - 1e-9 * (1 + abs(low)) <= utility <= high + 1e-9 * (1 + abs(high)):
+        if not is_within(utility, bounds):
             raise InputError(
                 f"the utility of {format_members(row.members)} is {utility:g}, but the bounds of "
                 f"this run are {low:g} to {high:g}; correct it"
