@@ -65,6 +65,11 @@ def test_one_owner_lists_and_numbers_of_rows_are_no_owners_and_every_row_has_a_t
     refused("'y' is empty in 4 of 4", target=[None] * 4)
     notes = [f"note {i}" for i in range(60)]
     refused("60 different texts in 60 rows", owner=["a", "b"] * 30, target=notes)
+    prices = [f"${i},000" for i in range(60)]
+    words = (
+        r"'y' holds numbers with a currency or a unit such as '\$0,000'; expected numbers: remove"
+    )
+    refused(words, owner=["a", "b"] * 30, target=prices)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dupre._types import Floats, Names, Task
-from dupre.tables.columns import MAX_TEXTS, Columns, kind, looks_like
+from dupre.tables.columns import MAX_TEXTS, WITH_UNIT, Columns, kind, looks_like
 from dupre.tables.preprocessing import as_levels, as_numbers
 from dupre.utility.model import ModelUtility
 from dupre.wording import join_list, percent, printable, quote
@@ -45,6 +45,12 @@ SHORTEST, LONGEST = 5, 40
 """Letters of the words that are compared: shorter ones may differ by a letter on purpose."""
 
 
+WITHOUT_UNIT = (
+    "remove the unit, also the signs between thousands: write 1234.5; the name of the column can "
+    "say the unit."
+)
+
+
 def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
     """Columns that may hold something else than a model takes them for."""
     return [
@@ -61,10 +67,11 @@ def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> lis
     for name in (*columns.categories, *texts, target):
         if not pd.api.types.is_numeric_dtype(frame[name]) and (what := looks_like(frame[name])):
             found[what].append(name)
+    usual = "write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."
     return [
         f"{join_list(map(printable, names))}: {what} such as "
-        f"{quote(frame[names[0]].dropna().iloc[0])} are texts for a "
-        "model, not numbers; write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."
+        f"{quote(frame[names[0]].dropna().iloc[0])} are texts for a model, not numbers; "
+        f"{WITHOUT_UNIT if what == WITH_UNIT else usual}"
         for what, names in found.items()
     ]
 
