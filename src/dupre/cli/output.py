@@ -153,6 +153,7 @@ COMMAND_WORDS = {
     Remedy.GO_ON: "`dupre resume {run}` goes on",
     Remedy.ONE_PROCESS: "--jobs 1",
     Remedy.SAMPLES: "--samples",
+    Remedy.SHEET: "--sheet ",
     Remedy.SKIP: "--skip-failures",
     Remedy.SKIP_EMPTY: "--skip-empty",
     Remedy.STATE_EMPTY: "its utility is stated by --empty when the run is set up",
