@@ -27,6 +27,7 @@ def open_run(
 ) -> tuple[RunDirectory, Job]:
     """An existing run directory that was made here or is trusted, and its job with the data."""
     from dupre.runs.directory import RunDirectory
+    from dupre.runs.earlier_columns import check_columns
     from dupre.runs.prepare import prepare_job
     from dupre.runs.trust import check_made_here
 
@@ -46,7 +47,10 @@ def open_run(
     if validation is not None:
         moved = replace(config.utility, validation=absolute(validation), holdout=0.0)
         config = replace(config, utility=moved)
-    return directory, prepare_job(config)
+    job = prepare_job(config)
+    if earlier := directory.last_result:
+        check_columns(job, earlier)
+    return directory, job
 
 
 def write_config(directory: RunDirectory, config: Config) -> None:

@@ -138,9 +138,7 @@ class RunDirectory:
     def count_lost(self, job: Job, *, accept: bool) -> int:
         """How many more trainings the last result had; InputError if this is not accepted."""
         known = job.count_trained(self.store)
-        try:
-            last = self.results()[0]
-        except InputError:  # there is no result to lose
+        if (last := self.last_result) is None:  # there is no result to lose
             return 0
         trained = last.evaluated - len(last.failures)
         if known < trained and not accept:
@@ -200,10 +198,15 @@ class RunDirectory:
     @property
     def earlier_owners(self) -> tuple[str, ...]:
         """The owners of the last result; none if there is no result."""
+        return () if (last := self.last_result) is None else last.owners
+
+    @property
+    def last_result(self) -> Valuation | None:
+        """The valuation by the first semivalue; None if there is no result that can be read."""
         try:
-            return self.results()[0].owners
+            return self.results()[0]
         except InputError:
-            return ()
+            return None
 
     def write_report(self, valuations: Sequence[Valuation]) -> Path | None:
         """Replace the page and the payments; where the payments before are kept, if they differ."""

@@ -36,6 +36,7 @@ from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
 from dupre.valuation.value import value
 from dupre.valuation.valuer import Valuer
+from dupre.wording import json_text
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -267,6 +268,7 @@ class Job:
         before = valuation.provenance
         commands = {"commands": "\n".join(self.config.history.commands)}
         provenance = {"history": commands, "utility": {"meaning": self.meaning}, **before}
+        provenance["data"] = {"columns": json_text(self.column_names)}
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
         scored = valuation.evaluations["utility"].dropna().clip(lower=self.utility.floor)
@@ -274,6 +276,11 @@ class Job:
         caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats, *outside)))
         rows = len(self.utility.y_val) if isinstance(self.utility, ModelUtility) else 0
         return replace(valuation, provenance=provenance, caveats=caveats, validation_rows=rows)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of the rows to train on, in their order."""
+        return [str(name) for name in self.owners.columns or ()]
 
     @property
     def meaning(self) -> str:
