@@ -298,7 +298,7 @@ def sheet(name, rows, columns=("coalition", "utility")):
         ([('["owner 1", "owner 1"]', 0.6)], "names 'owner 1' twice; name it once"),
         ([(COALITIONS[2], 55)], "of {owner 1} is 55, but the bounds of this run are 0 to 9"),
         ([(",", 0.6)], "',' names no owner; expected such as A,C"),
-        ([("[]", 0.6)], "never recorded: its utility is stated by --empty"),
+        ([("[]", 0.6)], "got none; for no data, its utility is stated by --empty"),
     ],
 )
 def test_results_that_cannot_be_meant_are_refused_and_nothing_is_taken(recorded, rows, words):

@@ -87,6 +87,7 @@ def test_names_that_look_the_same_are_refused(one, other):
 def test_a_target_is_something_to_predict_and_dropped_columns_are_not_checked():
     for target, match in (
         (["u"] * 4, "is 'u' in all 4 rows"),
+        ([3.0] * 4, "is 3.0 in all 4 rows"),
         (["2024-05-31", "2024-06-01"] * 2, "holds dates; expected classes or numbers"),
         ([[1], [2], [1], [2]], "holds lists"),
         ([1.0, float("inf"), 2.0, 3.0], "'y' holds inf in line 3"),

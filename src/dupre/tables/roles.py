@@ -160,8 +160,8 @@ def _check_target(column: pd.Series) -> None:
     different = column.nunique()
     if different == 1:
         raise InputError(
-            f"the target column {column.name!r} is {quote(column.iloc[0])} in all {len(column)} "
-            "rows; expected something to predict"
+            f"the target column {column.name!r} is {quote(column.tolist()[0])} in all "
+            f"{len(column)} rows; expected something to predict"
         )
     if found == "text":
         if different > MAX_TEXTS and looks_like(column) == WITH_UNIT:
