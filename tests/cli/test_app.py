@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pandas as pd
@@ -182,6 +183,13 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
     assert "Payment (CHF)" in page
     assert "who is at or below zero gets nothing" in page
     assert "above zero" in refuse("pay", "paid", "--amount", "0", cwd=data)
+    paid = (data / "paid/payments.csv").read_text()
+    full = Mock(side_effect=dupre.InputError("'payments.csv' cannot be written"))
+    with patch("dupre.runs.directory.replace_texts", full):
+        printed = run("pay", "paid", "--amount", "20", "--currency", "CHF", cwd=data, code=2)
+    assert "payment CHF" in printed.stdout
+    assert printed.stderr == "Error: 'payments.csv' cannot be written\n"
+    assert (data / "paid/payments.csv").read_text() == paid
     (written,) = run(
         "report", "paid", "--statements", "st", "--only", "Alba", cwd=data
     ).stdout.split()

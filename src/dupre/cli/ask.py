@@ -87,13 +87,14 @@ def pay(
     valuations = directory.results()
     terms = PaymentSection(amount, currency, negative, minimum)
     payments = valuations[0].payments(**asdict(terms))
-    with interrupt_on_signals(), directory.lock():
-        kept = directory.write_payments(valuations, terms)
     if json:
         found = {name: part for name, part in vars(payments).items() if name != "frame"}
         print_json(found | {"payments": payments.frame.reset_index().to_dict("records")})
     else:
-        print(payments)
+        print(payments, flush=True)  # also if nothing can be written here
+    with interrupt_on_signals(), directory.lock():
+        kept = directory.write_payments(valuations, terms)
+    if not json:
         say(f"The table is in {directory.payments}, the page in {directory.report}.")
     say_kept(kept)
 
