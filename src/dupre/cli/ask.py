@@ -41,6 +41,7 @@ def _results(
     directory = RunDirectory(run)
     if not (behind := directory.is_behind) and semivalue is None:
         return directory.results()
+    directory.check_store()
     directory, job = open_run(run, data, trust=trust)
     job = job if semivalue is None else job.with_semivalues(semivalue)
     with directory.name_errors():
@@ -133,6 +134,7 @@ def predict(
     from dupre.runs.parse import parse_members
 
     directory, job = open_run(run, data, trust=trust)
+    directory.check_store()
     coalitions = [parse_members(text, job.owners.names) for text in members]
     with directory.name_errors():
         found = job.valuer(directory.store).predict(coalitions)

@@ -76,6 +76,15 @@ class RunDirectory:
         """The page."""
         return self.path / "report.html"
 
+    def check_store(self) -> None:
+        """Raise InputError if there is a result, but its trainings are gone."""
+        if not self.store.is_file() and (self.path / "result.json").is_file():
+            raise InputError(
+                f"the trainings of {str(self)!r} are gone: it has a result, but no "
+                f"{self.store.name}; put that file back, or train again in another directory with "
+                "--run OTHER"
+            )
+
     def with_history(self, config: Config) -> Config:
         """The configuration with the history of the run here; InputError if that is another run."""
         if (self.path / "config.toml").is_file():
