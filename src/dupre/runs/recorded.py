@@ -37,19 +37,19 @@ class ExternalResult:
 
 
 def read_results(
-    path: Path, owners: Names, *, delimiter: str | None = None
+    path: Path, owners: Names, *, delimiter: str | None = None, decimal: str = "."
 ) -> list[ExternalResult]:
     """The coalitions of a table with the columns coalition, utility and maybe others.
 
     A coalition is a JSON list of owners, or a text such as "A,C". `failure` says why there is no
     utility, `repeat` numbers repeated trainings, `resampled` is a JSON list of the utilities on
-    resamples of the validation rows.
+    resamples of the validation rows. `decimal` is the sign before the decimals of a utility.
 
     Raises:
         InputError: it cannot be read, or a row is not a result.
     """
     columns = ("coalition", "utility", "failure", "repeat", "resampled")
-    frame = read_one(path, FileOptions(delimiter), as_text=columns)
+    frame = read_one(path, FileOptions(delimiter, decimal), as_text=columns)
     missing = {"coalition", "utility"} - set(frame.columns)
     if missing:
         raise InputError(
@@ -59,7 +59,7 @@ def read_results(
     found: dict[Names, ExternalResult] = {}
     for row in frame.reindex(columns=list(columns)).itertuples(index=False):
         members = parse_members(_text(row.coalition), owners)
-        utility, reason = _number(row.utility, members), _text(row.failure)
+        utility, reason = _number(row.utility, decimal, members), _text(row.failure)
         if utility is not None and (resampled := _text(row.resampled)):
             utility = _score(utility, resampled, members)
         before = found.get(members)
@@ -89,18 +89,18 @@ def finished_results(given: list[ExternalResult], path: Path) -> list[ExternalRe
     return done
 
 
-def _number(cell: Any, members: Names) -> float | None:
+def _number(cell: Any, decimal: str, members: Names) -> float | None:
     text = _text(cell)
     if not text:
         return None
     try:
-        number = float(text)
+        number = float(text.replace(decimal, "."))
     except ValueError:
         number = math.nan
     if math.isnan(number):
         raise InputError(
             f"the utility of {format_members(members)} is {text!r}; expected a number such as "
-            "0.91, or nothing"
+            f"0{decimal}91, or nothing; --decimal states the sign before decimals"
         )
     return as_utility(number, f"the utility of {format_members(members)}")
 
