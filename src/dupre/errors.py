@@ -31,6 +31,7 @@ class Remedy(StrEnum):
     GO_ON = "make the same call again to go on"
     ONE_PROCESS = "n_jobs=1"
     SAMPLES = "samples"
+    SHEET = "sheet="
     SKIP = "on_error='skip' of the engine"
     SKIP_EMPTY = "skip_empty=True"
     STATE_EMPTY = "state its utility with empty="

@@ -10,7 +10,8 @@ import io
 import os
 import secrets
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,21 +20,43 @@ from dupre.errors import InputError
 
 def replace_text(file: Path, text: str) -> None:
     """Replace a file as a whole, never a part of it; InputError if it cannot be written."""
-    temporary = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
+    replace_texts({file: text})
+
+
+def replace_texts(texts: Mapping[Path, str]) -> None:
+    """Replace several files; InputError if one cannot be written, and all old ones stay.
+
+    All new files are written beside the old ones before the first takes its place.
+    """
+    ending = secrets.token_hex(4)
+    temporary = {file: file.with_name(f".{file.name}-{ending}") for file in texts}
     try:
-        with open(temporary, "x", encoding="utf-8", newline="") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(temporary, file)
+        for file, text in texts.items():
+            with (
+                _explain_failure(file),
+                open(temporary[file], "x", encoding="utf-8", newline="") as out,
+            ):
+                out.write(text)
+                out.flush()
+                os.fsync(out.fileno())
+        for file in texts:
+            with _explain_failure(file):
+                os.replace(temporary[file], file)
+    finally:
+        for left in temporary.values():
+            with suppress(OSError):
+                left.unlink()
+
+
+@contextmanager
+def _explain_failure(file: Path) -> Iterator[None]:
+    try:
+        yield
     except (OSError, UnicodeError) as cause:
         reason = cause.strerror if isinstance(cause, OSError) else cause
         raise InputError(
             f"{str(file)!r} cannot be written ({reason}); free some space, or check the permissions"
         ) from cause
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
 
 
 class _Lossy(io.FileIO):

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pandas as pd
@@ -176,17 +177,37 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
         assert text.endswith("\n".join(["", *told["beware"], ""]))
     table = (data / "paid/payments.csv").read_text()
     assert table.startswith("owner,value,payment,low,high,currency\n")
-    run("resume", "paid", "--budget", "+1", cwd=data)
+    resumed = run("resume", "paid", "--budget", "+1", cwd=data).stderr
+    assert "The payments have changed: payments.csv and the page have the new ones." in resumed
+    (before,) = re.findall(r"Payments before: (\S+)", resumed)
+    assert (data / before).read_text() == table != (data / "paid/payments.csv").read_text()
     page = (data / "paid/report.html").read_text()
     assert "Payment (CHF)" in page
     assert "who is at or below zero gets nothing" in page
     assert "above zero" in refuse("pay", "paid", "--amount", "0", cwd=data)
+    paid = (data / "paid/payments.csv").read_text()
+    full = Mock(side_effect=dupre.InputError("'payments.csv' cannot be written"))
+    with patch("dupre.runs.directory.replace_texts", full):
+        printed = run("pay", "paid", "--amount", "20", "--currency", "CHF", cwd=data, code=2)
+    assert "payment CHF" in printed.stdout
+    assert printed.stderr == "Error: 'payments.csv' cannot be written\n"
+    assert (data / "paid/payments.csv").read_text() == paid
     (written,) = run(
         "report", "paid", "--statements", "st", "--only", "Alba", cwd=data
     ).stdout.split()
     assert "<dt>Payment</dt><dd>" in (data / written).read_text()
     assert " of 10.00 CHF" in (data / written).read_text()
     assert "--statements" in refuse("report", "paid", "--only", "Alba", cwd=data)
+
+
+def test_questions_about_trainings_that_are_gone_make_no_empty_store(data):
+    run("value", *WINE, "--budget", "3", "--run", "gone", cwd=data)
+    (data / "gone/store.sqlite").unlink()
+    for asked in (("show", "--semivalue", "banzhaf"), ("predict", "--members", "Alba")):
+        message = refuse(asked[0], "gone", *asked[1:], cwd=data)
+        assert "the trainings of 'gone' are gone: it has a result, but no store.sqlite" in message
+        assert not (data / "gone/store.sqlite").exists()
+    assert "Shapley values of 5 owners" in run("show", "gone", cwd=data).stdout
 
 
 def test_compare_prints_the_probability_and_predict_knows_any_coalition(place):

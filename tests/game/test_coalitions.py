@@ -74,7 +74,7 @@ def test_names_and_rows_are_inverse_to_each_other_and_shown_in_one_printable_lin
 def test_a_coalition_that_names_no_set_of_owners_is_refused():
     for coalition, message in (
         (("ada", "eve"), "unknown owner 'eve'"),
-        ((), "empty coalition"),
+        ((), "at least one owner, got none"),
         ("ada", r"write \('ada',\)"),
         (("ada", "bob", "ada"), "twice"),
     ):

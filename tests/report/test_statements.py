@@ -164,6 +164,26 @@ def test_number_sign_and_interval_of_an_effect_agree():
     assert best in plain(answer(v))
 
 
+def test_an_effect_is_called_small_only_if_its_whole_interval_is():
+    hardly = "hardly changes the utility of the model on average."
+    assert hardly in of(three([0.3, 1e-6, 0.1]), "owner 1")[0]
+    exactly = exact(3, mean=np.array([0.5, 0.3, 0.0]), covariance=np.zeros((3, 3)))
+    assert hardly in of(exactly, "owner 2")[0]
+    words = of(three([0.3, 1e-6, 0.1], std=1.1), "owner 1")[0]
+    assert words.startswith(
+        "It is not known whether adding the data of owner 1 to a group of other owners raises or "
+        "lowers the utility of the model on average (95 %: −2.2 to 2.2)."
+    )
+    settings = {"provenance": {"settings": {"metric": "accuracy"}}}
+    last = three([0.3, 1e-6, 0.1], std=0.1, semivalue="leave-one-out", **settings)
+    assert of(last, "owner 1")[0].startswith(
+        "It is not known whether adding the data of owner 1 to those of all other owners raises or "
+        "lowers accuracy (95 %: −20 to 20 points)."
+    )
+    narrow = three([0.3, 0.02, 0.1], std=(1.1, 0.001, 1.1))
+    assert "changes the utility of the model by 0.0 (95 %: 0.0 to 0.0)" in of(narrow, "owner 1")[0]
+
+
 def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told():
     v = valuation(4)
     frame = v.evidence.coalitions
@@ -206,6 +226,21 @@ def test_files_of_statements_name_no_other_owner(tmp_path):
     assert only.name == "statement-Bob.html"
     with pytest.raises(InputError, match="Bop"):
         write_statements(v, tmp_path, only=["Bop"], heading=Heading())
+
+
+def test_an_owner_is_told_of_a_decisive_training_without_the_names_of_others():
+    words = "one training decides much: {%s} scored -5 where others of this size score about 0.2. "
+    words += "This alone changes values: that of %s by -0.472 and that of %s by 0.455."
+    for names in (("A", "B", "C"), ("7", "0", "2")):
+        note = words % (", ".join(names[:2]), names[1], names[2])
+        v = valuation(3, names=names, caveats=(note,))
+        told = {
+            v.owners[one.owner]: one.caveats[-1] for one in statements(v, [], to_owner_alone=True)
+        }
+        other = "another owner"
+        assert told[names[0]] == words % (f"{names[0]}, {other}", other, other)
+        assert told[names[1]] == words % (f"{other}, {names[1]}", names[1], other)
+        assert told[names[2]] == words % (f"{other}, {other}", other, names[2])
 
 
 def test_a_logo_is_part_of_the_page(tmp_path):

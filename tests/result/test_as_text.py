@@ -299,6 +299,12 @@ def test_a_comparison_in_words():
             "S: B is worth more than A with a probability of 70 %; difference 0.02 "
             "(95 %: -0.01 … 0.05). Not settled.",
         ),
+        (
+            ("A", "B", 0.965, 0.02, -0.002, 0.042),
+            "S: A is worth more than B with a probability of 96.5 %; difference 0.02 "
+            "(95 %: -0.002 … 0.042). Settled: the probability is at least 95 %. The interval holds "
+            "zero, because it leaves out 2.5 % at each end.",
+        ),
         (("A", "B", 0.5, 0.0, 0.0, 0.0), "S: A and B are worth the same."),
         (
             ("A", "B\n", 0.99999, 2.0, 1.0, 3.0),

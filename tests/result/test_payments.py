@@ -79,6 +79,9 @@ def test_intervals_are_those_of_the_share_itself_and_the_text_states_the_rule():
     assert "who is at or below zero gets the minimum. Nobody gets less than 10." in text
     assert "gets nothing" not in text
     assert "743" in text  # 990 in proportion 3 to 1, to whole yen
+    small = certain([0.75, 0.25, -0.1]).payments(1_000, currency="jpy", minimum=10)
+    assert str(small) == text
+    assert certain([0.5]).payments(1, currency="Fr.").currency == "Fr."
 
 
 def test_terms_that_cannot_be_kept_are_refused():
@@ -87,6 +90,7 @@ def test_terms_that_cannot_be_kept_are_refused():
         ([0.5], {"amount": float("nan")}, "finite"),
         ([0.5], {"amount": 1.005}, "at most 2 decimals"),
         ([0.5], {"amount": 1.5, "currency": "JPY"}, "at most 0 decimals"),
+        ([0.5], {"amount": 1.5, "currency": "rwf"}, "at most 0 decimals"),
         ([0.5], {"amount": 1e13}, "between 0 and"),
         ([0.5, 0.1], {"amount": 10, "minimum": 6}, "more than the amount"),
         ([0.5, -0.1], {"amount": 10, "minimum": 1, "negative": "owe"}, "no minimum"),

@@ -13,7 +13,13 @@ import dupre
 from commands import RUN_FILES
 from dupre.files import replace_text
 from dupre.report import sections
-from dupre.runs.config import Config, DataSection, LimitsSection, UtilitySection
+from dupre.runs.config import (
+    Config,
+    DataSection,
+    LimitsSection,
+    PaymentSection,
+    UtilitySection,
+)
 from dupre.runs.directory import RunDirectory, spreadsheet
 from owners_and_games import LoggedGame, make_owners
 
@@ -62,6 +68,34 @@ def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuat
     both = [valuation, replace(valuation, semivalue="other")]
     directory.write_results(both)
     assert list(map(str, directory.results())) == list(map(str, both))
+
+
+def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, valuation):
+    directory.write_results([valuation])
+    assert not directory.payments.exists()
+    terms = PaymentSection(1000, "EUR", "zero", 0)
+    assert directory.write_payments([valuation], terms) is None
+    first = directory.payments.read_text()
+    assert directory.write_payments([valuation], terms) is None
+    assert directory.write_results([valuation]) is None
+
+    other = replace(valuation, mean=valuation.mean * np.array([3, 1, 1, 1]))
+    assert directory.has_other_payments(other)
+    kept = directory.write_results([other])
+    assert {file.name for file in kept.iterdir()} == {"result.json", "values.csv", "payments.csv"}
+    assert (kept / "payments.csv").read_text() == first
+    for row in csv.DictReader(io.StringIO(directory.payments.read_text())):
+        assert f"{float(row['payment']):,.2f} of 1,000.00 EUR" in directory.report.read_text()
+    assert not directory.has_other_payments(other)
+    assert directory.write_report([other]) is None
+
+    kept = directory.write_report([valuation])  # as of a run that is not finished
+    assert [file.name for file in kept.iterdir()] == ["payments.csv"]
+    assert directory.payments.read_text() == first
+    kept = directory.write_results([replace(valuation, mean=-valuation.mean)])
+    assert (kept / "payments.csv").read_text() == first
+    assert not directory.payments.exists()
+    assert "No payments: no value is above zero" in directory.report.read_text()
 
 
 def test_everything_is_written_inside_and_no_link_is_followed(directory, valuation, tmp_path):
@@ -157,25 +191,27 @@ FILL = """
 import resource, signal, sys
 from pathlib import Path
 from dupre.errors import InputError
-from dupre.files import replace_text
+from dupre.files import replace_texts
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
-    replace_text(Path(sys.argv[1]), "x" * 100_000)
+    page = Path(sys.argv[1])
+    replace_texts({page.with_name("payments.csv"): "new", page: "x" * 100_000})
 except InputError as error:
     print(error)
 """
 
 
-def test_when_the_disk_is_full_the_old_file_stays(tmp_path):
-    file = tmp_path / "result.json"
+def test_when_the_disk_is_full_all_old_files_stay(tmp_path):
+    file, table = tmp_path / "report.html", tmp_path / "payments.csv"
     replace_text(file, "old")
+    replace_text(table, "old")
     script = [sys.executable, "-c", textwrap.dedent(FILL), str(file)]
     done = subprocess.run(script, capture_output=True, text=True, check=True)
     assert "cannot be written" in done.stdout
-    assert file.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [file]
+    assert file.read_text() == table.read_text() == "old"
+    assert set(tmp_path.iterdir()) == {file, table}
 
 
 def test_a_spreadsheet_has_every_digit_and_formulas_are_only_names(valuation):

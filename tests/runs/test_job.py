@@ -1,7 +1,7 @@
 import pandas as pd
 
 import dupre.data.owners
-from commands import run
+from commands import refuse, run
 from dupre.report import sections
 from dupre.result.uncertainty import HELD_OUT
 
@@ -16,6 +16,24 @@ def test_caveats_about_recorded_trainings_stay_with_the_values(tmp_path):
     done.to_csv(tmp_path / "done.csv", index=False)
     printed = run("record", "dupre-data", "done.csv", cwd=tmp_path).stdout
     assert "Bern and bern are taken for two owners" in printed
+
+
+def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    table = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "y": [0, 1, 1, 0] * 15})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    how = ("value", "data.csv", "--owner", "owner", "--target", "y", "--budget", 3)
+    for limits in (("--bounds", "0.9,1"), ("--empty", 2)):
+        message = refuse(*how, *limits, cwd=tmp_path)
+        assert "the utility of no data is " in message
+        assert message.endswith("state another number by --empty\n")
+        assert list(tmp_path.iterdir()) == [tmp_path / "data.csv"]
+    asked = ("init", *how[1:-2], "--empty", 0, "--bounds", "0.5,1")
+    assert "the utility of no data is 0, but" in refuse(*asked, cwd=tmp_path)
+    run(*how, "--empty", 0.01, "--floor", 0.02, "--bounds", "0.02,0.03", cwd=tmp_path)
+    for verb in (("show",), ("resume", "--budget", "+1")):
+        printed = run(verb[0], "dupre-data", *verb[1:], cwd=tmp_path).stdout
+        assert "utilities lie outside the bounds 0.02 and 0.03, such as 0." in printed
 
 
 def test_a_resumed_run_digests_its_rows_once_for_the_job_and_once_for_the_values(

@@ -43,6 +43,11 @@ def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs(
     assert "columns     numbers: x\n              categories: k\n              dates: day" in words
     assert "check" not in words
     assert "beware" not in words
+    assert "target      y, 2 classes (classification): False, True\n" in words
+    classes = np.where(table()["y"], "Yes", np.where(np.arange(ROWS) % 2, "no", "YES"))
+    said = plan(prepare(table(y=classes)), "run", 0)
+    assert "3 classes (classification): 'YES', 'Yes', 'no'\n" in said
+    assert "taken for 2 classes; write them alike if they are one" in said
     many = {f"x{i}": table()["x"] + i for i in range(20)}
     words = plan(prepare(table(**many)), "run", 0)
     assert "numbers: x, x0, x1, x2, x3, x4, x5, x6 and 13 more" in words

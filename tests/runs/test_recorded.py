@@ -39,3 +39,14 @@ def test_the_command_reads_what_a_frame_of_evaluations_writes_and_keeps_it(tmp_p
     found = Valuation.from_json((tmp_path / "dupre-data" / "result.json").read_text())
     assert sorted(found.evaluations["resampled"]) == sorted(frame["resampled"])
     assert found.validation is not None
+
+
+def test_a_comma_may_stand_before_decimals(tmp_path):
+    sheet = tmp_path / "results.csv"
+    sheet.write_text("coalition;utility\na,b;0,35\nc;1\n")
+    found = read_results(sheet, ("a", "b", "c"), delimiter=";", decimal=",")
+    assert [row.utilities for row in found] == [(0.35,), (1.0,)]
+    with pytest.raises(
+        InputError, match=r"\{a, b\} is '0,35'; expected .* 0.91, .*--decimal states"
+    ):
+        read_results(sheet, ("a", "b", "c"), delimiter=";")

@@ -74,6 +74,19 @@ def score(model, y_val, y, metric):
     return ModelUtility(model, owners, validation=(X[: len(y_val), None], y_val), metric=metric)
 
 
+def test_classes_that_differ_only_in_capital_letters_or_blanks_are_named():
+    for classes, words in (
+        (["Yes", "YES", "no"], "'Yes' (2 rows) and 'YES' (1 row) in y differ only in capital"),
+        (["Yes", "yes ", "no"], "'Yes' (2 rows) and 'yes ' (1 row) in y differ only"),
+        (["yes", "no", "no"], ""),
+        ([1, 2, 3], ""),
+        ([True, False, True], ""),
+    ):
+        frame = pd.DataFrame({"y": [*classes, classes[0]], "x": [1.5, 2, 3, 4], "o": list("abab")})
+        told = columns_to_check(frame, columns_of(frame, **BOTH), "y")
+        assert [text.startswith(words) for text in told] == [True] * bool(words)
+
+
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
 def test_accuracy_says_little_if_most_rows_are_of_one_class_and_what_is_named_can_be_computed():
     able, unable = LogisticRegression(), RidgeClassifier()
@@ -105,6 +118,15 @@ def test_texts_that_are_numbers_for_people_are_named():
         (["1'234", "999", "2’000.50"], "numbers with signs between thousands"),
         (["1 234", "999"], "numbers with signs between thousands"),
         (["1.5", "2"], "numbers with a decimal point"),
+        (["€ 3.25", "€ 12"], "numbers with a currency or a unit"),
+        (["CHF 9,098.40", "CHF 12.00"], "numbers with a currency or a unit"),
+        (["$355,000", "-$12", "7"], "numbers with a currency or a unit"),
+        (["3.25€", "4 EUR", "$5"], "numbers with a currency or a unit"),
+        (["70.1 kg", "9 Kg", "8"], "numbers with a currency or a unit"),
+        (["21.5 °C", "7 °C"], "numbers with a currency or a unit"),
+        (["12a", "12b"], ""),
+        (["site 1", "site 2"], ""),
+        (["1st", "2nd", "3rd"], ""),
         (["007", "12"], ""),
         (["north", "south"], ""),
         (["10-20", "20-30"], ""),

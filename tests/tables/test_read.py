@@ -192,3 +192,14 @@ def test_validation_rows_that_do_not_fit_are_refused():
         training = pd.DataFrame({"x": [1.0, 2.0], "y": [1, 2]})
         with pytest.raises(InputError, match=match):
             match_columns(pd.DataFrame(validation), training, target="y")
+
+
+def test_a_column_that_the_first_sheet_lacks_may_be_on_another(tmp_path):
+    path = tmp_path / "t.xlsx"
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame({"info": ["hello"]}).to_excel(book, sheet_name="Read me", index=False)
+        frame = pd.DataFrame({"o": ["a", "b"] * 4, "x": range(8), "y": ["u", "v"] * 4})
+        frame.to_excel(book, sheet_name="Data", index=False)
+    words = "first sheet 'Read me' was read, which has no column 'o'; its columns are 'info'. "
+    refused(path, words + "The other sheets are 'Data': choose one, such as with sheet='Data'")
+    assert len(table(path, sheet="Data")) == 8

@@ -65,6 +65,11 @@ def test_one_owner_lists_and_numbers_of_rows_are_no_owners_and_every_row_has_a_t
     refused("'y' is empty in 4 of 4", target=[None] * 4)
     notes = [f"note {i}" for i in range(60)]
     refused("60 different texts in 60 rows", owner=["a", "b"] * 30, target=notes)
+    prices = [f"${i},000" for i in range(60)]
+    words = (
+        r"'y' holds numbers with a currency or a unit such as '\$0,000'; expected numbers: remove"
+    )
+    refused(words, owner=["a", "b"] * 30, target=prices)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +87,7 @@ def test_names_that_look_the_same_are_refused(one, other):
 def test_a_target_is_something_to_predict_and_dropped_columns_are_not_checked():
     for target, match in (
         (["u"] * 4, "is 'u' in all 4 rows"),
+        ([3.0] * 4, "is 3.0 in all 4 rows"),
         (["2024-05-31", "2024-06-01"] * 2, "holds dates; expected classes or numbers"),
         ([[1], [2], [1], [2]], "holds lists"),
         ([1.0, float("inf"), 2.0, 3.0], "'y' holds inf in line 3"),

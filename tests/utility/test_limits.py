@@ -8,7 +8,12 @@ from sklearn.naive_bayes import GaussianNB
 import dupre
 from dupre.report.page import page
 from dupre.training.evaluation import Training, evaluate
-from dupre.utility.limits import bounds_of_metric
+from dupre.utility.limits import (
+    bounds_of_metric,
+    check_empty_within,
+    is_within,
+    outside_notes,
+)
 from owners_and_games import make_owners, smooth, value
 
 RNG = np.random.default_rng(0)
@@ -38,6 +43,19 @@ def test_names_tell_the_bounds_of_metrics_and_limits_that_cannot_be_are_refused(
     ):
         with pytest.raises(dupre.InputError, match=message):
             utility_of(**options)
+
+
+def test_a_utility_outside_the_bounds_is_named():
+    assert is_within(0.1 + 0.2, (0.0, 0.3))
+    check_empty_within(0.5, (0.0, 1.0))
+    check_empty_within(-7.0, bounds_of_metric("r2"))
+    for empty, bounds in ((0.5, (0.9, 1.0)), (2.0, (0.0, 1.0)), (0.1, (-np.inf, 0.0))):
+        message = f"no data is {empty:g}, but the bounds of utilities are {bounds[0]:g} and"
+        with pytest.raises(dupre.InputError, match=message):
+            check_empty_within(empty, bounds)
+    assert outside_notes([0.5, 0.6], (0.0, 1.0)) == []
+    (told,) = outside_notes([0.5, 0.76, 0.8], (0.0, 0.7))
+    assert told.startswith("2 of 3 utilities lie outside the bounds 0 and 0.7, such as 0.76.")
 
 
 def test_r2_is_not_below_that_of_no_data_unless_that_is_asked_for():

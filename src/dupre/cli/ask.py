@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dupre.cli import options as o
-from dupre.cli.output import open_run, print_json, print_values, say
+from dupre.cli.output import open_run, print_json, print_values, say, say_kept
 from dupre.cli.signals import interrupt_on_signals
 from dupre.errors import InputError
 
@@ -41,6 +41,7 @@ def _results(
     directory = RunDirectory(run)
     if not (behind := directory.is_behind) and semivalue is None:
         return directory.results()
+    directory.check_store()
     directory, job = open_run(run, data, trust=trust)
     job = job if semivalue is None else job.with_semivalues(semivalue)
     with directory.name_errors():
@@ -62,9 +63,11 @@ def report(
     directory = RunDirectory(run)
     valuations = _results(run, data, trust=trust)
     if statements is None:
-        directory.write_report(valuations)
+        say_kept(directory.write_report(valuations))
         print(directory.report)
     else:
+        if directory.has_other_payments(valuations[0]):
+            say_kept(directory.write_report(valuations))
         for path in directory.write_statements(valuations[0], statements, only or ()):
             print(path)
 
@@ -85,16 +88,16 @@ def pay(
     valuations = directory.results()
     terms = PaymentSection(amount, currency, negative, minimum)
     payments = valuations[0].payments(**asdict(terms))
-    with interrupt_on_signals(), directory.lock():
-        directory.write_config(replace(directory.config(), payment=terms))
-        path = directory.write_payments(payments)
-        directory.write_report(valuations)
     if json:
         found = {name: part for name, part in vars(payments).items() if name != "frame"}
         print_json(found | {"payments": payments.frame.reset_index().to_dict("records")})
     else:
-        print(payments)
-        say(f"The table is in {path}, the page in {directory.report}.")
+        print(payments, flush=True)  # also if nothing can be written here
+    with interrupt_on_signals(), directory.lock():
+        kept = directory.write_payments(valuations, terms)
+    if not json:
+        say(f"The table is in {directory.payments}, the page in {directory.report}.")
+    say_kept(kept)
 
 
 def compare(
@@ -131,6 +134,7 @@ def predict(
     from dupre.runs.parse import parse_members
 
     directory, job = open_run(run, data, trust=trust)
+    directory.check_store()
     coalitions = [parse_members(text, job.owners.names) for text in members]
     with directory.name_errors():
         found = job.valuer(directory.store).predict(coalitions)

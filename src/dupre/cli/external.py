@@ -94,6 +94,7 @@ def record(
     results: Annotated[Path, o.RESULTS],
     replace_recorded: Annotated[bool, o.REPLACE] = False,
     delimiter: Annotated[str, o.DELIMITER] = "",
+    decimal: Annotated[str, o.DECIMAL] = ".",
     data: Annotated[str | None, o.MOVED] = None,
     trust: Annotated[bool, o.TRUST] = False,
     accept_rows: Annotated[bool, o.ACCEPT_ROWS] = False,
@@ -103,7 +104,8 @@ def record(
     from dupre.runs.recorded import finished_results, read_results
 
     directory, job = output.open_run(run, data, trust=trust)
-    found = read_results(results, job.owners.names, delimiter=delimiter or None)
+    names = job.owners.names
+    found = read_results(results, names, delimiter=delimiter or None, decimal=decimal)
     given = finished_results(found, results)
     job = replace(job, config=job.config.after(output.command_line()))
     with interrupt_on_signals(), directory.lock():
@@ -112,8 +114,9 @@ def record(
         output.say(job.record(directory.store, given, replacing=replace_recorded))
         valuations = job.values(directory.store)
         output.write_config(directory, job.config)
-        directory.write_results(valuations)
+        kept = directory.write_results(valuations)
     output.print_values(valuations, json=json)
+    output.say_kept(kept)
 
 
 VERBS: dict[Callable[..., None], str] = {

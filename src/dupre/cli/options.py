@@ -7,9 +7,39 @@ from typing import Any
 import typer
 
 
-def _option(metavar: str, text: str, *names: str, least: int | None = None) -> Any:
+def _option(metavar: str, text: str, *names: str) -> Any:
     """An option with a value; `names` where it is not called like its parameter."""
-    return typer.Option(*names, metavar=metavar, help=text, min=least)
+    return typer.Option(*names, metavar=metavar, help=text)
+
+
+def _number(metavar: str, text: str, *names: str, example: float) -> Any:
+    """An option with a number."""
+
+    def parse(given: str) -> float:
+        try:
+            return float(given)
+        except ValueError:
+            raise typer.BadParameter(
+                f"expected a number such as {example:g}, without % and signs between thousands, "
+                f"got {given!r}"
+            ) from None
+
+    return typer.Option(*names, metavar=metavar, help=text, parser=parse)
+
+
+def _whole(metavar: str, text: str, *names: str, least: int) -> Any:
+    """An option with a whole number."""
+
+    def parse(given: str) -> int:
+        try:
+            found = int(given)
+        except ValueError:
+            found = least - 1
+        if found < least:
+            raise typer.BadParameter(f"expected a whole number from {least} on, got {given!r}")
+        return found
+
+    return typer.Option(*names, metavar=metavar, help=text, parser=parse)
 
 
 def _flag(text: str, *names: str) -> Any:
@@ -32,8 +62,10 @@ ENCODING = _option("NAME", "Of a text file, such as cp1252; by default UTF-8.")
 SHEET = _option("NAME", "Of an Excel file; by default the first sheet.")
 SKIP_EMPTY = _flag("Leave out rows without an owner or a target, and say how many.", "--skip-empty")
 VALIDATION = _option("FILE", "Rows to score models on; no owner trains on them.")
-HOLDOUT = _option(
-    "PART", "Score models on this part of each owner's rows instead; by default 0.25."
+HOLDOUT = _number(
+    "PART",
+    "Score models on this part of each owner's rows instead; by default 0.25.",
+    example=0.25,
 )
 MODEL = _option(
     "NAME",
@@ -41,7 +73,9 @@ MODEL = _option(
     "estimator, such as one in a file of this directory.",
 )
 METRIC = _option("NAME", "scikit-learn scorer or module:object; by default accuracy or r2.")
-EMPTY = _option("U", "Utility of no data; by default that of the best constant prediction.")
+EMPTY = _number(
+    "U", "Utility of no data; by default that of the best constant prediction.", example=0.5
+)
 FLOOR = _option(
     "U", "Lower utilities count as this one, or none; by default that of no data for r2."
 )
@@ -49,7 +83,9 @@ BOUNDS = _option(
     "LOW,HIGH",
     "Between which utilities lie, such as 0,1 or ,1; by default those of a named metric.",
 )
-STATED_EMPTY = _option("U", "Utility of no data, such as that of a blind guess.", "--empty")
+STATED_EMPTY = _number(
+    "U", "Utility of no data, such as that of a blind guess.", "--empty", example=0.5
+)
 SEMIVALUE = _option(
     "NAME",
     "shapley (the default), banzhaf, beta:A,B, loo or least-core; repeat it for several from "
@@ -60,7 +96,7 @@ MORE_SEMIVALUE = _option(
     "Value the same trainings in this way too; names as for `dupre value`; repeatable.",
     "--semivalue",
 )
-SAMPLES = _option(
+SAMPLES = _whole(
     "N", "Coalitions that enter the values; by default all, or 16,384 above 16 owners.", least=1
 )
 KERNEL = _option(
@@ -78,7 +114,7 @@ STRATEGY = _option(
     "What to train next: active (the default), half-active, uniform; active:OWNER for what "
     "helps to value one owner.",
 )
-BUDGET = _option(
+BUDGET = _whole(
     "N",
     "Coalitions to train at most; by default 6 per owner, or no limit with --until or --time.",
     least=1,
@@ -90,15 +126,15 @@ UNTIL = _option(
     "more validation rows would help: rows.",
 )
 TIME = _option("T", "Stop after 90s, 30m, 2h or 1h30m.")
-REPEATS = _option(
+REPEATS = _whole(
     "N",
     "Trainings of each coalition; by default 1, and a few second ones that measure what the "
     "seed of a random model changes. 1 switches these off.",
     least=1,
 )
-SEED = _option("N", "Of everything random.", least=0)
+SEED = _whole("N", "Of everything random.", least=0)
 RUN = _option("DIR", "Run directory; by default dupre-DATA.", "--run")
-JOBS = _option("N", "Processes to train in; -1 for one per core.")
+JOBS = _whole("N", "Processes to train in; -1 for one per core.", least=-1)
 DASK = _option("ADDRESS", "Train on the Dask cluster of this scheduler.")
 SKIP = _flag(
     "If a training fails, go on and predict its coalition; or stop, and train it again when "
@@ -126,16 +162,16 @@ SPOT_CHECK = _flag(
 )
 STATEMENTS = _option("DIR", "Write a page for each owner that names no other owner.")
 ONLY = _option("NAME", "With --statements: this owner alone; repeatable.")
-AMOUNT = _option("X", "To share among the owners.")
+AMOUNT = _number("X", "To share among the owners.", example=1234.5)
 CURRENCY = _option("CODE", "Such as CHF.")
 NEGATIVE = _option(
     "RULE", "zero: who is at or below zero gets nothing; owe: who is below zero pays."
 )
-MINIMUM = _option("X", "What everybody gets at least.")
+MINIMUM = _number("X", "What everybody gets at least.", example=99.5)
 OWNER_A = typer.Argument(metavar="A", help="An owner.")
 OWNER_B = typer.Argument(metavar="B", help="Another owner.")
 MEMBERS = _option("A,B", "Owners of a coalition, as a JSON list if names hold commas; repeatable.")
-COUNT = typer.Option("-n", "--number", help="How many coalitions at most.", min=1)
+COUNT = _whole("N", "How many coalitions at most.", "-n", "--number", least=1)
 PENDING = _option("FILE", "Suggestions of before that are not yet recorded.")
 RESULTS = typer.Argument(metavar="FILE", help="A table with the columns coalition and utility.")
 REPLACE = _flag("Correct: forget what was recorded of these coalitions before.", "--replace")

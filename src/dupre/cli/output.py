@@ -27,6 +27,7 @@ def open_run(
 ) -> tuple[RunDirectory, Job]:
     """An existing run directory that was made here or is trusted, and its job with the data."""
     from dupre.runs.directory import RunDirectory
+    from dupre.runs.earlier_columns import check_columns
     from dupre.runs.prepare import prepare_job
     from dupre.runs.trust import check_made_here
 
@@ -46,7 +47,10 @@ def open_run(
     if validation is not None:
         moved = replace(config.utility, validation=absolute(validation), holdout=0.0)
         config = replace(config, utility=moved)
-    return directory, prepare_job(config)
+    job = prepare_job(config)
+    if earlier := directory.last_result:
+        check_columns(job, earlier)
+    return directory, job
 
 
 def write_config(directory: RunDirectory, config: Config) -> None:
@@ -74,6 +78,17 @@ def print_values(valuations: list[Valuation], *, json: bool) -> None:
         print(dumps(valuations))
     else:
         print("\n\n".join(map(str, valuations)))
+
+
+def say_kept(kept: Path | None) -> None:
+    """Say where the result and the payments are that others took the place of."""
+    if kept is not None and (kept / "result.json").is_file():
+        say(f"Result before: {kept}")
+    if kept is not None and (kept / "payments.csv").is_file():
+        paid = (kept.parent.parent / "payments.csv").is_file()
+        now = "payments.csv and the page have the new ones" if paid else "the page says why"
+        what = "The payments have changed" if paid else "There are no payments any more"
+        say(f"{what}: {now}. Payments before: {kept / 'payments.csv'}")
 
 
 def print_json(found: object) -> None:
@@ -142,6 +157,7 @@ COMMAND_WORDS = {
     Remedy.GO_ON: "`dupre resume {run}` goes on",
     Remedy.ONE_PROCESS: "--jobs 1",
     Remedy.SAMPLES: "--samples",
+    Remedy.SHEET: "--sheet ",
     Remedy.SKIP: "--skip-failures",
     Remedy.SKIP_EMPTY: "--skip-empty",
     Remedy.STATE_EMPTY: "its utility is stated by --empty when the run is set up",

@@ -186,8 +186,7 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
             valuations = job.run(directory.store, WithEstimate(display(True)), client)
         kept = directory.write_results(valuations)
     output.print_values(valuations, json=json)
-    if kept:
-        output.say(f"Result before: {kept}")
+    output.say_kept(kept)
     if checks := valuations[0].checked:
         output.say(f"Trained again so far, to check what is stored: {checks:,}")
     output.say(f"Report: {directory.report}")

@@ -61,7 +61,9 @@ def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:
         )
     given = tuple(str(name) for name in coalition)
     if not given:
-        raise InputError("the empty coalition is never recorded: ", Remedy.STATE_EMPTY)
+        raise InputError(
+            "a coalition names at least one owner, got none; for no data, ", Remedy.STATE_EMPTY
+        )
     inside = set(given)
     if unknown := inside.difference(names):
         raise unknown_owner(next(name for name in given if name in unknown), names)

@@ -7,9 +7,8 @@ own: one page to one owner, which names no other owner.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 from dupre.errors import InputError
 from dupre.files import replace_text
@@ -73,18 +72,18 @@ def page(
     valuations: Sequence[Valuation],
     *,
     heading: Heading = NO_HEADING,
-    terms: Mapping[str, Any] | None = None,
+    paid: Payments | InputError | None = None,
 ) -> str:
     """The page as HTML.
 
     Args:
         valuations: one, or several semivalues of the same owners; the first is the main one.
         heading: title, contact and logo.
-        terms: of payments, the arguments of `Valuation.payments`; None for none.
+        paid: what owners are paid, or why nobody is; None if nothing is said about that.
     """
     _check_owners(valuations)
     v = valuations[0]
-    found, paid = relations(v), _payments(v, terms)
+    found = relations(v)
     each = f"One for each owner, to be printed on a page of its own. {_surely(v)}"
     articles = [statement_markup(v, one) for one in statements(v, found, paid)]
     parts = [
@@ -197,11 +196,11 @@ def write_statements(
     *,
     only: Collection[str] = (),
     heading: Heading = NO_HEADING,
-    terms: Mapping[str, Any] | None = None,
+    paid: Payments | InputError | None = None,
 ) -> list[Path]:
     """Write the statements of all owners, or of `only` some; return where they are.
 
-    `heading` and `terms` are those of `page`.
+    `heading` and `paid` are those of `page`.
     """
     for name in only:
         if name not in v.owners:
@@ -214,7 +213,7 @@ def write_statements(
         ) from cause
     names, written = file_names(v.owners), []
     title = heading.title or TITLE_TO_OWNER
-    every = statements(v, relations(v), _payments(v, terms), to_owner_alone=True)
+    every = statements(v, relations(v), paid, to_owner_alone=True)
     for statement in every:
         i = statement.owner
         if not only or v.owners[i] in only:
@@ -238,14 +237,6 @@ def file_names(owners: Collection[str]) -> list[str]:
         taken.add(name.casefold())
         names.append(f"statement-{name}.html")
     return names
-
-
-def _payments(v: Valuation, terms: Mapping[str, Any] | None) -> Payments | InputError | None:
-    """The payments by these terms, or why there are none; None without terms."""
-    try:
-        return None if terms is None else v.payments(**terms)
-    except InputError as cause:  # terms that fitted the values of an earlier page
-        return cause
 
 
 def _surely(v: Valuation) -> str:

@@ -29,6 +29,9 @@ FEW_ROWS = 30
 MOST_COMPARED = 5
 """Other owners named in each comparison."""
 
+HARDLY = 0.01
+"""Part of the gain of all data, or of the greatest value, up to which an effect is hardly one."""
+
 AVERAGES = {
     "Shapley": "The average is over groups of every size, each size counting alike.",
     "Banzhaf": "The average is over all possible groups, each counting alike.",
@@ -148,13 +151,21 @@ class _StatementWriter:
             bounds = f" We are 95 % sure that it is between {low} and {high}{reservation(v)}."
             paid = f"{who} is to be paid {self.number(value)} units of utility."
             return paid + bounds if row["std"] else paid
-        if abs(value) < 0.5 * 10.0**-self.places:
-            change = f"hardly changes {metric_of(v).name}"
-        else:
-            change = effect(v, i)
-        if v.semivalue == "leave-one-out":
-            return f"Adding the data of {who} to those of all other owners {change}."
-        return f"Adding the data of {who} to a group of other owners {change} on average."
+        alone = v.semivalue == "leave-one-out"
+        added = f"the data of {who} to {'those of all' if alone else 'a group of'} other owners"
+        score, average = metric_of(v), "" if alone else " on average"
+        near = abs(value) < 0.5 * 10.0**-self.places
+        ends = row[["low", "high"]].to_numpy(dtype=np.float64)
+        gain = max(abs(v.grand - v.empty), np.abs(v.mean).max())
+        if near and np.abs(ends).max() <= HARDLY * gain:
+            return f"Adding {added} hardly changes {score.name}{average}."
+        if not near or ends[0] > 0 or ends[1] < 0:
+            return f"Adding {added} {effect(v, i)}{average}."
+        low, high = (score.number(end, self.places) for end in ends)
+        return (
+            f"It is not known whether adding {added} raises or lowers {score.name}{average} "
+            f"(95 %: {low} to {high}{score.unit})."
+        )
 
     def _meaning(self, i: int) -> list[str]:
         v, row = self.v, self.frame.iloc[i]
@@ -269,7 +280,11 @@ class _StatementWriter:
                 f"{failed} training{'s' if failed > 1 else ''} with these data failed; "
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
             )
-        return [*caveats, *v.caveats]
+        return [*caveats, *self._caveats_of_all(i)]
+
+    def _caveats_of_all(self, _: int) -> list[str]:
+        """Reasons not to trust the values; they may name owners."""
+        return list(self.v.caveats)
 
 
 class _SingleOwnerWriter(_StatementWriter):
@@ -296,11 +311,14 @@ class _SingleOwnerWriter(_StatementWriter):
             )
         return texts
 
-    def _caveats(self, i: int) -> list[str]:
+    def _caveats_of_all(self, i: int) -> list[str]:
         others = [name for name in self.v.owners if name != self.v.owners[i]]
-        forms = [form for name in others for form in (name, printable(name))]
-        named = re.compile("|".join(rf"(?<!\w){re.escape(form)}(?!\w)" for form in forms) or "(?!)")
-        every = super()._caveats(i)
+        forms = {form for name in others for form in (name, printable(name))}
+        names = "|".join(map(re.escape, sorted(forms, key=len, reverse=True))) or "(?!)"
+        # Elsewhere a name may be a word or a number of the sentence.
+        member = re.compile(rf"(?:(?<={{)|(?<=, )|(?<=that of ))(?:{names})(?=, |}}| by )")
+        named = re.compile(rf"(?<!\w)(?<!\d[.,])(?:{names})(?!\w|[.,]\d)")
+        every = [member.sub("another owner", caveat) for caveat in self.v.caveats]
         kept = [caveat for caveat in every if not named.search(caveat)]
         if hidden := len(every) - len(kept):
             kept.append(

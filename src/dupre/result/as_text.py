@@ -66,6 +66,11 @@ def format_comparison(semivalue: str, c: Comparison) -> str:
     if c.low == c.high == 0:
         return escape_controls(f"{semivalue}: {one} and {other} are worth the same.")
     verdict = "" if c.probability >= 0.95 else " Not settled."
+    if not verdict and c.low <= 0 <= c.high:
+        verdict = (
+            " Settled: the probability is at least 95 %. The interval holds zero, because it "
+            "leaves out 2.5 % at each end."
+        )
     bounds = "nothing predicted" if c.low == c.high else f"95 %: {c.low:z.3g} … {c.high:z.3g}"
     return escape_controls(
         f"{semivalue}: {one} is worth more than {other} with a probability of "

@@ -5,6 +5,7 @@ Notation: n owners, m draws of their values; values and payments (m, n), one row
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -32,7 +33,11 @@ Negative = Literal["zero", "owe"]
 DRAWS = 10_000
 """Joint draws of the values, from which the intervals of payments are taken."""
 
-PLACES = dict.fromkeys(("CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"), 0)
+CODE = re.compile("[A-Za-z]{3}")
+"""A currency by its code in ISO 4217, which is written in capital letters."""
+
+PLACES = dict.fromkeys(("BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF"), 0)
+PLACES |= dict.fromkeys(("UGX", "VND", "VUV", "XAF", "XOF", "XPF"), 0)
 PLACES |= dict.fromkeys(("BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"), 3)
 """Decimals of currencies (ISO 4217) that do not have two."""
 
@@ -91,6 +96,8 @@ def share_amount(
     v: Valuation, amount: float, *, currency: str, negative: Negative, minimum: float
 ) -> Payments:
     """Share an amount among the owners of a valuation; see `Valuation.payments`."""
+    if CODE.fullmatch(currency):
+        currency = currency.upper()
     places = PLACES.get(currency, 2)
     n = len(v.owners)
     _check_terms(amount, minimum, n, places, negative)

@@ -7,29 +7,30 @@
     report.html    a page to pass on
     payments.csv   what each owner is paid, once `dupre pay` has been asked
 
-Results are replaced as a whole: a reader never sees half of one, and when the disk is full the old
-one stays. Nothing here is a pickle, but config.toml names code: see `trust`.
+    history/N      a result or payments that others took the place of
+
+Files are replaced as a whole and together: a reader never sees half of one, and when the disk is
+full all old ones stay. Nothing here is a pickle, but config.toml names code: see `trust`.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from dupre.errors import DupreError, InputError, Interrupted
-from dupre.files import replace_text
+from dupre.files import replace_text, replace_texts
 from dupre.report.document import Heading
 from dupre.result import as_json
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
-from dupre.runs.config import Config
+from dupre.runs.config import Config, PaymentSection
 from dupre.runs.job import Job
 from dupre.training.frames import read_evaluations
 from dupre.training.locks import FileLocks, find_holder
@@ -74,6 +75,15 @@ class RunDirectory:
     def report(self) -> Path:
         """The page."""
         return self.path / "report.html"
+
+    def check_store(self) -> None:
+        """Raise InputError if there is a result, but its trainings are gone."""
+        if not self.store.is_file() and (self.path / "result.json").is_file():
+            raise InputError(
+                f"the trainings of {str(self)!r} are gone: it has a result, but no "
+                f"{self.store.name}; put that file back, or train again in another directory with "
+                "--run OTHER"
+            )
 
     def with_history(self, config: Config) -> Config:
         """The configuration with the history of the run here; InputError if that is another run."""
@@ -137,9 +147,7 @@ class RunDirectory:
     def count_lost(self, job: Job, *, accept: bool) -> int:
         """How many more trainings the last result had; InputError if this is not accepted."""
         known = job.count_trained(self.store)
-        try:
-            last = self.results()[0]
-        except InputError:  # there is no result to lose
+        if (last := self.last_result) is None:  # there is no result to lose
             return 0
         trained = last.evaluated - len(last.failures)
         if known < trained and not accept:
@@ -155,21 +163,28 @@ class RunDirectory:
         return max(0, trained - known)
 
     def write_results(self, valuations: Sequence[Valuation]) -> Path | None:
-        """Write the result, the table and the page.
+        """Write the result, the table, the page and the payments by the terms of `dupre pay`.
 
         Returns:
-            where the result before is kept; None if there was none, or its values were the same.
+            where the files before are kept; None if there were none, or they say the same.
         """
         result, table = self.path / "result.json", self.path / "values.csv"
-        values, kept = spreadsheet(valuations), None
-        if result.is_file() and table.is_file() and table.read_text(encoding="utf-8") != values:
-            kept = self._keep(result, table)
-        replace_text(result, as_json.dumps(valuations))
-        replace_text(table, values)
-        self.write_report(valuations)
+        texts = {result: as_json.dumps(valuations), table: spreadsheet(valuations)}
+        return self._replace(texts | self._pages(valuations, self.config()))
+
+    def _replace(self, texts: Mapping[Path, str | None]) -> Path | None:
+        """Replace files, or remove those without a text; where those before are kept, if any."""
+        result, table = self.path / "result.json", self.path / "values.csv"
+        compared = [file for file in (table, self.payments) if file in texts]
+        old = [file for file in compared if _read(file) not in (None, texts[file])]
+        old += [result] if table in old and result.is_file() else []
+        kept = self._keep(old) if old else None
+        replace_texts({file: text for file, text in texts.items() if text is not None})
+        for file in (file for file, text in texts.items() if text is None):
+            file.unlink(missing_ok=True)
         return kept
 
-    def _keep(self, *files: Path) -> Path:
+    def _keep(self, files: Sequence[Path]) -> Path:
         """Copy files to a new directory of the history."""
         history = self.path / "history"
         history.mkdir(exist_ok=True)
@@ -192,44 +207,51 @@ class RunDirectory:
     @property
     def earlier_owners(self) -> tuple[str, ...]:
         """The owners of the last result; none if there is no result."""
-        try:
-            return self.results()[0].owners
-        except InputError:
-            return ()
+        return () if (last := self.last_result) is None else last.owners
 
-    def write_report(self, valuations: Sequence[Valuation]) -> None:
-        """Replace the page alone."""
+    @property
+    def last_result(self) -> Valuation | None:
+        """The valuation by the first semivalue; None if there is no result that can be read."""
+        try:
+            return self.results()[0]
+        except InputError:
+            return None
+
+    def write_report(self, valuations: Sequence[Valuation]) -> Path | None:
+        """Replace the page and the payments; where the payments before are kept, if they differ."""
+        return self._replace(self._pages(valuations, self.config()))
+
+    def write_payments(self, valuations: Sequence[Valuation], terms: PaymentSection) -> Path | None:
+        """Replace the terms, the page and the payments, as `write_report` does."""
+        config = replace(self.config(), payment=terms)
+        texts = {self.path / "config.toml": configuration.dumps(config)}
+        return self._replace(texts | self._pages(valuations, config))
+
+    def has_other_payments(self, v: Valuation) -> bool:
+        """Whether the payments on the page are not those by these values."""
+        return _read(self.payments) != _payments_table(_share(v, self.config()))
+
+    def _pages(self, valuations: Sequence[Valuation], config: Config) -> dict[Path, str | None]:
+        """The page and the table of payments; None for the table if nobody is paid."""
         from dupre.report.page import page
 
-        shown = page(valuations, heading=self._heading(), terms=self._payment_terms())
-        replace_text(self.report, shown)
+        paid = _share(valuations[0], config)
+        shown = page(valuations, heading=_heading(config), paid=paid)
+        return {self.report: shown, self.payments: _payments_table(paid)}
 
     def write_statements(self, v: Valuation, directory: Path, only: Sequence[str]) -> list[Path]:
         """Write statements as files of their own, and say where they are."""
         from dupre.report.page import write_statements
 
+        config = self.config()
         return write_statements(
-            v, directory, only=only, heading=self._heading(), terms=self._payment_terms()
+            v, directory, only=only, heading=_heading(config), paid=_share(v, config)
         )
 
-    def write_payments(self, payments: Payments) -> Path:
-        """Replace the table of payments, and say where it is."""
-        frame = payments.frame.rename(index=_escape).assign(currency=payments.currency)
-        path = self.path / "payments.csv"
-        replace_text(path, frame.to_csv(lineterminator="\n"))
-        return path
-
-    def _payment_terms(self) -> dict[str, Any] | None:
-        """The last terms of `dupre pay`; None if it was never asked."""
-        terms = self.config().payment
-        return asdict(terms) if terms.amount is not None else None
-
-    def _heading(self) -> Heading:
-        """Title, contact and logo of pages and statements."""
-        from dupre.report.document import Heading, read_logo
-
-        asked = self.config().page
-        return Heading(asked.title, asked.contact, read_logo(asked.logo))
+    @property
+    def payments(self) -> Path:
+        """What each owner is paid."""
+        return self.path / "payments.csv"
 
     @contextmanager
     def name_errors(self) -> Iterator[None]:
@@ -269,6 +291,37 @@ class RunDirectory:
 def _last_finished(evaluations: pd.DataFrame) -> str:
     """When the last training was finished; "" if there is none."""
     return str(evaluations["finished"].max()) if len(evaluations) else ""
+
+
+def _read(file: Path) -> str | None:
+    """The text of a file; None if there is no such file."""
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+def _share(v: Valuation, config: Config) -> Payments | InputError | None:
+    """The payments by the last terms of `dupre pay`, or why there are none; None without terms."""
+    if config.payment.amount is None:
+        return None
+    try:
+        return v.payments(**asdict(config.payment))
+    except InputError as cause:  # the terms fitted earlier values
+        return cause
+
+
+def _payments_table(paid: Payments | InputError | None) -> str | None:
+    """Payments as CSV; None if there are none."""
+    if not isinstance(paid, Payments):
+        return None
+    frame = paid.frame.rename(index=_escape).assign(currency=paid.currency)
+    return frame.to_csv(lineterminator="\n")
+
+
+def _heading(config: Config) -> Heading:
+    """Title, contact and logo of pages and statements."""
+    from dupre.report.document import Heading, read_logo
+
+    asked = config.page
+    return Heading(asked.title, asked.contact, read_logo(asked.logo))
 
 
 def spreadsheet(valuations: Sequence[Valuation]) -> str:

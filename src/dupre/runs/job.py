@@ -23,7 +23,7 @@ from dupre.result.uncertainty import HELD_OUT
 from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
-from dupre.runs.recorded import ExternalResult, read_results
+from dupre.runs.recorded import ExternalResult, check_within, read_results
 from dupre.tables.columns import Columns
 from dupre.training import fingerprints
 from dupre.training.engines import Dask, Local, OnError
@@ -31,13 +31,13 @@ from dupre.training.evaluation import Evaluation, Training, known_evaluations
 from dupre.training.frames import as_frame
 from dupre.training.spot_check import Stored
 from dupre.training.store import Store
-from dupre.utility.limits import UNBOUNDED, Bounds
+from dupre.utility.limits import UNBOUNDED, Bounds, outside_notes
 from dupre.utility.model import ModelUtility
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
 from dupre.valuation.value import value
 from dupre.valuation.valuer import Valuer
-from dupre.wording import count_things
+from dupre.wording import count_things, json_text
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -215,7 +215,7 @@ class Job:
         """
         for row in given:
             from_names(row.members, self.owners.names)  # refuses unknown owners
-            _check_within(row, self.utility.bounds or UNBOUNDED)
+            check_within(row, self.utility.bounds or UNBOUNDED)
         failed = [row for row in given if not row.utilities]
         with self._open(store) as kept:
             before = set(_coalitions(kept))
@@ -272,11 +272,19 @@ class Job:
         if self.held_out:
             meaning[HELD_OUT] = self.held_out
         provenance = {"history": commands, "utility": meaning, **before}
+        provenance["data"] = {"columns": json_text(self.column_names)}
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
-        caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
+        scored = valuation.evaluations["utility"].dropna().clip(lower=self.utility.floor)
+        outside = outside_notes(scored.tolist(), self.utility.bounds or UNBOUNDED)
+        caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats, *outside)))
         rows = self.utility.equal_rows.counted if isinstance(self.utility, ModelUtility) else 0
         return replace(valuation, provenance=provenance, caveats=caveats, validation_rows=rows)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of the rows to train on, in their order."""
+        return [str(name) for name in self.owners.columns or ()]
 
     @property
     def meaning(self) -> str:
@@ -328,17 +336,6 @@ def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Eva
     tried = [] if replacing else [e.training.attempt for e in store.failures(row.members).values()]
     training = Training(row.members, attempt=1 + max(tried, default=0))
     return [Evaluation(training, None, failure=row.failure, worker="known")]
-
-
-def _check_within(row: ExternalResult, bounds: Bounds) -> None:
-    """Raise InputError if a utility lies outside the bounds by more than rounding."""
-    low, high = bounds
-    for utility in row.utilities:
-        if not low - 1e-9 * (1 + abs(low)) <= utility <= high + 1e-9 * (1 + abs(high)):
-            raise InputError(
-                f"the utility of {format_members(row.members)} is {utility:g}, but the bounds of "
-                f"this run are {low:g} to {high:g}; correct it"
-            )
 
 
 def _coalitions(store: Store) -> list[Names]:

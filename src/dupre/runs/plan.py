@@ -15,10 +15,10 @@ from dupre.utility.model import ModelUtility
 from dupre.utility.resampling import is_called_for_each
 from dupre.utility.score import FEWEST_ROWS
 from dupre.valuation.second_trainings import CHECKED, count_needed
-from dupre.wording import count_things, join_list, printable
+from dupre.wording import count_things, join_list, printable, quote
 
 MOST_LISTED = 12
-"""Owners up to which each is named with its rows."""
+"""Owners up to which each is named with its rows, and classes up to which each is named."""
 
 
 def plan(job: Job, directory: str, known: int, before: Names = ()) -> str:
@@ -134,7 +134,11 @@ def _target(job: Job) -> str:
     owners, name = job.owners, job.config.data.target
     if owners.task == "regression":
         return f"{name}, a number from {owners.y.min():.4g} to {owners.y.max():.4g} (regression)"
-    return f"{name}, {len(np.unique(owners.y))} classes (classification)"
+    classes = np.unique(owners.y).tolist()
+    told = f"{name}, {len(classes)} classes (classification)"
+    if len(classes) > MOST_LISTED:
+        return told
+    return f"{told}: {', '.join(quote(one) for one in classes)}"
 
 
 def _validation(job: Job, rows: int) -> list[str]:

@@ -23,6 +23,7 @@ from dupre.tables import caveats, holdout, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.formats import has_sheets, sheet_names
 from dupre.tables.read import files_of, read_table, read_validation
+from dupre.utility.limits import UNBOUNDED, Bounds, bounds_of_metric, check_empty_within
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import validation_caveats
 from dupre.valuation.valuer import Valuer
@@ -42,11 +43,7 @@ def prepare_job(config: Config) -> Job:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, config, columns, task)
         _check_choices(owners, options, config)
-        floor = parse_floor(wanted.floor)
-        elsewhere = ExternalUtility(
-            wanted.empty or 0.0, None if floor is False else floor, parse_bounds(wanted.bounds)
-        )
-        return Job(config, options, owners, elsewhere, advice=advice)
+        return Job(config, options, owners, _external_utility(config), advice=advice)
     model = models.model(wanted.model or None, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
     used = frame.drop(columns=list(data.drop) if model.raw else left_out)
@@ -73,6 +70,7 @@ def prepare_job(config: Config) -> Job:
         bounds=parse_bounds(wanted.bounds),
         seed=config.values.seed,
     )
+    _check_empty(utility, parse_bounds(wanted.bounds) or bounds_of_metric(utility.metric))
     return Job(
         config,
         options,
@@ -119,6 +117,20 @@ def _check_choices(owners: Owners, options: Options, config: Config) -> None:
         Valuer(owners, empty=0.0, kernel=options.prior, strategy=options.strategy, seed=asked.seed)
     if asked.samples is not None:
         check_regression_samples(asked.samples, owners.n)
+
+
+def _external_utility(config: Config) -> ExternalUtility:
+    wanted = config.utility
+    floor, bounds = parse_floor(wanted.floor), parse_bounds(wanted.bounds)
+    found = ExternalUtility(wanted.empty or 0.0, None if floor is False else floor, bounds)
+    _check_empty(found, bounds or UNBOUNDED)
+    return found
+
+
+def _check_empty(utility: ModelUtility | ExternalUtility, bounds: Bounds) -> None:
+    """Refuse a utility of no data outside the bounds; what is below the floor is raised to it."""
+    floor = utility.empty if utility.floor is None else utility.floor
+    check_empty_within(max(utility.empty, floor), bounds)
 
 
 def _file_options(config: Config) -> dict[str, Any]:

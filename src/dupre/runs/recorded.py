@@ -17,6 +17,7 @@ from dupre.game.coalitions import format_members
 from dupre.runs.parse import parse_members
 from dupre.tables.formats import FileOptions, read_one
 from dupre.utility.adapters import parse_score
+from dupre.utility.limits import Bounds, is_within
 from dupre.wording import json_text
 
 
@@ -36,19 +37,19 @@ class ExternalResult:
 
 
 def read_results(
-    path: Path, owners: Names, *, delimiter: str | None = None
+    path: Path, owners: Names, *, delimiter: str | None = None, decimal: str = "."
 ) -> list[ExternalResult]:
     """The coalitions of a table with the columns coalition, utility and maybe others.
 
     A coalition is a JSON list of owners, or a text such as "A,C". `failure` says why there is no
     utility, `repeat` numbers repeated trainings, `resampled` is a JSON list of the utilities on
-    resamples of the validation rows.
+    resamples of the validation rows. `decimal` is the sign before the decimals of a utility.
 
     Raises:
         InputError: it cannot be read, or a row is not a result.
     """
     columns = ("coalition", "utility", "failure", "repeat", "resampled")
-    frame = read_one(path, FileOptions(delimiter), as_text=columns)
+    frame = read_one(path, FileOptions(delimiter, decimal), as_text=columns)
     missing = {"coalition", "utility"} - set(frame.columns)
     if missing:
         raise InputError(
@@ -58,7 +59,7 @@ def read_results(
     found: dict[Names, ExternalResult] = {}
     for row in frame.reindex(columns=list(columns)).itertuples(index=False):
         members = parse_members(_text(row.coalition), owners)
-        utility, reason = _number(row.utility, members), _text(row.failure)
+        utility, reason = _number(row.utility, decimal, members), _text(row.failure)
         if utility is not None:
             utility = parse_score(utility, row.resampled, format_members(members))
         before = found.get(members)
@@ -88,21 +89,32 @@ def finished_results(given: list[ExternalResult], path: Path) -> list[ExternalRe
     return done
 
 
-def _number(cell: Any, members: Names) -> float | None:
+def _number(cell: Any, decimal: str, members: Names) -> float | None:
     text = _text(cell)
     if not text:
         return None
     try:
-        number = float(text)
+        number = float(text.replace(decimal, "."))
     except ValueError:
         number = math.nan
     if math.isnan(number):
         raise InputError(
             f"the utility of {format_members(members)} is {text!r}; expected a number such as "
-            "0.91, or nothing"
+            f"0{decimal}91, or nothing; --decimal states the sign before decimals"
         )
     return as_utility(number, f"the utility of {format_members(members)}")
 
 
 def _text(cell: Any) -> str:
     return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else str(cell).strip()
+
+
+def check_within(row: ExternalResult, bounds: Bounds) -> None:
+    """Raise InputError if a utility lies outside the bounds by more than rounding."""
+    low, high = bounds
+    for utility in row.utilities:
+        if not is_within(utility, bounds):
+            raise InputError(
+                f"the utility of {format_members(row.members)} is {utility:g}, but the bounds of "
+                f"this run are {low:g} to {high:g}; correct it"
+            )

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dupre._types import Floats, Names, Task
-from dupre.tables.columns import MAX_TEXTS, Columns, looks_like
+from dupre.tables.columns import MAX_TEXTS, WITH_UNIT, Columns, kind, looks_like
 from dupre.tables.preprocessing import as_levels, as_numbers
 from dupre.utility.model import ModelUtility
 from dupre.wording import join_list, percent, printable, quote
@@ -45,9 +45,19 @@ SHORTEST, LONGEST = 5, 40
 """Letters of the words that are compared: shorter ones may differ by a letter on purpose."""
 
 
+WITHOUT_UNIT = (
+    "remove the unit, also the signs between thousands: write 1234.5; the name of the column can "
+    "say the unit."
+)
+
+
 def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
     """Columns that may hold something else than a model takes them for."""
-    return [*texts_for_numbers(frame, columns, target), *identifiers(frame, columns)]
+    return [
+        *texts_for_numbers(frame, columns, target),
+        *similar_classes(frame[target]),
+        *identifiers(frame, columns),
+    ]
 
 
 def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
@@ -57,11 +67,27 @@ def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> lis
     for name in (*columns.categories, *texts, target):
         if not pd.api.types.is_numeric_dtype(frame[name]) and (what := looks_like(frame[name])):
             found[what].append(name)
+    usual = "write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."
     return [
         f"{join_list(map(printable, names))}: {what} such as "
-        f"{quote(frame[names[0]].dropna().iloc[0])} are texts for a "
-        "model, not numbers; write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."
+        f"{quote(frame[names[0]].dropna().iloc[0])} are texts for a model, not numbers; "
+        f"{WITHOUT_UNIT if what == WITH_UNIT else usual}"
         for what, names in found.items()
+    ]
+
+
+def similar_classes(target: pd.Series) -> list[str]:
+    """Classes whose names differ only in capital letters or blanks, a sentence for each group."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    texts = target.astype(str).value_counts() if kind(target) == "text" else pd.Series()
+    for text, count in texts.items():
+        rows = f"{count:,} row{'s' * (count > 1)}"
+        groups[" ".join(str(text).split()).casefold()].append(f"{quote(text)} ({rows})")
+    return [
+        f"{join_list(group)} in {printable(str(target.name))} differ only in capital letters or "
+        f"blanks, and are taken for {len(group)} classes; write them alike if they are one."
+        for group in groups.values()
+        if len(group) > 1
     ]
 
 

@@ -47,6 +47,15 @@ WRITTEN_NUMBERS = {
 }
 """How texts look that are numbers or dates for people, but categories for a model."""
 
+WITH_UNIT = "numbers with a currency or a unit"
+
+_CURRENCY = r"[$€£¥₹₩₽₺₪₫฿]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|BRL)\b|Fr\."
+_NUMBER = r"\d+(?:[.,'’\u00a0\u202f ]\d+)*"
+_AROUND_NUMBER = (
+    rf"\s*[-+]?\s*(?P<before>{_CURRENCY})?\s*[-+]?{_NUMBER}"
+    rf"\s*(?P<after>{_CURRENCY}|[^\W\d_][^\s\d]{{0,9}}|°[CF])?\s*"
+)
+
 _PLACEHOLDERS = {"na", "n.a.", "n/a", "nan", "null", "none", "missing", "#div/0!", "#value!"}
 
 
@@ -268,7 +277,21 @@ def looks_like(column: pd.Series) -> str:
         found = text.str.fullmatch(pattern)
         if found.any() and (found if name == "dates" else found | number).mean() > 1 - FEW:
             return name
-    return ""
+    return WITH_UNIT if _has_unit(text, number.to_numpy(dtype=bool)) else ""
+
+
+def _has_unit(text: pd.Series, number: Members) -> bool:
+    """Whether most texts are numbers, and others numbers with a currency or one and the same unit.
+
+    What differs from cell to cell (`12a`, `12b`) is part of a name.
+    """
+    found = text.str.extract(f"^{_AROUND_NUMBER}$").fillna("")
+    after = found["after"].str.casefold().str.rstrip(".")
+    money = (found["before"] != "") | found["after"].str.fullmatch(_CURRENCY)
+    units = after[(after != "") & ~money]
+    one = units.nunique() == 1 and not money.any()
+    has = np.asarray(after != "" if one else money, dtype=bool)
+    return bool(has.any() and (has | number).mean() > 1 - FEW)
 
 
 def _check_few(held: pd.Series, wrong: Members, what: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Task
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.tables import formats
 from dupre.tables.columns import as_tuple, kind, or_drop, place, tidy, whole_as_text
 from dupre.tables.csv_json import UTF8
@@ -63,12 +63,28 @@ def read_table(
     files = files_of(data)
     if files == [Path(data).expanduser()]:
         frame = formats.read_one(files[0], options, as_text=(owner,))
+        if sheet is None:
+            _check_first_sheet(files[0], frame, (owner, target))
     else:
         frame = _read_many(files, owner, options, drop)
     frame, skipped = without_empty(frame, owner, target) if skip_empty else (frame, "")
     frame = check_roles(frame, owner=owner, target=target, drop=drop).reset_index(drop=True)
     frame.attrs["skipped"] = skipped
     return frame
+
+
+def _check_first_sheet(path: Path, frame: pd.DataFrame, needed: Sequence[str]) -> None:
+    """Raise InputError if the first of several sheets lacks a column: another may be meant."""
+    missing = [name for name in needed if name not in frame.columns]
+    names = formats.sheet_names(path) if missing else []
+    if len(names) > 1:
+        raise InputError(
+            f"of {path.name} the first sheet {names[0]!r} was read, which has no column "
+            f"{missing[0]!r}; its columns are {quote_names(map(str, frame.columns))}. The other "
+            f"sheets are {quote_names(names[1:])}: choose one, such as with ",
+            Remedy.SHEET,
+            quote(names[1]),
+        )
 
 
 def files_of(data: str) -> list[Path]:

@@ -14,7 +14,17 @@ import pandas as pd
 
 from dupre._types import Members
 from dupre.errors import InputError, Remedy
-from dupre.tables.columns import MAX_TEXTS, check_drop, first, kind, place, tidy, whole_as_text
+from dupre.tables.columns import (
+    MAX_TEXTS,
+    WITH_UNIT,
+    check_drop,
+    first,
+    kind,
+    looks_like,
+    place,
+    tidy,
+    whole_as_text,
+)
 from dupre.wording import did_you_mean, quote, quote_names
 
 MANY_OWNERS = 20
@@ -150,10 +160,16 @@ def _check_target(column: pd.Series) -> None:
     different = column.nunique()
     if different == 1:
         raise InputError(
-            f"the target column {column.name!r} is {quote(column.iloc[0])} in all {len(column)} "
-            "rows; expected something to predict"
+            f"the target column {column.name!r} is {quote(column.tolist()[0])} in all "
+            f"{len(column)} rows; expected something to predict"
         )
     if found == "text":
+        if different > MAX_TEXTS and looks_like(column) == WITH_UNIT:
+            raise InputError(
+                f"the target column {column.name!r} holds {WITH_UNIT} such as "
+                f"{quote(column.iloc[0])}; expected numbers: remove the unit and the signs between "
+                "thousands, write 1234.5"
+            )
         if different > MAX_TEXTS and different > len(column) / 2:
             raise InputError(
                 f"the target column {column.name!r} has {different} different texts in "

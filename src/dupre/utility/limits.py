@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dupre.checks import finite
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 from dupre.utility.score import check_score
 
 Bounds = tuple[float, float]
@@ -96,3 +96,32 @@ def check_known_empty(known: Sequence[float], empty: float | None) -> None:
             "ModelUtility or by empty=, which would count; leave () out of known=, or state that "
             "number as empty= to the ModelUtility, or to dupre.value for another utility"
         )
+
+
+def is_within(utility: float, bounds: Bounds) -> bool:
+    """Whether a utility lies within bounds, up to rounding."""
+    low, high = bounds
+    return low - 1e-9 * (1 + abs(low)) <= utility <= high + 1e-9 * (1 + abs(high))
+
+
+def check_empty_within(empty: float, bounds: Bounds) -> None:
+    """Raise InputError if the utility of no data is not one that a model can have."""
+    if not is_within(empty, bounds):
+        raise InputError(
+            f"the utility of no data is {empty:g}, but the bounds of utilities are {bounds[0]:g} "
+            f"and {bounds[1]:g}; correct the bounds, or state another number by ",
+            Remedy.EMPTY,
+        )
+
+
+def outside_notes(utilities: Sequence[float], bounds: Bounds) -> list[str]:
+    """A sentence if some utilities lie outside the bounds: these were wrong then."""
+    outside = [utility for utility in utilities if not is_within(utility, bounds)]
+    if not outside:
+        return []
+    low, high = bounds
+    return [
+        f"{len(outside):,} of {len(utilities):,} utilities lie outside the bounds {low:g} and "
+        f"{high:g}, such as {outside[0]:.4g}. The bounds are wrong, and so may be predictions; "
+        "begin another run with the right ones."
+    ]

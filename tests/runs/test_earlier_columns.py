@@ -1,0 +1,36 @@
+import pandas as pd
+import pytest
+
+from commands import refuse, run
+from dupre.report import sections
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "z": [0.5, 1, 2] * 20})
+    frame["y"] = [0, 1, 1, 0] * 15
+    frame.to_csv("data.csv", index=False)
+    run("value", "data.csv", "--owner", "owner", "--target", "y", "--budget", 3)
+    return frame
+
+
+def test_a_run_names_columns_that_are_missing_new_left_out_or_in_another_order(place):
+    order = ["owner", "z", "x", "y"]
+    for changed, words in (
+        (
+            place.rename(columns={"x": "age"}),
+            "with: 'x' is missing, 'age' is new; give the file its",
+        ),
+        (place.drop(columns="z"), "with: 'z' is missing; give"),
+        (place.assign(k=place["x"] % 7), "with: 'k' is new; give"),
+        (place.assign(z=1), "with: 'z' is left out (the same in every row); give"),
+        (place[order], "in another order; expected 'x', 'z', got 'z', 'x'; write them in that"),
+    ):
+        changed.to_csv("changed.csv", index=False)
+        message = refuse("resume", "dupre-data", "--data", "changed.csv", "--budget", "+1")
+        assert words in message
+        assert "--run OTHER" in message
+    place.assign(note=[f"text {i}" for i in range(60)]).to_csv("changed.csv", index=False)
+    run("resume", "dupre-data", "--data", "changed.csv", "--budget", "+1")  # it is left out
