@@ -121,6 +121,11 @@ def test_the_parts_of_many_owners_are_packed_and_their_sum_is_left_out():
     first["prediction"] = None
     with pytest.raises(dupre.InputError, match="covariance must be a covariance of 51 values"):
         loads(json.dumps(document))
+    scored = v.evaluations.assign(resampled="[0.25,null,0.75]")
+    text = replace(v, evaluations=scored).to_json()
+    assert "0.25,null" not in text
+    again = dupre.Valuation.from_json(text).evaluations
+    assert again["resampled"].tolist() == scored["resampled"].tolist()
     # A sum that does not follow, and coalitions of others, are written.
     other = replace(v, covariance=2 * v.covariance, evaluations=v.evaluations.iloc[:1].copy())
     other.evaluations["coalition"] = '["nobody"]'

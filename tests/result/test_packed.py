@@ -5,7 +5,14 @@ from base64 import b64decode, b64encode
 import numpy as np
 import pytest
 
-from dupre.result.packed import pack_coalitions, pack_matrix, unpack_coalition, unpack_matrix
+from dupre.result.packed import (
+    pack_coalitions,
+    pack_list,
+    pack_matrix,
+    unpack_coalition,
+    unpack_list,
+    unpack_matrix,
+)
 
 OWNERS = ["b", "a", "é", "c d", '"']
 
@@ -57,3 +64,12 @@ def test_coalitions_that_could_not_be_read_back_stay_as_they_are():
 def test_what_is_no_packed_coalition_stays_as_it_is():
     for cell in (None, 5, ["a"], "a", "0x", "0xg", "0x20", "-0x1", "0x" + "f" * 9999, "0x1_0"):
         assert unpack_coalition(cell, OWNERS, as_text=True) == cell
+
+
+def test_a_list_of_numbers_is_read_as_it_was_written_and_short():
+    cell = json.dumps([k / 899 for k in range(200)] + [None, -0.0, 1e-300], separators=(",", ":"))
+    packed = pack_list(cell)
+    assert unpack_list(packed) == cell
+    assert len(packed) < len(cell)
+    for other in (None, "[0.5]", "damaged", packed[:-8]):
+        assert unpack_list(other) == other

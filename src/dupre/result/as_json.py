@@ -23,7 +23,13 @@ from dupre.result import records
 from dupre.result.covariances import total_covariance
 from dupre.result.fields import Field
 from dupre.result.identities import check_identities
-from dupre.result.packed import pack_coalitions, pack_matrix, unpack_coalition
+from dupre.result.packed import (
+    pack_coalitions,
+    pack_list,
+    pack_matrix,
+    unpack_coalition,
+    unpack_list,
+)
 from dupre.result.valuation import Valuation
 
 FORMAT = "dupre result"
@@ -78,7 +84,7 @@ def dumps(valuations: Sequence[Valuation]) -> str:
         "format": FORMAT,
         "version": VERSION,
         "valuations": [_document(valuation) for valuation in valuations],
-        "evaluations": _pack_column(first.evaluations, "coalition", first.owners),
+        "evaluations": _pack_evaluations(first.evaluations, first.owners),
         "distances": first.evidence and matrix(first.evidence.distances),
         "shared": first.evidence and matrix(first.evidence.shared),
         "provenance": first.provenance,
@@ -180,6 +186,14 @@ def _pack_column(frame: pd.DataFrame, column: str, owners: tuple[str, ...]) -> p
     return frame.assign(**{column: pd.Series(cells, index=frame.index, dtype=object)})
 
 
+def _pack_evaluations(frame: pd.DataFrame, owners: tuple[str, ...]) -> pd.DataFrame:
+    """All trainings; their coalitions and scores on resamples are packed if owners are many."""
+    packed = _pack_column(frame, "coalition", owners)
+    if len(owners) < PACKED_FROM or "resampled" not in frame:
+        return packed
+    return packed.assign(resampled=packed["resampled"].astype(object).map(pack_list))
+
+
 def _unpack_column(table: Field, column: str, owners: tuple[str, ...]) -> Field:
     """A table with the names of its coalitions; what is damaged is left for others to find."""
     columns, rows = table["columns"].of("a list"), table["rows"].of("a list")
@@ -243,6 +257,8 @@ def _owner_names(owners: Field) -> tuple[str, ...]:
 
 def _evaluations(table: Field) -> pd.DataFrame:
     frame = table.table(_EVALUATIONS)
+    if "resampled" in frame:
+        frame["resampled"] = frame["resampled"].map(unpack_list)
     fits = all(pd.isna(seed) or abs(seed) < 2**63 for seed in frame.get("seed", ()))
     return frame.astype({"seed": "Int64"}) if "seed" in frame and fits else frame
 

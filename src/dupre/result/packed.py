@@ -3,8 +3,9 @@
 Written as lists, the matrices of 300 owners are 10 MB of digits, and the names of coalitions are
 2 MB. A matrix is therefore the base64 text of its 64-bit numbers, least significant byte first,
 compressed by zlib: no digit is lost. If it is symmetric its lower triangle is written, row by row,
-otherwise all of it. A coalition is a hexadecimal number, "0x5" for the first and the third owner:
-bit i stands for owner i in the order of the document.
+otherwise all of it. A list of numbers, as of scores on resamples, is packed in the same way. A
+coalition is a hexadecimal number, "0x5" for the first and the third owner: bit i stands for owner i
+in the order of the document.
 """
 
 from __future__ import annotations
@@ -23,31 +24,61 @@ from dupre._types import Floats
 
 _NUMBER = np.dtype("<f8")
 
+MOST_IN_A_LIST = 2**20
+"""Numbers that a packed list may have: a damaged text must not fill the memory."""
+
 
 def pack_matrix(matrix: Floats) -> str:
     """The text of a matrix, (n, n)."""
     symmetric = np.array_equal(matrix, matrix.T, equal_nan=True)
-    numbers = matrix[np.tril_indices(len(matrix))] if symmetric else matrix
-    return b64encode(zlib.compress(numbers.astype(_NUMBER).tobytes(), 9)).decode()
+    return _pack(matrix[np.tril_indices(len(matrix))] if symmetric else matrix)
 
 
 def unpack_matrix(text: str, n: int) -> Floats | None:
     """The matrix, (n, n), of a text; None if it is not that of one."""
-    unpacker = zlib.decompressobj()
-    try:  # a damaged text must not fill the memory
-        content = unpacker.decompress(b64decode(text, validate=True), n * n * _NUMBER.itemsize + 1)
-    except (binascii.Error, ValueError, zlib.error):
+    numbers = _unpack(text, n * n)
+    if numbers is None or len(numbers) not in (n * (n + 1) // 2, n * n):
         return None
-    triangle = n * (n + 1) // 2
-    if not unpacker.eof or len(content) not in (8 * triangle, 8 * n * n):
-        return None
-    numbers = np.frombuffer(content, dtype=_NUMBER).astype(np.float64)
     if len(numbers) == n * n:
         return numbers.reshape(n, n)
     found = np.empty((n, n))
     found[np.tril_indices(n)] = numbers
     found.T[np.tril_indices(n)] = numbers
     return found
+
+
+def _pack(numbers: Floats) -> str:
+    return b64encode(zlib.compress(numbers.astype(_NUMBER).tobytes(), 9)).decode()
+
+
+def _unpack(text: str, most: int) -> Floats | None:
+    """Up to `most` numbers in a text; None if it is damaged or has more."""
+    unpacker = zlib.decompressobj()
+    try:
+        content = unpacker.decompress(b64decode(text, validate=True), most * _NUMBER.itemsize + 1)
+    except (binascii.Error, ValueError, zlib.error):
+        return None
+    if not unpacker.eof or len(content) % _NUMBER.itemsize:
+        return None
+    return np.frombuffer(content, dtype=_NUMBER).astype(np.float64)
+
+
+def pack_list(cell: Any) -> Any:
+    """The text of a list, given by its JSON text of numbers and nulls; anything else as it is."""
+    if not isinstance(cell, str):
+        return cell
+    return _pack(np.array([np.nan if x is None else x for x in json.loads(cell)], dtype=np.float64))
+
+
+def unpack_list(cell: Any) -> Any:
+    """The JSON text of a packed list; anything else as it is."""
+    if not isinstance(cell, str) or cell.startswith("["):
+        return cell
+    numbers = _unpack(cell, MOST_IN_A_LIST)
+    if numbers is None:
+        return cell
+    plain = [None if np.isnan(number) else number for number in numbers.tolist()]
+    return json.dumps(plain, separators=(",", ":"))
 
 
 def pack_coalitions(cells: Iterable[Any], owners: Sequence[str]) -> list[Any]:
