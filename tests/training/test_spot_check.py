@@ -364,14 +364,30 @@ def test_a_utility_of_no_data_that_is_stored_alone_is_checked_too(path):
 
 def test_a_utility_of_no_data_that_takes_time_takes_its_turn(path):
     run(path, OfNoData())
-    cost = "UPDATE evaluations SET checksum = NULL, seconds = 10 + (coalition <> '[]')"
-    sql(path, cost)
+    cost = "UPDATE evaluations SET checksum = NULL, seconds = 20 - (coalition <> '[]')"
+    sql(path, cost)  # no data takes the longest, as the first call of all does, and comes first
     utility, asked = OfNoData(), []
     for _ in range(9):
         run(path, utility)
         asked.append(utility.asked.count(()))
         assert len(utility.asked) == len(asked)
     assert asked == [1, 1, 1, 1, 1, 1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_no_data_far_away_or_of_another_noise_hides_no_change_and_raises_no_alarm(path, repeats):
+    rng = np.random.default_rng(0)
+
+    def utility(members, more=0.0):
+        return len(members) / 10 + more if members else -1e6 + rng.normal(scale=0.01)
+
+    utility.fingerprint = "a game"
+    for _ in range(3):
+        run(path, utility, repeats=repeats)
+    changed = partial(utility, more=0.3)
+    changed.fingerprint = "a game"
+    with pytest.raises(StoreError, match=r"\} has the utility 0\.\d there, but"):
+        run(path, changed, repeats=repeats)
 
 
 @pytest.mark.parametrize("members", ["A", "B", "C", "AB", "AC", "BC", "ABC"])

@@ -147,6 +147,16 @@ def test_estimators_in_the_grid_of_a_search_are_seeded(listed):
     assert not utility.deterministic
     assert utility(("0", "1")) == utility(("0", "1")) != utility(("0", "1"), repeat=1)
     assert forest.random_state is None
+    inner = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 9]}, cv=ShuffleSplit(2))
+    for candidates in (
+        {"model": [CalibratedClassifierCV(plain, cv=KFold(3, shuffle=True))]},
+        {"model": np.array([forest], dtype=object)},
+        {"model": [inner]},
+    ):
+        nested = GridSearchCV(pipeline, candidates, cv=2)
+        utility = ModelUtility(nested, owners, validation=(X, CODES), metric="neg_log_loss")
+        assert utility.seeded
+        assert utility(("0", "1")) == utility(("0", "1"))
     without = GridSearchCV(pipeline, {"model": [plain]}, cv=2)
     assert ModelUtility(without, owners, validation=(X, CODES)).deterministic
 

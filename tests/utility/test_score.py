@@ -33,6 +33,11 @@ def test_rows_that_are_equal_by_chance_are_drawn_one_by_one(kinds, rows):
     assert draw_resamples(contents, 2).counts.shape == (2, rows)
 
 
+def test_rows_of_a_balanced_design_count_each():
+    equal = find_equal_rows(np.tile(DIFFERENT[:8], (25, 1)))
+    assert (equal.counted, equal.repeated) == (200, 192)
+
+
 def test_a_row_repeated_alone_counts_as_one():
     assert find_equal_rows(np.tile(DIFFERENT[:1], (20, 1))).counted == 1
     assert find_equal_rows(np.tile(DIFFERENT[:2], (20, 1))).counted == 2

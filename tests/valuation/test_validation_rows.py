@@ -216,14 +216,22 @@ def test_the_result_says_that_a_metric_depends_on_the_order_of_rows():
 def test_another_number_of_resamples_is_refused_by_a_store_before_a_training(tmp_path):
     path, rows = tmp_path / "run.sqlite", slice(300, 400)
     first = value(OWNERS, utility_on(rows), budget=8, store=path)
-    for count in (0, 100):
+    for count in (0, 100, 199):
         message = rf"scored on 200 resamples .* resamples={count} .* state resamples=200, or take"
         with pytest.raises(dupre.StoreError, match=message):
             value(OWNERS, utility_on(rows, resamples=count), budget=12, store=path)
+    other = value(OWNERS, utility_on(rows, resamples=100), budget=12).evaluations
+    with pytest.raises(dupre.StoreError, match=r"known trainings .* state resamples=100"):
+        value(OWNERS, utility_on(rows), budget=12, store=path, known=other)
     assert len(dupre.read_evaluations(path)) == first.evaluated
     again = value(OWNERS, utility_on(rows), budget=8, store=path)
     np.testing.assert_array_equal(again.validation, first.validation)
     assert not again.caveats
+    copied, path = np.repeat(np.arange(300, 400), 3), tmp_path / "copies.sqlite"
+    value(OWNERS, utility_on(copied), budget=8, store=path)
+    with pytest.raises(dupre.StoreError, match=r"scored on 200 resamples .* state resamples=200"):
+        value(OWNERS, utility_on(copied, resamples=100), budget=8, store=path)
+    assert value(OWNERS, utility_on(copied), budget=8, store=path).validation is not None
     without = tmp_path / "without.sqlite"
     value(OWNERS, utility_on(rows, resamples=0), budget=8, store=without)
     assert value(OWNERS, utility_on(rows), budget=8, store=without).validation is None

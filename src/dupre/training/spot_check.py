@@ -6,8 +6,8 @@ each time. If a hint has changed (module `fingerprints`), the largest one is tra
 owners are part of it. If its utility is another number, the store is refused.
 
 The utility of no data enters every value, and a callable is asked for it. It is asked again each
-time, too, as long as that costs next to nothing. If it takes time, it takes its turn like any
-coalition.
+time, too, as long as that costs next to nothing, and whenever a hint has changed. If it takes time,
+it is the first in every turn.
 
 A utility that changes from call to call is compared by its noise: the difference of the means of
 its stored and its new trainings is tested by Student's t, with the variance of repeated trainings.
@@ -73,8 +73,12 @@ class Stored:
             raise InputError(f"version must be a text such as '2', got {self.version!r}")
 
 
-def spot_check(store: Store, utility: Any, workers: Workers, asked: Stored) -> None:
+def spot_check(
+    store: Store, utility: Any, workers: Workers, asked: Stored, *, empty: bool = False
+) -> None:
     """Train a stored coalition again, and let the store go on if its utility is the same.
+
+    `empty` says whether the stored utility of no data counts; if it is stated, it does not.
 
     Raises:
         StoreError: it is not, and the user does not accept it.
@@ -82,7 +86,8 @@ def spot_check(store: Store, utility: Any, workers: Workers, asked: Stored) -> N
     if not (store.path and store.coalitions()):
         return
     origin, checks, difference = store.origin, [], ""
-    known = [e for e in store.to_check() if _is_comparable(utility, e)] if asked.check else []
+    stored = store.to_check(empty=empty) if asked.check else []
+    known = [e for e in stored if _is_comparable(utility, e)]
     for chosen in _choose(known, largest=origin.change.any):
         tolerance = _tolerance(known, chosen)
         again = _train_again(workers, chosen, tolerance)
@@ -114,11 +119,13 @@ def spot_check(store: Store, utility: Any, workers: Workers, asked: Stored) -> N
 
 def _choose(known: Sequence[Evaluation], *, largest: bool) -> list[Evaluation]:
     """What to train again: one evaluation, and no data before it if that costs nothing."""
-    free = [e for e in known if not e.training.members and e.seconds <= FREE]
-    others = [e for e in known if e.training.members or e.seconds > FREE]
+    empty = [e for e in known if not e.training.members]
+    others = [e for e in known if e.training.members]
     if largest:
         others.sort(key=lambda e: -len(e.training.members))
-    return [*free[:1], *others[:1]]
+    if largest or (empty and empty[0].seconds <= FREE):
+        return [*empty[:1], *others[:1]]
+    return list(known[:1])
 
 
 def _is_comparable(utility: Any, evaluation: Evaluation) -> bool:
@@ -146,9 +153,10 @@ def _train_again(workers: Workers, chosen: Evaluation, tolerance: float) -> list
 
 
 def _tolerance(known: Sequence[Evaluation], chosen: Evaluation) -> float:
-    utilities = [cast("float", e.utility) for e in known]
-    size = abs(cast("float", chosen.utility))
-    return max(OF_SPREAD * (max(utilities) - min(utilities)), OF_SIZE * size)
+    # That of no data may lie far from all others.
+    utilities = [cast("float", e.utility) for e in known if e.training.members]
+    spread = max(utilities) - min(utilities) if utilities else 0.0
+    return max(OF_SPREAD * spread, OF_SIZE * abs(cast("float", chosen.utility)))
 
 
 def _is_close(one: float | None, other: float | None, tolerance: float) -> bool:
@@ -166,11 +174,13 @@ def _are_same(
         return True
     if len(new) < NEW_TRAININGS:
         return False
+    members = chosen.training.members
     repeats = {
         names: [cast("float", e.utility) for e in store.utilities(names).values()]
         for names in store.coalitions()
+        if bool(names) == bool(members)  # no data may have another noise
     }
-    own = repeats[chosen.training.members]
+    own = repeats[members]
     samples = [np.array(sample) for sample in (*repeats.values(), new) if len(sample) > 1]
     freedom = sum(len(sample) - 1 for sample in samples)
     variance = sum(float(np.sum((s - s.mean()) ** 2)) for s in samples) / freedom

@@ -58,7 +58,6 @@ class Store:
         path: of the file; None in memory.
         origin: what the store was made for, how that was checked, and what the user accepted.
         stale: number of evaluations of these owners on rows that have changed since.
-        uses_empty: whether the stored utility of no data counts; False if it is stated.
 
     Raises:
         StoreError: no store, damaged, or made for another setting or other data; says which.
@@ -74,7 +73,6 @@ class Store:
         self._owners = dict(origin.owners)
         self._last = 0
         self.stale = 0
-        self.uses_empty = False
         self._utilities: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
         self._keys: dict[tuple[Names, int], int] = {}
         self._failures: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
@@ -209,18 +207,19 @@ class Store:
         self.refresh()
         self._locks.last = self._last
 
-    def to_check(self) -> list[Evaluation]:
+    def to_check(self, *, empty: bool) -> list[Evaluation]:
         """Evaluations that can be done again and must have the same utility.
 
-        Seldom checked ones come first, then cheap ones. Not those done elsewhere, not those from
-        before the user accepted a change, and no data only if its utility counts.
+        Seldom checked ones come first, of these no data if `empty` says that it counts, then cheap
+        ones. Not those done elsewhere, and not those from before the user accepted a change.
         """
         times, last = self.origin.checks(), self.origin.last_accepted
         new = [which for which, key in self._keys.items() if key > last]
-        new = [which for which in new if which[0] or self.uses_empty]
+        new = [which for which in new if which[0] or empty]
         found = [(times[which], self._utilities[which[0]][which[1]]) for which in new]
         known = [pair for pair in found if pair[1].worker != "known"]
-        return [e for _, e in sorted(known, key=lambda pair: (pair[0], pair[1].seconds))]
+        known.sort(key=lambda pair: (pair[0], bool(pair[1].training.members), pair[1].seconds))
+        return [e for _, e in known]
 
     def lock(self, training: Training) -> bool:
         """Lock a training for this store; False while another store or process has it."""

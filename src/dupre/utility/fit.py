@@ -71,24 +71,38 @@ def random_grids(model: Any) -> list[str]:
     `get_params` does not look.
     """
     params = model.get_params(deep=True)
-    return sorted(p for p, grid in params.items() if any(map(random_states, _candidates(grid))))
+    return sorted(p for p, grid in params.items() if any(map(_uses_chance, _candidates(grid))))
 
 
 def _candidates(grid: Any) -> list[Any]:
-    """The estimators in a dictionary of lists, or in a list of such dictionaries."""
+    """Estimators and splitters in a dictionary of lists, or in a list of such dictionaries."""
     if isinstance(grid, (list, tuple)):
         return [found for part in grid if isinstance(part, dict) for found in _candidates(part)]
     values = grid.values() if isinstance(grid, dict) else ()
-    lists = [value for value in values if isinstance(value, (list, tuple))]
-    return [part for some in lists for part in some if _is_estimator(part)]
+    lists = [value for value in values if isinstance(value, (list, tuple, np.ndarray))]
+    return [part for some in lists for part in some if _is_estimator(part) or _is_splitter(part)]
 
 
 def _is_estimator(part: Any) -> bool:
     return hasattr(part, "get_params") and not isinstance(part, type)
 
 
+def _is_splitter(part: Any) -> bool:
+    return hasattr(part, "get_n_splits") and not isinstance(part, type)
+
+
+def _uses_chance(part: Any) -> bool:
+    """Whether an estimator or a splitter has a seed that is to be set."""
+    if not _is_estimator(part):
+        return _draws(part)
+    return any(find(part) for find in (random_states, random_splitters, random_grids))
+
+
 def _draws(part: Any) -> bool:
-    """Whether an object that is no estimator has a `random_state`, and it is no whole number."""
+    """Whether an object that is no estimator has a `random_state` that is no whole number.
+
+    A splitter that does not shuffle has one too, and does not use it.
+    """
     if isinstance(part, type) or _is_estimator(part):
         return False
     state = getattr(part, "random_state", 0)
@@ -98,15 +112,12 @@ def _draws(part: Any) -> bool:
 
 def uses_seed(estimator: Any) -> bool:
     """Whether the seed of a training may change what is learned."""
-    kinds = (random_states, random_splitters, random_grids)
-    return any(find(estimator) for find in kinds) or uses_torch(estimator)
+    return _uses_chance(estimator) or uses_torch(estimator)
 
 
 def other_libraries(estimator: Any) -> set[str]:
     """Names of the packages besides scikit-learn that an estimator and its parts come from."""
-    kinds = ("get_params", "get_n_splits")  # estimators and splitters
-    parts = [found for part in _parts(estimator) for found in (part, *_candidates(part))]
-    found = [part for part in parts if any(hasattr(part, kind) for kind in kinds)]
+    found = [part for part in _parts(estimator) if _is_estimator(part) or _is_splitter(part)]
     return {type(part).__module__.split(".")[0] for part in found} - {"sklearn"}
 
 
@@ -127,29 +138,37 @@ def uses_torch(estimator: Any) -> bool:
 
 
 def _parts(estimator: Any) -> list[Any]:
-    return [estimator, *estimator.get_params(deep=True).values()]
+    """An estimator and all that it is made of, candidates of a search included."""
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    for candidate in [found for part in parts for found in _candidates(part)]:
+        parts += _parts(candidate) if _is_estimator(candidate) else [candidate]
+    return parts
 
 
 def _fit(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Any:
     model = clone(estimator)
     rng = np.random.default_rng(seed)
     _set_seeds(model, rng)
-    for name in random_splitters(model):
-        splitter = copy(model.get_params(deep=True)[name])
-        splitter.random_state = int(rng.integers(2**31))
-        model.set_params(**{name: splitter})
-    for name in random_grids(model):
-        grid = deepcopy(model.get_params(deep=True)[name])
-        for candidate in _candidates(grid):
-            _set_seeds(candidate, rng)
-        model.set_params(**{name: grid})
     with _torch_seed(seed) if uses_torch(model) else nullcontext():
         fitted = model.fit(X, y)
     return model if fitted is None else fitted  # some forget to return themselves
 
 
 def _set_seeds(model: Any, rng: np.random.Generator) -> None:
+    """Seed a model, its splitters and its candidates; splitters and grids are copied first."""
     model.set_params(**{state: int(rng.integers(2**31)) for state in random_states(model)})
+    for name in random_splitters(model):
+        splitter = copy(model.get_params(deep=True)[name])
+        splitter.random_state = int(rng.integers(2**31))
+        model.set_params(**{name: splitter})
+    for name in random_grids(model):
+        grid = deepcopy(model.get_params(deep=True)[name])
+        for candidate in filter(_uses_chance, _candidates(grid)):
+            if _is_estimator(candidate):
+                _set_seeds(candidate, rng)
+            else:
+                candidate.random_state = int(rng.integers(2**31))
+        model.set_params(**{name: grid})
 
 
 @contextmanager

@@ -90,9 +90,10 @@ def check_known_empty(known: Sequence[float], empty: float | None) -> None:
         known: utilities that `known=` has for no data; may be none.
         empty: that of the ModelUtility, or stated; None if the known ones count.
     """
-    if empty is not None and any(utility != empty for utility in known):
+    others = [utility for utility in known if utility != empty]
+    if empty is not None and others:
         raise InputError(
-            f"known= has the utility {known[0]:g} for no data, (), but it is {empty:g} by the "
+            f"known= has the utility {others[0]!r} for no data, (), but it is {empty!r} by the "
             "ModelUtility or by empty=, which would count; leave () out of known=, or state that "
             "number as empty= to the ModelUtility, or to dupre.value for another utility"
         )

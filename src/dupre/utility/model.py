@@ -184,19 +184,23 @@ class ModelUtility:
         return (type(self).__call__, type(self).training_seed) == ours
 
     @property
+    def drawn_resamples(self) -> int:
+        """Resamples that a utility knows: one more than asked for if rows are copies."""
+        return len(self._drawn.counts) if self.resamples else 0
+
+    @property
     def seeded(self) -> bool:
-        """Whether the seed may change a utility: there is a `random_state`, or torch is used."""
+        """Whether the seed of a training may change its utility."""
         return uses_seed(self.estimator)
 
     @property
     def deterministic(self) -> bool:
         """Whether trainings are known to use no random numbers.
 
-        This holds for estimators of scikit-learn without a `random_state`. Others may draw random
-        numbers without a seed of ours.
+        This holds for estimators of scikit-learn without seeds. Others may draw random numbers
+        without a seed of ours.
         """
-        known = not other_libraries(self.estimator)
-        return known and not self.seeded and self.by_content
+        return not (other_libraries(self.estimator) or self.seeded) and self.by_content
 
     def is_trained(self, members: Collection[str]) -> bool:
         """Whether a coalition's utility comes from the model, not from a constant prediction."""

@@ -33,10 +33,10 @@ ROUNDING = 1e-6
 """How well our formula and scikit-learn's must agree on all rows."""
 
 ORDER = 1e-3
-"""Part of the spread over resamples that is no matter if rows are in another order."""
+"""Differences below this part of the spread are ignored when rows are put in another order."""
 
 EQUAL = 1e-12
-"""Part of a mean square below which a variance is one of rounding."""
+"""Part of a mean square below which a variance is only rounding."""
 
 _METHODS = ("predict", "predict_proba", "decision_function")
 

@@ -222,12 +222,12 @@ def _are_copies(times: Ints) -> bool:
     If rows are drawn independently, the times of equal ones vary: given that a row occurs, the
     number of its further occurrences has at least the variance of a Poisson number, its mean. Of a
     file that was joined to itself all rows occur equally often. So rows are copies if the variance
-    is improbably small for that (the index of dispersion, Fisher 1950). Of only two different rows
-    nothing can be told, and they count as two.
+    is improbably small for that (the index of dispersion, Fisher 1950). Of a few different rows, as
+    in a balanced design, nothing can be told: each counts, unless there are only one or two.
     """
     further = float(times.mean()) - 1
-    if further == 0 or len(times) <= 2:
-        return further > 0
+    if further == 0 or len(times) < FEWEST_ROWS:
+        return further > 0 and len(times) <= 2
     least = 2 * gammaincinv((len(times) - 1) / 2, CHANCE)  # a quantile of chi-squared
     return bool(((times - times.mean()) ** 2).sum() < least * further)
 

@@ -56,7 +56,7 @@ def equal_utilities(known: Knowledge) -> list[str]:
     utility = _short(float(known.observations.utilities[known.shown[0]]))
     return [
         f"all {count:,} utilities to predict from are equal ({utility}): nothing shows how far "
-        "those of other coalitions may lie, and the intervals do not hold that."
+        "those of other coalitions may lie, and the intervals do not allow for that."
     ]
 
 

@@ -79,7 +79,6 @@ class Loop:
     ):
         self.valuer = valuer
         self.store = store
-        self.store.uses_empty = settings.ask_empty
         self.key = key
         self.workers = workers
         self.display = display

@@ -54,18 +54,19 @@ def _seen_rows(utility: ModelUtility) -> list[str]:
 
 
 def check_resamples(utility: object, stored: Iterable[Evaluation]) -> None:
-    """Raise StoreError if stored utilities know another number of resamples than new ones would.
+    """Raise StoreError if known utilities have another number of resamples than new ones would.
 
     Together they would know nothing of other validation rows, and the store could not be mended.
     """
     counts = _count_resamples(stored)
     if not isinstance(utility, ModelUtility) or not counts:
         return
-    if not {utility.resamples, utility.resamples + 1} & set(counts):  # see `draw_resamples`
+    if not {utility.resamples, utility.drawn_resamples} & set(counts):
+        now = utility.resamples
+        then = counts[-1] - (utility.drawn_resamples - now)
         raise StoreError(
-            f"the stored trainings are scored on {join_list(map(str, counts))} resamples of the "
-            f"validation rows, but resamples={utility.resamples} is given to the ModelUtility; "
-            f"state resamples={counts[-1]}, or take ",
+            f"the known trainings are scored on {then} resamples of the validation rows, but "
+            f"resamples={now} is given to the ModelUtility; state resamples={then}, or take ",
             Remedy.ANOTHER_STORE,
         )
 
@@ -77,7 +78,8 @@ def resamples_caveats(used: Iterable[Evaluation]) -> list[str]:
         return []
     return [
         f"trainings are scored on {join_list(map(str, counts))} resamples of the validation rows, "
-        "which cannot be used together; state one resamples= for all trainings of a store."
+        "by another resamples= or by an earlier version that drew copies of rows one by one. They "
+        "cannot be used together; begin another store to know how far other rows would lead."
     ]
 
 
@@ -92,7 +94,7 @@ def _equal_rows(utility: ModelUtility) -> list[str]:
     which = f"{equal.repeated:,} of the {m:,} validation rows are"
     if equal.counted < m:
         return [
-            f"{which} copies of others, as a join makes them. Intervals count copies as one row: "
+            f"{which} copies of others, as a join makes them. Copies count as one row: "
             f"{equal.counted:,} in all; remove them."
         ]
     if equal.repeated <= REPEATED * m:

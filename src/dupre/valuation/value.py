@@ -182,12 +182,13 @@ def _run(
         closing(shown),
         switch_quickly(),
     ):
-        validation_rows.check_resamples(utility, kept.evaluations())
         new = new_evaluations(kept, given)
+        for some in (kept.evaluations(), new):
+            validation_rows.check_resamples(utility, some)
 
         def begin() -> None:
             if stored is not None:
-                spot_check(kept, utility, workers, stored)
+                spot_check(kept, utility, workers, stored, empty=settings.ask_empty)
             if new:
                 kept.record(new)
 
