@@ -32,6 +32,9 @@ MOST_PLACES = 8
 SEEN_ROWS = "validation rows are also among the rows to train on"
 """In the caveat that says so, by which the report knows it: a result keeps only its text."""
 
+FEWEST_ROWS = 10
+"""Validation rows from which on resamples of them tell well how far others would be."""
+
 MOST_NAMED = 8
 """Things named one by one; the others are counted."""
 

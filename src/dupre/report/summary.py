@@ -23,6 +23,7 @@ from dupre.result.uncertainty import (
 )
 from dupre.result.valuation import Valuation
 from dupre.wording import (
+    FEWEST_ROWS,
     SEEN_ROWS,
     join_list,
     list_names,
@@ -45,7 +46,8 @@ def reservation(v: Valuation) -> str:
     """What no probability allows for, to follow it in a sentence; "" if there is nothing."""
     if any(SEEN_ROWS in caveat for caveat in v.caveats):
         return ", apart from the effect of validation rows that models have seen"
-    if v.validation is None and v.validation_rows:
+    unknown = v.validation is None or v.validation_rows < FEWEST_ROWS
+    if unknown and v.validation_rows:
         return ", apart from the choice of the validation rows"
     return ""
 

@@ -13,9 +13,8 @@ from dupre.runs.job import Job
 from dupre.utility.fit import uses_torch
 from dupre.utility.model import ModelUtility
 from dupre.utility.resampling import is_called_for_each
-from dupre.utility.score import FEWEST_ROWS
 from dupre.valuation.second_trainings import CHECKED, count_needed
-from dupre.wording import count_things, join_list, printable, quote
+from dupre.wording import FEWEST_ROWS, count_things, join_list, printable, quote
 
 MOST_LISTED = 12
 """Owners up to which each is named with its rows, and classes up to which each is named."""

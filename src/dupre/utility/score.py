@@ -23,12 +23,10 @@ from scipy.special import gammaincinv
 from dupre._types import Digests, Floats, Ints
 from dupre.checks import LARGEST, as_utility
 from dupre.errors import InputError
+from dupre.wording import FEWEST_ROWS
 
 RESAMPLES = 200
 """Resamples of the validation rows; they know a standard deviation to 5 %."""
-
-FEWEST_ROWS = 10
-"""Validation rows from which on resamples of them tell how far others would be."""
 
 MOST_GROUPS = 10_000
 """Rows that are drawn one by one; of more rows, groups of about equal size are drawn."""
@@ -78,8 +76,8 @@ class Score(float):
         """The mean of the scores of single validation rows, (m,), and of resamples of them.
 
         Give the scores of all coalitions for the same rows in the same order: 1 where a model is
-        right and 0 where it is wrong, or minus each loss. Resamples of fewer than 10 rows are NaN:
-        they would tell too little.
+        right and 0 where it is wrong, or minus each loss. Resamples of a single row are NaN: they
+        would all be the same.
         """
         rows = np.asarray(scores, dtype=np.float64)
         if rows.ndim != 1 or not rows.size or not np.isfinite(rows).all():
@@ -163,8 +161,8 @@ class Resamples:
 
     @property
     def too_few(self) -> bool:
-        """Whether so few rows are drawn that resamples of them tell nothing about others."""
-        return bool(self.counts.shape[1] < FEWEST_ROWS)
+        """Whether there is only one row to draw, so that resamples tell nothing about others."""
+        return bool(self.counts.shape[1] < 2)
 
     @property
     def unknown(self) -> Floats:

@@ -24,9 +24,9 @@ from dupre.errors import Remedy, StoreError
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.training.evaluation import Evaluation
 from dupre.utility.model import ModelUtility
-from dupre.utility.score import FEWEST_ROWS, resample_counts
+from dupre.utility.score import resample_counts
 from dupre.valuation.knowledge import Knowledge
-from dupre.wording import SEEN_ROWS, count_things, join_list
+from dupre.wording import FEWEST_ROWS, SEEN_ROWS, count_things, join_list
 
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
@@ -110,10 +110,9 @@ def _few_rows(utility: ModelUtility) -> list[str]:
     rows = utility.equal_rows.counted
     if rows >= FEWEST_ROWS:
         return []
-    return [
-        f"{count_things(rows, 'validation row')} cannot show how much others would change the "
-        f"values: that is in no interval. Score on {FEWEST_ROWS} rows at least, better on hundreds."
-    ]
+    told = f"{count_things(rows, 'validation row')} cannot show how much others would change the "
+    known = "that is in no interval" if rows < 2 else "intervals are too narrow"
+    return [f"{told}values: {known}. Score on {FEWEST_ROWS} rows at least, better on hundreds."]
 
 
 def missing_resamples(known: Knowledge) -> list[str]:
