@@ -121,6 +121,7 @@ def test_texts_that_are_numbers_for_people_are_named():
         (["€ 3.25", "€ 12"], "numbers with a currency or a unit"),
         (["CHF 9,098.40", "CHF 12.00"], "numbers with a currency or a unit"),
         (["$355,000", "-$12", "7"], "numbers with a currency or a unit"),
+        ([f"{'':5000}70 kg", "7"], "numbers with a currency or a unit"),
         (["3.25€", "4 EUR", "$5"], "numbers with a currency or a unit"),
         (["70.1 kg", "9 Kg", "8"], "numbers with a currency or a unit"),
         (["21.5 °C", "7 °C"], "numbers with a currency or a unit"),

@@ -51,9 +51,9 @@ WITH_UNIT = "numbers with a currency or a unit"
 
 _CURRENCY = r"[$€£¥₹₩₽₺₪₫฿]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|BRL)\b|Fr\."
 _NUMBER = r"\d+(?:[.,'’\u00a0\u202f ]\d+)*"
-_AROUND_NUMBER = (
-    rf"\s*[-+]?\s*(?P<before>{_CURRENCY})?\s*[-+]?{_NUMBER}"
-    rf"\s*(?P<after>{_CURRENCY}|[^\W\d_][^\s\d]{{0,9}}|°[CF])?\s*"
+_AROUND_NUMBER = (  # of a stripped text; blanks that can be matched in two ways take time
+    rf"[-+]?\s*(?:(?P<before>{_CURRENCY})\s*[-+]?)?{_NUMBER}"
+    rf"(?:\s*(?P<after>{_CURRENCY}|[^\W\d_][^\s\d]{{0,9}}|°[CF]))?"
 )
 
 _PLACEHOLDERS = {"na", "n.a.", "n/a", "nan", "null", "none", "missing", "#div/0!", "#value!"}
@@ -285,7 +285,7 @@ def _has_unit(text: pd.Series, number: Members) -> bool:
 
     What differs from cell to cell (`12a`, `12b`) is part of a name.
     """
-    found = text.str.extract(f"^{_AROUND_NUMBER}$").fillna("")
+    found = text.str.strip().str.extract(f"^{_AROUND_NUMBER}$").fillna("")
     after = found["after"].str.casefold().str.rstrip(".")
     money = (found["before"] != "") | found["after"].str.fullmatch(_CURRENCY)
     units = after[(after != "") & ~money]
