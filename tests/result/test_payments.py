@@ -96,6 +96,7 @@ def test_terms_that_cannot_be_kept_are_refused():
         ([0.5, -0.1], {"amount": 10, "minimum": 1, "negative": "owe"}, "no minimum"),
         ([0.5], {"amount": 10, "negative": "forgive"}, "'zero' or 'owe'"),
         ([-0.5, 0.0], {"amount": 10}, "no value is above zero"),
+        ([5.6e-17, 0.0], {"amount": 10}, "no value is above zero"),
         ([-0.5, 0.1], {"amount": 10, "negative": "owe"}, "a sum above zero"),
     ):
         with pytest.raises(InputError, match=message):

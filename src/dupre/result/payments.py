@@ -101,7 +101,7 @@ def share_amount(
     places = PLACES.get(currency, 2)
     n = len(v.owners)
     _check_terms(amount, minimum, n, places, negative)
-    if not _are_shareable(v.mean[None], negative)[0]:
+    if not _are_shareable(_without_rounding(v)[None], negative)[0]:
         raise InputError(
             "no value is above zero, so there is nothing to share the amount by"
             if negative == "zero"
@@ -154,6 +154,12 @@ def _check_terms(amount: float, minimum: float, n: int, places: int, negative: N
             f"a minimum of {minimum:,.{places}f} for {n} owners is {n * minimum:,.{places}f}, more "
             f"than the amount of {amount:,.{places}f}; lower it"
         )
+
+
+def _without_rounding(v: Valuation) -> Floats:
+    """The values, (n,); those that are only rounding errors of utilities are zero."""
+    size = np.nanmax(np.abs([v.grand, v.empty, *v.evaluations.get("utility", ())]))
+    return np.where(np.abs(v.mean) > 1e-12 * size, v.mean, 0.0)
 
 
 def _are_shareable(values: Floats, negative: Negative) -> Bools:
