@@ -1,5 +1,6 @@
 import csv
 import io
+import shutil
 import signal
 import subprocess
 import sys
@@ -89,13 +90,32 @@ def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, val
     assert not directory.has_other_payments(other)
     assert directory.write_report([other]) is None
 
-    kept = directory.write_report([valuation])  # as of a run that is not finished
+    second = directory.payments.read_text()
+    assert directory.write_report([valuation], final=False) is None  # a run that is not finished
+    assert directory.payments.read_text() == second
+    assert "1,000.00 EUR" not in directory.report.read_text()
+    kept = directory.write_report([valuation])
     assert [file.name for file in kept.iterdir()] == ["payments.csv"]
     assert directory.payments.read_text() == first
     kept = directory.write_results([replace(valuation, mean=-valuation.mean)])
     assert (kept / "payments.csv").read_text() == first
     assert not directory.payments.exists()
     assert "No payments: no value is above zero" in directory.report.read_text()
+
+
+def test_files_saved_by_others_and_a_history_with_gaps_do_no_harm(directory, valuation):
+    directory.write_results([valuation])
+    directory.write_payments([valuation], PaymentSection(1000, "EUR", "zero", 0))
+    directory.payments.write_bytes(b"owner;payment\r\nAnn\xe4;3\r\n")  # as a spreadsheet saves it
+    kept = directory.write_report([valuation])
+    assert kept.name == "1"
+    assert (kept / "payments.csv").read_bytes() == b"owner;payment\r\nAnn\xe4;3\r\n"
+    for number in (2, 3):
+        other = replace(valuation, mean=valuation.mean * number)
+        assert directory.write_results([other]).name == str(number)
+    shutil.rmtree(directory.path / "history" / "1")
+    (directory.path / "history" / "notes").mkdir()
+    assert directory.write_results([valuation]).name == "4"
 
 
 def test_everything_is_written_inside_and_no_link_is_followed(directory, valuation, tmp_path):

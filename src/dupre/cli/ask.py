@@ -61,14 +61,15 @@ def report(
     if only and statements is None:
         raise InputError("--only chooses statements; state their directory by --statements DIR")
     directory = RunDirectory(run)
-    valuations = _results(run, data, trust=trust)
+    final, valuations = not directory.is_behind, _results(run, data, trust=trust)
     if statements is None:
-        say_kept(directory.write_report(valuations))
+        say_kept(directory.write_report(valuations, final=final))
         print(directory.report)
     else:
-        if directory.has_other_payments(valuations[0]):
+        if final and directory.has_other_payments(valuations[0]):
             say_kept(directory.write_report(valuations))
-        for path in directory.write_statements(valuations[0], statements, only or ()):
+        written = directory.write_statements(valuations[0], statements, only or (), final=final)
+        for path in written:
             print(path)
 
 

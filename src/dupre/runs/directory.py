@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from shutil import copyfile
 
 import pandas as pd
 
@@ -176,7 +177,7 @@ class RunDirectory:
         """Replace files, or remove those without a text; where those before are kept, if any."""
         result, table = self.path / "result.json", self.path / "values.csv"
         compared = [file for file in (table, self.payments) if file in texts]
-        old = [file for file in compared if _read(file) not in (None, texts[file])]
+        old = [file for file in compared if file.is_file() and not _holds(file, texts[file])]
         old += [result] if table in old and result.is_file() else []
         kept = self._keep(old) if old else None
         replace_texts({file: text for file, text in texts.items() if text is not None})
@@ -188,10 +189,11 @@ class RunDirectory:
         """Copy files to a new directory of the history."""
         history = self.path / "history"
         history.mkdir(exist_ok=True)
-        kept = history / str(1 + len(list(history.iterdir())))
+        numbers = [int(path.name) for path in history.iterdir() if path.name.isdecimal()]
+        kept = history / str(1 + max(numbers, default=0))
         kept.mkdir()
         for file in files:
-            replace_text(kept / file.name, file.read_text(encoding="utf-8"))
+            copyfile(file, kept / file.name)
         return kept
 
     @property
@@ -217,9 +219,16 @@ class RunDirectory:
         except InputError:
             return None
 
-    def write_report(self, valuations: Sequence[Valuation]) -> Path | None:
-        """Replace the page and the payments; where the payments before are kept, if they differ."""
-        return self._replace(self._pages(valuations, self.config()))
+    def write_report(self, valuations: Sequence[Valuation], *, final: bool = True) -> Path | None:
+        """Replace the page and the payments; where the payments before are kept, if they differ.
+
+        If the values are not final, nobody is paid by them: the page shows no payments, and those
+        of the last result stay in their file.
+        """
+        if final:
+            return self._replace(self._pages(valuations, self.config()))
+        unpaid = self._pages(valuations, replace(self.config(), payment=PaymentSection()))
+        return self._replace({self.report: unpaid[self.report]})
 
     def write_payments(self, valuations: Sequence[Valuation], terms: PaymentSection) -> Path | None:
         """Replace the terms, the page and the payments, as `write_report` does."""
@@ -229,7 +238,7 @@ class RunDirectory:
 
     def has_other_payments(self, v: Valuation) -> bool:
         """Whether the payments on the page are not those by these values."""
-        return _read(self.payments) != _payments_table(_share(v, self.config()))
+        return not _holds(self.payments, _payments_table(_share(v, self.config())))
 
     def _pages(self, valuations: Sequence[Valuation], config: Config) -> dict[Path, str | None]:
         """The page and the table of payments; None for the table if nobody is paid."""
@@ -239,14 +248,14 @@ class RunDirectory:
         shown = page(valuations, heading=_heading(config), paid=paid)
         return {self.report: shown, self.payments: _payments_table(paid)}
 
-    def write_statements(self, v: Valuation, directory: Path, only: Sequence[str]) -> list[Path]:
-        """Write statements as files of their own, and say where they are."""
+    def write_statements(
+        self, v: Valuation, directory: Path, only: Sequence[str], *, final: bool = True
+    ) -> list[Path]:
+        """Write statements as files of their own, and say where they are; `write_report`."""
         from dupre.report.page import write_statements
 
-        config = self.config()
-        return write_statements(
-            v, directory, only=only, heading=_heading(config), paid=_share(v, config)
-        )
+        heading, paid = _heading(self.config()), _share(v, self.config()) if final else None
+        return write_statements(v, directory, only=only, heading=heading, paid=paid)
 
     @property
     def payments(self) -> Path:
@@ -293,9 +302,10 @@ def _last_finished(evaluations: pd.DataFrame) -> str:
     return str(evaluations["finished"].max()) if len(evaluations) else ""
 
 
-def _read(file: Path) -> str | None:
-    """The text of a file; None if there is no such file."""
-    return file.read_text(encoding="utf-8") if file.is_file() else None
+def _holds(file: Path, text: str | None) -> bool:
+    """Whether a file holds a text, or is not there if there is none; others may have saved it."""
+    found = file.read_bytes() if file.is_file() else None
+    return found == (None if text is None else text.encode())
 
 
 def _share(v: Valuation, config: Config) -> Payments | InputError | None:
