@@ -39,7 +39,7 @@ def init(
     Then `dupre suggest` says what to train, and `dupre record` reads the utilities.
     """
     from dupre.runs import config as c
-    from dupre.runs.prepare import check_sheet, prepare_job
+    from dupre.runs.prepare import check_sheet, prepare_new_job
 
     how = (task, delimiter, tuple(drop or ()), decimal, encoding, sheet, skip_empty)
     wanted = c.Config(
@@ -54,7 +54,7 @@ def init(
         ),
     )
     check_sheet(wanted)
-    job, directory = prepare_job(wanted), output.directory_for(run, data)
+    job, directory = prepare_new_job(wanted), output.directory_for(run, data)
     wanted = directory.with_history(wanted)
     with interrupt_on_signals(), directory.lock():
         output.write_config(directory, wanted.after(output.command_line()))
@@ -79,6 +79,7 @@ def suggest(
     from dupre.runs.recorded import format_sheet
 
     directory, job = output.open_run(run, data, trust=trust)
+    directory.check_store()
     with directory.name_errors():
         found = job.suggestions(directory.store, count, pending)
     if json:

@@ -56,7 +56,7 @@ def value(
 ) -> None:
     """Train a few models and say what each owner's data is worth."""
     from dupre.runs import config as c
-    from dupre.runs.prepare import check_sheet, prepare_job
+    from dupre.runs.prepare import check_sheet, prepare_new_job
 
     if validation and holdout is not None:
         raise InputError("state --validation FILE or --holdout PART, not both")
@@ -77,7 +77,7 @@ def value(
     )
     check_sheet(wanted)
     directory = output.directory_for(run, data)
-    job = prepare_job(directory.with_history(wanted))
+    job = prepare_new_job(directory.with_history(wanted))
     _run(directory, replace(job, check=spot_check), json=json)
 
 

@@ -23,11 +23,25 @@ from dupre.tables import caveats, holdout, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.formats import has_sheets, sheet_names
 from dupre.tables.read import files_of, read_table, read_validation
-from dupre.utility.limits import UNBOUNDED, Bounds, bounds_of_metric, check_empty_within
+from dupre.utility.limits import UNBOUNDED, bounds_of_metric, check_empty_within
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import validation_caveats
 from dupre.valuation.valuer import Valuer
 from dupre.wording import look_alikes, quote, quote_names
+
+
+def prepare_new_job(config: Config) -> Job:
+    """The same for a run that begins: its bounds can still be corrected.
+
+    A utility of no data outside them is refused; what is below the floor is raised to it.
+    """
+    job = prepare_job(config)
+    utility, bounds = job.utility, parse_bounds(config.utility.bounds)
+    if bounds is None and isinstance(utility, ModelUtility):
+        bounds = bounds_of_metric(utility.metric)
+    floor = utility.empty if utility.floor is None else utility.floor
+    check_empty_within(max(utility.empty, floor), bounds or UNBOUNDED)
+    return job
 
 
 def prepare_job(config: Config) -> Job:
@@ -70,7 +84,6 @@ def prepare_job(config: Config) -> Job:
         bounds=parse_bounds(wanted.bounds),
         seed=config.values.seed,
     )
-    _check_empty(utility, parse_bounds(wanted.bounds) or bounds_of_metric(utility.metric))
     return Job(
         config,
         options,
@@ -123,14 +136,7 @@ def _external_utility(config: Config) -> ExternalUtility:
     wanted = config.utility
     floor, bounds = parse_floor(wanted.floor), parse_bounds(wanted.bounds)
     found = ExternalUtility(wanted.empty or 0.0, None if floor is False else floor, bounds)
-    _check_empty(found, bounds or UNBOUNDED)
     return found
-
-
-def _check_empty(utility: ModelUtility | ExternalUtility, bounds: Bounds) -> None:
-    """Refuse a utility of no data outside the bounds; what is below the floor is raised to it."""
-    floor = utility.empty if utility.floor is None else utility.floor
-    check_empty_within(max(utility.empty, floor), bounds)
 
 
 def _file_options(config: Config) -> dict[str, Any]:

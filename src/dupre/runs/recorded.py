@@ -110,10 +110,12 @@ def _text(cell: Any) -> str:
 
 
 def check_within(row: ExternalResult, bounds: Bounds) -> None:
-    """Raise InputError if a utility lies outside the bounds by more than rounding."""
+    """Raise InputError if a utility, or one on a resample, is outside the bounds."""
     low, high = bounds
-    for utility in row.utilities:
-        if not is_within(utility, bounds):
+    resampled = [getattr(utility, "resampled", None) for utility in row.utilities]
+    every = [number for part in resampled if part is not None for number in part.tolist()]
+    for utility in (*row.utilities, *every):
+        if not (math.isnan(utility) or is_within(utility, bounds)):
             raise InputError(
                 f"the utility of {format_members(row.members)} is {utility:g}, but the bounds of "
                 f"this run are {low:g} to {high:g}; correct it"

@@ -26,7 +26,7 @@ from dupre.data.rows import copy_rows, with_levels_of_both
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
 from dupre.utility.fit import fit, other_libraries, uses_seed
-from dupre.utility.limits import bounds_of_metric, check_bounds, check_empty_within, check_floor
+from dupre.utility.limits import bounds_of_metric, check_bounds, check_floor
 from dupre.utility.model_checks import (
     Metric,
     check_estimator,
@@ -149,8 +149,6 @@ class ModelUtility:
         self.floor = check_floor(floor, self.metric, self.empty)
         stated = bounds_of_metric(self.metric) if bounds is None else check_bounds(bounds)
         least = -np.inf if self.floor is None else self.floor
-        if bounds is not None:
-            check_empty_within(max(self.empty, least), stated)
         self.bounds = max(stated[0], least), stated[1]
 
     @cached_property
