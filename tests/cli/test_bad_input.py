@@ -24,7 +24,7 @@ WRITE_REPORT = RunDirectory.write_report
 def place(tmp_path, monkeypatch):
     """The current directory, with a good table; to save time no page is written."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(RunDirectory, "write_report", lambda self, valuations: None)
+    monkeypatch.setattr(RunDirectory, "write_report", lambda self, valuations, **_: None)
     good().to_csv("good.csv", index=False)
     return tmp_path
 
