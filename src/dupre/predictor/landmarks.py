@@ -37,8 +37,8 @@ class Landmarks:
     kernel entries instead of O(b²). Landmarks are drawn by their weight in the functionals.
 
     What remains between different coalitions matters more with more evaluations: without it,
-    standard deviations of values were up to 7 % too small. `covariance_of_rest` estimates it for
-    the values; the choice of coalitions does without.
+    standard deviations of values would be several percent too small after a few hundred.
+    `covariance_of_rest` estimates it for the values; the choice of coalitions does without.
 
     Attributes:
         index: the landmarks among the b, (l,).
