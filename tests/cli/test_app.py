@@ -203,7 +203,8 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
 def test_questions_about_trainings_that_are_gone_make_no_empty_store(data):
     run("value", *WINE, "--budget", "3", "--run", "gone", cwd=data)
     (data / "gone/store.sqlite").unlink()
-    for asked in (("show", "--semivalue", "banzhaf"), ("predict", "--members", "Alba")):
+    questions = (("show", "--semivalue", "banzhaf"), ("predict", "--members", "Alba"), ("suggest",))
+    for asked in questions:
         message = refuse(asked[0], "gone", *asked[1:], cwd=data)
         assert "the trainings of 'gone' are gone: it has a result, but no store.sqlite" in message
         assert not (data / "gone/store.sqlite").exists()

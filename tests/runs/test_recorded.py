@@ -5,7 +5,7 @@ import pytest
 from commands import run
 from dupre.errors import InputError
 from dupre.result.valuation import Valuation
-from dupre.runs.recorded import read_results
+from dupre.runs.recorded import check_within, read_results
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
 
@@ -21,6 +21,15 @@ def test_results_may_hold_resampled_utilities(tmp_path):
     sheet.write_text("\n".join(["coalition,utility,resampled", rows[2]]))
     with pytest.raises(InputError, match=r"resampled of \{c\} must be a JSON list"):
         read_results(sheet, ("a", "b", "c"))
+
+
+def test_utilities_on_resamples_lie_within_the_bounds_too(tmp_path):
+    sheet = tmp_path / "results.csv"
+    sheet.write_text('coalition,utility,resampled\na,0.5,"[0.4, null, 907]"\n')
+    (row,) = read_results(sheet, ("a", "b"))
+    check_within(row, (0.0, 1_000.0))
+    with pytest.raises(InputError, match=r"utility of \{a\} is 907, but the bounds .* are 0 to 1;"):
+        check_within(row, (0.0, 1.0))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
