@@ -61,7 +61,8 @@ def report(
     if only and statements is None:
         raise InputError("--only chooses statements; state their directory by --statements DIR")
     directory = RunDirectory(run)
-    final, valuations = not directory.is_behind, _results(run, data, trust=trust)
+    valuations = _results(run, data, trust=trust)
+    final = UNFINISHED not in valuations[0].caveats
     if statements is None:
         say_kept(directory.write_report(valuations, final=final))
         print(directory.report)
