@@ -31,7 +31,6 @@ from dupre.wording import FEWEST_ROWS, SEEN_ROWS, count_things, join_list
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
 
-
 REPEATED = 0.1
 """Part of the validation rows from which on a caveat says that they are equal to others."""
 
@@ -51,41 +50,6 @@ def _seen_rows(utility: ModelUtility) -> list[str]:
         f"{seen:,} of the {len(utility.y_val):,} {SEEN_ROWS}, so models are partly scored on what "
         "they have seen."
     ]
-
-
-def check_resamples(utility: object, stored: Iterable[Evaluation]) -> None:
-    """Raise StoreError if known utilities have another number of resamples than new ones would.
-
-    Together they would know nothing of other validation rows, and the store could not be mended.
-    """
-    counts = _count_resamples(stored)
-    if not isinstance(utility, ModelUtility) or not counts:
-        return
-    if not {utility.resamples, utility.drawn_resamples} & set(counts):
-        now = utility.resamples
-        then = counts[-1] - (utility.drawn_resamples - now)
-        raise StoreError(
-            f"the known trainings are scored on {then} resamples of the validation rows, but "
-            f"resamples={now} is given to the ModelUtility; state resamples={then}, or take ",
-            Remedy.ANOTHER_STORE,
-        )
-
-
-def resamples_caveats(used: Iterable[Evaluation]) -> list[str]:
-    """A caveat if trainings are scored on several numbers of resamples."""
-    counts = _count_resamples(used)
-    if len(counts) < 2:
-        return []
-    return [
-        f"trainings are scored on {join_list(map(str, counts))} resamples of the validation rows, "
-        "by another resamples= or by an earlier version that drew copies of rows one by one. They "
-        "cannot be used together; begin another store to know how far other rows would lead."
-    ]
-
-
-def _count_resamples(evaluations: Iterable[Evaluation]) -> list[int]:
-    """The numbers of resamples that evaluations are scored on, sorted; without those of none."""
-    return sorted({len(e.resampled) for e in evaluations if e.resampled is not None})
 
 
 def _equal_rows(utility: ModelUtility) -> list[str]:
@@ -113,6 +77,41 @@ def _few_rows(utility: ModelUtility) -> list[str]:
     told = f"{count_things(rows, 'validation row')} cannot show how much others would change the "
     known = "that is in no interval" if rows < 2 else "intervals are too narrow"
     return [f"{told}values: {known}. Score on {FEWEST_ROWS} rows at least, better on hundreds."]
+
+
+def check_resamples(utility: object, known: Iterable[Evaluation]) -> None:
+    """Raise StoreError if known utilities have another number of resamples than new ones would.
+
+    Together they would know nothing of other validation rows, and the store could not be mended.
+    """
+    counts = _count_resamples(known)
+    if not isinstance(utility, ModelUtility) or not counts:
+        return
+    if not {utility.resamples, utility.drawn_resamples} & set(counts):
+        now = utility.resamples
+        then = counts[-1] - (utility.drawn_resamples - now)
+        raise StoreError(
+            f"the known trainings are scored on {then} resamples of the validation rows, but "
+            f"resamples={now} is given to the ModelUtility; state resamples={then}, or take ",
+            Remedy.ANOTHER_STORE,
+        )
+
+
+def resamples_caveats(used: Iterable[Evaluation]) -> list[str]:
+    """A caveat if trainings are scored on several numbers of resamples."""
+    counts = _count_resamples(used)
+    if len(counts) < 2:
+        return []
+    return [
+        f"trainings are scored on {join_list(map(str, counts))} resamples of the validation rows, "
+        "by another resamples= or by an earlier version that drew copies of rows one by one. They "
+        "cannot be used together; begin another store to know how far other rows would lead."
+    ]
+
+
+def _count_resamples(evaluations: Iterable[Evaluation]) -> list[int]:
+    """The numbers of resamples that evaluations are scored on, sorted; without those of none."""
+    return sorted({len(e.resampled) for e in evaluations if e.resampled is not None})
 
 
 def missing_resamples(known: Knowledge) -> list[str]:
