@@ -114,6 +114,12 @@ def json_text(thing: Any) -> str:
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
+def json_numbers(numbers: Iterable[float]) -> str:
+    """Numbers as a short JSON list that keeps every digit; NaN is null."""
+    plain = [None if math.isnan(number) else number for number in numbers]
+    return json.dumps(plain, separators=(",", ":"))
+
+
 _LOOK_ALIKES = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԝѵӏ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυικ" + "օցհոսıɡ‐‑‒–—−’‘`´",
     "ABESIJKMHOPCTYXaesijopcyxhdqwvl" + "ABEZHIKMNOPTYXavopuik" + "oghnuig------''''",

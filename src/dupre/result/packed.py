@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dupre._types import Floats
+from dupre.wording import json_numbers
 
 _NUMBER = np.dtype("<f8")
 
@@ -75,10 +76,7 @@ def unpack_list(cell: Any) -> Any:
     if not isinstance(cell, str) or cell.startswith("["):
         return cell
     numbers = _unpack(cell, MOST_IN_A_LIST)
-    if numbers is None:
-        return cell
-    plain = [None if np.isnan(number) else number for number in numbers.tolist()]
-    return json.dumps(plain, separators=(",", ":"))
+    return cell if numbers is None else json_numbers(numbers.tolist())
 
 
 def pack_coalitions(cells: Iterable[Any], owners: Sequence[str]) -> list[Any]:

@@ -21,7 +21,7 @@ from dupre._types import Floats, Names, Task
 from dupre.tables.columns import MAX_TEXTS, WITH_UNIT, Columns, kind, looks_like
 from dupre.tables.preprocessing import as_levels, as_numbers
 from dupre.utility.model import ModelUtility
-from dupre.wording import join_list, percent, printable, quote
+from dupre.wording import count_things, join_list, percent, printable, quote
 
 LEAK = 0.94
 """Part of the differences between targets from which on a column nearly determines them.
@@ -81,8 +81,8 @@ def similar_classes(target: pd.Series) -> list[str]:
     groups: dict[str, list[str]] = defaultdict(list)
     texts = target.astype(str).value_counts() if kind(target) == "text" else pd.Series()
     for text, count in texts.items():
-        rows = f"{count:,} row{'s' * (count > 1)}"
-        groups[" ".join(str(text).split()).casefold()].append(f"{quote(text)} ({rows})")
+        told = f"{quote(text)} ({count_things(count, 'row')})"
+        groups[" ".join(str(text).split()).casefold()].append(told)
     return [
         f"{join_list(group)} in {printable(str(target.name))} differ only in capital letters or "
         f"blanks, and are taken for {len(group)} classes; write them alike if they are one."
