@@ -41,7 +41,6 @@ from dupre.utility.score import (
     Resamples,
     Score,
     draw_resamples,
-    find_equal_rows,
     resampled_of,
 )
 
@@ -148,18 +147,17 @@ class ModelUtility:
 
         self.floor = check_floor(floor, self.metric, self.empty)
         stated = bounds_of_metric(self.metric) if bounds is None else check_bounds(bounds)
-        least = -np.inf if self.floor is None else self.floor
-        self.bounds = max(stated[0], least), stated[1]
+        self.bounds = max(stated[0], -np.inf if self.floor is None else self.floor), stated[1]
 
     @cached_property
     def shared_rows(self) -> int:
         """How many validation rows are also among the owners' rows, with the same target."""
         return count_shared_rows(self.owners, self.X_val, self.y_val)
 
-    @cached_property
+    @property
     def equal_rows(self) -> EqualRows:
         """Which validation rows are equal, and which of those count as one."""
-        return find_equal_rows(digests_of_rows(self.X_val, self.y_val))
+        return self._drawn.equal
 
     @property
     def fingerprint(self) -> dict[str, Any]:

@@ -10,7 +10,6 @@ Notation: m validation rows, B resamples, g groups of rows.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,7 @@ from scipy.special import gammaincinv
 from dupre._types import Digests, Floats, Ints
 from dupre.checks import LARGEST, as_utility
 from dupre.errors import InputError
-from dupre.wording import FEWEST_ROWS
+from dupre.wording import FEWEST_ROWS, json_numbers
 
 RESAMPLES = 200
 """Resamples of the validation rows; they know a standard deviation to 5 %."""
@@ -123,10 +122,7 @@ def format_resampled(resampled: Floats | None) -> str | None:
 
     One that cannot be computed is null. None if nothing is known.
     """
-    if resampled is None:
-        return None
-    numbers = [None if np.isnan(number) else number for number in resampled.tolist()]
-    return json.dumps(numbers, separators=(",", ":"))
+    return None if resampled is None else json_numbers(resampled.tolist())
 
 
 def _check_resampled(resampled: Any) -> Floats:
@@ -140,49 +136,6 @@ def _check_resampled(resampled: Any) -> Floats:
             f"{resampled!r:.80}"
         )
     return numbers
-
-
-@dataclass(frozen=True, eq=False)
-class Resamples:
-    """B resamples of m rows.
-
-    Attributes:
-        counts: how often each group was drawn, (B, g).
-        group: the group of each row, (m,).
-    """
-
-    counts: Floats
-    group: Ints
-
-    def sum_rows(self, terms: Any) -> Floats:
-        """Sums over the rows of each resample of k terms of each row, (m, k), (B, k)."""
-        grouped = self._indicator @ terms
-        return np.asarray((grouped.T @ self.counts.T).T)
-
-    @property
-    def too_few(self) -> bool:
-        """Whether there is only one row to draw, so that resamples tell nothing about others."""
-        return bool(self.counts.shape[1] < 2)
-
-    @property
-    def unknown(self) -> Floats:
-        """Scores that are not known, (B,)."""
-        return np.full(len(self.counts), np.nan)
-
-    @cached_property
-    def sizes(self) -> Floats:
-        """Rows of each resample, (B,)."""
-        return self.sum_rows(np.ones((len(self.group), 1)))[:, 0]
-
-    def rows(self, resample: int) -> Ints:
-        """Indices of the rows of one resample, repetitions included."""
-        times = self.counts[resample, self.group].astype(np.int64)
-        return np.repeat(np.arange(len(self.group)), times)
-
-    @cached_property
-    def _indicator(self) -> sparse.csr_array:
-        m, g = len(self.group), self.counts.shape[1]
-        return sparse.csr_array((np.ones(m), (self.group, np.arange(m))), shape=(g, m))
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +183,51 @@ def _are_copies(times: Ints) -> bool:
     return bool(((times - times.mean()) ** 2).sum() < least * further)
 
 
+@dataclass(frozen=True, eq=False)
+class Resamples:
+    """B resamples of m rows.
+
+    Attributes:
+        counts: how often each group was drawn, (B, g).
+        group: the group of each row, (m,).
+        equal: which of the rows count as one.
+    """
+
+    counts: Floats
+    group: Ints
+    equal: EqualRows
+
+    def sum_rows(self, terms: Any) -> Floats:
+        """Sums over the rows of each resample of k terms of each row, (m, k), (B, k)."""
+        grouped = self._indicator @ terms
+        return np.asarray((grouped.T @ self.counts.T).T)
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there is only one row to draw, so that resamples tell nothing about others."""
+        return bool(self.counts.shape[1] < 2)
+
+    @property
+    def unknown(self) -> Floats:
+        """Scores that are not known, (B,)."""
+        return np.full(len(self.counts), np.nan)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Rows of each resample, (B,)."""
+        return self.sum_rows(np.ones((len(self.group), 1)))[:, 0]
+
+    def rows(self, resample: int) -> Ints:
+        """Indices of the rows of one resample, repetitions included."""
+        times = self.counts[resample, self.group].astype(np.int64)
+        return np.repeat(np.arange(len(self.group)), times)
+
+    @cached_property
+    def _indicator(self) -> sparse.csr_array:
+        m, g = len(self.group), self.counts.shape[1]
+        return sparse.csr_array((np.ones(m), (self.group, np.arange(m))), shape=(g, m))
+
+
 def draw_resamples(contents: Digests, resamples: int) -> Resamples:
     """Resamples of rows with these digests, (m, 2); copies of a row are drawn together.
 
@@ -245,4 +243,4 @@ def draw_resamples(contents: Digests, resamples: int) -> Resamples:
     rng = np.random.default_rng([m, resamples, *map(int, total)])
     drawn = resamples + (m < len(contents))
     counts = [np.bincount(rng.integers(g, size=g), minlength=g) for _ in range(drawn)]
-    return Resamples(np.array(counts, dtype=np.float64).reshape(-1, g), equal.number % g)
+    return Resamples(np.array(counts, dtype=np.float64).reshape(-1, g), equal.number % g, equal)
