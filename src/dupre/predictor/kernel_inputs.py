@@ -108,7 +108,7 @@ class Features:
         if origin is not other or rows is None:
             return compute(self, others)
         if len(origin) <= ALL_KEPT:
-            return origin._pairs(key, compute).take(rows[:, None] * len(origin) + columns)
+            return _take(origin._pairs(key, compute), rows, columns)
         if not (others.are_kept and len(others)):
             return compute(self, others)
         return origin.remember("columns", _Columns).find(self, others, key, compute)
@@ -276,6 +276,20 @@ def _as_slice(index: Ints) -> slice | Ints:
     if len(index) and index[-1] - index[0] == len(index) - 1 and (np.diff(index) == 1).all():
         return slice(int(index[0]), int(index[-1]) + 1)
     return index
+
+
+def _take(symmetric: Floats, rows: Ints, columns: Ints) -> Floats:
+    """Some rows and columns of a symmetric matrix, (rows, columns).
+
+    The fewer of both are copied as stretches of memory, which is several times faster than entry by
+    entry.
+    """
+    if len(rows) > len(columns):
+        return _take(symmetric, columns, rows).T
+    if not len(rows):
+        return np.empty((len(rows), len(columns)))
+    first = int(columns.min())
+    return symmetric[rows, first : int(columns.max()) + 1].take(columns - first, axis=1)
 
 
 def tiles(b: int, across: int = 0) -> list[slice]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -142,7 +143,11 @@ class SlicedWasserstein(Exponential):
             # 0 ** 0 is 1, but a coalition is at distance 0 from itself for any rho.
             return distance if rho == 1 else np.where(distance > 0, distance**rho, 0.0)
 
-        return a.distances_to(b, replace(self, gamma=1.0), compute)
+        return a.distances_to(b, self._at_unit, compute)
+
+    @cached_property
+    def _at_unit(self) -> Self:
+        return replace(self, gamma=1.0)
 
 
 @dataclass(frozen=True)

@@ -193,31 +193,30 @@ def active_batch(
         count: how many to pick.
         pending: indices of coalitions being evaluated: picked before all others, not returned.
     """
-    candidates = np.concatenate([pending, np.setdiff1d(candidates, pending)])
+    if pending.size:
+        candidates = np.concatenate([pending, np.setdiff1d(candidates, pending)])
     cross, variance = posterior.cross(candidates), posterior.variance_of(candidates)
     noise = posterior.gp.noise_of_next
     gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
     scale = float(gain.max(initial=0.0))  # rounding errors of later gains are relative to it
+    count = min(count + len(pending), len(candidates))
     # Most picks are among the best of the start: their covariances in one matrix product.
-    likely = np.argsort(-gain, kind="stable")[: 4 * (count + len(pending))]
+    likely = np.argsort(-gain, kind="stable")[: 3 * count]
     rows = posterior.covariance(candidates[likely], candidates)
     covariances = dict(zip(likely.tolist(), rows, strict=True))
     picks: list[int] = []
-    removed: list[Floats] = []  # square roots of the rank-one terms, (c,) each
-    for step in range(min(count + len(pending), len(candidates))):
-        gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
-        gain[picks] = -1.0
+    removed = np.empty((count, len(candidates)))  # square roots of the rank-one terms
+    for step in range(count):
         g = step if step < len(pending) else first_largest(gain, scale)
         picks.append(g)
         if g not in covariances:
             covariances[g] = posterior.covariance(candidates[[g]], candidates)[0]
-        covariance = covariances[g]
-        for term in removed:
-            covariance = covariance - term[g] * term
         root = np.sqrt(variance[g] + noise)
-        cross = cross - np.outer(covariance, cross[g]) / root**2
-        variance = np.maximum(variance - (covariance / root) ** 2, 0.0)
-        removed.append(covariance / root)
+        removed[step] = (covariances[g] - removed[:step, g] @ removed[:step]) / root
+        cross -= np.outer(removed[step], cross[g] / root)
+        variance = np.maximum(variance - removed[step] ** 2, 0.0)
+        gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
+        gain[picks] = -1.0
     return candidates[picks[len(pending) :]]
 
 
