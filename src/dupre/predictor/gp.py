@@ -66,7 +66,7 @@ class Amplitude:
 
 def log_rows(inputs: Features) -> Floats:
     """Logarithm of the rows of m coalitions, (m,)."""
-    return np.asarray(np.log(inputs.members @ inputs.rows))
+    return np.asarray(np.log(inputs.total_rows))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any, TypeVar, cast
 
@@ -29,7 +30,7 @@ EXACTLY_KEPT = 2**25
 ALL_KEPT = 2_048
 """Coalitions up to which the distances of all pairs are kept."""
 
-ROWS = 32
+ROWS = 16
 """Evaluated coalitions whose distances to all others are computed at a time, always as many: the
 result is the same to the last bit, whatever was computed before."""
 
@@ -78,6 +79,14 @@ class Features:
             many = len(self) > MANY
             some = _SomeVectors(origin, at) if many else _SomeVectors(self, index)
         return Features(self.members[index], self.rows, some, (origin, at), self.are_kept)
+
+    @cached_property
+    def total_rows(self) -> Ints:
+        """Rows of each of the coalitions, (m,)."""
+        if self.origin is not None:
+            origin, at = self.origin
+            return np.asarray(origin.total_rows[at])
+        return np.asarray(self.members @ self.rows)
 
     def keep(self) -> Features:
         """The same; what `distances_to` computes to them is kept by their origin."""
@@ -199,8 +208,7 @@ class _Kept:
 
     def find(self, rows: Ints, places: Ints) -> Floats:
         """The distances of some of the b to the columns in these places, (rows, columns)."""
-        found = self._distances[_as_slice(rows)].take(places, axis=1)
-        return np.asarray(found, dtype=np.float64)
+        return np.asarray(self._distances[_as_slice(rows)].take(places, axis=1))
 
 
 class _Rows:
@@ -229,9 +237,9 @@ class _Rows:
                     filled = these[np.array(index + index[-1:] * (ROWS - len(index)))]
                     found = _to_all(filled, every, compute)
                     rows.update(zip([names[i] for i in index], found, strict=False))
-        some, distances = _as_slice(columns), np.empty((len(these), len(others)))
+        distances = np.empty((len(these), len(others)))
         for name, distance in zip(names, distances, strict=True):
-            distance[:] = rows[name][some]
+            rows[name].take(columns, out=distance, mode="clip")  # other modes copy once more
         return distances
 
     def _make_room(self, count: int, b: int, asked_by: Features) -> bool:

@@ -1,7 +1,7 @@
 """Covariance matrices times vectors, without every entry where a kernel allows it.
 
 The linear kernel has rank n + 1. The membership kernel is a product over owners: its matrix of all
-coalitions is a Kronecker product of two small ones, each for half of the owners. All else is
+coalitions is a Kronecker product of small ones, each for a few of the owners. All else is
 computed tile by tile; of a symmetric matrix one triangle of tiles.
 
 Notation: features a and b of ma and mb coalitions of n owners, vectors V (mb, f).
@@ -15,13 +15,16 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from dupre._types import Floats, Ints, Members
-from dupre.game.blocks import compute_blocks
+from dupre.game.blocks import compute_blocks, split
 from dupre.predictor.kernel_algebra import Kernel, Scaled, Sum
-from dupre.predictor.kernel_inputs import Features, tiles
+from dupre.predictor.kernel_inputs import TILE, Features, tiles
 from dupre.predictor.kernels import Linear, Membership
 
 NEARLY_ALL = 0.25
 """Share of all coalitions from which on all of them are taken."""
+
+OWNERS_AT_ONCE = 4
+"""Owners of one factor of the Kronecker product: 16 subsets, few enough for a quick product."""
 
 
 def multiply(kernel: Kernel, a: Features, b: Features, V: Floats) -> Floats:
@@ -39,7 +42,12 @@ def multiply(kernel: Kernel, a: Features, b: Features, V: Floats) -> Floats:
         return _multiply_all(kernel.gamma, a.members, b.members, V)
     if a is b:
         return _multiply_symmetric(kernel, a, V)
-    products = compute_blocks(lambda some: kernel(b[some], a).T @ V[some], tiles(len(b)))
+
+    def multiply_tile(some: slice) -> Floats:
+        K = kernel(b[some], a)
+        return np.asarray(K.T.astype(V.dtype, copy=False) @ V[some])
+
+    products = compute_blocks(multiply_tile, split(len(b), TILE // 2))
     return reduce(np.add, products, np.zeros((len(a), V.shape[1])))
 
 
@@ -65,12 +73,13 @@ def _multiply_symmetric(kernel: Kernel, a: Features, V: Floats) -> Floats:
 def _multiply_all(gamma: float, a: Members, b: Members, V: Floats) -> Floats:
     """The product of exp(-gamma |A △ B|) with V, zero for all coalitions that are not in b."""
     n, f = b.shape[1], V.shape[1]
-    first, second = _between_subsets(gamma, n - n // 2), _between_subsets(gamma, n // 2)
     codes = _codes(b)
-    every = np.array([np.bincount(codes, column, 2**n) for column in V.T], dtype=np.float64).T
-    every = first @ every.reshape(len(first), -1)  # the last owners are the highest digits
-    every = second @ every.reshape(len(first), len(second), f)
-    return np.asarray(every.reshape(-1, f)[_codes(a)])
+    every = np.array([np.bincount(codes, column, 2**n) for column in V.T], dtype=np.float64)
+    for part in split(n, OWNERS_AT_ONCE):  # the first owners are the lowest digits
+        subsets = 2 ** (part.stop - part.start)
+        product = every.reshape(-1, subsets) @ _between_subsets(gamma, part.stop - part.start)
+        every = product.reshape(f, -1, subsets).swapaxes(1, 2)  # then they are the highest
+    return np.asarray(every.reshape(f, -1)[:, _codes(a)].T)
 
 
 def _between_subsets(gamma: float, n: int) -> Floats:

@@ -165,7 +165,9 @@ class Size(Exponential):
     """Squared exponential on log(1 + rows): for SW a data set and two copies of it are equal."""
 
     def distance(self, a: Features, b: Features) -> Floats:
-        x, y = np.log1p(a.members @ a.rows), np.log1p(b.members @ b.rows)
+        x, y = (np.log1p(of.total_rows) for of in (a, b))
+        if b.are_kept:  # as precise as other distances to them
+            x, y = x.astype(np.float32), y.astype(np.float32)
         apart = x[:, None] - y
         return np.asarray(np.square(apart, out=apart))
 

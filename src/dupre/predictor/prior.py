@@ -149,7 +149,7 @@ class Prior:
 
 
 def _size(coalitions: Features) -> Floats:
-    return np.asarray(np.log1p(coalitions.members @ coalitions.rows))
+    return np.asarray(np.log1p(coalitions.total_rows))
 
 
 def _describe(mean: Mean) -> str:

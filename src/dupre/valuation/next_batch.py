@@ -152,13 +152,16 @@ def choose(known: Knowledge, k: int, still_open: Ints, pending: Ints) -> Ints:
         pending: those being evaluated now.
     """
     question, W = known.question, known.weights.W
-    heaviest = still_open[descending_order(column_norms(W)[still_open])]
+
+    def heaviest_first() -> Ints:
+        return still_open[descending_order(column_norms(W)[still_open])]
+
     if question.corrected or (known.shown.size and known.check_failed()):
-        return known.draws.sort_by_draw(heaviest)[:k]
+        return known.draws.sort_by_draw(heaviest_first())[:k]
     if question.in_order:
         return known.order[np.isin(known.order, still_open)][:k]
     if not known.shown.size:  # all that was to come first is pending, or failed
-        return heaviest[:k]
+        return heaviest_first()[:k]
     functionals = question.functionals(W)
     among = np.searchsorted(known.unknown, _candidates(known, functionals, still_open))
     under_way = np.searchsorted(known.unknown, pending)

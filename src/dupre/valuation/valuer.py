@@ -227,15 +227,17 @@ class Valuer:
         k = whole(k, "the number of coalitions to suggest", least=1)
         observations = self._knowledge.observations
         under_way = observations.find(pending)
-        still_open = np.setdiff1d(self._knowledge.open, under_way, assume_unique=True)
+        still_open = self._knowledge.open
+        if under_way.size:
+            under_way = np.intersect1d(under_way, still_open)
+            still_open = np.setdiff1d(still_open, under_way, assume_unique=True)
         picks = still_open
         if k < len(still_open):
             first = self._knowledge.first
             picks = first[np.isin(first, still_open)][:k]
         if not picks.size and still_open.size:
             with _one_blas_thread():
-                pending = np.intersect1d(under_way, self._knowledge.open)
-                picks = next_batch.choose(self._knowledge, k, still_open, pending)
+                picks = next_batch.choose(self._knowledge, k, still_open, under_way)
         return [observations.names(i) for i in picks]
 
     def forecast(self, k: int, *, now: Valuation | None = None) -> pd.DataFrame:
