@@ -60,6 +60,20 @@ WAYS = {
 """Owners, a budget, and what is asked."""
 
 
+def test_a_batch_begins_with_the_largest_coalition_unless_the_strategy_has_an_order():
+    sizes, first = [], 2 * MANY.n + 1
+    for strategy in (Active(batch=6), Drawn(batch=6)):
+        utility = smooth(MANY)
+        how = {"estimator": Sample(permutation, 120), "strategy": strategy}
+        value(MANY, utility, budget=first + 12, **how)
+        sizes.append([len(names) for names in utility.asked])
+    active, drawn = sizes
+    assert active[:2] == [MANY.n, 1]  # the first design has its own order
+    for batch in (slice(first, first + 6), slice(first + 6, None)):
+        assert active[batch] == sorted(active[batch], reverse=True)
+        assert drawn[batch] != sorted(drawn[batch], reverse=True)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_an_interrupted_run_that_is_resumed_gives_the_same_result(store, way):
     owners, budget, options = WAYS[way]

@@ -152,7 +152,7 @@ class Loop:
         """What is left to do of a batch, as far as the budget allows."""
         self._record_done(self.store.coalitions())
         left = [members for members in batch if not self.outcomes.is_done(members)]
-        return left[: self._affordable]
+        return self.outcomes.largest_first(left[: self._affordable])
 
     @property
     def _affordable(self) -> int:
@@ -161,7 +161,7 @@ class Loop:
 
     def _next_batch(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between."""
-        left = self.budget - self.valuer.evaluated
+        left = self._affordable
         no_choice = self.settings.stop is None and left >= self.valuer.left
         chosen = self.valuer.first_left or self.valuer.question.batch
         batch = self.valuer.left if no_choice else chosen
@@ -307,7 +307,7 @@ class Loop:
 
     def _show(self) -> None:
         evaluated = self.valuer.evaluated
-        left = max(0, min(self.budget - evaluated, self.valuer.left))
+        left = min(self._affordable, self.valuer.left)
         each = self.clock.per_training(self.trained) * self.outcomes.repeats
         batches = math.ceil(left / self.valuer.question.batch)
         known = self.settings.budget is not None and self.trained > 0

@@ -46,6 +46,17 @@ class Outcomes:
         trainings = [self.next_attempt(members, repeat) for repeat in range(self.repeats)]
         return [training for training in trainings if not self.is_answered(training)]
 
+    def largest_first(self, batch: list[Names]) -> list[Names]:
+        """The same coalitions; workers that begin with the longest trainings finish together.
+
+        The first design keeps its order, for single owners are more likely to fail; so does a
+        strategy that has one.
+        """
+        if self.valuer.first_left or self.valuer.question.in_order:
+            return batch
+        rows = dict(zip(self.valuer.owners.names, self.valuer.owners.rows.tolist(), strict=True))
+        return sorted(batch, key=lambda members: -sum(rows[name] for name in members))
+
     def next_attempt(self, members: Names, repeat: int) -> Training:
         """A training of a coalition, with the number of the attempt."""
         tried = self.store.failures(members).get(repeat)
