@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import chdtri
 from scipy.stats import f as fisher
 
 from dupre._types import Floats
@@ -18,11 +19,8 @@ from dupre.predictor.kernel_algebra import Kernel, Sum
 from dupre.predictor.kernel_inputs import Features
 from dupre.result.records import Z95, Diagnostics, PredictorCheck
 
-DOUBT = 1.5
-"""How much larger the variance of new errors is than that of leave-one-out errors, for each
-learned hyper-parameter and relative to the number of evaluations. Akaike's final prediction error
-(1969) has 2 for a single model; the average over models covers a part of it. Chosen on part
-"choose" of the bank."""
+CONFIDENCE = 0.9
+"""With which the variance of errors is not larger than the one that counts."""
 
 TOLERATED = 1 / 3
 """Part of the error variance of predicting by size alone that a predictor may have."""
@@ -84,18 +82,19 @@ def diagnose(predictor: Predictor) -> Diagnostics:
 
 
 def widening(gp: GaussianProcess, more: int = 0) -> float:
-    """Factor on standard deviations: 1 if leave-one-out scores have unit variance, times doubt.
+    """Factor on standard deviations: 1 if leave-one-out scores are known to have unit variance.
 
-    The hyper-parameters were learned from the left-out utilities too, so errors on new ones have a
-    larger variance. With `more`, the factor to expect after this many further evaluations. A plain
-    posterior is not widened.
+    From `a` scores their variance is known only roughly: what counts is the upper limit of its
+    one-sided confidence interval, a / chi²(a) times the variance found, or times 1 if that is more.
+    With `more`, the factor to expect after this many further evaluations. A plain posterior is not
+    widened.
     """
     if gp.prior.plain:
         return 1.0
     score = gp.leave_one_out_score()
     overconfidence = max(1.0, float(np.mean(score**2)))
-    learned = int((~gp.prior.held(gp.kernel)).sum())  # the kernel's, the noise and the decay
-    return math.sqrt(overconfidence * (1 + DOUBT * learned / (len(score) + more)))
+    a = len(score) + more
+    return math.sqrt(overconfidence * a / float(chdtri(a, CONFIDENCE)))
 
 
 def std_of_a_training(predictor: Predictor, std: Floats) -> Floats:
