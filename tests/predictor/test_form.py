@@ -176,10 +176,21 @@ def test_predictions_are_averaged_over_the_processes(coalitions):
     assert error < alone / 4
 
 
+@pytest.mark.parametrize("levels", [1, 2, 10])
+def test_whole_numbers_that_are_not_rounded_have_no_least_noise(coalitions, levels):
+    n = coalitions.members.shape[1]
+    sums = (levels * coalitions.members @ (np.arange(n) == 2)).astype(np.float64)
+    chosen = learned(coalitions[:14], sums[:14])
+    assert chosen.least_noise == 0
+    mean, _ = chosen.predict(coalitions[14:])
+    np.testing.assert_allclose(mean, sums[14:], atol=0.01 * levels)
+
+
 def test_utilities_on_a_lattice_keep_a_twelfth_of_its_squared_step_as_noise(coalitions):
     step = 1 / 20
     utilities = np.round(smooth(coalitions) / step) * step
     chosen = learned(coalitions, utilities)
+    assert chosen.least_noise == pytest.approx(step**2 / 12)
     for gp in (*chosen.fits, *(averaged for _, averaged in chosen.processes)):
         noise = gp.noise * np.median(gp.warp.slope(utilities)) ** 2
         assert noise >= step**2 / 12 * (1 - 1e-9)

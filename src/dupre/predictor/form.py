@@ -232,13 +232,20 @@ def learn(
             **near,
         )
 
-    limits = bounds, least_noise
     everything, some, part = np.arange(len(utilities)), np.arange(len(utilities)), inputs
     if len(everything) > LEARN_ON:
         some = np.sort(rng.choice(everything, LEARN_ON, replace=False))
         part = inputs[some]
     fit_part = partial(fit_form, index=some, some=part)
     form, gp, fits = _choose(fit_part, prior, choose_p=choose_p)
+    if least_noise > 0 and _has_noise_of_at_most(gp, least_noise):
+        # Whole numbers can be on a lattice without being rounded: then more is known.
+        lowest, least_noise = least_noise, 0.0
+        if fit_part(form, **_start(gp)).log_likelihood > gp.log_likelihood + FAR_BEHIND:
+            form, gp, fits = _choose(fit_part, prior, choose_p=choose_p)
+        else:
+            least_noise = lowest
+    limits = bounds, least_noise
     if len(some) < len(everything):
         gp = fit_form(form, everything, inputs, **_start(gp))
         fits = [gp]
@@ -286,6 +293,12 @@ def _fit_simpler(
         start = {"near": near["near"][last:], "curvature": near["curvature"][last:, last:]}
         fits.append(fit_form(replace(form, given=kernel), worse=worse, **start))
     return fits
+
+
+def _has_noise_of_at_most(gp: GaussianProcess, variance: float) -> bool:
+    """Whether the noise of a utility is not larger than this, but for rounding."""
+    slope = float(np.median(gp.warp.slope(gp.utilities)))
+    return gp.noise * slope**2 <= variance * (1 + 1e-6)
 
 
 def _start(gp: GaussianProcess) -> dict[str, Any]:
