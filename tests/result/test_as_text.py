@@ -241,7 +241,7 @@ def test_nothing_of_a_strangers_result_moves_the_terminal():
     assert max(map(len, str(replace(v, caveats=("x" * 10**6,))).split("\n"))) <= LONGEST_LINE
 
 
-EXACT = [("Exact: every", False, True), ("Exact: every", True, True)]
+EXACT = [("Exact: every", False, True), ("Exact for these seeds: every", True, True)]
 EXACT += [("Exact for these seeds: every", True, False)]
 EXACT += [("Exact for these utilities: every", False, False)]
 

@@ -57,7 +57,7 @@ def test_a_model_whose_seed_changes_nothing_is_trained_three_times_more_and_with
     assert sorted(map(len, map(json.loads, second["coalition"]))) == [1, 3, 4]
     found = valuation.training_noise
     assert (found.further, found.std, found.seeded, found.deterministic) == (3, 0.0, True, True)
-    assert "Exact for these validation rows: every coalition" in str(valuation)
+    assert "Exact for these validation rows and seeds: every coalition" in str(valuation)
     assert "3 repeated trainings gave the same utilities as before." in str(valuation)
     assert not valuation.noise.any()
     utility = model(make_pipeline(StandardScaler(), LinearRegression()))
@@ -131,7 +131,7 @@ def test_one_repeat_spends_nothing_and_claims_nothing():
     assert valuation.exact
 
 
-@pytest.mark.parametrize(("budget", "count"), [(3, 3), (13, 4), (24, 4), (47, 5), (63, 7)])
+@pytest.mark.parametrize(("budget", "count"), [(3, 3), (13, 6), (24, 6), (47, 6), (63, 7)])
 def test_a_model_whose_seed_matters_is_trained_again_for_every_eight(budget, count):
     utility = noisy()
     valuation = value(utility, budget=budget)
@@ -146,8 +146,8 @@ def test_a_model_whose_seed_matters_is_trained_again_for_every_eight(budget, cou
     assert count_needed(0) == LEAST >= CHECKED
     sizes = [len(members) for members in again(utility)]
     different = len(set(sizes))
-    assert sizes[:different] == sorted(set(sizes), reverse=True)  # each once, then each again
-    assert count < 4 or {1, 5, 6} <= set(sizes)
+    assert sizes[1:different] == sorted(set(sizes[1:]))  # each once, then each again
+    assert count < 4 or sizes.count(1) >= count // 3
 
 
 def test_a_forest_is_random_and_its_noise_survives_json():
@@ -189,7 +189,7 @@ def test_neither_an_interruption_nor_the_order_of_trainings_changes_anything(tmp
     with pytest.raises(Interrupted):
         value(utility, budget=30, store=store)
     valuation = value(utility, budget=30, store=store)
-    assert len(utility.asked) == len(set(utility.asked)) == 34
+    assert len(utility.asked) == len(set(utility.asked)) == 36
     assert_same(valuation, at_once)
     assert valuation.rounds["widest"].iloc[-1] == at_once.rounds["widest"].iloc[-1]
     assert_same(value(noisy(), budget=30, engine=Shuffled(at)), at_once)
@@ -226,7 +226,7 @@ def test_a_second_training_that_fails_stops_the_run_or_leaves_the_first_one():
     assert not valuation.failures
     assert valuation.evaluated == 20
     assert not valuation.grand_predicted
-    assert valuation.training_noise.further == 3
+    assert valuation.training_noise.further == 5
     assert again(utility).count(SIX.names) == 1
 
 

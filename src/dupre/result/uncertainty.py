@@ -64,7 +64,8 @@ def uncertainty_notes(v: Valuation) -> list[str]:
 def exactness_condition(v: Valuation) -> str:
     """For what values are exact; other validation rows or seeds would give others."""
     known = v.training_noise
-    fixed = known is not None and known.deterministic
+    # Equal second trainings of a model with seeds do not prove that no seed matters.
+    fixed = known is not None and known.deterministic and not known.seeded
     seeds = "seeds" if known is not None and known.seeded else "utilities"
     if not v.validation_rows and (v.validation is None or not v.validation.any()):
         return "" if fixed else f" for these {seeds}"

@@ -184,11 +184,11 @@ class Knowledge:
 
     @property
     def by_size(self) -> Ints:
-        """Recorded coalitions of the first design: of each size one in turn, the heaviest first."""
+        """Recorded coalitions of the first design: all owners, then one of each size in turn."""
         heavy = self._certain[descending_order(column_norms(self.weights.W[:, self._certain]))]
         size = self._sizes[heavy]
         turn = np.array([np.sum(size[:i] == size[i]) for i in range(len(size))])
-        return heavy[np.lexsort((-size, turn))]
+        return heavy[np.lexsort((size % len(self.weights.W), turn))]  # of all owners first
 
     def features(self, index: Ints) -> Features:
         """What kernels compare of some coalitions of the observations."""
@@ -225,7 +225,7 @@ class Knowledge:
         utilities = self.observations.utilities[index]
         # What was recorded is possible, whatever the bounds say. A plain posterior has none.
         seen, prior = np.append(utilities, self.empty), self.question.prior
-        low, high = UNBOUNDED if prior is not None and prior.plain else self.bounds
+        low, high = UNBOUNDED if prior.plain else self.bounds
         return form.learn(
             self.features(index),
             utilities,
@@ -332,7 +332,7 @@ class Knowledge:
             seen = self.shown[~np.isin(self.shown, to_come)]
             measured = self.observations.training_variances(to_come)[seen]
             learned = self._learn(seen, measured, 5, j, len(seen))
-            guesses[j] = np.clip(learned.gp.predict(everything)[0], *learned.bounds)
+            guesses[j] = np.clip(learned.gp.posterior(everything).mean, *learned.bounds)
             ours = seen[seen < self.b]
             guesses[j, ours] = self.utilities[ours]
         return self._estimate(guesses)

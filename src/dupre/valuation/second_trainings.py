@@ -17,7 +17,7 @@ from dupre.valuation.valuer import Valuer
 CHECKED = 3
 """Coalitions trained a second time to find out whether seeds matter."""
 
-LEAST = 4
+LEAST = 6
 """Coalitions trained a second time at least if they do."""
 
 PER_SECOND = 8
