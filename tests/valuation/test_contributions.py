@@ -43,6 +43,18 @@ def test_contributions_by_size_average_all_groups_and_add_up_to_the_value():
     assert again.contributions.equals(part.contributions)
 
 
+def test_sizes_below_all_that_was_evaluated_are_left_out_and_harm_no_one():
+    game = smooth(FIVE)
+    alone = value(FIVE, game, semivalue=dupre.leave_one_out, budget=31)
+    others, numbers = by_size(alone)
+    assert others.tolist() == [4]  # all owners and all but one are trained
+    np.testing.assert_allclose(numbers[:, 0, 0], brute_force(game)[:, 4], atol=1e-12)
+    assert harm_by_size(replace(alone, mean=-alone.mean)) == [""] * 5
+    assert by_size(value(FIVE, game, budget=1)) is None
+    everything, _ = by_size(value(FIVE, game, budget=2))  # all owners, and one alone
+    assert everything.tolist() == [0, 1, 2, 3, 4]
+
+
 def test_equal_owners_add_the_same_and_a_training_that_decides_a_value_is_named():
     X, y = shuffled_digits()
     parts = {name: (X[i::40], y[i::40]) for i, name in enumerate("abc")}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dupre._types import Floats, Ints
+from dupre.game.group_sizes import group_sizes
 from dupre.result.table import decimals
 from dupre.result.valuation import Valuation
 from dupre.wording import number
@@ -112,7 +113,7 @@ def harm_by_size(v: Valuation) -> list[str]:
     A value below zero may be due to a single size.
     """
     found = by_size(v)
-    if found is None:
+    if found is None or len(found[0]) < len(group_sizes(len(v.owners))):
         return [""] * len(v.owners)
     _, numbers = found
     surely = np.mean(numbers[:, :, 2] < 0, axis=1) > 0.5
