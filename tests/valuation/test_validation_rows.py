@@ -2,6 +2,7 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
@@ -183,6 +184,17 @@ def test_both_intervals_and_what_would_help_are_said(complete):
     assert (complete.interval(for_these_rows=True)["low"] == complete.values).all()
     volume = value(OWNERS, dupre.DataVolume(OWNERS), budget=31)
     assert UNKNOWN_ROWS not in str(volume)
+
+
+def test_rounding_is_not_taken_for_an_effect_of_the_validation_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), np.where(np.arange(200) % 60 == 1, "yes", "no")
+    owners = dupre.Owners.from_arrays(X[:151], y[:151], rng.integers(6, size=151))
+    utility = dupre.ModelUtility(DummyClassifier(), owners, validation=(X[151:], y[151:]))
+    for budget in (20, 63):
+        found = value(owners, utility, budget=budget)
+        assert not found.validation.any()
+        assert "No resample of the 49 validation rows changes the values." in str(found)
 
 
 def test_rows_that_every_model_gets_right_are_no_proof_and_those_trained_on_are_told():

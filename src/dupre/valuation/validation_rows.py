@@ -151,7 +151,7 @@ def deviations(known: Knowledge) -> Deviations | None:
     usable = np.isfinite(found).all(axis=0) & np.isfinite(of_empty)
     if 2 * usable.sum() < len(usable):
         return None
-    size = ROUNDING * max(abs(known.empty), float(np.nanmax(np.abs(known.observations.utilities))))
+    size = _rounding(known)
     found, of_empty = (np.where(np.abs(off) > size, off, 0.0) for off in (found, of_empty))
     return Deviations(found[:, usable], of_empty[usable])
 
@@ -174,4 +174,10 @@ def evaluation_weights(known: Knowledge, posterior: AveragedPosterior | None) ->
 def covariance(known: Knowledge, M: Floats, off: Deviations) -> Floats:
     """Covariance of the values over choices of the validation rows, (n, n)."""
     change = M @ off.evaluated + np.outer(known.weights.empty, off.empty)
+    change[np.abs(change) <= _rounding(known)] = 0.0
     return known.identity.equal_covariance(change @ change.T / len(off.empty))
+
+
+def _rounding(known: Knowledge) -> float:
+    """A difference of utilities that is not larger than this is one of rounding."""
+    return ROUNDING * float(np.nanmax(np.abs(np.append(known.observations.utilities, known.empty))))
