@@ -12,7 +12,7 @@ from dupre.report.relations import Relation
 from dupre.report.statements import statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from dupre.valuation.validation_rows import validation_caveats
-from reporting import exact, least_core, sampled, troubled, valuation
+from reporting import DIAGNOSTICS, exact, least_core, sampled, troubled, valuation
 
 
 def plain(texts):
@@ -45,7 +45,22 @@ def test_who_is_worth_most_and_who_harms_is_named_or_said_to_be_open():
     assert "Whether the data of owner 2 help or harm is not settled" in words
     words = plain(answer(exact(3, mean=np.array([0.5, 0.3, 0.0]), covariance=np.zeros((3, 3)))))
     assert "The data of owner 2 make no difference." in words
+    nobody = exact(3, mean=np.array([0.5, 0.3, 0.0]), covariance=np.zeros((3, 3)))
+    words = plain(answer(replace(nobody, validation_rows=40)))
+    assert "The data of owner 2 make no difference on the 40 validation rows." in words
     assert "Everybody's data help" in plain(answer(three([0.3, 0.2, 0.1])))
+
+
+def test_nothing_is_sure_of_a_first_guess_or_a_predictor_that_knows_nothing():
+    sure = three([0.3, 0.2, 0.1])
+    assert "all Shapley values are surely above zero" in plain(answer(sure))
+    guess = ", apart from groups that were not trained and are only guessed."
+    bad = replace(DIAGNOSTICS, r2=-0.1)
+    for doubtful in (replace(sure, first_left=2), replace(sure, diagnostics=bad)):
+        words = plain(answer(doubtful))
+        assert "all Shapley values are apparently above zero" in words
+        assert guess in words
+    assert guess not in plain(answer(replace(sure, diagnostics=None, first_left=2)))
 
 
 def test_exact_values_are_told_without_intervals_and_how_much_was_trained_is_told():

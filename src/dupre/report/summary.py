@@ -46,6 +46,8 @@ def reservation(v: Valuation) -> str:
     """What no probability allows for, to follow it in a sentence; "" if there is nothing."""
     if any(SEEN_ROWS in caveat for caveat in v.caveats):
         return ", apart from the effect of validation rows that models have seen"
+    if v.diagnostics is not None and (v.first_left or v.diagnostics.r2 < 0):
+        return ", apart from groups that were not trained and are only guessed"
     unknown = v.validation is None or v.validation_rows < FEWEST_ROWS
     if unknown and v.validation_rows:
         return ", apart from the choice of the validation rows"
@@ -113,7 +115,8 @@ def _harm_sentences(v: Valuation) -> list[str]:
             what = "harm the model" if sizes == MOST else "make models worse on average"
             found += _below_zero(v, harmful & (where == sizes), what + f", {sizes}" * bool(sizes))
     if nothing.any():
-        found.append(v.words.nothing.format(who=_names(v, nothing)))
+        rows = f" on the {rows_in_words(v)}" if v.validation_rows else ""
+        found.append(v.words.nothing.format(who=_names(v, nothing), where=rows))
     if either.any():
         what = v.words.undecided.format(who=_names(v, either))
         found.append(f"Whether {what} is not settled: zero lies inside the interval.")

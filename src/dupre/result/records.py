@@ -58,7 +58,7 @@ VALUES = Words(
     less="worth less",
     most="are worth most",
     whose="whose data are worth most",
-    nothing="The data of {who} make no difference.",
+    nothing="The data of {who} make no difference{where}.",
     undecided="the data of {who} help or harm",
 )
 
