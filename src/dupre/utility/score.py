@@ -10,7 +10,7 @@ Notation: m validation rows, B resamples, g groups of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaincinv
 
-from dupre._types import Digests, Floats, Ints
+from dupre._types import Digests, Floats, Ints, Names
 from dupre.checks import LARGEST, as_utility
 from dupre.errors import InputError
 from dupre.wording import FEWEST_ROWS, json_numbers
@@ -67,7 +67,7 @@ class Score(float):
         """The score, or the floor where it is higher."""
         resampled = None if self.resampled is None else np.maximum(self.resampled, floor)
         found = Score(max(float(self), floor), resampled)
-        found.before_floor = self
+        found.before_floor = self if self.before_floor is None else self.before_floor
         return found
 
     @classmethod
@@ -93,9 +93,14 @@ def check_score(number: object, what: str) -> float:
 
 
 def before_floor(utility: float) -> float:
-    """What was scored, before a floor raised it."""
-    scored = getattr(utility, "before_floor", None)
-    return float(utility if scored is None else scored)
+    """What was scored, before a floor raised it, with its resamples if they are known."""
+    scored: float | None = getattr(utility, "before_floor", None)
+    return utility if scored is None else scored
+
+
+def as_scored(trainings: Mapping[Names, Sequence[float]]) -> dict[Names, tuple[float, ...]]:
+    """Utilities of coalitions before a floor raised them; a store keeps these."""
+    return {names: tuple(map(before_floor, several)) for names, several in trainings.items()}
 
 
 def resampled_of(scores: Sequence[float]) -> Floats | None:

@@ -33,6 +33,7 @@ from dupre.training.threads import switch_quickly
 from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.limits import check_known_empty, check_stated_empty
 from dupre.utility.model import ModelUtility, Utility
+from dupre.utility.score import as_scored
 from dupre.valuation import validation_rows
 from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, RunSettings
@@ -145,7 +146,7 @@ def value(
         empty = utility.score_of_no_data()
     if empty is not None:
         valuer.empty = empty
-    given = as_trainings(known, _contents_check(owners, contents))
+    given = as_scored(as_trainings(known, _contents_check(owners, contents)))
     check_known_empty(given.get((), ()), empty)
     for members, utilities in given.items():
         if members:
@@ -301,11 +302,8 @@ def _run_key(valuer: Valuer, repeats: int | None, origin: fingerprints.Origin) -
     """A digest of what the decisions of a run depend on."""
     asked, setting = valuer.question, origin.setting
     parts = {name: part.digest for name, part in setting.items() if name not in fingerprints.HINTS}
-    decides: list[object] = [
-        parts,
-        dict(origin.owners),
-        asked.semivalue.log_weights(valuer.owners.n),
-    ]
+    decides: list[object] = [parts, dict(origin.owners)]
+    decides += [asked.semivalue.log_weights(valuer.owners.n)]
     decides += [asked.strategy, asked.batch, asked.in_order, asked.estimator, asked.samples]
     decides += [asked.kernel, asked.least_core, asked.seed, repeats, valuer.merges]
     decides += [] if valuer.floor is None else ["floor", valuer.floor]
