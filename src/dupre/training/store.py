@@ -115,10 +115,10 @@ class Store:
         return sorted(self._same.get(self._key(members), ()))
 
     def contradiction(
-        self, members: Names, utilities: Sequence[float]
+        self, members: Names, utilities: Mapping[int, float]
     ) -> tuple[float, float] | None:
         """The first given utility, by repeat, that differs from the stored one, and that one."""
-        for repeat, utility in enumerate(utilities):
+        for repeat, utility in sorted(utilities.items()):
             stored = self.utilities(members).get(repeat)
             if stored is not None and stored.utility is not None and stored.utility != utility:
                 return utility, stored.utility
