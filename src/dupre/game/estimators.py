@@ -62,8 +62,8 @@ Estimator: TypeAlias = Callable[[Semivalue, int, int, Rng], Weights]
 class Sample:
     """How many coalitions an estimator draws.
 
-    By default 4,096 (40n if more) are drawn to choose from and for variances, and 16,384 for the
-    expected values. More cost no training, and reduce the error of sampling.
+    By default 4,096 are drawn to choose from and for variances, and 16,384 for the expected values
+    (40n for both if that is more). More cost no training, and reduce the error of sampling.
 
     Attributes:
         estimator: a function of this module such as `permutation`.
