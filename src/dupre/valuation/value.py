@@ -121,10 +121,10 @@ def value(
         EngineError: the workers, or the scheduler of a cluster, are gone.
         Interrupted: Ctrl-C.
     """
-    strategy = check_strategy(strategy)
+    asked = check_strategy(strategy)
     engine = _check_engine(engine, n_jobs)
-    limit = _check_limits(check_owners(owners), budget, stop, strategy.check)
-    strategy = with_budget(strategy, owners.n, limit, stated=budget is not None)
+    limit = _check_limits(check_owners(owners), budget, stop, asked.check)
+    strategy = with_budget(asked, owners.n, limit, stated=budget is not None)
     stored = store if isinstance(store, Stored) or store is None else Stored(store)
     contents = cache(partial(fingerprints.of_owners, owners))  # once: rows may change between calls
     if stored is not None:
@@ -139,7 +139,7 @@ def value(
         **_arguments_from(utility),
         seed=seed,
     )
-    _check_correction(valuer, limit)
+    _check_correction(valuer, limit, asked.first or 2 * owners.n + 1)
     _check_utility(utility, owners, contents)
     check_stated_empty(empty, valuer.floor)
     if empty is None and isinstance(utility, ModelUtility):
@@ -255,9 +255,9 @@ def _arguments_from(utility: Utility) -> dict[str, Any]:
     }
 
 
-def _check_correction(valuer: Valuer, limit: int) -> None:
-    """A correction needs random coalitions, unless all are evaluated anyway."""
-    least, everything = LEAST_CORRECTION + 2 * valuer.owners.n + 1, valuer.left
+def _check_correction(valuer: Valuer, limit: int, first: int) -> None:
+    """A correction needs random coalitions after the first ones, unless all are evaluated."""
+    least, everything = LEAST_CORRECTION + first, valuer.left
     if valuer.question.corrected and limit < min(least, everything):
         enough = f"{least}" if least < everything else f"{everything}, all coalitions"
         raise InputError(
