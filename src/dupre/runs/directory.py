@@ -26,7 +26,7 @@ import pandas as pd
 
 from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
-from dupre.report.document import Heading
+from dupre.report.document import Heading, read_logo
 from dupre.result import as_json
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
@@ -328,8 +328,6 @@ def _payments_table(paid: Payments | InputError | None) -> str | None:
 
 def _heading(config: Config) -> Heading:
     """Title, contact and logo of pages and statements."""
-    from dupre.report.document import Heading, read_logo
-
     asked = config.page
     return Heading(asked.title, asked.contact, read_logo(asked.logo))
 
