@@ -9,8 +9,9 @@
 
     history/N      a result or payments that others took the place of
 
-Files are replaced as a whole and together: a reader never sees half of one, and when the disk is
-full all old ones stay. Nothing here is a pickle, but config.toml names code: see `trust`.
+Files are replaced as a whole and together: a reader never sees half of one, and if one cannot be
+written all old ones stay. Only a kill at that moment may leave new files beside old ones. Nothing
+here is a pickle, but config.toml names code: see `trust`.
 """
 
 from __future__ import annotations
