@@ -182,6 +182,7 @@ class Store:
                 self._db.execute(INSERT, row)
         self.refresh()
         self._locks.last = self._last
+        self._writer.forget(row)
 
     def write_at_once(self, evaluation: Evaluation) -> None:
         """Write an evaluation from any thread; `save` takes note of it, or tries it again."""
@@ -328,6 +329,10 @@ class _Writer:
         Without the lock: a set is read in one step, and Ctrl-C could leave the lock closed.
         """
         return row in self._written
+
+    def forget(self, row: tuple[Any, ...]) -> None:
+        """Forget a row that is taken note of; in one step too, so without the lock."""
+        self._written.discard(row)
 
     def close(self) -> None:
         """Close the connection; nothing is written afterwards."""
