@@ -22,13 +22,16 @@ from scipy.special import gammaincinv
 from dupre._types import Digests, Floats, Ints, Names
 from dupre.checks import LARGEST, as_utility
 from dupre.errors import InputError
-from dupre.wording import FEWEST_ROWS, json_numbers
+from dupre.wording import json_numbers
 
 RESAMPLES = 200
 """Resamples of the validation rows; they know a standard deviation to 5 %."""
 
 MOST_GROUPS = 10_000
 """Rows that are drawn one by one; of more rows, groups of about equal size are drawn."""
+
+FEWEST_DIFFERENT = 10
+"""Different rows from which on their numbers tell whether equal ones are copies."""
 
 CHANCE = 0.01
 """Probability of taking equal rows that were drawn independently for copies, at most."""
@@ -182,7 +185,7 @@ def _are_copies(times: Ints) -> bool:
     in a balanced design, nothing can be told: each counts, unless there are only one or two.
     """
     further = float(times.mean()) - 1
-    if further == 0 or len(times) < FEWEST_ROWS:
+    if further == 0 or len(times) < FEWEST_DIFFERENT:
         return further > 0 and len(times) <= 2
     least = 2 * gammaincinv((len(times) - 1) / 2, CHANCE)  # a quantile of chi-squared
     return bool(((times - times.mean()) ** 2).sum() < least * further)
