@@ -106,7 +106,6 @@ class _Utilities:
         observations = knowledge.observations
         recorded = np.flatnonzero(observations.recorded)
         found = self._keys(observations.members[recorded])
-        self._position = dict(zip(found, recorded.tolist(), strict=True))
         self._utility = dict(zip(found, observations.utilities[recorded].tolist(), strict=True))
 
     def proper(self) -> Members:
@@ -181,9 +180,9 @@ class _Utilities:
 
     def _positions(self, members: Members) -> Ints:
         """Where evaluated coalitions are recorded, (m,); -1 for others."""
-        return np.array(
-            [self._position.get(key, -1) for key in self._keys(members)], dtype=np.int64
-        )
+        observations = self._knowledge.observations
+        at = observations.positions_or_none(members)
+        return np.where(np.append(observations.recorded, False)[at], at, -1)
 
 
 def _first_of_each(things: Sequence[Hashable]) -> tuple[Ints, Ints]:
