@@ -37,8 +37,8 @@ from dupre.training.evaluation_rows import (
     to_row,
 )
 from dupre.training.locks import FileLocks, lock_file
-from dupre.training.origin import StoreOrigin, contents_of
 from dupre.training.sqlite import Connection, connect, connect_again
+from dupre.training.store_origin import StoreOrigin, contents_of
 
 if TYPE_CHECKING:
     from dupre.training.fingerprints import Origin

@@ -22,9 +22,9 @@ from dupre.predictor.kernels import Kernel, Prior
 from dupre.result.valuation import Valuation
 from dupre.training import fingerprints
 from dupre.training.engines import Engine, Local
-from dupre.training.origin import contents_of
 from dupre.training.spot_check import Stored, spot_check
 from dupre.training.store import Store
+from dupre.training.store_origin import contents_of
 from dupre.training.threads import switch_quickly
 from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.limits import check_known_empty, check_stated_empty
