@@ -40,7 +40,7 @@ class State:
 
     Attributes:
         evaluated: coalitions evaluated so far, those found in the store included.
-        seconds: since the call.
+        seconds: since the store was open and the workers were started.
         valuation: returns the present values; None while it is too early to tell: before the first
             design is complete, and as long as all utilities are equal (`Valuer.is_too_early`).
     """
@@ -137,7 +137,7 @@ def evaluated(count: int) -> Rule:
 
 
 def wall_time(seconds: float) -> Rule:
-    """This many seconds have passed since the call."""
+    """This many seconds have passed since the store was open and the workers were started."""
     limit = positive(seconds, "seconds")
     return _rule(f"{seconds:g} seconds have passed", lambda state: state.seconds >= limit)
 
