@@ -120,7 +120,7 @@ class _Utilities:
         return np.asarray(members[~members.all(axis=1)])
 
     def equal(self, payments: Floats) -> Floats:
-        """CorePayments, (d, n), equal for owners who hold the same rows."""
+        """Payments, (d, n), equal for owners who hold the same rows."""
         return self._knowledge.identity.average(payments.T).T
 
     def __call__(self, members: Members) -> Floats:
