@@ -11,8 +11,9 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from shutil import copyfile
 from typing import Any, TextIO
 
 from dupre.errors import InputError
@@ -26,26 +27,50 @@ def replace_text(file: Path, text: str) -> None:
 def replace_texts(texts: Mapping[Path, str]) -> None:
     """Replace several files; InputError if one cannot be written, and all old ones stay.
 
-    All new files are written beside the old ones before the first takes its place.
+    All new files are written beside the old ones before the first takes its place. If a later one
+    cannot take its place, the old ones are put back. A process that is killed at that moment may
+    leave new files beside old ones, each of them whole.
     """
     ending = secrets.token_hex(4)
-    temporary = {file: file.with_name(f".{file.name}-{ending}") for file in texts}
+    new = {file: file.with_name(f".{file.name}-{ending}") for file in texts}
+    old = {file: file.with_name(f".{file.name}-{ending}-old") for file in texts}
     try:
         for file, text in texts.items():
-            with (
-                _explain_failure(file),
-                open(temporary[file], "x", encoding="utf-8", newline="") as out,
-            ):
+            with _explain_failure(file), open(new[file], "x", encoding="utf-8", newline="") as out:
                 out.write(text)
                 out.flush()
                 os.fsync(out.fileno())
-        for file in texts:
-            with _explain_failure(file):
-                os.replace(temporary[file], file)
+        with ExitStack() as undo:
+            for file in texts:
+                with _explain_failure(file):
+                    if len(texts) > 1:
+                        _keep(file, old[file])
+                        undo.callback(_put_back, file, old[file])
+                    os.replace(new[file], file)
+            undo.pop_all()
     finally:
-        for left in temporary.values():
+        for left in (*new.values(), *old.values()):
             with suppress(OSError):
                 left.unlink()
+
+
+def _keep(file: Path, kept: Path) -> None:
+    """Keep a file by another name, if there is one."""
+    if not file.is_file():
+        return
+    try:
+        os.link(file, kept)
+    except OSError:  # not every file system has links
+        copyfile(file, kept)
+
+
+def _put_back(file: Path, kept: Path) -> None:
+    """Put a file back that was kept; without one there was none."""
+    with suppress(OSError):
+        if kept.exists():
+            os.replace(kept, file)
+        else:
+            file.unlink()
 
 
 @contextmanager

@@ -121,6 +121,20 @@ def test_bytes_and_names_do_not_matter_but_order_and_types_of_cells_do():
     assert len(set(found)) == 3
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_dates_beyond_nanoseconds_are_told_apart(unit):
+    days = ["9999-12-31", "9999-12-30", "2024-05-31", "9999-12-31"]
+    times = [pd.Timestamp(day).as_unit(unit) for day in days]
+    levels = pd.Index(times[:3], dtype=f"datetime64[{unit}]")
+    for column in (pd.Series(times, dtype=object), pd.Series(pd.Categorical(times, levels))):
+        first, second, third, fourth = digests(column.to_frame())
+        assert first == fourth
+        assert len({first, second, third}) == 3
+    in_another = [time.as_unit("us") for time in times]
+    objects = [pd.Series(some, dtype=object).to_frame() for some in (times, in_another)]
+    assert digests(objects[0]) == digests(objects[1])
+
+
 def test_containers_are_read_row_by_row_and_in_blocks(monkeypatch):
     class Rows:
         def __init__(self, things):
@@ -149,6 +163,14 @@ def test_digests_are_the_same_everywhere_and_depend_on_rows_alone():
     assert digests(["good", "bad"], ["a", "b"]) == [
         (15_498_431_933_246_381_962, 6_410_957_775_708_842_942),
         (6_248_787_606_398_538_775, 10_470_246_024_605_294_350),
+    ]
+    times = [
+        pd.Timestamp("2020-01-02 03:04:05.678901234"),
+        pd.Timestamp("2020-01-02", tz="Europe/Zurich"),
+    ]
+    assert digests(np.array(times, dtype=object)[:, None]) == [
+        (4_736_980_515_222_350_990, 1_423_266_932_395_875_480),
+        (6_367_779_156_241_019_056, 13_278_734_040_211_613_028),
     ]
     X, y = np.arange(12.0)[:, None] % 7, np.arange(12) % 2
     labels = np.repeat(list("abc"), 4)

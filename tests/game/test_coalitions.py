@@ -41,6 +41,13 @@ def test_keys_are_equal_exactly_for_equal_rows(rows):
     assert len(set(keys(np.vstack([base, flipped])))) == 101
 
 
+@settings(deadline=None, max_examples=20)
+@given(rows_of)
+def test_packed_rows_sort_as_rows(rows):
+    order = np.argsort(coalitions.pack(np.array(rows, dtype=bool)), kind="stable")
+    assert [rows[i] for i in order] == sorted(rows)
+
+
 def test_a_coalition_follows_its_complement_if_that_is_there():
     half = np.random.default_rng(0).random((50, 11)) < 0.5
     half = half[np.unique(half ^ half[:, :1], axis=0, return_index=True)[1]]

@@ -218,7 +218,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(estimator):
         one, again, other = (draw(estimator, semivalue, 7, samples, seed) for seed in (3, 3, 4))
         np.testing.assert_array_equal(one.members, again.members)
         np.testing.assert_array_equal(one.W, again.W)
-        certain = not len(one.entries.unit)
+        certain = not len(one.entries)
         assert np.array_equal(by_code(one), by_code(other)) == certain
 
 

@@ -14,6 +14,7 @@ from dupre.game.column_entries import additive_utilities
 from dupre.game.estimators import exact
 from dupre.game.regression import DRAWS_PER_LEVEL, LEVELS_FROM, _levels, regression
 from dupre.game.semivalues import log_binomial
+from entries import list_entries
 from owners_and_games import Normal, by_code, weighted_banzhaf
 
 RANDOM = [shapley, banzhaf, beta_shapley(4, 1), beta_shapley(1, 4), weighted_banzhaf]
@@ -33,7 +34,7 @@ def drawn(semivalue, n, samples, seed=0):
 
 def pairs(found):
     """How many complement pairs were drawn."""
-    return len(np.unique(found.entries.unit))
+    return found.entries.units
 
 
 def values(found, table):
@@ -104,7 +105,7 @@ def test_games_of_the_size_alone_are_exact_with_many_draws_of_each():
     for seed in range(5):
         found = drawn(semivalue, n, 400, seed)
         sizes = found.members.sum(axis=1)
-        mine = found.entries.coalition[found.entries.owner == 0]
+        mine = found.entries.column  # every draw is an entry of every owner
         assert np.bincount(sizes[mine])[3:8].min() >= DRAWS_PER_LEVEL  # the others are complete
         utilities = level[sizes] + found.members @ worth
         got = found.W @ utilities + found.empty * level[0]
@@ -177,8 +178,7 @@ def kernel_shap(found, table):
     n = len(found.W)
     sizes = found.members.sum(axis=1)
     kernel = np.array([(n - 1) / (comb(n, s) * s * (n - s)) if s < n else 0.0 for s in sizes])
-    first = found.entries.owner == 0
-    times = np.bincount(found.entries.coalition[first], minlength=len(sizes))
+    times = np.bincount(found.entries.column, minlength=len(sizes))
     assert np.all(times[kernel > 0].astype(bool) | np.isin(sizes, [1, n - 1])[kernel > 0])
     random_sizes = np.unique(sizes[times > 0])
     mass = sum((n - 1) / (s * (n - s)) for s in random_sizes)
@@ -205,8 +205,8 @@ def test_what_is_added_to_the_fit_is_unbiased(semivalue):
     for run in range(runs):
         found = drawn(semivalue, n, 60, run)
         code = found.members @ 2 ** np.arange(n)
-        at = found.entries.owner, code[found.entries.coalition]
-        np.add.at(dense[run], at, found.entries.weight)
+        entries = list_entries(found.entries)
+        np.add.at(dense[run], (entries.owner, code[entries.coalition]), entries.weight)
     seen = np.flatnonzero(dense.any(axis=(0, 1)))
     size = all_coalitions(n).sum(axis=1)[seen - 1]
     assert len(seen) == sum(comb(n, s) for s in np.unique(size))  # the others are complete
@@ -220,7 +220,7 @@ def literal_covariance(found, u):
     n, m = len(found.W), pairs(found)
     left = u - additive_utilities(found.members, found.control @ u)
     terms = np.zeros((m, n))
-    entries = found.entries
+    entries = list_entries(found.entries)
     np.add.at(terms, (entries.unit, entries.owner), entries.weight * left[entries.coalition])
     freedom = m - 1 - found.learned
     wider = student.ppf(0.975, freedom) / norm.ppf(0.975)

@@ -215,13 +215,16 @@ def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
     assert "looked at" not in format_valuation(core(looked=62))
     v = core(proven=False, looked=12_345, violation=0.0012)
     lines = notes(v)
+    assert "more than that by leaving" in format_valuation(v)
     at = lines.index(only_line(v, "Subsidy"))
     assert lines[at + 1] == (
         "Of 12,345 coalitions looked at, none exceeds it by more than 0.0012; others were not "
         "looked at."
     )
     v = core(proven=False, looked=12_345, violation=0.5)
-    assert "no coalition gains more than that" not in format_valuation(v) or warned(v)
+    assert "more than that by leaving" not in format_valuation(v)
+    (told,) = warned(v)
+    assert told.endswith("was cut short after 12,345; one exceeds it by 0.5.")
 
 
 def test_nothing_of_a_strangers_result_moves_the_terminal():

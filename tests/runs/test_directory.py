@@ -1,18 +1,20 @@
 import csv
 import io
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import dupre
 from commands import RUN_FILES
-from dupre.files import replace_text
+from dupre.files import replace_text, replace_texts
 from dupre.report import sections
 from dupre.runs.config import (
     Config,
@@ -232,6 +234,24 @@ def test_when_the_disk_is_full_all_old_files_stay(tmp_path):
     assert "cannot be written" in done.stdout
     assert file.read_text() == table.read_text() == "old"
     assert set(tmp_path.iterdir()) == {file, table}
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_when_a_file_cannot_take_its_place_the_others_are_put_back(tmp_path, monkeypatch, links):
+    if not links:
+        monkeypatch.setattr(os, "link", Mock(side_effect=OSError("no links here")))
+    first, new, last = (tmp_path / name for name in ("values.csv", "payments.csv", "report.html"))
+    replace_text(first, "old")
+    last.mkdir()  # no file can take the place of a directory
+    for _ in range(2):
+        with pytest.raises(dupre.InputError, match=r"report\.html' cannot be written"):
+            replace_texts(dict.fromkeys((first, new, last), "new"))
+        assert first.read_text() == "old"
+        assert set(tmp_path.iterdir()) == {first, last}
+    last.rmdir()
+    replace_texts(dict.fromkeys((first, new, last), "new"))
+    assert {file.read_text() for file in tmp_path.iterdir()} == {"new"}
+    assert set(tmp_path.iterdir()) == {first, new, last}
 
 
 def test_a_spreadsheet_has_every_digit_and_formulas_are_only_names(valuation):

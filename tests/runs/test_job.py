@@ -1,8 +1,11 @@
+import numpy as np
 import pandas as pd
 
 import dupre.data.owners
 from commands import refuse, run
+from dupre.cli.ask import UNFINISHED
 from dupre.report import sections
+from dupre.result import as_json
 from dupre.result.uncertainty import HELD_OUT
 
 
@@ -68,3 +71,41 @@ def test_a_result_says_which_rows_are_held_out_if_they_are_no_file_of_their_own(
     known = held.provenance["utility"]
     assert known[HELD_OUT] == "25 % of each owner's rows, stratified (seed 0)"
     assert HELD_OUT not in file.provenance["utility"]
+
+
+def test_values_from_the_store_say_the_same_of_their_trainings_as_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    (tmp_path / "own.py").write_text(
+        "import warnings\n"
+        "from sklearn.linear_model import SGDClassifier\n"
+        "class Own(SGDClassifier):\n"
+        "    def fit(self, X, y):\n"
+        "        warnings.warn(f'{len(y)} odd rows')\n"
+        "        return super().fit(X, y)\n"
+    )
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": rng.normal(size=60)})
+    table["y"] = rng.permutation([0, 1] * 30)
+    table.to_csv(tmp_path / "data.csv", index=False)
+    run(
+        "value",
+        "data.csv",
+        "--owner",
+        "owner",
+        "--target",
+        "y",
+        "--model",
+        "own.py:Own",
+        cwd=tmp_path,
+    )
+    result = tmp_path / "dupre-data" / "result.json"
+    (by_run,) = as_json.loads(result.read_text())
+    result.unlink()
+    printed = run("show", "dupre-data", "--json", cwd=tmp_path).stdout
+    (from_store,) = as_json.loads(printed)
+    assert len(by_run.warnings) == 3
+    assert by_run.training_noise.seeded
+    for name in ("warnings", "training_noise", "validation_rows", "provenance", "values"):
+        found, expected = getattr(from_store, name), getattr(by_run, name)
+        assert found.equals(expected) if name == "values" else found == expected, name
+    assert set(from_store.caveats) == {*by_run.caveats, UNFINISHED}

@@ -14,7 +14,7 @@ def test_results_may_hold_resampled_utilities(tmp_path):
     sheet = tmp_path / "results.csv"
     rows = ['"[""a""]",0.5,"[0.4, 0.6]"', '"[""b""]",0.7,', '"[""c""]",0.7,"[1, ""x""]"']
     sheet.write_text("\n".join(["coalition,utility,resampled", *rows[:2]]))
-    (first,), (second,) = (row.utilities for row in read_results(sheet, ("a", "b", "c")))
+    first, second = (row.utilities[0] for row in read_results(sheet, ("a", "b", "c")))
     assert first == 0.5
     assert first.resampled.tolist() == [0.4, 0.6]
     assert not hasattr(second, "resampled")
@@ -54,8 +54,39 @@ def test_a_comma_may_stand_before_decimals(tmp_path):
     sheet = tmp_path / "results.csv"
     sheet.write_text("coalition;utility\na,b;0,35\nc;1\n")
     found = read_results(sheet, ("a", "b", "c"), delimiter=";", decimal=",")
-    assert [row.utilities for row in found] == [(0.35,), (1.0,)]
+    assert [row.utilities for row in found] == [{0: 0.35}, {0: 1.0}]
     with pytest.raises(
         InputError, match=r"\{a, b\} is '0,35'; expected .* 0.91, .*--decimal states"
     ):
         read_results(sheet, ("a", "b", "c"), delimiter=";")
+
+
+def test_the_column_repeat_numbers_trainings(tmp_path):
+    sheet = tmp_path / "results.csv"
+    sheet.write_text("coalition,utility,repeat\na,0.2,1\na,0.1,0\nb,0.3,\nb,0.4,2\nc,0.5,1.0\n")
+    found = read_results(sheet, ("a", "b", "c"))
+    assert [row.utilities for row in found] == [{0: 0.1, 1: 0.2}, {0: 0.3, 2: 0.4}, {1: 0.5}]
+    for rows, words in (
+        ("a,0.1,1\na,0.2,1", r"training 1 of \{a\} is in .* twice; .* number .* 0, 1, 2"),
+        ("a,0.1,\na,0.1,0", r"training 0 of \{a\} is in .* twice"),
+        ("a,0.1,1\na,0.2,", r"^\{a\} is in .* twice"),
+        ("a,0.1,first", r"repeat of \{a\} is 'first'; expected 0, 1, 2"),
+        ("a,0.1,-1", "repeat"),
+        ("a,0.1,0.5", "repeat"),
+        (f"a,0.1,1{'0' * 20}", "repeat"),
+    ):
+        sheet.write_text(f"coalition,utility,repeat\n{rows}\n")
+        with pytest.raises(InputError, match=words):
+            read_results(sheet, ("a", "b"))
+
+
+def test_repeated_trainings_may_be_recorded_in_any_order_and_in_several_files(tmp_path):
+    table = pd.DataFrame({"owner": ["A", "B"] * 9, "x": range(18), "y": [0, 1, 1] * 6})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    run("init", "data.csv", "--owner", "owner", "--target", "y", "--empty", 0, cwd=tmp_path)
+    for name, rows in (("one", "A,0.2,1\nB,0.5,0"), ("two", "A,0.1,0"), ("three", "A,0.2,1")):
+        (tmp_path / f"{name}.csv").write_text(f"coalition,utility,repeat\n{rows}\n")
+        run("record", "dupre-data", f"{name}.csv", cwd=tmp_path)
+    found = Valuation.from_json((tmp_path / "dupre-data" / "result.json").read_text()).evaluations
+    kept = found.set_index(["coalition", "repeat"])["utility"].to_dict()
+    assert kept == {('["A"]', 0): 0.1, ('["A"]', 1): 0.2, ('["B"]', 0): 0.5}

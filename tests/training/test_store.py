@@ -1,7 +1,9 @@
 import math
+import queue
 import shutil
 import sqlite3
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -343,6 +345,27 @@ def test_the_main_file_holds_all_that_is_saved_and_replacing_is_no_loss(path):
     path.unlink()
     with open_store(path) as store:
         assert store.evaluations() == []
+
+
+def test_what_threads_have_written_is_stored_once_and_not_kept_in_memory(path):
+    done = [success("a", repeat, resampled=np.full(200, repeat)) for repeat in range(20)]
+    done += [failure("b", repeat) for repeat in range(20)]
+    finished = queue.Queue()
+
+    def write(evaluations):
+        for evaluation in evaluations:
+            store.write_at_once(evaluation)
+            finished.put(evaluation)
+
+    with open_store(path) as store, ThreadPoolExecutor(4) as threads:
+        writing = [threads.submit(write, done[i::4]) for i in range(4)]
+        for _ in done:
+            store.save(finished.get(timeout=60))
+        for each in writing:
+            each.result()
+        assert not store._writer._written
+        assert len(store.evaluations()) == 40
+    assert sql(path, "SELECT count(*) FROM evaluations") == [(40,)]
 
 
 @pytest.mark.parametrize("change", ["vanished", "changed"])

@@ -95,6 +95,34 @@ def test_a_floor_is_applied_to_what_was_stored_without_it(tmp_path):
         assert "all data together score -7, below the floor, and count as 0" in str(valuer.values())
 
 
+def test_what_was_scored_below_a_floor_goes_out_and_comes_back_as_it_was(tmp_path):
+    plain, floored = utility_of(floor=False), utility_of()
+    every = [(name,) for name in WILD.names]
+    scored = {names: (plain(names),) for names in every}
+    assert 0 < sum(score < 0 for (score,) in scored.values()) < 6
+    first = dupre.Valuer(WILD, empty=0.0, floor=0.0, by_content=True)
+    second = dupre.Valuer(WILD, empty=0.0, floor=0.0, by_content=True)
+    third = dupre.Valuer(WILD, empty=0.0, floor=0.0, by_content=True)
+    for names in every:
+        first.record(names, plain(names))
+        third.record(names, floored(names))  # raised already
+    assert first.trainings == third.trainings == scored
+    for names, several in first.trainings.items():
+        second.record(names, several)
+        np.testing.assert_array_equal(several[0].resampled, plain(names).resampled)
+    one, two, three = (valuer.values() for valuer in (first, second, third))
+    assert one.floored == two.floored == three.floored == sum(s < 0 for (s,) in scored.values())
+    assert str(one) == str(two) == str(three)
+
+    store = tmp_path / "run.sqlite"
+    value(WILD, floored, budget=6, known=first.trainings, store=store)
+    kept = dupre.read_evaluations(store).set_index("coalition")["utility"]
+    assert kept.min() == min(score for (score,) in scored.values())
+    raised = {names: floored(names) for names in every}
+    again = value(WILD, floored, budget=6, known=raised, store=store)
+    assert again.floored == one.floored
+
+
 @pytest.mark.parametrize("semivalue", ["shapley", "least-core"])
 def test_predictions_stay_within_the_bounds(semivalue):
     owners = make_owners(5)

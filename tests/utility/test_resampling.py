@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.naive_bayes import GaussianNB
 
 from dupre.data.contents import digests_of_rows
@@ -57,6 +57,12 @@ def test_resampled_utilities_are_the_metric_of_resampled_rows(kind, metric):
     several = ("roc_auc_ovo", "neg_median_absolute_error")
     assert is_called_for_each(metric) == (callable(metric) or metric in several)
     assert utility(()).resampled.shape == (8,)
+
+
+def test_a_metric_without_a_formula_is_known_to_be_called_for_each_resample():
+    assert [m for m in get_scorer_names() if m.startswith("f1") and is_called_for_each(m)] == [
+        "f1_samples"
+    ]
 
 
 def test_resamples_follow_the_rows_also_in_groups_and_can_be_left_out(monkeypatch):

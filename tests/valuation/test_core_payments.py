@@ -9,6 +9,7 @@ from dupre import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, permutation, regression
 from dupre.predictor.calibration import widening
+from dupre.predictor.kernels import Membership, Prior
 from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.valuation import core_payments
@@ -187,10 +188,14 @@ def test_what_is_told_of_partly_evaluated_games_is_consistent(partly):
         assert eigenvalues[0] > -1e-9 * max(eigenvalues[-1], 1e-9)
 
 
-def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted():
+NOISY = {"noise": 1.0, "fixed": ("variance", "gamma")}
+
+
+@pytest.mark.parametrize("kernel", [None, Prior(1.0 * Membership(), plain=True, **NOISY)])
+def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted(kernel):
     """x_i = (g_N + g_i - g_j) / 2 and e = (g_1 + g_2 - g_N) / 2: all in closed form."""
     draws, (one, other) = 300, TWO.names
-    ours = record(valuer(TWO, draws=draws), {(one,): 0.25, (other,): 0.75})
+    ours = record(valuer(TWO, draws=draws, kernel=kernel), {(one,): 0.25, (other,): 0.75})
     valuation = ours.values()
     known, grand = ours._knowledge, valuation.grand
     learned, everyone = known.predictor(), known.features_of(np.ones((1, 2), dtype=bool))

@@ -12,6 +12,7 @@ from dupre.game.coalitions import to_names
 from dupre.game.estimators import Sample, permutation, regression, stratified_svarm, svarm
 from dupre.result.covariances import half_widths
 from dupre.result.records import PredictorCheck
+from dupre.valuation.question import ask
 from dupre.valuation.stopping import within
 from dupre.valuation.strategies import Active, Drawn
 from owners_and_games import LoggedGame, evaluate, least_share, make_owners, record, value
@@ -407,6 +408,25 @@ def test_a_forecast_to_the_end_is_what_sampling_leaves():
     assert len(frame) == ours.left + 1
     left = half_widths(valuation.sampling)
     np.testing.assert_allclose(frame.iloc[-1, 1:], left, rtol=1e-3, atol=1e-6)
+
+
+def test_expected_values_of_very_many_owners_are_summed_over_the_sample_itself(monkeypatch):
+    def more(n, estimator=None):
+        how = {"semivalue": "shapley", "estimator": estimator, "strategy": None, "kernel": None}
+        asked = ask(make_owners(n), **how, seed=0)
+        return asked.samples, asked.more_weights()
+
+    assert more(410) == (16_400, None)
+    assert more(20, SAMPLE) == (300, None)
+    # The same with fewer owners: the larger sample would be too small for a regression.
+    monkeypatch.setattr("dupre.valuation.question.SAMPLES", 400)
+    monkeypatch.setattr("dupre.valuation.question.SAMPLES_OF_MEANS", 100)
+    owners = make_owners(18)
+    found = value(owners, LoggedGame(owners, lambda C: np.sqrt(C.sum(axis=1))), budget=40)
+    assert found.counting > 400
+    monkeypatch.setattr("dupre.valuation.question.SAMPLES_OF_MEANS", 1_000)
+    samples, weights = more(18)
+    assert len(weights.members) > samples
 
 
 def test_expected_values_are_summed_over_more_samples_than_variances(monkeypatch):

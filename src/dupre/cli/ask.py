@@ -29,23 +29,27 @@ def show(
 
     With --semivalue, the values by that name alone, from the trainings there are.
     """
-    print_values(_results(run, data, semivalue, trust=trust), json=json)
+    valuations, _ = _results(run, data, semivalue, trust=trust)
+    print_values(valuations, json=json)
 
 
 def _results(
     run: Path, data: str | None, semivalue: list[str] | None = None, *, trust: bool
-) -> list[Valuation]:
-    """The last result; computed if trainings were stored since, or for other semivalues."""
+) -> tuple[list[Valuation], bool]:
+    """The last result; computed if trainings were stored since, or for other semivalues.
+
+    And whether it is final: nobody is paid by the values of a run that is not finished.
+    """
     from dupre.runs.directory import RunDirectory
 
     directory = RunDirectory(run)
     if not (behind := directory.is_behind) and semivalue is None:
-        return directory.results()
+        return directory.results(), True
     directory.check_store()
     directory, job = open_run(run, data, trust=trust)
     job = job if semivalue is None else job.with_semivalues(semivalue)
     with directory.name_errors():
-        return job.values(directory.store, *[UNFINISHED] * behind)
+        return job.values(directory.store, *[UNFINISHED] * behind), not behind
 
 
 def report(
@@ -61,8 +65,7 @@ def report(
     if only and statements is None:
         raise InputError("--only chooses statements; state their directory by --statements DIR")
     directory = RunDirectory(run)
-    valuations = _results(run, data, trust=trust)
-    final = UNFINISHED not in valuations[0].caveats
+    valuations, final = _results(run, data, trust=trust)
     if statements is None:
         say_kept(directory.write_report(valuations, final=final))
         print(directory.report)

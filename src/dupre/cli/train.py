@@ -168,7 +168,6 @@ VERBS: dict[Callable[..., None], str] = {
 
 def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False) -> None:
     """Print the plan, train, write the results, print them."""
-    from dupre.cli.output import redirect_stdout_to_stderr
     from dupre.result.uncertainty import trainings_help
     from dupre.runs.plan import plan
     from dupre.training.dask import connect
@@ -182,7 +181,7 @@ def _run(directory: RunDirectory, job: Job, *, json: bool, accept: bool = False)
             job.accept_rows(directory.store, lost)
         output.write_config(directory, job.config)
         output.say(plan(job, str(directory), known, directory.earlier_owners))
-        with redirect_stdout_to_stderr():
+        with output.redirect_stdout_to_stderr():
             valuations = job.run(directory.store, WithEstimate(display(True)), client)
         kept = directory.write_results(valuations)
     output.print_values(valuations, json=json)

@@ -183,7 +183,7 @@ def _digests_of_things(things: Iterable[Any]) -> NDArray[np.uint8]:
         if isinstance(thing, (float, np.floating)):
             thing = thing + type(thing)(0)  # minus zero becomes zero
         elif isinstance(thing, pd.Timestamp):  # pickled differently by versions and units
-            thing = thing.as_unit("ns").isoformat(), "a time"
+            thing = thing.isoformat(), "a time"
         if thing is None or isinstance(thing, (*_TEXT, *_NUMBERS)):
             key = type(thing), thing
             if key not in known:

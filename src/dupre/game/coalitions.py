@@ -11,6 +11,7 @@ from itertools import combinations
 from math import ceil, comb
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dupre._types import Ints, Members
 from dupre.errors import InputError, Remedy
@@ -41,11 +42,15 @@ def keys(members: Members) -> list[bytes]:
     return [row.tobytes() for row in np.packbits(members, axis=1)]
 
 
+def pack(members: Members) -> NDArray[np.void]:
+    """Each row as one thing, (m,), that NumPy can sort: as the rows, from the first owner on."""
+    packed = np.ascontiguousarray(np.packbits(members, axis=1))
+    return packed.view(f"V{packed.shape[1]}").ravel()
+
+
 def order_by_complement(members: Members) -> Ints:
     """An order of coalitions, (m,), in which one follows its complement if that is among them."""
-    packed = np.packbits(members ^ members[:, :1], axis=1)
-    whole = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
-    return np.argsort(whole, kind="stable")
+    return np.argsort(pack(members ^ members[:, :1]), kind="stable")
 
 
 def from_names(coalition: Iterable[object], names: tuple[str, ...]) -> Members:

@@ -56,8 +56,6 @@ class ColumnEntries:
     outside: Floats
     draw: Ints
 
-    means = False
-
     def __len__(self) -> int:
         return int(self.members.shape[1]) * len(self.draw)
 
@@ -65,32 +63,6 @@ class ColumnEntries:
     def units(self) -> int:
         """How many independent draws, r."""
         return len(np.unique(self.draw))
-
-    @property
-    def owner(self) -> Ints:
-        """Whose value, (n d,): these entries as a list, of which memory may not hold all."""
-        return np.repeat(np.arange(self.members.shape[1]), len(self.draw))
-
-    @property
-    def coalition(self) -> Ints:
-        """Column of W of each entry, (n d,)."""
-        return np.tile(self.column, self.members.shape[1])
-
-    @property
-    def weight(self) -> Floats:
-        """What each adds to W, (n d,)."""
-        inside = self.members[self.column].T
-        return np.where(inside, self.inside, self.outside).ravel()
-
-    @property
-    def unit(self) -> Ints:
-        """The draw of each entry, (n d,)."""
-        return np.tile(self.draw, self.members.shape[1])
-
-    @property
-    def stratum(self) -> Ints:
-        """Of each entry, (n d,)."""
-        return np.zeros_like(self.unit)
 
     def terms(self, u: Floats) -> Floats:
         """Sum of weight * u over the entries of each unit and owner, (r, n)."""

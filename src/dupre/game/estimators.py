@@ -62,8 +62,8 @@ Estimator: TypeAlias = Callable[[Semivalue, int, int, Rng], Weights]
 class Sample:
     """How many coalitions an estimator draws.
 
-    By default 4,096 (40n if more) are drawn to choose from and for variances, and 16,384 for the
-    expected values. More cost no training, and reduce the error of sampling.
+    By default 4,096 are drawn to choose from and for variances, and 16,384 for the expected values
+    (40n for both if that is more). More cost no training, and reduce the error of sampling.
 
     Attributes:
         estimator: a function of this module such as `permutation`.
@@ -118,8 +118,8 @@ def stratified(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
     m = _units("stratified", samples, 2 * n * len(sizes), n)
     parts = []
     for c in sizes:
-        whole = comb(n - 1, int(c)) <= m
-        others = every_of_size(n - 1, int(c)) if whole else None
+        complete = comb(n - 1, int(c)) <= m
+        others = every_of_size(n - 1, int(c)) if complete else None
         count = m if others is None else len(others)
         owner = np.tile(np.arange(n), count)
         if others is None:
@@ -129,7 +129,7 @@ def stratified(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
         without = np.zeros((n * count, n), dtype=bool)
         column = np.arange(n - 1) + (np.arange(n - 1) >= owner[:, None])
         np.put_along_axis(without, column, subsets, axis=1)
-        unit = np.full(n * count, CERTAIN) if whole else c * n * m + np.arange(n * count)
+        unit = np.full(n * count, CERTAIN) if complete else c * n * m + np.arange(n * count)
         parts.append(_contributions(without, owner, chance[c] / count, unit, int(c)))
     return _join(parts)
 
@@ -145,15 +145,15 @@ def structured(semivalue: Semivalue, n: int, samples: int, rng: Rng) -> Weights:
     m = _units("structured", samples, (n + 1) * len(places), n)
     parts = []
     for c in places:
-        whole = c in (0, n - 1)  # one order has all contributions
-        orders = _orders(n, 1 if whole else m, rng)
+        complete = c in (0, n - 1)  # one order has all contributions
+        orders = _orders(n, 1 if complete else m, rng)
         before = np.argsort(orders, axis=1) < c
         without = before[:, None, :] & ~np.eye(n, dtype=bool)
         moved_out = np.nonzero(before)  # if swapped, the owner at the place moves before it
         without[(*moved_out, orders[moved_out[0], c])] = True
         owner = np.tile(np.arange(n), len(orders))
         unit = np.repeat(c * m + np.arange(len(orders)), n)
-        unit = np.full_like(unit, CERTAIN) if whole else unit
+        unit = np.full_like(unit, CERTAIN) if complete else unit
         weight = chance[c] / len(orders)
         parts.append(_contributions(without.reshape(-1, n), owner, weight, unit, int(c)))
     return _join(parts)

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError, Remedy
+from dupre.game.coalitions import pack
 from dupre.game.column_entries import ColumnEntries, additive_utilities, blocks
 from dupre.game.semivalues import Semivalue
 
@@ -266,9 +266,7 @@ def distinct_coalitions(drawn: Members) -> tuple[Members, Ints]:
 
     Empty ones are number b.
     """
-    packed = np.packbits(drawn, axis=1)
-    whole: NDArray[np.void] = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
-    _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(pack(drawn), return_index=True, return_inverse=True)
     empty = ~drawn[first].any(axis=1)
     order = np.lexsort((first, empty))  # as they appeared, the empty one last
     position = np.empty(len(first), dtype=np.int64)

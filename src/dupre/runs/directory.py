@@ -9,8 +9,9 @@
 
     history/N      a result or payments that others took the place of
 
-Files are replaced as a whole and together: a reader never sees half of one, and when the disk is
-full all old ones stay. Nothing here is a pickle, but config.toml names code: see `trust`.
+Files are replaced as a whole and together: a reader never sees half of one, and if one cannot be
+written all old ones stay. Only a kill at that moment may leave new files beside old ones. Nothing
+here is a pickle, but config.toml names code: see `trust`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import pandas as pd
 
 from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
-from dupre.report.document import Heading
+from dupre.report.document import Heading, read_logo
 from dupre.result import as_json
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
@@ -328,8 +329,6 @@ def _payments_table(paid: Payments | InputError | None) -> str | None:
 
 def _heading(config: Config) -> Heading:
     """Title, contact and logo of pages and statements."""
-    from dupre.report.document import Heading, read_logo
-
     asked = config.page
     return Heading(asked.title, asked.contact, read_logo(asked.logo))
 

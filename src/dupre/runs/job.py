@@ -33,6 +33,7 @@ from dupre.training.spot_check import Stored
 from dupre.training.store import Store
 from dupre.utility.limits import UNBOUNDED, Bounds, outside_notes
 from dupre.utility.model import ModelUtility
+from dupre.valuation.completion import complete
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
 from dupre.valuation.value import value
@@ -232,14 +233,8 @@ class Job:
     def values(self, store: Path, *caveats: str) -> list[Valuation]:
         """The values from what is recorded, without a training, with further caveats."""
         with self._open(store) as kept:
-            known: dict[str, Any] = {
-                "evaluations": as_frame(kept.evaluations()),
-                "stale": kept.stale,
-                "provenance": fingerprints.provenance(
-                    self.config.values.seed, self._origin.setting, self._origin.owners
-                ),
-            }
-            notes, valuations = kept.origin.notes(), []
+            used, notes, valuations = kept.evaluations(), kept.origin.notes(), []
+            known: dict[str, Any] = {"evaluations": as_frame(used), "stale": kept.stale}
             for which in range(len(self.options.semivalues)):
                 valuer = self._valuer(kept, which)
                 valuation = valuer.values()
@@ -248,10 +243,16 @@ class Job:
                     kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
                 rounds = kept.rounds(valuation.semivalue).items()
                 steps = pd.DataFrame([{"evaluated": n, **found} for n, found in rounds])
-                every = (*valuation.caveats, *notes, *caveats)
-                valuations.append(
-                    self._explain(replace(valuation, rounds=steps, caveats=every, **known))
+                valuation = replace(valuation, rounds=steps, **known)
+                valuation = complete(
+                    valuation,
+                    valuer,
+                    self.utility,
+                    origin=self._origin,
+                    used=used,
+                    notes=(*notes, *caveats),
                 )
+                valuations.append(self._explain(valuation))
         return valuations
 
     def changed_owners(self, last: Valuation) -> list[str]:
@@ -278,8 +279,7 @@ class Job:
         scored = valuation.evaluations["utility"].dropna().clip(lower=self.utility.floor)
         outside = outside_notes(scored.tolist(), self.utility.bounds or UNBOUNDED)
         caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats, *outside)))
-        rows = self.utility.equal_rows.counted if isinstance(self.utility, ModelUtility) else 0
-        return replace(valuation, provenance=provenance, caveats=caveats, validation_rows=rows)
+        return replace(valuation, provenance=provenance, caveats=caveats)
 
     @property
     def column_names(self) -> list[str]:

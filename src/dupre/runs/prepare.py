@@ -135,8 +135,7 @@ def _check_choices(owners: Owners, options: Options, config: Config) -> None:
 def _external_utility(config: Config) -> ExternalUtility:
     wanted = config.utility
     floor, bounds = parse_floor(wanted.floor), parse_bounds(wanted.bounds)
-    found = ExternalUtility(wanted.empty or 0.0, None if floor is False else floor, bounds)
-    return found
+    return ExternalUtility(wanted.empty or 0.0, None if floor is False else floor, bounds)
 
 
 def _file_options(config: Config) -> dict[str, Any]:

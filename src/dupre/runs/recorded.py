@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,12 @@ class ExternalResult:
 
     Attributes:
         members: its owners.
-        utilities: of its trainings; none if it failed or is not trained yet.
+        utilities: of its trainings, by repeat; none if it failed or is not trained yet.
         failure: why it failed; empty if it did not.
     """
 
     members: Names
-    utilities: tuple[float, ...] = ()
+    utilities: Mapping[int, float] = field(default_factory=dict)
     failure: str = ""
 
 
@@ -42,8 +43,9 @@ def read_results(
     """The coalitions of a table with the columns coalition, utility and maybe others.
 
     A coalition is a JSON list of owners, or a text such as "A,C". `failure` says why there is no
-    utility, `repeat` numbers repeated trainings, `resampled` is a JSON list of the utilities on
-    resamples of the validation rows. `decimal` is the sign before the decimals of a utility.
+    utility, `repeat` numbers repeated trainings (0 if it is empty), `resampled` is a JSON list of
+    the utilities on resamples of the validation rows. `decimal` is the sign before the decimals of
+    a utility.
 
     Raises:
         InputError: it cannot be read, or a row is not a result.
@@ -57,20 +59,24 @@ def read_results(
             "suggest` prints: coalition, utility"
         )
     found: dict[Names, ExternalResult] = {}
+    seen: set[tuple[Names, int]] = set()
     for row in frame.reindex(columns=list(columns)).itertuples(index=False):
         members = parse_members(_text(row.coalition), owners)
         utility, reason = _number(row.utility, decimal, members), _text(row.failure)
         if utility is not None:
             utility = parse_score(utility, row.resampled, format_members(members))
-        before = found.get(members)
-        if before is not None and not _text(row.repeat):
+        earlier, repeat = found.get(members), _repeat(row.repeat, members)
+        if (earlier is not None and repeat is None) or (members, repeat or 0) in seen:
+            which = "" if repeat is None else f"training {repeat} of "
             raise InputError(
-                f"{format_members(members)} is in {path} twice; leave one out, or number repeated "
-                "trainings in a column repeat"
+                f"{which}{format_members(members)} is in {path} twice; leave one out, or number "
+                "repeated trainings 0, 1, 2, ... in a column repeat"
             )
-        earlier = before.utilities if before is not None else ()
-        own = () if utility is None else (utility,)
-        found[members] = ExternalResult(members, earlier + own, reason if utility is None else "")
+        seen.add((members, repeat or 0))
+        every = dict(earlier.utilities) if earlier is not None else {}
+        if utility is not None:
+            every[repeat or 0] = utility
+        found[members] = ExternalResult(members, every, reason if utility is None else "")
     return list(found.values())
 
 
@@ -105,6 +111,18 @@ def _number(cell: Any, decimal: str, members: Names) -> float | None:
     return as_utility(number, f"the utility of {format_members(members)}")
 
 
+def _repeat(cell: Any, members: Names) -> int | None:
+    """The number of a repeated training; None if the cell is empty."""
+    text = _text(cell)
+    if not text:
+        return None
+    if (whole := re.fullmatch(r"(\d{1,9})(\.0*)?", text)) is None:  # numbers may come as 1.0
+        raise InputError(
+            f"repeat of {format_members(members)} is {text!r}; expected 0, 1, 2, ..., or nothing"
+        )
+    return int(whole[1])
+
+
 def _text(cell: Any) -> str:
     return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else str(cell).strip()
 
@@ -112,9 +130,10 @@ def _text(cell: Any) -> str:
 def check_within(row: ExternalResult, bounds: Bounds) -> None:
     """Raise InputError if a utility, or one on a resample, is outside the bounds."""
     low, high = bounds
-    resampled = [getattr(utility, "resampled", None) for utility in row.utilities]
+    utilities = row.utilities.values()
+    resampled = [getattr(utility, "resampled", None) for utility in utilities]
     every = [number for part in resampled if part is not None for number in part.tolist()]
-    for utility in (*row.utilities, *every):
+    for utility in (*utilities, *every):
         if not (math.isnan(utility) or is_within(utility, bounds)):
             raise InputError(
                 f"the utility of {format_members(row.members)} is {utility:g}, but the bounds of "

@@ -42,8 +42,6 @@ def check_roles(
     Raises:
         InputError: a column is missing, or its contents do not fit its role.
     """
-    if owner == target:
-        raise InputError(f"owner and target are the same column {owner!r}; expected two")
     for role, name in (("owner", owner), ("target", target)):
         check_known(frame, role, name)
     check_drop(frame, owner=owner, target=target, drop=drop)

@@ -12,7 +12,7 @@ import textwrap
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -90,8 +90,8 @@ class Evaluation:
         return Score(self.utility, self.resampled)
 
 
-def known_evaluations(members: Names, utilities: Sequence[float]) -> list[Evaluation]:
-    """Evaluations of a coalition that was trained elsewhere, one for each utility."""
+def known_evaluations(members: Names, utilities: Mapping[int, float]) -> list[Evaluation]:
+    """Evaluations of a coalition that was trained elsewhere, from its utilities by repeat."""
     return [
         Evaluation(
             Training(members, repeat),
@@ -99,7 +99,7 @@ def known_evaluations(members: Names, utilities: Sequence[float]) -> list[Evalua
             worker="known",
             resampled=getattr(utility, "resampled", None),
         )
-        for repeat, utility in enumerate(utilities)
+        for repeat, utility in sorted(utilities.items())
     ]
 
 

@@ -8,7 +8,6 @@ if they are not known.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import pandas as pd
 
 from dupre.errors import InputError, StoreError
 from dupre.training.evaluation import Evaluation
-from dupre.training.evaluation_rows import read_stored
+from dupre.training.evaluation_rows import read_stored, to_json
 from dupre.utility.adapters import as_trainings
 from dupre.utility.score import format_resampled
 
@@ -30,14 +29,14 @@ def as_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
     """One row per evaluation, ready for `to_csv(path, index=False)` or `to_parquet(path)`."""
     rows = [
         (
-            json.dumps(sorted(found.training.members), ensure_ascii=False),
+            to_json(sorted(found.training.members)),
             np.nan if found.utility is None else found.utility,
             found.failure,
             found.training.repeat,
             found.training.attempt,
             found.seed,
             found.seconds,
-            json.dumps(found.warnings, ensure_ascii=False),
+            to_json(found.warnings),
             found.finished,
             found.worker,
             format_resampled(found.resampled),

@@ -102,7 +102,7 @@ def spot_check(
             Remedy.UNDO,
             Remedy.ACCEPT,
         )
-    if not (checks or asked.accept_model or asked.check):
+    if not (asked.accept_model or asked.check):
         return
     older = origin.is_older
     origin.confirm([pair for pair in checks if pair[1].utility is not None])

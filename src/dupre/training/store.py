@@ -37,8 +37,8 @@ from dupre.training.evaluation_rows import (
     to_row,
 )
 from dupre.training.locks import FileLocks, lock_file
-from dupre.training.origin import StoreOrigin, contents_of
 from dupre.training.sqlite import Connection, connect, connect_again
+from dupre.training.store_origin import StoreOrigin, contents_of
 
 if TYPE_CHECKING:
     from dupre.training.fingerprints import Origin
@@ -115,10 +115,10 @@ class Store:
         return sorted(self._same.get(self._key(members), ()))
 
     def contradiction(
-        self, members: Names, utilities: Sequence[float]
+        self, members: Names, utilities: Mapping[int, float]
     ) -> tuple[float, float] | None:
         """The first given utility, by repeat, that differs from the stored one, and that one."""
-        for repeat, utility in enumerate(utilities):
+        for repeat, utility in sorted(utilities.items()):
             stored = self.utilities(members).get(repeat)
             if stored is not None and stored.utility is not None and stored.utility != utility:
                 return utility, stored.utility
@@ -182,6 +182,7 @@ class Store:
                 self._db.execute(INSERT, row)
         self.refresh()
         self._locks.last = self._last
+        self._writer.forget(row)
 
     def write_at_once(self, evaluation: Evaluation) -> None:
         """Write an evaluation from any thread; `save` takes note of it, or tries it again."""
@@ -328,6 +329,10 @@ class _Writer:
         Without the lock: a set is read in one step, and Ctrl-C could leave the lock closed.
         """
         return row in self._written
+
+    def forget(self, row: tuple[Any, ...]) -> None:
+        """Forget a row that is taken note of; in one step too, so without the lock."""
+        self._written.discard(row)
 
     def close(self) -> None:
         """Close the connection; nothing is written afterwards."""

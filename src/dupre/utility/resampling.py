@@ -155,9 +155,7 @@ def resample(
 
 def is_called_for_each(metric: str | Metric) -> bool:
     """Whether a metric is called once for each resample, which may take long."""
-    kind = metric.partition("_")[0] if isinstance(metric, str) else ""
-    known = (*_OF_ERRORS, *_OF_CHANCES, *_AREAS, "accuracy", "balanced_accuracy")
-    return metric not in known and kind not in _RATIOS
+    return metric not in (*_OF_ERRORS, *_OF_CHANCES, *_OF_LABELS, *_AREAS)
 
 
 _AREAS = ("roc_auc", "roc_auc_ovr", "roc_auc_ovr_weighted")
@@ -199,7 +197,7 @@ def _terms(metric: str, model: Any, X: Any, y: NDArray[Any]) -> Terms | None:
         return _OF_ERRORS[metric](y.astype(np.float64), np.ravel(model.predict(X)))
     if metric in _OF_CHANCES:
         return _OF_CHANCES[metric](model.predict_proba(X), np.searchsorted(model.classes_, y))
-    if metric in ("accuracy", "balanced_accuracy") or metric.partition("_")[0] in _RATIOS:
+    if metric in _OF_LABELS:
         return _of_labels(metric, y, np.ravel(model.predict(X)))
     return None
 
@@ -216,10 +214,10 @@ def _of_labels(metric: str, y: NDArray[Any], predicted: NDArray[Any]) -> Terms |
         for counts, code in counted
     ]
     ratio, average = _AVERAGES.get(metric) or metric.partition("_")[::2]
-    if average == "" and 1 in classes.tolist():  # the class of this label alone
+    if average == "":  # the class of the label 1 alone
+        if 1 not in classes.tolist():
+            return None
         average = classes.tolist().index(1)
-    if average not in _AVERAGED and not isinstance(average, int):
-        return None
 
     def scores(means: Floats) -> Floats:
         return _average_ratio(_RATIOS[ratio], average, *np.split(means, 3, axis=1))
@@ -245,7 +243,6 @@ def _average_ratio(
     return np.asarray((score * weight).sum(axis=1) / weight.sum(axis=1))
 
 
-_AVERAGED = ("macro", "micro", "weighted", "true")
 _AVERAGES = {"balanced_accuracy": ("recall", "true")}
 _RATIOS: dict[str, Callable[[Floats, Floats, Floats], Floats]] = {
     "f1": lambda right, true, guess: 2 * right / (true + guess),
@@ -254,6 +251,10 @@ _RATIOS: dict[str, Callable[[Floats, Floats, Floats], Floats]] = {
     "jaccard": lambda right, true, guess: right / (true + guess - right),
 }
 """Of the rows of a class that are right, true and predicted."""
+_OF_LABELS = ["accuracy", "balanced_accuracy"]
+_OF_LABELS += [
+    f"{ratio}{end}" for ratio in _RATIOS for end in ("", "_macro", "_micro", "_weighted")
+]
 
 
 def _mean(of_rows: Floats) -> Terms:

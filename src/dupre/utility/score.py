@@ -10,7 +10,7 @@ Notation: m validation rows, B resamples, g groups of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,16 +19,19 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaincinv
 
-from dupre._types import Digests, Floats, Ints
+from dupre._types import Digests, Floats, Ints, Names
 from dupre.checks import LARGEST, as_utility
 from dupre.errors import InputError
-from dupre.wording import FEWEST_ROWS, json_numbers
+from dupre.wording import json_numbers
 
 RESAMPLES = 200
 """Resamples of the validation rows; they know a standard deviation to 5 %."""
 
 MOST_GROUPS = 10_000
 """Rows that are drawn one by one; of more rows, groups of about equal size are drawn."""
+
+FEWEST_DIFFERENT = 10
+"""Different rows from which on their numbers tell whether equal ones are copies."""
 
 CHANCE = 0.01
 """Probability of taking equal rows that were drawn independently for copies, at most."""
@@ -67,7 +70,7 @@ class Score(float):
         """The score, or the floor where it is higher."""
         resampled = None if self.resampled is None else np.maximum(self.resampled, floor)
         found = Score(max(float(self), floor), resampled)
-        found.before_floor = self
+        found.before_floor = self if self.before_floor is None else self.before_floor
         return found
 
     @classmethod
@@ -93,9 +96,14 @@ def check_score(number: object, what: str) -> float:
 
 
 def before_floor(utility: float) -> float:
-    """What was scored, before a floor raised it."""
-    scored = getattr(utility, "before_floor", None)
-    return float(utility if scored is None else scored)
+    """What was scored, before a floor raised it, with its resamples if they are known."""
+    scored: float | None = getattr(utility, "before_floor", None)
+    return utility if scored is None else scored
+
+
+def as_scored(trainings: Mapping[Names, Sequence[float]]) -> dict[Names, tuple[float, ...]]:
+    """Utilities of coalitions before a floor raised them; a store keeps these."""
+    return {names: tuple(map(before_floor, several)) for names, several in trainings.items()}
 
 
 def resampled_of(scores: Sequence[float]) -> Floats | None:
@@ -177,7 +185,7 @@ def _are_copies(times: Ints) -> bool:
     in a balanced design, nothing can be told: each counts, unless there are only one or two.
     """
     further = float(times.mean()) - 1
-    if further == 0 or len(times) < FEWEST_ROWS:
+    if further == 0 or len(times) < FEWEST_DIFFERENT:
         return further > 0 and len(times) <= 2
     least = 2 * gammaincinv((len(times) - 1) / 2, CHANCE)  # a quantile of chi-squared
     return bool(((times - times.mean()) ** 2).sum() < least * further)

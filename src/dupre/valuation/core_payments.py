@@ -23,6 +23,9 @@ from dupre.valuation.validation_rows import Deviations, deviations
 MAX_DRAWN = 2_048
 """Predicted coalitions whose utilities are drawn jointly: those nearest to binding."""
 
+JITTER = 1e-8
+"""Part of the variance that is added to each utility that is drawn where there is no noise."""
+
 LOOKED_AT = 60_000
 """Coalitions looked at in search of violated constraints where not all can be listed."""
 
@@ -103,7 +106,6 @@ class _Utilities:
         observations = knowledge.observations
         recorded = np.flatnonzero(observations.recorded)
         found = self._keys(observations.members[recorded])
-        self._position = dict(zip(found, recorded.tolist(), strict=True))
         self._utility = dict(zip(found, observations.utilities[recorded].tolist(), strict=True))
 
     def proper(self) -> Members:
@@ -118,7 +120,7 @@ class _Utilities:
         return np.asarray(members[~members.all(axis=1)])
 
     def equal(self, payments: Floats) -> Floats:
-        """CorePayments, (d, n), equal for owners who hold the same rows."""
+        """Payments, (d, n), equal for owners who hold the same rows."""
         return self._knowledge.identity.average(payments.T).T
 
     def __call__(self, members: Members) -> Floats:
@@ -178,9 +180,9 @@ class _Utilities:
 
     def _positions(self, members: Members) -> Ints:
         """Where evaluated coalitions are recorded, (m,); -1 for others."""
-        return np.array(
-            [self._position.get(key, -1) for key in self._keys(members)], dtype=np.int64
-        )
+        observations = self._knowledge.observations
+        at = observations.positions_or_none(members)
+        return np.where(np.append(observations.recorded, False)[at], at, -1)
 
 
 def _first_of_each(things: Sequence[Hashable]) -> tuple[Ints, Ints]:
@@ -196,13 +198,17 @@ def _joint_draws(
 ) -> Floats:
     """Utilities of coalitions, (c, n), drawn from their joint posterior, (d, c).
 
-    Overconfidence, outliers and noise are included, as they are in intervals of values.
+    Overconfidence, outliers and noise are included, as they are in intervals of values: a plain
+    posterior has none of them.
     """
-    learned = knowledge.predictor()
-    posterior = learned.gp.posterior(knowledge.features_of(members))
-    every = np.arange(len(members))
+    learned, features = knowledge.predictor(), knowledge.features_of(members)
+    posterior, every = learned.gp.posterior(features), np.arange(len(members))
     covariance = posterior.covariance(every, every)
-    covariance[np.diag_indices_from(covariance)] += learned.gp.noise
+    noise = learned.gp.noise_of_predicted
+    if noise == 0:  # rounding, relative to the prior variance, may leave negative eigenvalues
+        prior = float(np.mean(learned.gp.kernel.diagonal(features)))
+        noise = JITTER * (float(np.mean(np.diag(covariance))) + 1e-4 * prior)
+    covariance[np.diag_indices_from(covariance)] += noise
     # A Cholesky factor is unique; eigenvectors are not, and draws would differ between CPUs.
     root = np.linalg.cholesky(covariance)
     normal = rng.standard_normal((draws, len(members)))

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from dupre._types import Digests, Floats, Ints, Members
 from dupre.data.contents import digests_of_coalitions
-from dupre.game.coalitions import keys
+from dupre.game.coalitions import keys, pack
 from dupre.game.weight_matrix import Weights
 
 
@@ -135,9 +135,7 @@ def merge(weights: Weights, identity: Identity) -> Merged:
 def _rank(members: Members) -> Ints:
     """Coalitions by number of owners, then by the order of owners, (m,)."""
     sizes = members.sum(axis=1)
-    packed = np.packbits(~members, axis=1)
-    whole = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
-    _, place = np.unique(whole, return_inverse=True)
+    _, place = np.unique(pack(~members), return_inverse=True)
     order = np.lexsort((place.reshape(-1), sizes))
     rank = np.empty(len(members), dtype=np.int64)
     rank[order] = np.arange(len(members))

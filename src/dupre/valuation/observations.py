@@ -18,7 +18,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names, to_names
 from dupre.game.weight_matrix import student_factor
 from dupre.predictor.training_noise import pooled_variance, variance_of_means
-from dupre.utility.score import Score, check_score, resampled_of
+from dupre.utility.score import Score, before_floor, check_score, resampled_of
 from dupre.valuation.duplicates import Identity
 
 
@@ -126,7 +126,7 @@ class Observations:
                 f"{format_members(names)} already has the utility {_format(known)}, got "
                 f"{_format(numbers)}; record repeated trainings of a coalition together, as a list"
             )
-        if self.floor is not None and any(float(number) < self.floor for number in several):
+        if self.floor is not None and any(before_floor(u) < self.floor for u in numbers):
             self.raised.add(position)
         self.failures.pop(position, None)
         self.by_name.setdefault(position, {})[names] = numbers

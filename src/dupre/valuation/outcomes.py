@@ -94,7 +94,8 @@ class Outcomes:
 def new_evaluations(store: Store, known: dict[Names, tuple[float, ...]]) -> list[Evaluation]:
     """What is known and not in the store yet; InputError if the store knows otherwise."""
     new = []
-    for members, utilities in known.items():
+    for members, several in known.items():
+        utilities = dict(enumerate(several))
         if both := store.contradiction(members, utilities):
             raise InputError(
                 f"{both[0]!r} is given for {format_members(members)}, but the store has "

@@ -30,7 +30,7 @@ class Progress:
         evaluated: coalitions evaluated, those found in the store included.
         budget: of coalitions; None if only stop rules end the run.
         failed: how many of them failed.
-        seconds: since the call.
+        seconds: since the store was open and the workers were started.
         remaining: seconds to the end of the budget, estimated; None if there is no estimate.
         widest: half the width of the widest 95 % interval of a value; None until it is known.
         own: seconds of `seconds` in which nothing was trained, but chosen and predicted; None

@@ -31,8 +31,8 @@ SAMPLES = 4_096
 """Coalitions drawn where not all enter the values, unless another number is asked for."""
 
 SAMPLES_OF_MEANS = 16_384
-"""Coalitions over which expected values are summed then; variances are those of fewer, they cost
-the square of their number."""
+"""Coalitions over which expected values are summed then, at least; variances are those of fewer,
+they cost the square of their number."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,12 @@ class Question:
         return check_weights(self.estimator(self.semivalue, n, self.samples, rng), n)
 
     def more_weights(self) -> Weights | None:
-        """Weights of a larger sample for expected values; None unless the sample is the default."""
-        if not self.by_default or self.estimator is None:
+        """Weights of a larger sample for expected values.
+
+        None unless the sample is the default, and if it is no smaller itself, as it is for more
+        than 409 owners.
+        """
+        if not self.by_default or self.estimator is None or self.samples >= SAMPLES_OF_MEANS:
             return None
         rng = np.random.default_rng([self.seed, 9])
         return estimators.regression(self.semivalue, self.owners.n, SAMPLES_OF_MEANS, rng)

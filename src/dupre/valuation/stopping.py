@@ -40,7 +40,7 @@ class State:
 
     Attributes:
         evaluated: coalitions evaluated so far, those found in the store included.
-        seconds: since the call.
+        seconds: since the store was open and the workers were started.
         valuation: returns the present values; None while it is too early to tell: before the first
             design is complete, and as long as all utilities are equal (`Valuer.is_too_early`).
     """
@@ -137,7 +137,7 @@ def evaluated(count: int) -> Rule:
 
 
 def wall_time(seconds: float) -> Rule:
-    """This many seconds have passed since the call."""
+    """This many seconds have passed since the store was open and the workers were started."""
     limit = positive(seconds, "seconds")
     return _rule(f"{seconds:g} seconds have passed", lambda state: state.seconds >= limit)
 
@@ -149,7 +149,7 @@ def within(distance: float, *, level: float = 0.95) -> Rule:
     the reason says how many.
     """
     limit = positive(distance, "the distance")
-    _probability(level)
+    _check_probability(level)
     text = f"every value is within ± {distance:g} with {100 * level:g} %"
 
     def fired(state: State) -> tuple[str, ...]:
@@ -186,7 +186,7 @@ def ranking_settled(*, level: float = 0.95) -> Rule:
     pairs of neighbours. Owners of equal worth are never settled, unless it is known that they hold
     the same rows: combine with another rule.
     """
-    _probability(level)
+    _check_probability(level)
 
     def is_settled(valuation: Valuation) -> bool:
         order = valuation.order
@@ -199,7 +199,7 @@ def ranking_settled(*, level: float = 0.95) -> Rule:
 
 def settled(one: str, other: str, *, level: float = 0.95) -> Rule:
     """Which of two owners is worth more is known with this probability, or that neither is."""
-    _probability(level)
+    _check_probability(level)
     names = str(one), str(other)
     if names[0] == names[1]:
         raise InputError(f"two different owners can be settled, got {one!r} twice")
@@ -220,7 +220,6 @@ def _equal(valuation: Valuation, i: int, j: int) -> bool:
     return any({valuation.owners[i], valuation.owners[j]} <= set(group) for group in groups)
 
 
-def _probability(level: float) -> float:
+def _check_probability(level: float) -> None:
     if not 0.5 < finite(level, "level") < 1:
         raise InputError(f"level must lie between 0.5 and 1, got {level!r}")
-    return level

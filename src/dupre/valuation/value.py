@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from dupre._types import Names
 from dupre.checks import whole
@@ -21,25 +19,24 @@ from dupre.game.coalitions import unknown_owner
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel, Prior
-from dupre.result.records import TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training import fingerprints
 from dupre.training.engines import Engine, Local
-from dupre.training.evaluation import Evaluation
-from dupre.training.origin import contents_of
 from dupre.training.spot_check import Stored, spot_check
 from dupre.training.store import Store
+from dupre.training.store_origin import contents_of
 from dupre.training.threads import switch_quickly
 from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.limits import check_known_empty, check_stated_empty
 from dupre.utility.model import ModelUtility, Utility
+from dupre.utility.score import as_scored
 from dupre.valuation import validation_rows
+from dupre.valuation.completion import complete, has_seeds
 from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, RunSettings
 from dupre.valuation.outcomes import new_evaluations
 from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import LeastCore, check_owners
-from dupre.valuation.second_trainings import reproducibility_caveats
 from dupre.valuation.stopping import Rule
 from dupre.valuation.strategies import Strategy, check_strategy, with_budget
 from dupre.valuation.valuer import Valuer
@@ -120,10 +117,10 @@ def value(
         EngineError: the workers, or the scheduler of a cluster, are gone.
         Interrupted: Ctrl-C.
     """
-    strategy = check_strategy(strategy)
+    asked = check_strategy(strategy)
     engine = _check_engine(engine, n_jobs)
-    limit = _check_limits(check_owners(owners), budget, stop, strategy.check)
-    strategy = with_budget(strategy, owners.n, limit, stated=budget is not None)
+    limit = _check_limits(check_owners(owners), budget, stop, asked.check)
+    strategy = with_budget(asked, owners.n, limit, stated=budget is not None)
     stored = store if isinstance(store, Stored) or store is None else Stored(store)
     contents = cache(partial(fingerprints.of_owners, owners))  # once: rows may change between calls
     if stored is not None:
@@ -138,14 +135,14 @@ def value(
         **_arguments_from(utility),
         seed=seed,
     )
-    _check_correction(valuer, limit)
+    _check_correction(valuer, limit, asked.first or 2 * owners.n + 1)
     _check_utility(utility, owners, contents)
     check_stated_empty(empty, valuer.floor)
     if empty is None and isinstance(utility, ModelUtility):
         empty = utility.score_of_no_data()
     if empty is not None:
         valuer.empty = empty
-    given = as_trainings(known, _contents_check(owners, contents))
+    given = as_scored(as_trainings(known, _contents_check(owners, contents)))
     check_known_empty(given.get((), ()), empty)
     for members, utilities in given.items():
         if members:
@@ -195,19 +192,9 @@ def _run(
         loop = Loop(valuer, kept, key, workers=workers, display=shown, settings=settings)
         valuation, facts = loop.run(begin)
         used = [e for e in kept.evaluations() if e.training.members in loop.recorded]
-        caveats = [*_older_rule_caveats(utility, used), *kept.origin.notes()]
-        caveats += validation_rows.resamples_caveats(used)
-        caveats += validation_rows.validation_caveats(utility)
-    noise = _training_noise(utility, valuer.training_noise())
-    if not getattr(utility, "uses_validation", True):
-        facts["validation"] = np.zeros_like(valuation.covariance)
-    valuation = replace(
-        valuation,
-        **facts,
-        provenance=fingerprints.provenance(valuer.question.seed, origin.setting, origin.owners),
-        caveats=(*valuation.caveats, *caveats, *reproducibility_caveats(utility, noise)),
-        training_noise=noise,
-        validation_rows=utility.equal_rows.counted if isinstance(utility, ModelUtility) else 0,
+        notes = kept.origin.notes()
+    valuation = complete(
+        replace(valuation, **facts), valuer, utility, origin=origin, used=used, notes=notes
     )
     if valuation.sampled:
         warnings.warn(
@@ -223,7 +210,7 @@ def _check_repeats(repeats: int | None, utility: Utility) -> int | None:
     if repeats is not None:
         return whole(repeats, "repeats", least=1)
     unsure = isinstance(utility, ModelUtility) and not utility.deterministic
-    return None if unsure or _has_seeds(utility) else 1
+    return None if unsure or has_seeds(utility) else 1
 
 
 def _check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: int) -> int:
@@ -254,9 +241,9 @@ def _arguments_from(utility: Utility) -> dict[str, Any]:
     }
 
 
-def _check_correction(valuer: Valuer, limit: int) -> None:
-    """A correction needs random coalitions, unless all are evaluated anyway."""
-    least, everything = LEAST_CORRECTION + 2 * valuer.owners.n + 1, valuer.left
+def _check_correction(valuer: Valuer, limit: int, first: int) -> None:
+    """A correction needs random coalitions after the first ones, unless all are evaluated."""
+    least, everything = LEAST_CORRECTION + first, valuer.left
     if valuer.question.corrected and limit < min(least, everything):
         enough = f"{least}" if least < everything else f"{everything}, all coalitions"
         raise InputError(
@@ -301,43 +288,12 @@ def _run_key(valuer: Valuer, repeats: int | None, origin: fingerprints.Origin) -
     """A digest of what the decisions of a run depend on."""
     asked, setting = valuer.question, origin.setting
     parts = {name: part.digest for name, part in setting.items() if name not in fingerprints.HINTS}
-    decides: list[object] = [
-        parts,
-        dict(origin.owners),
-        asked.semivalue.log_weights(valuer.owners.n),
-    ]
+    decides: list[object] = [parts, dict(origin.owners)]
+    decides += [asked.semivalue.log_weights(valuer.owners.n)]
     decides += [asked.strategy, asked.batch, asked.in_order, asked.estimator, asked.samples]
     decides += [asked.kernel, asked.least_core, asked.seed, repeats, valuer.merges]
     decides += [] if valuer.floor is None else ["floor", valuer.floor]
     return digest(decides)
-
-
-def _has_seeds(utility: Utility) -> bool:
-    """Whether a utility takes a seed for each training that may change the result."""
-    return hasattr(utility, "training_seed") and bool(getattr(utility, "seeded", True))
-
-
-def _training_noise(utility: Utility, found: TrainingNoise) -> TrainingNoise:
-    """What repeated trainings say, with what is known of the utility itself."""
-    known = isinstance(utility, ModelUtility) and utility.deterministic
-    seeded, deterministic = _has_seeds(utility), found.deterministic or known
-    return replace(found, seeded=seeded, deterministic=deterministic)
-
-
-def _older_rule_caveats(utility: Utility, used: Iterable[Evaluation]) -> list[str]:
-    """What is to be said if seeds and the order of rows followed owner names in some trainings."""
-    if not isinstance(utility, ModelUtility):
-        return []
-    used = [e for e in used if e.utility is not None]
-    older = [
-        e for e in used if utility.is_older_seed(e.seed, e.training.members, e.training.repeat)
-    ]
-    if not older:
-        return []
-    return [
-        f"{len(older):,} of {len(used):,} trainings are by the older rule, in which seeds and the "
-        "order of rows followed owner names; equal owners may differ in them."
-    ]
 
 
 def _contents_check(owners: Owners, contents: Contents) -> Callable[[Names, str], bool]:

@@ -25,7 +25,7 @@ from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training.threads import limit_threads
 from dupre.utility.limits import UNBOUNDED, check_bounds
-from dupre.utility.score import check_score
+from dupre.utility.score import as_scored, check_score
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.contributions import contributions_by_size
 from dupre.valuation.duplicates import Identity
@@ -120,9 +120,10 @@ class Valuer:
 
     @property
     def trainings(self) -> dict[Names, tuple[float, ...]]:
-        """Every recorded coalition and the utilities of its trainings."""
+        """Every recorded coalition and what its trainings scored, before a floor raised it."""
         by_name = self._knowledge.observations.by_name
-        return {names: by_name[i][names] for i in sorted(by_name) for names in sorted(by_name[i])}
+        found = {i: by_name[i] for i in sorted(by_name)}
+        return as_scored({names: own[names] for own in found.values() for names in sorted(own)})
 
     @property
     def failures(self) -> dict[Names, str]:
