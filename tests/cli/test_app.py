@@ -239,7 +239,7 @@ def test_compare_prints_the_probability_and_predict_knows_any_coalition(place):
 def test_the_same_command_or_resume_goes_on_and_trains_nothing_twice(place, copy):
     done = run("resume", "dupre-wine", "--budget", "+4", "--data", "wine.csv", cwd=copy)
     assert "18 of 31 possible; known already: 14" in done.stderr
-    assert "3 of them twice, or 4 if the seed of the model matters (--repeats)" in done.stderr
+    assert "3 of them twice, or 6 if the seed of the model matters (--repeats)" in done.stderr
     assert done.stdout.startswith("Shapley values of 5 owners; 18 of 31")
     before, after = result(place).evaluations, result(copy).evaluations
     kept = after[after["coalition"].isin(before["coalition"])].reset_index(drop=True)

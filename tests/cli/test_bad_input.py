@@ -394,7 +394,7 @@ def test_failures_that_were_skipped_can_be_tried_again(place):
     assert "Failed: 3 of 7" in run("resume", "run").stdout
     done = run("resume", "run", "--retry-failures")
     assert "known already: 4" in done.stderr
-    assert "Exact for these validation rows: every coalition" in done.stdout
+    assert "Exact for these validation rows and seeds: every coalition" in done.stdout
 
 
 def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place, page):
