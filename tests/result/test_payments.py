@@ -84,6 +84,15 @@ def test_intervals_are_those_of_the_share_itself_and_the_text_states_the_rule():
     assert certain([0.5]).payments(1, currency="Fr.").currency == "Fr."
 
 
+def test_an_owner_whose_value_is_certain_keeps_its_payment_among_uncertain_ones():
+    """A little variance that nobody has would pay the owner without a value up to 200."""
+    v = valuation(3)
+    certain_last = np.diag([1e-2, 1e-2, 0.0])
+    v = replace(v, mean=np.array([0.5, 0.5, 0.0]), covariance=certain_last, prediction=None)
+    found = v.payments(1e7).frame.loc[v.owners[2]]
+    assert found[["payment", "low", "high"]].tolist() == [0.0, 0.0, 0.0]
+
+
 def test_terms_that_cannot_be_kept_are_refused():
     for values, terms, message in (
         ([0.5], {"amount": 0}, "above zero"),

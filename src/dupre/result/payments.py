@@ -183,11 +183,13 @@ def _draw_values(v: Valuation) -> Floats:
     """Joint draws of the values from their normal distribution, (m, n)."""
     # A little is added to the diagonal: the values may have a known sum, so that the covariance
     # is singular, and its factor must not depend on rounding.
-    n = len(v.owners)
-    size = float(np.diag(v.covariance).max())
+    n, variance = len(v.owners), np.maximum(np.diag(v.covariance), 0.0)
+    size = float(variance.max())
     if not size > 0:
         return v.mean[None]
     factor = cholesky(v.covariance + 1e-8 * size * np.eye(n), lower=True)
+    # Each value keeps its own variance: one that is certain is the same in every draw.
+    factor *= np.sqrt(variance / (variance + 1e-8 * size))[:, None]
     normal = np.random.default_rng(0).standard_normal((DRAWS, n))
     # Owners of the same rows have the same draws, whatever was added.
     every = np.column_stack([v.mean, v.covariance])
