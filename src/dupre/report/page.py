@@ -99,7 +99,7 @@ def page(
     ]
     names = dict(NAVIGATION)
     if paid is not None:
-        parts.insert(1, sections.payments_section(paid))
+        parts.insert(1, sections.payments_section(v, paid))
     else:
         del names["payments"]
     links = "\n".join(f'<li><a href="#{name}">{short}</a></li>' for name, short in names.items())

@@ -92,11 +92,14 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
     return section("answer", "The answer", *parts)
 
 
-def payments_section(found: Payments | InputError) -> str:
+def payments_section(v: Valuation, found: Payments | InputError) -> str:
     """What each owner is paid, or why nobody is."""
     if isinstance(found, InputError):
         return section("payments", "Payments", paragraph(f"No payments: {found}."))
-    return section("payments", "Payments", paragraph(found.rule), listings.payments_table(found))
+    known = as_text.beware_notes(v)  # they are in the first section
+    beware = items([note for note in found.beware if note not in known], "beware")
+    table = listings.payments_table(found)
+    return section("payments", "Payments", beware, paragraph(found.rule), table)
 
 
 def _further_notes(valuations: Sequence[Valuation], known: Sequence[str]) -> list[str]:
