@@ -123,7 +123,8 @@ FORECAST = pd.DataFrame({"widest": [0.25, 0.2, 0.125, 0.05]})
 LINES = {
     "a subsidy and its bounds": (core(), "Subsidy e = 0.125 (95 %: 0.0625 … 0.25): no coalition is "
         "expected to gain more than that by leaving. Tightest: {owner 0} and {owner 0, owner 1}."),
-    "a known subsidy": (core(low=0.125, high=0.125), "Subsidy e = 0.125: no coalition gains more"),
+    "a known subsidy": (replace(core(low=0.125, high=0.125), diagnostics=None),
+        "Subsidy e = 0.125: no coalition gains more"),
     "a negative subsidy": (core(amount=-0.5, low=-0.75, high=-0.25),
         "Subsidy e = -0.5 (95 %: -0.75 … -0.25):"),
     "the smallest first": (core(tight=TIGHT[:3]), "Tightest: {b}, {a, c} and {a, b, c}."),

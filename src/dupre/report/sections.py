@@ -79,7 +79,8 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
     beware = as_text.beware_notes(v)
     parts = [paragraph(first, "lead"), paragraph(" ".join(others)), items(beware, "beware")]
     if v.subsidy is not None:
-        parts.append(paragraphs(n for n in as_text.subsidy_notes(v.subsidy) if n not in beware))
+        least = as_text.subsidy_notes(v.subsidy, complete=v.complete)
+        parts.append(paragraphs(n for n in least if n not in beware))
     caption = (
         f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
         f"{surely(v)} left of it is marked by a diamond."
@@ -106,7 +107,9 @@ def _further_notes(valuations: Sequence[Valuation], known: Sequence[str]) -> lis
     """Notes on further semivalues that were not made on the first."""
     found = []
     for v in valuations:
-        notes = as_text.beware_notes(v) + (as_text.subsidy_notes(v.subsidy) if v.subsidy else [])
+        notes = as_text.beware_notes(v)
+        if v.subsidy is not None:
+            notes += as_text.subsidy_notes(v.subsidy, complete=v.complete)
         found += [f"{v.semivalue}: {n}" for n in dict.fromkeys(notes) if n not in known]
     return found
 

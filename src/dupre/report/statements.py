@@ -116,7 +116,8 @@ class _StatementWriter:
             facts.append(("95 % interval", interval))
         if v.validation is not None and v.validation.any():
             low, high = map(self.number, self.alone.iloc[i])
-            bounds = "exact" if low == high else f"{low} to {high}"
+            certain = "exact" if v.exact else low
+            bounds = certain if low == high else f"{low} to {high}"
             facts.append(("For these validation rows alone", bounds))
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))

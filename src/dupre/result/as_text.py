@@ -118,7 +118,7 @@ def notes(v: Valuation) -> list[str]:
     if v.sampling is not None:
         notes.append(sampling_note(v))
     if v.subsidy is not None:
-        notes += subsidy_notes(v.subsidy)
+        notes += subsidy_notes(v.subsidy, complete=v.complete)
     if v.first_left and v.diagnostics is not None:
         notes.append(
             f"Beware: {v.first_left} of the {min(2 * len(v.owners) + 1, v.counting)} most "
@@ -185,10 +185,13 @@ def duplicates_note(d: Duplicates) -> str:
     )
 
 
-def subsidy_notes(s: Subsidy) -> list[str]:
-    """What keeps coalitions from leaving, and how many of them were checked."""
+def subsidy_notes(s: Subsidy, *, complete: bool) -> list[str]:
+    """What keeps coalitions from leaving, and how many of them were checked.
+
+    `complete`: whether the gains of all of them are known, none of them predicted.
+    """
     bounds = f" (95 %: {s.low:.3g} … {s.high:.3g})" if s.low < s.high else ""
-    leaving = "gains" if not bounds else "is expected to gain"
+    leaving = "gains" if complete and not bounds else "is expected to gain"
     least = (
         f"Subsidy e = {s.amount:.3g}{bounds}: no coalition {leaving} more than that by leaving. "
         f"Tightest: {_coalition_list(s.tight)}."
