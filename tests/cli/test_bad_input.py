@@ -319,6 +319,22 @@ def test_a_wrong_utility_can_be_corrected(recorded):
     assert "Failed: 1 of 2 evaluations" in run("record", "ask", "lost.csv", "--replace").stdout
 
 
+def test_resamples_that_are_not_those_recorded_need_to_replace_them(recorded):
+    columns = ("coalition", "utility", "resampled")
+    utilities = zip(COALITIONS[:2], [0.9, 0.7], strict=True)
+    rows = [(name, utility, str([0.6, 0.7] * 10)) for name, utility in utilities]
+    sheet("filled.csv", rows, columns)
+    message = refuse("record", "ask", "filled.csv")
+    assert "resamples of the validation rows are not recorded; add --replace" in message
+    assert "Replaced: 2." in run("record", "ask", "filled.csv", "--replace").stderr
+    assert RunDirectory(Path("ask")).results()[0].validation is not None
+    assert "Known before: 2." in run("record", "ask", "filled.csv").stderr
+    sheet("changed.csv", [(COALITIONS[0], 0.9, str([0.5, 0.7] * 10))], columns)
+    message = refuse("record", "ask", "changed.csv")
+    assert "rows differ from those recorded; add --replace" in message
+    run("record", "ask", sheet("plain.csv", [(COALITIONS[0], 0.9)]))  # says nothing of resamples
+
+
 @pytest.mark.parametrize("name", ["results.xlsx", "results.tsv", "results.jsonl"])
 def test_results_may_come_from_a_spreadsheet(recorded, name):
     done = run("record", "ask", sheet(name, [(COALITIONS[2], 0.123456789012345)]))

@@ -23,7 +23,7 @@ from dupre.result.uncertainty import HELD_OUT
 from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
-from dupre.runs.recorded import ExternalResult, check_within, read_results
+from dupre.runs.recorded import ExternalResult, check_resampled, check_within, read_results
 from dupre.tables.columns import Columns
 from dupre.training import fingerprints
 from dupre.training.engines import Dask, Local, OnError
@@ -331,6 +331,8 @@ def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Eva
             f"{both[0]!r} is given for {format_members(row.members)}, but {both[1]!r} is recorded; "
             "leave it out, or correct what is recorded with --replace"
         )
+    if not replacing:
+        check_resampled(row, store.utilities(row.members))
     if row.utilities:
         return known_evaluations(row.members, row.utilities)
     tried = [] if replacing else [e.training.attempt for e in store.failures(row.members).values()]
