@@ -9,7 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dupre.runs.config import Config, DataSection, LimitsSection, UtilitySection
+from dupre.runs.config import (
+    Config,
+    DataSection,
+    LimitsSection,
+    UtilitySection,
+    ValuesSection,
+)
 from dupre.runs.plan import plan
 from dupre.runs.prepare import prepare_job
 
@@ -64,6 +70,25 @@ def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs(
     assert "lower scores than -2 count as that (--floor changes it)" in words
     assert "called 200 times more for each model" in words
     assert "called" not in plan(prepare(table()), "run", 0)
+
+
+def test_a_plan_counts_only_trainings_that_have_a_weight_and_can_be_done_twice():
+    alone = {"values": ValuesSection(("loo", "shapley"))}
+    said = plan(prepare(table(), **alone), "run", 0)
+    assert "trainings   all 5 that count, so that nothing is predicted\n" in said
+    assert "3 of them twice, or 4 if" in said
+    said = plan(prepare(table(), **alone, limits=LimitsSection(budget=4)), "run", 0)
+    assert "trainings   4 of 5 that count\n" in said
+    assert "4 trainings are fewer than the 5 most important ones" in said
+    said = plan(prepare(table(), **alone, limits=LimitsSection(budget=4)), "run", 5)
+    assert "adds" not in said
+    said = plan(prepare(table(), **alone, limits=LimitsSection(until="±0.01")), "run", 0)
+    assert "trainings   as many of 5 that count as it takes, until" in said
+    core = {"values": ValuesSection(("least-core",))}
+    assert "trainings   all 15, so that" in plan(prepare(table(), **core), "run", 0)
+    for budget, words in ((2, "each of them twice (--repeats)"), (4, "3 of them twice, or 4 if")):
+        said = plan(prepare(table(), limits=LimitsSection(budget=budget)), "run", 0)
+        assert f"trainings   {budget} of 15 possible\n              {words}" in said
 
 
 LONG = [f"{p}{i}" for i in range(8) for p in "abcde"]
