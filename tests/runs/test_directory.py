@@ -52,7 +52,8 @@ def directory(tmp_path):
 
 def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuation):
     assert RunDirectory(directory.path).config() == CONFIG
-    now = replace(CONFIG, utility=replace(CONFIG.utility, by_contents=True, used_only=True))
+    rule = {"by_contents": True, "used_only": True, "copies_alike": True}
+    now = replace(CONFIG, utility=replace(CONFIG.utility, **rule))
     assert directory.with_history(now).utility == CONFIG.utility  # an earlier run
     assert RunDirectory(directory.path / "other").with_history(now) == now
     (tmp_path / "new").touch()

@@ -117,7 +117,13 @@ def _held_rows(
         known = used if wanted.used_only else frame.drop(columns=list(data.drop))
         contents = holdout.row_contents(known.drop(columns=data.owner))
     held = holdout.hold_out(
-        owner, targets, wanted.holdout, contents=contents, task=task, seed=config.values.seed
+        owner,
+        targets,
+        wanted.holdout,
+        contents=contents,
+        alike=wanted.copies_alike,
+        task=task,
+        seed=config.values.seed,
     )
     again = False if contents is None else holdout.rows_of_copies(owner, contents)
     return held, held & ~np.asarray(again)
