@@ -383,9 +383,24 @@ def test_changed_rows_do_not_replace_a_good_result_unasked():
     assert "are valid now: the rows of 'owner 1' are no longer those of then." in message
     assert "add --accept-rows; to keep it, begin a run in another directory" in message
     done = run("resume", "run", "--accept-rows")
-    assert "stored evaluations, of rows changed since then" in done.stdout
+    assert "stored evaluations, repeats included, of rows changed since then" in done.stdout
     for told in (done, run("resume", "run", "--budget", "+1")):
-        assert "Beware: Accepted: 3 trainings are left out" in told.stdout
+        assert (
+            "Beware: Accepted: without 3 coalitions of the result before, whose rows" in told.stdout
+        )
+
+
+def test_an_owner_who_is_gone_is_said_to_be_gone():
+    good(20).to_csv("validation.csv", index=False)
+    value("--validation", "validation.csv", budget=7)
+    frame = good()
+    frame[frame["who"] != "owner 1"].to_csv("left.csv", index=False)
+    message = refuse("resume", "run", "--data", "left.csv")
+    assert "are valid now: the data no longer hold 'owner 1'. To replace" in message
+    frame.loc[frame["who"] == "owner 2", "x"] += 1
+    frame[frame["who"] != "owner 1"].to_csv("left.csv", index=False)
+    message = refuse("resume", "run", "--data", "left.csv")
+    assert "hold 'owner 1' and the rows of 'owner 2' are no longer those of then" in message
 
 
 def test_trainings_scored_on_other_rows_are_never_mixed():
@@ -424,8 +439,8 @@ def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place,
     last = ("record", "ask", sheet("last.csv", [('["owner 2"]', 0.6)]), "--data", "good.csv")
     assert "is of 3 trainings, of which 1 are valid now" in refuse(*last)
     told = run(*last, "--accept-rows").stdout
-    assert "Not used: 2 stored evaluations, of rows changed since then." in told
-    assert "Accepted: 2 trainings are left out" in told
+    assert "Not used: 2 stored evaluations, repeats included, of rows changed since then." in told
+    assert "Accepted: without 2 coalitions of the result before" in told
     assert "dupre init good.csv" in page("ask")
     assert "dupre record ask more.csv --data moved.csv" in page("ask")
 

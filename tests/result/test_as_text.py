@@ -157,7 +157,7 @@ LINES = {
     "what outliers do": (valuation(diagnostics=replace(DIAGNOSTICS, strays=1)),
         "but not in predictions, and widen the intervals."),
     "no use": (valuation(stale=1_234),
-        "Not used: 1,234 stored evaluations, of rows changed since then."),
+        "Not used: 1,234 stored evaluations, repeats included, of rows changed since then."),
     "wide intervals": (valuation(diagnostics=replace(DIAGNOSTICS, widening=1.7)),
         "widened by a factor of 1.7"),
     "the end": (valuation(stopped="the ranking is settled with 95 %"),

@@ -37,7 +37,7 @@ from dupre.result.payments import Payments
 from dupre.result.records import Z95, Diagnostics
 from dupre.result.uncertainty import forecast_notes, variance_notes
 from dupre.result.valuation import Valuation
-from dupre.wording import join_list, number, without_directories
+from dupre.wording import count_things, join_list, number, without_directories
 
 MOST_LISTED = 20
 """Pairs, relations and the like listed at most; owners up to which a matrix is also a table."""
@@ -223,8 +223,8 @@ def failures_section(v: Valuation) -> str:
         ]
         parts += [paragraph("Warnings that trainings raised:"), items(_first_lines(lines))]
     if v.stale:
-        words = f"{v.stale:,} stored trainings were not used: rows have changed since."
-        parts.append(paragraph(words))
+        told = f"Not used: {count_things(v.stale, 'stored training')}, repeats included"
+        parts.append(paragraph(f"{told}. Rows have changed since."))
     parts = parts or [paragraph("None: no training failed or raised a warning.")]
     return section("failures", "Failures and warnings", *parts)
 

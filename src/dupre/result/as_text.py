@@ -19,6 +19,7 @@ from dupre.result.valuation import Valuation
 from dupre.wording import (
     LONGEST_LINE,
     MOST_NAMED,
+    count_things,
     cut,
     escape_controls,
     exact_percent,
@@ -156,7 +157,8 @@ def _trouble_notes(v: Valuation) -> list[str]:
             f"{reason}"
         )
     if v.stale:
-        notes.append(f"Not used: {v.stale:,} stored evaluations, of rows changed since then.")
+        told = f"{count_things(v.stale, 'stored evaluation')}, repeats included"
+        notes.append(f"Not used: {told}, of rows changed since then.")
     for message, coalitions in list(v.warnings.items())[:3]:
         notes.append(
             f"Warning in {len(coalitions):,} of {v.evaluated:,} evaluations "

@@ -38,7 +38,7 @@ from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
 from dupre.valuation.value import value
 from dupre.valuation.valuer import Valuer
-from dupre.wording import count_things, json_text
+from dupre.wording import count_things, join_list, json_text, quote
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -255,13 +255,19 @@ class Job:
                 valuations.append(self._explain(valuation))
         return valuations
 
-    def changed_owners(self, last: Valuation) -> list[str]:
-        """Owners of an earlier result whose rows are others now, or who are gone."""
-        return fingerprints.changed_owners(last.provenance, self._origin)
+    def explain_loss(self, last: Valuation) -> str:
+        """Why trainings of an earlier result are not valid now."""
+        every = fingerprints.changed_owners(last.provenance, self._origin)
+        gone = join_list(quote(name) for name in every if name not in self.owners.names)
+        other = join_list(quote(name) for name in every if name in self.owners.names)
+        found = [f"the data no longer hold {gone}"] * bool(gone)
+        found += [f"the rows of {other} are no longer those of then"] * bool(other)
+        return " and ".join(found) or "the store has changed"
 
     def accept_rows(self, store: Path, lost: int) -> None:
         """Note permanently that the user goes on without trainings whose rows have changed."""
-        text = f"Accepted: {lost:,} trainings are left out, their rows or their store changed"
+        lost_ones = f"{count_things(lost, 'coalition')} of the result before"
+        text = f"Accepted: without {lost_ones}, whose rows or whose store changed"
         with self._open(store) as kept:
             kept.origin.note("rows", text)
 
