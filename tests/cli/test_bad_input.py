@@ -403,6 +403,17 @@ def test_an_owner_who_is_gone_is_said_to_be_gone():
     assert "hold 'owner 1' and the rows of 'owner 2' are no longer those of then" in message
 
 
+def test_owners_are_found_without_the_blanks_at_the_ends_of_their_names(place):
+    good().replace({"who": {"owner 1": "owner 1 "}}).to_csv("good.csv", index=False)
+    value(budget=7)
+    assert "is worth more than" in run("compare", "run", "owner 1", "owner 2").stdout
+    assert "owner 1" in run("predict", "run", "--members", "owner 1,owner 0").stdout
+    (page,) = run("report", "run", "--statements", "st", "--only", "owner 1").stdout.split("\n")[
+        :-1
+    ]
+    assert Path(page).is_file()
+
+
 def test_trainings_scored_on_other_rows_are_never_mixed():
     value()
     change_owner_1()  # some of the rows held out are among them

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dupre.errors import InputError
 from dupre.files import replace_text
-from dupre.game.coalitions import unknown_owner
+from dupre.game.coalitions import find_owner
 from dupre.report import sections
 from dupre.report.document import Heading, document
 from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
@@ -202,9 +202,7 @@ def write_statements(
 
     `heading` and `paid` are those of `page`.
     """
-    for name in only:
-        if name not in v.owners:
-            raise unknown_owner(name, v.owners)
+    only = [find_owner(name, v.owners) for name in only]
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as cause:
