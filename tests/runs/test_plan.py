@@ -100,6 +100,8 @@ DOUBTS = {
     "percentages": (table().replace({"k": {"n": "8 %", "s": "9 %"}}), {}, "check .*k: perce"),
     "identifier": (table(n=range(ROWS)), {}, "check .*n: every row has .*out with --drop 'n'"),
     "misspelt": (table(who=["toyota", "toyouta"] * 120), {}, "check .*toyota and toyouta look"),
+    "nobody": (table(who=["a", "null"] * 120), {}, "check .*'null': that is how empty cells are"),
+    "numbers": (table(who=["1", "01", "x"] * 80), {}, "check .*'01' and '1' are the same number"),
     "skipped": (table(who=["a", "b", None] * 80), {"data": {"skip_empty": True}}, "80 without own"),
 }
 

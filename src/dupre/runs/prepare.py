@@ -97,7 +97,7 @@ def prepare_job(config: Config) -> Job:
             *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility),
         ),
-        advice=(*advice, *caveats.misspelt_names(owners.names)),
+        advice=(*advice, *caveats.doubtful_names(owners.names)),
         columns=columns,
         skipped=_skipped_rows(frame, validation if wanted.validation else None, copied),
     )
