@@ -134,6 +134,19 @@ def test_who_joins_and_who_leaves_is_named_and_so_are_sheets_not_read():
     assert "sheet" not in plan(stated, "run", 0)
 
 
+def test_what_a_directory_holds_besides_tables_is_named_unless_it_is_hidden(place):
+    (place / "data" / "sub").mkdir(parents=True)
+    for name in ("a", "b", "sub/c"):
+        table().drop(columns="who").to_csv(f"data/{name}.csv", index=False)
+    for name in ("notes", "export.dat", "README.md", ".hidden", "~$a.xlsx"):
+        (place / "data" / name).write_text("x")
+    told = "check       not read: 'README.md', 'export.dat', 'notes', 'sub/'. Directories inside"
+    for path, some in (("data", 1), ("data/*", 1), ("data/*.csv", 0), ("data/**/*.csv", 0)):
+        config = Config(DataSection(path, "who", "y"), UtilitySection(holdout=0.25))
+        said = plan(prepare_job(config), "run", 0)
+        assert (said.count(told), said.count("not read")) == (some, some)
+
+
 SPY = """
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import make_pipeline
