@@ -198,6 +198,8 @@ BEWARE = {
         "estimate the error of the predictor; the values are not corrected."),
     "no use": (of_r2(0.0), "the predictor is no better than a constant; evaluate more."),
     "worse than that": (of_r2(-1.0), "the predictor is no better than a constant; evaluate more."),
+    "one training left": (valuation(first_left=1), "1 of the 7 most important coalitions is not "
+        "evaluated; these values are a first guess."),
     "few trainings": (valuation(first_left=2), "2 of the 7 most important coalitions are not "
         "evaluated; these values are a first guess."),
     "harm": (valuation(grand=0.1, empty=0.9, mean=np.full(3, -0.8 / 3)),

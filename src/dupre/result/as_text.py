@@ -121,9 +121,10 @@ def notes(v: Valuation) -> list[str]:
     if v.subsidy is not None:
         notes += subsidy_notes(v.subsidy, complete=v.complete)
     if v.first_left and v.diagnostics is not None:
+        are = "is" if v.first_left == 1 else "are"
         notes.append(
             f"Beware: {v.first_left} of the {min(2 * len(v.owners) + 1, v.counting)} most "
-            "important coalitions are not evaluated; these values are a first guess."
+            f"important coalitions {are} not evaluated; these values are a first guess."
         )
     notes += [*floor_notes(v), *uncertainty_notes(v)]
     if abs(v.efficiency_gap) > 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
