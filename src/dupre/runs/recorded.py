@@ -54,11 +54,12 @@ def read_results(
     """
     columns = ("coalition", "utility", "failure", "repeat", "resampled")
     frame = read_one(path, FileOptions(delimiter, decimal), as_text=columns)
-    missing = {"coalition", "utility"} - set(frame.columns)
+    missing = sorted({"coalition", "utility"} - set(frame.columns))
     if missing:
+        which = f"column{'s' * (len(missing) > 1)} {' and '.join(missing)}"
         raise InputError(
-            f"{path} lacks the column {' and '.join(sorted(missing))}; expected those that `dupre "
-            "suggest` prints: coalition, utility"
+            f"{path} lacks the {which}; expected those that `dupre suggest` prints: coalition, "
+            "utility"
         )
     found: dict[Names, ExternalResult] = {}
     seen: set[tuple[Names, int]] = set()
