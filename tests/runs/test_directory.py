@@ -106,6 +106,13 @@ def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, val
     assert "No payments: no value is above zero" in directory.report.read_text()
 
 
+def test_no_text_of_payments_is_a_formula_for_a_spreadsheet(directory, valuation):
+    directory.write_results([valuation])
+    directory.write_payments([valuation], PaymentSection(1000, "=1+1", "zero", 0))
+    rows = list(csv.DictReader(io.StringIO(directory.payments.read_text())))
+    assert {row["currency"] for row in rows} == {"'=1+1"}
+
+
 def test_files_saved_by_others_and_a_history_with_gaps_do_no_harm(directory, valuation):
     directory.write_results([valuation])
     directory.write_payments([valuation], PaymentSection(1000, "EUR", "zero", 0))

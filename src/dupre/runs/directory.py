@@ -320,7 +320,7 @@ def _payments_table(paid: Payments | InputError | None) -> str | None:
     """Payments as CSV; None if there are none."""
     if not isinstance(paid, Payments):
         return None
-    frame = paid.frame.rename(index=_escape).assign(currency=paid.currency)
+    frame = paid.frame.rename(index=_escape).assign(currency=_escape(paid.currency))
     return frame.to_csv(lineterminator="\n")
 
 
