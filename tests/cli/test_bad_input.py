@@ -319,6 +319,22 @@ def test_a_wrong_utility_can_be_corrected(recorded):
     assert "Failed: 1 of 2 evaluations" in run("record", "ask", "lost.csv", "--replace").stdout
 
 
+def test_resamples_that_are_not_those_recorded_need_to_replace_them(recorded):
+    columns = ("coalition", "utility", "resampled")
+    utilities = zip(COALITIONS[:2], [0.9, 0.7], strict=True)
+    rows = [(name, utility, str([0.6, 0.7] * 10)) for name, utility in utilities]
+    sheet("filled.csv", rows, columns)
+    message = refuse("record", "ask", "filled.csv")
+    assert "resamples of the validation rows are not recorded; add --replace" in message
+    assert "Replaced: 2." in run("record", "ask", "filled.csv", "--replace").stderr
+    assert RunDirectory(Path("ask")).results()[0].validation is not None
+    assert "Known before: 2." in run("record", "ask", "filled.csv").stderr
+    sheet("changed.csv", [(COALITIONS[0], 0.9, str([0.5, 0.7] * 10))], columns)
+    message = refuse("record", "ask", "changed.csv")
+    assert "rows differ from those recorded; add --replace" in message
+    run("record", "ask", sheet("plain.csv", [(COALITIONS[0], 0.9)]))  # says nothing of resamples
+
+
 @pytest.mark.parametrize("name", ["results.xlsx", "results.tsv", "results.jsonl"])
 def test_results_may_come_from_a_spreadsheet(recorded, name):
     done = run("record", "ask", sheet(name, [(COALITIONS[2], 0.123456789012345)]))
@@ -367,9 +383,35 @@ def test_changed_rows_do_not_replace_a_good_result_unasked():
     assert "are valid now: the rows of 'owner 1' are no longer those of then." in message
     assert "add --accept-rows; to keep it, begin a run in another directory" in message
     done = run("resume", "run", "--accept-rows")
-    assert "stored evaluations, of rows changed since then" in done.stdout
+    assert "stored evaluations, repeats included, of rows changed since then" in done.stdout
     for told in (done, run("resume", "run", "--budget", "+1")):
-        assert "Beware: Accepted: 3 trainings are left out" in told.stdout
+        assert (
+            "Beware: Accepted: without 3 coalitions of the result before, whose rows" in told.stdout
+        )
+
+
+def test_an_owner_who_is_gone_is_said_to_be_gone():
+    good(20).to_csv("validation.csv", index=False)
+    value("--validation", "validation.csv", budget=7)
+    frame = good()
+    frame[frame["who"] != "owner 1"].to_csv("left.csv", index=False)
+    message = refuse("resume", "run", "--data", "left.csv")
+    assert "are valid now: the data no longer hold 'owner 1'. To replace" in message
+    frame.loc[frame["who"] == "owner 2", "x"] += 1
+    frame[frame["who"] != "owner 1"].to_csv("left.csv", index=False)
+    message = refuse("resume", "run", "--data", "left.csv")
+    assert "hold 'owner 1' and the rows of 'owner 2' are no longer those of then" in message
+
+
+def test_owners_are_found_without_the_blanks_at_the_ends_of_their_names(place):
+    good().replace({"who": {"owner 1": "owner 1 "}}).to_csv("good.csv", index=False)
+    value(budget=7)
+    assert "is worth more than" in run("compare", "run", "owner 1", "owner 2").stdout
+    assert "owner 1" in run("predict", "run", "--members", "owner 1,owner 0").stdout
+    (page,) = run("report", "run", "--statements", "st", "--only", "owner 1").stdout.split("\n")[
+        :-1
+    ]
+    assert Path(page).is_file()
 
 
 def test_trainings_scored_on_other_rows_are_never_mixed():
@@ -408,8 +450,8 @@ def test_a_run_done_elsewhere_may_move_and_notices_changed_rows(recorded, place,
     last = ("record", "ask", sheet("last.csv", [('["owner 2"]', 0.6)]), "--data", "good.csv")
     assert "is of 3 trainings, of which 1 are valid now" in refuse(*last)
     told = run(*last, "--accept-rows").stdout
-    assert "Not used: 2 stored evaluations, of rows changed since then." in told
-    assert "Accepted: 2 trainings are left out" in told
+    assert "Not used: 2 stored evaluations, repeats included, of rows changed since then." in told
+    assert "Accepted: without 2 coalitions of the result before" in told
     assert "dupre init good.csv" in page("ask")
     assert "dupre record ask more.csv --data moved.csv" in page("ask")
 

@@ -163,7 +163,7 @@ SAID = {
         "owner 0: ValueError: <b>one class</b>",
         "owner 1 and owner 2: no",
         "<i>slow</i> (in 2 of 30 trainings: owner 0 and owner 1)",
-        "3 stored trainings were not used",
+        "Not used: 3 stored trainings, repeats included. Rows",
     ],
     "several": [
         "The same trainings, valued in several ways",

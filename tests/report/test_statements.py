@@ -270,3 +270,19 @@ def test_a_logo_is_part_of_the_page(tmp_path):
     }.items():
         with pytest.raises(InputError, match=words):
             read_logo(str(tmp_path / name))
+
+
+def test_a_payment_outside_its_interval_is_said_on_the_page_and_to_its_owner_alone():
+    mean, std = np.full(8, -0.001), np.full(8, 0.02)
+    mean[0], std[0] = 0.02, 0.003
+    v = replace(valuation(8), mean=mean, covariance=np.diag(std**2), prediction=None)
+    v = replace(v, caveats=("all is new.",))
+    paid = v.payments(10_000)
+    assert paid.outside == ("owner 0",)
+    for alone in (False, True):
+        first, *others = statements(v, [], paid, to_owner_alone=alone)
+        assert "The payment is outside its own 95 % interval. Each" in plain(first.caveats)
+        assert all("own 95 % interval" not in plain(one.caveats) for one in others)
+    section = page([v], paid=paid).split('id="payments"')[1].split("</section>")[0]
+    assert "payment of owner 0 is outside its own" in plain([section])
+    assert "all is new" not in section  # the first section says so

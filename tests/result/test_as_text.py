@@ -123,7 +123,8 @@ FORECAST = pd.DataFrame({"widest": [0.25, 0.2, 0.125, 0.05]})
 LINES = {
     "a subsidy and its bounds": (core(), "Subsidy e = 0.125 (95 %: 0.0625 … 0.25): no coalition is "
         "expected to gain more than that by leaving. Tightest: {owner 0} and {owner 0, owner 1}."),
-    "a known subsidy": (core(low=0.125, high=0.125), "Subsidy e = 0.125: no coalition gains more"),
+    "a known subsidy": (replace(core(low=0.125, high=0.125), diagnostics=None),
+        "Subsidy e = 0.125: no coalition gains more"),
     "a negative subsidy": (core(amount=-0.5, low=-0.75, high=-0.25),
         "Subsidy e = -0.5 (95 %: -0.75 … -0.25):"),
     "the smallest first": (core(tight=TIGHT[:3]), "Tightest: {b}, {a, c} and {a, b, c}."),
@@ -156,7 +157,7 @@ LINES = {
     "what outliers do": (valuation(diagnostics=replace(DIAGNOSTICS, strays=1)),
         "but not in predictions, and widen the intervals."),
     "no use": (valuation(stale=1_234),
-        "Not used: 1,234 stored evaluations, of rows changed since then."),
+        "Not used: 1,234 stored evaluations, repeats included, of rows changed since then."),
     "wide intervals": (valuation(diagnostics=replace(DIAGNOSTICS, widening=1.7)),
         "widened by a factor of 1.7"),
     "the end": (valuation(stopped="the ranking is settled with 95 %"),
@@ -197,6 +198,8 @@ BEWARE = {
         "estimate the error of the predictor; the values are not corrected."),
     "no use": (of_r2(0.0), "the predictor is no better than a constant; evaluate more."),
     "worse than that": (of_r2(-1.0), "the predictor is no better than a constant; evaluate more."),
+    "one training left": (valuation(first_left=1), "1 of the 7 most important coalitions is not "
+        "evaluated; these values are a first guess."),
     "few trainings": (valuation(first_left=2), "2 of the 7 most important coalitions are not "
         "evaluated; these values are a first guess."),
     "harm": (valuation(grand=0.1, empty=0.9, mean=np.full(3, -0.8 / 3)),

@@ -84,6 +84,48 @@ def test_intervals_are_those_of_the_share_itself_and_the_text_states_the_rule():
     assert certain([0.5]).payments(1, currency="Fr.").currency == "Fr."
 
 
+def test_an_owner_whose_value_is_certain_keeps_its_payment_among_uncertain_ones():
+    """A little variance that nobody has would pay the owner without a value up to 200."""
+    v = valuation(3)
+    certain_last = np.diag([1e-2, 1e-2, 0.0])
+    v = replace(v, mean=np.array([0.5, 0.5, 0.0]), covariance=certain_last, prediction=None)
+    found = v.payments(1e7).frame.loc[v.owners[2]]
+    assert found[["payment", "low", "high"]].tolist() == [0.0, 0.0, 0.0]
+
+
+def near_zero_beside_a_certain_value(n=12):
+    """One owner has all that is above zero; the others are uncertain, and expected below it."""
+    mean, std = np.full(n, -0.001), np.full(n, 0.02)
+    mean[0], std[0] = 0.02, 0.003
+    return replace(valuation(n), mean=mean, covariance=np.diag(std**2), prediction=None)
+
+
+def test_a_payment_outside_its_own_interval_is_said_with_the_reason_and_the_remedy():
+    v = near_zero_beside_a_certain_value()
+    paid = v.payments(10_000)
+    first = paid.frame.iloc[0]
+    assert first["payment"] == 10_000 > first["high"]
+    assert paid.outside == (v.owners[0],)
+    note = paid.beware[-1]
+    assert note.startswith(f"Beware: the payment of {v.owners[0]} is outside its own 95 % interval")
+    assert "gets a part if its value is above zero" in note
+    assert "by more trainings, or agree" in note
+    assert str(paid).endswith(note)
+    of_rows = replace(v, validation=v.covariance, validation_rows=80)
+    assert "by more validation rows" in of_rows.payments(10_000).beware[-1]
+    noisy = replace(v, noise=v.covariance)
+    assert "by more repeats of trainings" in noisy.payments(10_000).beware[-1]
+
+
+@settings(max_examples=50)
+@given(values=NUMBERS, cents=st.integers(1_200, 10**9))
+def test_rounding_alone_puts_no_payment_outside_its_interval(values, cents):
+    paid = certain(values).payments(cents / 100)
+    assert not paid.outside
+    tiny = replace(certain(values), covariance=1e-20 * np.eye(len(values)))
+    assert not tiny.payments(cents / 100).outside
+
+
 def test_terms_that_cannot_be_kept_are_refused():
     for values, terms, message in (
         ([0.5], {"amount": 0}, "above zero"),

@@ -52,7 +52,8 @@ def directory(tmp_path):
 
 def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuation):
     assert RunDirectory(directory.path).config() == CONFIG
-    now = replace(CONFIG, utility=replace(CONFIG.utility, by_contents=True, used_only=True))
+    rule = {"by_contents": True, "used_only": True, "copies_alike": True}
+    now = replace(CONFIG, utility=replace(CONFIG.utility, **rule))
     assert directory.with_history(now).utility == CONFIG.utility  # an earlier run
     assert RunDirectory(directory.path / "other").with_history(now) == now
     (tmp_path / "new").touch()
@@ -103,6 +104,13 @@ def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, val
     assert (kept / "payments.csv").read_text() == first
     assert not directory.payments.exists()
     assert "No payments: no value is above zero" in directory.report.read_text()
+
+
+def test_no_text_of_payments_is_a_formula_for_a_spreadsheet(directory, valuation):
+    directory.write_results([valuation])
+    directory.write_payments([valuation], PaymentSection(1000, "=1+1", "zero", 0))
+    rows = list(csv.DictReader(io.StringIO(directory.payments.read_text())))
+    assert {row["currency"] for row in rows} == {"'=1+1"}
 
 
 def test_files_saved_by_others_and_a_history_with_gaps_do_no_harm(directory, valuation):

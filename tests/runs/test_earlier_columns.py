@@ -32,5 +32,6 @@ def test_a_run_names_columns_that_are_missing_new_left_out_or_in_another_order(p
         message = refuse("resume", "dupre-data", "--data", "changed.csv", "--budget", "+1")
         assert words in message
         assert "--run OTHER" in message
-    place.assign(note=[f"text {i}" for i in range(60)]).to_csv("changed.csv", index=False)
-    run("resume", "dupre-data", "--data", "changed.csv", "--budget", "+1")  # it is left out
+    unused = {"note": [f"text {i}" for i in range(60)], "same": 1, "empty": None}
+    place.assign(**unused).to_csv("changed.csv", index=False)
+    run("resume", "dupre-data", "--data", "changed.csv", "--budget", "+1")  # they are left out

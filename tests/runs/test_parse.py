@@ -28,6 +28,13 @@ def test_semivalues_durations_and_members_are_read():
     assert parse_members("B, A", owners) == ("A", "B")
     assert parse_members("Smith, J", owners) == ("Smith, J",)
     assert parse_members('["Smith, J", "A"]', owners) == ("A", "Smith, J")
+    blanks = ("Basel ", " Bern", "Bern ", "Chur")
+    assert parse_members("Basel", blanks) == parse_members('["Basel"]', blanks) == ("Basel ",)
+    assert parse_members('["Basel ", "Bern "]', blanks) == ("Basel ", "Bern ")
+    with pytest.raises(dupre.InputError, match="unknown owner 'Bern'"):  # which of the two?
+        parse_members("Bern", blanks)
+    with pytest.raises(dupre.InputError, match="names 'Basel ' twice"):
+        parse_members('["Basel", "Basel "]', blanks)
     with pytest.raises(dupre.InputError, match="' ,' names no owner"):
         parse_members(" ,", owners)
 

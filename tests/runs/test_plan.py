@@ -9,7 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dupre.runs.config import Config, DataSection, LimitsSection, UtilitySection
+from dupre.runs.config import (
+    Config,
+    DataSection,
+    LimitsSection,
+    UtilitySection,
+    ValuesSection,
+)
 from dupre.runs.plan import plan
 from dupre.runs.prepare import prepare_job
 
@@ -66,6 +72,25 @@ def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs(
     assert "called" not in plan(prepare(table()), "run", 0)
 
 
+def test_a_plan_counts_only_trainings_that_have_a_weight_and_can_be_done_twice():
+    alone = {"values": ValuesSection(("loo", "shapley"))}
+    said = plan(prepare(table(), **alone), "run", 0)
+    assert "trainings   all 5 that count, so that nothing is predicted\n" in said
+    assert "3 of them twice, or 4 if" in said
+    said = plan(prepare(table(), **alone, limits=LimitsSection(budget=4)), "run", 0)
+    assert "trainings   4 of 5 that count\n" in said
+    assert "4 trainings are fewer than the 5 most important ones" in said
+    said = plan(prepare(table(), **alone, limits=LimitsSection(budget=4)), "run", 5)
+    assert "adds" not in said
+    said = plan(prepare(table(), **alone, limits=LimitsSection(until="±0.01")), "run", 0)
+    assert "trainings   as many of 5 that count as it takes, until" in said
+    core = {"values": ValuesSection(("least-core",))}
+    assert "trainings   all 15, so that" in plan(prepare(table(), **core), "run", 0)
+    for budget, words in ((2, "each of them twice (--repeats)"), (4, "3 of them twice, or 4 if")):
+        said = plan(prepare(table(), limits=LimitsSection(budget=budget)), "run", 0)
+        assert f"trainings   {budget} of 15 possible\n              {words}" in said
+
+
 LONG = [f"{p}{i}" for i in range(8) for p in "abcde"]
 DOUBTS = {
     "imbalance": (table(y=np.arange(ROWS) % 10 == 0), {}, "beware.*90 % of validation rows are of"),
@@ -75,6 +100,8 @@ DOUBTS = {
     "percentages": (table().replace({"k": {"n": "8 %", "s": "9 %"}}), {}, "check .*k: perce"),
     "identifier": (table(n=range(ROWS)), {}, "check .*n: every row has .*out with --drop 'n'"),
     "misspelt": (table(who=["toyota", "toyouta"] * 120), {}, "check .*toyota and toyouta look"),
+    "nobody": (table(who=["a", "null"] * 120), {}, "check .*'null': that is how empty cells are"),
+    "numbers": (table(who=["1", "01", "x"] * 80), {}, "check .*'01' and '1' are the same number"),
     "skipped": (table(who=["a", "b", None] * 80), {"data": {"skip_empty": True}}, "80 without own"),
 }
 
@@ -105,6 +132,19 @@ def test_who_joins_and_who_leaves_is_named_and_so_are_sheets_not_read():
     )
     assert "of 2 sheets in t.xlsx only 'north' is read, not 'south'" in plan(first, "run", 0)
     assert "sheet" not in plan(stated, "run", 0)
+
+
+def test_what_a_directory_holds_besides_tables_is_named_unless_it_is_hidden(place):
+    (place / "data" / "sub").mkdir(parents=True)
+    for name in ("a", "b", "sub/c"):
+        table().drop(columns="who").to_csv(f"data/{name}.csv", index=False)
+    for name in ("notes", "export.dat", "README.md", ".hidden", "~$a.xlsx"):
+        (place / "data" / name).write_text("x")
+    told = "check       not read: 'README.md', 'export.dat', 'notes', 'sub/'. Directories inside"
+    for path, some in (("data", 1), ("data/*", 1), ("data/*.csv", 0), ("data/**/*.csv", 0)):
+        config = Config(DataSection(path, "who", "y"), UtilitySection(holdout=0.25))
+        said = plan(prepare_job(config), "run", 0)
+        assert (said.count(told), said.count("not read")) == (some, some)
 
 
 SPY = """

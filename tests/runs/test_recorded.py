@@ -90,3 +90,14 @@ def test_repeated_trainings_may_be_recorded_in_any_order_and_in_several_files(tm
     found = Valuation.from_json((tmp_path / "dupre-data" / "result.json").read_text()).evaluations
     kept = found.set_index(["coalition", "repeat"])["utility"].to_dict()
     assert kept == {('["A"]', 0): 0.1, ('["A"]', 1): 0.2, ('["B"]', 0): 0.5}
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [("a,b", "columns coalition and utility;"), ("coalition", "column utility;")],
+)
+def test_columns_that_are_missing_are_named(tmp_path, header, words):
+    sheet = tmp_path / "results.csv"
+    sheet.write_text(f"{header}\n{header}\n")
+    with pytest.raises(InputError, match=f"lacks the {words} expected"):
+        read_results(sheet, ("a", "b"))

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from dupre.data.owners import Owners
 from dupre.tables.caveats import (
     columns_to_check,
+    doubtful_names,
     far_rows,
     leaks,
     misspelt_names,
@@ -170,3 +171,15 @@ def test_owners_that_look_like_one_are_named():
     ):
         told = misspelt_names(names)
         assert [text.startswith(f"{alike} look like one") for text in told] == [True] * bool(alike)
+
+
+def test_names_of_nobody_and_equal_numbers_are_doubted():
+    for name in ("nan", "NA", "None", "#N/A", "null", " NULL "):
+        (told,) = doubtful_names(("Basel", name))
+        assert told.startswith(f"{name!r}: that is how empty cells are written")
+    (told,) = doubtful_names(("1", "01", "1.0", "2", "10", "1x"))
+    assert told.startswith("'1', '01' and '1.0' are the same number, and are taken for 3 owners")
+    assert doubtful_names(("Nancy", "1", "2", "3.5", "-1", "", "1e0")) == [
+        "'': that is how empty cells are written, but it is taken for the name of an owner; leave "
+        "these rows out if they have none."
+    ]

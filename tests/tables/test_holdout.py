@@ -119,6 +119,28 @@ def test_a_fraction_is_between_0_and_1_and_too_few_rows_are_said(fraction):
         hold_out(np.array(["a", "b", "b"]), np.array([0, 1, 1]), 0.2, **CLASSES, seed=0)
 
 
+def test_copies_keep_the_same_rows_of_a_class_that_nobody_else_holds():
+    """At some seeds all rows of the class "rare" are held out, and the first is given back."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=12), "y": ["a", "b"] * 5 + ["rare", "a"]})
+    owner, both = np.repeat(["A", "copy"], 12), pd.concat([frame, frame[::-1]], ignore_index=True)
+    contents = row_contents(both)
+
+    def keep(seed, **how):
+        held = hold_out(owner, both["y"], 0.25, contents=contents, seed=seed, **how)
+        kept = both[~held]
+        rows = [set(map(tuple, kept[owner[~held] == who].to_numpy())) for who in ("A", "copy")]
+        return rows, (kept["y"] == "rare").sum()
+
+    seeds = [seed for seed in range(40) if keep(seed, alike=False)[1] == 1]
+    assert seeds
+    for seed in range(40):
+        (of_a, of_copy), _ = keep(seed)
+        assert of_a == of_copy
+    (of_a, of_copy), _ = keep(seeds[0], alike=False)  # as runs of earlier versions did
+    assert of_a != of_copy
+
+
 def test_validation_classes_occur_in_training():
     train = np.array(["u", "v"])
     check_validation(train, np.array(["v", "v"]), **CLASSES)

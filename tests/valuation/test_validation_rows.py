@@ -343,7 +343,14 @@ def test_evaluations_without_resamples_are_counted_in_words(semivalue):
         assert (UNKNOWN_ROWS in str(found)) == (found.validation is None)
         return " ".join(found.caveats)
 
-    some, more = dupre.Score(0.5, [0.4, 0.6]), dupre.Score(0.7, [0.6, 0.8])
+    some, more = dupre.Score(0.5, [0.4, 0.6] * 10), dupre.Score(0.7, [0.6, 0.8] * 10)
     assert told(some, more) == told(0.5, 0.7) == ""
     came = "2 of 3 evaluations came without scores on resamples of the validation rows; how much"
     assert came in told(some, 0.5, 0.7)
+    few = [dupre.Score(0.5, [0.4, 0.6]), dupre.Score(0.7, [0.6, 0.8])]
+    assert told(*few).startswith("2 resamples of the validation rows cannot show how much other")
+    assert "right to about ± 50 % only. Score on 20 resamples at least" in told(*few)
+    nearly = [dupre.Score(score, score.resampled[:19]) for score in (some, more)]
+    assert told(*nearly).startswith("19 resamples")
+    assert "± 16 % only" in told(*nearly)
+    assert "cannot show" not in told(*few, 0.5)  # that they are not known says more

@@ -68,7 +68,7 @@ def value(
     trained = (output.locate(model), output.locate(metric), rows, held)
     wanted = c.Config(
         data=c.DataSection(output.absolute(data), owner, target, *how),
-        utility=c.UtilitySection(*trained, empty, floor, bounds, by_contents=True, used_only=True),
+        utility=c.UtilitySection(*trained, empty, floor, bounds, *c.LATEST_RULE),
         values=c.ValuesSection(names, samples, repeats, seed, *chosen),
         limits=c.with_changes(c.LimitsSection(), budget=budget, until=until, time=time),
         machine=c.with_changes(

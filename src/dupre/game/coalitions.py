@@ -83,6 +83,19 @@ def check_named_once(names: Sequence[str], shown: object) -> None:
         raise InputError(f"the coalition {shown} names {quote(again)} twice; name it once")
 
 
+def find_owner(name: str, names: tuple[str, ...]) -> str:
+    """The owner of this name, or the only one whose name differs by blanks at its ends.
+
+    People cannot see such blanks in a table.
+    """
+    if name in names:
+        return name
+    near = [one for one in names if one.strip() == name.strip()]
+    if len(near) != 1:
+        raise unknown_owner(name, names)
+    return near[0]
+
+
 def unknown_owner(name: str, names: tuple[str, ...], where: str = "") -> InputError:
     """The error that names the owners there are, and `where` the unknown one was named."""
     return InputError(

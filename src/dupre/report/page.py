@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dupre.errors import InputError
 from dupre.files import replace_text
-from dupre.game.coalitions import unknown_owner
+from dupre.game.coalitions import find_owner
 from dupre.report import sections
 from dupre.report.document import Heading, document
 from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
@@ -99,7 +99,7 @@ def page(
     ]
     names = dict(NAVIGATION)
     if paid is not None:
-        parts.insert(1, sections.payments_section(paid))
+        parts.insert(1, sections.payments_section(v, paid))
     else:
         del names["payments"]
     links = "\n".join(f'<li><a href="#{name}">{short}</a></li>' for name, short in names.items())
@@ -202,9 +202,7 @@ def write_statements(
 
     `heading` and `paid` are those of `page`.
     """
-    for name in only:
-        if name not in v.owners:
-            raise unknown_owner(name, v.owners)
+    only = [find_owner(name, v.owners) for name in only]
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as cause:

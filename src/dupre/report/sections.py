@@ -37,7 +37,7 @@ from dupre.result.payments import Payments
 from dupre.result.records import Z95, Diagnostics
 from dupre.result.uncertainty import forecast_notes, variance_notes
 from dupre.result.valuation import Valuation
-from dupre.wording import join_list, number, without_directories
+from dupre.wording import count_things, join_list, number, without_directories
 
 MOST_LISTED = 20
 """Pairs, relations and the like listed at most; owners up to which a matrix is also a table."""
@@ -79,7 +79,8 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
     beware = as_text.beware_notes(v)
     parts = [paragraph(first, "lead"), paragraph(" ".join(others)), items(beware, "beware")]
     if v.subsidy is not None:
-        parts.append(paragraphs(n for n in as_text.subsidy_notes(v.subsidy) if n not in beware))
+        least = as_text.subsidy_notes(v.subsidy, complete=v.complete)
+        parts.append(paragraphs(n for n in least if n not in beware))
     caption = (
         f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
         f"{surely(v)} left of it is marked by a diamond."
@@ -92,18 +93,23 @@ def answer_section(valuations: Sequence[Valuation]) -> str:
     return section("answer", "The answer", *parts)
 
 
-def payments_section(found: Payments | InputError) -> str:
+def payments_section(v: Valuation, found: Payments | InputError) -> str:
     """What each owner is paid, or why nobody is."""
     if isinstance(found, InputError):
         return section("payments", "Payments", paragraph(f"No payments: {found}."))
-    return section("payments", "Payments", paragraph(found.rule), listings.payments_table(found))
+    known = as_text.beware_notes(v)  # they are in the first section
+    beware = items([note for note in found.beware if note not in known], "beware")
+    table = listings.payments_table(found)
+    return section("payments", "Payments", beware, paragraph(found.rule), table)
 
 
 def _further_notes(valuations: Sequence[Valuation], known: Sequence[str]) -> list[str]:
     """Notes on further semivalues that were not made on the first."""
     found = []
     for v in valuations:
-        notes = as_text.beware_notes(v) + (as_text.subsidy_notes(v.subsidy) if v.subsidy else [])
+        notes = as_text.beware_notes(v)
+        if v.subsidy is not None:
+            notes += as_text.subsidy_notes(v.subsidy, complete=v.complete)
         found += [f"{v.semivalue}: {n}" for n in dict.fromkeys(notes) if n not in known]
     return found
 
@@ -217,8 +223,8 @@ def failures_section(v: Valuation) -> str:
         ]
         parts += [paragraph("Warnings that trainings raised:"), items(_first_lines(lines))]
     if v.stale:
-        words = f"{v.stale:,} stored trainings were not used: rows have changed since."
-        parts.append(paragraph(words))
+        told = f"Not used: {count_things(v.stale, 'stored training')}, repeats included"
+        parts.append(paragraph(f"{told}. Rows have changed since."))
     parts = parts or [paragraph("None: no training failed or raised a warning.")]
     return section("failures", "Failures and warnings", *parts)
 

@@ -17,7 +17,7 @@ from dupre.errors import InputError
 from dupre.report.effects import by_size, effect, harm_by_size, metric_of
 from dupre.report.relations import Relation
 from dupre.report.summary import LEVEL, odds, reservation, surely
-from dupre.result.payments import Payments
+from dupre.result.payments import Payments, explain_outside
 from dupre.result.table import decimals
 from dupre.result.uncertainty import validation_notes
 from dupre.result.valuation import Valuation
@@ -116,7 +116,8 @@ class _StatementWriter:
             facts.append(("95 % interval", interval))
         if v.validation is not None and v.validation.any():
             low, high = map(self.number, self.alone.iloc[i])
-            bounds = "exact" if low == high else f"{low} to {high}"
+            certain = "exact" if v.exact else low
+            bounds = certain if low == high else f"{low} to {high}"
             facts.append(("For these validation rows alone", bounds))
         if np.isfinite(row["share"]):
             facts.append(("Share", f"{number(100 * row['share'], 1)} %"))
@@ -280,6 +281,8 @@ class _StatementWriter:
                 f"{failed} training{'s' if failed > 1 else ''} with these data failed; "
                 f"{'their utilities were' if failed > 1 else 'its utility was'} predicted."
             )
+        if self.payments is not None and v.owners[i] in self.payments.outside:
+            caveats.append(f"The payment is outside its own 95 % interval. {explain_outside(v)}")
         return [*caveats, *self._caveats_of_all(i)]
 
     def _caveats_of_all(self, _: int) -> list[str]:

@@ -16,10 +16,12 @@ from dupre.result.as_text import failed_part, floor_notes, trained_part
 from dupre.result.covariances import half_widths
 from dupre.result.table import decimals
 from dupre.result.uncertainty import (
+    UNMOVED,
     exactness_condition,
     rows_in_words,
     split_notes,
     validation_notes,
+    width_for_these_rows,
 )
 from dupre.result.valuation import Valuation
 from dupre.wording import (
@@ -154,7 +156,8 @@ def _trained_sentence(v: Valuation) -> str:
 def _certainty_sentence(v: Valuation) -> str:
     if not v.std.any():
         rows = " ".join(validation_notes(v))
-        return f"The {v.words.nouns} are exact{exactness_condition(v)}. {rows}".strip()
+        known = f"exact{exactness_condition(v)}" if v.complete else UNMOVED
+        return f"The {v.words.nouns} are {known}. {rows}".strip()
     widest = float(half_widths(v.covariance).max())
     settled, pairs = settled_pairs(v)
     order = f"the order of {settled:,} of the {pairs:,} pairs of owners is settled"
@@ -170,11 +173,12 @@ def _population_sentence(v: Valuation) -> str:
     """For which validation rows that holds."""
     if v.validation is None or not v.validation.any():
         return " ".join(validation_notes(v))
-    alone = float(half_widths(v.covariance_for_these_rows).max())
-    exact = f"exact{exactness_condition(v)}" if v.exact else f"within ± {alone:.2g} for these rows"
+    known = f"exact{exactness_condition(v)}"
+    if not v.exact:
+        known = f"{width_for_these_rows(v) or UNMOVED} for these rows"
     holds = (
         f"That holds for the population that the {rows_in_words(v)} come from; the "
-        f"{v.words.nouns} are {exact}."
+        f"{v.words.nouns} are {known}."
     )
     return " ".join([holds, *split_notes(v)])
 

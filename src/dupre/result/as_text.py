@@ -19,6 +19,7 @@ from dupre.result.valuation import Valuation
 from dupre.wording import (
     LONGEST_LINE,
     MOST_NAMED,
+    count_things,
     cut,
     escape_controls,
     exact_percent,
@@ -118,11 +119,12 @@ def notes(v: Valuation) -> list[str]:
     if v.sampling is not None:
         notes.append(sampling_note(v))
     if v.subsidy is not None:
-        notes += subsidy_notes(v.subsidy)
+        notes += subsidy_notes(v.subsidy, complete=v.complete)
     if v.first_left and v.diagnostics is not None:
+        are = "is" if v.first_left == 1 else "are"
         notes.append(
             f"Beware: {v.first_left} of the {min(2 * len(v.owners) + 1, v.counting)} most "
-            "important coalitions are not evaluated; these values are a first guess."
+            f"important coalitions {are} not evaluated; these values are a first guess."
         )
     notes += [*floor_notes(v), *uncertainty_notes(v)]
     if abs(v.efficiency_gap) > 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
@@ -156,7 +158,8 @@ def _trouble_notes(v: Valuation) -> list[str]:
             f"{reason}"
         )
     if v.stale:
-        notes.append(f"Not used: {v.stale:,} stored evaluations, of rows changed since then.")
+        told = f"{count_things(v.stale, 'stored evaluation')}, repeats included"
+        notes.append(f"Not used: {told}, of rows changed since then.")
     for message, coalitions in list(v.warnings.items())[:3]:
         notes.append(
             f"Warning in {len(coalitions):,} of {v.evaluated:,} evaluations "
@@ -185,10 +188,13 @@ def duplicates_note(d: Duplicates) -> str:
     )
 
 
-def subsidy_notes(s: Subsidy) -> list[str]:
-    """What keeps coalitions from leaving, and how many of them were checked."""
+def subsidy_notes(s: Subsidy, *, complete: bool) -> list[str]:
+    """What keeps coalitions from leaving, and how many of them were checked.
+
+    `complete`: whether the gains of all of them are known, none of them predicted.
+    """
     bounds = f" (95 %: {s.low:.3g} … {s.high:.3g})" if s.low < s.high else ""
-    leaving = "gains" if not bounds else "is expected to gain"
+    leaving = "gains" if complete and not bounds else "is expected to gain"
     least = (
         f"Subsidy e = {s.amount:.3g}{bounds}: no coalition {leaving} more than that by leaving. "
         f"Tightest: {_coalition_list(s.tight)}."

@@ -6,7 +6,7 @@ Notation: n owners, m draws of their values; values and payments (m, n), one row
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,7 +25,7 @@ from dupre.result.uncertainty import (
     variance_shares,
 )
 from dupre.result.valuation import Valuation
-from dupre.wording import LONGEST_LINE, cut, escape_controls, percent, printable
+from dupre.wording import LONGEST_LINE, cut, escape_controls, join_list, percent, printable
 
 Negative = Literal["zero", "owe"]
 """What a negative value means: no payment, or a payment by the owner."""
@@ -62,7 +62,8 @@ class Payments:
         currency: such as "CHF"; "" if it is not stated.
         rule: how values become payments, in sentences.
         semivalue: which values they are.
-        beware: reasons not to trust the values, a sentence each, as `print(valuation)` shows them.
+        beware: reasons not to trust the values, a sentence each, as `print(valuation)` shows them;
+            the last says which payments are outside their own intervals, if any are.
     """
 
     frame: pd.DataFrame
@@ -76,6 +77,13 @@ class Payments:
     def places(self) -> int:
         """Decimals of a payment."""
         return PLACES.get(self.currency, 2)
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Owners whose payment is outside its own interval, by more than rounding."""
+        paid, least = self.frame["payment"], 1.5 * 10.0**-self.places
+        far = (paid < self.frame["low"] - least) | (paid > self.frame["high"] + least)
+        return tuple(map(str, self.frame.index[far]))
 
     def __str__(self) -> str:
         unit = f" {self.currency}" if self.currency else ""
@@ -133,7 +141,27 @@ def share_amount(
         whose = " ".join([whose, *split_notes(v)])
     rule = f"{rule} {whose}".strip()
     beware = tuple(beware_notes(v))
-    return Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue, beware)
+    paid = Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue, beware)
+    if names := paid.outside:
+        one = "payment of {} is outside its own 95 % interval"
+        several = "payments of {} are outside their own 95 % intervals"
+        found = (one if len(names) == 1 else several).format(join_list(map(printable, names)))
+        paid = replace(paid, beware=(*beware, f"Beware: the {found}. {explain_outside(v)}"))
+    return paid
+
+
+def explain_outside(v: Valuation) -> str:
+    """Why a payment can be outside its own interval, and what to do."""
+    # A draw pays a value above zero a part, and one below zero nothing: on average an owner near
+    # zero gets more in draws than by its expected value, and the others get less.
+    helps = {"rows": "validation rows", "noise": "repeats of trainings"}
+    more = helps.get(_greatest_source(v), "trainings")
+    return (
+        "Each payment depends on the values of all owners, and some are "
+        "uncertain: an owner who is expected at or below zero gets a part if its value is above "
+        f"zero. Before anybody is paid, narrow the intervals by more {more}, or agree that these "
+        "payments hold."
+    )
 
 
 def _check_terms(amount: float, minimum: float, n: int, places: int, negative: Negative) -> None:
@@ -168,10 +196,15 @@ def _are_shareable(values: Floats, negative: Negative) -> Bools:
     return np.asarray(found > 0)
 
 
+def _greatest_source(v: Valuation) -> str:
+    """The source of the greatest part of the variance."""
+    shares = variance_shares(v)
+    return max(shares, key=lambda source: shares[source])
+
+
 def _remedy(v: Valuation) -> str:
     """What reduces the greatest part of the uncertainty."""
-    shares = variance_shares(v)
-    greatest = max(shares, key=lambda source: shares[source])
+    greatest = _greatest_source(v)
     if greatest == "rows":
         return (
             f"the greatest part of that is the choice of the {rows_in_words(v)}: score on more rows"
@@ -183,11 +216,13 @@ def _draw_values(v: Valuation) -> Floats:
     """Joint draws of the values from their normal distribution, (m, n)."""
     # A little is added to the diagonal: the values may have a known sum, so that the covariance
     # is singular, and its factor must not depend on rounding.
-    n = len(v.owners)
-    size = float(np.diag(v.covariance).max())
+    n, variance = len(v.owners), np.maximum(np.diag(v.covariance), 0.0)
+    size = float(variance.max())
     if not size > 0:
         return v.mean[None]
     factor = cholesky(v.covariance + 1e-8 * size * np.eye(n), lower=True)
+    # Each value keeps its own variance: one that is certain is the same in every draw.
+    factor *= np.sqrt(variance / (variance + 1e-8 * size))[:, None]
     normal = np.random.default_rng(0).standard_normal((DRAWS, n))
     # Owners of the same rows have the same draws, whatever was added.
     every = np.column_stack([v.mean, v.covariance])

@@ -86,7 +86,8 @@ class Subsidy:
         looked: coalitions whose utility was looked at.
         violation: the most by which a coalition was found to exceed the subsidy; a rounding error
             if all coalitions were listed.
-        proven: whether all coalitions were listed, not only searched.
+        proven: whether all coalitions were listed, not only searched. Those not evaluated are
+            listed at their predicted utilities; `low` and `high` allow for that.
     """
 
     amount: float

@@ -23,6 +23,9 @@ UNKNOWN_ROWS = (
 HELD_OUT = "rows held out"
 """In the section "utility" of the provenance: which part of the rows, if they are held out."""
 
+UNMOVED = "the same for all utilities that the predictions allow"
+"""What payments of a least core are if predicted coalitions do not bind it: not exact."""
+
 DOMINANT = 0.9
 """Share of the variance from which on nothing but more validation rows helps."""
 
@@ -79,15 +82,21 @@ def validation_notes(v: Valuation) -> list[str]:
         return [UNKNOWN_ROWS, *split]
     if not v.validation.any():  # without any rows there is no choice
         return [unchanged_rows(v), *split] if v.validation_rows else []
-    wide, narrow = (
-        float(half_widths(part).max()) for part in (v.covariance, v.covariance_for_these_rows)
-    )
-    alone = f"within ± {narrow:.2g}" if narrow > 1e-6 * wide else "exact"
+    wide = float(half_widths(v.covariance).max())
+    alone = width_for_these_rows(v) or ("exact" if v.complete else UNMOVED)
     return [
         f"Intervals are for the population that the {rows_in_words(v)} come from, up to "
         f"± {wide:.2g}; for these rows alone the {v.words.nouns} are {alone}.",
         *split,
     ]
+
+
+def width_for_these_rows(v: Valuation) -> str:
+    """How far values may be off for these validation rows alone, in words; "" if not at all."""
+    wide, narrow = (
+        float(half_widths(part).max()) for part in (v.covariance, v.covariance_for_these_rows)
+    )
+    return f"within ± {narrow:.2g}" if narrow > 1e-6 * wide else ""
 
 
 def split_notes(v: Valuation) -> list[str]:

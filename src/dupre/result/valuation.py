@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
-from dupre.game.coalitions import unknown_owner
+from dupre.game.coalitions import find_owner
 from dupre.game.ties import descending_order
 from dupre.result import covariances, records
 
@@ -237,9 +237,7 @@ class Valuation:
         Raises:
             InputError: a name is unknown, or both are the same.
         """
-        names = str(one), str(other)
-        if unknown := [name for name in names if name not in self.owners]:
-            raise unknown_owner(unknown[0], self.owners)
+        names = find_owner(str(one), self.owners), find_owner(str(other), self.owners)
         if names[0] == names[1]:
             raise InputError(f"two different owners can be compared, got {names[0]!r} twice")
         i, j = map(self.owners.index, names)

@@ -27,8 +27,11 @@ HOLDOUT = 0.25
 EXTERNAL = "elsewhere"
 """Instead of a model, if trainings are done elsewhere."""
 
-HELD_BY = ("by_contents", "used_only")
+HELD_BY = ("by_contents", "used_only", "copies_alike")
 """Settings that say by which rule rows are held out: that of the version that began the run."""
+
+LATEST_RULE = (True, True, True)
+"""These settings of a new run, the last of its section."""
 
 _MOST = 2**53
 _BOUNDS = {
@@ -71,8 +74,9 @@ class UtilitySection:
     `model` is "elsewhere" if dupre trains nothing. `validation` is absolute; without it,
     `holdout` is the part of each owner's rows to hold out. If `by_contents`, the contents of rows
     decide which ones; in earlier runs the names of their owners did. If `used_only`, only
-    what the model is given counts as contents; in earlier runs columns left out did too. A text is
-    "" where nothing was stated.
+    what the model is given counts as contents; in earlier runs columns left out did too. If
+    `copies_alike`, copies of an owner keep the same rows also where a class must not lose all of
+    its rows; in earlier runs only the first of them did. A text is "" where nothing was stated.
     """
 
     model: str = ""
@@ -84,6 +88,7 @@ class UtilitySection:
     bounds: str = ""
     by_contents: bool = False
     used_only: bool = False
+    copies_alike: bool = False
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from dupre.runs.config import Config, PaymentSection
 from dupre.runs.job import Job
 from dupre.training.frames import read_evaluations
 from dupre.training.locks import FileLocks, find_holder
-from dupre.wording import join_list, quote, spell_out
+from dupre.wording import spell_out
 
 WHOLE = 2**56
 """Byte of the store's lock file that stands for the directory; those of trainings are smaller."""
@@ -153,14 +153,11 @@ class RunDirectory:
             return 0
         trained = last.evaluated - len(last.failures)
         if known < trained and not accept:
-            who = job.changed_owners(last)
-            rows = f"the rows of {join_list(map(quote, who))} are no longer those of then"
-            why = rows if who else "the store has changed"
             verb = "init" if job.config.is_external else "value"
             raise InputError(
                 f"the result in {str(self)!r} is of {trained:,} trainings, of which {known:,} are "
-                f"valid now: {why}. To replace it anyway add --accept-rows; to keep it, begin a "
-                f"run in another directory with `dupre {verb} ... --run OTHER`"
+                f"valid now: {job.explain_loss(last)}. To replace it anyway add --accept-rows; to "
+                f"keep it, begin a run in another directory with `dupre {verb} ... --run OTHER`"
             )
         return max(0, trained - known)
 
@@ -323,7 +320,7 @@ def _payments_table(paid: Payments | InputError | None) -> str | None:
     """Payments as CSV; None if there are none."""
     if not isinstance(paid, Payments):
         return None
-    frame = paid.frame.rename(index=_escape).assign(currency=paid.currency)
+    frame = paid.frame.rename(index=_escape).assign(currency=_escape(paid.currency))
     return frame.to_csv(lineterminator="\n")
 
 

@@ -23,7 +23,7 @@ from dupre.result.uncertainty import HELD_OUT
 from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
-from dupre.runs.recorded import ExternalResult, check_within, read_results
+from dupre.runs.recorded import ExternalResult, check_resampled, check_within, read_results
 from dupre.tables.columns import Columns
 from dupre.training import fingerprints
 from dupre.training.engines import Dask, Local, OnError
@@ -38,7 +38,7 @@ from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
 from dupre.valuation.value import value
 from dupre.valuation.valuer import Valuer
-from dupre.wording import count_things, json_text
+from dupre.wording import count_things, join_list, json_text, quote
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -255,13 +255,19 @@ class Job:
                 valuations.append(self._explain(valuation))
         return valuations
 
-    def changed_owners(self, last: Valuation) -> list[str]:
-        """Owners of an earlier result whose rows are others now, or who are gone."""
-        return fingerprints.changed_owners(last.provenance, self._origin)
+    def explain_loss(self, last: Valuation) -> str:
+        """Why trainings of an earlier result are not valid now."""
+        every = fingerprints.changed_owners(last.provenance, self._origin)
+        gone = join_list(quote(name) for name in every if name not in self.owners.names)
+        other = join_list(quote(name) for name in every if name in self.owners.names)
+        found = [f"the data no longer hold {gone}"] * bool(gone)
+        found += [f"the rows of {other} are no longer those of then"] * bool(other)
+        return " and ".join(found) or "the store has changed"
 
     def accept_rows(self, store: Path, lost: int) -> None:
         """Note permanently that the user goes on without trainings whose rows have changed."""
-        text = f"Accepted: {lost:,} trainings are left out, their rows or their store changed"
+        lost_ones = f"{count_things(lost, 'coalition')} of the result before"
+        text = f"Accepted: without {lost_ones}, whose rows or whose store changed"
         with self._open(store) as kept:
             kept.origin.note("rows", text)
 
@@ -331,6 +337,8 @@ def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Eva
             f"{both[0]!r} is given for {format_members(row.members)}, but {both[1]!r} is recorded; "
             "leave it out, or correct what is recorded with --replace"
         )
+    if not replacing:
+        check_resampled(row, store.utilities(row.members))
     if row.utilities:
         return known_evaluations(row.members, row.utilities)
     tried = [] if replacing else [e.training.attempt for e in store.failures(row.members).values()]

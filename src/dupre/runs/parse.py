@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dupre._types import Names
 from dupre.checks import finite
 from dupre.errors import InputError
-from dupre.game.coalitions import from_names, to_names
+from dupre.game.coalitions import find_owner, from_names, to_names
 from dupre.game.semivalues import Semivalue
 from dupre.runs.config import Config, ValuesSection
 from dupre.tables.user_code import is_dotted, load
@@ -93,6 +93,7 @@ def parse_members(text: str, owners: Names) -> Names:
         names = tuple(filter(None, map(str.strip, text.split(","))))
         if not names:
             raise InputError(f"{text!r} names no owner; expected such as A,C")
+    names = tuple(find_owner(name, owners) for name in names)
     return to_names(from_names(names, owners), owners)
 
 

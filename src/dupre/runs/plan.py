@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import comb
 from typing import cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from dupre.runs.job import Job
 from dupre.utility.fit import uses_torch
 from dupre.utility.model import ModelUtility
 from dupre.utility.resampling import is_called_for_each
+from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.wording import FEWEST_ROWS, count_things, join_list, printable, quote
 
@@ -118,9 +120,7 @@ def _few_validation_rows(job: Job) -> list[str]:
 
 def _few_trainings(job: Job, known: int) -> list[str]:
     """Whether the budget ends before the first design does."""
-    n = job.owners.n
-    alone = job.options.semivalues[0].name == "leave-one-out"
-    first = n + 1 if alone else min(2 * n + 1, 2**n - 1)
+    first = min(2 * job.owners.n + 1, _count_weighted(job))
     if job.budget is None or max(job.budget, known) >= first:
         return []
     return [
@@ -158,14 +158,28 @@ def _values(job: Job) -> str:
     return f"{', '.join(names)}: all from the same trainings, chosen for {names[0]}"
 
 
+def _count_weighted(job: Job) -> int:
+    """Coalitions that have a weight in the values for which trainings are chosen."""
+    n, first = job.owners.n, job.options.semivalues[0]
+    if isinstance(first, LeastCore):
+        return int(2**n - 1)
+    joined = np.isfinite(first.log_weights(n))  # coalitions of 0 to n - 1 others
+    counts = np.append(joined, False) | np.append(False, joined)  # those of 0 to n owners
+    return sum(comb(n, size) for size in range(1, n + 1) if counts[size])
+
+
 def _trainings(job: Job, known: int) -> str:
     n, budget, stop = job.owners.n, job.budget, job.options.stop
-    if budget == 2**n - 1 and stop is None:
-        text = f"all {budget:,}, so that nothing is predicted"
+    counting, possible = _count_weighted(job), f"{coalition_count(n)} possible"
+    if counting < 2**n - 1:
+        possible = f"{counting:,} that count"
+    if budget is not None and budget >= counting and stop is None:
+        which = "" if counting == 2**n - 1 else " that count"
+        text = f"all {counting:,}{which}, so that nothing is predicted"
     elif budget is None:
-        text = f"as many of {coalition_count(n)} as it takes"
+        text = f"as many of {possible.removesuffix(' possible')} as it takes"
     else:
-        text = f"{budget:,} of {coalition_count(n)} possible"
+        text = f"{min(budget, counting):,} of {possible}"
     if stop is not None:
         text += f", until {stop.text}"
     elif job.config.limits.budget is None and not text.startswith("all"):
@@ -174,7 +188,7 @@ def _trainings(job: Job, known: int) -> str:
         text += f", strategy {strategy}"
     if (repeats := job.config.values.repeats) is not None and repeats > 1:
         text += f", {repeats} times each"
-    if budget is not None and budget < known < 2**n - 1:
+    if budget is not None and budget < known < counting:
         return f"none, {known:,} are known already; resume with --budget +{n} adds {n}"
     return f"{text}; known already: {known:,}" if known else text
 
@@ -184,7 +198,12 @@ def _second_trainings(job: Job) -> list[str]:
     utility = cast("ModelUtility", job.utility)
     if job.config.values.repeats is not None or utility.deterministic:
         return []
-    count = "more" if job.budget is None else f"{count_needed(job.budget)}"
+    count = "more"
+    if job.budget is not None:
+        trained = min(job.budget, _count_weighted(job))
+        if trained <= CHECKED:
+            return ["each of them twice (--repeats)"]
+        count = f"{count_needed(trained)}"
     if not utility.seeded:
         why = "the model is not reproducible: it has no random_state"
     elif uses_torch(utility.estimator):

@@ -22,7 +22,7 @@ from dupre.runs.parse import Options, parse_bounds, parse_floor, parse_options
 from dupre.tables import caveats, holdout, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.formats import has_sheets, sheet_names
-from dupre.tables.read import files_of, read_table, read_validation
+from dupre.tables.read import files_of, names_not_read, read_table, read_validation
 from dupre.utility.limits import UNBOUNDED, bounds_of_metric, check_empty_within
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import validation_caveats
@@ -52,7 +52,11 @@ def prepare_job(config: Config) -> Job:
     targets = frame[data.target].to_numpy()
     task = task_of(as_targets(targets), cast("Task | None", data.task or None), data.target)
     left_out = [name for name, _ in columns.left_out]
-    advice = (*_other_sheets(config), *caveats.columns_to_check(frame, columns, data.target))
+    advice = (
+        *_not_read(config),
+        *_other_sheets(config),
+        *caveats.columns_to_check(frame, columns, data.target),
+    )
     if config.is_external:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, config, columns, task)
@@ -97,7 +101,7 @@ def prepare_job(config: Config) -> Job:
             *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility),
         ),
-        advice=(*advice, *caveats.misspelt_names(owners.names)),
+        advice=(*advice, *caveats.doubtful_names(owners.names)),
         columns=columns,
         skipped=_skipped_rows(frame, validation if wanted.validation else None, copied),
     )
@@ -117,7 +121,13 @@ def _held_rows(
         known = used if wanted.used_only else frame.drop(columns=list(data.drop))
         contents = holdout.row_contents(known.drop(columns=data.owner))
     held = holdout.hold_out(
-        owner, targets, wanted.holdout, contents=contents, task=task, seed=config.values.seed
+        owner,
+        targets,
+        wanted.holdout,
+        contents=contents,
+        alike=wanted.copies_alike,
+        task=task,
+        seed=config.values.seed,
     )
     again = False if contents is None else holdout.rows_of_copies(owner, contents)
     return held, held & ~np.asarray(again)
@@ -167,6 +177,17 @@ def check_sheet(config: Config) -> None:
             f"--sheet {quote(sheet)} is stated, but only .xlsx files have sheets, not "
             f"{quote_names(file.name for file in files)}; leave it out"
         )
+
+
+def _not_read(config: Config) -> list[str]:
+    """What is in the directory of the data, or fits their pattern, and holds no rows of owners."""
+    names = names_not_read(config.data.path)
+    if not names:
+        return []
+    return [
+        f"not read: {quote_names(names)}. Directories inside are not searched, and only files with "
+        "a known ending are tables (no README and the like); move or rename the data of owners."
+    ]
 
 
 def _other_sheets(config: Config) -> list[str]:

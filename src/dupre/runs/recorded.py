@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dupre._types import Names
@@ -17,6 +18,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import format_members
 from dupre.runs.parse import parse_members
 from dupre.tables.formats import FileOptions, read_one
+from dupre.training.evaluation import Evaluation
 from dupre.utility.adapters import parse_score
 from dupre.utility.limits import Bounds, is_within
 from dupre.wording import json_text
@@ -52,11 +54,12 @@ def read_results(
     """
     columns = ("coalition", "utility", "failure", "repeat", "resampled")
     frame = read_one(path, FileOptions(delimiter, decimal), as_text=columns)
-    missing = {"coalition", "utility"} - set(frame.columns)
+    missing = sorted({"coalition", "utility"} - set(frame.columns))
     if missing:
+        which = f"column{'s' * (len(missing) > 1)} {' and '.join(missing)}"
         raise InputError(
-            f"{path} lacks the column {' and '.join(sorted(missing))}; expected those that `dupre "
-            "suggest` prints: coalition, utility"
+            f"{path} lacks the {which}; expected those that `dupre suggest` prints: coalition, "
+            "utility"
         )
     found: dict[Names, ExternalResult] = {}
     seen: set[tuple[Names, int]] = set()
@@ -125,6 +128,20 @@ def _repeat(cell: Any, members: Names) -> int | None:
 
 def _text(cell: Any) -> str:
     return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else str(cell).strip()
+
+
+def check_resampled(row: ExternalResult, stored: Mapping[int, Evaluation]) -> None:
+    """Raise InputError if utilities on resamples are given that are not those stored, by repeat."""
+    for repeat, utility in row.utilities.items():
+        given, known = getattr(utility, "resampled", None), stored.get(repeat)
+        if given is None or known is None:
+            continue
+        if known.resampled is None or not np.array_equal(given, known.resampled, equal_nan=True):
+            now = "are not recorded" if known.resampled is None else "differ from those recorded"
+            raise InputError(
+                f"the utilities of {format_members(row.members)} on resamples of the validation "
+                f"rows {now}; add --replace to record them instead of what is there"
+            )
 
 
 def check_within(row: ExternalResult, bounds: Bounds) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from dupre._types import Floats, Names, Task
 from dupre.tables.columns import MAX_TEXTS, WITH_UNIT, Columns, kind, looks_like
+from dupre.tables.csv_json import EMPTY
 from dupre.tables.preprocessing import as_levels, as_numbers
 from dupre.utility.model import ModelUtility
 from dupre.wording import count_things, join_list, percent, printable, quote
@@ -205,6 +207,37 @@ def far_rows(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) 
         f"({next(iter(found.values()))} for half of the rows). Few such rows can decide R² or a "
         "squared error, and no interval knows how many more will come; correct them, or take a "
         "model that limits them."
+    ]
+
+
+def doubtful_names(names: Names) -> list[str]:
+    """Owners who may be none, and owners who may be one: by empty cells, numbers, spelling."""
+    return [*_names_of_nobody(names), *_equal_numbers(names), *misspelt_names(names)]
+
+
+def _names_of_nobody(names: Names) -> list[str]:
+    """Names that programs write into cells that are empty."""
+    empty = {text.casefold() for text in EMPTY}
+    found = [quote(name) for name in names if name.strip().casefold() in empty]
+    if not found:
+        return []
+    return [
+        f"{join_list(found)}: that is how empty cells are written, but it is taken for the name "
+        "of an owner; leave these rows out if they have none."
+    ]
+
+
+def _equal_numbers(names: Names) -> list[str]:
+    """Owners whose names are the same number, written in different ways."""
+    groups: dict[Decimal, list[str]] = defaultdict(list)
+    for name in names:
+        if re.fullmatch(r"[-+]?[0-9]+(\.[0-9]+)?", name.strip()):
+            groups[Decimal(name.strip())].append(name)
+    return [
+        f"{join_list(map(quote, group))} are the same number, and are taken for {len(group)} "
+        "owners; write them alike if they are one."
+        for group in groups.values()
+        if len(group) > 1
     ]
 
 

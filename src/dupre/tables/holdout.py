@@ -28,6 +28,7 @@ def hold_out(
     fraction: float,
     *,
     contents: Digests | None = None,
+    alike: bool = True,
     task: Task | None = None,
     seed: int = 0,
 ) -> Members:
@@ -36,7 +37,7 @@ def hold_out(
     Each owner gives floor(fraction * rows): an owner with fewer than 1 / fraction rows gives none.
     They are a systematic sample of the owner's rows sorted by target, so that classes are held out
     in proportion. In classification, a class of which all rows would be held out keeps its first
-    row for training; only that can depend on the other owners.
+    row for training, and all rows equal to that; only this can depend on the other owners.
 
     Args:
         owner: name of each row's owner, (N,).
@@ -44,6 +45,8 @@ def hold_out(
         fraction: of each owner's rows, between 0 and 1.
         contents: of the rows, as `row_contents` gives them, (N, 2): they decide then, whatever
             owners are called and however rows are ordered. Otherwise the owners' names do.
+        alike: whether rows equal to one that its class keeps are kept too, so that copies of an
+            owner keep the same rows; runs of earlier versions have False. Needs the contents.
         task: decides how rows are sorted; by default what the targets look like.
         seed: the same rows for the same seed.
 
@@ -64,7 +67,10 @@ def hold_out(
             who = contents[rows].sum(axis=0).tolist()  # unsigned integers wrap around
         held[rows[_sample(y[rows], fraction, task, _generator(seed, who))]] = True
     if task == "classification":
-        held[_last_of_their_class(y, held)] = False
+        kept = _last_of_their_class(y, held)
+        if alike and contents is not None:
+            kept = _rows_equal_to(kept, contents)
+        held[kept] = False
     if not held.any():
         most = max(Counter(owner.tolist()).values())
         raise InputError(
@@ -132,6 +138,14 @@ def _generator(seed: int, name: object) -> np.random.Generator:
     """Random numbers of one owner, the same whatever other owners there are."""
     start = hash_json(["hold out", int(seed), str(name)])[:8]
     return np.random.default_rng(int.from_bytes(start, "little"))
+
+
+def _rows_equal_to(rows: Ints, contents: Digests) -> Ints:
+    """Every row that holds the same as one of these."""
+    wanted = {tuple(one) for one in contents[rows].tolist()}
+    if not wanted:
+        return rows
+    return np.flatnonzero([tuple(one) in wanted for one in contents.tolist()])
 
 
 def _last_of_their_class(y: NDArray[Any], held: Members) -> Ints:

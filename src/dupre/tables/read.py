@@ -101,6 +101,25 @@ def files_of(data: str) -> list[Path]:
     return _files_like(str(path)) if has_magic(data) and not exists else [path]
 
 
+def names_not_read(data: str) -> list[str]:
+    """What a directory or pattern holds besides its tables: other files, and directories."""
+    path, tables = Path(data).expanduser(), set(files_of(data))
+    if path.is_dir():
+        found = list(path.iterdir())
+    elif tables == {path}:
+        return []
+    else:
+        found = [Path(name) for name in glob(str(path), recursive=True)]
+    searched = {parent for table in tables for parent in table.parents}
+    others = sorted(set(found) - tables - searched)
+    return [f"{one.name}/" if one.is_dir() else one.name for one in others if _is_visible(one)]
+
+
+def _is_visible(path: Path) -> bool:
+    """Whether a file is no hidden one, and no mark that Excel leaves beside an open file."""
+    return not path.name.startswith((".", "~$"))
+
+
 def name_of(data: str) -> str:
     """A name for the data: the file without its suffix, or the directory of a pattern."""
     parts = [part for part in Path(data).expanduser().absolute().parts if not has_magic(part)]
@@ -188,7 +207,7 @@ def _files_like(pattern: str) -> list[Path]:
 
 def _tables_among(found: Sequence[Path], where: str) -> list[Path]:
     """The files that hold tables, sorted, without others such as a README."""
-    visible = sorted(path for path in found if not path.name.startswith((".", "~$")))
+    visible = sorted(filter(_is_visible, found))
     tables = [
         path
         for path in visible

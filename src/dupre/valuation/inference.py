@@ -176,7 +176,9 @@ class Inference:
         """Reasons not to trust values or payments, a sentence each."""
         known = self.known
         equal = equal_utilities(known) if diagnostics is not None else []
-        return (*spoiled_grand(known), *equal, *validation_rows.missing_resamples(known))
+        resamples = (validation_rows.missing_resamples, validation_rows.few_resamples)
+        of_rows = [text for find in resamples for text in find(known)]
+        return (*spoiled_grand(known), *equal, *of_rows)
 
     def _circumstances(self) -> dict[str, Any]:
         """What a valuation says besides the values."""

@@ -26,10 +26,15 @@ from dupre.training.evaluation import Evaluation
 from dupre.utility.model import ModelUtility
 from dupre.utility.score import resample_counts
 from dupre.valuation.knowledge import Knowledge
-from dupre.wording import FEWEST_ROWS, SEEN_ROWS, count_things, join_list
+from dupre.wording import FEWEST_ROWS, SEEN_ROWS, count_things, join_list, percent
 
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
+
+FEWEST_RESAMPLES = 20
+"""Resamples below which a caveat says that they tell little.
+
+A standard deviation from B resamples is known to about 1 / sqrt(2B): to 16 % from 20."""
 
 REPEATED = 0.1
 """Part of the validation rows from which on a caveat says that they are equal to others."""
@@ -123,6 +128,20 @@ def missing_resamples(known: Knowledge) -> list[str]:
     return [
         f"{counts.count(0):,} of {len(counts):,} evaluations came without scores on resamples of "
         "the validation rows; how much other rows would change the values is therefore not known."
+    ]
+
+
+def few_resamples(known: Knowledge) -> list[str]:
+    """A caveat if evaluations know their utility on so few resamples that these tell little."""
+    off = deviations(known)
+    count = FEWEST_RESAMPLES if off is None else len(off.empty)
+    if count >= FEWEST_RESAMPLES:
+        return []
+    return [
+        f"{count_things(count, 'resample')} of the validation rows cannot show how much other rows "
+        "would change the values: widths of intervals from so few are right to about "
+        f"± {percent(1 / np.sqrt(2 * count))} % only. Score on {FEWEST_RESAMPLES} resamples at "
+        "least, better on 200."
     ]
 
 
