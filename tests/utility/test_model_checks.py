@@ -6,8 +6,11 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import StackingClassifier, StackingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -108,6 +111,32 @@ def test_what_is_no_estimator_for_the_task_is_refused():
     ):
         with pytest.raises(InputError, match=message):
             model_checks.check_estimator(thing, owners)
+
+
+class Unfinished:
+    """Has parameters and can be fitted, but predicts nothing and has no tags of scikit-learn."""
+
+    def get_params(self, **_):
+        return {}
+
+    def fit(self, *_):
+        return self
+
+
+def test_an_estimator_may_have_no_predict_before_it_is_fitted():
+    stacked = StackingClassifier([("bayes", GaussianNB()), ("line", LogisticRegression())], cv=2)
+    assert not hasattr(stacked, "predict")
+    searched = GridSearchCV(stacked, {"passthrough": [True, False]}, cv=2)
+    for model in (stacked, make_pipeline(StandardScaler(), stacked), searched):
+        score = ModelUtility(model, IRIS, validation=(X, Y), resamples=0)(("0", "1", "2"))
+        assert score > 0.9
+    numbers = StackingRegressor([("line", LinearRegression()), ("ridge", Ridge())], cv=2)
+    rows = DIABETES.X[:50], DIABETES.y[:50]
+    assert ModelUtility(numbers, DIABETES, validation=rows, resamples=0)(("0", "1")) > 0
+    with pytest.raises(InputError, match="task is regression but StackingClassifier"):
+        model_checks.check_estimator(stacked, DIABETES)
+    with pytest.raises(InputError, match=r"expected a scikit-learn .*Unfinished"):
+        model_checks.check_estimator(Unfinished(), IRIS)
 
 
 def damaged(value):

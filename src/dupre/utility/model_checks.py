@@ -53,7 +53,7 @@ def check_estimator(estimator: Any, owners: Owners) -> Any:
     """A clone of the estimator; InputError if it is none, or made for another task."""
     if isinstance(estimator, type):
         raise InputError(f"expected an estimator, got the class; write {estimator.__name__}()")
-    if not all(hasattr(estimator, method) for method in ("get_params", "fit", "predict")):
+    if not is_estimator(estimator):
         raise InputError(
             f"expected a scikit-learn classifier, regressor or pipeline that ends in one, got "
             f"{type(estimator).__name__}; wrap other models (skorch for torch), or pass any "
@@ -74,6 +74,19 @@ def check_estimator(estimator: Any, owners: Owners) -> Any:
             Remedy.STATE_TASK,
         )
     return model
+
+
+def is_estimator(thing: Any) -> bool:
+    """Whether a thing is an estimator that predicts, at the latest when it is fitted.
+
+    A StackingClassifier with its default final estimator has no `predict` before.
+    """
+    if isinstance(thing, type) or not (hasattr(thing, "get_params") and hasattr(thing, "fit")):
+        return False
+    try:
+        return hasattr(thing, "predict") or is_classifier(thing) or is_regressor(thing)
+    except AttributeError:  # only estimators of scikit-learn say of which kind they are
+        return False
 
 
 def check_metric(metric: str | Metric, owners: Owners) -> Metric:
