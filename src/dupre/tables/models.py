@@ -24,6 +24,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dupre._types import Task
+from dupre.checks import takes
 from dupre.data.encoding import NumericColumns, encode
 from dupre.errors import InputError
 from dupre.tables.columns import Columns
@@ -252,15 +253,11 @@ def _scorer(found: Any, name: str) -> Metric:
     expected = f"{name} must be a callable(model, X, y) -> float"
     if not callable(found) or isinstance(found, type):
         raise InputError(f"{expected}, got {type(found).__name__}; write a function")
-    try:
-        inspect.signature(found).bind(None, None, None)
-    except TypeError as cause:
+    if not takes(found, None, None, None):
         raise InputError(
             f"{expected}, but it takes {inspect.signature(found)}; make one from a function of "
             "(y, predicted) by sklearn.metrics.make_scorer"
-        ) from cause
-    except ValueError:  # some callables written in C have no signature
-        pass
+        )
     scorer: Metric = found
     return scorer
 

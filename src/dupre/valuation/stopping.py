@@ -16,8 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dupre.checks import finite, positive, whole
-from dupre.errors import InputError
+from dupre.checks import finite, positive, takes, whole
+from dupre.errors import DupreError, InputError
 from dupre.result.covariances import half_widths
 from dupre.result.uncertainty import DOMINANT, variance_shares
 from dupre.result.valuation import Valuation
@@ -61,7 +61,7 @@ class Rule:
         owners: names that the rule mentions.
 
     Raises:
-        InputError: `fired` returns something else.
+        InputError: `fired` takes or returns something else, or uses a name that is not there.
     """
 
     text: str
@@ -69,20 +69,27 @@ class Rule:
     owners: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not callable(self.fired):
+        if not callable(self.fired) or not takes(self.fired, None):
             raise InputError(
                 f"fired must be a callable(state) -> tuple of reasons to stop, got {self.fired!r}"
             )
         try:
             self.reasons(State(0, 0.0, lambda: None))
-        except InputError:
-            raise
-        except Exception:  # noqa: BLE001  # the user's code may need evaluations
-            pass
+        except InputError as error:
+            if not _needs_evaluations(error.__cause__):
+                raise
 
     def reasons(self, state: State) -> tuple[str, ...]:
         """The reasons that hold and suffice to stop; empty to go on."""
-        found = self.fired(state)
+        try:
+            found = self.fired(state)
+        except DupreError:  # of a rule that this one is made of, or of the values
+            raise
+        except Exception as cause:  # the user's code may raise anything
+            raise InputError(
+                f"the stop rule {self.text!r} failed: {type(cause).__name__}: {cause}; correct it "
+                "(a rule is given a state with evaluated, seconds and valuation())"
+            ) from cause
         reasons = () if found is None else found
         if not isinstance(reasons, (tuple, list)) or not all(isinstance(r, str) for r in reasons):
             raise InputError(
@@ -116,6 +123,12 @@ class Rule:
 
     def __repr__(self) -> str:
         return f"<stop when {self.text}>"
+
+
+def _needs_evaluations(cause: BaseException | None) -> bool:
+    """Whether a rule that fails while nothing is evaluated may work later."""
+    misspelt = isinstance(cause, AttributeError) and isinstance(cause.obj, State)
+    return cause is not None and not misspelt and not isinstance(cause, NameError)
 
 
 def _rule(text: str, holds: Callable[[State], bool]) -> Rule:
