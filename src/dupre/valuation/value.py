@@ -42,6 +42,7 @@ from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.second_trainings import reproducibility_caveats
 from dupre.valuation.stopping import Rule
 from dupre.valuation.strategies import Strategy, check_strategy, with_budget
+from dupre.valuation.utility_checks import check_utility
 from dupre.valuation.valuer import Valuer
 
 Contents = Callable[[], dict[str, str]]
@@ -139,7 +140,7 @@ def value(
         seed=seed,
     )
     _check_correction(valuer, limit)
-    _check_utility(utility, owners, contents)
+    check_utility(utility, owners, contents)
     check_stated_empty(empty, valuer.floor)
     if empty is None and isinstance(utility, ModelUtility):
         empty = utility.score_of_no_data()
@@ -276,16 +277,6 @@ def _check_engine(engine: Engine | None, n_jobs: int) -> Engine:
             f"got {engine!r}"
         )
     return engine
-
-
-def _check_utility(utility: Utility, owners: Owners, contents: Contents) -> None:
-    if not callable(utility):
-        raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
-    theirs = getattr(utility, "owners", owners)
-    if theirs is owners or not isinstance(theirs, Owners):
-        return
-    if fingerprints.of_owners(theirs) != contents():
-        raise InputError("the utility was built on other owners than those to be valued")
 
 
 def _origin(
