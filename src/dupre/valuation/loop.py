@@ -172,8 +172,8 @@ class Loop:
         """Why to stop, empty to go on."""
         state = State(self.valuer.evaluated, self.clock.seconds, self._valuation)
         anything = self.valuer.evaluated > len(self.valuer.failures)
-        stop = self.settings.stop
-        if stop is not None and anything and (fired := stop.reasons(state)):
+        stop, alone = self.settings.stop, self.settings.budget is None and self.valuer.left > 0
+        if stop is not None and anything and (fired := stop.reasons(state, alone=alone)):
             return " and ".join(fired)
         if not self.valuer.left:
             if self.valuer.question.estimator is None:

@@ -59,6 +59,8 @@ class Rule:
         fired: from a state, the reasons that hold and suffice to stop; empty to go on. It is
             called once when the rule is made, to see what it returns.
         owners: names that the rule mentions.
+        resamples: whether it can only hold if utilities are known on resamples of the validation
+            rows.
 
     Raises:
         InputError: `fired` takes or returns something else, or uses a name that is not there.
@@ -67,6 +69,7 @@ class Rule:
     text: str
     fired: Callable[[State], tuple[str, ...]]
     owners: tuple[str, ...] = ()
+    resamples: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.fired) or not takes(self.fired, None):
@@ -79,8 +82,15 @@ class Rule:
             if not _needs_evaluations(error.__cause__):
                 raise
 
-    def reasons(self, state: State) -> tuple[str, ...]:
-        """The reasons that hold and suffice to stop; empty to go on."""
+    def reasons(self, state: State, *, alone: bool = False) -> tuple[str, ...]:
+        """The reasons that hold and suffice to stop; empty to go on.
+
+        Args:
+            state: what is known.
+            alone: whether nothing else ends the run; a rule that can never hold is an InputError.
+        """
+        if alone and self.resamples and (known := state.valuation()) and known.validation is None:
+            raise self.error_without_resamples()
         try:
             found = self.fired(state)
         except DupreError:  # of a rule that this one is made of, or of the values
@@ -98,6 +108,15 @@ class Rule:
             )
         return tuple(reasons)
 
+    def error_without_resamples(self) -> InputError:
+        """The error of a run without a budget that the rule cannot end."""
+        return InputError(
+            f"the stop rule {self.text!r} can never hold, and there is no budget: utilities are "
+            "not known on resamples of the validation rows. State a budget, combine the rule with "
+            "another by |, or have resamples: resamples= of a ModelUtility, or a dupre.Score as "
+            "the utility"
+        )
+
     def __or__(self, other: Rule) -> Rule:
         if not isinstance(other, Rule):
             return NotImplemented
@@ -105,6 +124,7 @@ class Rule:
             f"({self.text} or {other.text})",
             lambda state: self.reasons(state) + other.reasons(state),
             self.owners + other.owners,
+            self.resamples and other.resamples,
         )
 
     def __and__(self, other: Rule) -> Rule:
@@ -116,7 +136,12 @@ class Rule:
             second = other.reasons(state) if first else ()
             return first + second if second else ()
 
-        return Rule(f"({self.text} and {other.text})", both, self.owners + other.owners)
+        return Rule(
+            f"({self.text} and {other.text})",
+            both,
+            self.owners + other.owners,
+            self.resamples or other.resamples,
+        )
 
     def __bool__(self) -> bool:
         raise TypeError("combine stop rules with | and &; the words or and and would drop one")
@@ -182,14 +207,17 @@ def within(distance: float, *, level: float = 0.95) -> Rule:
 def rows_dominate(share: float = DOMINANT) -> Rule:
     """This share of the variance of the values is due to the choice of the validation rows.
 
-    Further trainings cannot make the intervals much narrower then; more validation rows can.
+    Further trainings cannot make the intervals much narrower then; more validation rows can. It can
+    only hold if utilities are known on resamples of these rows; without a budget, a run in which
+    they are not is refused, or ends with an InputError after the first design.
     """
     if not 0 < finite(share, "share") < 1:
         raise InputError(f"share must lie between 0 and 1, got {share!r}")
-    return _about_values(
+    rule = _about_values(
         f"validation rows are {100 * share:g} % of the variance of the values",
         lambda valuation: variance_shares(valuation)["rows"] >= share,
     )
+    return replace(rule, resamples=True)
 
 
 def ranking_settled(*, level: float = 0.95) -> Rule:

@@ -1,4 +1,4 @@
-"""Checks of a utility before its first training: how it is called, and on whose rows it trains."""
+"""Checks of a utility before its first training: how it is called, whose rows it trains on."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ from dupre.checks import takes
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.training import fingerprints
-from dupre.utility.model import Utility
+from dupre.utility.model import ModelUtility, Utility
+from dupre.valuation.stopping import Rule
 
 
-def check_utility(utility: Utility, owners: Owners, contents: Callable[[], dict[str, str]]) -> None:
-    """Raise InputError if every training would fail, or would be of other rows.
+def check_utility(
+    utility: Utility,
+    owners: Owners,
+    contents: Callable[[], dict[str, str]],
+    alone: Rule | None,
+) -> None:
+    """Raise InputError if every training would fail, be of other rows, or lead to no end.
 
     Args:
         utility: what is to be trained.
         owners: to be valued.
         contents: gives the fingerprint of each owner's rows.
+        alone: the stop rule, if nothing else ends the run.
     """
     if not callable(utility):
         raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
@@ -34,6 +41,15 @@ def check_utility(utility: Utility, owners: Owners, contents: Callable[[], dict[
             "utility must be callable(members) -> float with the tuple of owner names as its only "
             f"argument, but it takes {inspect.signature(utility)}; write def utility(members)"
         )
+    if alone is not None and alone.resamples and not _has_resamples(utility):
+        raise alone.error_without_resamples()
+
+
+def _has_resamples(utility: object) -> bool:
+    """Whether utilities may be known on resamples of the validation rows."""
+    if isinstance(utility, ModelUtility):
+        return utility.resamples > 0 and utility.equal_rows.counted > 1
+    return bool(getattr(utility, "uses_validation", True))
 
 
 def _check_seeds(utility: Any, owners: Owners) -> None:

@@ -140,7 +140,7 @@ def value(
         seed=seed,
     )
     _check_correction(valuer, limit)
-    check_utility(utility, owners, contents)
+    check_utility(utility, owners, contents, stop if budget is None else None)
     check_stated_empty(empty, valuer.floor)
     if empty is None and isinstance(utility, ModelUtility):
         empty = utility.score_of_no_data()
