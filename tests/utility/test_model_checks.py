@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import StackingClassifier, StackingRegressor
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import GridSearchCV
@@ -171,6 +172,30 @@ def damaged(value):
 def test_unusable_validation_rows_are_refused_with_the_culprit(validation, message):
     with pytest.raises(InputError, match=message):
         check_validation(validation, IRIS)
+
+
+def test_validation_targets_on_which_a_metric_has_no_meaning_are_refused_at_once():
+    two = Owners.from_arrays(X, Y, np.arange(50) % 3)
+    equal, one = (DIABETES.X[:40], np.full(40, 2.5)), (X[Y == 0][:9], Y[Y == 0][:9])
+    for metric in ("r2", "explained_variance", "d2_absolute_error_score"):
+        for options in ({}, {"empty": 0.0, "floor": False}):
+            with pytest.raises(InputError, match=rf"all 40 .* are 2\.5: metric '{metric}' has no"):
+                ModelUtility(Ridge(), DIABETES, validation=equal, metric=metric, **options)
+    with pytest.raises(InputError, match=r"only validation target is 151\.0: metric 'r2' has no"):
+        model_checks.check_trial("r2", np.nan, DIABETES.y[:1])
+    for metric in ("roc_auc", "roc_auc_ovr"):
+        for empty in (None, 0.5):
+            with (
+                pytest.warns(UndefinedMetricWarning),
+                pytest.raises(InputError, match=f"all 9 .* are 0: metric '{metric}' needs at lea"),
+            ):
+                ModelUtility(GaussianNB(), two, validation=one, metric=metric, empty=empty)
+    with pytest.raises(InputError, match="'neg_mean_squared_error' gives -inf for a constant mod"):
+        model_checks.check_trial("neg_mean_squared_error", -np.inf, DIABETES.y)
+    for metric in ("neg_mean_squared_error", "max_error"):
+        model_checks.check_trial(metric, 0.0, np.full(40, 2.5))
+    model_checks.check_trial("accuracy", 1.0, np.zeros(40))
+    model_checks.check_trial(lambda model, X, y: 0.0, np.nan, np.zeros(40))  # may mean anything
 
 
 def test_an_unusable_validation_frame_is_refused_with_the_culprit():
