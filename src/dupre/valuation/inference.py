@@ -29,6 +29,7 @@ from dupre.result.records import (
     TrainingNoise,
 )
 from dupre.result.valuation import Valuation
+from dupre.utility.limits import outside_notes
 from dupre.utility.score import before_floor
 from dupre.valuation import evidence, next_batch, validation_rows
 from dupre.valuation.core_payments import least_core_payments
@@ -176,7 +177,15 @@ class Inference:
         """Reasons not to trust values or payments, a sentence each."""
         known = self.known
         equal = equal_utilities(known) if diagnostics is not None else []
-        return (*spoiled_grand(known), *equal, *validation_rows.missing_resamples(known))
+        every = [
+            utility for several in known.observations.trainings.values() for utility in several
+        ]
+        return (
+            *spoiled_grand(known),
+            *equal,
+            *outside_notes(every, known.bounds),
+            *validation_rows.missing_resamples(known),
+        )
 
     def _circumstances(self) -> dict[str, Any]:
         """What a valuation says besides the values."""

@@ -118,6 +118,7 @@ class Loop:
         if self.settings.ask_empty:
             self._evaluate(self.outcomes.missing(()))
             self.valuer.empty = mean_score(self.outcomes.utilities(()))
+        self.valuer.check_empty(begun=self.found > 0)
         while True:
             number, batch = self.store.batch(self.key)
             if missing := self._missing(batch):
