@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import dupre
 from dupre import InputError
-from dupre.checks import LARGEST, as_utility, finite, positive, whole
+from dupre.checks import LARGEST, as_utility, finite, positive, takes, whole
 from dupre.runs.recorded import read_results
 from dupre.training.evaluation import Training, evaluate
 from owners_and_games import make_owners
@@ -52,3 +52,11 @@ def test_positive_and_whole_numbers_are_checked():
     for number in (2, 3.0, True, "3", None):
         with pytest.raises(InputError, match="jobs must be a whole number of at least 3, got"):
             whole(number, "jobs", least=3)
+
+
+def test_what_a_callable_takes_is_told_by_its_signature_if_it_has_one():
+    assert takes(lambda a, *, b=0: 0, 1)
+    assert takes(lambda a, *, b=0: 0, 1, b=2)
+    assert not takes(lambda a, *, b=0: 0)
+    assert not takes(lambda a: 0, 1, b=2)
+    assert takes(max, 1, b=2)  # it has none

@@ -1,10 +1,12 @@
-"""Checks of arguments that must be numbers."""
+"""Checks of arguments: numbers, and what callables take."""
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from numbers import Integral
+from typing import Any
 
 from dupre.errors import InputError
 
@@ -57,3 +59,14 @@ def whole(number: object, what: str, *, least: int) -> int:
     if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
         raise InputError(f"{what} must be a whole number of at least {least}, got {number!r}")
     return int(number)
+
+
+def takes(function: Callable[..., Any], *arguments: object, **named: object) -> bool:
+    """Whether a callable can be called with such arguments; also if that is not known."""
+    try:
+        inspect.signature(function).bind(*arguments, **named)
+    except TypeError:
+        return False
+    except ValueError:  # some callables written in C have no signature
+        return True
+    return True

@@ -89,11 +89,13 @@ class EvaluationError(_EndOfRun, DupreError, RuntimeError):
         members: owner names of the coalition that failed.
         valuer: the valuer with every evaluation recorded so far. When the cause is removed, go on
             with the same store, or with `known=error.valuer.trainings`.
+        known: what a baseline had evaluated before, {members: utility}; `dupre.value` takes it too.
     """
 
     def __init__(self, *parts: str, members: tuple[str, ...] = (), valuer: Valuer | None = None):
         super().__init__(*parts, valuer=valuer)
         self.members = members
+        self.known: dict[tuple[str, ...], float] = {}
 
 
 class EngineError(_EndOfRun, DupreError, RuntimeError):

@@ -160,6 +160,31 @@ def test_a_utility_that_is_no_number_is_an_error_with_the_coalition(method):
     assert error.value.members == ("0", "1", "2")
 
 
+@pytest.mark.parametrize(
+    "method", [leave_one_out, partial(tmc_shapley, permutations=2, tolerance=0, seed=0)]
+)
+def test_what_was_evaluated_before_a_failure_is_kept(method):
+    owners, asked = players(3), Asked(closed_form.airport([1, 5, 2]))
+
+    def fragile(members):
+        if len(members) == 2:
+            raise RuntimeError("no room")
+        return asked(members)
+
+    with pytest.raises(
+        EvaluationError, match=r"evaluating \{.*\} failed: RuntimeError: no roo"
+    ) as at:
+        method(fragile, owners)
+    error = at.value
+    assert isinstance(error.__cause__, RuntimeError)
+    assert len(error.members) == 2
+    assert set(error.known) == set(asked.calls) >= {("0", "1", "2")}
+    assert "the exception's .known: go on with a utility that looks there" in str(error)
+    again = Asked(closed_form.airport([1, 5, 2]))
+    found = method(lambda members: error.known.get(members) or again(members), owners)
+    assert found.trained > len(again.calls)
+
+
 def test_leave_one_out_is_what_is_lost_for_one_training_more_than_owners():
     utility = Asked(closed_form.airport([1, 5, 2]))
     found = leave_one_out(utility, players(3))

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.ensemble import StackingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import ExtraTreeRegressor
@@ -15,6 +16,8 @@ OWNERS = make_owners(5)
 
 def test_a_regression_learns_an_additive_game_and_the_network_more_than_the_mean():
     game = additive(OWNERS)
+    stacked = StackingRegressor([("line", LinearRegression())], cv=3)  # predicts once it is fitted
+    assert np.isfinite(utility_learning(game, OWNERS, evaluated=12, model=stacked).values).all()
     found = utility_learning(game, OWNERS, evaluated=12, model=LinearRegression())
     np.testing.assert_allclose(found.values, game.values(), atol=1e-9)
     np.testing.assert_allclose(found.predictions.utility, list(game.table.values()), atol=1e-9)

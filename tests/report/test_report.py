@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -193,6 +194,9 @@ def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [file]
     with pytest.raises(InputError, match="there is no directory"):
         write([bare()], tmp_path / "none" / "report.html")
+    for directory in (tmp_path, Path()):
+        with pytest.raises(InputError, match=r"is a directory; choose a file in it.*report\.html"):
+            write([bare()], directory)
 
     with pytest.raises(InputError, match="at least one valuation"):
         page([])

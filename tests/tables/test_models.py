@@ -124,6 +124,7 @@ def test_a_model_that_cannot_be_meant_is_refused():
 
 SOURCE = """
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import StackingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -132,6 +133,7 @@ class Mine(LogisticRegression):
     pass
 
 estimator = Mine(C=3)
+stacked = StackingClassifier([("mine", estimator)])
 pipeline = make_pipeline(make_column_transformer(("passthrough", ["x", "k"])), Mine())
 inside = GridSearchCV(pipeline, {"mine__C": [1, 2]}, cv=2)
 
@@ -168,6 +170,8 @@ def test_estimators_and_metrics_of_ones_own_are_used(theirs):
     assert instance.description[-1] == "then Mine(C=3)"
     assert instance.description[:-1] == model(None, found, task="classification").description[:-1]
     assert not instance.raw
+    stacked = model(f"{theirs}:stacked", found, task="classification")
+    assert stacked.estimator[-1].estimators[0][1].C == 3
     assert metric(None, task="classification") == "accuracy"
     assert metric(None, task="regression") == "r2"
     assert metric("neg_log_loss", task="classification") == "neg_log_loss"

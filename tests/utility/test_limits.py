@@ -163,6 +163,39 @@ def test_a_utility_of_ones_own_states_its_limits_and_the_score_of_no_data_is_nev
     assert value(WILD, utility_of(floor=False), budget=10, empty=-5).empty == -5
 
 
+def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path):
+    owners = make_owners(4)
+    game = smooth(owners)  # from 0.1 without data
+    classes = dupre.Owners.from_arrays(X, Y > 0, np.arange(60) % 3)
+    high, low = (
+        dupre.ModelUtility(GaussianNB(), classes, validation=(X, Y > 0), bounds=bounds)
+        for bounds in ((0.9, 1), (0, 0.56))
+    )
+    game.bounds = (0.5, 1)
+    for empty in (None, 0.2):
+        with pytest.raises(
+            dupre.InputError, match=r"no data is 0\.[12], but the bounds .*0\.5 and"
+        ):
+            value(owners, game, budget=9, empty=empty)
+    assert not game.asked
+    asked = []
+    with pytest.raises(dupre.InputError, match=r"no data is 0\.\d+, but the bounds .*0\.9 and 1"):
+        value(classes, high, budget=5, progress=lambda at: asked.append(at.evaluated))
+    assert not any(asked)
+    (told,) = (text for text in value(classes, low, budget=5).caveats if "outside" in text)
+    assert told.startswith("5 of 5 utilities lie outside the bounds 0 and 0.56, such as 1.")
+
+    store = tmp_path / "run.sqlite"
+    game.bounds = (0, 0.3)
+    for semivalue in ("shapley", "least-core"):
+        found = value(owners, game, budget=9, store=store, semivalue=semivalue)
+        assert any("utilities lie outside the bounds 0 and 0.3" in text for text in found.caveats)
+    game.bounds = (0.2, 1)  # a run that has begun goes on
+    assert value(owners, game, budget=10, store=store).evaluated == 10
+    game.bounds = (0, 1)
+    assert not any("outside" in text for text in value(owners, game, budget=9).caveats)
+
+
 def test_another_utility_of_no_data_among_what_is_known_is_refused_before_a_training():
     classes = dupre.Owners.from_arrays(X, Y > 0, np.arange(60) % 3)
     utility = dupre.ModelUtility(GaussianNB(), classes, validation=(X, Y > 0), empty=0.25)

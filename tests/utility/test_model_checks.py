@@ -6,8 +6,12 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import StackingClassifier, StackingRegressor
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -110,6 +114,32 @@ def test_what_is_no_estimator_for_the_task_is_refused():
             model_checks.check_estimator(thing, owners)
 
 
+class Unfinished:
+    """Has parameters and can be fitted, but predicts nothing and has no tags of scikit-learn."""
+
+    def get_params(self, **_):
+        return {}
+
+    def fit(self, *_):
+        return self
+
+
+def test_an_estimator_may_have_no_predict_before_it_is_fitted():
+    stacked = StackingClassifier([("bayes", GaussianNB()), ("line", LogisticRegression())], cv=2)
+    assert not hasattr(stacked, "predict")
+    searched = GridSearchCV(stacked, {"passthrough": [True, False]}, cv=2)
+    for model in (stacked, make_pipeline(StandardScaler(), stacked), searched):
+        score = ModelUtility(model, IRIS, validation=(X, Y), resamples=0)(("0", "1", "2"))
+        assert score > 0.9
+    numbers = StackingRegressor([("line", LinearRegression()), ("ridge", Ridge())], cv=2)
+    rows = DIABETES.X[:50], DIABETES.y[:50]
+    assert ModelUtility(numbers, DIABETES, validation=rows, resamples=0)(("0", "1")) > 0
+    with pytest.raises(InputError, match="task is regression but StackingClassifier"):
+        model_checks.check_estimator(stacked, DIABETES)
+    with pytest.raises(InputError, match=r"expected a scikit-learn .*Unfinished"):
+        model_checks.check_estimator(Unfinished(), IRIS)
+
+
 def damaged(value):
     rows = X.copy()
     rows[3, 2] = value
@@ -142,6 +172,30 @@ def damaged(value):
 def test_unusable_validation_rows_are_refused_with_the_culprit(validation, message):
     with pytest.raises(InputError, match=message):
         check_validation(validation, IRIS)
+
+
+def test_validation_targets_on_which_a_metric_has_no_meaning_are_refused_at_once():
+    two = Owners.from_arrays(X, Y, np.arange(50) % 3)
+    equal, one = (DIABETES.X[:40], np.full(40, 2.5)), (X[Y == 0][:9], Y[Y == 0][:9])
+    for metric in ("r2", "explained_variance", "d2_absolute_error_score"):
+        for options in ({}, {"empty": 0.0, "floor": False}):
+            with pytest.raises(InputError, match=rf"all 40 .* are 2\.5: metric '{metric}' has no"):
+                ModelUtility(Ridge(), DIABETES, validation=equal, metric=metric, **options)
+    with pytest.raises(InputError, match=r"only validation target is 151\.0: metric 'r2' has no"):
+        model_checks.check_trial("r2", np.nan, DIABETES.y[:1])
+    for metric in ("roc_auc", "roc_auc_ovr"):
+        for empty in (None, 0.5):
+            with (
+                pytest.warns(UndefinedMetricWarning),
+                pytest.raises(InputError, match=f"all 9 .* are 0: metric '{metric}' needs at lea"),
+            ):
+                ModelUtility(GaussianNB(), two, validation=one, metric=metric, empty=empty)
+    with pytest.raises(InputError, match="'neg_mean_squared_error' gives -inf for a constant mod"):
+        model_checks.check_trial("neg_mean_squared_error", -np.inf, DIABETES.y)
+    for metric in ("neg_mean_squared_error", "max_error"):
+        model_checks.check_trial(metric, 0.0, np.full(40, 2.5))
+    model_checks.check_trial("accuracy", 1.0, np.zeros(40))
+    model_checks.check_trial(lambda model, X, y: 0.0, np.nan, np.zeros(40))  # may mean anything
 
 
 def test_an_unusable_validation_frame_is_refused_with_the_culprit():

@@ -11,6 +11,7 @@ import reporting
 from dupre import InputError
 from dupre.valuation import stopping
 from dupre.valuation.stopping import State, evaluated, ranking_settled, settled, wall_time, within
+from owners_and_games import make_owners, smooth, value
 
 
 def valuation(mean, covariance, owners="ABCDEF"):
@@ -173,3 +174,34 @@ def test_numbers_and_owners_of_rules_are_checked():
     for rule in (late, late | evaluated(3), evaluated(3) & late):
         with pytest.raises(InputError, match="'mine' returned True"):
             fires(rule, evaluated=3, known=valuation([1.0, 2.0], np.zeros((2, 2))))
+
+
+def test_a_rule_that_can_never_work_is_refused_when_it_is_made():
+    for fired, message in (
+        (
+            lambda at: (at.evalauted > 3 and "x",),
+            r"rule 'mine' failed: AttributeError: .*evalauted",
+        ),
+        (
+            lambda at: (missing,),  # noqa: F821  # as a typing error is
+            r"failed: NameError: .*'missing'.*; correct it \(.* evaluated, sec",
+        ),
+        (lambda: (), r"fired must be a callable\(state\) -> tuple of reasons to stop, got <func"),
+        (lambda at, level: (), r"fired must be a callable\(state\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            stopping.Rule("mine", fired)
+    stopping.Rule("mine", lambda at, level=0.9: ())
+    late = stopping.Rule("mine", lambda at: ("x",) if at.valuation().mean.max() > 1 else ())
+    assert fires(late | evaluated(3), known=valuation([1.0, 2.0], np.zeros((2, 2))))
+
+
+def test_a_rule_that_fails_later_is_named_and_the_trainings_are_kept():
+    owners = make_owners(4)
+    late = stopping.Rule("mine", lambda at: (1 / 0,) if at.evaluated else ())
+    for rule in (late, late | evaluated(30)):
+        with pytest.raises(InputError, match="the stop rule 'mine' failed: ZeroDivision") as caught:
+            value(owners, smooth(owners), stop=rule)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+        assert len(caught.value.valuer.trainings) == 9
+        assert "known=error.valuer.trainings" in caught.value.__notes__[0]

@@ -168,6 +168,27 @@ def test_it_stops_when_only_more_validation_rows_would_help():
         dupre.stopping.rows_dominate(1.5)
 
 
+def test_a_rule_about_rows_that_can_never_hold_does_not_train_everything():
+    rows, other = dupre.stopping.rows_dominate(), dupre.stopping.evaluated(13)
+    never = r"validation rows are 90 % .*' can never hold, .* State a budget, .* dupre\.Score"
+    asked = []
+    for utility in (
+        utility_on(slice(300, 330), resamples=0),
+        utility_on(slice(300, 301)),
+        dupre.DataVolume(OWNERS),
+    ):
+        with pytest.raises(dupre.InputError, match=never):
+            value(OWNERS, utility, stop=rows & other, progress=asked.append)
+    assert not asked
+    with pytest.raises(dupre.InputError, match=never) as caught:
+        value(FIVE, smooth(FIVE), stop=rows)
+    assert len(caught.value.valuer.trainings) == 11
+    assert value(FIVE, smooth(FIVE), stop=rows | other).evaluated < 31
+    assert value(FIVE, smooth(FIVE), stop=rows, budget=15).evaluated == 15
+    three = make_owners(3)
+    assert value(three, smooth(three), stop=rows).evaluated == 7  # nothing is left to save
+
+
 def test_both_intervals_and_what_would_help_are_said(complete):
     text, html = str(complete), page([complete])
     assert "Exact for these validation rows: every coalition" in text

@@ -30,6 +30,7 @@ from dupre.game.estimators import Sample, exact
 from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
 from dupre.utility.adapters import Known, as_trainings, from_table
 from dupre.utility.model import Utility
+from dupre.utility.model_checks import is_estimator
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +80,7 @@ def utility_learning(
     count = whole(seeds, "seeds", least=1)
     rng = np.random.default_rng(whole(seed, "seed", least=0))
     regressor = _network() if model is None else model
-    usable = hasattr(regressor, "fit") and hasattr(regressor, "predict")
-    if not usable or isinstance(regressor, type) or is_classifier(regressor):
+    if not is_estimator(regressor) or is_classifier(regressor):
         raise InputError(f"model must be a scikit-learn regressor, got {regressor!r}")
     chosen = _choose(utility, evaluated, owners, rng)
     if isinstance(utility, (Mapping, pd.DataFrame)):

@@ -65,6 +65,11 @@ def write(valuations: Sequence[Valuation], path: Path) -> None:
         raise InputError(
             f"there is no directory {str(path.parent)!r} to write the report to; make it first"
         )
+    if path.is_dir():
+        raise InputError(
+            f"the report is a file, but {str(path)!r} is a directory; choose a file in it, such as "
+            f"{str(path / 'report.html')!r}"
+        )
     replace_text(path, page(valuations))
 
 

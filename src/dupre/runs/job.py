@@ -31,7 +31,7 @@ from dupre.training.evaluation import Evaluation, Training, known_evaluations
 from dupre.training.frames import as_frame
 from dupre.training.spot_check import Stored
 from dupre.training.store import Store
-from dupre.utility.limits import UNBOUNDED, Bounds, outside_notes
+from dupre.utility.limits import UNBOUNDED, Bounds
 from dupre.utility.model import ModelUtility
 from dupre.valuation.completion import complete
 from dupre.valuation.duplicates import Identity
@@ -282,9 +282,7 @@ class Job:
         provenance["data"] = {"columns": json_text(self.column_names)}
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
-        scored = valuation.evaluations["utility"].dropna().clip(lower=self.utility.floor)
-        outside = outside_notes(scored.tolist(), self.utility.bounds or UNBOUNDED)
-        caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats, *outside)))
+        caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
         return replace(valuation, provenance=provenance, caveats=caveats)
 
     @property

@@ -24,12 +24,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dupre._types import Task
+from dupre.checks import takes
 from dupre.data.encoding import NumericColumns, encode
 from dupre.errors import InputError
 from dupre.tables.columns import Columns
 from dupre.tables.preprocessing import as_numbers, describe_steps, preprocessor
 from dupre.tables.user_code import is_dotted, load
-from dupre.utility.model_checks import REGRESSION_METRICS, Metric
+from dupre.utility.model_checks import REGRESSION_METRICS, Metric, is_estimator
 from dupre.wording import did_you_mean
 
 NAMES = ("logistic", "ridge", "forest", "boosting", "mlp", "knn")
@@ -232,7 +233,7 @@ def _class(module: str, family: str, task: Task) -> Any:
 
 def _estimator(found: Any, name: str) -> Any:
     """The estimator that a loaded object is, or returns when called."""
-    if not _is_estimator(found) and callable(found):
+    if not is_estimator(found) and callable(found):
         try:
             found = found()
         except Exception as cause:  # the user's code may raise anything
@@ -240,7 +241,7 @@ def _estimator(found: Any, name: str) -> Any:
                 f"calling {name} without arguments failed: {type(cause).__name__}: {cause}; "
                 "expected an estimator, or a function or class that makes one without arguments"
             ) from cause
-    if not _is_estimator(found):
+    if not is_estimator(found):
         raise InputError(
             f"{name} is or returns a {type(found).__name__}; expected a scikit-learn estimator "
             "(fit, predict, get_params), or a function without arguments that returns one"
@@ -248,24 +249,15 @@ def _estimator(found: Any, name: str) -> Any:
     return found
 
 
-def _is_estimator(thing: Any) -> bool:
-    methods = ("fit", "predict", "get_params")
-    return not isinstance(thing, type) and all(hasattr(thing, method) for method in methods)
-
-
 def _scorer(found: Any, name: str) -> Metric:
     expected = f"{name} must be a callable(model, X, y) -> float"
     if not callable(found) or isinstance(found, type):
         raise InputError(f"{expected}, got {type(found).__name__}; write a function")
-    try:
-        inspect.signature(found).bind(None, None, None)
-    except TypeError as cause:
+    if not takes(found, None, None, None):
         raise InputError(
             f"{expected}, but it takes {inspect.signature(found)}; make one from a function of "
             "(y, predicted) by sklearn.metrics.make_scorer"
-        ) from cause
-    except ValueError:  # some callables written in C have no signature
-        pass
+        )
     scorer: Metric = found
     return scorer
 

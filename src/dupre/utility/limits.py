@@ -22,7 +22,8 @@ UNBOUNDED: Bounds = (-math.inf, math.inf)
 
 _SHARES: tuple[str, ...] = ("accuracy", "balanced_accuracy", "top_k_accuracy", "roc_auc", "f1")
 _SHARES += ("average_precision", "precision", "recall", "jaccard")
-_LIKE_R2 = ("r2", "explained_variance", "d2_")
+LIKE_R2 = ("r2", "explained_variance", "d2_")
+"""How the names of metrics begin that compare with a constant prediction."""
 
 
 def bounds_of_metric(metric: object) -> Bounds:
@@ -32,7 +33,7 @@ def bounds_of_metric(metric: object) -> Bounds:
         return 0.0, 1.0
     if name == "matthews_corrcoef":
         return -1.0, 1.0
-    if name.startswith(_LIKE_R2):
+    if name.startswith(LIKE_R2):
         return -math.inf, 1.0
     return (-math.inf, 0.0) if name.startswith("neg_") else UNBOUNDED
 
@@ -64,7 +65,7 @@ def check_floor(floor: Any, metric: object, empty: float) -> float | None:
     if floor is False:
         return None
     if floor is None:
-        return empty if isinstance(metric, str) and metric.startswith(_LIKE_R2) else None
+        return empty if isinstance(metric, str) and metric.startswith(LIKE_R2) else None
     if floor is True:
         raise InputError("floor must be a number, or False for none, got True")
     return finite(floor, "floor")

@@ -31,6 +31,7 @@ from dupre.utility.model_checks import (
     Metric,
     check_estimator,
     check_metric,
+    check_trial,
     check_validation,
     count_shared_rows,
 )
@@ -136,6 +137,7 @@ class ModelUtility:
         # A named metric is tried even if `empty` is stated: an error now costs no training.
         self._stated = empty is not None
         tried = self._constant_score() if empty is None or isinstance(self.metric, str) else 0.0
+        check_trial(self.metric, tried, self.y_val)
         empty = tried if empty is None else empty
         try:
             self.empty = finite(empty, "empty")

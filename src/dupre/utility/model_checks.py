@@ -17,6 +17,7 @@ from dupre.data.contents import digests_of_contents, with_plain_types
 from dupre.data.encoding import encode
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
+from dupre.utility.limits import LIKE_R2
 
 REGRESSION_METRICS = frozenset(
     {
@@ -53,7 +54,7 @@ def check_estimator(estimator: Any, owners: Owners) -> Any:
     """A clone of the estimator; InputError if it is none, or made for another task."""
     if isinstance(estimator, type):
         raise InputError(f"expected an estimator, got the class; write {estimator.__name__}()")
-    if not all(hasattr(estimator, method) for method in ("get_params", "fit", "predict")):
+    if not is_estimator(estimator):
         raise InputError(
             f"expected a scikit-learn classifier, regressor or pipeline that ends in one, got "
             f"{type(estimator).__name__}; wrap other models (skorch for torch), or pass any "
@@ -74,6 +75,19 @@ def check_estimator(estimator: Any, owners: Owners) -> Any:
             Remedy.STATE_TASK,
         )
     return model
+
+
+def is_estimator(thing: Any) -> bool:
+    """Whether a thing is an estimator that predicts, at the latest when it is fitted.
+
+    A StackingClassifier with its default final estimator has no `predict` before.
+    """
+    if isinstance(thing, type) or not (hasattr(thing, "get_params") and hasattr(thing, "fit")):
+        return False
+    try:
+        return hasattr(thing, "predict") or is_classifier(thing) or is_regressor(thing)
+    except AttributeError:  # only estimators of scikit-learn say of which kind they are
+        return False
 
 
 def check_metric(metric: str | Metric, owners: Owners) -> Metric:
@@ -147,6 +161,33 @@ def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]
             f"{sorted(set(owners.y))[:3]}; use the same labels for both"
         )
     return X, targets
+
+
+def check_trial(metric: str | Metric, score: float, y: NDArray[Any]) -> None:
+    """Raise InputError if a metric cannot tell models apart on these validation rows.
+
+    Args:
+        metric: one of your own may score anything.
+        score: what a constant model got on them.
+        y: their targets, (m,).
+    """
+    if not isinstance(metric, str):
+        return
+    remedy = Remedy.VALIDATION, ", or choose another metric"
+    known = bool(np.isfinite(score))
+    if (y == y[0]).all() and (not known or metric.startswith(LIKE_R2)):
+        many = len(y) > 1
+        which = (
+            f"all {len(y):,} validation targets are" if many else "the only validation target is"
+        )
+        numbers = metric in REGRESSION_METRICS
+        why = "has no meaning on such rows" if numbers else "needs at least two classes"
+        raise InputError(f"{which} {y[0]}: metric {metric!r} {why}; ", *remedy)
+    if not known:
+        raise InputError(
+            f"metric {metric!r} gives {score} for a constant model on the validation rows; ",
+            *remedy,
+        )
 
 
 def count_shared_rows(owners: Owners, X: Any, y: NDArray[Any]) -> int:

@@ -29,6 +29,7 @@ from dupre.result.records import (
     TrainingNoise,
 )
 from dupre.result.valuation import Valuation
+from dupre.utility.limits import outside_notes
 from dupre.utility.score import before_floor
 from dupre.valuation import evidence, next_batch, validation_rows
 from dupre.valuation.core_payments import least_core_payments
@@ -176,9 +177,11 @@ class Inference:
         """Reasons not to trust values or payments, a sentence each."""
         known = self.known
         equal = equal_utilities(known) if diagnostics is not None else []
+        every = [number for several in known.observations.trainings.values() for number in several]
+        outside = outside_notes(every, known.bounds)
         resamples = (validation_rows.missing_resamples, validation_rows.few_resamples)
         of_rows = [text for find in resamples for text in find(known)]
-        return (*spoiled_grand(known), *equal, *of_rows)
+        return (*spoiled_grand(known), *equal, *outside, *of_rows)
 
     def _circumstances(self) -> dict[str, Any]:
         """What a valuation says besides the values."""

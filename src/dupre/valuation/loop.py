@@ -118,6 +118,7 @@ class Loop:
         if self.settings.ask_empty:
             self._evaluate(self.outcomes.missing(()))
             self.valuer.empty = mean_score(self.outcomes.utilities(()))
+        self.valuer.check_empty(begun=self.found > 0)
         while True:
             number, batch = self.store.batch(self.key)
             if missing := self._missing(batch):
@@ -172,8 +173,8 @@ class Loop:
         """Why to stop, empty to go on."""
         state = State(self.valuer.evaluated, self.clock.seconds, self._valuation)
         anything = self.valuer.evaluated > len(self.valuer.failures)
-        stop = self.settings.stop
-        if stop is not None and anything and (fired := stop.reasons(state)):
+        stop, alone = self.settings.stop, self.settings.budget is None and self.valuer.left > 0
+        if stop is not None and anything and (fired := stop.reasons(state, alone=alone)):
             return " and ".join(fired)
         if not self.valuer.left:
             if self.valuer.question.estimator is None:

@@ -16,8 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dupre.checks import finite, positive, whole
-from dupre.errors import InputError
+from dupre.checks import finite, positive, takes, whole
+from dupre.errors import DupreError, InputError
 from dupre.result.covariances import half_widths
 from dupre.result.uncertainty import DOMINANT, variance_shares
 from dupre.result.valuation import Valuation
@@ -59,30 +59,47 @@ class Rule:
         fired: from a state, the reasons that hold and suffice to stop; empty to go on. It is
             called once when the rule is made, to see what it returns.
         owners: names that the rule mentions.
+        resamples: whether it can only hold if utilities are known on resamples of the validation
+            rows.
 
     Raises:
-        InputError: `fired` returns something else.
+        InputError: `fired` takes or returns something else, or uses a name that is not there.
     """
 
     text: str
     fired: Callable[[State], tuple[str, ...]]
     owners: tuple[str, ...] = ()
+    resamples: bool = False
 
     def __post_init__(self) -> None:
-        if not callable(self.fired):
+        if not callable(self.fired) or not takes(self.fired, None):
             raise InputError(
                 f"fired must be a callable(state) -> tuple of reasons to stop, got {self.fired!r}"
             )
         try:
             self.reasons(State(0, 0.0, lambda: None))
-        except InputError:
-            raise
-        except Exception:  # noqa: BLE001  # the user's code may need evaluations
-            pass
+        except InputError as error:
+            if not _needs_evaluations(error.__cause__):
+                raise
 
-    def reasons(self, state: State) -> tuple[str, ...]:
-        """The reasons that hold and suffice to stop; empty to go on."""
-        found = self.fired(state)
+    def reasons(self, state: State, *, alone: bool = False) -> tuple[str, ...]:
+        """The reasons that hold and suffice to stop; empty to go on.
+
+        Args:
+            state: what is known.
+            alone: whether nothing else ends the run; a rule that can never hold is an InputError.
+        """
+        if alone and self.resamples and (known := state.valuation()) and known.validation is None:
+            raise self.error_without_resamples()
+        try:
+            found = self.fired(state)
+        except DupreError:  # of a rule that this one is made of, or of the values
+            raise
+        except Exception as cause:  # the user's code may raise anything
+            raise InputError(
+                f"the stop rule {self.text!r} failed: {type(cause).__name__}: {cause}; correct it "
+                "(a rule is given a state with evaluated, seconds and valuation())"
+            ) from cause
         reasons = () if found is None else found
         if not isinstance(reasons, (tuple, list)) or not all(isinstance(r, str) for r in reasons):
             raise InputError(
@@ -91,6 +108,15 @@ class Rule:
             )
         return tuple(reasons)
 
+    def error_without_resamples(self) -> InputError:
+        """The error of a run without a budget that the rule cannot end."""
+        return InputError(
+            f"the stop rule {self.text!r} can never hold, and there is no budget: utilities are "
+            "not known on resamples of the validation rows. State a budget, combine the rule with "
+            "another by |, or have resamples: resamples= of a ModelUtility, or a dupre.Score as "
+            "the utility"
+        )
+
     def __or__(self, other: Rule) -> Rule:
         if not isinstance(other, Rule):
             return NotImplemented
@@ -98,6 +124,7 @@ class Rule:
             f"({self.text} or {other.text})",
             lambda state: self.reasons(state) + other.reasons(state),
             self.owners + other.owners,
+            self.resamples and other.resamples,
         )
 
     def __and__(self, other: Rule) -> Rule:
@@ -109,13 +136,24 @@ class Rule:
             second = other.reasons(state) if first else ()
             return first + second if second else ()
 
-        return Rule(f"({self.text} and {other.text})", both, self.owners + other.owners)
+        return Rule(
+            f"({self.text} and {other.text})",
+            both,
+            self.owners + other.owners,
+            self.resamples or other.resamples,
+        )
 
     def __bool__(self) -> bool:
         raise TypeError("combine stop rules with | and &; the words or and and would drop one")
 
     def __repr__(self) -> str:
         return f"<stop when {self.text}>"
+
+
+def _needs_evaluations(cause: BaseException | None) -> bool:
+    """Whether a rule that fails while nothing is evaluated may work later."""
+    misspelt = isinstance(cause, AttributeError) and isinstance(cause.obj, State)
+    return cause is not None and not misspelt and not isinstance(cause, NameError)
 
 
 def _rule(text: str, holds: Callable[[State], bool]) -> Rule:
@@ -169,14 +207,17 @@ def within(distance: float, *, level: float = 0.95) -> Rule:
 def rows_dominate(share: float = DOMINANT) -> Rule:
     """This share of the variance of the values is due to the choice of the validation rows.
 
-    Further trainings cannot make the intervals much narrower then; more validation rows can.
+    Further trainings cannot make the intervals much narrower then; more validation rows can. It can
+    only hold if utilities are known on resamples of these rows; without a budget, a run in which
+    they are not is refused, or ends with an InputError after the first design.
     """
     if not 0 < finite(share, "share") < 1:
         raise InputError(f"share must lie between 0 and 1, got {share!r}")
-    return _about_values(
+    rule = _about_values(
         f"validation rows are {100 * share:g} % of the variance of the values",
         lambda valuation: variance_shares(valuation)["rows"] >= share,
     )
+    return replace(rule, resamples=True)
 
 
 def ranking_settled(*, level: float = 0.95) -> Rule:

@@ -39,6 +39,7 @@ from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.stopping import Rule
 from dupre.valuation.strategies import Strategy, check_strategy, with_budget
+from dupre.valuation.utility_checks import check_utility
 from dupre.valuation.valuer import Valuer
 
 Contents = Callable[[], dict[str, str]]
@@ -136,7 +137,7 @@ def value(
         seed=seed,
     )
     _check_correction(valuer, limit, asked.first or 2 * owners.n + 1)
-    _check_utility(utility, owners, contents)
+    check_utility(utility, owners, contents, stop if budget is None else None)
     check_stated_empty(empty, valuer.floor)
     if empty is None and isinstance(utility, ModelUtility):
         empty = utility.score_of_no_data()
@@ -263,16 +264,6 @@ def _check_engine(engine: Engine | None, n_jobs: int) -> Engine:
             f"got {engine!r}"
         )
     return engine
-
-
-def _check_utility(utility: Utility, owners: Owners, contents: Contents) -> None:
-    if not callable(utility):
-        raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
-    theirs = getattr(utility, "owners", owners)
-    if theirs is owners or not isinstance(theirs, Owners):
-        return
-    if fingerprints.of_owners(theirs) != contents():
-        raise InputError("the utility was built on other owners than those to be valued")
 
 
 def _origin(

@@ -24,7 +24,7 @@ from dupre.result.covariances import half_widths, total_covariance
 from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training.threads import limit_threads
-from dupre.utility.limits import UNBOUNDED, check_bounds
+from dupre.utility.limits import UNBOUNDED, check_bounds, check_empty_within
 from dupre.utility.score import as_scored, check_score
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.contributions import contributions_by_size
@@ -110,6 +110,14 @@ class Valuer:
         score = self._knowledge.observations.raise_to_floor(score)
         self._knowledge.empty = float(score)
         self._knowledge.empty_resampled = getattr(score, "resampled", None)
+
+    def check_empty(self, *, begun: bool) -> None:
+        """Raise InputError if no data have a utility outside the bounds.
+
+        A run that has `begun` goes on: its bounds can no longer be corrected.
+        """
+        if not begun:
+            check_empty_within(self.empty, self._knowledge.bounds)
 
     @property
     def evaluations(self) -> dict[Names, float]:
