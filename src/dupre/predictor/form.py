@@ -4,16 +4,10 @@ The form is the warp of the utilities and the kernel's eta, rho and p. The form 
 marginal likelihood is searched for (DUPRE Sec. 3), one part after the other: a full grid would cost
 more than it finds. Predictions are averaged over all forms tried, over simpler kernels and over
 hyper-parameters around the learned ones.
-
-An outlier is an evaluation far from its prediction by all others. It is real: it counts in the
-values as it is, and more of its kind may come. But it must not bend the predictions. It is set
-aside when the marginal likelihood of the others, times the density of the outlier under a broad
-distribution, is higher than the marginal likelihood of all.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -23,17 +17,17 @@ import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints
 from dupre.game.blocks import split
-from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
 from dupre.predictor.fitting import LEARN_ON, fit
 from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
 from dupre.predictor.laplace import sample_around
+from dupre.predictor.outliers import log_density_of_outliers, suspected_outliers
 from dupre.predictor.posterior import Posterior
 from dupre.predictor.prior import Prior
 from dupre.predictor.training_noise import lattice_step
-from dupre.predictor.warp import Warp, curved_warp, robust_scale, straight_warp
+from dupre.predictor.warp import Warp, curved_warp, straight_warp
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "curved": (False, True),
@@ -70,15 +64,6 @@ LEAST_WEIGHT = 0.05
 
 FAR_BEHIND = 12.0
 """Log likelihood by which a form must be worse than another to be given up before its end."""
-
-OUTLIER_SCORE = 4.0
-"""Robust leave-one-out score beyond which an evaluation may be an outlier."""
-
-ROUNDING = 1e-6
-"""A smaller error of a standardised utility is only rounding."""
-
-OUTLIER_CHANCE = 0.01
-"""Prior probability that an evaluation is an outlier."""
 
 
 @dataclass(frozen=True)
@@ -210,57 +195,85 @@ def learn(
     # Utilities on a lattice are known to half a step at best.
     least_noise = 0.0 if prior.plain else lattice_step(utilities) ** 2 / 12
 
-    def fit_form(form: Form, index: Ints, some: Features, **near: Any) -> GaussianProcess:
-        u = utilities[index]
-        learned = prior.learn_mean(some, u)
+    everything, some, part = np.arange(len(utilities)), np.arange(len(utilities)), inputs
+    if len(everything) > LEARN_ON:
+        some = np.sort(rng.choice(everything, LEARN_ON, replace=False))
+        part = inputs[some]
+    fit_form = _Fitter(utilities, measured, empty, prior, rng)
+    fit_part = partial(fit_form, index=some, some=part)
+    how: dict[str, Any] = {"choose_p": choose_p, "least_noise": least_noise}
+    least_noise, (form, gp, fits) = _choose_noise(fit_part, prior, **how)
+    limits = bounds, least_noise
+    fit_all = partial(fit_form, form, least_noise=least_noise)
+    if len(some) < len(everything):
+        gp = fit_all(everything, inputs, **_start(gp))
+        fits = [gp]
+    elif prior.kernel is None and not prior.plain:
+        fits += _fit_simpler(partial(fit_part, least_noise=least_noise), form, gp)
+    outliers = NOTHING if prior.plain else suspected_outliers(gp, utilities)
+    if outliers.size:
+        others = np.delete(everything, outliers)
+        without = fit_all(others, inputs[others], **_start(gp))
+        likelihood = without.log_likelihood + log_density_of_outliers(utilities, outliers)
+        if likelihood > gp.log_likelihood + BETTER_BY:
+            errors = utilities[outliers] - without.posterior(inputs[outliers]).mean
+            return Predictor(form, without, (without,), utilities, outliers, errors, *limits)
+    every = tuple([gp] if prior.plain else fits)  # the best one alone
+    return Predictor(form, gp, every, utilities, outliers[:0], np.empty(0), *limits)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitter:
+    """Fits forms to evaluations: those arguments of `learn` that every fit has in common."""
+
+    utilities: Floats
+    measured: Floats
+    empty: float
+    prior: Prior
+    rng: np.random.Generator
+
+    def __call__(
+        self, form: Form, index: Ints, some: Features, least_noise: float, **near: Any
+    ) -> GaussianProcess:
+        """A form fitted to some of the evaluations; `near` says where a search starts."""
+        u, plain = self.utilities[index], self.prior.plain
+        prior = self.prior.learn_mean(some, u)
         if prior.mean is None:
-            warp = form.warp(u, empty)
+            warp = form.warp(u, self.empty)
         else:  # the mean is the centre
-            warp = replace(straight_warp(u - learned.expect(some), empty=0.0), centre=0.0)
+            warp = replace(straight_warp(u - prior.expect(some), empty=0.0), centre=0.0)
         return fit(
             form.kernel(),
             some,
             u,
             warp=warp,
             # Without a prior on hyper-parameters there are more local maxima.
-            starts=1 if near else 4 if prior.plain else 2,
-            rng=rng,
-            measured=measured[index],
+            starts=1 if near else 4 if plain else 2,
+            rng=self.rng,
+            measured=self.measured[index],
             least_noise=least_noise,
-            decays=not prior.plain,
-            prior=learned,
+            decays=not plain,
+            prior=prior,
             **near,
         )
 
-    everything, some, part = np.arange(len(utilities)), np.arange(len(utilities)), inputs
-    if len(everything) > LEARN_ON:
-        some = np.sort(rng.choice(everything, LEARN_ON, replace=False))
-        part = inputs[some]
-    fit_part = partial(fit_form, index=some, some=part)
-    form, gp, fits = _choose(fit_part, prior, choose_p=choose_p)
-    if least_noise > 0 and _has_noise_of_at_most(gp, least_noise):
-        # Whole numbers can be on a lattice without being rounded: then more is known.
-        lowest, least_noise = least_noise, 0.0
-        if fit_part(form, **_start(gp)).log_likelihood > gp.log_likelihood + FAR_BEHIND:
-            form, gp, fits = _choose(fit_part, prior, choose_p=choose_p)
-        else:
-            least_noise = lowest
-    limits = bounds, least_noise
-    if len(some) < len(everything):
-        gp = fit_form(form, everything, inputs, **_start(gp))
-        fits = [gp]
-    elif prior.kernel is None and not prior.plain:
-        fits += _fit_simpler(fit_part, form, gp)
-    outliers = NOTHING if prior.plain else _suspected_outliers(gp, utilities)
-    if outliers.size:
-        others = np.delete(everything, outliers)
-        without = fit_form(form, others, inputs[others], **_start(gp))
-        likelihood = without.log_likelihood + _log_density_of_outliers(utilities, outliers)
-        if likelihood > gp.log_likelihood + BETTER_BY:
-            errors = utilities[outliers] - without.posterior(inputs[outliers]).mean
-            return Predictor(form, without, (without,), utilities, outliers, errors, *limits)
-    every = tuple([gp] if prior.plain else fits)  # the best one alone
-    return Predictor(form, gp, every, utilities, outliers[:0], np.empty(0), *limits)
+
+def _choose_noise(
+    fit_form: Callable[..., GaussianProcess], prior: Prior, *, least_noise: float, choose_p: bool
+) -> tuple[float, tuple[Form, GaussianProcess, list[GaussianProcess]]]:
+    """The least noise, and what `_choose` finds with it.
+
+    Whole numbers can lie on a lattice without being rounded. If the fit without the least noise
+    of a lattice is far ahead, there is none.
+    """
+    chosen = _choose(partial(fit_form, least_noise=least_noise), prior, choose_p=choose_p)
+    form, gp, _ = chosen
+    if least_noise == 0 or not _has_noise_of_at_most(gp, least_noise):
+        return least_noise, chosen
+    free = partial(fit_form, least_noise=0.0)
+    if free(form, **_start(gp)).log_likelihood <= gp.log_likelihood + FAR_BEHIND:
+        return least_noise, chosen
+    return 0.0, _choose(free, prior, choose_p=choose_p)
 
 
 def _choose(
@@ -304,27 +317,3 @@ def _has_noise_of_at_most(gp: GaussianProcess, variance: float) -> bool:
 def _start(gp: GaussianProcess) -> dict[str, Any]:
     """Where a fit much like another one starts."""
     return {"near": gp.learned, "curvature": gp.curvature}
-
-
-def _suspected_outliers(gp: GaussianProcess, utilities: Floats) -> Ints:
-    """Evaluations far from their prediction by all others; at most a tenth, or one.
-
-    Far is relative to the scores of the other evaluations: an outlier makes the noise larger, and
-    so its own standard deviation.
-    """
-    if robust_scale(utilities) == 0:
-        return NOTHING
-    mean, variance = gp.leave_one_out()
-    error = np.abs(gp.z - mean)
-    score = error / np.sqrt(variance)
-    beyond = (score > OUTLIER_SCORE * 1.4826 * np.median(score)) & (error > ROUNDING)
-    far = np.flatnonzero(beyond)
-    worst_first = far[descending_order(score[far])]
-    return np.sort(worst_first[: max(1, len(score) // 10)])
-
-
-def _log_density_of_outliers(utilities: Floats, outliers: Ints) -> float:
-    """Log density of outliers under a Cauchy distribution around the utilities, chance included."""
-    width = robust_scale(utilities)
-    distance = (utilities[outliers] - np.median(utilities)) / width
-    return float(np.sum(np.log(OUTLIER_CHANCE / (math.pi * width * (1 + distance**2)))))
