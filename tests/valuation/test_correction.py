@@ -134,17 +134,12 @@ def test_intervals_of_corrected_values_hold_the_truth(owners, make, draws, seeds
         assert size < 1.2 * reported
 
 
-def test_a_game_that_deceives_the_predictor_does_not_deceive_corrected_values():
+def test_a_game_that_can_deceive_the_predictor_does_not_deceive_corrected_values():
     utility = deceptive(TEN)
-    covered, truth = {}, utility.values()
-    for strategy in (Active(), Corrected()):
-        found = [evaluate(new(TEN, seed=s, strategy=strategy), utility, 41) for s in range(4)]
-        score = np.array([np.abs(one.mean - truth) / one.std for one in found])
-        covered[strategy] = np.mean(score[:, :2] <= 1.96)  # the owners it deceives about
-        if strategy == Active():  # where it meets none of the others, all look additive
-            assert score[:, :2].max() > 10
-    assert covered[Corrected()] > 0.75
-    assert covered[Active()] <= 0.5
+    found = [evaluate(new(TEN, seed=s), utility, 41) for s in range(6)]
+    score = np.array([np.abs(one.mean - utility.values()) / one.std for one in found])
+    assert np.mean(score[:, :2] <= 1.96) > 0.75  # the owners that it is about
+    assert score.max() < 5
 
 
 def test_on_a_smooth_game_the_correction_costs_little():
