@@ -147,6 +147,9 @@ def test_exception_is_recorded_with_its_first_line_place_and_cause():
     assert "\n" not in found.failure
     assert message in found.traceback
 
+    for ending in (SystemExit(7), GeneratorExit(7)):  # no subclasses of Exception
+        assert train(raiser(ending)).failure == f"{type(ending).__name__}: 7"
+
     class Broken(Exception):
         def __str__(self):
             raise RuntimeError("no text")
