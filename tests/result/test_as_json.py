@@ -192,7 +192,10 @@ CONTRADICTIONS = [
         r"owners\[2\]\.high must be .* follows from its value and the covariance, got",
     ),
     ({"std": -1e-5}, r"owners\[2\]\.std must be"),
-    ({"share": 0.01}, r"owners\[2\]\.share must be .* from its value and the utilities, got"),
+    ({"share": 0.01}, r"owners\[2\]\.share must be 0\.\d+, which follows .* the utilities, got"),
+    ({"best": 1}, r"owners\[2\]\.best must be \d, which follows from the values and the covar"),
+    ({"worst": -1}, r"owners\[2\]\.worst must be \d, which follows from the values and"),
+    ({"worst": 0.5}, r"owners\[2\]\.worst must be a whole number, got"),
     (dict.fromkeys(VALUE, 0.5), r"owners\[2\]\.share must be"),
     (
         dict.fromkeys(VALUE, 0.5) | {"share": 0.5 / np.sqrt(5)},

@@ -1,3 +1,5 @@
+import pickle
+from copy import copy, deepcopy
 from dataclasses import replace
 from itertools import pairwise
 
@@ -121,9 +123,12 @@ def test_series_and_frames_are_indexed_by_owner(uncertain):
 def test_arrays_of_a_record_cannot_be_written_to_but_series_can():
     mean = np.array([0.2, 0.5])
     v, evidence = valuation(mean), Evidence(pd.DataFrame(), np.eye(2), np.eye(2))
-    for array in (v.mean, v.covariance, v.rows, v.noise, evidence.distances):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 99
+    for again in (copy, deepcopy, lambda record: pickle.loads(pickle.dumps(record))):
+        for own, known in ((v, evidence), (again(v), again(evidence))):
+            np.testing.assert_array_equal(own.mean, mean)
+            for array in (own.mean, own.covariance, own.rows, own.noise, known.distances):
+                with pytest.raises(ValueError, match="read-only"):
+                    array[0] = 99
     series = v.values
     series.iloc[0] = 99
     mean[0] = 99  # the array that was given is still its owner's

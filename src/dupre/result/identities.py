@@ -1,8 +1,8 @@
 """Identities between the numbers that a result states, checked when it is read.
 
 They find damage and contradictions: a value that is not in the middle of its interval, a share that
-is not its part of the gain, Shapley values that do not add up to it. They do not find a careful
-forgery, in which all of them hold: only training again shows that.
+is not its part of the gain, Shapley values that do not add up to it, ranks that the values do not
+have. They do not find a careful forgery, in which all of them hold: only training again shows that.
 """
 
 from __future__ import annotations
@@ -38,13 +38,25 @@ def check_identities(v: Valuation, document: Field) -> None:
             _check(owner.get(str(name)), number, scales[i], "its value and the covariance")
         _check(owner.get("share"), v.share.iloc[i], 1.0, "its value and the utilities")
     _check_sum(v, document["owners"])
+    _check_ranks(v, document["owners"])
 
 
 def _check(stated: Field, number: float, scale: float, source: str) -> None:
     if stated.thing is None or math.isnan(number):
         return
     if abs(stated.number() - number) > ROUNDING * (scale + abs(number)):
-        raise stated.error(f"{number!r}, which follows from {source}")
+        raise stated.error(f"{float(number)!r}, which follows from {source}")
+
+
+def _check_ranks(v: Valuation, owners: Field) -> None:
+    """Best and worst ranks are those of the level 0.95, up to rounding of probabilities."""
+    ranges = [v.rank_range(0.95 + off) for off in (-ROUNDING, ROUNDING)]
+    for i, owner in enumerate(owners):
+        for name in ("best", "worst"):
+            stated = owner.get(name)
+            low, high = sorted(int(ranks[name].iloc[i]) for ranks in ranges)
+            if stated.thing is not None and not low <= stated.of("a whole number") <= high:
+                raise stated.error(f"{low}, which follows from the values and the covariance")
 
 
 def _check_sum(v: Valuation, owners: Field) -> None:

@@ -19,13 +19,20 @@ Z95 = 1.96
 """Standard deviations on each side that hold 95 % of a normal distribution."""
 
 
-def protect_arrays(record: Any) -> None:
-    """Replace each array of a frozen record by a copy that nobody can write to."""
-    for name, thing in vars(record).items():
-        if isinstance(thing, np.ndarray) and thing.flags.writeable:
-            own = thing.copy()
-            own.flags.writeable = False
-            object.__setattr__(record, name, own)
+class ReadOnlyArrays:
+    """A frozen record whose arrays are copies that nobody can write to."""
+
+    def __post_init__(self) -> None:
+        for name, thing in vars(self).items():
+            if isinstance(thing, np.ndarray) and thing.flags.writeable:
+                own = thing.copy()
+                own.flags.writeable = False
+                object.__setattr__(self, name, own)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Protect the arrays of a deep copy or of a pickle too: NumPy makes them writeable."""
+        vars(self).update(state)
+        self.__post_init__()
 
 
 @dataclass(frozen=True)
@@ -143,7 +150,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class Evidence(ReadOnlyArrays):
     """What a valuation rests on, for those who want to check it.
 
     Attributes:
@@ -159,9 +166,6 @@ class Evidence:
     coalitions: pd.DataFrame
     distances: Floats
     shared: Floats
-
-    def __post_init__(self) -> None:
-        protect_arrays(self)
 
 
 @dataclass(frozen=True)

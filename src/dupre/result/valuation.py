@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Valuation:
+class Valuation(records.ReadOnlyArrays):
     """Values of n owners with their uncertainty. `print` it.
 
     Attributes:
@@ -124,9 +124,6 @@ class Valuation:
     evaluations: pd.DataFrame = field(default_factory=pd.DataFrame)
     evidence: records.Evidence | None = None
     provenance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        records.protect_arrays(self)
 
     @property
     def values(self) -> pd.Series:

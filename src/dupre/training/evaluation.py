@@ -132,7 +132,7 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
                 raw = before  # the store keeps scores as they are: another floor may come
             number = as_utility(raw)
             resampled = getattr(raw, "resampled", None)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # the user's code: recorded
+        except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001  # the user's code
             cause, trace = error, traceback.format_exc()
             failure = f"{type(error).__name__}: {_first_line(error)}"
             if isinstance(error, MemoryError):
