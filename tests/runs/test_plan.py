@@ -76,7 +76,7 @@ def test_a_plan_counts_only_trainings_that_have_a_weight_and_can_be_done_twice()
     alone = {"values": ValuesSection(("loo", "shapley"))}
     said = plan(prepare(table(), **alone), "run", 0)
     assert "trainings   all 5 that count, so that nothing is predicted\n" in said
-    assert "3 of them twice, or 4 if" in said
+    assert "3 of them twice, or 5 if" in said
     said = plan(prepare(table(), **alone, limits=LimitsSection(budget=4)), "run", 0)
     assert "trainings   4 of 5 that count\n" in said
     assert "4 trainings are fewer than the 5 most important ones" in said

@@ -203,7 +203,7 @@ def _second_trainings(job: Job) -> list[str]:
         trained = min(job.budget, _count_weighted(job))
         if trained <= CHECKED:
             return ["each of them twice (--repeats)"]
-        count = f"{count_needed(trained)}"
+        count = f"{min(trained, count_needed(trained))}"
     if not utility.seeded:
         why = "the model is not reproducible: it has no random_state"
     elif uses_torch(utility.estimator):
