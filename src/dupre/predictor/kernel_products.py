@@ -17,7 +17,7 @@ import numpy as np
 from dupre._types import Floats, Ints, Members
 from dupre.game.blocks import compute_blocks, split
 from dupre.predictor.kernel_algebra import Kernel, Scaled, Sum
-from dupre.predictor.kernel_inputs import TILE, Features, tiles
+from dupre.predictor.kernel_inputs import Features, tiles
 from dupre.predictor.kernels import Linear, Membership
 
 NEARLY_ALL = 0.25
@@ -47,7 +47,7 @@ def multiply(kernel: Kernel, a: Features, b: Features, V: Floats) -> Floats:
         K = kernel(b[some], a)
         return np.asarray(K.T.astype(V.dtype, copy=False) @ V[some])
 
-    products = compute_blocks(multiply_tile, split(len(b), TILE // 2))
+    products = compute_blocks(multiply_tile, tiles(len(b)))
     return reduce(np.add, products, np.zeros((len(a), V.shape[1])))
 
 
