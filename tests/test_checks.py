@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 import dupre
 from dupre import InputError
-from dupre.checks import LARGEST, SMALLEST, as_utility, finite, positive, takes, whole
+from dupre.checks import LARGEST, as_utility, finite, positive, takes, whole
 from dupre.runs.recorded import read_results
 from dupre.training.evaluation import Training, evaluate
-from owners_and_games import make_owners, smooth
+from owners_and_games import make_owners
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -40,32 +40,6 @@ def test_a_utility_that_cannot_be_squared_is_refused_wherever_it_comes_from(tmp_
     assert evaluate(lambda members: 1e151, Training(("A",))).failure.startswith("InputError")
     with pytest.raises(InputError, match=r"it is dupre.Score\(utility, resampled\)"):
         as_utility(np.full(200, 0.5))
-
-
-def test_a_utility_too_small_to_be_squared_is_refused_and_zero_is_not(tmp_path):
-    assert [as_utility(number) for number in (0, -0.0, -SMALLEST)] == [0, 0, -SMALLEST]
-    valuer = dupre.Valuer(make_owners(2), empty=0.0)
-    (tmp_path / "results.csv").write_text('coalition,utility\n"[""A""]",1e-160\n')
-    for pay in (
-        lambda: as_utility(-1e-160),
-        lambda: valuer.record(("owner00",), 5e-324),
-        lambda: dupre.value(make_owners(2), len, budget=1, empty=1e-120),
-        lambda: read_results(tmp_path / "results.csv", ("A",)),
-        lambda: dupre.Score(1e-101),
-    ):
-        with pytest.raises(InputError, match=r"must be 0, or at least 1e-90 .* multiply all util"):
-            pay()
-    assert evaluate(lambda members: 1e-160, Training(("A",))).failure.startswith("InputError")
-
-
-def test_values_scale_with_utilities_down_to_the_smallest():
-    owners = make_owners(4)
-    game = smooth(owners)
-    plain = dupre.value(owners, game, budget=10, progress=False)
-    factor = 10 * SMALLEST  # utilities are 0.1 and more
-    small = dupre.value(owners, lambda names: factor * game(names), budget=10, progress=False)
-    np.testing.assert_allclose(small.mean / factor, plain.mean, rtol=1e-6)
-    np.testing.assert_allclose(small.std / factor, plain.std, rtol=1e-6)
 
 
 def test_positive_and_whole_numbers_are_checked():

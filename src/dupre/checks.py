@@ -13,10 +13,6 @@ from dupre.errors import InputError
 LARGEST = 1e150
 """Numbers whose squares are still finite."""
 
-SMALLEST = 1e-90
-"""Sizes of utilities, unless they are 0, whose differences are still numbers when squared: the
-predictor knows no spread of utilities below 1e-100."""
-
 
 def finite(number: object, what: str) -> float:
     """The number as a float, or an InputError that names `what` it is."""
@@ -33,10 +29,7 @@ def finite(number: object, what: str) -> float:
 
 
 def as_utility(number: object, what: str = "the utility") -> float:
-    """The number as a float that can be squared, or an InputError that names `what` it is.
-
-    It is at most LARGEST in size, and at least SMALLEST unless it is 0.
-    """
+    """The number as a float that can be squared, or an InputError that names `what` it is."""
     try:
         result = finite(number, what)
     except InputError as cause:
@@ -50,11 +43,6 @@ def as_utility(number: object, what: str = "the utility") -> float:
         raise InputError(
             f"{what} must lie between -{LARGEST:g} and {LARGEST:g}, so that its square is a "
             f"number, got {result!r}; divide all utilities by a constant"
-        )
-    if 0 < abs(result) < SMALLEST:
-        raise InputError(
-            f"{what} must be 0, or at least {SMALLEST:g} in size, so that differences can be "
-            f"squared, got {result!r}; multiply all utilities by a constant"
         )
     return result
 
