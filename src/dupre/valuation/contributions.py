@@ -35,14 +35,12 @@ def contributions_by_size(known: Knowledge) -> pd.DataFrame:
     taken. Sizes below the smallest group that was evaluated are left out: nothing shows how
     utilities fall off there. Empty if values do without the predictor because it failed its check.
     """
-    if known.check_failed():
-        return pd.DataFrame(columns=["owner", "others", "value", "low", "high"])
-    names, off = known.question.owners.names, deviations(known)
-    seen = known.observations
+    names, seen = known.question.owners.names, known.observations
     smallest = int(seen.members[seen.recorded].sum(axis=1).min())
     sizes = [s for s in group_sizes(len(names)) if s >= smallest or s + 1 == smallest == 1]
-    if not sizes:
+    if not sizes or known.check_failed():
         return pd.DataFrame(columns=["owner", "others", "value", "low", "high"])
+    off = deviations(known)
     found = [_contributions_to(known, int(others), off) for others in sizes]
     mean, half = np.array(found).transpose(1, 2, 0).reshape(2, -1)
     return pd.DataFrame(

@@ -124,7 +124,7 @@ class Inference:
         return Valuation(
             semivalue=self.question.semivalue.name,
             mean=mean,
-            caveats=(*self._caveats(diagnostics), *decisive_trainings(known, M, mean)),
+            caveats=(*self._caveats(diagnostics, off), *decisive_trainings(known, M, mean)),
             counting=counting,
             covariance=total_covariance(covariance, sampling, validation),
             prediction=covariance,
@@ -152,7 +152,7 @@ class Inference:
         return Valuation(
             semivalue=wanted.name,
             mean=found.core.payments,
-            caveats=self._caveats(diagnostics),
+            caveats=self._caveats(diagnostics, validation_rows.deviations(known)),
             covariance=total_covariance(found.covariance, None, found.validation),
             prediction=found.covariance,
             validation=found.validation,
@@ -173,14 +173,15 @@ class Inference:
             **self._circumstances(),
         )
 
-    def _caveats(self, diagnostics: Diagnostics | None) -> tuple[str, ...]:
-        """Reasons not to trust values or payments, a sentence each."""
+    def _caveats(
+        self, diagnostics: Diagnostics | None, off: validation_rows.Deviations | None
+    ) -> tuple[str, ...]:
+        """Reasons not to trust values or payments, a sentence each; `off` is of resamples."""
         known = self.known
         equal = equal_utilities(known) if diagnostics is not None else []
         every = [number for several in known.observations.trainings.values() for number in several]
         outside = outside_notes(every, known.bounds)
-        resamples = (validation_rows.missing_resamples, validation_rows.few_resamples)
-        of_rows = [text for find in resamples for text in find(known)]
+        of_rows = [*validation_rows.missing_resamples(known), *validation_rows.few_resamples(off)]
         return (*spoiled_grand(known), *equal, *outside, *of_rows)
 
     def _circumstances(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from dupre.training.locks import Holder, find_holder
 from dupre.training.store import Store
 from dupre.training.workers import Workers
 from dupre.utility.score import mean_score
-from dupre.valuation.failures import evaluation_error, group_warnings, say_what_is_kept
+from dupre.valuation.failures import evaluation_error, say_what_is_kept
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.progress import Clock, Display, Progress
 from dupre.valuation.second_trainings import SecondTrainings
@@ -327,13 +327,11 @@ class Loop:
 
     def _result(self, reason: str) -> tuple[Valuation, dict[str, Any]]:
         evaluations = self.store.evaluations()
-        used = [found for found in evaluations if found.training.members in self.recorded]
         rounds = [{"evaluated": n, **f} for n, f in self.store.rounds(self.key).items()]
         valuation = self._valuation() or self.valuer.interim_values()
         more = self.valuer.left and self._is_watched()
         forecast = self.valuer.forecast(FORECAST, now=valuation) if more else pd.DataFrame()
         return valuation, {
-            "warnings": group_warnings(used),
             "found": self.found,
             "checked": self.store.origin.checked,
             "stale": self.store.stale,

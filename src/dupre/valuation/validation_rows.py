@@ -131,9 +131,8 @@ def missing_resamples(known: Knowledge) -> list[str]:
     ]
 
 
-def few_resamples(known: Knowledge) -> list[str]:
+def few_resamples(off: Deviations | None) -> list[str]:
     """A caveat if evaluations know their utility on so few resamples that these tell little."""
-    off = deviations(known)
     count = FEWEST_RESAMPLES if off is None else len(off.empty)
     if count >= FEWEST_RESAMPLES:
         return []
