@@ -232,7 +232,8 @@ def test_ctrl_c_on_any_line_of_keeping_an_evaluation_does_not_lose_it():
 def interrupted_while_keeping(at):
     """Ctrl-C before the given line, counted from the moment the second evaluation is kept."""
     folder = Path(dupre.__file__).parent
-    names = ("valuation/loop.py", "training/store.py", "valuation/valuer.py")
+    names = ("valuation/loop.py", "valuation/execution.py", "training/store.py")
+    names += ("valuation/valuer.py",)
     ours = {str(folder / name) for name in names}
     keeping, lines, interruption = 0, 0, []
 
@@ -241,9 +242,9 @@ def interrupted_while_keeping(at):
         if frame.f_code.co_filename not in ours:
             return None
         above = frame
-        while above is not None and above.f_code.co_name != "_save":
+        while above is not None and above.f_code.co_name not in ("_keep", "follow"):
             above = above.f_back
-        keeping += above is frame
+        keeping += above is frame and frame.f_code.co_name == "_keep"
         return line if keeping == 2 and above is not None else None
 
     def line(frame, event, arg):
@@ -290,7 +291,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(runner, undisturbed, n_jobs):
     assert len(found["known"]) >= 7  # the one there was no room for is here
     assert_same(found["then"], undisturbed)
     begun = run.coalitions()
-    assert len(begun) - len(set(begun)) <= n_jobs - 1  # what the other worker was at
+    assert len(begun) - len(set(begun)) <= n_jobs * (n_jobs > 1)  # what workers were at
     assert set(begun) == set(stored(run.plan["store"]))
 
 

@@ -29,7 +29,7 @@ PAGE = 4096
 def fill(path, count=60):
     """Make a store with something in every table; its bytes and its contents."""
     with open_store(path) as store:
-        store.begin_batch("run", 1, [("a", "b"), ("c",)])
+        store.begin_batches({"run": (1, [("a", "b"), ("c",)])})
         store.save_round("run", 3, {"widest": 0.25})
         evaluations = [
             success("ab", repeat, math.sin(repeat), seed=10**6, finished="then", worker="here")
@@ -323,10 +323,10 @@ def test_a_full_disk_loses_nothing_and_the_store_goes_on_when_there_is_room(smal
         assert "everything stored before is kept" in message
         assert list(store.utilities(("a",))) == list(range(saved))
         with pytest.raises(StoreError, match="make room"):
-            store.begin_batch("run", 1, [("a", "b")] * 2000)
+            store.begin_batches({"run": (1, [("a", "b")] * 2000)})
         ballast.unlink()
         store.save(success("b", utility=0.75))
-        assert store.begin_batch("run", 1, [("c",)])
+        assert store.begin_batches({"run": (1, [("c",)])})
     assert utilities(path, "a") == {r: r / 7 for r in range(saved)}
     assert utilities(path, "b") == {0: 0.75}
     assert everything(path)[1] == (1, [("c",)])

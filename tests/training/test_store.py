@@ -140,7 +140,7 @@ def test_a_store_in_memory_keeps_everything_and_writes_nothing(tmp_path, monkeyp
         store.save(success())
         assert store.lock(Training(("a",)))
         store.unlock(Training(("a",)))
-        assert store.begin_batch("run", 1, [("a",)])
+        assert store.begin_batches({"run": (1, [("a",)])})
         assert store.utilities(("a",))[0].utility == 0.5
     assert list(tmp_path.iterdir()) == []
 
@@ -258,20 +258,20 @@ def test_an_evaluation_is_valid_where_all_its_members_are_as_they_were(data, fir
 def test_batches_are_begun_once_and_refresh_tells_whether_anything_valid_came(path):
     with open_store(path) as store:
         assert store.batch("run") == (0, [])
-        assert store.begin_batch("run", 1, [("b", "a"), ("c",)])
-        assert store.begin_batch("run", 2, [("c", "b", "a"), ("a",), ("b",)])
-        assert store.begin_batch("other", 1, [("b",)])
+        assert store.begin_batches({"run": (1, [("b", "a"), ("c",)])})
+        assert store.begin_batches({"run": (2, [("c", "b", "a"), ("a",), ("b",)])})
+        assert store.begin_batches({"other": (1, [("b",)])})
     with open_store(path) as store:
         assert store.batch("run") == (2, [("a", "b", "c"), ("a",), ("b",)])
         assert store.batch("other") == (1, [("b",)])
         assert store.batch("none") == (0, [])
     with open_store(path) as store, open_store(path) as other:
         store.save(success("a"))  # of another run, say: no reason to think again
-        assert other.begin_batch("new", 1, [("b",)])
-        assert not store.begin_batch("new", 1, [("c",)])
-        assert not store.begin_batch("new", 1, [("b",)])
+        assert other.begin_batches({"new": (1, [("b",)])})
+        assert not store.begin_batches({"new": (1, [("c",)])})
+        assert not store.begin_batches({"new": (1, [("b",)])})
         assert store.batch("new") == other.batch("new") == (1, [("b",)])
-        assert store.begin_batch("another run", 1, [("c",)])
+        assert store.begin_batches({"another run": (1, [("c",)])})
     path, changed = path.with_name("refreshed.sqlite"), {**OWNERS, "a": "changed"}
     with open_store(path) as store, open_store(path) as other, open_store(path, changed) as third:
         assert not store.refresh()
@@ -282,7 +282,7 @@ def test_batches_are_begun_once_and_refresh_tells_whether_anything_valid_came(pa
         assert store.refresh()
         third.save(success("a", repeat=1))
         assert not store.refresh()
-        assert store.begin_batch("run", 1, [("b",)])
+        assert store.begin_batches({"run": (1, [("b",)])})
 
 
 @settings(max_examples=15, deadline=None)

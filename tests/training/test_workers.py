@@ -100,7 +100,7 @@ def test_trainings_elsewhere_give_what_this_process_gives(start):
 
 
 def test_trainings_run_two_at_a_time_in_processes_that_stay(start, tmp_path):
-    received, most, meet = 0, 0, meeting(tmp_path / "met")
+    finished, most, meet = [], 0, meeting(tmp_path / "met")
 
     def utility(members):
         return meet(members) if members in (("a",), ("b",)) else float(os.getpid())
@@ -108,14 +108,14 @@ def test_trainings_run_two_at_a_time_in_processes_that_stay(start, tmp_path):
     def trainings():
         nonlocal most
         for number in range(1, 13):
-            most = max(most, number - received)
+            most = max(most, number - len(finished))
             yield Training((f"owner{number}",))
 
     with closing(start(utility)) as workers:
         assert list(workers.run(iter([]))) == []
         first, second = list(workers.run(iter([A, B])))  # they meet
-        for _ in workers.run(trainings()):
-            received += 1
+        workers.on_finished = finished.append
+        received = len(list(workers.run(trainings())))
         third, fourth = list(workers.run(iter([A, B])))
         assert {first.utility, second.utility} >= {third.utility, fourth.utility}  # they stay
         assert workers.finished_evaluations() == []
@@ -484,7 +484,7 @@ def test_what_is_finished_is_stored_while_the_main_process_is_busy(tmp_path):
     def busy(progress):
         assert sys.getswitchinterval() < before / 10  # or the main thread could hold it up
         if progress.evaluated == 1:
-            wait_for(lambda: stored() == 2)
+            wait_for(lambda: stored() >= 2)
 
     def utility(members):  # both children are at work before one has finished
         (tmp_path / f"{len(members)} {members[0]}").touch()

@@ -18,7 +18,7 @@ from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
 from dupre.training.locks import FileLocks, Holder
-from dupre.valuation import loop
+from dupre.valuation import execution, loop
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
 from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform
 from owners_and_games import LoggedGame, Noisy, Shuffled, additive, holds, smooth, value, white
@@ -96,7 +96,8 @@ def test_an_interrupted_run_that_is_resumed_gives_the_same_result(store, way):
 def test_ask_and_tell_in_any_order_with_looks_in_between_equals_the_one_call(way):
     owners, budget, options = WAYS[way]
     utility, new = smooth(owners), partial(dupre.Valuer, owners, empty=0.1, **options)
-    at_once, ours = value(owners, utility, budget=budget, **options), new()
+    whole = {"budget": budget, "stop": evaluated(budget)}  # a rule waits for every batch
+    at_once, ours = value(owners, utility, **whole, **options), new()
     while left := budget - ours.evaluated:
         batch = ours.suggest(min(ours.first_left or owners.n, left))
         if ours.designed:
@@ -285,8 +286,8 @@ def test_a_run_that_waits_for_a_stopped_process_says_so_once(store, monkeypatch)
     answers = iter([False] * 3)
     real = FileLocks.acquire
     monkeypatch.setattr(FileLocks, "acquire", lambda *how: next(answers, True) and real(*how))
-    monkeypatch.setattr(loop, "find_holder", lambda path: Holder(4711, stopped=True))
-    monkeypatch.setattr(loop, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(execution, "find_holder", lambda path: Holder(4711, stopped=True))
+    monkeypatch.setattr(execution, "POLL_SECONDS", 0.0)
     with pytest.warns(UserWarning, match="waiting for a training of process 4711, which") as told:
         value(THREE, lambda members: len(members), budget=1, store=store)
     assert len(told) == 1
@@ -371,9 +372,11 @@ def test_rounds_say_what_was_known_after_each_batch_and_how_a_check_went(store):
     rounds = valuation.rounds
     assert list(rounds.columns) == ["evaluated", "widest"]
     assert "widest" in value(FIVE, smooth(FIVE), budget=1).rounds.columns  # though there are none
-    assert rounds["evaluated"].tolist() == [11, 16, 21, 24]
+    assert rounds["evaluated"].tolist() == [11, 15, 19, 24]  # without those that are late
     assert np.all(rounds["widest"] > 0)
     assert rounds["widest"].iloc[-1] == half_widths(valuation.covariance).max()
+    rounds = value(FIVE, smooth(FIVE), budget=24, stop=evaluated(24)).rounds
+    assert rounds["evaluated"].tolist() == [11, 16, 21, 24]  # a rule waits for all
     for count, widest in rounds[1:-1].itertuples(index=False):
         stopped = value(FIVE, smooth(FIVE), budget=24, stop=evaluated(count))
         assert half_widths(stopped.covariance).max() == widest
@@ -394,7 +397,7 @@ def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, mon
 
     def die(self, **how):
         saved.append(self.valuer.evaluated)
-        if saved[-1] == 16:
+        if saved[-1] == 15:
             raise KeyboardInterrupt
         save(self, **how)
 
@@ -403,7 +406,7 @@ def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, mon
         patch.setattr(loop.Loop, "_save_progress", die)
         with pytest.raises(KeyboardInterrupt):
             value(FIVE, smooth(FIVE), **options)
-    assert saved[-1] == 16
+    assert saved[-1] == 15
     rounds = value(FIVE, smooth(FIVE), **options).rounds
     pd.testing.assert_frame_equal(rounds, expected, check_exact=True)
 

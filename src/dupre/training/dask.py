@@ -96,14 +96,20 @@ class DaskCluster:
         self._running = {}
         finished: _Finished = SimpleQueue()
         while True:
-            while len(self._running) < max(1, _places(self._client)):
-                if (training := next(trainings, None)) is None:
-                    break
-                self._submit(training, finished)
+            self._occupy(trainings, finished)
             if not self._running:
                 return
             if (done := self._wait_for_one(finished)) is not None:
+                if done.utility is not None:  # after a failure the caller decides first
+                    self._occupy(trainings, finished)
                 yield done
+
+    def _occupy(self, trainings: Iterator[Training], finished: _Finished) -> None:
+        """Submit as many trainings as can run, as long as there are any."""
+        while len(self._running) < max(1, _places(self._client)):
+            if (training := next(trainings, None)) is None:
+                return
+            self._submit(training, finished)
 
     def _submit(self, training: Training, finished: _Finished) -> None:
         what = (evaluate_on_worker, self._shared, self._token, self._settings, training)

@@ -238,21 +238,25 @@ class Store:
         with self._db.explain_errors("read"):
             return number, [from_json(text) for (text,) in self._db.ask(members, run, number)]
 
-    def begin_batch(self, run: str, number: int, coalitions: Sequence[Names]) -> bool:
-        """Write down the next batch of a run before it starts.
+    def begin_batches(self, batches: Mapping[str, tuple[int, Sequence[Names]]]) -> bool:
+        """Write down the next batch of one or several runs before it starts, all or none.
 
-        A run that is killed during a batch finishes this batch first when it is resumed. So it
+        A run that is killed during a batch goes on with this batch when it is resumed. So it
         chooses the same coalitions as without the interruption.
 
+        Args:
+            batches: number and coalitions by run.
+
         Returns:
-            Whether it was written; False if another process has written a batch of this number.
+            Whether they were written; False if another process has written one of these numbers.
         """
         rows = [
             (run, number, position, to_json(canonical(names)))
+            for run, (number, coalitions) in batches.items()
             for position, names in enumerate(coalitions)
         ]
         with self._db.write():
-            if self.batch(run)[0] >= number:
+            if any(self.batch(run)[0] >= number for run, (number, _) in batches.items()):
                 return False
             self._db.executemany("INSERT INTO batches VALUES (?, ?, ?, ?)", rows)
         return True

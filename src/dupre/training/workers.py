@@ -32,7 +32,8 @@ class Workers(Protocol):
         """Take a training from the iterator whenever one can be started; yield evaluations.
 
         They are yielded as they finish, in any order. A training that is taken is locked for other
-        processes that share the store, so take no more than can run at the same time.
+        processes that share the store, so take no more than can run at the same time. An iterator
+        that was exhausted can have more as soon as an evaluation was yielded: ask it again.
         """
         ...
 
@@ -81,22 +82,28 @@ class LocalProcesses:
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
         """Evaluate trainings in all children at the same time."""
         starting = set(self._busy)
-        idle = [child for child in self._children if child not in self._busy.values()]
-        more = True
         while True:
-            while more and idle:
-                if (training := next(trainings, None)) is None:
-                    more = False
-                else:
-                    child = idle.pop()
-                    self._busy[self._threads.submit(self._evaluate, child, training)] = child
-            if not more and starting.issuperset(self._busy):
+            if self._leave_idle(trainings) and starting.issuperset(self._busy):
                 return
             for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
-                if (evaluation := future.result()) is not None:
-                    yield evaluation
-                    self._finished.remove(evaluation)
-                idle.append(self._busy.pop(future))
+                evaluation = future.result()
+                del self._busy[future]
+                if evaluation is None:  # the child has started
+                    continue
+                if evaluation.utility is not None:  # after a failure the caller decides first
+                    self._leave_idle(trainings)
+                yield evaluation
+                self._finished.remove(evaluation)
+
+    def _leave_idle(self, trainings: Iterator[Training]) -> bool:
+        """Give every idle child a training; whether there was none for one of them."""
+        busy = set(self._busy.values())
+        for child in self._children:
+            if child not in busy:
+                if (training := next(trainings, None)) is None:
+                    return True
+                self._busy[self._threads.submit(self._evaluate, child, training)] = child
+        return False
 
     def _evaluate(self, child: ChildProcess, training: Training) -> Evaluation:
         """Runs in the thread that waits for a child."""

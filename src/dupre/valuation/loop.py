@@ -1,16 +1,15 @@
 """The loop: suggest a batch, evaluate it somewhere, store it, stop when there is a reason.
 
-What is evaluated depends on what is known when a batch begins, never on when or where its
-trainings finish. A batch is written to the store before it starts; a run that was interrupted
-finishes it first. So the same call gives the same values for any workers and any interruption.
+What is evaluated depends on what is known when a batch is chosen, never on when or where its
+trainings finish (module `batches`). A batch is written to the store before it starts; a run that
+was interrupted goes on with it. So the same call gives the same values for any workers and any
+interruption.
 """
 
 from __future__ import annotations
 
 import math
-import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +23,11 @@ from dupre.result.covariances import half_widths
 from dupre.result.valuation import Valuation
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.frames import as_frame
-from dupre.training.locks import Holder, find_holder
 from dupre.training.store import Store
 from dupre.training.workers import Workers
 from dupre.utility.score import mean_score
+from dupre.valuation.batches import Batches
+from dupre.valuation.execution import Execution
 from dupre.valuation.failures import evaluation_error, say_what_is_kept
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.progress import Clock, Display, Progress
@@ -40,9 +40,6 @@ WATCHED_UP_TO = 4_096
 
 FORECAST = 10
 """Further evaluations that a result looks ahead."""
-
-POLL_SECONDS = 0.2
-"""Time between two looks at whether another process has finished its trainings."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +84,11 @@ class Loop:
         self.budget = 2**valuer.owners.n - 1 if settings.budget is None else settings.budget
         self.second = SecondTrainings(valuer, store, key) if settings.repeats is None else None
         self.outcomes = Outcomes(valuer, store, repeats=settings.repeats or 1, skip=settings.skip)
+        self.batches = Batches(store, key, self.outcomes, self.second, ahead=settings.stop is None)
         self.clock = Clock()
-        self.trained = 0
+        self.execution = Execution(store, workers, self.outcomes, self.clock)
         self.found = 0
-        self.unsaved: list[Evaluation] = []
-        self.failed: Evaluation | None = None
         self.recorded: set[Names] = set()
-        self.reported: set[Holder] = set()
         self.latest: tuple[int, Valuation] | None = None
 
     def run(self, begin: Callable[[], None]) -> tuple[Valuation, dict[str, Any]]:
@@ -104,6 +99,7 @@ class Loop:
         """
         with ExitStack() as stack:
             stack.push(self._save_finished)
+            self.batches.read()
             self._record_done(self.store.coalitions())
             begin()
             self.opened = True
@@ -113,19 +109,25 @@ class Loop:
 
     def _run(self) -> tuple[Valuation, dict[str, Any]]:
         self._record_done(self.store.coalitions())
-        self.found = self.valuer.evaluated
+        self.found = self._evaluated
         self._show()
         if self.settings.ask_empty:
             self._evaluate(self.outcomes.missing(()))
             self.valuer.empty = mean_score(self.outcomes.utilities(()))
         self.valuer.check_empty(begun=self.found > 0)
         while True:
-            number, batch = self.store.batch(self.key)
-            if missing := self._missing(batch):
-                self._evaluate([t for members in missing for t in self.outcomes.missing(members)])
+            self.batches.read()
+            if missing := self._missing():
+                self._evaluate(missing, ahead=True)
                 continue
+            number = self.batches.number
+            self._choose_ahead()
+            if self.batches.number > number:
+                continue
+            self.batches.wait_for_all()
+            self._record_done(self.store.coalitions())
             self._give_up_if_all_failed()
-            begun = number or not self.valuer.first_left or not self._affordable
+            begun = self.batches.number or not self.valuer.first_left or not self._affordable
             if self.second is not None and begun:
                 self._train_again(self.second)
             self._save_progress()
@@ -133,41 +135,68 @@ class Loop:
                 return self._result(reason)
             if not (batch := self._next_batch()):
                 return self._result("nothing is left to gain")
-            # If another process has begun the next batch, nothing is written and we follow it.
-            self.store.begin_batch(self.key, number + 1, batch)
+            self.batches.begin(batch)
 
     def _save_finished(self, _: object, error: BaseException | None, __: object) -> None:
         """When the loop ends by an error: save finished trainings, and say where everything is."""
         if isinstance(error, KeyboardInterrupt):
-            for evaluation in self._unsaved_evaluations():
-                self._save(evaluation)
+            for evaluation in self.execution.unsaved():
+                self.execution.save(evaluation)
         elif isinstance(error, Exception) and not isinstance(error, EvaluationError):
-            self._record_unsaved(self._unsaved_evaluations())
+            self._record_unsaved(self.execution.unsaved())
         if error is not None:
+            self.batches.wait_for_all()
             with suppress(StoreError):  # what threads of the workers have stored meanwhile
                 self.store.refresh()
             self._record_done(self.store.coalitions())
             say_what_is_kept(error, self.valuer, self.store, opened=self.opened)
 
-    def _missing(self, batch: Iterable[Names]) -> list[Names]:
-        """What is left to do of a batch, as far as the budget allows."""
+    def _missing(self) -> list[Training]:
+        """What is left to do of the latest batch, as far as the budget allows."""
         self._record_done(self.store.coalitions())
-        left = [members for members in batch if not self.outcomes.is_done(members)]
-        return self.outcomes.largest_first(left[: self._affordable])
+        return self.batches.missing(max(0, self.budget - self._evaluated))
+
+    @property
+    def _evaluated(self) -> int:
+        """Coalitions evaluated; the next choice may not know all of them."""
+        return self.valuer.evaluated + self.batches.finished_late
 
     @property
     def _affordable(self) -> int:
-        """Coalitions that the budget still allows for."""
-        return max(0, self.budget - self.valuer.evaluated)
+        """Coalitions that the budget allows for after the latest batch."""
+        return max(0, self.budget - self.valuer.evaluated - len(self.batches.late))
+
+    def _choose_ahead(self) -> list[Training]:
+        """Begin the next batch while the late coalitions of this one are trained.
+
+        Returns:
+            Its trainings; none if it has to wait, or if there is none.
+        """
+        if not self.batches.is_ready():
+            return []
+        if not self.batches.is_latest():
+            return self.batches.follow()
+        self._record_done(self.batches.coalitions)  # what other threads and processes have stored
+        if not self._affordable:
+            return []
+        with self.clock.choosing():
+            if self.second is not None:
+                self._count_again(self.second.coalitions())
+            self._save_progress()
+            batch = self._next_batch()
+            trainings = self.batches.begin(batch) if batch else []
+        self._record_done(self.store.coalitions())
+        return trainings
 
     def _next_batch(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between."""
-        left = self._affordable
-        no_choice = self.settings.stop is None and left >= self.valuer.left
+        pending = self.batches.late
+        left, still_open = self._affordable, self.valuer.left - len(pending)
+        no_choice = self.settings.stop is None and left >= still_open
         chosen = self.valuer.first_left or self.valuer.question.batch
-        batch = self.valuer.left if no_choice else chosen
+        batch = still_open if no_choice else chosen
         self.clock.choices += not self.valuer.first_left
-        return self.valuer.suggest(min(batch, left))
+        return self.valuer.suggest(min(batch, left), pending=pending) if batch else []
 
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
@@ -193,37 +222,29 @@ class Loop:
             chosen = second.coalitions()
             trainings = [self.outcomes.next_attempt(members, 1) for members in chosen]
             self._evaluate([t for t in trainings if not self.outcomes.is_answered(t)])
-            if new := {self.valuer.key(members) for members in chosen} - self.outcomes.twice:
-                self.outcomes.twice |= new
-                self.latest = None
-                self.recorded -= {same for names in chosen for same in self.store.same(names)}
-                self._record_done(chosen)
+            self._count_again(chosen)
             if not second.choose() and second.coalitions() == chosen:
                 return
 
-    def _evaluate(self, trainings: list[Training]) -> None:
-        """Evaluate what no other process is evaluating, wait for what others are."""
-        waiting = trainings
-        while waiting:
-            with self.clock.training():
-                for evaluation in self.workers.run(self._lock_each(waiting)):
-                    self._save(evaluation)
-                    self.store.unlock(evaluation.training)
-            if self.failed is not None:
-                raise self._error(self.failed, every=False)
-            waiting = [training for training in waiting if not self.outcomes.is_answered(training)]
-            if waiting:
-                self._wait()
-                self.store.refresh()
-                self._record_done(training.members for training in trainings)
+    def _count_again(self, coalitions: list[Names]) -> None:
+        """Let the second trainings of these coalitions count."""
+        if new := {self.valuer.key(members) for members in coalitions} - self.outcomes.twice:
+            self.outcomes.twice |= new
+            self.latest = None
+            self.recorded -= {same for names in coalitions for same in self.store.same(names)}
+            self._record_done(coalitions)
 
-    def _wait(self) -> None:
-        """Wait a moment for another process, and say so if it is stopped."""
-        time.sleep(POLL_SECONDS)
-        holder = find_holder(self.store.path) if self.store.path is not None else None
-        if holder is not None and holder.stopped and holder not in self.reported:
-            self.reported.add(holder)
-            warnings.warn(f"waiting for a training of {holder}", stacklevel=2)
+    def _evaluate(self, trainings: list[Training], *, ahead: bool = False) -> None:
+        """Do these trainings; if `ahead`, next batches may begin meanwhile."""
+
+        def follow(evaluation: Evaluation) -> list[Training]:
+            self._record_done([evaluation.training.members])
+            self._show()
+            return self._choose_ahead() if ahead and self.execution.failed is None else []
+
+        self.execution.run(trainings, follow)
+        if self.execution.failed is not None:
+            raise self._error(self.execution.failed, every=False)
 
     def _give_up_if_all_failed(self) -> None:
         """Raise if every evaluation so far has failed: there is nothing to predict from."""
@@ -231,29 +252,6 @@ class Loop:
         if failures and len(failures) == self.valuer.evaluated:
             first = self.outcomes.failures(next(iter(failures)))[0]
             raise self._error(first, every=True)
-
-    def _lock_each(self, trainings: list[Training]) -> Iterator[Training]:
-        """Trainings that no other process is doing, until one fails that must not."""
-        for training in trainings:
-            if self.failed is not None:
-                return
-            if not self.outcomes.is_answered(training) and self.store.lock(training):
-                self.store.refresh()
-                if self.outcomes.is_answered(training):  # by another process, just before
-                    self.store.unlock(training)
-                else:
-                    yield training
-
-    def _save(self, evaluation: Evaluation) -> None:
-        """Save an evaluation to the store, then record it."""
-        self.unsaved.append(evaluation)
-        self.store.save(evaluation)
-        self.trained += bool(evaluation.training.members)
-        if evaluation.utility is None and not (self.settings.skip and evaluation.training.members):
-            self.failed = self.failed or evaluation
-        self._record_done([evaluation.training.members])
-        self.unsaved.remove(evaluation)
-        self._show()
 
     def _record_unsaved(self, evaluations: list[Evaluation]) -> None:
         """Record evaluations that the store could not save."""
@@ -265,15 +263,12 @@ class Loop:
             if members and done and all(e.utility is not None for e in wanted):
                 self.valuer.record(members, [e.score for e in wanted])
 
-    def _unsaved_evaluations(self) -> list[Evaluation]:
-        """Evaluations that are finished but not in the store, each once."""
-        found = [*self.unsaved, *self.workers.finished_evaluations()]
-        return list({(e.training.members, e.training.repeat): e for e in found}.values())
-
     def _record_done(self, coalitions: Iterable[Names]) -> None:
         """Record those coalitions that are done, by this or another process."""
         for members in map(canonical, coalitions):
-            if not members or members in self.recorded or not self.outcomes.is_done(members):
+            if not members or members in self.recorded or self.batches.holds_back(members):
+                continue
+            if not self.outcomes.is_done(members):
                 continue
             if failures := self.outcomes.failures(members):
                 self.valuer.record_failure(members, failures[0].failure)
@@ -307,11 +302,11 @@ class Loop:
         return self.valuer.question.least_core is None and self.valuer.counting <= WATCHED_UP_TO
 
     def _show(self) -> None:
-        evaluated = self.valuer.evaluated
-        left = min(self._affordable, self.valuer.left)
-        each = self.clock.per_training(self.trained) * self.outcomes.repeats
+        evaluated, held_back = self._evaluated, self.batches.finished_late
+        left = min(max(0, self.budget - evaluated), self.valuer.left - held_back)
+        each = self.clock.per_training(self.execution.trained) * self.outcomes.repeats
         batches = math.ceil(left / self.valuer.question.batch)
-        known = self.settings.budget is not None and self.trained > 0
+        known = self.settings.budget is not None and self.execution.trained > 0
         widest = None if self.latest is None else half_widths(self.latest[1].covariance).max()
         self.display.show(
             Progress(

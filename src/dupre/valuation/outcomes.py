@@ -5,7 +5,7 @@ Coalitions that hold the same rows share their trainings if the store goes by co
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from dupre._types import Names
 from dupre.errors import InputError
@@ -46,14 +46,14 @@ class Outcomes:
         trainings = [self.next_attempt(members, repeat) for repeat in range(self.repeats)]
         return [training for training in trainings if not self.is_answered(training)]
 
-    def largest_first(self, batch: list[Names]) -> list[Names]:
-        """The same coalitions; workers that begin with the longest trainings finish together.
+    def sort(self, batch: Sequence[Names]) -> list[Names]:
+        """The same coalitions, the largest first: workers then finish together.
 
         The first design keeps its order, for single owners are more likely to fail; so does a
         strategy that has one.
         """
         if self.valuer.first_left or self.valuer.question.in_order:
-            return batch
+            return list(batch)
         rows = dict(zip(self.valuer.owners.names, self.valuer.owners.rows.tolist(), strict=True))
         return sorted(batch, key=lambda members: -sum(rows[name] for name in members))
 

@@ -53,17 +53,18 @@ class SecondTrainings:
 
     def choose(self) -> bool:
         """Choose more coalitions if more are needed; return whether any were chosen."""
+        return bool(new := self.next()) and self.store.begin_batches(new)
+
+    def next(self) -> dict[str, tuple[int, list[Names]]]:
+        """What `Store.begin_batches` needs to begin with more coalitions; empty if none are."""
         number, before = self.store.batch(self.key)
         if number and self.valuer.training_noise().deterministic:
-            return False
+            return {}
         count = count_needed(self.valuer.evaluated) if number else CHECKED
         begun = self._distinct(before or self._trained_twice())
         every = self._distinct([*begun, *self.valuer.first_evaluated])
         chosen = every[: max(count, len(begun))]
-        if len(chosen) <= len(before):
-            return False
-        self.store.begin_batch(self.key, number + 1, chosen)
-        return True
+        return {self.key: (number + 1, chosen)} if len(chosen) > len(before) else {}
 
     def _trained_twice(self) -> list[Names]:
         """Coalitions that some run has trained twice already."""

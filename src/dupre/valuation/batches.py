@@ -1,0 +1,122 @@
+"""The batches of a run: what each of them trains, and what the next choice does not wait for.
+
+A batch is written to the store before it starts. The coalitions at its end are late: the next batch
+is chosen while they are trained, and from what is known without them, even if they are finished by
+then. So workers need not wait for a choice, and no choice depends on which training ends first, on
+the number of workers or on an interruption. The next batch begins with the late ones of the batch
+before; the choice after it knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dupre._types import Names
+from dupre.training.evaluation import Training
+from dupre.training.store import Store
+from dupre.valuation.outcomes import Outcomes
+from dupre.valuation.second_trainings import SecondTrainings
+
+LATE = 1 / 3
+"""Share of a batch that is late. Half of what is chosen is then still to be trained at the next
+choice, since a third of every batch comes from the one before."""
+
+
+class Batches:
+    """The latest batch of the run with this key, and how the next one begins.
+
+    Args:
+        store: where batches are written.
+        key: of the run.
+        outcomes: which trainings are done.
+        second: which coalitions are trained twice; None if none is.
+        ahead: whether the next batch is chosen before the latest one is finished.
+
+    Attributes:
+        number: of the latest batch, 0 before the first.
+        coalitions: of this batch, in the order in which they are trained.
+        late: those that the next choice does not wait for.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        key: str,
+        outcomes: Outcomes,
+        second: SecondTrainings | None,
+        *,
+        ahead: bool,
+    ):
+        self._store = store
+        self._key = key
+        self._outcomes = outcomes
+        self._second = second
+        self._ahead = ahead
+        self.number = 0
+        self.coalitions: list[Names] = []
+        self.late: list[Names] = []
+        self._late_keys: set[bytes] = set()
+        self._awaited: list[Training] = []
+
+    def read(self) -> None:
+        """Take the latest batch from the store; the first design has no late coalitions."""
+        self.number, self.coalitions = self._store.batch(self._key)
+        count = int(LATE * len(self.coalitions)) if self._ahead and self.number > 1 else 0
+        self._split(len(self.coalitions) - count)
+
+    def wait_for_all(self) -> None:
+        """Let no coalition be late: the next choice knows all of them."""
+        self.late = []
+
+    def _split(self, first: int) -> None:
+        self.late = self.coalitions[first:]
+        self._late_keys = set(map(self._outcomes.valuer.key, self.late))
+        repeats = range(self._outcomes.repeats)
+        self._awaited = [Training(m, r) for m in self.coalitions[:first] for r in repeats]
+        self._awaited += [Training(members, 1) for members in self._trained_twice]
+
+    @property
+    def _trained_twice(self) -> list[Names]:
+        return [] if self._second is None else self._second.coalitions()
+
+    @property
+    def finished_late(self) -> int:
+        """How many late coalitions are done."""
+        return sum(map(self._outcomes.is_done, self.late))
+
+    def holds_back(self, members: Names) -> bool:
+        """Whether a coalition is late, or holds the same rows as a late one."""
+        return bool(self.late) and self._outcomes.valuer.key(members) in self._late_keys
+
+    def missing(self, most: int) -> list[Training]:
+        """Trainings that are still to be done, of at most so many coalitions not done yet."""
+        again = [self._outcomes.next_attempt(members, 1) for members in self._trained_twice]
+        found = [training for training in again if not self._outcomes.is_answered(training)]
+        left = [members for members in self.coalitions if not self._outcomes.is_done(members)]
+        return found + [t for members in left[:most] for t in self._outcomes.missing(members)]
+
+    def is_ready(self) -> bool:
+        """Whether the next batch can be chosen while late coalitions of this one are trained."""
+        done = self._outcomes.is_answered
+        return bool(self.late) and all(done(training) for training in reversed(self._awaited))
+
+    def begin(self, chosen: Sequence[Names]) -> list[Training]:
+        """Begin the next batch: what is late, then what was chosen. Returns its new trainings.
+
+        If another process has begun it, nothing is written: the batch of that process is taken.
+        """
+        batches = {self._key: (self.number + 1, [*self.late, *self._outcomes.sort(chosen)])}
+        if self._second is not None and self.late:  # otherwise they were trained before the choice
+            batches |= self._second.next()
+        self._store.begin_batches(batches)
+        return self.follow()
+
+    def is_latest(self) -> bool:
+        """Whether no other process has begun the next batch."""
+        return self._store.batch(self._key)[0] == self.number
+
+    def follow(self) -> list[Training]:
+        """Go on with the latest batch of the store. Returns its new trainings."""
+        before = self.missing(len(self.coalitions))
+        self.read()
+        return [t for t in self.missing(len(self.coalitions)) if t not in before]

@@ -1,0 +1,134 @@
+"""Trainings given to workers, locked for other processes, and saved to the store one by one."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+from dupre.training.evaluation import Evaluation, Training
+from dupre.training.locks import Holder, find_holder
+from dupre.training.store import Store
+from dupre.training.workers import Workers
+from dupre.valuation.outcomes import Outcomes
+from dupre.valuation.progress import Clock
+
+POLL_SECONDS = 0.2
+"""Time between two looks at whether another process has finished its trainings."""
+
+
+class Execution:
+    """The trainings of one run.
+
+    Args:
+        store: where evaluations are saved.
+        workers: who train.
+        outcomes: which trainings are done.
+        clock: counts their time.
+
+    Attributes:
+        trained: coalitions trained, each time that they were.
+        failed: the first failed training that must not fail: no other is started.
+    """
+
+    def __init__(self, store: Store, workers: Workers, outcomes: Outcomes, clock: Clock):
+        self._store = store
+        self._workers = workers
+        self._outcomes = outcomes
+        self._clock = clock
+        self._unsaved: list[Evaluation] = []
+        self._reported: set[Holder] = set()
+        self.trained = 0
+        self.failed: Evaluation | None = None
+
+    def run(
+        self, trainings: list[Training], follow: Callable[[Evaluation], Iterable[Training]]
+    ) -> None:
+        """Evaluate what no other process is evaluating, wait for what others are.
+
+        Args:
+            trainings: to be done.
+            follow: called with every evaluation once it is saved; what it returns is done too.
+        """
+        waiting = trainings
+        while waiting and self.failed is None:
+            queue = _Queue(waiting, self._lock)
+            with self._clock.training():
+                for evaluation in self._workers.run(queue):
+                    self._keep(evaluation)
+                    queue.add(follow(evaluation))
+            waiting = [t for t in waiting if not self._outcomes.is_answered(t)]
+            if waiting and self.failed is None:
+                self._wait()
+                self._store.refresh()
+
+    def _keep(self, evaluation: Evaluation) -> None:
+        """Save an evaluation, or know that it is not saved."""
+        self._unsaved.append(evaluation)
+        self.save(evaluation)
+        self._unsaved.remove(evaluation)
+        self._store.unlock(evaluation.training)
+
+    def save(self, evaluation: Evaluation) -> None:
+        """Save an evaluation to the store."""
+        self._store.save(evaluation)
+        named, skip = bool(evaluation.training.members), self._outcomes.skip
+        self.trained += named
+        if evaluation.utility is None and not (skip and named):
+            self.failed = self.failed or evaluation
+
+    def unsaved(self) -> list[Evaluation]:
+        """Evaluations that are finished but not in the store, each once."""
+        found = [*self._unsaved, *self._workers.finished_evaluations()]
+        return list({(e.training.members, e.training.repeat): e for e in found}.values())
+
+    def _lock(self, training: Training) -> bool:
+        """Lock a training, unless another process does it, or one has failed that must not."""
+        if self.failed is not None or self._outcomes.is_answered(training):
+            return False
+        if not self._store.lock(training):
+            return False
+        self._store.refresh()
+        if self._outcomes.is_answered(training):  # by another process, just before
+            self._store.unlock(training)
+            return False
+        return True
+
+    def _wait(self) -> None:
+        """Wait a moment for another process, and say so if it is stopped."""
+        time.sleep(POLL_SECONDS)
+        holder = find_holder(self._store.path) if self._store.path is not None else None
+        if holder is not None and holder.stopped and holder not in self._reported:
+            self._reported.add(holder)
+            warnings.warn(f"waiting for a training of {holder}", stacklevel=2)
+
+
+class _Queue:
+    """Trainings in the order given, as far as they can be taken.
+
+    Other than an iterator of Python it can get more after it was empty: workers ask again
+    whenever one of them is free.
+
+    Args:
+        trainings: the first ones.
+        take: whether a training may be done now; asked when a worker is free.
+    """
+
+    def __init__(self, trainings: Iterable[Training], take: Callable[[Training], bool]):
+        self._waiting = deque(trainings)
+        self._take = take
+
+    def add(self, trainings: Iterable[Training]) -> None:
+        """Let these follow."""
+        self._waiting.extend(trainings)
+
+    def __iter__(self) -> Iterator[Training]:
+        return self
+
+    def __next__(self) -> Training:
+        while self._waiting:
+            training = self._waiting.popleft()
+            if self._take(training):
+                return training
+        raise StopIteration
