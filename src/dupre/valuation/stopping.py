@@ -3,9 +3,10 @@
     stop=stopping.within(0.01) | stopping.wall_time(3600)
     stop=stopping.ranking_settled() & stopping.evaluated(40)
 
-Rules are checked after every batch. The first form stops when one of the two holds, the second when
-both do; the result says which it was. Rules about values wait for the first design, and for
-utilities that differ: intervals from equal ones have no scale.
+Rules are checked after every batch, which is finished before the next is chosen. The first form
+stops when one of the two holds, the second when both do; the result says which it was. Rules about
+values wait for the first design, and for utilities that differ: intervals from equal ones have no
+scale.
 """
 
 from __future__ import annotations
