@@ -17,9 +17,9 @@ from dupre.training.store import Store
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.second_trainings import SecondTrainings
 
-LATE = 1 / 3
-"""Share of a batch that is late. Half of what is chosen is then still to be trained at the next
-choice, since a third of every batch comes from the one before."""
+LATE = 3
+"""One of so many coalitions of a batch is late. As a third of a batch comes from the one before,
+half of what is chosen is then under way at the next choice."""
 
 
 class Batches:
@@ -61,19 +61,17 @@ class Batches:
     def read(self) -> None:
         """Take the latest batch from the store; the first design has no late coalitions."""
         self.number, self.coalitions = self._store.batch(self._key)
-        count = int(LATE * len(self.coalitions)) if self._ahead and self.number > 1 else 0
-        self._split(len(self.coalitions) - count)
+        late = len(self.coalitions) // LATE if self._ahead and self.number > 1 else 0
+        first = self.coalitions[: len(self.coalitions) - late]
+        self.late = self.coalitions[len(first) :]
+        self._late_keys = set(map(self._outcomes.valuer.key, self.late))
+        repeats = range(self._outcomes.repeats)
+        self._awaited = [Training(members, repeat) for members in first for repeat in repeats]
+        self._awaited += [Training(members, 1) for members in self._trained_twice]
 
     def wait_for_all(self) -> None:
         """Let no coalition be late: the next choice knows all of them."""
         self.late = []
-
-    def _split(self, first: int) -> None:
-        self.late = self.coalitions[first:]
-        self._late_keys = set(map(self._outcomes.valuer.key, self.late))
-        repeats = range(self._outcomes.repeats)
-        self._awaited = [Training(m, r) for m in self.coalitions[:first] for r in repeats]
-        self._awaited += [Training(members, 1) for members in self._trained_twice]
 
     @property
     def _trained_twice(self) -> list[Names]:
@@ -103,20 +101,17 @@ class Batches:
     def begin(self, chosen: Sequence[Names]) -> list[Training]:
         """Begin the next batch: what is late, then what was chosen. Returns its new trainings.
 
-        If another process has begun it, nothing is written: the batch of that process is taken.
+        If another process has begun it, nothing is written: its batch is the latest one.
         """
+        under_way = self.missing(len(self.coalitions))
         batches = {self._key: (self.number + 1, [*self.late, *self._outcomes.sort(chosen)])}
         if self._second is not None and self.late:  # otherwise they were trained before the choice
             batches |= self._second.next()
-        self._store.begin_batches(batches)
-        return self.follow()
+        is_ours = self._store.begin_batches(batches)
+        self.read()
+        new = self.missing(len(self.coalitions)) if is_ours else []
+        return [training for training in new if training not in under_way]
 
     def is_latest(self) -> bool:
         """Whether no other process has begun the next batch."""
         return self._store.batch(self._key)[0] == self.number
-
-    def follow(self) -> list[Training]:
-        """Go on with the latest batch of the store. Returns its new trainings."""
-        before = self.missing(len(self.coalitions))
-        self.read()
-        return [t for t in self.missing(len(self.coalitions)) if t not in before]

@@ -122,7 +122,8 @@ class Loop:
                 continue
             number = self.batches.number
             self._choose_ahead()
-            if self.batches.number > number:
+            self.batches.read()
+            if self.batches.number > number:  # begun by this process, or by another one
                 continue
             self.batches.wait_for_all()
             self._record_done(self.store.coalitions())
@@ -172,10 +173,8 @@ class Loop:
         Returns:
             Its trainings; none if it has to wait, or if there is none.
         """
-        if not self.batches.is_ready():
+        if not self.batches.is_ready() or not self.batches.is_latest():
             return []
-        if not self.batches.is_latest():
-            return self.batches.follow()
         self._record_done(self.batches.coalitions)  # what other threads and processes have stored
         if not self._affordable:
             return []
