@@ -351,6 +351,19 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     assert set(kept["finished"]) <= set(everything["finished"])
 
 
+def test_verbs_that_take_the_last_result_say_if_trainings_were_stored_since(data):
+    run("value", *WINE, "--budget", 7, "--run", "run", cwd=data)
+    asked = [("pay", "run", "--amount", 100), ("compare", "run", "Alba", "Etna")]
+    for verb in asked:
+        assert "stored after" not in run(*verb, cwd=data).stderr
+    before = (data / "run/result.json").read_text()
+    run("resume", "run", "--budget", 9, cwd=data)
+    (data / "run/result.json").write_text(before)  # as if it had been killed before the end
+    for verb in asked:
+        told = run(*verb, cwd=data).stderr
+        assert "Note: trainings were stored after these values were computed; `dupre resume" in told
+
+
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_signals_end_a_run_with_what_is_finished_and_the_way_to_go_on(data, name, code):
     end = f"begun.append(1); len(begun) != 3 or os.kill(os.getpid(), signal.{name})"

@@ -14,6 +14,7 @@ from dupre.errors import InputError
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
+    from dupre.runs.directory import RunDirectory
 
 UNFINISHED = "the run is not finished; these are the values so far."
 
@@ -90,7 +91,7 @@ def pay(
     from dupre.runs.directory import RunDirectory
 
     directory = RunDirectory(run)
-    valuations = directory.results()
+    valuations = _last_results(directory)
     terms = PaymentSection(amount, currency, negative, minimum)
     payments = valuations[0].payments(**asdict(terms))
     if json:
@@ -115,7 +116,7 @@ def compare(
     from dupre.result.as_text import beware_notes, format_comparison
     from dupre.runs.directory import RunDirectory
 
-    results = RunDirectory(run).results()
+    results = _last_results(RunDirectory(run))
     found = [(v.semivalue, v.compare(a, b)) for v in results]
     if json:
         print_json([{"semivalue": name, **asdict(comparison)} for name, comparison in found])
@@ -147,6 +148,17 @@ def predict(
         print_json(found.to_dict("records"))
     else:
         print(format_predictions(found))
+
+
+def _last_results(directory: RunDirectory) -> list[Valuation]:
+    """The last result; says so if trainings were stored since."""
+    valuations = directory.results()
+    if directory.is_behind:
+        say(
+            "Note: trainings were stored after these values were computed; "
+            f"`{directory.renewal}` takes them into account."
+        )
+    return valuations
 
 
 VERBS: dict[Callable[..., None], str] = {

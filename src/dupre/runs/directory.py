@@ -133,15 +133,16 @@ class RunDirectory:
         self.config()
         file = self.path / "result.json"
         if not file.is_file():
-            raise InputError(f"{str(self)!r} has no result yet; go on with `{self._renewal()}`")
+            raise InputError(f"{str(self)!r} has no result yet; go on with `{self.renewal}`")
         try:
             return as_json.loads(file.read_text(encoding="utf-8"))
         except (InputError, OSError, UnicodeDecodeError) as cause:
             raise InputError(
-                f"{str(file)!r}: {cause}; `{self._renewal()}` makes it again from the store"
+                f"{str(file)!r}: {cause}; `{self.renewal}` makes it again from the store"
             ) from cause
 
-    def _renewal(self) -> str:
+    @property
+    def renewal(self) -> str:
         """The command that makes the result from the store."""
         external = self.config().is_external
         return self.command("record", "FILE") if external else self.command("resume")
