@@ -66,7 +66,10 @@ class ProductTerm:
         if self.levels is not None:
             found = (scale * np.exp(gamma * self.levels)).take(self.codes)
         elif len(gamma):
-            found = np.exp(gamma @ self.distances)
+            found = gamma[0] * self.distances[0]  # BLAS takes longer for one or two rows
+            for g, distance in zip(gamma[1:], self.distances[1:], strict=True):
+                found += g * distance
+            np.exp(found, out=found)
             found *= scale
         else:
             found = np.full(self.distances.shape[1], scale)
