@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -67,6 +69,7 @@ def test_both_slopes_of_a_warp_agree_and_so_does_their_logarithm(u):
 @either_warp
 @pytest.mark.parametrize("part", [1e-4, 0.1, 1.0])
 def test_mean_equals_gauss_hermite_quadrature(warp, part):
+    warp = replace(warp, low=-np.inf, high=np.inf)  # as if everything had been seen
     z = np.linspace(-2, 2, 9)
     variance = part * MAX_SPREAD / warp.scale**2
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
@@ -76,6 +79,21 @@ def test_mean_equals_gauss_hermite_quadrature(warp, part):
     np.testing.assert_allclose(warp.back(z, np.full(9, variance))[0], expected, rtol=1e-9)
     largest = np.full(9, MAX_SPREAD / warp.scale**2)  # more shifts the mean no further
     np.testing.assert_allclose(warp.back(z, 100 * largest)[0], warp.back(z, largest)[0])
+
+
+def test_beyond_what_was_seen_the_way_back_goes_straight_on():
+    u = np.array([0.6, 0.7, 0.65, 0.8, -10.0])
+    warp = curved_warp(u)
+    z, none = np.sort(warp.forward(u)), np.zeros(9)
+    for end, extreme in ((z[0], -10.0), (z[-1], 0.8)):
+        outside = end + np.sign(end) * np.linspace(0, 30, 9)
+        back, slopes = warp.back(outside, none)
+        slope = float(warp.slope(np.array([extreme]))[0])
+        np.testing.assert_allclose(slopes, slope, rtol=1e-9)
+        np.testing.assert_allclose(np.diff(back) / np.diff(outside), slope, rtol=1e-9)
+    inside = np.linspace(z[0], z[-1], 9)
+    unlimited = replace(warp, low=-np.inf, high=np.inf)
+    np.testing.assert_array_equal(warp.back(inside, none), unlimited.back(inside, none))
 
 
 def test_a_straight_warp_is_affine_and_a_curved_one_bends_far_utilities_alone():

@@ -283,7 +283,8 @@ def condition_at_least(
     to be positive definite by rounding alone.
     """
     kernel, noise = form.with_theta(_absolute(form, x)), float(np.exp(x[-2]))
-    amplitude = Amplitude(float(x[-1]), reference)
+    rows = log_rows(inputs)
+    amplitude = Amplitude(float(x[-1]), reference, float(rows.min()), float(rows.max()))
     while True:
         try:
             return condition(

@@ -7,7 +7,9 @@ small coalitions is real, but next to values near 0.7 it would dominate the fit.
     z = arcsinh((u - centre) / width), centre = median, width = 3 robust standard deviations,
 
 is a straight line for ordinary utilities and a logarithm for far ones. The marginal likelihood of
-the utilities themselves decides between straight and curved, hence `log_slope`.
+the utilities themselves decides between straight and curved, hence `log_slope`. The way back goes
+straight on beyond the utilities that were seen: an exponential would turn a prediction that lies
+somewhat outside into an absurd one.
 
 Values are linear in u, not in z. So predictions are transformed back to a mean and a slope: u is
 approximated as linear in z around its prediction, which is exact for the straight warp.
@@ -30,13 +32,18 @@ MAX_SPREAD = 1.0
 
 @dataclass(frozen=True)
 class Warp:
-    """z = (g((u - centre) / width) - shift) / scale with g = arcsinh if curved, else identity."""
+    """z = (g((u - centre) / width) - shift) / scale with g = arcsinh if curved, else identity.
+
+    `low` and `high` are the least and the greatest g that were seen.
+    """
 
     curved: bool = False
     centre: float = 0.0
     width: float = 1.0
     shift: float = 0.0
     scale: float = 1.0
+    low: float = -np.inf
+    high: float = np.inf
 
     def forward(self, u: Floats) -> Floats:
         """Z of utilities u."""
@@ -61,7 +68,10 @@ class Warp:
             return self.centre + self.width * t, np.full_like(t, self.width * self.scale)
         # E sinh(t + s e) = sinh(t) exp(s² / 2) for e standard normal.
         lift = self.width * np.exp(np.minimum(self.scale**2 * variance, MAX_SPREAD) / 2)
-        return self.centre + lift * np.sinh(t), lift * np.cosh(t) * self.scale
+        seen = np.clip(t, self.low, self.high)
+        bend = np.cosh(seen)
+        u = self.centre + lift * (np.sinh(seen) + bend * (t - seen))
+        return u, lift * bend * self.scale
 
 
 def straight_warp(u: Floats, *, empty: float) -> Warp:
@@ -94,4 +104,5 @@ def curved_warp(u: Floats) -> Warp | None:
     if width < SMALLEST_WIDTH:
         return None
     t = np.arcsinh((u - centre) / width)
-    return Warp(True, centre, width, shift=float(np.mean(t)), scale=float(np.std(t)))
+    shift, scale = float(np.mean(t)), float(np.std(t))
+    return Warp(True, centre, width, shift, scale, low=float(t.min()), high=float(t.max()))
