@@ -1,6 +1,6 @@
 """Batches that begin while the last ones of the batch before are still trained."""
 
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
@@ -79,6 +79,76 @@ def test_workers_train_the_next_batch_while_a_training_of_the_last_one_goes_on(t
     assert_same(there, value(SIX, smooth(SIX), budget=FIRST + 12))
 
 
+@pytest.mark.parametrize("stopped_after", [3, 8, 12, 16, 24])
+def test_a_process_that_was_slow_to_choose_follows_another_one(tmp_path, stopped_after):
+    """While it looks at an evaluation, the same call elsewhere goes on by some batches."""
+    budget, store, theirs, looks = FIRST + 24, tmp_path / "run.sqlite", smooth(SIX), []
+
+    class Interrupted:
+        fingerprint = theirs.fingerprint
+
+        def __call__(self, members):
+            if members and len(theirs.asked) == stopped_after:
+                raise KeyboardInterrupt
+            return theirs(members)
+
+    def look(progress):
+        looks.append(progress.evaluated)
+        if len(looks) == FIRST + 4:
+            with suppress(dupre.Interrupted):
+                value(SIX, Interrupted(), budget=budget, store=store)
+
+    ours = smooth(SIX)
+    found = value(SIX, ours, budget=budget, store=store, progress=look)
+    assert len(looks) > FIRST + 4
+    assert looks == sorted(looks)
+    trained = [*ours.asked, *theirs.asked]
+    assert len(trained) == len(set(trained)) == found.evaluated == budget
+    assert_same(found, value(SIX, smooth(SIX), budget=budget))
+
+
+@pytest.mark.parametrize("at", [FIRST + 5, FIRST + 9, FIRST + 16])
+def test_what_is_known_besides_the_store_is_counted_once(tmp_path, at):
+    call = {"budget": FIRST + 20, "store": tmp_path / "run.sqlite", "engine": Shuffled(at)}
+    looks = []
+
+    def look(progress):
+        looks.append(progress.evaluated)
+        if progress.evaluated == at and len(looks) < 100:
+            looks.extend([0] * 100)
+            raise KeyboardInterrupt
+
+    with pytest.raises(dupre.Interrupted) as stopped:
+        value(SIX, smooth(SIX), progress=look, **call)
+    looks.clear()
+    utility = smooth(SIX)
+    known = stopped.value.valuer.trainings
+    found = value(SIX, utility, known=known, progress=lambda p: looks.append(p.evaluated), **call)
+    assert found.found == looks[0] == len(known) == at
+    assert looks == sorted(looks)
+    assert looks[-1] == found.evaluated == FIRST + 20
+    assert len(utility.asked) == FIRST + 20 - at
+
+
+def test_a_failure_says_how_much_is_kept_though_some_of_it_is_late():
+    class Failing:
+        asked, worth = [], staticmethod(smooth(SIX).of)
+
+        def __call__(self, members):
+            if not members:
+                return 0.1
+            if len(self.asked) == FIRST + 5:
+                raise ValueError("no luck")
+            self.asked.append(members)
+            return self.worth(members)
+
+    for seed in range(3):
+        Failing.asked = []
+        with pytest.raises(dupre.EvaluationError, match=f"^.*{FIRST + 5} evaluations") as failed:
+            value(SIX, Failing(), budget=FIRST + 12, engine=Shuffled(seed))
+        assert len(failed.value.valuer.evaluations) == FIRST + 5
+
+
 @pytest.mark.parametrize("budget", range(FIRST, FIRST + 14))
 def test_every_budget_is_spent_to_the_last_training_and_not_exceeded(budget):
     utility = smooth(SIX)
@@ -110,8 +180,8 @@ def test_a_batch_begins_with_what_was_late_and_the_next_choice_waits_for_it():
         assert ours.late == []  # the first design is known as a whole
         ours.begin([a, b, c])
         assert ours.late == [c]
-        assert ours.holds_back(c)
-        assert not ours.holds_back(a)
+        assert ours.hold_back(c)
+        assert not ours.hold_back(a)
         for members in (a, b):
             assert not ours.is_ready()
             store.save(Evaluation(Training(members), 1.0))

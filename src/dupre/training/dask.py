@@ -76,6 +76,7 @@ class DaskCluster:
         self._settings = settings
         self._wait = wait
         self._running: dict[Any, Training] = {}
+        self._finished: list[Evaluation] = []  # not yet yielded
         self._wanted: Any = None
         self._shared: Any = None
         if not _places(client):
@@ -100,9 +101,11 @@ class DaskCluster:
             if not self._running:
                 return
             if (done := self._wait_for_one(finished)) is not None:
+                self._finished = [done]
                 if done.utility is not None:  # after a failure the caller decides first
                     self._occupy(trainings, finished)
                 yield done
+                self._finished = []
 
     def _occupy(self, trainings: Iterator[Training], finished: _Finished) -> None:
         """Submit as many trainings as can run, as long as there are any."""
@@ -151,7 +154,8 @@ class DaskCluster:
         """Evaluations that are finished but not yet yielded."""
         done = {f: training for f, training in self._running.items() if f.status == "finished"}
         outcomes = [_outcome(future, training) for future, training in done.items()]
-        return [outcome for outcome in outcomes if isinstance(outcome, Evaluation)]
+        running = [outcome for outcome in outcomes if isinstance(outcome, Evaluation)]
+        return [*self._finished, *running]
 
     def close(self) -> None:
         """Kill the child processes of all workers and delete the rows."""

@@ -83,7 +83,7 @@ class LocalProcesses:
         """Evaluate trainings in all children at the same time."""
         starting = set(self._busy)
         while True:
-            if self._leave_idle(trainings) and starting.issuperset(self._busy):
+            if not self._occupy(trainings) and starting.issuperset(self._busy):
                 return
             for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
                 evaluation = future.result()
@@ -91,19 +91,19 @@ class LocalProcesses:
                 if evaluation is None:  # the child has started
                     continue
                 if evaluation.utility is not None:  # after a failure the caller decides first
-                    self._leave_idle(trainings)
+                    self._occupy(trainings)
                 yield evaluation
                 self._finished.remove(evaluation)
 
-    def _leave_idle(self, trainings: Iterator[Training]) -> bool:
-        """Give every idle child a training; whether there was none for one of them."""
+    def _occupy(self, trainings: Iterator[Training]) -> bool:
+        """Give every idle child a training; whether there was one for each."""
         busy = set(self._busy.values())
         for child in self._children:
             if child not in busy:
                 if (training := next(trainings, None)) is None:
-                    return True
+                    return False
                 self._busy[self._threads.submit(self._evaluate, child, training)] = child
-        return False
+        return True
 
     def _evaluate(self, child: ChildProcess, training: Training) -> Evaluation:
         """Runs in the thread that waits for a child."""

@@ -36,6 +36,7 @@ class Batches:
         number: of the latest batch, 0 before the first.
         coalitions: of this batch, in the order in which they are trained.
         late: those that the next choice does not wait for.
+        again: coalitions to be trained a second time by the end of this batch.
     """
 
     def __init__(
@@ -55,48 +56,54 @@ class Batches:
         self.number = 0
         self.coalitions: list[Names] = []
         self.late: list[Names] = []
+        self.again: list[Names] = []
         self._late_keys: set[bytes] = set()
+        self._finished: set[bytes] = set()
         self._awaited: list[Training] = []
 
     def read(self) -> None:
         """Take the latest batch from the store; the first design has no late coalitions."""
         self.number, self.coalitions = self._store.batch(self._key)
+        self.again = [] if self._second is None else self._second.coalitions()
         late = len(self.coalitions) // LATE if self._ahead and self.number > 1 else 0
         first = self.coalitions[: len(self.coalitions) - late]
-        self.late = self.coalitions[len(first) :]
-        self._late_keys = set(map(self._outcomes.valuer.key, self.late))
-        repeats = range(self._outcomes.repeats)
+        valuer, repeats = self._outcomes.valuer, range(self._outcomes.repeats)
+        self.late = [m for m in self.coalitions[len(first) :] if not valuer.has(m)]
+        self._late_keys, self._finished = set(map(valuer.key, self.late)), set()
         self._awaited = [Training(members, repeat) for members in first for repeat in repeats]
-        self._awaited += [Training(members, 1) for members in self._trained_twice]
+        self._awaited += [Training(members, 1) for members in self.again]
 
     def wait_for_all(self) -> None:
         """Let no coalition be late: the next choice knows all of them."""
-        self.late = []
+        self.late, self._late_keys, self._finished = [], set(), set()
 
-    @property
-    def _trained_twice(self) -> list[Names]:
-        return [] if self._second is None else self._second.coalitions()
+    def hold_back(self, members: Names) -> bool:
+        """Hold a coalition back that is done if it is late; whether it is.
+
+        So is one that holds the same rows as a late one.
+        """
+        if not self.late or (key := self._outcomes.valuer.key(members)) not in self._late_keys:
+            return False
+        self._finished.add(key)
+        return True
 
     @property
     def finished_late(self) -> int:
-        """How many late coalitions are done."""
-        return sum(map(self._outcomes.is_done, self.late))
-
-    def holds_back(self, members: Names) -> bool:
-        """Whether a coalition is late, or holds the same rows as a late one."""
-        return bool(self.late) and self._outcomes.valuer.key(members) in self._late_keys
+        """How many late coalitions were held back."""
+        return len(self._finished)
 
     def missing(self, most: int) -> list[Training]:
         """Trainings that are still to be done, of at most so many coalitions not done yet."""
-        again = [self._outcomes.next_attempt(members, 1) for members in self._trained_twice]
+        again = [self._outcomes.next_attempt(members, 1) for members in self.again]
         found = [training for training in again if not self._outcomes.is_answered(training)]
         left = [members for members in self.coalitions if not self._outcomes.is_done(members)]
         return found + [t for members in left[:most] for t in self._outcomes.missing(members)]
 
     def is_ready(self) -> bool:
         """Whether the next batch can be chosen while late coalitions of this one are trained."""
-        done = self._outcomes.is_answered
-        return bool(self.late) and all(done(training) for training in reversed(self._awaited))
+        while self.late and self._awaited and self._outcomes.is_answered(self._awaited[-1]):
+            self._awaited.pop()  # asked for after every training: it need not be asked for again
+        return bool(self.late) and not self._awaited
 
     def begin(self, chosen: Sequence[Names]) -> list[Training]:
         """Begin the next batch: what is late, then what was chosen. Returns its new trainings.

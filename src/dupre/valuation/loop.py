@@ -126,7 +126,7 @@ class Loop:
             if self.batches.number > number:  # begun by this process, or by another one
                 continue
             self.batches.wait_for_all()
-            self._record_done(self.store.coalitions())
+            self._catch_up()
             self._give_up_if_all_failed()
             begun = self.batches.number or not self.valuer.first_left or not self._affordable
             if self.second is not None and begun:
@@ -154,7 +154,7 @@ class Loop:
 
     def _missing(self) -> list[Training]:
         """What is left to do of the latest batch, as far as the budget allows."""
-        self._record_done(self.store.coalitions())
+        self._catch_up()
         return self.batches.missing(max(0, self.budget - self._evaluated))
 
     @property
@@ -173,14 +173,13 @@ class Loop:
         Returns:
             Its trainings; none if it has to wait, or if there is none.
         """
-        if not self.batches.is_ready() or not self.batches.is_latest():
+        if not self.batches.is_ready():
             return []
-        self._record_done(self.batches.coalitions)  # what other threads and processes have stored
-        if not self._affordable:
+        self._catch_up()  # first: a batch is written before any of its evaluations
+        if not self.batches.is_latest() or not self._affordable:
             return []
         with self.clock.choosing():
-            if self.second is not None:
-                self._count_again(self.second.coalitions())
+            self._count_again(self.batches.again)
             self._save_progress()
             batch = self._next_batch()
             trainings = self.batches.begin(batch) if batch else []
@@ -243,6 +242,8 @@ class Loop:
 
         self.execution.run(trainings, follow)
         if self.execution.failed is not None:
+            self.batches.wait_for_all()
+            self._catch_up()
             raise self._error(self.execution.failed, every=False)
 
     def _give_up_if_all_failed(self) -> None:
@@ -262,12 +263,17 @@ class Loop:
             if members and done and all(e.utility is not None for e in wanted):
                 self.valuer.record(members, [e.score for e in wanted])
 
+    def _catch_up(self) -> None:
+        """Record all that other threads and processes have stored."""
+        self.store.refresh()
+        self._record_done(self.store.coalitions())
+
     def _record_done(self, coalitions: Iterable[Names]) -> None:
         """Record those coalitions that are done, by this or another process."""
         for members in map(canonical, coalitions):
-            if not members or members in self.recorded or self.batches.holds_back(members):
+            if not members or members in self.recorded or not self.outcomes.is_done(members):
                 continue
-            if not self.outcomes.is_done(members):
+            if self.batches.hold_back(members):
                 continue
             if failures := self.outcomes.failures(members):
                 self.valuer.record_failure(members, failures[0].failure)

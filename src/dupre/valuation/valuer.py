@@ -149,6 +149,11 @@ class Valuer:
         row = from_names(members, names) if members else np.zeros(len(names), dtype=bool)
         return self._knowledge.identity.keys(row[None])[0]
 
+    def has(self, members: Names) -> bool:
+        """Whether a coalition, or one that the same evaluation serves, has a utility."""
+        row = from_names(members, self.owners.names)
+        return not np.isnan(self._knowledge.observations.utilities_at(row[None])[0])
+
     @property
     def merges(self) -> bool:
         """Whether one evaluation serves several of the coalitions that enter the values."""
