@@ -173,7 +173,7 @@ class Loop:
         Returns:
             Its trainings; none if it has to wait, or if there is none.
         """
-        if not self.batches.is_ready():
+        if not self.batches.is_ready() or not self._affordable:
             return []
         self._catch_up()  # first: a batch is written before any of its evaluations
         if not self.batches.is_latest() or not self._affordable:
