@@ -283,8 +283,7 @@ def condition_at_least(
     to be positive definite by rounding alone.
     """
     kernel, noise = form.with_theta(_absolute(form, x)), float(np.exp(x[-2]))
-    rows = log_rows(inputs)
-    amplitude = Amplitude(float(x[-1]), reference, float(rows.min()), float(rows.max()))
+    amplitude = Amplitude(float(x[-1]), reference)
     while True:
         try:
             return condition(

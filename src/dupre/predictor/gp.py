@@ -54,20 +54,14 @@ class Amplitude:
     Attributes:
         decay: 0 if coalitions of all sizes have the same spread, positive if small ones have more.
         reference: logarithm of the number of rows at which the amplitude is 1.
-        low: logarithm of the fewest rows for which it was learned: of fewer it is the same, for a
-            power of a number that was never seen has no limit.
-        high: of the most rows.
     """
 
     decay: float = 0.0
     reference: float = 0.0
-    low: float = -np.inf
-    high: float = np.inf
 
     def __call__(self, inputs: Features) -> Floats:
         """The amplitude of m coalitions, (m,)."""
-        rows = np.clip(log_rows(inputs), self.low, self.high)
-        return np.asarray(np.exp(-self.decay * (rows - self.reference)))
+        return np.asarray(np.exp(-self.decay * (log_rows(inputs) - self.reference)))
 
 
 def log_rows(inputs: Features) -> Floats:
