@@ -11,6 +11,7 @@ from dupre.report.page import file_names, page, write_statements
 from dupre.report.relations import Relation
 from dupre.report.statements import statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
+from dupre.result.records import TrainingNoise
 from dupre.valuation.validation_rows import validation_caveats
 from reporting import DIAGNOSTICS, exact, least_core, sampled, troubled, valuation
 
@@ -105,6 +106,13 @@ def test_nothing_is_sure_while_models_are_scored_on_rows_they_have_seen(make, tm
     assert "owner 0 is apparently " in of(v, "owner 1")[0]
     assert "is settled, apart from the effect of validation rows" in plain(answer(v))
     assert re.search(r"Surely means with a probability of at least 95.%\. An", page([make(3)]))
+
+
+def test_nothing_is_sure_while_the_effect_of_seeds_is_not_measured():
+    for further, deterministic, word in ((0, False, "apparently"), (6, False, "surely")):
+        noise = TrainingNoise(further, 0.1, seeded=True, deterministic=deterministic)
+        v = valuation(3, mean=np.array([0.3, 0.2, 0.1]), training_noise=noise)
+        assert f"owner 0 is {word} " in of(v, "owner 1")[0]
 
 
 def test_semivalues_are_said_to_agree_or_not():

@@ -48,6 +48,13 @@ def has_scale(known: Knowledge) -> bool:
     return not are_equal(known.observations.utilities[known.shown])
 
 
+def has_middle_sizes(known: Knowledge) -> bool:
+    """Whether a group of 2 to n - 2 owners is known; if not, what lies between is a guess."""
+    recorded = known.observations.members[known.shown]
+    size, n = recorded.sum(axis=1), recorded.shape[1]
+    return n < 4 or bool(np.any((size >= 2) & (size <= n - 2)))
+
+
 def equal_utilities(known: Knowledge) -> list[str]:
     """A sentence if all utilities to predict from are equal; something must be predicted."""
     count = len(known.shown)

@@ -198,7 +198,9 @@ class Loop:
 
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
-        state = State(self.valuer.evaluated, self.clock.seconds, self._valuation)
+        guessed = self.valuer.left and not self.valuer.knows_middle_sizes
+        valuation = self._valuation if not guessed else lambda: None
+        state = State(self.valuer.evaluated, self.clock.seconds, valuation)
         anything = self.valuer.evaluated > len(self.valuer.failures)
         stop, alone = self.settings.stop, self.settings.budget is None and self.valuer.left > 0
         if stop is not None and anything and (fired := stop.reasons(state, alone=alone)):

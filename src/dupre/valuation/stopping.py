@@ -5,8 +5,8 @@
 
 Rules are checked after every batch, which is finished before the next is chosen. The first form
 stops when one of the two holds, the second when both do; the result says which it was. Rules about
-values wait for the first design, and for utilities that differ: intervals from equal ones have no
-scale.
+values wait for the first design and for a group of 2 to n - 2 owners, and for utilities that
+differ: intervals from equal ones have no scale.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class State:
         evaluated: coalitions evaluated so far, those found in the store included.
         seconds: since the store was open and the workers were started.
         valuation: returns the present values; None while it is too early to tell: before the first
-            design is complete, and as long as all utilities are equal (`Valuer.is_too_early`).
+            design is complete and a group of 2 to n - 2 owners is evaluated, and as long as all
+            utilities are equal (`Valuer.is_too_early`).
     """
 
     evaluated: int

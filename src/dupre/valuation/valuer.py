@@ -30,16 +30,14 @@ from dupre.valuation import evidence, next_batch
 from dupre.valuation.contributions import contributions_by_size
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.inference import Inference
-from dupre.valuation.influence import has_scale
+from dupre.valuation.influence import has_middle_sizes, has_scale
 from dupre.valuation.knowledge import Knowledge
 from dupre.valuation.question import LeastCore, ask
 from dupre.valuation.strategies import Strategy
 from dupre.wording import look_alikes
 
 EQUAL_UP_TO = 100
-"""Equal utilities after which a run without a budget may stop, if the first design is small. With
-95 % fewer than 3 in 100 of the coalitions that they were drawn from have another one (rule of
-three)."""
+"""Equal utilities after which a run without a budget may stop: with 95 % < 3 in 100 differ."""
 
 
 class Valuer:
@@ -151,8 +149,8 @@ class Valuer:
 
     def has(self, members: Names) -> bool:
         """Whether a coalition, or one that the same evaluation serves, has a utility."""
-        row = from_names(members, self.owners.names)
-        return not np.isnan(self._knowledge.observations.utilities_at(row[None])[0])
+        row = from_names(members, self.owners.names)[None]
+        return bool(np.isfinite(self._knowledge.observations.utilities_at(row)).all())
 
     @property
     def merges(self) -> bool:
@@ -190,6 +188,11 @@ class Valuer:
         most = max(EQUAL_UP_TO, 2 * len(self._knowledge.first))
         going = bool(self.left) and (limited or self.evaluated < most)
         return going and not has_scale(self._knowledge)
+
+    @property
+    def knows_middle_sizes(self) -> bool:
+        """Whether a group of 2 to n - 2 owners has a utility; without one, they are guessed."""
+        return has_middle_sizes(self._knowledge)
 
     @property
     def first_evaluated(self) -> list[Names]:
