@@ -144,10 +144,10 @@ def test_limits_asked_for_on_resume_replace_those_before():
     data = written(good().assign(who=four))
     run("value", data, *ROLES, "--until", "5", "--run", "run")
     done = run("resume", "run", "--budget", "5")
-    assert "none, 9 are known already; resume with --budget +4 adds 4\n" in done.stderr
-    assert "Stopped: 9 evaluations are known, more than the budget of 5.\n" in done.stdout
+    assert "none, 13 are known already; resume with --budget +4 adds 4\n" in done.stderr
+    assert "Stopped: 13 evaluations are known, more than the budget of 5.\n" in done.stdout
     plan = run("resume", "run", "--budget", "15").stderr
-    assert "all 15, so that nothing is predicted; known already: 9\n" in plan
+    assert "all 15, so that nothing is predicted; known already: 13\n" in plan
     assert "until" not in plan
     done = run("resume", "run", "--until", "ranking")
     assert "as many of 15 as it takes, until the ranking is settled" in done.stderr
