@@ -32,7 +32,8 @@ def main(directory: Path) -> None:
         subprocess.run([command, "demo"], cwd=place, check=True, stdout=subprocess.DEVNULL)
         run = RunDirectory(Path(place, "dupre-demo/run"))
         (valuation,) = run.results()
-        draw(valuation, demo.exact(prepare_job(run.config()), valuation), directory / "demo.png")
+        truth = demo.exact_values(prepare_job(run.config()), valuation)
+        draw(valuation, truth, directory / "demo.png")
         photograph(run.report, directory / "report.png")
 
 
