@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +37,9 @@ def test_numbers_have_a_minus_sign_unless_they_are_zero_and_never_more_certainty
     assert wording.number(-1.05e-10, 12) == "−1.05e-10"
     small = [wording.plain_number(x, 12) for x in (-1.05e-10, 7.6e-13, 4e-13, 0.0, float("nan"))]
     assert small == ["-1.05e-10", "8e-13", "0", "0", "nan"]
+    for write in (wording.number, wording.plain_number):  # equal but for rounding
+        assert len({write(x, 3) for x in (0.0875, 0.0875 - 1e-17, 0.35 / 4, 0.7 / 8)}) == 1
+        assert len({write(x, 3) for x in np.nextafter(0.0875, [0, 1])}) == 1
     said = "from -0.00 and -0 to -0.5 (95 %: -1.4 … -0.1), 2024-05-31, 1e-05, x-1"
     expected = "from 0.00 and 0 to −0.5 (95 %: −1.4 … −0.1), 2024-05-31, 1e-05, x-1"
     assert wording.with_minus_signs(said) == expected

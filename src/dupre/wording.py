@@ -32,6 +32,9 @@ MOST_PLACES = 8
 SEEN_ROWS = "validation rows are also among the rows to train on"
 """In the caveat that says so, by which the report knows it: a result keeps only its text."""
 
+GUESSED = "nothing shows"
+"""In caveats that say what intervals do not allow for; the report knows them by it."""
+
 FEWEST_ROWS = 10
 """Validation rows from which on resamples of them tell well how far others would be."""
 
@@ -198,6 +201,7 @@ def plain_number(value: float, places: int) -> str:
 
     Of more than MOST_PLACES decimals it is given in a power of ten, up to the same decimal.
     """
+    value = _without_rounding(value)
     return _in_powers(value, places) if places > MOST_PLACES else f"{value:z.{places}f}"
 
 
@@ -211,12 +215,23 @@ def without_directories(words: str) -> str:
     return _DIRECTORIES.sub("", _QUOTED_DIRECTORIES.sub("", words))
 
 
+def short_number(value: float) -> str:
+    """A number as prose has it: three digits, or all before the point."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
 def number(value: float, places: int) -> str:
     """A number with this many decimals, as it is printed; a dash where there is none."""
     if math.isnan(value):
         return "–"
+    value = _without_rounding(value)
     text = _in_powers(value, places) if places > MOST_PLACES else f"{value:z,.{places}f}"
     return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def _without_rounding(value: float) -> float:
+    """The number to 12 digits: sums that are equal but for rounding are printed alike."""
+    return float(f"{value:.12g}")
 
 
 def _in_powers(value: float, places: int) -> str:

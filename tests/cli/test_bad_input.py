@@ -141,10 +141,11 @@ def test_a_run_directory_of_another_version_is_named(place):
 
 def test_limits_asked_for_on_resume_replace_those_before():
     four = [f"owner {i % 4}" for i in range(60)]  # the first design of three is everything
-    data = written(good().assign(who=four))
+    target = good()["y"].mask(np.arange(60) % 4 == 1, "no")  # utilities are more than two numbers
+    data = written(good().assign(who=four, y=target))
     run("value", data, *ROLES, "--until", "5", "--run", "run")
     done = run("resume", "run", "--budget", "5")
-    assert "none, 13 are known already; resume with --budget +4 adds 4\n" in done.stderr
+    assert "none, 13 are known already; resume with --budget +2 adds 2\n" in done.stderr
     assert "Stopped: 13 evaluations are known, more than the budget of 5.\n" in done.stdout
     plan = run("resume", "run", "--budget", "15").stderr
     assert "all 15, so that nothing is predicted; known already: 13\n" in plan

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from dupre.predictor.averaging import AveragedPosterior, average_posterior
 from dupre.predictor.gp import Amplitude
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership, Size
+from dupre.predictor.lattice import Lattice
 from dupre.predictor.warp import Warp
 
 N = 5
@@ -99,3 +102,19 @@ def test_the_covariance_has_no_negative_variance_and_processes_far_apart_widen_i
     averaged = AveragedPosterior(best, means, np.stack([best.std**2] * 2), halves, observed)
     np.testing.assert_allclose(averaged.mean, best.mean, atol=1e-12)
     np.testing.assert_allclose(averaged.std, np.hypot(best.std, 10))
+
+
+def test_a_lattice_gives_utilities_between_its_numbers_at_least_their_variance(game):
+    a, b, u, W = game
+    best, other, _ = processes_of(a, u)
+    plain = average_posterior(best.posterior(b, W), [(0.6, best), (0.4, other)])
+    lattice = Lattice(0.1, 3.0)
+    found = replace(plain, lattice=lattice)
+    least = lattice.least_variance(plain.mean)
+    np.testing.assert_allclose(found.std**2, np.maximum(plain.std**2, least), rtol=1e-12)
+    more = np.maximum(least - plain.std**2, 0.0)
+    assert 0 < np.count_nonzero(more) < len(more)
+    expected = plain.functional_covariance() + (W * more) @ W.T
+    np.testing.assert_allclose(found.functional_covariance(), expected, rtol=1e-10)
+    fine = replace(plain, lattice=Lattice(0.1, 1e-3))  # smaller than what is unknown anyway
+    np.testing.assert_array_equal(fine.functional_covariance(), plain.functional_covariance())

@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dupre.predictor import training_noise
-from dupre.predictor.training_noise import lattice_step, variance_of_means
+from dupre.predictor.training_noise import variance_of_means
 
 
 def test_variances_of_means():
@@ -59,50 +57,3 @@ def test_with_the_same_noise_everywhere_the_variances_are_unbiased():
     several = [rng.normal(0, 0.1, 20) for _ in range(9)] + [rng.normal(0, 1.0, 20)]
     variances = variance_of_means(several)
     assert variances[-1] > 10 * variances[:-1].max()  # a noisier coalition is found noisier
-
-
-@pytest.mark.parametrize("m", [10, 50, 97, 300, 1000])
-@pytest.mark.parametrize("count", [8, 30, 400])
-def test_accuracies_on_m_rows_have_a_step_of_one_in_m(m, count):
-    right = np.random.default_rng(m + count).integers(m // 2, m + 1, size=count)
-    expected = np.gcd.reduce(np.diff(np.unique(right))) / m  # few of them may all be even
-    assert lattice_step(right / m) == pytest.approx(expected, rel=1e-6)
-    if count == 400:
-        assert expected == 1 / m
-
-
-@settings(deadline=None, max_examples=100)
-@given(
-    st.lists(
-        st.integers(0, 2000), min_size=training_noise.LEAST_STEPS + 1, max_size=60, unique=True
-    ),
-    st.integers(20, 5000),
-    st.floats(-5, 5),
-    st.sampled_from([1.0, -1.0, 0.01]),
-)
-def test_the_step_is_the_greatest_common_divisor_of_the_differences(counts, m, shift, scale):
-    counts = np.array(counts)
-    expected = abs(scale) * np.gcd.reduce(np.diff(np.sort(counts))) / m
-    assert lattice_step(shift + scale * counts / m) == pytest.approx(expected, rel=1e-4)
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.sampled_from([0.0, 0.1, -7.3e8]))
-def test_numbers_of_a_continuous_metric_and_equal_ones_have_no_step(seed, count, level):
-    assert lattice_step(1 - np.random.default_rng(seed).gamma(2.0, 0.2, count)) == 0
-    assert lattice_step(np.full(count, level)) == 0
-
-
-def test_few_or_continuous_numbers_have_no_step_unless_some_are_equal():
-    few = np.arange(training_noise.LEAST_STEPS) / 40
-    assert lattice_step(few) == 0
-    assert lattice_step(np.append(few, training_noise.LEAST_STEPS / 40)) == pytest.approx(1 / 40)
-    assert lattice_step(np.append(few, few[0])) == pytest.approx(1 / 40)
-    u = np.random.default_rng(0).normal(size=30)
-    assert lattice_step(np.append(u, u[:5])) == 0
-    assert lattice_step(1e8 + 1e-6 * np.random.default_rng(0).normal(size=40)) == 0
-    u = np.random.default_rng(0).integers(0, 60, size=40) / 60
-    assert lattice_step(u) == lattice_step(u[::-1]) == lattice_step(np.sort(u))
-    for unit in (1e-12, 1e-6, 1e9):
-        assert lattice_step(unit * u) == pytest.approx(unit / 60)
-        assert lattice_step(unit * np.random.default_rng(0).normal(size=40)) == 0

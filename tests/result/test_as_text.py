@@ -274,7 +274,9 @@ def test_a_sample_is_exact_only_without_an_error_and_more_is_advised_where_its_c
     )
     assert "Exact" not in format_valuation(v)
     assert "Predictor" not in format_valuation(v)
-    assert notes(sampled(0.0, 0.0, diagnostics=None))[0].startswith("Exact")
+    agreeing = format_valuation(sampled(0.0, 0.0, diagnostics=None))
+    assert "Exact" not in agreeing
+    assert "All draws agree; how far others would be is not known." in agreeing
     assert "sample" not in format_valuation(valuation(counting=7))
 
 

@@ -16,6 +16,7 @@ from dupre.tables.caveats import (
     leaks,
     misspelt_names,
     unequal_classes,
+    unlike_training,
 )
 from dupre.tables.columns import columns_of
 from dupre.utility.model import ModelUtility
@@ -158,6 +159,25 @@ def test_whole_numbers_that_are_all_different_may_be_identifiers(column, found):
     assert [text.startswith("id: every row has another") for text in told] == [True] * found
     few = frame[:50].reset_index(drop=True)
     assert not columns_to_check(few, columns_of(few, **BOTH), "y")
+    twice = pd.concat([frame, frame[:20].assign(o="b")], ignore_index=True)
+    told = columns_to_check(twice, columns_of(twice, **BOTH), "y")
+    assert [text.startswith("id: every row has another") for text in told] == [True] * found
+
+
+def test_a_validation_file_unlike_the_rows_to_train_on_is_told():
+    rows = pd.DataFrame(
+        {"sex": ["m", "f", None] * 20, "x": np.arange(60) / 7, "y": [0, 1] * 30, "o": "a"}
+    )
+    columns = columns_of(rows, **BOTH)
+    same = rows[:20].drop(columns="o")
+    assert not unlike_training(rows, same, columns)
+    (told,) = unlike_training(rows, same.assign(sex=["M", None, "m", "f"] * 5), columns)
+    assert told.startswith("in 5 of 20 validation rows sex is a text that no row to train on has")
+    assert "'M'" in told
+    assert not unlike_training(rows, same.assign(sex=["M", *["f"] * 19]), columns)  # one of 20
+    for name in ("sex", "x"):
+        (told,) = unlike_training(rows, same.assign(**{name: None}), columns)
+        assert told.startswith(f"{name} is empty in all validation rows, but not")
 
 
 def test_owners_that_look_like_one_are_named():

@@ -68,6 +68,10 @@ def test_a_few_texts_among_numbers_are_refused(odd):
         tidy(texts(40, odd))
     assert repr(odd) in str(caught.value)
     assert "leave the column out with drop='c'" in str(caught.value)
+    with pytest.raises(InputError, match=r"'c' holds numbers.*line 9") as caught:
+        tidy(texts(40, odd), needed=True)
+    assert "drop=" not in str(caught.value)
+    assert "leave those cells empty" not in str(caught.value)
 
 
 @pytest.mark.parametrize("odd", ["?", "--", "n.a.", "#DIV/0!"])

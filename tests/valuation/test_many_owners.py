@@ -114,6 +114,16 @@ def test_nothing_is_predicted_once_all_sampled_coalitions_are_evaluated(estimato
     assert "all of them evaluated" in str(valuation)
 
 
+def test_draws_that_agree_are_no_proof_and_a_sample_of_everything_is():
+    drawn = value(SIX, len, budget=63, estimator=Sample(estimators.permutation, 60))
+    assert drawn.sampling_std.max() < 1e-12
+    assert not drawn.complete
+    assert "All draws agree" in str(drawn)
+    every = value(SIX, len, budget=63, estimator=Sample(estimators.regression, 1000))
+    assert every.sampling is None
+    assert every.complete
+
+
 def test_the_exact_estimator_is_what_few_owners_are_valued_with():
     plain = value(SIX, Groups(SIX), budget=20)
     owners_and_games.assert_same(

@@ -91,6 +91,11 @@ class Weights:
     control: Control | None = None
     learned: int = 0
 
+    @property
+    def drawn(self) -> bool:
+        """Whether any weight depends on a random draw."""
+        return self.entries is not None and len(self.entries) > 0
+
     def sampling_covariance(
         self, utilities: Floats, empty: float, rough: Floats | None = None
     ) -> Floats:
@@ -103,7 +108,7 @@ class Weights:
                 expected utilities are smoother than real ones, and their error would look small.
         """
         n, entries = len(self.W), self.entries
-        if entries is None or not len(entries):
+        if entries is None or not self.drawn:
             return np.zeros((n, n))
         u = np.append(utilities, empty)
         if self.control is not None:

@@ -22,6 +22,7 @@ from dupre._types import Floats
 from dupre.game.blocks import compute_blocks
 from dupre.predictor.gp import GaussianProcess
 from dupre.predictor.kernel_inputs import tiles
+from dupre.predictor.lattice import NO_LATTICE, Lattice
 from dupre.predictor.posterior import Posterior
 
 
@@ -37,6 +38,7 @@ class AveragedPosterior:
         weights: of the processes, (k,); they sum to 1.
         observed_weights: how much W @ mean changes with each evaluated utility, (f, a).
         bounds: between which the means lie.
+        lattice: the only numbers that utilities can be.
     """
 
     best: Posterior
@@ -45,6 +47,7 @@ class AveragedPosterior:
     weights: Floats
     observed_weights: Floats
     bounds: tuple[float, float] = (-np.inf, np.inf)
+    lattice: Lattice = NO_LATTICE
 
     @property
     def W(self) -> Floats:
@@ -63,16 +66,37 @@ class AveragedPosterior:
     @property
     def std(self) -> Floats:
         """Standard deviation of each of up to EXACT_UP_TO utilities, noise included, (b,)."""
-        between = (self.means - self._average) ** 2
-        return np.asarray(np.sqrt(self.weights @ (self.variances + between)))
+        return np.asarray(np.sqrt(self._variance + self._jumps))
+
+    @property
+    def _variance(self) -> Floats:
+        """Of the m utilities that stand for all, by the processes, (m,)."""
+        at, _ = self.best.sample
+        between = (self.means[:, at] - self._average[at]) ** 2
+        return np.asarray(self.weights @ (self.variances + between))
+
+    @property
+    def _jumps(self) -> Floats:
+        """Variance of each of the m that a lattice has beyond that by the processes, (m,)."""
+        at, _ = self.best.sample
+        return np.maximum(self.lattice.least_variance(self.mean[at]) - self._variance, 0.0)
 
     def functional_covariance(self) -> Floats:
-        """Covariance of W @ u, (f, f), noise of the predicted utilities included."""
+        """Covariance of W @ u, (f, f), noise of the predicted utilities included.
+
+        What a lattice adds to variances counts as independent for each coalition.
+        """
+        covariance = self._covariance_by_processes()
+        if self.lattice.step > 0:
+            at, times = self.best.sample
+            covariance = covariance + (self.W[:, at] * (self._jumps * times)) @ self.W[:, at].T
+        return covariance
+
+    def _covariance_by_processes(self) -> Floats:
         if len(self.weights) == 1:
             return self.best.functional_covariance()
-        counts = np.einsum("fb,fb->b", self.W, self.W)
         at, times = self.best.sample
-        counts = counts[at] * times
+        counts = np.einsum("fb,fb->b", self.W, self.W)[at] * times
         own = self.best.variance_of_utilities(at)
         larger = self.weights @ self.variances @ counts / (own @ counts)
         apart = (self.means - self._average) @ self.W.T

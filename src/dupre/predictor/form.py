@@ -23,10 +23,10 @@ from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
 from dupre.predictor.laplace import sample_around
+from dupre.predictor.lattice import NO_LATTICE, Lattice, find_lattice
 from dupre.predictor.outliers import log_density_of_outliers, suspected_outliers
 from dupre.predictor.posterior import Posterior
 from dupre.predictor.prior import Prior
-from dupre.predictor.training_noise import lattice_step
 from dupre.predictor.warp import Warp, curved_warp, straight_warp
 
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -115,6 +115,7 @@ class Predictor:
         outlier_errors: their utilities minus the predictions of them, (s,).
         bounds: between which predicted utilities lie.
         least_noise: smallest variance of a utility around any of the processes.
+        lattice: the only numbers that utilities can be.
     """
 
     form: Form
@@ -125,6 +126,7 @@ class Predictor:
     outlier_errors: Floats
     bounds: tuple[float, float] = (-np.inf, np.inf)
     least_noise: float = 0.0
+    lattice: Lattice = NO_LATTICE
 
     def predict(self, inputs: Features) -> tuple[Floats, Floats]:
         """Mean and standard deviation of b utilities, (b,) each, averaged over all processes."""
@@ -140,7 +142,8 @@ class Predictor:
 
     def average(self, posterior: Posterior) -> AveragedPosterior:
         """The same, given the posterior of the best form."""
-        return replace(average_posterior(posterior, self.processes), bounds=self.bounds)
+        averaged = average_posterior(posterior, self.processes)
+        return replace(averaged, bounds=self.bounds, lattice=self.lattice)
 
     @cached_property
     def processes(self) -> tuple[tuple[float, GaussianProcess], ...]:
@@ -192,8 +195,7 @@ def learn(
         bounds: between which predicted utilities lie.
     """
     prior = prior or Prior()
-    # Utilities on a lattice are known to half a step at best.
-    least_noise = 0.0 if prior.plain else lattice_step(utilities) ** 2 / 12
+    lattice = NO_LATTICE if prior.plain else find_lattice(utilities)
 
     everything, some, part = np.arange(len(utilities)), np.arange(len(utilities)), inputs
     if len(everything) > LEARN_ON:
@@ -201,9 +203,9 @@ def learn(
         part = inputs[some]
     fit_form = _Fitter(utilities, measured, empty, prior, rng)
     fit_part = partial(fit_form, index=some, some=part)
-    how: dict[str, Any] = {"choose_p": choose_p, "least_noise": least_noise}
+    how: dict[str, Any] = {"choose_p": choose_p, "least_noise": lattice.noise}
     least_noise, (form, gp, fits) = _choose_noise(fit_part, prior, **how)
-    limits = bounds, least_noise
+    limits = bounds, least_noise, lattice
     fit_all = partial(fit_form, form, least_noise=least_noise)
     if len(some) < len(everything):
         gp = fit_all(everything, inputs, **_start(gp))

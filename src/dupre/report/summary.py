@@ -26,6 +26,7 @@ from dupre.result.uncertainty import (
 from dupre.result.valuation import Valuation
 from dupre.wording import (
     FEWEST_ROWS,
+    GUESSED,
     SEEN_ROWS,
     join_list,
     list_names,
@@ -48,7 +49,8 @@ def reservation(v: Valuation) -> str:
     """What no probability allows for, to follow it in a sentence; "" if there is nothing."""
     if any(SEEN_ROWS in caveat for caveat in v.caveats):
         return ", apart from the effect of validation rows that models have seen"
-    if v.diagnostics is not None and (v.first_left or v.diagnostics.r2 < 0):
+    guessed = any(GUESSED in caveat for caveat in v.caveats)
+    if guessed or (v.diagnostics is not None and (v.first_left or v.diagnostics.r2 < 0)):
         return ", apart from groups that were not trained and are only guessed"
     noise = v.training_noise
     if noise is not None and noise.seeded and not noise.further and not noise.deterministic:

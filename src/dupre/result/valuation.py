@@ -208,7 +208,7 @@ class Valuation(records.ReadOnlyArrays):
     @property
     def complete(self) -> bool:
         """Whether every coalition with a weight was evaluated, so that nothing is predicted."""
-        return self.diagnostics is None and not self.sampling_std.any()
+        return self.diagnostics is None and self.sampling is None
 
     def interval(self, level: float = 0.95, *, for_these_rows: bool = False) -> pd.DataFrame:
         """Bounds between which each value lies with probability `level`.

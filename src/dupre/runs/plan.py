@@ -189,7 +189,8 @@ def _trainings(job: Job, known: int) -> str:
     if (repeats := job.config.values.repeats) is not None and repeats > 1:
         text += f", {repeats} times each"
     if budget is not None and budget < known < counting:
-        return f"none, {known:,} are known already; resume with --budget +{n} adds {n}"
+        more = min(n, counting - known)
+        return f"none, {known:,} are known already; resume with --budget +{more} adds {more}"
     return f"{text}; known already: {known:,}" if known else text
 
 

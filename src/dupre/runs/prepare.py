@@ -65,12 +65,13 @@ def prepare_job(config: Config) -> Job:
     model = models.model(wanted.model or None, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
     used = frame.drop(columns=list(data.drop) if model.raw else left_out)
-    copied = 0
+    copied, unlike = 0, list[str]()
     if wanted.validation:
         rows, without_held = used, tuple[str, ...]()
         validation = read_validation(
             wanted.validation, used, owner=data.owner, task=task, **_file_options(config)
         )
+        unlike = caveats.unlike_training(rows, validation, columns)
     else:
         held, scored = _held_rows(frame, used, config, task)
         rows, validation = used[~held], used[scored].drop(columns=data.owner)
@@ -100,6 +101,7 @@ def prepare_job(config: Config) -> Job:
             *validation_caveats(utility),
             *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility),
+            *unlike,
         ),
         advice=(*advice, *caveats.doubtful_names(owners.names)),
         columns=columns,

@@ -39,6 +39,9 @@ FEWEST_PAIRS = 30
 UNEQUAL = 0.7
 """Part of the rows in one class from which on accuracy says little about the others."""
 
+UNSEEN = 0.1
+"""Part of the validation rows from which on texts that are in no row to train on are named."""
+
 FAR = 30.0
 """Distance of a number from the median, in spans of the middle half of a column, from which on a
 row is unlike the others."""
@@ -100,8 +103,11 @@ def identifiers(frame: pd.DataFrame, columns: Columns) -> list[str]:
         for name in columns.numbers
         if pd.api.types.is_integer_dtype(frame[name].dtype)
         and len(frame) > MAX_TEXTS  # as for texts: in fewer rows numbers are often all different
-        and frame[name].is_unique
+        and frame[name].nunique() > len(frame) / 2
     ]
+    if names:  # a row that occurs twice keeps its number
+        rows = frame.drop_duplicates(subset=list(columns.used))
+        names = [name for name in names if rows[name].is_unique]
     if not names:
         return []
     return [
@@ -186,6 +192,27 @@ def unequal_classes(utility: ModelUtility) -> list[str]:
         f"{percent(part)} % of validation rows are of class {most}, so accuracy says little about "
         f"the others; --metric {better} does."
     ]
+
+
+def unlike_training(rows: pd.DataFrame, validation: pd.DataFrame, columns: Columns) -> list[str]:
+    """Columns of a validation file that are empty, or hold what no row to train on has."""
+    found = [
+        f"{printable(name)} is empty in all validation rows, but not in the rows to train on; "
+        "models are scored without it."
+        for name in columns.used
+        if validation[name].isna().all() and rows[name].notna().any()
+    ]
+    for name in columns.categories:
+        known = set(as_levels(rows[[name]])[:, 0])
+        levels = [level for level in as_levels(validation[[name]])[:, 0] if level is not None]
+        unseen = [level for level in levels if level not in known]
+        if len(unseen) >= UNSEEN * len(validation):
+            found.append(
+                f"in {len(unseen):,} of {len(validation):,} validation rows {printable(name)} is "
+                f"a text that no row to train on has, such as {quote(unseen[0])}; models know "
+                "nothing about it. Write texts alike in both files."
+            )
+    return found
 
 
 def far_rows(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[str]:

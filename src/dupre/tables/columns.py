@@ -151,8 +151,12 @@ def kind(column: pd.Series) -> str:
     return "other" if any(isinstance(value, nested) for value in held) else "text"
 
 
-def tidy(column: pd.Series) -> pd.Series:
+def tidy(column: pd.Series, *, needed: bool = False) -> pd.Series:
     """A column in the type of what it holds: ISO dates become points in time.
+
+    Args:
+        column: of a table.
+        needed: whether it can neither have empty cells nor be left out, as the target.
 
     Raises:
         InputError: a few cells are of another kind than the rest, or numbers are infinite.
@@ -160,9 +164,9 @@ def tidy(column: pd.Series) -> pd.Series:
     column = _as_numpy(column)
     found = kind(column)
     if found == "number":
-        _check_finite(column)
+        _check_finite(column, needed=needed)
     if found == "text" and not isinstance(column.dtype, pd.CategoricalDtype):
-        return _tidy_text(column)
+        return _tidy_text(column, needed=needed)
     return column
 
 
@@ -244,13 +248,13 @@ def _as_dates(column: pd.Series) -> pd.Series:
     return found.dt.tz_localize(None)
 
 
-def _tidy_text(column: pd.Series) -> pd.Series:
+def _tidy_text(column: pd.Series, *, needed: bool) -> pd.Series:
     held = column[column.notna().to_numpy()]
     text = held.astype(str)
     dated = text.str.match(_DATE).to_numpy(dtype=bool)
     if dated.mean() > 1 - FEW:
         dates = _as_dates(text.where(dated, None))
-        _check_few(held, dates.isna().to_numpy(), "dates such as 2024-05-31")
+        _check_few(held, dates.isna().to_numpy(), "dates such as 2024-05-31", needed=needed)
         every = column.astype(str).where(column.notna(), None)
         return _as_dates(every) if dates.notna().all() else column
     number = pd.to_numeric(text, errors="coerce").notna().to_numpy(dtype=bool)
@@ -262,10 +266,10 @@ def _tidy_text(column: pd.Series) -> pd.Series:
             "the decimals in a CSV file, state ",
             Remedy.DECIMAL,
             "','; otherwise write a point before the decimals and nothing between thousands",
-            *or_drop(column.name),
+            *([] if needed else or_drop(column.name)),
         )
     in_words = text.str.fullmatch(WRITTEN_NUMBERS["numbers with signs between thousands"])
-    _check_few(held, ~(number | in_words.to_numpy(dtype=bool)), "numbers")
+    _check_few(held, ~(number | in_words.to_numpy(dtype=bool)), "numbers", needed=needed)
     return column
 
 
@@ -294,7 +298,7 @@ def _has_unit(text: pd.Series, number: Members) -> bool:
     return bool(has.any() and (has | number).mean() > 1 - FEW)
 
 
-def _check_few(held: pd.Series, wrong: Members, what: str) -> None:
+def _check_few(held: pd.Series, wrong: Members, what: str, *, needed: bool) -> None:
     """Raise InputError if a few cells are of another kind, or are signs for "no value"."""
     if not wrong.any():
         return
@@ -306,21 +310,28 @@ def _check_few(held: pd.Series, wrong: Members, what: str) -> None:
         value = held.iloc[first(wrong)]
         raise InputError(
             f"column {held.name!r} holds {what}, but {quote(value)} in {place(held, first(wrong))} "
-            f"and the like in {int(wrong.sum())} of {len(held)} cells; leave those cells empty",
-            *or_drop(held.name),
+            f"and the like in {int(wrong.sum())} of {len(held)} cells; ",
+            *_how_to_mend(held.name, needed=needed),
         )
 
 
-def _check_finite(column: pd.Series) -> None:
+def _check_finite(column: pd.Series, *, needed: bool) -> None:
     values = column.to_numpy(np.float64)
     wrong = np.abs(values) >= LARGEST
     if wrong.any():
         raise InputError(
             f"column {column.name!r} holds {values[first(wrong)]} in {place(column, first(wrong))} "
             f"and the like in {int(wrong.sum())} of {len(column)} cells; expected finite numbers "
-            f"below {LARGEST:g}: leave those cells empty",
-            *or_drop(column.name),
+            f"below {LARGEST:g}: ",
+            *_how_to_mend(column.name, needed=needed),
         )
+
+
+def _how_to_mend(name: object, *, needed: bool) -> tuple[str, ...]:
+    """The end of a message about cells of a column; `needed` as for `tidy`."""
+    if needed:
+        return ("correct those cells, or leave their rows out of the file",)
+    return "leave those cells empty", *or_drop(name)
 
 
 def or_drop(name: object) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def check_roles(
         elif name in drop:
             result[name] = frame[name]
         else:
-            result[name] = tidy(frame[name])
+            result[name] = tidy(frame[name], needed=name == target)
     _check_target(result[target])
     return pd.DataFrame(result, index=frame.index)
 

@@ -34,10 +34,11 @@ from dupre.utility.score import before_floor
 from dupre.valuation import evidence, next_batch, validation_rows
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.duplicates import Merged, merge
-from dupre.valuation.influence import decisive_trainings, equal_utilities, spoiled_grand
+from dupre.valuation.influence import decisive_trainings, spoiled_grand
 from dupre.valuation.knowledge import BLOCKS, Knowledge
 from dupre.valuation.observations import widen_by_repeats
 from dupre.valuation.question import LeastCore, Question
+from dupre.valuation.support import missing_support
 
 LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
 """Random draws without which the predictor's values are not corrected."""
@@ -178,11 +179,11 @@ class Inference:
     ) -> tuple[str, ...]:
         """Reasons not to trust values or payments, a sentence each; `off` is of resamples."""
         known = self.known
-        equal = equal_utilities(known) if diagnostics is not None else []
+        unseen = missing_support(known) if diagnostics is not None else []
         every = [number for several in known.observations.trainings.values() for number in several]
         outside = outside_notes(every, known.bounds)
         of_rows = [*validation_rows.missing_resamples(known), *validation_rows.few_resamples(off)]
-        return (*spoiled_grand(known), *equal, *outside, *of_rows)
+        return (*spoiled_grand(known), *unseen, *outside, *of_rows)
 
     def _circumstances(self) -> dict[str, Any]:
         """What a valuation says besides the values."""
@@ -252,10 +253,13 @@ class Inference:
         return self.known.values_from_draws() if failed else None
 
     def _sampling(self, utilities: Floats, random: SampledValues | None) -> Floats | None:
-        """Covariance due to the choice of coalitions; utilities without a weight do not matter."""
-        if self._listed:
-            return None
+        """Covariance due to the choice of coalitions; None if none was drawn at random.
+
+        Utilities without a weight do not matter.
+        """
         known = self.known
+        if not known.merged.by_name.drawn:
+            return None
         filled = np.where(np.isnan(utilities), np.nanmean(utilities), utilities)
         rough = np.zeros(known.b)
         if random is not None:  # otherwise the noise of predictions is in their own variance

@@ -1,8 +1,7 @@
-"""What evaluated utilities say of their own weight: one that decides a value, all of them equal.
+"""What evaluated utilities say of their own weight: one that decides a value, a bad one hidden.
 
 Values are sums of utilities. If one utility is far from all others of its size, it can outweigh
-them; readers of the value should know. A floor can hide a bad score of all owners together. If all
-utilities are equal, there is no scale from which intervals of predictions could follow.
+them; readers of the value should know. A floor can hide a bad score of all owners together.
 
 Notation: n owners, p coalitions with a position; M (n, p) from `validation_rows`.
 """
@@ -13,10 +12,10 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.game.coalitions import format_members
-from dupre.predictor.warp import are_equal, robust_scale
+from dupre.predictor.warp import robust_scale
 from dupre.utility.score import before_floor
 from dupre.valuation.knowledge import Knowledge
-from dupre.wording import join_list, printable
+from dupre.wording import join_list, printable, short_number
 
 FAR = 8.0
 """Robust standard deviations from which on a utility is far from others of its size."""
@@ -38,32 +37,9 @@ def spoiled_grand(known: Knowledge) -> list[str]:
         return []
     score = float(np.mean([before_floor(u) for u in observations.trainings[known.everyone]]))
     return [
-        f"all data together score {_short(score)}, below the floor, and count as "
-        f"{_short(known.utilities[known.everyone])}; wrong rows of a single owner can do this."
-    ]
-
-
-def has_scale(known: Knowledge) -> bool:
-    """Whether the utilities to predict from differ; if not, intervals are a guess."""
-    return not are_equal(known.observations.utilities[known.shown])
-
-
-def has_middle_sizes(known: Knowledge) -> bool:
-    """Whether a group of 2 to n - 2 owners is known; if not, what lies between is a guess."""
-    recorded = known.observations.members[known.shown]
-    size, n = recorded.sum(axis=1), recorded.shape[1]
-    return n < 4 or bool(np.any((size >= 2) & (size <= n - 2)))
-
-
-def equal_utilities(known: Knowledge) -> list[str]:
-    """A sentence if all utilities to predict from are equal; something must be predicted."""
-    count = len(known.shown)
-    if count < 2 or has_scale(known):
-        return []
-    utility = _short(float(known.observations.utilities[known.shown[0]]))
-    return [
-        f"all {count:,} utilities to predict from are equal ({utility}): nothing shows how far "
-        "those of other coalitions may lie, and the intervals do not allow for that."
+        f"all data together score {short_number(score)}, below the floor, and count as "
+        f"{short_number(known.utilities[known.everyone])}; wrong rows of a single owner can do "
+        "this."
     ]
 
 
@@ -94,14 +70,10 @@ def decisive_trainings(known: Knowledge, M: Floats, values: Floats) -> list[str]
         owners = np.flatnonzero(decided[:, k])
         owners = owners[np.argsort(-np.abs(change[owners, k]), kind="stable")][:MOST_NAMED]
         names = known.question.owners.names
-        parts = [f"that of {printable(names[i])} by {_short(change[i, k])}" for i in owners]
+        parts = [f"that of {printable(names[i])} by {short_number(change[i, k])}" for i in owners]
         sentences.append(
             f"one training decides much: {format_members(observations.names(at[k]))} scored "
-            f"{_short(utilities[k])} where others of this size score about {_short(typical[k])}. "
-            f"This alone changes values: {join_list(parts)}."
+            f"{short_number(utilities[k])} where others of this size score about "
+            f"{short_number(typical[k])}. This alone changes values: {join_list(parts)}."
         )
     return sentences
-
-
-def _short(number: float) -> str:
-    return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"

@@ -43,8 +43,8 @@ class State:
         evaluated: coalitions evaluated so far, those found in the store included.
         seconds: since the store was open and the workers were started.
         valuation: returns the present values; None while it is too early to tell: before the first
-            design is complete and a group of 2 to n - 2 owners is evaluated, and as long as all
-            utilities are equal (`Valuer.is_too_early`).
+            design is complete and a group of 2 to n - 2 owners is evaluated, and as long as
+            utilities are all equal or only two numbers (`Valuer.is_too_early`).
     """
 
     evaluated: int

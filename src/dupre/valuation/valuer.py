@@ -30,14 +30,11 @@ from dupre.valuation import evidence, next_batch
 from dupre.valuation.contributions import contributions_by_size
 from dupre.valuation.duplicates import Identity
 from dupre.valuation.inference import Inference
-from dupre.valuation.influence import has_middle_sizes, has_scale
 from dupre.valuation.knowledge import Knowledge
 from dupre.valuation.question import LeastCore, ask
 from dupre.valuation.strategies import Strategy
+from dupre.valuation.support import has_middle_sizes, is_too_early
 from dupre.wording import look_alikes
-
-EQUAL_UP_TO = 100
-"""Equal utilities after which a run without a budget may stop: with 95 % < 3 in 100 differ."""
 
 
 class Valuer:
@@ -173,21 +170,8 @@ class Valuer:
         return not self.first_left and bool(self._knowledge.shown.size)
 
     def is_too_early(self, *, limited: bool) -> bool:
-        """Whether intervals are no reason to stop yet.
-
-        They are none before the first design is finished. If all utilities are equal, they have no
-        scale and can be far too narrow, so they are none until something differs or nothing is
-        left. A game may really be flat: without a limit of the run, intervals count again after
-        twice the first design and at least EQUAL_UP_TO evaluations.
-
-        Args:
-            limited: whether a budget ends the run.
-        """
-        if not self.designed:
-            return True
-        most = max(EQUAL_UP_TO, 2 * len(self._knowledge.first))
-        going = bool(self.left) and (limited or self.evaluated < most)
-        return going and not has_scale(self._knowledge)
+        """Whether intervals are no reason to stop yet; `limited` if a budget ends the run."""
+        return not self.designed or is_too_early(self._knowledge, limited=limited)
 
     @property
     def knows_middle_sizes(self) -> bool:

@@ -15,8 +15,14 @@ def flat(members):
 
 
 def late(members):
-    """Flat but for two coalitions of four that are not in the first design."""
-    return 0.9 if members in {FIVE.names[:2], FIVE.names[1:3]} else flat(members)
+    """Flat but for three coalitions that are not in the first design."""
+    return {FIVE.names[:2]: 0.9, FIVE.names[1:3]: 0.8, FIVE.names[2:4]: 0.9}.get(
+        members, flat(members)
+    )
+
+
+def majority(members):
+    return float(len(members) > 3.5)
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", "least-core"])
@@ -52,7 +58,7 @@ def test_a_run_goes_on_until_a_utility_differs_and_other_rules_still_count():
     found = value(FIVE, late, budget=31, stop=within(1.0))
     utilities = found.evaluations["utility"]
     assert 11 < found.evaluated < 31
-    assert set(utilities) == {0.5, 0.9}
+    assert set(utilities) == {0.5, 0.8, 0.9}
     assert value(FIVE, flat, budget=31, stop=within(1.0) | evaluated(13)).evaluated < 31
 
 
@@ -61,3 +67,37 @@ def test_a_flat_game_without_a_budget_ends_and_says_why_that_is_a_guess():
     assert 100 <= found.evaluated < 127
     assert found.stopped == "every value is within ± 0.01 with 95 %"
     assert NOTHING_SHOWS in str(found)
+
+
+def test_two_numbers_alone_are_told_and_nothing_is_called_sure():
+    found = value(SEVEN, majority, budget=28)
+    told = "the 28 utilities to predict from are only two numbers, 0 and 1: nothing shows which"
+    assert f"Beware: {told}" in str(found)
+    assert "apparently above zero" in page([found])
+    assert "surely" not in page([found])
+    assert "only two numbers" not in str(value(SEVEN, majority, budget=127))
+    three = value(SEVEN, lambda members: majority(members) + 0.5 * (len(members) == 7), budget=28)
+    assert "nothing shows" not in str(three)
+
+
+def test_a_rule_waits_where_utilities_are_two_numbers():
+    assert value(SEVEN, majority, budget=60, stop=within(0.5)).evaluated == 60
+    assert value(SEVEN, lambda m: majority(m) + 0.01 * len(m), stop=within(0.5)).evaluated < 60
+
+
+def smooth(members):
+    return 1 - 0.6 ** len(members) + 0.01 * int(members[-1][-1]) if members else 0.0
+
+
+@pytest.mark.parametrize(("owners", "between"), [(SEVEN, "2 to 5"), (make_owners(4), "2")])
+def test_it_is_told_that_no_group_between_is_evaluated(owners, between):
+    first = 2 * owners.n + 1
+    found = value(owners, smooth, budget=first)
+    assert f"Beware: no group of {between} owners is evaluated: nothing shows how" in str(found)
+    assert "apparently" in page([found])
+    assert "first guess" not in str(found)
+    fewer = value(owners, smooth, budget=first - 2)
+    assert "first guess" in str(fewer)
+    assert "nothing shows" not in str(fewer)
+    assert "nothing shows" not in str(value(owners, smooth, budget=first + 1))
+    assert "nothing shows" not in str(value(owners, smooth, budget=first, semivalue="banzhaf"))

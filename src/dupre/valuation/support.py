@@ -1,0 +1,84 @@
+"""What evaluated utilities do not show, so that intervals of predictions are partly a guess.
+
+A process learns from utilities how far others may lie. If they are all equal, or only two different
+numbers, or if no group between single owners and nearly all is among them, then part of that is
+assumed, not learned.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dupre._types import Floats
+from dupre.valuation.knowledge import Knowledge
+from dupre.wording import GUESSED, short_number
+
+EQUAL_UP_TO = 100
+"""Evaluations after which a run without a budget may stop although utilities show no scale.
+
+If all of so many are equal, fewer than 3 in 100 others differ, with 95 %.
+"""
+
+
+def is_too_early(known: Knowledge, *, limited: bool) -> bool:
+    """Whether intervals after the first design are no reason to stop a run yet.
+
+    Utilities without a scale give intervals that can be far too narrow, so they are none until
+    there is one or nothing is left. A game may really have no more than two utilities: without a
+    limit of the run, intervals count again after twice the first design and at least EQUAL_UP_TO
+    evaluations.
+
+    Args:
+        known: what is evaluated, the first design at least.
+        limited: whether a budget ends the run.
+    """
+    most = max(EQUAL_UP_TO, 2 * len(known.first))
+    going = bool(known.open.size) and (limited or known.evaluated < most)
+    return going and len(_first_levels(known)) < 3
+
+
+def has_middle_sizes(known: Knowledge) -> bool:
+    """Whether a group of 2 to n - 2 owners is known; if not, what lies between is a guess."""
+    recorded = known.observations.members[known.shown]
+    size, n = recorded.sum(axis=1), recorded.shape[1]
+    return n < 4 or bool(np.any((size >= 2) & (size <= n - 2)))
+
+
+def missing_support(known: Knowledge) -> list[str]:
+    """A sentence if utilities to predict from do not show how far others may lie.
+
+    Something must be predicted.
+    """
+    count, levels = len(known.shown), _first_levels(known)
+    if count >= 2 and len(levels) == 1:
+        return [
+            f"all {count:,} utilities to predict from are equal ({short_number(levels[0])}): "
+            f"{GUESSED} how far those of other coalitions may lie, and the intervals do not allow "
+            "for that."
+        ]
+    if count >= 3 and len(levels) == 2:
+        low, high = (f"{level:.6g}" for level in sorted(levels))
+        return [
+            f"the {count:,} utilities to predict from are only two numbers, {low} and {high}: "
+            f"{GUESSED} which other coalitions reach {high} except that they are like these, and "
+            "the intervals allow for that only in part."
+        ]
+    if not has_middle_sizes(known) and known.recorded[known.most_important].all():
+        n = len(known.question.owners.names)
+        between = "2" if n == 4 else f"2 to {n - 2}"
+        return [
+            f"no group of {between} owners is evaluated: {GUESSED} how utilities grow between "
+            "single owners and nearly all of them."
+        ]
+    return []
+
+
+def _first_levels(known: Knowledge) -> list[float]:
+    """Up to three different utilities to predict from."""
+    rest: Floats = known.observations.utilities[known.shown]
+    rounding = 1e-12 * float(np.abs(rest).max(initial=0.0))
+    levels: list[float] = []
+    while rest.size and len(levels) < 3:
+        levels.append(float(rest[0]))
+        rest = rest[np.abs(rest - levels[-1]) > rounding]
+    return levels
