@@ -155,7 +155,7 @@ def predict(
 def _last_results(directory: RunDirectory) -> list[Valuation]:
     """The last result; says so if trainings were stored since."""
     valuations = directory.results()
-    if directory.is_behind:
+    if directory.has_newer(valuations[0]):
         say(
             "Note: trainings were stored after these values were computed; "
             f"`{directory.renewal}` takes them into account."

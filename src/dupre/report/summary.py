@@ -52,8 +52,7 @@ def reservation(v: Valuation) -> str:
     guessed = any(GUESSED in caveat for caveat in v.caveats)
     if guessed or (v.diagnostics is not None and (v.first_left or v.diagnostics.r2 < 0)):
         return ", apart from groups that were not trained and are only guessed"
-    noise = v.training_noise
-    if noise is not None and noise.seeded and not noise.further and not noise.deterministic:
+    if v.training_noise is not None and v.training_noise.unmeasured:
         return ", apart from the effect of training seeds, which was not measured"
     unknown = v.validation is None or v.validation_rows < FEWEST_ROWS
     if unknown and v.validation_rows:

@@ -217,6 +217,11 @@ class TrainingNoise:
     seeded: bool
     deterministic: bool
 
+    @property
+    def unmeasured(self) -> bool:
+        """Whether seeds may matter, and no training was repeated to see how much."""
+        return self.seeded and not self.deterministic and not self.further
+
 
 @dataclass(frozen=True)
 class PredictorCheck:

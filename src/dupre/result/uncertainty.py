@@ -152,10 +152,10 @@ def rows_in_words(v: Valuation) -> str:
 def training_noise_notes(v: Valuation) -> list[str]:
     """What repeated trainings showed, or that there were none."""
     known = v.training_noise
-    if known is None or not known.further:
-        if known is None or not known.seeded:
-            return []
+    if known is not None and known.unmeasured:
         return ["The effect of training seeds was not measured and is in no interval."]
+    if known is None or not known.further:
+        return []
     trainings = f"{known.further:,} repeated training{'s' if known.further > 1 else ''}"
     if known.std:
         return [f"{trainings} measured the noise of trainings: standard deviation {known.std:.2g}."]

@@ -198,12 +198,15 @@ class RunDirectory:
     @property
     def is_behind(self) -> bool:
         """Whether trainings are stored that came after the last result, or there is none yet."""
+        if not (self.path / "result.json").is_file():
+            return self.store.is_file() and bool(_last_finished(read_evaluations(self.store)))
+        return self.has_newer(self.results()[0])
+
+    def has_newer(self, last: Valuation) -> bool:
+        """Whether trainings are stored that came after a result."""
         if not self.store.is_file():
             return False
-        known = ""
-        if (self.path / "result.json").is_file():
-            known = _last_finished(self.results()[0].evaluations)
-        return _last_finished(read_evaluations(self.store)) > known
+        return _last_finished(read_evaluations(self.store)) > _last_finished(last.evaluations)
 
     @property
     def earlier_owners(self) -> tuple[str, ...]:

@@ -94,10 +94,9 @@ class Batches:
 
     def missing(self, most: int) -> list[Training]:
         """Trainings that are still to be done, of at most so many coalitions not done yet."""
-        again = [self._outcomes.next_attempt(members, 1) for members in self.again]
-        found = [training for training in again if not self._outcomes.is_answered(training)]
+        again = self._outcomes.missing_again(self.again)
         left = [members for members in self.coalitions if not self._outcomes.is_done(members)]
-        return found + [t for members in left[:most] for t in self._outcomes.missing(members)]
+        return again + [t for members in left[:most] for t in self._outcomes.missing(members)]
 
     def is_ready(self) -> bool:
         """Whether the next batch can be chosen while late coalitions of this one are trained."""

@@ -220,8 +220,7 @@ class Loop:
         """Train some coalitions a second time, as many as it takes to know the noise."""
         while True:
             chosen = second.coalitions()
-            trainings = [self.outcomes.next_attempt(members, 1) for members in chosen]
-            self._evaluate([t for t in trainings if not self.outcomes.is_answered(t)])
+            self._evaluate(self.outcomes.missing_again(chosen))
             self._count_again(chosen)
             if not second.choose() and second.coalitions() == chosen:
                 return

@@ -5,7 +5,7 @@ Coalitions that hold the same rows share their trainings if the store goes by co
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from dupre._types import Names
 from dupre.errors import InputError
@@ -43,7 +43,14 @@ class Outcomes:
 
     def missing(self, members: Names) -> list[Training]:
         """The trainings of a coalition that are still to be done."""
-        trainings = [self.next_attempt(members, repeat) for repeat in range(self.repeats)]
+        return self._unanswered((members, repeat) for repeat in range(self.repeats))
+
+    def missing_again(self, coalitions: Iterable[Names]) -> list[Training]:
+        """The second trainings of coalitions that are still to be done."""
+        return self._unanswered((members, 1) for members in coalitions)
+
+    def _unanswered(self, wanted: Iterable[tuple[Names, int]]) -> list[Training]:
+        trainings = [self._next_attempt(members, repeat) for members, repeat in wanted]
         return [training for training in trainings if not self.is_answered(training)]
 
     def sort(self, batch: Sequence[Names]) -> list[Names]:
@@ -57,7 +64,7 @@ class Outcomes:
         rows = dict(zip(self.valuer.owners.names, self.valuer.owners.rows.tolist(), strict=True))
         return sorted(batch, key=lambda members: -sum(rows[name] for name in members))
 
-    def next_attempt(self, members: Names, repeat: int) -> Training:
+    def _next_attempt(self, members: Names, repeat: int) -> Training:
         """A training of a coalition, with the number of the attempt."""
         tried = self.store.failures(members).get(repeat)
         names = tuple(name for name in self.valuer.owners.names if name in members)
