@@ -32,6 +32,9 @@ MOST_PLACES = 8
 SEEN_ROWS = "validation rows are also among the rows to train on"
 """In the caveat that says so, by which the report knows it: a result keeps only its text."""
 
+TOO_NARROW = "intervals are too narrow"
+"""In caveats about validation rows that cannot tell how far others would lead."""
+
 GUESSED = "nothing shows"
 """In caveats that say what intervals do not allow for; the report knows them by it."""
 

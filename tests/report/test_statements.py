@@ -53,7 +53,10 @@ def test_who_is_worth_most_and_who_harms_is_named_or_said_to_be_open():
 
 
 def test_nothing_is_sure_of_a_first_guess_or_a_predictor_that_knows_nothing():
-    sure = three([0.3, 0.2, 0.1])
+    unknown = three([0.3, 0.2, 0.1])  # nothing is known of other validation rows
+    assert "all Shapley values are apparently above zero" in plain(answer(unknown))
+    assert ", apart from the choice of the validation rows." in plain(answer(unknown))
+    sure = replace(unknown, validation=np.zeros((3, 3)))
     assert "all Shapley values are surely above zero" in plain(answer(sure))
     guess = ", apart from groups that were not trained and are only guessed."
     bad = replace(DIAGNOSTICS, r2=-0.1)
@@ -87,6 +90,7 @@ def test_neighbours_and_what_is_undecided_are_told_with_the_odds():
     assert "equal, or as likely" in tied[0]
 
     v = valuation(4, mean=np.array([0.4, 0.3, 0.2995, 0.1]), covariance=1e-6 * np.eye(4))
+    v = replace(v, validation=np.zeros((4, 4)))
     words = of(v, "owner 1")[0]
     assert "owner 0 is surely worth more. owner 3 is surely worth less." in words
     assert "The order is not settled with owner 2 (64 % that owner 1 is worth more)." in words
@@ -105,13 +109,15 @@ def test_nothing_is_sure_while_models_are_scored_on_rows_they_have_seen(make, tm
         assert re.search("Apparently means with a probability of at least 95.%, apart from", text)
     assert "owner 0 is apparently " in of(v, "owner 1")[0]
     assert "is settled, apart from the effect of validation rows" in plain(answer(v))
-    assert re.search(r"Surely means with a probability of at least 95.%\. An", page([make(3)]))
+    sure = page([make(3, validation=np.zeros((3, 3)))])
+    assert re.search(r"Surely means with a probability of at least 95.%\. An", sure)
 
 
 def test_nothing_is_sure_while_the_effect_of_seeds_is_not_measured():
     for further, deterministic, word in ((0, False, "apparently"), (6, False, "surely")):
         noise = TrainingNoise(further, 0.1, seeded=True, deterministic=deterministic)
         v = valuation(3, mean=np.array([0.3, 0.2, 0.1]), training_noise=noise)
+        v = replace(v, validation=np.zeros((3, 3)))
         assert f"owner 0 is {word} " in of(v, "owner 1")[0]
 
 
@@ -172,7 +178,7 @@ def test_semivalues_payments_and_metrics_are_explained_in_their_own_words():
 def test_number_sign_and_interval_of_an_effect_agree():
     for value, std, words in (
         (-0.01, 0.013, "changes accuracy by −1 point (95 %: −4 to 2)"),
-        (0.01, 0.013, "raises accuracy by 1 point (95 %: −2 to 4)"),
+        (0.01, 0.013, "changes accuracy by 1 point (95 %: −2 to 4)"),
         (-0.05, 0.013, "lowers accuracy by 5 points (95 %: 2 to 8)"),
         (0.003, 0.013, "changes accuracy by 0 points (95 %: −2 to 3)"),
         (-0.01, 0, "lowers accuracy by 1 point on average"),

@@ -203,7 +203,8 @@ BEWARE = {
     "few trainings": (valuation(first_left=2), "2 of the 7 most important coalitions are not "
         "evaluated; these values are a first guess."),
     "harm": (valuation(grand=0.1, empty=0.9, mean=np.full(3, -0.8 / 3)),
-        "all data together score worse than none; is greater better here?"),
+        "all data together score worse than none; is greater better here, and are validation rows "
+        "like those to train on (units, labels)?"),
 }  # fmt: skip
 
 
@@ -215,14 +216,13 @@ def test_what_makes_values_doubtful_is_warned_of(v, words):
 
 
 def test_a_search_says_how_far_it_went_and_that_it_is_no_proof():
-    assert "looked at" not in format_valuation(core(looked=62))
+    assert "looks at" not in format_valuation(core(looked=62))
     v = core(proven=False, looked=12_345, violation=0.0012)
     lines = notes(v)
     assert "more than that by leaving" in format_valuation(v)
     at = lines.index(only_line(v, "Subsidy"))
     assert lines[at + 1] == (
-        "Of 12,345 coalitions looked at, none exceeds it by more than 0.0012; others were not "
-        "looked at."
+        "In 12,345 looks at coalitions none was found that exceeds it by more than 0.0012."
     )
     v = core(proven=False, looked=12_345, violation=0.5)
     assert "more than that by leaving" not in format_valuation(v)
@@ -313,7 +313,7 @@ def test_a_comparison_in_words():
             "(95 %: -0.002 … 0.042). Settled: the probability is at least 95 %. The interval holds "
             "zero, because it leaves out 2.5 % at each end.",
         ),
-        (("A", "B", 0.5, 0.0, 0.0, 0.0), "S: A and B are worth the same."),
+        (("A", "B", 0.5, 0.0, 0.0, 0.0), "S: A and B have the same value."),
         (
             ("A", "B\n", 0.99999, 2.0, 1.0, 3.0),
             "S: A is worth more than B\\n with a probability of more than 99.9 %; difference 2 "

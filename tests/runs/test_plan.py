@@ -93,7 +93,11 @@ def test_a_plan_counts_only_trainings_that_have_a_weight_and_can_be_done_twice()
 
 LONG = [f"{p}{i}" for i in range(8) for p in "abcde"]
 DOUBTS = {
-    "imbalance": (table(y=np.arange(ROWS) % 10 == 0), {}, "beware.*90 % of validation rows are of"),
+    "imbalance": (
+        table(y=np.arange(ROWS) % 10 == 0),
+        {},
+        "(?s)beware.*90 % of validation rows are of",
+    ),
     "leak": (table(z=table()["y"].map({True: "a", False: "b"})), {}, "beware.*the column z al"),
     "few validation rows": (table(who=LONG * 6), {}, "check .*40 validation .* 40 owners the aver"),
     "small budget": (table(), {"limits": LimitsSection(budget=8)}, "check .*8 .* than the 9 most"),

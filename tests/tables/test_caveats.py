@@ -15,6 +15,7 @@ from dupre.tables.caveats import (
     far_rows,
     leaks,
     misspelt_names,
+    near_copies,
     unequal_classes,
     unlike_training,
 )
@@ -203,3 +204,26 @@ def test_names_of_nobody_and_equal_numbers_are_doubted():
         "'': that is how empty cells are written, but it is taken for the name of an owner; leave "
         "these rows out if they have none."
     ]
+
+
+def test_rows_that_differ_in_the_last_digits_are_told():
+    frame = pd.DataFrame({"x": X, "z": X[::-1] / 3, "o": "a", "y": X > 0})
+    copies = frame[:40].assign(o="b")
+    both = pd.concat([frame, copies], ignore_index=True)
+    assert not near_copies(both, columns_of(both, **BOTH), "y")  # they are found by themselves
+    other = copies.assign(x=np.nextafter(copies["x"], 9), z=copies["z"] * (1 + 1e-15))
+    both = pd.concat([frame, other], ignore_index=True)
+    (told,) = near_copies(both, columns_of(both, **BOTH), "y")
+    assert told.startswith("40 rows differ from others only after the 12th digit of a number")
+    far = pd.concat([frame, copies.assign(x=copies["x"] * (1 + 1e-9))], ignore_index=True)
+    assert not near_copies(far, columns_of(far, **BOTH), "y")
+    zero = pd.DataFrame({"x": [0.0, np.nan, 1e300, -1e-300] * 2, "o": "a", "y": list("abcdabcd")})
+    assert not near_copies(zero, columns_of(zero, **BOTH), "y")
+
+
+def test_a_validation_file_in_another_unit_is_told():
+    rows = pd.DataFrame({"x": X, "z": X**2, "y": X > 0, "o": "a"})
+    columns, same = columns_of(rows, **BOTH), rows[:50].drop(columns="o")
+    assert not unlike_training(rows, same, columns)
+    (told,) = unlike_training(rows, same.assign(x=1000 * same["x"]), columns)
+    assert told.startswith("most validation rows have x outside of all rows to train on (")

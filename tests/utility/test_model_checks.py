@@ -228,3 +228,32 @@ def test_validation_rows_that_are_trained_on_are_counted_however_they_are_stored
     unlike = [Lock() for _ in range(4)]  # these cannot be compared
     owners = Owners.from_arrays(unlike, owners.y, list("aabb"), embed=lambda X: np.eye(len(X)))
     assert count_shared_rows(owners, unlike, owners.y) == 0
+
+
+class Foreign:
+    """An estimator that does not inherit from scikit-learn."""
+
+    def fit(self, *_):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def get_params(self, **_):
+        return {}
+
+    def set_params(self, **_):
+        return self
+
+
+def test_an_estimator_without_tags_is_told_what_to_inherit():
+    with pytest.raises(InputError, match="let it inherit ClassifierMixin or RegressorMixin"):
+        ModelUtility(Foreign(), IRIS, validation=(X, Y))
+
+
+@pytest.mark.parametrize(("model", "target"), [(Ridge(), 7.5), (GaussianNB(), "ill")])
+def test_one_target_for_all_rows_to_train_on_is_nothing_to_learn(model, target):
+    owners = Owners.from_arrays(X[:20], np.full(20, target), np.arange(20) % 2)
+    validation = X[20:30], np.array([target] * 9 + [target if isinstance(target, str) else 9.0])
+    with pytest.raises(InputError, match=f"the target is {target} in all 20 rows to train on"):
+        ModelUtility(model, owners, validation=validation)

@@ -348,7 +348,14 @@ def test_rules_are_combined_and_hold_for_what_is_stored(store):
     assert len(utility.asked) == 16
     valuation = value(FIVE, smooth(FIVE), budget=30, stop=wall_time(1e-9))
     assert valuation.stopped == "1e-09 seconds have passed"
-    assert 1 <= valuation.evaluated <= 11  # no time at all is enough for the first batch
+    assert valuation.evaluated == 1  # what has begun is finished
+    assert "first guess" in str(valuation)
+    for rule in (evaluated(3), evaluated(3) & wall_time(1e-9)):
+        whole = value(FIVE, smooth(FIVE), budget=30, stop=rule)
+        assert whole.evaluated == 11  # a number of evaluations never ends a batch
+        assert whole.stopped.startswith("at least 3 coalitions are evaluated")
+    either = value(FIVE, smooth(FIVE), budget=30, stop=wall_time(1e-9) | within(1e-9))
+    assert either.evaluated == 1
 
 
 def test_the_run_ends_where_nothing_is_left_to_gain_for_the_focus():

@@ -32,7 +32,7 @@ def test_the_reason_is_the_rule_in_words_and_needs_values():
     assert [fires(wall_time(60), seconds=s) for s in (59.9, 60.0, 1e9)] == [False, True, True]
     known = valuation([1.0, 2.0], np.zeros((2, 2)))
     said = {
-        evaluated(7): "7 coalitions are evaluated",
+        evaluated(7): "at least 7 coalitions are evaluated",
         wall_time(0.5): "0.5 seconds have passed",
         within(0.01): "every value is within ± 0.01 with 95 %",
         ranking_settled(level=0.9): "the ranking is settled with 90 %",
@@ -41,7 +41,7 @@ def test_the_reason_is_the_rule_in_words_and_needs_values():
     for rule, text in said.items():
         assert rule.fired(state(known=known)) == (text,)
         assert repr(rule) == f"<stop when {text}>"
-        of_time = text.startswith(("7 coal", "0.5 sec"))
+        of_time = text.startswith(("at least 7 coal", "0.5 sec"))
         assert bool(rule.fired(state(known=None))) == of_time  # before values can be told
 
 

@@ -3,6 +3,7 @@ import re
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
@@ -375,3 +376,54 @@ def test_evaluations_without_resamples_are_counted_in_words(semivalue):
     assert told(*nearly).startswith("19 resamples")
     assert "± 16 % only" in told(*nearly)
     assert "cannot show" not in told(*few, 0.5)  # that they are not known says more
+
+
+def scored(y_val, **options):
+    """A utility with these validation targets."""
+    rng, m = np.random.default_rng(0), len(y_val)
+    numbers = np.asarray(y_val).dtype.kind == "f"
+    y = rng.normal(size=60) if numbers else np.array([y_val[0], y_val[-1]] * 30)
+    owners = dupre.Owners.from_arrays(rng.normal(size=(60, 2)), y, np.arange(60) % 3)
+    model = Ridge() if numbers else LogisticRegression()
+    return dupre.ModelUtility(model, owners, validation=(rng.normal(size=(m, 2)), y_val), **options)
+
+
+@pytest.mark.parametrize(
+    ("sick", "well", "told"),
+    [(2, 58, True), (9, 91, True), (9, 20, False), (10, 90, False), (3, 9, False), (2, 10, True)],
+)
+def test_a_rare_class_with_few_validation_rows_is_told_and_nothing_is_sure(sick, well, told):
+    utility = scored(["sick"] * sick + ["well"] * well, metric="balanced_accuracy")
+    found = validation_caveats(utility)
+    assert [
+        text.startswith(f"some classes have very few validation rows ({sick} of 'sick'):")
+        for text in found
+    ] == [True] * told
+    valuation = value(utility.owners, utility, budget=7)
+    assert (re.search("surely", page([valuation])) is None) >= told
+    assert ("apart from the choice of the validation rows" in page([valuation])) >= told
+
+
+def test_a_validation_row_that_outweighs_all_others_is_told():
+    rows = np.random.default_rng(1).normal(size=40)
+    assert validation_caveats(scored(rows)) == []
+    (told,) = validation_caveats(scored(np.append(rows, 7.0)))
+    assert told.startswith("one of the 41 validation rows has ")
+    assert "intervals are too narrow" in told
+
+
+def test_models_are_partly_or_altogether_scored_on_what_they_have_seen():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    owners = dupre.Owners.from_arrays(X, y, np.arange(60) % 3)
+    for other, how in ((0, "models are scored on"), (20, "models are partly scored on")):
+        X_val, y_val = np.append(X, rng.normal(size=(other, 2)), axis=0), np.arange(60 + other) % 2
+        utility = dupre.ModelUtility(LogisticRegression(), owners, validation=(X_val, y_val))
+        assert how in validation_caveats(utility)[0]
+
+
+def test_fewer_than_ten_rows_do_not_say_how_many_it_takes():
+    for count, told in ((9, False), (60, True)):
+        found = value(OWNERS, utility_on(slice(300, 300 + count)), budget=31)
+        assert "nly more validation rows can" in str(found)
+        assert ("would halve the widest" in str(found)) == told

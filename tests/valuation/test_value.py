@@ -46,7 +46,7 @@ THREE, FOUR, FIVE, SIX = map(make_owners, (3, 4, 5, 6))
         ({"semivalue": "least-core", "strategy": Corrected()}, "the least core is no sum to corre"),
         ({"strategy": "active"}, "strategy must be Active"),
         ({"strategy": Active(focus="nobody")}, "unknown owner 'nobody' as focus of the strategy"),
-        ({"strategy": Active(check=3)}, "check must be 0 or a number from 4"),
+        ({"strategy": Active(check=3)}, "check must be 0, or a number from 4"),
         ({"strategy": Active(check=7)}, "check is 7: at most half of the budget of 12"),
         ({"budget": 31, "strategy": Active(check=11)}, "half of the 20 coalitions outside the fir"),
         ({"strategy": Drawn()}, "give estimator="),

@@ -114,7 +114,7 @@ def compare(
 ) -> None:
     """Is A worth more than B, and with what probability?"""
     from dupre.result.as_text import beware_notes, format_comparison
-    from dupre.result.uncertainty import split_notes
+    from dupre.result.uncertainty import unknown_notes
     from dupre.runs.directory import RunDirectory
 
     results = _last_results(RunDirectory(run))
@@ -124,7 +124,7 @@ def compare(
     else:
         told: set[str] = set()
         for v, (name, comparison) in zip(results, found, strict=True):
-            notes = [*split_notes(v), *beware_notes(v)]
+            notes = [*unknown_notes(v), *beware_notes(v)]
             new = [note for note in notes if note not in told]
             told.update(new)
             print("\n".join([format_comparison(name, comparison), *new]))

@@ -79,11 +79,11 @@ def effect(
 ) -> str:
     """How the data of owner i change the score: `raises accuracy by 16.1 points (15 to 17)`.
 
-    It is lowered by a positive number if the interval is below zero as a whole.
+    It is raised or lowered by a positive number if the interval is on one side of zero.
     """
     score, places, value = metric_of(v), decimals(v), v.mean[i]
     bounds = v.interval().iloc[i].to_numpy()
-    if value < 0 < bounds[1] or not score.number(value, places).strip("0."):
+    if bounds[0] < 0 < bounds[1] or not score.number(value, places).strip("0."):
         sign, turn = 1, verbs[2]
     else:
         sign, turn = (1, verbs[0]) if value > 0 else (-1, verbs[1])

@@ -228,9 +228,11 @@ class _StatementWriter:
         alone, rest = self.trained.get(frozenset([who])), frozenset(v.owners) - {who}
         sentences = []
         if alone is not None:
+            at_floor = v.floor is not None and alone <= v.floor
+            reached = f"scored {alone:.4g} or less" if at_floor else f"reached {alone:.4g}"
             sentences.append(
-                f"A model trained on these data alone reached {alone:.4g}; "
-                f"without any data it is {v.empty:.4g}."
+                f"A model trained on these data alone {reached}; without any data it is "
+                f"{v.empty:.4g}."
             )
         without = self.trained.get(rest) if len(v.owners) > 2 else None
         if without is not None and not v.grand_predicted:

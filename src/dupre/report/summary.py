@@ -28,6 +28,7 @@ from dupre.wording import (
     FEWEST_ROWS,
     GUESSED,
     SEEN_ROWS,
+    TOO_NARROW,
     join_list,
     list_names,
     number,
@@ -54,8 +55,8 @@ def reservation(v: Valuation) -> str:
         return ", apart from groups that were not trained and are only guessed"
     if v.training_noise is not None and v.training_noise.unmeasured:
         return ", apart from the effect of training seeds, which was not measured"
-    unknown = v.validation is None or v.validation_rows < FEWEST_ROWS
-    if unknown and v.validation_rows:
+    narrow = any(TOO_NARROW in caveat for caveat in v.caveats)
+    if narrow or v.validation is None or 0 < v.validation_rows < FEWEST_ROWS:
         return ", apart from the choice of the validation rows"
     return ""
 
@@ -95,6 +96,8 @@ def _best_sentence(v: Valuation) -> str:
     value, names = value_with_interval(v, top), list_names(v.owners[i] for i in first)
     if len(first) == 1:
         return f"The data of {names} {v.words.most}: {value}."
+    if not v.std.any() and len(first) == len(v.owners):
+        return f"No difference between the owners was found, for each of them: {value}."
     if not v.std.any():
         return f"The data of {names} {v.words.most}, all equally: {value}."
     among = "any of the owners" if len(first) == len(v.owners) else names

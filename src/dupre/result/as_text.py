@@ -65,7 +65,7 @@ def format_comparison(semivalue: str, c: Comparison) -> str:
         return format_comparison(semivalue, c.swap())
     one, other = printable(c.one), printable(c.other)
     if c.low == c.high == 0:
-        return escape_controls(f"{semivalue}: {one} and {other} are worth the same.")
+        return escape_controls(f"{semivalue}: {one} and {other} have the same value.")
     verdict = "" if c.probability >= 0.95 else " Not settled."
     if not verdict and c.low <= 0 <= c.high:
         verdict = (
@@ -149,7 +149,10 @@ def _trouble_notes(v: Valuation) -> list[str]:
     if v.floored and v.floored == v.evaluated - len(v.failures):
         notes.append("Beware: no group scores above the floor; is the model of any use here?")
     if v.grand < v.empty:
-        notes.append("Beware: all data together score worse than none; is greater better here?")
+        notes.append(
+            "Beware: all data together score worse than none; is greater better here, and are "
+            "validation rows like those to train on (units, labels)?"
+        )
     if v.failures:
         members, reason = next(iter(v.failures.items()))
         notes.append(
@@ -209,8 +212,8 @@ def subsidy_notes(s: Subsidy, *, complete: bool) -> list[str]:
         ]
     return [
         least,
-        f"Of {s.looked:,} coalitions looked at, none exceeds it by more than "
-        f"{s.violation:.2g}; others were not looked at.",
+        f"In {s.looked:,} looks at coalitions none was found that exceeds it by more than "
+        f"{s.violation:.2g}.",
     ]
 
 
@@ -239,7 +242,9 @@ def _predictor_notes(v: Valuation, d: Diagnostics) -> list[str]:
             f"R² {d.r2:z.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
         )
     scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
-    alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}."
+    measured = v.training_noise is not None and v.training_noise.std > 0
+    besides = " besides that of trainings" if measured else ""
+    alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}{besides}."
     asked = [f"The predictor is as asked for: {d.asked}."] if d.asked else []
     learned = [] if v.sampled else [*asked, alike, *fit_notes(v, d)]
     return [first, *check_notes(v), *learned]

@@ -220,7 +220,7 @@ class TrainingNoise:
     @property
     def unmeasured(self) -> bool:
         """Whether seeds may matter, and no training was repeated to see how much."""
-        return self.seeded and not self.deterministic and not self.further
+        return self.seeded and not self.further
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from dupre.checks import positive
 from dupre.result.covariances import check_level, half_widths
 from dupre.result.valuation import Valuation
-from dupre.wording import count_things
+from dupre.wording import FEWEST_ROWS, count_things
 
 UNKNOWN_ROWS = (
     "How much other validation rows would change the values is not known, and in no interval."
@@ -99,6 +99,14 @@ def width_for_these_rows(v: Valuation) -> str:
     return f"within ± {narrow:.2g}" if narrow > 1e-6 * wide else ""
 
 
+def unknown_notes(v: Valuation) -> list[str]:
+    """What is in no interval and in no probability."""
+    known = v.validation is not None and v.validation.any()
+    unmeasured = v.training_noise is not None and v.training_noise.unmeasured
+    seeds = training_noise_notes(v) if unmeasured else []
+    return [*seeds, *(split_notes(v) if known else validation_notes(v))]
+
+
 def split_notes(v: Valuation) -> list[str]:
     """That another split into rows to train on and rows to score on is in no interval."""
     if not v.provenance.get("utility", {}).get(HELD_OUT):
@@ -135,7 +143,8 @@ def variance_notes(v: Valuation) -> list[str]:
     if len(parts) > 1 or shares["noise"] >= 0.005:
         notes.append(f"Of the variance of the values {'; '.join(parts)}.")
     if shares["rows"] >= DOMINANT:
-        needed = v.validation_rows_for(float(half_widths(v.covariance).max()) / 2)
+        known = v.validation_rows >= FEWEST_ROWS  # fewer do not tell how many it takes
+        needed = v.validation_rows_for(float(half_widths(v.covariance).max()) / 2) if known else 0
         more = f": about {float(f'{needed:.2g}'):,.0f} would halve the widest" if needed else ""
         first = "O" if v.complete else "More trainings can hardly narrow the intervals, o"
         rest = " narrow the intervals" if v.complete else ""
@@ -166,13 +175,15 @@ def forecast_notes(v: Valuation) -> list[str]:
     """What more evaluations would bring."""
     if len(v.forecast) <= 1:
         return []
-    widths = v.forecast["widest"]
+    widths, succeed = v.forecast["widest"], ", if none fails" if v.failures else ""
     more, now, then = len(widths) - 1, widths.iloc[0], widths.iloc[-1]
     if then <= 1e-6 * now:
-        return [f"After {more} more, every coalition that counts is evaluated."]
+        return [f"After {more} more{succeed}, every coalition that counts is evaluated."]
     if f"{then:.2g}" == f"{now:.2g}":
-        return [f"After {more} more, the widest interval is expected to be ± {now:.2g} as now."]
+        return [
+            f"After {more} more{succeed}, the widest interval is expected to be ± {now:.2g} as now."
+        ]
     return [
-        f"After {more} more, the widest interval is expected to be ± {then:.2g} instead of "
-        f"± {now:.2g}."
+        f"After {more} more{succeed}, the widest interval is expected to be ± {then:.2g} instead "
+        f"of ± {now:.2g}."
     ]

@@ -132,7 +132,10 @@ def _few_trainings(job: Job, known: int) -> list[str]:
 def _target(job: Job) -> str:
     owners, name = job.owners, job.config.data.target
     if owners.task == "regression":
-        return f"{name}, a number from {owners.y.min():.4g} to {owners.y.max():.4g} (regression)"
+        ends = owners.y.min(), owners.y.max()
+        digits = next((d for d in (4, 8) if f"{ends[0]:.{d}g}" != f"{ends[1]:.{d}g}"), 16)
+        low, high = (f"{end:.{digits}g}" for end in ends)
+        return f"{name}, a number from {low} to {high} (regression)"
     classes = np.unique(owners.y).tolist()
     told = f"{name}, {len(classes)} classes (classification)"
     if len(classes) > MOST_LISTED:

@@ -52,11 +52,8 @@ def prepare_job(config: Config) -> Job:
     targets = frame[data.target].to_numpy()
     task = task_of(as_targets(targets), cast("Task | None", data.task or None), data.target)
     left_out = [name for name, _ in columns.left_out]
-    advice = (
-        *_not_read(config),
-        *_other_sheets(config),
-        *caveats.columns_to_check(frame, columns, data.target),
-    )
+    doubts = caveats.columns_to_check(frame, columns, data.target)
+    advice = (*_not_read(config), *_other_sheets(config), *doubts)
     if config.is_external:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, config, columns, task)
@@ -65,13 +62,12 @@ def prepare_job(config: Config) -> Job:
     model = models.model(wanted.model or None, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
     used = frame.drop(columns=list(data.drop) if model.raw else left_out)
-    copied, unlike = 0, list[str]()
+    copied = 0
     if wanted.validation:
         rows, without_held = used, tuple[str, ...]()
         validation = read_validation(
             wanted.validation, used, owner=data.owner, task=task, **_file_options(config)
         )
-        unlike = caveats.unlike_training(rows, validation, columns)
     else:
         held, scored = _held_rows(frame, used, config, task)
         rows, validation = used[~held], used[scored].drop(columns=data.owner)
@@ -101,7 +97,7 @@ def prepare_job(config: Config) -> Job:
             *validation_caveats(utility),
             *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility),
-            *unlike,
+            *caveats.unlike_training(rows, validation, columns),
         ),
         advice=(*advice, *caveats.doubtful_names(owners.names)),
         columns=columns,

@@ -19,11 +19,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dupre._types import Floats, Names, Task
-from dupre.tables.columns import MAX_TEXTS, WITH_UNIT, Columns, kind, looks_like
+from dupre.tables.columns import MAX_TEXTS, Columns, kind
 from dupre.tables.csv_json import EMPTY
 from dupre.tables.preprocessing import as_levels, as_numbers
+from dupre.tables.written_numbers import WITH_UNIT, looks_like
 from dupre.utility.model import ModelUtility
 from dupre.wording import count_things, join_list, percent, printable, quote
+
+DIGITS = 12
+"""Significant digits in which copies of numbers agree, whatever program has written them."""
 
 LEAK = 0.94
 """Part of the differences between targets from which on a column nearly determines them.
@@ -38,6 +42,10 @@ FEWEST_PAIRS = 30
 
 UNEQUAL = 0.7
 """Part of the rows in one class from which on accuracy says little about the others."""
+
+OUTSIDE = 0.5
+"""Part of the numbers of a validation column outside the range of the rows to train on from which
+on the column is named."""
 
 UNSEEN = 0.1
 """Part of the validation rows from which on texts that are in no row to train on are named."""
@@ -62,7 +70,32 @@ def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list
         *texts_for_numbers(frame, columns, target),
         *similar_classes(frame[target]),
         *identifiers(frame, columns),
+        *near_copies(frame, columns, target),
     ]
+
+
+def near_copies(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
+    """Rows that are equal but for the last digits of numbers, as another program writes them."""
+    rows = frame[[*columns.used, target]]
+    rounded = rows.copy()
+    for name in rows.select_dtypes("float"):
+        rounded[name] = _round_digits(rows[name].to_numpy())
+    count = int(rounded.duplicated().sum() - rows.duplicated().sum())
+    if count <= 0:
+        return []
+    return [
+        f"{count_things(count, 'row')} differ from others only after the {DIGITS}th digit of a "
+        "number, and count as other rows. If they are copies, as another program has written them, "
+        "write all files with the same program."
+    ]
+
+
+def _round_digits(numbers: Floats) -> Floats:
+    """Numbers, (N,), to DIGITS significant digits."""
+    with np.errstate(divide="ignore"):  # of zero
+        places = DIGITS - 1 - np.floor(np.log10(np.abs(numbers)))
+    scale = 10.0 ** np.where(np.isfinite(places), np.clip(places, -280, 280), 0.0)
+    return np.asarray(np.rint(numbers * scale) / scale)
 
 
 def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
@@ -202,6 +235,21 @@ def unlike_training(rows: pd.DataFrame, validation: pd.DataFrame, columns: Colum
         for name in columns.used
         if validation[name].isna().all() and rows[name].notna().any()
     ]
+    for name in columns.numbers:
+        trained, scored = (
+            numbers[np.isfinite(numbers)]
+            for numbers in (as_numbers(frame[[name]])[:, 0] for frame in (rows, validation))
+        )
+        if not (len(trained) and len(scored)):
+            continue
+        low, high = trained.min(), trained.max()
+        outside = scored[(scored < low) | (scored > high)]
+        if len(outside) > OUTSIDE * len(scored):
+            found.append(
+                f"most validation rows have {printable(name)} outside of all rows to train on "
+                f"({outside[0]:.4g} and the like, against {low:.4g} to {high:.4g}); is it in the "
+                "same unit in both?"
+            )
     for name in columns.categories:
         known = set(as_levels(rows[[name]])[:, 0])
         levels = [level for level in as_levels(validation[[name]])[:, 0] if level is not None]

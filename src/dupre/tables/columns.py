@@ -21,41 +21,14 @@ from dupre._types import Members
 from dupre.checks import LARGEST
 from dupre.errors import InputError, Remedy
 from dupre.tables.csv_json import UNNAMED
+from dupre.tables.written_numbers import FEW, WRITTEN_NUMBERS
 from dupre.wording import did_you_mean, quote, quote_names
 
 MAX_TEXTS = 50
 """Different texts up to which a column is never treated as free text."""
 
-FEW = 0.05
-"""Share of cells below which cells of another kind than the rest are errors in the data."""
-
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _WITH_COMMA = r"\s*[-+]?\d+(?:[.,]\d+)*,\d+(?:[.,]\d+)*\s*"
-_DECIMALS = r"(?:[.,]\d+)?"
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-WRITTEN_NUMBERS = {
-    "percentages": rf"\s*[-+]?\d+{_DECIMALS}\s*%\s*",
-    "numbers with signs between thousands": (
-        rf"\s*[-+]?\d{{1,3}}(?:['’\u00a0\u202f ]\d{{3}})+{_DECIMALS}\s*"
-    ),
-    "numbers with a decimal point": r"\s*[-+]?\d*\.\d+\s*",
-    "dates": (
-        r"(?i)\s*(?:\d{1,2}\.\d{1,2}\.\d{2,4}|\d{1,2}/\d{1,2}/\d{2,4}|\d{1,2}-\d{1,2}-\d{2,4}"
-        rf"|\d{{4}}[./]\d{{1,2}}[./]\d{{1,2}}|\d{{1,2}}\.?[ -]{_MONTH}[ -]\d{{2,4}}"
-        rf"|{_MONTH} \d{{1,2}},? \d{{4}})(?:[ T].*)?\s*"
-    ),
-}
-"""How texts look that are numbers or dates for people, but categories for a model."""
-
-WITH_UNIT = "numbers with a currency or a unit"
-
-_CURRENCY = r"[$€£¥₹₩₽₺₪₫฿]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|BRL)\b|Fr\."
-_NUMBER = r"\d+(?:[.,'’\u00a0\u202f ]\d+)*"
-_AROUND_NUMBER = (  # of a stripped text; blanks that can be matched in two ways take time
-    rf"[-+]?\s*(?:(?P<before>{_CURRENCY})\s*[-+]?)?{_NUMBER}"
-    rf"(?:\s*(?P<after>{_CURRENCY}|[^\W\d_][^\s\d]{{0,9}}|°[CF]))?"
-)
-
 _PLACEHOLDERS = {"na", "n.a.", "n/a", "nan", "null", "none", "missing", "#div/0!", "#value!"}
 
 
@@ -154,9 +127,7 @@ def kind(column: pd.Series) -> str:
 def tidy(column: pd.Series, *, needed: bool = False) -> pd.Series:
     """A column in the type of what it holds: ISO dates become points in time.
 
-    Args:
-        column: of a table.
-        needed: whether it can neither have empty cells nor be left out, as the target.
+    A column that is `needed`, as the target, can neither have empty cells nor be left out.
 
     Raises:
         InputError: a few cells are of another kind than the rest, or numbers are infinite.
@@ -271,31 +242,6 @@ def _tidy_text(column: pd.Series, *, needed: bool) -> pd.Series:
     in_words = text.str.fullmatch(WRITTEN_NUMBERS["numbers with signs between thousands"])
     _check_few(held, ~(number | in_words.to_numpy(dtype=bool)), "numbers", needed=needed)
     return column
-
-
-def looks_like(column: pd.Series) -> str:
-    """What the texts of a column are for people, in words; "" if they are texts."""
-    text = column[column.notna().to_numpy()].astype(str)
-    number = pd.to_numeric(text, errors="coerce").notna()
-    for name, pattern in WRITTEN_NUMBERS.items():
-        found = text.str.fullmatch(pattern)
-        if found.any() and (found if name == "dates" else found | number).mean() > 1 - FEW:
-            return name
-    return WITH_UNIT if _has_unit(text, number.to_numpy(dtype=bool)) else ""
-
-
-def _has_unit(text: pd.Series, number: Members) -> bool:
-    """Whether most texts are numbers, and others numbers with a currency or one and the same unit.
-
-    What differs from cell to cell (`12a`, `12b`) is part of a name.
-    """
-    found = text.str.strip().str.extract(f"^{_AROUND_NUMBER}$").fillna("")
-    after = found["after"].str.casefold().str.rstrip(".")
-    money = (found["before"] != "") | found["after"].str.fullmatch(_CURRENCY)
-    units = after[(after != "") & ~money]
-    one = units.nunique() == 1 and not money.any()
-    has = np.asarray(after != "" if one else money, dtype=bool)
-    return bool(has.any() and (has | number).mean() > 1 - FEW)
 
 
 def _check_few(held: pd.Series, wrong: Members, what: str, *, needed: bool) -> None:

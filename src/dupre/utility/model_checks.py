@@ -68,7 +68,14 @@ def check_estimator(estimator: Any, owners: Owners) -> Any:
             "your own must name each parameter, and store it unchanged under that name"
         ) from cause
     wrong = {"classification": is_regressor, "regression": is_classifier}[owners.task]
-    if wrong(model):
+    try:
+        is_wrong = wrong(model)
+    except AttributeError as cause:
+        raise InputError(
+            f"{type(model).__name__} does not say whether it classifies or regresses ({cause}); "
+            "let it inherit ClassifierMixin or RegressorMixin, then BaseEstimator, of sklearn.base"
+        ) from cause
+    if is_wrong:
         raise InputError(
             f"the owners' task is {owners.task} but {type(model).__name__} is made for the other "
             "one; change the model, or ",
@@ -154,6 +161,11 @@ def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]
         raise InputError(
             f"validation y holds {targets.dtype} but the owners' y holds {owners.y.dtype}; "
             "use the same labels for both"
+        )
+    if (owners.y == owners.y[0]).all():
+        raise InputError(
+            f"the target is {owners.y[0]} in all {len(owners.y):,} rows to train on; expected "
+            "something to predict"
         )
     if owners.task == "classification" and set(targets).isdisjoint(owners.y):
         raise InputError(

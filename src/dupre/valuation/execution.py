@@ -30,6 +30,7 @@ class Execution:
     Attributes:
         trained: coalitions trained, each time that they were.
         failed: the first failed training that must not fail: no other is started.
+        ended: whether no other is started because the time of the run is over.
     """
 
     def __init__(self, store: Store, workers: Workers, outcomes: Outcomes, clock: Clock):
@@ -41,6 +42,7 @@ class Execution:
         self._reported: set[Holder] = set()
         self.trained = 0
         self.failed: Evaluation | None = None
+        self.ended = False
 
     def run(
         self, trainings: list[Training], follow: Callable[[Evaluation], Iterable[Training]]
@@ -52,14 +54,14 @@ class Execution:
             follow: called with every evaluation once it is saved; what it returns is done too.
         """
         waiting = trainings
-        while waiting and self.failed is None:
+        while waiting and not self._stops:
             queue = _Queue(waiting, self._lock)
             with self._clock.training():
                 for evaluation in self._workers.run(queue):
                     self._keep(evaluation)
                     queue.add(follow(evaluation))
             waiting = [t for t in waiting if not self._outcomes.is_answered(t)]
-            if waiting and self.failed is None:
+            if waiting and not self._stops:
                 self._wait()
                 self._store.refresh()
 
@@ -83,9 +85,14 @@ class Execution:
         found = [*self._unsaved, *self._workers.finished_evaluations()]
         return list({(e.training.members, e.training.repeat): e for e in found}.values())
 
+    @property
+    def _stops(self) -> bool:
+        """Whether no further training is started."""
+        return self.ended or self.failed is not None
+
     def _lock(self, training: Training) -> bool:
-        """Lock a training, unless another process does it, or one has failed that must not."""
-        if self.failed is not None or self._outcomes.is_answered(training):
+        """Lock a training, unless another process does it, or no more is started."""
+        if self._stops or self._outcomes.is_answered(training):
             return False
         if not self._store.lock(training):
             return False

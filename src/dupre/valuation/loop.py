@@ -32,7 +32,7 @@ from dupre.valuation.failures import evaluation_error, say_what_is_kept
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.progress import Clock, Display, Progress
 from dupre.valuation.second_trainings import SecondTrainings
-from dupre.valuation.stopping import Rule, State
+from dupre.valuation.stopping import Rule, State, reason_to_end
 from dupre.valuation.valuer import Valuer
 
 WATCHED_UP_TO = 4_096
@@ -119,6 +119,8 @@ class Loop:
             self.batches.read()
             if missing := self._missing():
                 self._evaluate(missing, ahead=True)
+                if self.execution.ended:
+                    return self._result(self._reason())
                 continue
             number = self.batches.number
             self._choose_ahead()
@@ -201,20 +203,10 @@ class Loop:
         guessed = self.valuer.left and not self.valuer.knows_middle_sizes
         valuation = self._valuation if not guessed else lambda: None
         state = State(self.valuer.evaluated, self.clock.seconds, valuation)
-        anything = self.valuer.evaluated > len(self.valuer.failures)
         stop, alone = self.settings.stop, self.settings.budget is None and self.valuer.left > 0
-        if stop is not None and anything and (fired := stop.reasons(state, alone=alone)):
-            return " and ".join(fired)
-        if not self.valuer.left:
-            if self.valuer.question.estimator is None:
-                return "nothing is left to evaluate"
-            return "all sampled coalitions are evaluated"
-        if self.valuer.evaluated >= self.budget:
-            known = self.valuer.evaluated
-            if known > self.budget:
-                return f"{known} evaluations are known, more than the budget of {self.budget}"
-            return f"the budget of {self.budget} evaluations is spent"
-        return ""
+        if stop is not None and self.valuer.anything and (r := stop.reasons(state, alone=alone)):
+            return " and ".join(r)
+        return reason_to_end(self.valuer, self.budget)
 
     def _train_again(self, second: SecondTrainings) -> None:
         """Train some coalitions a second time, as many as it takes to know the noise."""
@@ -239,6 +231,9 @@ class Loop:
         def follow(evaluation: Evaluation) -> list[Training]:
             self._record_done([evaluation.training.members])
             self._show()
+            limit = None if self.settings.stop is None else self.settings.stop.seconds
+            over = limit is not None and self.clock.seconds >= limit and self.valuer.anything
+            self.execution.ended = self.execution.ended or over
             return self._choose_ahead() if ahead and self.execution.failed is None else []
 
         self.execution.run(trainings, follow)

@@ -3,10 +3,10 @@
     stop=stopping.within(0.01) | stopping.wall_time(3600)
     stop=stopping.ranking_settled() & stopping.evaluated(40)
 
-Rules are checked after every batch, which is finished before the next is chosen. The first form
-stops when one of the two holds, the second when both do; the result says which it was. Rules about
-values wait for the first design and for a group of 2 to n - 2 owners, and for utilities that
-differ: intervals from equal ones have no scale.
+Rules are checked after every batch, which is finished before the next is chosen; time also ends a
+batch. The first form stops when one of the two holds, the second when both do; the result says
+which it was. Rules about values wait for the first design, for a group of 2 to n - 2 owners and for
+three different utilities: intervals from one or two have no scale.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,10 @@ from dupre.errors import DupreError, InputError
 from dupre.result.covariances import half_widths
 from dupre.result.uncertainty import DOMINANT, variance_shares
 from dupre.result.valuation import Valuation
+from dupre.wording import count_things
+
+if TYPE_CHECKING:
+    from dupre.valuation.valuer import Valuer
 
 __all__ = [
     "Rule",
@@ -63,6 +68,8 @@ class Rule:
         owners: names that the rule mentions.
         resamples: whether it can only hold if utilities are known on resamples of the validation
             rows.
+        seconds: after which it holds, whatever else is known; a batch is not finished then. None
+            for a rule that does not depend on time alone.
 
     Raises:
         InputError: `fired` takes or returns something else, or uses a name that is not there.
@@ -72,6 +79,7 @@ class Rule:
     fired: Callable[[State], tuple[str, ...]]
     owners: tuple[str, ...] = ()
     resamples: bool = False
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.fired) or not takes(self.fired, None):
@@ -127,6 +135,7 @@ class Rule:
             lambda state: self.reasons(state) + other.reasons(state),
             self.owners + other.owners,
             self.resamples and other.resamples,
+            min((s for s in (self.seconds, other.seconds) if s is not None), default=None),
         )
 
     def __and__(self, other: Rule) -> Rule:
@@ -170,16 +179,35 @@ def _about_values(text: str, holds: Callable[[Valuation], bool]) -> Rule:
     return _rule(text, enough)
 
 
+def reason_to_end(valuer: Valuer, budget: int) -> str:
+    """Why nothing is left to do, or to pay for; empty if something is."""
+    if not valuer.left:
+        if valuer.question.estimator is None:
+            return "nothing is left to evaluate"
+        return "all sampled coalitions are evaluated"
+    known = valuer.evaluated
+    if known < budget:
+        return ""
+    if known > budget:
+        return f"{known} evaluations are known, more than the budget of {budget}"
+    return f"the budget of {count_things(budget, 'evaluation')} is spent"
+
+
 def evaluated(count: int) -> Rule:
     """This many coalitions are evaluated, those found in the store included."""
     least = whole(count, "the number of evaluations", least=1)
-    return _rule(f"{count} coalitions are evaluated", lambda state: state.evaluated >= least)
+    text = f"at least {count} coalitions are evaluated"
+    return _rule(text, lambda state: state.evaluated >= least)
 
 
 def wall_time(seconds: float) -> Rule:
-    """This many seconds have passed since the store was open and the workers were started."""
+    """This many seconds have passed since the store was open and the workers were started.
+
+    No further training is started then; those under way are finished.
+    """
     limit = positive(seconds, "seconds")
-    return _rule(f"{seconds:g} seconds have passed", lambda state: state.seconds >= limit)
+    rule = _rule(f"{seconds:g} seconds have passed", lambda state: state.seconds >= limit)
+    return replace(rule, seconds=limit)
 
 
 def within(distance: float, *, level: float = 0.95) -> Rule:

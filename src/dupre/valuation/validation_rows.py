@@ -14,6 +14,7 @@ Notation: n owners, p coalitions with a position, B resamples; M (n, p).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -26,7 +27,15 @@ from dupre.training.evaluation import Evaluation
 from dupre.utility.model import ModelUtility
 from dupre.utility.score import resample_counts
 from dupre.valuation.knowledge import Knowledge
-from dupre.wording import FEWEST_ROWS, SEEN_ROWS, count_things, join_list, percent
+from dupre.wording import (
+    FEWEST_ROWS,
+    SEEN_ROWS,
+    TOO_NARROW,
+    count_things,
+    join_list,
+    percent,
+    quote,
+)
 
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
@@ -36,6 +45,9 @@ FEWEST_RESAMPLES = 20
 
 A standard deviation from B resamples is known to about 1 / sqrt(2B): to 16 % from 20."""
 
+DOMINANT_ROW = 1 / 3
+"""Part of the squared differences of validation targets from which on a single row is named."""
+
 REPEATED = 0.1
 """Part of the validation rows from which on a caveat says that they are equal to others."""
 
@@ -44,16 +56,23 @@ def validation_caveats(utility: object) -> list[str]:
     """What makes validation rows worth less than their number says, a sentence or two each."""
     if not isinstance(utility, ModelUtility):
         return []
-    return [*_seen_rows(utility), *_equal_rows(utility), *_few_rows(utility)]
+    return [
+        *_seen_rows(utility),
+        *_equal_rows(utility),
+        *(_few_rows(utility) or _few_of_a_class(utility)),
+        *_dominant_row(utility),
+    ]
 
 
 def _seen_rows(utility: ModelUtility) -> list[str]:
     """Rows that are trained on too."""
     if not (seen := utility.shared_rows):
         return []
+    rows = len(utility.y_val)
+    partly = "partly " if seen < rows else ""
     return [
-        f"{seen:,} of the {len(utility.y_val):,} {SEEN_ROWS}, so models are partly scored on what "
-        "they have seen."
+        f"{seen:,} of the {rows:,} {SEEN_ROWS}, so models are {partly}scored on what they have "
+        "seen."
     ]
 
 
@@ -80,8 +99,44 @@ def _few_rows(utility: ModelUtility) -> list[str]:
     if rows >= FEWEST_ROWS:
         return []
     told = f"{count_things(rows, 'validation row')} cannot show how much others would change the "
-    known = "that is in no interval" if rows < 2 else "intervals are too narrow"
+    known = "that is in no interval" if rows < 2 else TOO_NARROW
     return [f"{told}values: {known}. Score on {FEWEST_ROWS} rows at least, better on hundreds."]
+
+
+def _few_of_a_class(utility: ModelUtility) -> list[str]:
+    """Rare classes of which there are too few rows to tell how others of them would be scored."""
+    if utility.owners.task != "classification":
+        return []
+    of_class = Counter(utility.y_val.tolist())
+    rare = min(FEWEST_ROWS, len(utility.y_val) / (2 * len(of_class)))  # half of an equal share
+    few = {name: count for name, count in of_class.items() if count < rare}
+    if not few:
+        return []
+    told = [f"{count} of {quote(name)}" for name, count in sorted(few.items(), key=_by_count)]
+    return [
+        f"some classes have very few validation rows ({join_list(told, most=3)}): what others of "
+        f"them would score is hardly known, and {TOO_NARROW}. Score on {FEWEST_ROWS} rows of every "
+        "class at least."
+    ]
+
+
+def _by_count(item: tuple[object, int]) -> tuple[int, str]:
+    return item[1], str(item[0])
+
+
+def _dominant_row(utility: ModelUtility) -> list[str]:
+    """One row of a regression that outweighs others: another sample may have no such row."""
+    if utility.owners.task != "regression" or len(utility.y_val) < FEWEST_ROWS:
+        return []
+    squares = (utility.y_val - np.mean(utility.y_val)) ** 2
+    part = float(squares.max() / squares.sum()) if squares.any() else 0.0
+    if part < DOMINANT_ROW:
+        return []
+    return [
+        f"one of the {len(utility.y_val):,} validation rows has {percent(part)} % of the squared "
+        f"differences of the targets from their mean: scores rest on it, and {TOO_NARROW}. Score "
+        "on more rows, or on a logarithm of the target."
+    ]
 
 
 def check_resamples(utility: object, known: Iterable[Evaluation]) -> None:

@@ -160,6 +160,11 @@ class Valuer:
         return len(self._knowledge.open)
 
     @property
+    def anything(self) -> bool:
+        """Whether there is a utility at all."""
+        return self.evaluated > len(self.failures)
+
+    @property
     def first_left(self) -> int:
         """How many of them are to be evaluated before any is predicted."""
         return int(np.isin(self._knowledge.first, self._knowledge.open).sum())
