@@ -23,6 +23,7 @@ from dupre.game.coalitions import all_coalitions, to_names
 from dupre.training import worker_process
 from dupre.training.dask import DaskCluster
 from dupre.training.evaluation import Training
+from dupre.training.packed_utility import pack
 from dupre.training.worker_process import ProcessSettings
 from dupre.training.workers import LocalProcesses, ThisProcess
 from owners_and_games import make_owners
@@ -494,3 +495,16 @@ def test_what_is_finished_is_stored_while_the_main_process_is_busy(tmp_path):
     options = {"empty": 0.0, "store": path, "n_jobs": 2, "progress": busy}
     assert dupre.value(owners, utility, budget=4, **options).evaluated == stored() == 4
     assert sys.getswitchinterval() == before
+
+
+def test_a_child_whose_answer_nobody_can_read_deletes_the_rows_before_it_ends(rows_here):
+    rows = pack(lambda members: 1.0).to_file()
+    child = worker_process.ChildProcess(rows.path, ONCE)
+    child.warm_up()
+    process = child._child
+    process.stdout.close()  # as if the parent was killed, but the pipe of trainings is still open
+    worker_process._send(process.stdin, A)
+    process.wait(60)
+    assert not list(rows_here.iterdir())
+    child.close()
+    rows.delete()

@@ -268,22 +268,36 @@ def serve(payload: str, threads: int) -> None:
     try:
         utility = PackedUtility.from_file(Path(payload))
     except Exception:  # noqa: BLE001  # loading runs the user's code; the parent reports it
-        _send(answers, traceback.format_exc())
+        _answer(answers, traceback.format_exc(), payload)
         return
-    _send(answers, None)
+    _answer(answers, None, payload)
     while True:
         try:
             evaluation = evaluate(utility, trainings.get(), threads=threads)
-            _send(answers, replace(evaluation, cause=None))  # exceptions may not be picklable
+            evaluation = replace(evaluation, cause=None)  # exceptions may not be picklable
+            _answer(answers, evaluation, payload)
         except MemoryError:  # the record of one needs memory, too
             os._exit(NO_MEMORY)
 
 
 def _listen(stdin: IO[bytes], trainings: SimpleQueue[Training], payload: str) -> None:
-    """Receive trainings. When the parent is gone, delete the rows and end everything."""
+    """Receive trainings until the parent is gone."""
     with suppress(*_DIED):
         while True:
             trainings.put(_receive(stdin))
+    _end(payload)
+
+
+def _answer(answers: IO[bytes], thing: Any, payload: str) -> None:
+    """Send something to the parent, unless it is gone."""
+    try:
+        _send(answers, thing)
+    except BrokenPipeError:
+        _end(payload)
+
+
+def _end(payload: str) -> None:
+    """Delete the rows and end everything, for the parent is gone."""
     with suppress(OSError):
         os.unlink(payload)
     if hasattr(os, "killpg"):
