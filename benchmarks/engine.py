@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import pickle
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,8 +23,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
+from threadpoolctl import threadpool_limits
 
 import dupre
+from dupre.game.coalitions import all_coalitions, to_names
 from dupre.training import dask_worker, worker_process, workers
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.fingerprints import Origin
@@ -83,6 +86,31 @@ def speed_up(
         "the values must be the same to the last digit"
     )
     return one / two, here / two, float(alone.evaluations["seconds"].median())
+
+
+def train_plainly(part: int, parts: int, count: int) -> None:
+    """Train every `parts`-th of `count` forests, one after the other, without dupre's engine."""
+    owners, utility = forest()
+    rows = np.random.default_rng(0).permutation(all_coalitions(owners.n))[:count]
+    with threadpool_limits(1):
+        for row in rows[part::parts]:
+            utility(to_names(row, owners.names))
+
+
+def plain_speed_up(count: int) -> float:
+    """The speed-up of two plain Python processes that share these forests: what the machine has."""
+
+    def timed(parts: int) -> float:
+        command = [sys.executable, __file__, "--plainly"]
+        start = time.perf_counter()
+        shares = [
+            subprocess.Popen([*command, str(part), str(parts), str(count)]) for part in range(parts)
+        ]
+        ends = [share.wait() for share in shares]
+        assert not any(ends)
+        return time.perf_counter() - start
+
+    return timed(1) / timed(2)
 
 
 def waiting() -> dict[str, float]:
@@ -223,7 +251,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--load", nargs="?", const="all", choices=["all", *LOADS])
     parser.add_argument("--size", type=int)
+    parser.add_argument("--plainly", nargs=3, type=int, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.plainly:
+        train_plainly(*asked.plainly)
+        return
     if asked.load:
         load(asked.load, asked.size)
         return
@@ -239,6 +271,12 @@ def main() -> None:
             f"| two local workers against one, {budget} evaluations of {seconds:.2f} s ({name}), "
             f"same values to the last digit | {ratio:.2f} x ({without:.2f} x against no worker "
             "process) | 1.9 x |"
+        )
+        sys.stdout.flush()
+    for count in (64, 160):
+        print(
+            f"| two plain Python processes against one, {count} of these forests, no choice and no "
+            f"store | {plain_speed_up(count):.2f} x | – |"
         )
         sys.stdout.flush()
     parts = ", ".join(f"{what} {part:.0%}" for what, part in waiting().items())

@@ -500,3 +500,12 @@ def test_at_the_end_nothing_is_left_to_do_however_large_the_budget(semivalue):
     assert seen[-1].evaluated == seen[-1].budget
     trained = [progress for progress in seen if progress.remaining is not None]
     assert len(trained) >= 3 * seen[-1].evaluated  # repeats show as time left
+
+
+def test_stored_coalitions_that_lack_repeats_are_told(store):
+    utility = smooth(FIVE)
+    value(FIVE, utility, budget=20, store=store)
+    found = value(FIVE, utility, budget=12, repeats=2, store=store)
+    assert found.evaluated == 12
+    assert "Beware: not used: 8 stored coalitions with fewer than 2 trainings" in str(found)
+    assert "not used" not in str(value(FIVE, utility, budget=31, repeats=2, store=store))

@@ -41,6 +41,7 @@ from dupre.valuation.stopping import Rule
 from dupre.valuation.strategies import Strategy, check_strategy, with_budget
 from dupre.valuation.utility_checks import check_utility
 from dupre.valuation.valuer import Valuer
+from dupre.wording import count_things
 
 Contents = Callable[[], dict[str, str]]
 """Gives the fingerprint of each owner's rows, computed at the first call."""
@@ -193,7 +194,7 @@ def _run(
         loop = Loop(valuer, kept, key, workers=workers, display=shown, settings=settings)
         valuation, facts = loop.run(begin)
         used = [e for e in kept.evaluations() if e.training.members in loop.recorded]
-        notes = kept.origin.notes()
+        notes = [*kept.origin.notes(), *_unused_notes(kept, loop, settings.repeats)]
     valuation = complete(
         replace(valuation, **facts), valuer, utility, origin=origin, used=used, notes=notes
     )
@@ -204,6 +205,17 @@ def _run(
             stacklevel=3,
         )
     return valuation
+
+
+def _unused_notes(store: Store, loop: Loop, repeats: int | None) -> list[str]:
+    """A sentence about stored coalitions that do not count, for they lack trainings."""
+    trained = {e.training.members for e in store.evaluations() if e.utility is not None}
+    if not (count := len(trained - loop.recorded - {()})):
+        return []
+    return [
+        f"not used: {count_things(count, 'stored coalition')} with fewer than {repeats or 1} "
+        "trainings, which repeats= asks for; a larger budget trains them again."
+    ]
 
 
 def _check_repeats(repeats: int | None, utility: Utility) -> int | None:
