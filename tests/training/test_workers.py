@@ -8,9 +8,10 @@ import threading
 import time
 import types
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -508,3 +509,17 @@ def test_a_child_whose_answer_nobody_can_read_deletes_the_rows_before_it_ends(ro
     assert not list(rows_here.iterdir())
     child.close()
     rows.delete()
+
+
+def test_a_child_whose_training_closes_all_files_does_not_take_its_parent_for_gone(monkeypatch):
+    ended = []
+    monkeypatch.setattr(worker_process, "_end", ended.append)
+    for close, told in ((lambda stdin: os.close(stdin.fileno()), []), (lambda _: None, ["rows"])):
+        reader, writer = os.pipe()
+        os.close(writer)
+        stdin = os.fdopen(reader, "rb")
+        close(stdin)
+        worker_process._listen(stdin, SimpleQueue(), "rows")
+        assert ended == told
+        with suppress(OSError):
+            stdin.close()

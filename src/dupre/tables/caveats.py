@@ -228,7 +228,7 @@ def unequal_classes(utility: ModelUtility) -> list[str]:
 
 
 def unlike_training(rows: pd.DataFrame, validation: pd.DataFrame, columns: Columns) -> list[str]:
-    """Columns of a validation file that are empty, or hold what no row to train on has."""
+    """Columns of validation rows that are empty, or hold what no row to train on has."""
     found = [
         f"{printable(name)} is empty in all validation rows, but not in the rows to train on; "
         "models are scored without it."
@@ -258,7 +258,7 @@ def unlike_training(rows: pd.DataFrame, validation: pd.DataFrame, columns: Colum
             found.append(
                 f"in {len(unseen):,} of {len(validation):,} validation rows {printable(name)} is "
                 f"a text that no row to train on has, such as {quote(unseen[0])}; models know "
-                "nothing about it. Write texts alike in both files."
+                "nothing about it. Write texts alike in both."
             )
     return found
 

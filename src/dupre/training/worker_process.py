@@ -282,10 +282,13 @@ def serve(payload: str, threads: int) -> None:
 
 def _listen(stdin: IO[bytes], trainings: SimpleQueue[Training], payload: str) -> None:
     """Receive trainings until the parent is gone."""
-    with suppress(*_DIED):
+    try:
         while True:
             trainings.put(_receive(stdin))
-    _end(payload)
+    except _DIED as end:
+        # A training may close all files; other children of the living parent need the rows then.
+        if getattr(end, "errno", None) != errno.EBADF:
+            _end(payload)
 
 
 def _answer(answers: IO[bytes], thing: Any, payload: str) -> None:
