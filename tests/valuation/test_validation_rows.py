@@ -402,6 +402,7 @@ def test_a_rare_class_with_few_validation_rows_is_told_and_nothing_is_sure(sick,
     valuation = value(utility.owners, utility, budget=7)
     assert (re.search("surely", page([valuation])) is None) >= told
     assert ("apart from the choice of the validation rows" in page([valuation])) >= told
+    assert ("would halve the widest" not in str(valuation)) >= told
 
 
 def test_a_validation_row_that_outweighs_all_others_is_told():

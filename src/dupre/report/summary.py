@@ -19,16 +19,15 @@ from dupre.result.uncertainty import (
     UNMOVED,
     exactness_condition,
     rows_in_words,
+    rows_tell_little,
     split_notes,
     validation_notes,
     width_for_these_rows,
 )
 from dupre.result.valuation import Valuation
 from dupre.wording import (
-    FEWEST_ROWS,
     GUESSED,
     SEEN_ROWS,
-    TOO_NARROW,
     join_list,
     list_names,
     number,
@@ -55,8 +54,7 @@ def reservation(v: Valuation) -> str:
         return ", apart from groups that were not trained and are only guessed"
     if v.training_noise is not None and v.training_noise.unmeasured:
         return ", apart from the effect of training seeds, which was not measured"
-    narrow = any(TOO_NARROW in caveat for caveat in v.caveats)
-    if narrow or v.validation is None or 0 < v.validation_rows < FEWEST_ROWS:
+    if v.validation is None or rows_tell_little(v):
         return ", apart from the choice of the validation rows"
     return ""
 

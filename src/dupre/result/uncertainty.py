@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from dupre.checks import positive
 from dupre.result.covariances import check_level, half_widths
 from dupre.result.valuation import Valuation
-from dupre.wording import FEWEST_ROWS, count_things
+from dupre.wording import FEWEST_ROWS, TOO_NARROW, count_things
 
 UNKNOWN_ROWS = (
     "How much other validation rows would change the values is not known, and in no interval."
@@ -130,6 +130,12 @@ def unchanged_rows(v: Valuation) -> str:
     )
 
 
+def rows_tell_little(v: Valuation) -> bool:
+    """Whether validation rows are too few, or too unequal, to tell how far others would lead."""
+    told = any(TOO_NARROW in caveat for caveat in v.caveats)
+    return told or 0 < v.validation_rows < FEWEST_ROWS
+
+
 def variance_notes(v: Valuation) -> list[str]:
     """Where the uncertainty comes from, and what would reduce it."""
     shares, notes = variance_shares(v), []
@@ -143,8 +149,8 @@ def variance_notes(v: Valuation) -> list[str]:
     if len(parts) > 1 or shares["noise"] >= 0.005:
         notes.append(f"Of the variance of the values {'; '.join(parts)}.")
     if shares["rows"] >= DOMINANT:
-        known = v.validation_rows >= FEWEST_ROWS  # fewer do not tell how many it takes
-        needed = v.validation_rows_for(float(half_widths(v.covariance).max()) / 2) if known else 0
+        half = float(half_widths(v.covariance).max()) / 2
+        needed = None if rows_tell_little(v) else v.validation_rows_for(half)
         more = f": about {float(f'{needed:.2g}'):,.0f} would halve the widest" if needed else ""
         first = "O" if v.complete else "More trainings can hardly narrow the intervals, o"
         rest = " narrow the intervals" if v.complete else ""
