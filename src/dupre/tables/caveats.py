@@ -21,13 +21,11 @@ from numpy.typing import NDArray
 from dupre._types import Floats, Names, Task
 from dupre.tables.columns import MAX_TEXTS, Columns, kind
 from dupre.tables.csv_json import EMPTY
+from dupre.tables.near_copies import near_copies
 from dupre.tables.preprocessing import as_levels, as_numbers
 from dupre.tables.written_numbers import WITH_UNIT, looks_like
 from dupre.utility.model import ModelUtility
 from dupre.wording import count_things, join_list, percent, printable, quote
-
-DIGITS = 12
-"""Significant digits in which copies of numbers agree, whatever program has written them."""
 
 LEAK = 0.94
 """Part of the differences between targets from which on a column nearly determines them.
@@ -72,30 +70,6 @@ def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list
         *identifiers(frame, columns),
         *near_copies(frame, columns, target),
     ]
-
-
-def near_copies(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
-    """Rows that are equal but for the last digits of numbers, as another program writes them."""
-    rows = frame[[*columns.used, target]]
-    rounded = rows.copy()
-    for name in rows.select_dtypes("float"):
-        rounded[name] = _round_digits(rows[name].to_numpy())
-    count = int(rounded.duplicated().sum() - rows.duplicated().sum())
-    if count <= 0:
-        return []
-    return [
-        f"{count_things(count, 'row')} differ from others only after the {DIGITS}th digit of a "
-        "number, and count as other rows. If they are copies, as another program has written them, "
-        "write all files with the same program."
-    ]
-
-
-def _round_digits(numbers: Floats) -> Floats:
-    """Numbers, (N,), to DIGITS significant digits."""
-    with np.errstate(divide="ignore"):  # of zero
-        places = DIGITS - 1 - np.floor(np.log10(np.abs(numbers)))
-    scale = 10.0 ** np.where(np.isfinite(places), np.clip(places, -280, 280), 0.0)
-    return np.asarray(np.rint(numbers * scale) / scale)
 
 
 def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
