@@ -40,6 +40,9 @@ def test_numbers_have_a_minus_sign_unless_they_are_zero_and_never_more_certainty
     for write in (wording.number, wording.plain_number):  # equal but for rounding
         assert len({write(x, 3) for x in (0.0875, 0.0875 - 1e-17, 0.35 / 4, 0.7 / 8)}) == 1
         assert len({write(x, 3) for x in np.nextafter(0.0875, [0, 1])}) == 1
+    assert wording.number(12345678901.23, 2) == "12,345,678,901.23"
+    assert wording.write_apart(0.5, 2.0) == ("0.5", "2")
+    assert wording.write_apart(0.1234567, 0.12345671) == ("0.1234567", "0.12345671")
     said = "from -0.00 and -0 to -0.5 (95 %: -1.4 … -0.1), 2024-05-31, 1e-05, x-1"
     expected = "from 0.00 and 0 to −0.5 (95 %: −1.4 … −0.1), 2024-05-31, 1e-05, x-1"
     assert wording.with_minus_signs(said) == expected

@@ -223,6 +223,12 @@ def short_number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
+def write_apart(low: float, high: float) -> tuple[str, str]:
+    """Two numbers with four digits, or with as many as it takes to tell them apart."""
+    digits = next((d for d in (4, 8) if f"{low:.{d}g}" != f"{high:.{d}g}"), 16)
+    return f"{low:.{digits}g}", f"{high:.{digits}g}"
+
+
 def number(value: float, places: int) -> str:
     """A number with this many decimals, as it is printed; a dash where there is none."""
     if math.isnan(value):
@@ -233,8 +239,8 @@ def number(value: float, places: int) -> str:
 
 
 def _without_rounding(value: float) -> float:
-    """The number to 12 digits: sums that are equal but for rounding are printed alike."""
-    return float(f"{value:.12g}")
+    """The number to 15 digits: numbers that are equal but for rounding are printed alike."""
+    return float(f"{value:.15g}")
 
 
 def _in_powers(value: float, places: int) -> str:

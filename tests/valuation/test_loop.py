@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -293,6 +294,15 @@ def test_a_run_that_waits_for_a_stopped_process_says_so_once(store, monkeypatch)
     assert len(told) == 1
 
 
+def test_time_also_ends_a_run_that_waits_for_another_process(store, monkeypatch):
+    answers, real = iter([True]), FileLocks.acquire
+    monkeypatch.setattr(FileLocks, "acquire", lambda *how: next(answers, False) and real(*how))
+    monkeypatch.setattr(execution, "POLL_SECONDS", 0.01)
+    utility = smooth(FIVE)
+    found = value(FIVE, utility, empty=0.0, budget=30, store=store, stop=wall_time(0.2))
+    assert (found.evaluated, found.stopped) == (1, "0.2 seconds have passed")
+
+
 # Stop rules.
 
 
@@ -355,7 +365,10 @@ def test_rules_are_combined_and_hold_for_what_is_stored(store):
         assert whole.evaluated == 11  # a number of evaluations never ends a batch
         assert whole.stopped.startswith("at least 3 coalitions are evaluated")
     either = value(FIVE, smooth(FIVE), budget=30, stop=wall_time(1e-9) | within(1e-9))
-    assert either.evaluated == 1
+    both = value(FIVE, smooth(FIVE), budget=30, stop=wall_time(1e-9) & wall_time(2e-9))
+    assert (either.evaluated, both.evaluated) == (1, 1)
+    with pytest.raises(dupre.InputError, match="seconds must be positive"):
+        replace(evaluated(3), seconds=-1.0)
 
 
 def test_the_run_ends_where_nothing_is_left_to_gain_for_the_focus():

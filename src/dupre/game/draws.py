@@ -45,10 +45,11 @@ class Draws:
         self.chances = draw_chances(W, certain)
         rest = np.count_nonzero(self.chances)
         if check and not LEAST_DRAWS <= check <= rest // 2:
-            most = f"a number from {LEAST_DRAWS} to {rest // 2}, half of the {rest} coalitions "
+            others = f"{rest} coalitions outside the first design"
+            most = f"0, or a number from {LEAST_DRAWS} to {rest // 2}, half of the {others}"
             if rest // 2 < LEAST_DRAWS:
-                most = f"for more owners: {LEAST_DRAWS} need twice as many coalitions, of {rest} "
-            raise InputError(f"check must be 0, or {most}outside the first design; got {check}")
+                most = f"0 here: it needs {2 * LEAST_DRAWS} or more of the {others}"
+            raise InputError(f"check must be {most}; got {check}")
         count = 1_024 + 8 * len(self.chances)
         self.sequence = rng.choice(len(self.chances), count, p=self.chances) if rest else NOTHING
         self.held = distinct_draws(self.sequence)[:check]

@@ -227,7 +227,7 @@ def sampling_note(v: Valuation) -> str:
         f"{drawn}: of the standard deviations up to {sampling:.2g} is due to their choice, up to "
         f"{prediction:.2g} to predictions."
     )
-    if sampling <= 1e-12 * float(np.abs(v.mean).max()):
+    if v.diagnostics is None and sampling <= 1e-12 * float(np.abs(v.mean).max()):
         return f"{text} All draws agree; how far others would be is not known."
     more = " More samples would help, and cost no training."
     return text + more if sampling > prediction else text

@@ -16,7 +16,7 @@ from dupre.utility.model import ModelUtility
 from dupre.utility.resampling import is_called_for_each
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
-from dupre.wording import FEWEST_ROWS, count_things, join_list, printable, quote
+from dupre.wording import FEWEST_ROWS, count_things, join_list, printable, quote, write_apart
 
 MOST_LISTED = 12
 """Owners up to which each is named with its rows, and classes up to which each is named."""
@@ -132,9 +132,7 @@ def _few_trainings(job: Job, known: int) -> list[str]:
 def _target(job: Job) -> str:
     owners, name = job.owners, job.config.data.target
     if owners.task == "regression":
-        ends = owners.y.min(), owners.y.max()
-        digits = next((d for d in (4, 8) if f"{ends[0]:.{d}g}" != f"{ends[1]:.{d}g}"), 16)
-        low, high = (f"{end:.{digits}g}" for end in ends)
+        low, high = write_apart(owners.y.min(), owners.y.max())
         return f"{name}, a number from {low} to {high} (regression)"
     classes = np.unique(owners.y).tolist()
     told = f"{name}, {len(classes)} classes (classification)"

@@ -97,7 +97,7 @@ def prepare_job(config: Config) -> Job:
             *validation_caveats(utility),
             *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility),
-            *caveats.unlike_training(rows, validation, columns),
+            *(caveats.unlike_training(rows, validation, columns) if wanted.validation else ()),
         ),
         advice=(*advice, *caveats.doubtful_names(owners.names)),
         columns=columns,

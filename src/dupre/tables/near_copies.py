@@ -21,6 +21,8 @@ def near_copies(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]
     """Rows that are equal but for the last digits of numbers, as another program writes them."""
     rows = frame[[*columns.used, target]]
     broken = list(rows.select_dtypes("float"))
+    if not broken:
+        return []
     rows = rows[_have_neighbours(rows[broken].to_numpy())]
     rounded = rows.copy()
     for name in broken:
@@ -42,8 +44,8 @@ def _have_neighbours(X: Floats) -> Bools:
     compared, which takes O(N (d + log N)).
     """
     X = np.nan_to_num(X)
-    scale = np.abs(X).max(axis=0, initial=0.0)
-    weights = np.random.default_rng(0).uniform(1, 2, X.shape[1]) / np.where(scale > 0, scale, 1.0)
+    scale = np.abs(X).max(axis=0, initial=1e-300)  # smaller numbers count as zero
+    weights = np.random.default_rng(0).uniform(1, 2, X.shape[1]) / scale
     sums = X @ weights
     order = np.argsort(sums, kind="stable")
     close = np.diff(sums[order]) <= 10.0 ** (2 - DIGITS) * X.shape[1]

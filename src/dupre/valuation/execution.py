@@ -26,23 +26,30 @@ class Execution:
         workers: who train.
         outcomes: which trainings are done.
         clock: counts their time.
+        is_over: whether the time of the run is over: no further training is started then.
 
     Attributes:
         trained: coalitions trained, each time that they were.
         failed: the first failed training that must not fail: no other is started.
-        ended: whether no other is started because the time of the run is over.
     """
 
-    def __init__(self, store: Store, workers: Workers, outcomes: Outcomes, clock: Clock):
+    def __init__(
+        self,
+        store: Store,
+        workers: Workers,
+        outcomes: Outcomes,
+        clock: Clock,
+        is_over: Callable[[], bool],
+    ):
         self._store = store
         self._workers = workers
         self._outcomes = outcomes
         self._clock = clock
+        self._is_over = is_over
         self._unsaved: list[Evaluation] = []
         self._reported: set[Holder] = set()
         self.trained = 0
         self.failed: Evaluation | None = None
-        self.ended = False
 
     def run(
         self, trainings: list[Training], follow: Callable[[Evaluation], Iterable[Training]]
@@ -88,7 +95,7 @@ class Execution:
     @property
     def _stops(self) -> bool:
         """Whether no further training is started."""
-        return self.ended or self.failed is not None
+        return self.failed is not None or self._is_over()
 
     def _lock(self, training: Training) -> bool:
         """Lock a training, unless another process does it, or no more is started."""

@@ -86,7 +86,7 @@ class Loop:
         self.outcomes = Outcomes(valuer, store, repeats=settings.repeats or 1, skip=settings.skip)
         self.batches = Batches(store, key, self.outcomes, self.second, ahead=settings.stop is None)
         self.clock = Clock()
-        self.execution = Execution(store, workers, self.outcomes, self.clock)
+        self.execution = Execution(store, workers, self.outcomes, self.clock, self._is_over)
         self.found = 0
         self.recorded: set[Names] = set()
         self.latest: tuple[int, Valuation] | None = None
@@ -119,8 +119,10 @@ class Loop:
             self.batches.read()
             if missing := self._missing():
                 self._evaluate(missing, ahead=True)
-                if self.execution.ended:
-                    return self._result(self._reason())
+                if self._is_over():
+                    self._catch_up()
+                    self._save_progress()
+                    return self._result(self._reason() or "its time is over")
                 continue
             number = self.batches.number
             self._choose_ahead()
@@ -204,9 +206,14 @@ class Loop:
         valuation = self._valuation if not guessed else lambda: None
         state = State(self.valuer.evaluated, self.clock.seconds, valuation)
         stop, alone = self.settings.stop, self.settings.budget is None and self.valuer.left > 0
-        if stop is not None and self.valuer.anything and (r := stop.reasons(state, alone=alone)):
+        if stop is not None and self.valuer.has_utility and (r := stop.reasons(state, alone=alone)):
             return " and ".join(r)
         return reason_to_end(self.valuer, self.budget)
+
+    def _is_over(self) -> bool:
+        """Whether the time of the run is over, so that a batch is not finished."""
+        limit = None if self.settings.stop is None else self.settings.stop.seconds
+        return limit is not None and self.clock.seconds >= limit and self.valuer.has_utility
 
     def _train_again(self, second: SecondTrainings) -> None:
         """Train some coalitions a second time, as many as it takes to know the noise."""
@@ -231,9 +238,6 @@ class Loop:
         def follow(evaluation: Evaluation) -> list[Training]:
             self._record_done([evaluation.training.members])
             self._show()
-            limit = None if self.settings.stop is None else self.settings.stop.seconds
-            over = limit is not None and self.clock.seconds >= limit and self.valuer.anything
-            self.execution.ended = self.execution.ended or over
             return self._choose_ahead() if ahead and self.execution.failed is None else []
 
         self.execution.run(trainings, follow)
@@ -245,7 +249,7 @@ class Loop:
     def _give_up_if_all_failed(self) -> None:
         """Raise if every evaluation so far has failed: there is nothing to predict from."""
         failures = self.valuer.failures
-        if failures and len(failures) == self.valuer.evaluated:
+        if failures and not self.valuer.has_utility:
             first = self.outcomes.failures(next(iter(failures)))[0]
             raise self._error(first, every=True)
 

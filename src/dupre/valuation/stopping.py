@@ -82,6 +82,8 @@ class Rule:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
+        if self.seconds is not None:
+            positive(self.seconds, "seconds")
         if not callable(self.fired) or not takes(self.fired, None):
             raise InputError(
                 f"fired must be a callable(state) -> tuple of reasons to stop, got {self.fired!r}"
@@ -142,6 +144,8 @@ class Rule:
         if not isinstance(other, Rule):
             return NotImplemented
 
+        limits = self.seconds, other.seconds
+
         def both(state: State) -> tuple[str, ...]:
             first = self.reasons(state)
             second = other.reasons(state) if first else ()
@@ -152,6 +156,7 @@ class Rule:
             both,
             self.owners + other.owners,
             self.resamples or other.resamples,
+            None if None in limits else max(filter(None, limits)),
         )
 
     def __bool__(self) -> bool:

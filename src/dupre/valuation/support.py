@@ -11,7 +11,7 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.valuation.knowledge import Knowledge
-from dupre.wording import GUESSED, short_number
+from dupre.wording import GUESSED, short_number, write_apart
 
 EQUAL_UP_TO = 100
 """Evaluations after which a run without a budget may stop although utilities show no scale.
@@ -57,7 +57,7 @@ def missing_support(known: Knowledge) -> list[str]:
             "for that."
         ]
     if count >= 3 and len(levels) == 2:
-        low, high = (f"{level:.6g}" for level in sorted(levels))
+        low, high = write_apart(min(levels), max(levels))
         return [
             f"the {count:,} utilities to predict from are only two numbers, {low} and {high}: "
             f"{GUESSED} which other coalitions reach {high} except that they are like these, and "

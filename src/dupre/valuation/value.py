@@ -210,12 +210,11 @@ def _run(
 def _unused_notes(store: Store, loop: Loop, repeats: int | None) -> list[str]:
     """A sentence about stored coalitions that do not count, for they lack trainings."""
     trained = {e.training.members for e in store.evaluations() if e.utility is not None}
-    if not (count := len(trained - loop.recorded - {()})):
+    count = len(trained - loop.recorded - {()})
+    if not count or repeats is None or repeats == 1:
         return []
-    return [
-        f"not used: {count_things(count, 'stored coalition')} with fewer than {repeats or 1} "
-        "trainings, which repeats= asks for; a larger budget trains them again."
-    ]
+    some = count_things(count, "stored coalition")
+    return [f"not used: {some} with fewer than {repeats} trainings, the repeats asked for."]
 
 
 def _check_repeats(repeats: int | None, utility: Utility) -> int | None:

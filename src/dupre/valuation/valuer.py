@@ -160,9 +160,9 @@ class Valuer:
         return len(self._knowledge.open)
 
     @property
-    def anything(self) -> bool:
-        """Whether there is a utility at all."""
-        return self.evaluated > len(self.failures)
+    def has_utility(self) -> bool:
+        """Whether there is a utility to predict from."""
+        return bool(self._knowledge.shown.size)
 
     @property
     def first_left(self) -> int:
@@ -172,7 +172,7 @@ class Valuer:
     @property
     def designed(self) -> bool:
         """Whether the first design is finished, and there is a utility to predict from."""
-        return not self.first_left and bool(self._knowledge.shown.size)
+        return not self.first_left and self.has_utility
 
     def is_too_early(self, *, limited: bool) -> bool:
         """Whether intervals are no reason to stop yet; `limited` if a budget ends the run."""
