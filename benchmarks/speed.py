@@ -234,7 +234,9 @@ def overhead() -> Iterator[Row]:
 
     dupre.value(owners, utility, budget=20, progress=False)  # imports
     times = {
-        budget: timed(lambda b=budget: dupre.value(owners, utility, budget=b, progress=False))[0]
+        budget: timed(
+            lambda b=budget: dupre.value(owners, utility, budget=b, progress=False), repeats=3
+        )[0]
         for budget in (60, 100, 140, 180)
     }
     growth = (times[180] - times[140]) / (times[100] - times[60])
