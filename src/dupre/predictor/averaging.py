@@ -66,7 +66,7 @@ class AveragedPosterior:
     @property
     def std(self) -> Floats:
         """Standard deviation of each of up to EXACT_UP_TO utilities, noise included, (b,)."""
-        return np.asarray(np.sqrt(self._variance + self._jumps))
+        return np.sqrt(np.maximum(self._variance, self._least_variance))
 
     @property
     def _variance(self) -> Floats:
@@ -76,10 +76,10 @@ class AveragedPosterior:
         return np.asarray(self.weights @ (self.variances + between))
 
     @property
-    def _jumps(self) -> Floats:
-        """Variance of each of the m that a lattice has beyond that by the processes, (m,)."""
+    def _least_variance(self) -> Floats:
+        """Of each of the m, because of the lattice, (m,)."""
         at, _ = self.best.sample
-        return np.maximum(self.lattice.least_variance(self.mean[at]) - self._variance, 0.0)
+        return self.lattice.least_variance(self.mean[at])
 
     def functional_covariance(self) -> Floats:
         """Covariance of W @ u, (f, f), noise of the predicted utilities included.
@@ -89,7 +89,8 @@ class AveragedPosterior:
         covariance = self._covariance_by_processes()
         if self.lattice.step > 0:
             at, times = self.best.sample
-            covariance = covariance + (self.W[:, at] * (self._jumps * times)) @ self.W[:, at].T
+            jumps = np.maximum(self._least_variance - self._variance, 0.0)
+            covariance = covariance + (self.W[:, at] * (jumps * times)) @ self.W[:, at].T
         return covariance
 
     def _covariance_by_processes(self) -> Floats:

@@ -209,9 +209,10 @@ def _run(
 
 def _unused_notes(store: Store, loop: Loop, repeats: int | None) -> list[str]:
     """A sentence about stored coalitions that do not count, for they lack trainings."""
+    if repeats is None or repeats == 1:
+        return []
     trained = {e.training.members for e in store.evaluations() if e.utility is not None}
-    count = len(trained - loop.recorded - {()})
-    if not count or repeats is None or repeats == 1:
+    if not (count := len(trained - loop.recorded - {()})):
         return []
     some = count_things(count, "stored coalition")
     return [f"not used: {some} with fewer than {repeats} trainings, the repeats asked for."]
