@@ -25,8 +25,8 @@ from typing import Any
 from dupre.cli import app
 from dupre.report import page
 from dupre.runs import directory, plan, prepare
+from dupre.store.frames import read_evaluations
 from dupre.training import workers
-from dupre.training.frames import read_evaluations
 from dupre.valuation.valuer import Valuer
 
 _ = directory, plan, prepare  # `parts` takes the imports of this module for those of the command

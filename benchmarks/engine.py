@@ -27,11 +27,11 @@ from threadpoolctl import threadpool_limits
 
 import dupre
 from dupre.game.coalitions import all_coalitions, to_names
+from dupre.store.fingerprints import Origin
+from dupre.store.spot_check import Stored
+from dupre.store.store import Store
 from dupre.training import dask_worker, worker_process, workers
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.fingerprints import Origin
-from dupre.training.spot_check import Stored
-from dupre.training.store import Store
 from load import LOADS, load
 
 GIGABYTE = 2**30

@@ -25,11 +25,11 @@ from sklearn.naive_bayes import GaussianNB
 
 import dupre
 from dupre.cli import app
+from dupre.store.evaluation_rows import INSERT
+from dupre.store.fingerprints import Origin
+from dupre.store.spot_check import Stored
+from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.evaluation_rows import INSERT
-from dupre.training.fingerprints import Origin
-from dupre.training.spot_check import Stored
-from dupre.training.store import Store
 
 GIGABYTE = 2**30
 

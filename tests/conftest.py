@@ -4,7 +4,9 @@ import hypothesis
 import pytest
 import threadpoolctl
 
+from clusters import dask_cluster
 from dupre.predictor import form
+from stores import fresh_path
 
 # How long an example takes says something about the machine, not about dupre. The examples are the
 # same in every run, so that a change is judged by what it changes; other examples are tried by
@@ -54,3 +56,25 @@ def all_forms(monkeypatch):
     """The predictor as it is, for tests of it in a whole run."""
     monkeypatch.setattr(form, "CHOICES", CHOICES)
     monkeypatch.setattr(form, "SIMPLER", SIMPLER)
+
+
+@pytest.fixture
+def path():
+    """Of a store, where waiting for the disk takes no time."""
+    with fresh_path() as path:
+        yield path
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """The client and the worker processes of a Dask cluster; no test may kill them."""
+    pytest.importorskip("distributed")
+    with dask_cluster(tmp_path_factory.mktemp("dask")) as (client, workers):
+        yield client, workers
+
+
+@pytest.fixture
+def cluster_to_kill(tmp_path):
+    pytest.importorskip("distributed")
+    with dask_cluster(tmp_path / "cluster") as (client, workers):
+        yield client, workers

@@ -8,10 +8,10 @@ import tempfile
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from dupre.store.fingerprints import Origin, Part
+from dupre.store.spot_check import Stored
+from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.fingerprints import Origin, Part
-from dupre.training.spot_check import Stored
-from dupre.training.store import Store
 
 SETTING = {"model": Part("LogisticRegression()", "m1"), "seed": Part("0", "s1")}
 OWNERS = {"a": "1", "b": "2", "c": "3"}
@@ -72,8 +72,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from dupre.errors import StoreError
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.evaluation_rows import read_stored
-from dupre.training.store import Store
+from dupre.store.evaluation_rows import read_stored
+from dupre.store.store import Store
 
 def open_store(path):
     setting = dict(

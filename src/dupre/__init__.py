@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.predictor import kernels
     from dupre.result.valuation import Valuation
+    from dupre.store.frames import read_evaluations
+    from dupre.store.spot_check import Stored
     from dupre.training import engines
-    from dupre.training.frames import read_evaluations
-    from dupre.training.spot_check import Stored
     from dupre.utility.adapters import from_game, from_table, to_game
     from dupre.utility.model import ModelUtility
     from dupre.utility.model_free import DataVolume, InformationGain
@@ -78,8 +78,8 @@ _NAMES_OF = {
     "errors": "DupreError EngineError EvaluationError InputError Interrupted StoreError",
     "game.semivalues": "Semivalue banzhaf beta_shapley leave_one_out shapley",
     "result.valuation": "Valuation",
-    "training.frames": "read_evaluations",
-    "training.spot_check": "Stored",
+    "store.frames": "read_evaluations",
+    "store.spot_check": "Stored",
     "utility.adapters": "from_game from_table to_game",
     "utility.model": "ModelUtility",
     "utility.model_free": "DataVolume InformationGain",

@@ -6,8 +6,8 @@ from commands import run
 from dupre.errors import InputError
 from dupre.result.valuation import Valuation
 from dupre.runs.recorded import check_within, read_results
+from dupre.store.frames import as_frame
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.frames import as_frame
 
 
 def test_results_may_hold_resampled_utilities(tmp_path):

@@ -12,8 +12,8 @@ import closed_form
 import dupre
 from dupre import InputError, StoreError
 from dupre.game.coalitions import all_coalitions, to_names
+from dupre.store.frames import as_frame
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.frames import as_frame
 from dupre.utility.adapters import as_trainings
 from owners_and_games import counted, make_owners, table_of, untouchable
 

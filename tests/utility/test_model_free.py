@@ -13,7 +13,7 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 
 import dupre
 from dupre import InputError, Owners
-from dupre.training import fingerprints
+from dupre.store import fingerprints
 from dupre.utility.model_free import DataVolume, InformationGain
 
 

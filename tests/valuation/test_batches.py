@@ -5,9 +5,9 @@ from contextlib import closing, suppress
 import pytest
 
 import dupre
+from dupre.store.fingerprints import Origin
+from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.fingerprints import Origin
-from dupre.training.store import Store
 from dupre.valuation.batches import Batches
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.stopping import evaluated

@@ -15,9 +15,9 @@ from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, regression
 from dupre.game.weight_matrix import Weights
 from dupre.result.as_text import duplicates_note, format_comparison
+from dupre.store.fingerprints import of_owners, of_utility
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.fingerprints import of_owners, of_utility
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
 from dupre.valuation.strategies import Active, Corrected, Drawn

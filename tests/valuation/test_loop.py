@@ -17,8 +17,8 @@ import owners_and_games
 from dupre import StoreError
 from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.result.covariances import half_widths
+from dupre.store.locks import FileLocks, Holder
 from dupre.training.engines import Local
-from dupre.training.locks import FileLocks, Holder
 from dupre.valuation import execution, loop
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
 from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform

@@ -3,7 +3,7 @@
 Arrays are compared by their bytes, frames by columns and values, objects by their class and by what
 pickle would save of them, estimators by class, parameters and fitted state. A function counts by
 its own source without docstrings and comments, a class by its name. What they call does not count:
-a training shows whether results have changed (module `training.spot_check`).
+a training shows whether results have changed (module `store.spot_check`).
 """
 
 from __future__ import annotations

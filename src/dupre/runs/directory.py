@@ -34,8 +34,8 @@ from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
 from dupre.runs.config import Config, PaymentSection
 from dupre.runs.job import Job
-from dupre.training.frames import read_evaluations
-from dupre.training.locks import FileLocks, find_holder
+from dupre.store.frames import read_evaluations
+from dupre.store.locks import FileLocks, find_holder
 from dupre.wording import spell_out
 
 WHOLE = 2**56

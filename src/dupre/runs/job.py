@@ -24,13 +24,13 @@ from dupre.result.valuation import Valuation
 from dupre.runs.config import PER_OWNER, Config
 from dupre.runs.parse import Options, parse_options
 from dupre.runs.recorded import ExternalResult, check_resampled, check_within, read_results
+from dupre.store import fingerprints
+from dupre.store.frames import as_frame
+from dupre.store.spot_check import Stored
+from dupre.store.store import Store
 from dupre.tables.columns import Columns
-from dupre.training import fingerprints
 from dupre.training.engines import Dask, Local, OnError
 from dupre.training.evaluation import Evaluation, Training, known_evaluations
-from dupre.training.frames import as_frame
-from dupre.training.spot_check import Stored
-from dupre.training.store import Store
 from dupre.utility.limits import UNBOUNDED, Bounds
 from dupre.utility.model import ModelUtility
 from dupre.valuation.completion import complete

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dupre._types import Names
+from dupre.store.store import Store
 from dupre.training.evaluation import Training
-from dupre.training.store import Store
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.second_trainings import SecondTrainings
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dupre.result.records import TrainingNoise
 from dupre.result.valuation import Valuation
-from dupre.training import fingerprints
+from dupre.store import fingerprints
 from dupre.training.evaluation import Evaluation
 from dupre.utility.model import ModelUtility
 from dupre.valuation.failures import group_warnings

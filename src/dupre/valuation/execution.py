@@ -7,9 +7,9 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
+from dupre.store.locks import Holder, find_holder
+from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.locks import Holder, find_holder
-from dupre.training.store import Store
 from dupre.training.workers import Workers
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.progress import Clock

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dupre._types import Names
 from dupre.errors import EngineError, EvaluationError, Interrupted, Remedy
 from dupre.game.coalitions import format_members
+from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation
-from dupre.training.store import Store
 from dupre.valuation.valuer import Valuer
 
 

@@ -21,9 +21,9 @@ from dupre.errors import EvaluationError, StoreError
 from dupre.game.coalitions import canonical
 from dupre.result.covariances import half_widths
 from dupre.result.valuation import Valuation
+from dupre.store.frames import as_frame
+from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.frames import as_frame
-from dupre.training.store import Store
 from dupre.training.workers import Workers
 from dupre.utility.score import mean_score
 from dupre.valuation.batches import Batches
@@ -84,7 +84,7 @@ class Loop:
         self.budget = 2**valuer.owners.n - 1 if settings.budget is None else settings.budget
         self.second = SecondTrainings(valuer, store, key) if settings.repeats is None else None
         self.outcomes = Outcomes(valuer, store, repeats=settings.repeats or 1, skip=settings.skip)
-        self.batches = Batches(store, key, self.outcomes, self.second, ahead=settings.stop is None)
+        self.batches = Batches(store, key, self.outcomes, self.second, ahead=False)
         self.clock = Clock()
         self.execution = Execution(store, workers, self.outcomes, self.clock, self._is_over)
         self.found = 0

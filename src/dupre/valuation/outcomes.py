@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dupre._types import Names
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members
+from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation, Training, known_evaluations
-from dupre.training.store import Store
 from dupre.valuation.valuer import Valuer
 
 

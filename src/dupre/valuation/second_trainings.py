@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dupre._types import Names
 from dupre.result.records import TrainingNoise
-from dupre.training.store import Store
+from dupre.store.store import Store
 from dupre.utility.model import ModelUtility
 from dupre.valuation.valuer import Valuer
 

@@ -9,7 +9,7 @@ from typing import Any
 from dupre.checks import takes
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.training import fingerprints
+from dupre.store import fingerprints
 from dupre.utility.model import ModelUtility, Utility
 from dupre.valuation.stopping import Rule
 

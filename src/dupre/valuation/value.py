@@ -20,11 +20,11 @@ from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel, Prior
 from dupre.result.valuation import Valuation
-from dupre.training import fingerprints
+from dupre.store import fingerprints
+from dupre.store.spot_check import Stored, spot_check
+from dupre.store.store import Store
+from dupre.store.store_origin import contents_of
 from dupre.training.engines import Engine, Local
-from dupre.training.spot_check import Stored, spot_check
-from dupre.training.store import Store
-from dupre.training.store_origin import contents_of
 from dupre.training.threads import switch_quickly
 from dupre.utility.adapters import Known, as_trainings
 from dupre.utility.limits import check_known_empty, check_stated_empty

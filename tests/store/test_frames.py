@@ -14,8 +14,8 @@ import dupre
 from dupre import InputError, StoreError
 from dupre.checks import LARGEST
 from dupre.game.coalitions import all_coalitions
+from dupre.store.frames import as_frame
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.frames import as_frame
 from dupre.utility.adapters import as_trainings
 from dupre.utility.score import Score
 from owners_and_games import counted, make_owners, table_of, untouchable

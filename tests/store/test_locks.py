@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dupre.errors import StoreError
+from dupre.store.locks import Holder, find_holder
 from dupre.training.evaluation import Training
-from dupre.training.locks import Holder, find_holder
 from stores import OWNERS, Other, open_store, other_process
 from workers import wait_for
 

@@ -15,8 +15,8 @@ import numpy as np
 from dupre.checks import finite
 from dupre.errors import StoreError
 from dupre.game.coalitions import canonical
+from dupre.store.sqlite import connect, escape_surrogates
 from dupre.training.evaluation import Evaluation, Training
-from dupre.training.sqlite import connect, escape_surrogates
 
 Kind = TypeVar("Kind")
 

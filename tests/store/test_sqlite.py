@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-import dupre.training.store
+import dupre.store.store
 import stores
 from dupre.errors import StoreError
-from dupre.training.evaluation_rows import read_stored
-from dupre.training.sqlite import APPLICATION_ID, VERSION, Connection
+from dupre.store.evaluation_rows import read_stored
+from dupre.store.sqlite import APPLICATION_ID, VERSION, Connection
 from stores import beside, everything, failure, open_store, other_process, sql, success, utilities
 
 PAGE = 4096
@@ -219,7 +219,7 @@ def test_nothing_in_a_store_is_ever_executed(path, tmp_path):
 
 @pytest.mark.parametrize("module", ["evaluation_rows", "fingerprints", "sqlite", "store"])
 def test_the_store_knows_nothing_that_could_execute_what_it_reads(module):
-    folder = Path(dupre.training.store.__file__).parent
+    folder = Path(dupre.store.store.__file__).parent
     nodes = list(ast.walk(ast.parse((folder / f"{module}.py").read_text())))
     imported = {n.module for n in nodes if isinstance(n, ast.ImportFrom)}
     imported |= {alias.name for n in nodes if isinstance(n, ast.Import) for alias in n.names}
@@ -449,7 +449,7 @@ def test_making_a_store_waits_for_another_process_that_makes_it(path, monkeypatc
                 done.start()
             return super().execute(query, *values)
 
-    monkeypatch.setattr("dupre.training.sqlite.Connection", Late)
+    monkeypatch.setattr("dupre.store.sqlite.Connection", Late)
     try:
         assert everything(path) == ([], (0, []), {})
     finally:

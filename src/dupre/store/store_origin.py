@@ -18,10 +18,10 @@ from dupre._types import Names
 from dupre.data.digests import hash_json
 from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
+from dupre.store.evaluation_rows import COLUMNS, checksum, from_json, to_json
+from dupre.store.fingerprints import HINTS, Origin
+from dupre.store.sqlite import CHECKS, NOTES, Connection, escape_surrogates
 from dupre.training.evaluation import Evaluation, now
-from dupre.training.evaluation_rows import COLUMNS, checksum, from_json, to_json
-from dupre.training.fingerprints import HINTS, Origin
-from dupre.training.sqlite import CHECKS, NOTES, Connection, escape_surrogates
 from dupre.wording import join_list, quote
 
 MODEL = ("utility", "model", "metric", "version")

@@ -25,8 +25,8 @@ from scipy import stats
 
 from dupre.errors import InputError, Remedy, StoreError
 from dupre.game.coalitions import format_members
+from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation
-from dupre.training.store import Store
 from dupre.training.workers import Workers
 
 OF_SPREAD, OF_SIZE = 1e-6, 1e-9

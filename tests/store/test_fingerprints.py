@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 import dupre
 from dupre import ModelUtility, Owners
-from dupre.training import fingerprints as module
-from dupre.training.fingerprints import of_owners, of_utility
+from dupre.store import fingerprints as module
+from dupre.store.fingerprints import of_owners, of_utility
 
 
 class Stated:

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any
 from dupre._types import Names
 from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
-from dupre.training.evaluation import Evaluation, Training
-from dupre.training.evaluation_rows import (
+from dupre.store.evaluation_rows import (
     COLUMNS,
     INSERT,
     expect,
@@ -36,13 +35,14 @@ from dupre.training.evaluation_rows import (
     to_json,
     to_row,
 )
-from dupre.training.locks import FileLocks, lock_file
-from dupre.training.sqlite import Connection, connect, connect_again
-from dupre.training.store_origin import StoreOrigin, contents_of
+from dupre.store.locks import FileLocks, lock_file
+from dupre.store.sqlite import Connection, connect, connect_again
+from dupre.store.store_origin import StoreOrigin, contents_of
+from dupre.training.evaluation import Evaluation, Training
 
 if TYPE_CHECKING:
-    from dupre.training.fingerprints import Origin
-    from dupre.training.spot_check import Stored
+    from dupre.store.fingerprints import Origin
+    from dupre.store.spot_check import Stored
 
 
 class Store:

@@ -4,7 +4,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dupre import ModelUtility, Owners
 from dupre.errors import StoreError
-from dupre.training.fingerprints import Part, of_owners, of_utility
+from dupre.store.fingerprints import Part, of_owners, of_utility
 from stores import OWNERS, SETTING, beside, open_store, sql, success, utilities
 
 OTHER = Part("LogisticRegression()", "m2")

@@ -1,0 +1,1 @@
+"""What was paid for, and whether it is still of the same game."""
