@@ -2,15 +2,19 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint docs bench load soak figures clean
+.PHONY: demo test test-all check lint docs bench load soak figures clean
 
 demo: .venv/ready
 	$(BIN)/dupre demo
 
+# Quick ones alone; `make check` runs every test.
 test: .venv/ready
+	$(BIN)/python -m pytest -m "not slow" --numprocesses auto --dist worksteal --durations 10
+
+test-all: .venv/ready
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --durations 20
 
-check: lint docs test
+check: lint docs test-all
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .
