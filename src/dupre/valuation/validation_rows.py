@@ -7,7 +7,7 @@ hyper-parameters (and to first order if utilities are warped):
     values = M @ u + constant          M = weights of the evaluated + weights of predictions of them
 
 So the values on a resample of the validation rows differ by M @ (utilities on it - utilities), and
-their covariance over all resamples is that of the values over choices of the rows (docs/numerics.md).
+their covariance over all resamples is that of the values over choices of rows (docs/numerics.md).
 
 Notation: n owners, p coalitions with a position, B resamples; M (n, p).
 """
