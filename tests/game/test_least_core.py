@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog, nnls
+from scipy.optimize import linprog, lsq_linear
 
-import dupre.game.core_program
 import dupre.game.least_core
 from closed_form import additive, airport, glove, majority, unanimity, unanimity_sum
 from dupre import DupreError
+from dupre.game import core_program
 from dupre.game.coalitions import all_coalitions
 from dupre.game.least_core import draw_cores, least_core, search_core
 
@@ -77,7 +77,13 @@ def not_shortest(core):
     """
     n = len(core.payments)
     signs = np.vstack([core.tight, np.ones(n), -np.ones(n)]).astype(float)
-    return nnls(signs.T, core.payments)[1]
+    return distance_from_cone(signs, core.payments)
+
+
+def distance_from_cone(rows, x):
+    """Of x from sums of rows with weights >= 0; not by nnls, which SciPy 1.17 gets wrong."""
+    solved = lsq_linear(rows.T, x, (0.0, np.inf), method="bvls", tol=1e-14)
+    return np.linalg.norm(rows.T @ solved.x - x)
 
 
 def assert_egalitarian(core, members, gains, total):
@@ -203,7 +209,7 @@ def test_some_of_the_coalitions_are_solved_as_exactly_or_refused(game, part, see
     except DupreError:
         rows = members[some].astype(float)
         # Farkas: no weights of the rows sum to the row of ones.
-        assert nnls(rows.T, np.ones(members.shape[1]))[1] > 1e-6
+        assert distance_from_cone(rows, np.ones(members.shape[1])) > 1e-6
     else:
         assert_egalitarian(core, members[some], gains[some], total)
         assert core.subsidy <= least_core(members, gains, grand=total).subsidy + 1e-9
@@ -291,7 +297,7 @@ def test_order_repetition_and_blocks_of_rows_change_nothing_nor_arguments(monkey
     np.testing.assert_allclose(again.payments, core.payments, atol=1e-12)
     lower = least_core(members[rows], utilities[rows] - (np.arange(len(rows)) < 1000), grand=grand)
     np.testing.assert_allclose(lower.payments, core.payments, atol=1e-12)
-    monkeypatch.setattr(dupre.game.core_program, "BLOCK", 5)
+    monkeypatch.setattr(core_program, "BLOCK", 5)
     again = least_core(members, utilities, grand=grand)
     np.testing.assert_allclose(again.payments, core.payments, atol=1e-12)
     before = members.copy(), utilities.copy()
@@ -439,20 +445,37 @@ def test_coalitions_that_do_not_bound_the_subsidy_are_refused(members):
 
 def test_a_program_that_is_not_solved_and_payments_not_found_are_errors(monkeypatch):
     failed = SimpleNamespace(status=4, message="numerical difficulties")
-    monkeypatch.setattr(dupre.game.core_program, "linprog", lambda *_, **__: failed)
+    monkeypatch.setattr(core_program, "linprog", lambda *_, **__: failed)
     with pytest.raises(DupreError, match="numerical difficulties"):
         least_core(ALL, np.zeros(6), grand=1.0)
     monkeypatch.undo()
-    monkeypatch.setattr(dupre.game.core_program, "_shortest_vector", lambda *_: np.zeros(4))
+    monkeypatch.setattr(core_program, "_shortest_vector", lambda *_: np.zeros(4))
     members = proper(4)
     utilities = np.maximum(members[:, :2].all(axis=1), np.where(members[:, 0], 0.9, 0.0))
     with pytest.raises(DupreError, match="found only up to an error"):
         least_core(members, utilities, grand=1.0)
 
-    def fail(*_):
-        raise RuntimeError("Maximum number of iterations reached.")
-
     monkeypatch.undo()
-    monkeypatch.setattr(dupre.game.core_program, "nnls", fail)
-    with pytest.raises(DupreError, match="Maximum number of iterations"):
+    wrong = SimpleNamespace(x=np.ones(1), message="too many steps")
+    monkeypatch.setattr(core_program, "_is_optimal", lambda *_: False)
+    monkeypatch.setattr(core_program, "lsq_linear", lambda *_, **__: wrong)
+    with pytest.raises(DupreError, match="too many steps"):
         least_core(members, utilities, grand=1.0)
+
+
+def wrong_nnls(A, b):
+    return np.ones(A.shape[1]), 0.0
+
+
+def endless_nnls(A, b):
+    raise RuntimeError("Maximum number of iterations reached.")
+
+
+@pytest.mark.parametrize("solver", [wrong_nnls, endless_nnls])
+def test_a_wrong_answer_of_nnls_is_found_and_solved_another_way(monkeypatch, solver):
+    members, gains, total = noisy(5, seed=1)
+    right = least_core(members, gains, grand=total)
+    monkeypatch.setattr(core_program, "nnls", solver)
+    np.testing.assert_allclose(
+        least_core(members, gains, grand=total).payments, right.payments, atol=1e-12
+    )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy.linalg import lstsq, null_space, orth
-from scipy.optimize import linprog, nnls
+from scipy.optimize import linprog, lsq_linear, nnls
 
 from dupre._types import NOTHING, Floats, Ints, Members
 from dupre.errors import DupreError
@@ -153,14 +153,34 @@ def _shortest_vector(members: Members, need: Floats, Z: Floats) -> Floats:
             break
         working = np.concatenate([working, worst])
         G, h = members[working] @ Z, need[working]
-        try:
-            u, _ = nnls(np.vstack([G.T, h]), unit)
-        except RuntimeError as error:
-            raise DupreError(
-                f"the egalitarian point of the least core was not found: {error}; please report it"
-            ) from error
+        u = _least_squares(np.vstack([G.T, h]), unit)
         v = Z @ lstsq(G[u > 0], h[u > 0], cond=TOLERANCE)[0]  # more exact than the residual
     return v
+
+
+def _least_squares(A: Floats, b: Floats) -> Floats:
+    """The x >= 0, (k,), with the smallest ||A x - b||."""
+    try:
+        x = np.asarray(nnls(A, b)[0])
+        # SciPy 1.15 to 1.17 return another x now and then, on some processors (scipy #25389).
+        found = _is_optimal(A, b, x)
+    except RuntimeError:  # too many steps
+        found = False
+    if not found:  # ten times as slow: it solves the least squares of each step anew
+        solved = lsq_linear(A, b, (0.0, np.inf), method="bvls", tol=1e-4 * ROUNDING)
+        if not _is_optimal(A, b, solved.x):
+            raise DupreError(
+                f"the egalitarian point of the least core was not found: {solved.message}; please "
+                f"report it"
+            )
+        x = np.asarray(solved.x)
+    return x
+
+
+def _is_optimal(A: Floats, b: Floats, x: Floats) -> bool:
+    """Whether x solves `_least_squares` (Lawson & Hanson 1974, Theorem 23.4)."""
+    slope = A.T @ (b - A @ x)
+    return bool(slope.max() <= TOLERANCE and np.abs(slope[x > 0]).max(initial=0.0) <= TOLERANCE)
 
 
 def _lengths(members: Members, Z: Floats) -> Floats:
