@@ -97,8 +97,7 @@ def test_an_interrupted_run_that_is_resumed_gives_the_same_result(store, way):
 def test_ask_and_tell_in_any_order_with_looks_in_between_equals_the_one_call(way):
     owners, budget, options = WAYS[way]
     utility, new = smooth(owners), partial(dupre.Valuer, owners, empty=0.1, **options)
-    whole = {"budget": budget, "stop": evaluated(budget)}  # a rule waits for every batch
-    at_once, ours = value(owners, utility, **whole, **options), new()
+    at_once, ours = value(owners, utility, budget=budget, **options), new()
     while left := budget - ours.evaluated:
         batch = ours.suggest(min(ours.first_left or owners.n, left))
         if ours.designed:
@@ -283,6 +282,72 @@ def test_failures_and_warnings_finish_in_any_order_too():
     assert engine.sizes == [1, 11, 8, 8]  # the first is of no data
 
 
+# What a batch trains.
+
+
+FIRST = 13  # of six owners: all, single ones, all but one
+
+
+@pytest.mark.parametrize("at", [FIRST + 5, FIRST + 9, FIRST + 16])
+def test_what_is_known_besides_the_store_is_counted_once(tmp_path, at):
+    call = {"budget": FIRST + 20, "store": tmp_path / "run.sqlite", "engine": Shuffled(at)}
+    looks = []
+
+    def look(progress):
+        looks.append(progress.evaluated)
+        if progress.evaluated == at and len(looks) < 100:
+            looks.extend([0] * 100)
+            raise KeyboardInterrupt
+
+    with pytest.raises(dupre.Interrupted) as stopped:
+        value(SIX, smooth(SIX), progress=look, **call)
+    looks.clear()
+    utility = smooth(SIX)
+    known = stopped.value.valuer.trainings
+    found = value(SIX, utility, known=known, progress=lambda p: looks.append(p.evaluated), **call)
+    assert found.found == looks[0] == len(known) == at
+    assert looks == sorted(looks)
+    assert looks[-1] == found.evaluated == FIRST + 20
+    assert len(utility.asked) == FIRST + 20 - at
+
+
+def test_a_failure_says_how_much_is_kept():
+    class Failing:
+        asked, worth = [], staticmethod(smooth(SIX).of)
+
+        def __call__(self, members):
+            if not members:
+                return 0.1
+            if len(self.asked) == FIRST + 5:
+                raise ValueError("no luck")
+            self.asked.append(members)
+            return self.worth(members)
+
+    for seed in range(3):
+        Failing.asked = []
+        with pytest.raises(dupre.EvaluationError, match=f"^.*{FIRST + 5} evaluations") as failed:
+            value(SIX, Failing(), budget=FIRST + 12, engine=Shuffled(seed))
+        assert len(failed.value.valuer.evaluations) == FIRST + 5
+
+
+@pytest.mark.parametrize("budget", range(FIRST, FIRST + 14))
+def test_every_budget_is_spent_to_the_last_training_and_not_exceeded(budget):
+    utility = smooth(SIX)
+    valuation = value(SIX, utility, budget=budget)
+    assert valuation.evaluated == len(set(utility.asked)) == len(utility.asked) == budget
+    assert valuation.rounds["evaluated"].iloc[-1] == budget
+    assert_same(valuation, value(SIX, smooth(SIX), budget=budget, engine=Shuffled(budget)))
+
+
+def test_second_trainings_follow_the_first_design_and_then_every_batch():
+    utility, first = Noisy(smooth(owners_and_games.make_owners(9)), 0.05), 19
+    valuation = value(utility.owners, utility, budget=80)
+    again = [i for i, (_, repeat) in enumerate(utility.asked) if repeat]
+    assert again[:6] == list(range(first, first + 6))  # before anything is predicted
+    assert 6 + 56 <= again[6] < len(utility.asked) - 10  # after 56 coalitions, and not at the end
+    assert valuation.training_noise.further == len(again) == 80 // 8
+
+
 def test_a_run_that_waits_for_a_stopped_process_says_so_once(store, monkeypatch):
     answers = iter([False] * 3)
     real = FileLocks.acquire
@@ -393,11 +458,9 @@ def test_rounds_say_what_was_known_after_each_batch_and_how_a_check_went(store):
     rounds = valuation.rounds
     assert list(rounds.columns) == ["evaluated", "widest"]
     assert "widest" in value(FIVE, smooth(FIVE), budget=1).rounds.columns  # though there are none
-    assert rounds["evaluated"].tolist() == [11, 15, 19, 24]  # without those that are late
+    assert rounds["evaluated"].tolist() == [11, 16, 21, 24]
     assert np.all(rounds["widest"] > 0)
     assert rounds["widest"].iloc[-1] == half_widths(valuation.covariance).max()
-    rounds = value(FIVE, smooth(FIVE), budget=24, stop=evaluated(24)).rounds
-    assert rounds["evaluated"].tolist() == [11, 16, 21, 24]  # a rule waits for all
     for count, widest in rounds[1:-1].itertuples(index=False):
         stopped = value(FIVE, smooth(FIVE), budget=24, stop=evaluated(count))
         assert half_widths(stopped.covariance).max() == widest
@@ -418,7 +481,7 @@ def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, mon
 
     def die(self, **how):
         saved.append(self.valuer.evaluated)
-        if saved[-1] == 15:
+        if saved[-1] == 16:
             raise KeyboardInterrupt
         save(self, **how)
 
@@ -427,7 +490,7 @@ def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, mon
         patch.setattr(loop.Loop, "_save_progress", die)
         with pytest.raises(KeyboardInterrupt):
             value(FIVE, smooth(FIVE), **options)
-    assert saved[-1] == 15
+    assert saved[-1] == 16
     rounds = value(FIVE, smooth(FIVE), **options).rounds
     pd.testing.assert_frame_equal(rounds, expected, check_exact=True)
 

@@ -32,8 +32,7 @@ class Workers(Protocol):
         """Take a training from the iterator whenever one can be started; yield evaluations.
 
         They are yielded as they finish, in any order. A training that is taken is locked for other
-        processes that share the store, so take no more than can run at the same time. An iterator
-        that was exhausted can have more as soon as an evaluation was yielded: ask it again.
+        processes that share the store, so take no more than can run at the same time.
         """
         ...
 

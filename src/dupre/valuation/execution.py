@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from dupre.store.locks import Holder, find_holder
 from dupre.store.store import Store
@@ -51,22 +50,17 @@ class Execution:
         self.trained = 0
         self.failed: Evaluation | None = None
 
-    def run(
-        self, trainings: list[Training], follow: Callable[[Evaluation], Iterable[Training]]
-    ) -> None:
+    def run(self, trainings: list[Training]) -> Iterator[Evaluation]:
         """Evaluate what no other process is evaluating, wait for what others are.
 
-        Args:
-            trainings: to be done.
-            follow: called with every evaluation once it is saved; what it returns is done too.
+        Yields every evaluation once it is saved.
         """
         waiting = trainings
         while waiting and not self._stops:
-            queue = _Queue(waiting, self._lock)
             with self._clock.training():
-                for evaluation in self._workers.run(queue):
+                for evaluation in self._workers.run(filter(self._lock, waiting)):
                     self._keep(evaluation)
-                    queue.add(follow(evaluation))
+                    yield evaluation
             waiting = [t for t in waiting if not self._outcomes.is_answered(t)]
             if waiting and not self._stops:
                 self._wait()
@@ -116,33 +110,3 @@ class Execution:
         if holder is not None and holder.stopped and holder not in self._reported:
             self._reported.add(holder)
             warnings.warn(f"waiting for a training of {holder}", stacklevel=2)
-
-
-class _Queue:
-    """Trainings in the order given, as far as they can be taken.
-
-    Other than an iterator of Python it can get more after it was empty: workers ask again
-    whenever one of them is free.
-
-    Args:
-        trainings: the first ones.
-        take: whether a training may be done now; asked when a worker is free.
-    """
-
-    def __init__(self, trainings: Iterable[Training], take: Callable[[Training], bool]):
-        self._waiting = deque(trainings)
-        self._take = take
-
-    def add(self, trainings: Iterable[Training]) -> None:
-        """Let these follow."""
-        self._waiting.extend(trainings)
-
-    def __iter__(self) -> Iterator[Training]:
-        return self
-
-    def __next__(self) -> Training:
-        while self._waiting:
-            training = self._waiting.popleft()
-            if self._take(training):
-                return training
-        raise StopIteration

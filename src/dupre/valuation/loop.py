@@ -1,9 +1,8 @@
 """The loop: suggest a batch, evaluate it somewhere, store it, stop when there is a reason.
 
-What is evaluated depends on what is known when a batch is chosen, never on when or where its
-trainings finish (module `batches`). A batch is written to the store before it starts; a run that
-was interrupted goes on with it. So the same call gives the same values for any workers and any
-interruption.
+A batch is chosen when the one before is finished, so never by when or where a training ends. It is
+written to the store before it starts; a run that was interrupted goes on with it. So the same call
+gives the same values for any workers and any interruption.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.workers import Workers
 from dupre.utility.score import mean_score
-from dupre.valuation.batches import Batches
 from dupre.valuation.execution import Execution
 from dupre.valuation.failures import evaluation_error, say_what_is_kept
 from dupre.valuation.outcomes import Outcomes
@@ -84,7 +82,6 @@ class Loop:
         self.budget = 2**valuer.owners.n - 1 if settings.budget is None else settings.budget
         self.second = SecondTrainings(valuer, store, key) if settings.repeats is None else None
         self.outcomes = Outcomes(valuer, store, repeats=settings.repeats or 1, skip=settings.skip)
-        self.batches = Batches(store, key, self.outcomes, self.second, ahead=False)
         self.clock = Clock()
         self.execution = Execution(store, workers, self.outcomes, self.clock, self._is_over)
         self.found = 0
@@ -99,7 +96,6 @@ class Loop:
         """
         with ExitStack() as stack:
             stack.push(self._save_finished)
-            self.batches.read()
             self._record_done(self.store.coalitions())
             begin()
             self.opened = True
@@ -109,38 +105,32 @@ class Loop:
 
     def _run(self) -> tuple[Valuation, dict[str, Any]]:
         self._record_done(self.store.coalitions())
-        self.found = self._evaluated
+        self.found = self.valuer.evaluated
         self._show()
         if self.settings.ask_empty:
             self._evaluate(self.outcomes.missing(()))
             self.valuer.empty = mean_score(self.outcomes.utilities(()))
         self.valuer.check_empty(begun=self.found > 0)
         while True:
-            self.batches.read()
-            if missing := self._missing():
-                self._evaluate(missing, ahead=True)
+            number, coalitions = self.store.batch(self.key)
+            self._catch_up()
+            if missing := self._missing(coalitions):
+                self._evaluate(missing)
                 if self._is_over():
                     self._catch_up()
                     self._save_progress()
                     return self._result(self._reason() or "its time is over")
                 continue
-            number = self.batches.number
-            self._choose_ahead()
-            self.batches.read()
-            if self.batches.number > number:  # begun by this process, or by another one
-                continue
-            self.batches.wait_for_all()
-            self._catch_up()
             self._give_up_if_all_failed()
-            begun = self.batches.number or not self.valuer.first_left or not self._affordable
-            if self.second is not None and begun:
+            if self.second is not None and (number or not self.valuer.first_left or not self._left):
                 self._train_again(self.second)
             self._save_progress()
             if reason := self._reason():
                 return self._result(reason)
             if not (batch := self._next_batch()):
                 return self._result("nothing is left to gain")
-            self.batches.begin(batch)
+            # If another process has begun it, nothing is written: its batch counts.
+            self.store.begin_batches({self.key: (number + 1, self.outcomes.sort(batch))})
 
     def _save_finished(self, _: object, error: BaseException | None, __: object) -> None:
         """When the loop ends by an error: save finished trainings, and say where everything is."""
@@ -150,55 +140,28 @@ class Loop:
         elif isinstance(error, Exception) and not isinstance(error, EvaluationError):
             self._record_unsaved(self.execution.unsaved())
         if error is not None:
-            self.batches.wait_for_all()
             with suppress(StoreError):  # what threads of the workers have stored meanwhile
                 self.store.refresh()
             self._record_done(self.store.coalitions())
             say_what_is_kept(error, self.valuer, self.store, opened=self.opened)
 
-    def _missing(self) -> list[Training]:
-        """What is left to do of the latest batch, as far as the budget allows."""
-        self._catch_up()
-        return self.batches.missing(max(0, self.budget - self._evaluated))
+    def _missing(self, coalitions: Iterable[Names]) -> list[Training]:
+        """What is left to do of a batch, as far as the budget allows."""
+        left = [members for members in coalitions if not self.outcomes.is_done(members)]
+        return [t for members in left[: self._left] for t in self.outcomes.missing(members)]
 
     @property
-    def _evaluated(self) -> int:
-        """Coalitions evaluated; the next choice may not know all of them."""
-        return self.valuer.evaluated + self.batches.finished_late
-
-    @property
-    def _affordable(self) -> int:
-        """Coalitions that the budget allows for after the latest batch."""
-        return max(0, self.budget - self.valuer.evaluated - len(self.batches.late))
-
-    def _choose_ahead(self) -> list[Training]:
-        """Begin the next batch while the late coalitions of this one are trained.
-
-        Returns:
-            Its trainings; none if it has to wait, or if there is none.
-        """
-        if not self.batches.is_ready() or not self._affordable:
-            return []
-        self._catch_up()  # first: a batch is written before any of its evaluations
-        if not self.batches.is_latest() or not self._affordable:
-            return []
-        with self.clock.choosing():
-            self._count_again(self.batches.again)
-            self._save_progress()
-            batch = self._next_batch()
-            trainings = self.batches.begin(batch) if batch else []
-        self._record_done(self.store.coalitions())
-        return trainings
+    def _left(self) -> int:
+        """Coalitions that the budget still allows for."""
+        return max(0, self.budget - self.valuer.evaluated)
 
     def _next_batch(self) -> list[Names]:
         """The next batch, larger where nothing is decided in between."""
-        pending = self.batches.late
-        left, still_open = self._affordable, self.valuer.left - len(pending)
-        no_choice = self.settings.stop is None and left >= still_open
+        no_choice = self.settings.stop is None and self._left >= self.valuer.left
         chosen = self.valuer.first_left or self.valuer.question.batch
-        batch = still_open if no_choice else chosen
+        batch = self.valuer.left if no_choice else chosen
         self.clock.choices += not self.valuer.first_left
-        return self.valuer.suggest(min(batch, left), pending=pending) if batch else []
+        return self.valuer.suggest(min(batch, self._left)) if batch else []
 
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
@@ -232,17 +195,12 @@ class Loop:
             self.recorded -= {same for names in coalitions for same in self.store.same(names)}
             self._record_done(coalitions)
 
-    def _evaluate(self, trainings: list[Training], *, ahead: bool = False) -> None:
-        """Do these trainings; if `ahead`, next batches may begin meanwhile."""
-
-        def follow(evaluation: Evaluation) -> list[Training]:
+    def _evaluate(self, trainings: list[Training]) -> None:
+        """Do these trainings."""
+        for evaluation in self.execution.run(trainings):
             self._record_done([evaluation.training.members])
             self._show()
-            return self._choose_ahead() if ahead and self.execution.failed is None else []
-
-        self.execution.run(trainings, follow)
         if self.execution.failed is not None:
-            self.batches.wait_for_all()
             self._catch_up()
             raise self._error(self.execution.failed, every=False)
 
@@ -272,8 +230,6 @@ class Loop:
         """Record those coalitions that are done, by this or another process."""
         for members in map(canonical, coalitions):
             if not members or members in self.recorded or not self.outcomes.is_done(members):
-                continue
-            if self.batches.hold_back(members):
                 continue
             if failures := self.outcomes.failures(members):
                 self.valuer.record_failure(members, failures[0].failure)
@@ -307,8 +263,7 @@ class Loop:
         return self.valuer.question.least_core is None and self.valuer.counting <= WATCHED_UP_TO
 
     def _show(self) -> None:
-        evaluated, held_back = self._evaluated, self.batches.finished_late
-        left = min(max(0, self.budget - evaluated), self.valuer.left - held_back)
+        evaluated, left = self.valuer.evaluated, min(self._left, self.valuer.left)
         each = self.clock.per_training(self.execution.trained) * self.outcomes.repeats
         batches = math.ceil(left / self.valuer.question.batch)
         known = self.settings.budget is not None and self.execution.trained > 0

@@ -88,16 +88,6 @@ class Clock:
             self._trained += time.monotonic() - self._since
             self._since = None
 
-    @contextmanager
-    def choosing(self) -> Iterator[None]:
-        """Count the time as dupre's own, though trainings may go on."""
-        begun = time.monotonic()
-        try:
-            yield
-        finally:
-            if self._since is not None:
-                self._since += time.monotonic() - begun
-
     @property
     def seconds(self) -> float:
         """Since the beginning."""

@@ -53,18 +53,16 @@ class SecondTrainings:
 
     def choose(self) -> bool:
         """Choose more coalitions if more are needed; return whether any were chosen."""
-        return bool(new := self.next()) and self.store.begin_batches(new)
-
-    def next(self) -> dict[str, tuple[int, list[Names]]]:
-        """What `Store.begin_batches` needs to begin with more coalitions; empty if none are."""
         number, before = self.store.batch(self.key)
         if number and self.valuer.training_noise().deterministic:
-            return {}
+            return False
         count = count_needed(self.valuer.evaluated) if number else CHECKED
         begun = self._distinct(before or self._trained_twice())
         every = self._distinct([*begun, *self.valuer.first_evaluated])
         chosen = every[: max(count, len(begun))]
-        return {self.key: (number + 1, chosen)} if len(chosen) > len(before) else {}
+        if len(chosen) == len(before):
+            return False
+        return self.store.begin_batches({self.key: (number + 1, chosen)})
 
     def _trained_twice(self) -> list[Names]:
         """Coalitions that some run has trained twice already."""
