@@ -36,7 +36,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.game.estimators import Estimator
 from dupre.game.semivalues import Semivalue
-from dupre.game.weight_matrix import Weights
+from dupre.game.weights import Weights
 from dupre.predictor import form
 from dupre.predictor.fitting import fit
 from dupre.predictor.kernel_inputs import Features

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dupre.game.weight_matrix import Entries
+from dupre.game.weights import Entries
 
 
 def list_entries(found):

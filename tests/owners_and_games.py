@@ -10,7 +10,7 @@ from scipy.stats import binom
 from sklearn.datasets import load_digits
 
 import dupre
-from dupre.game import weight_matrix
+from dupre.game import weights
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import exact
 from dupre.game.least_core import least_core
@@ -209,7 +209,7 @@ weighted_banzhaf = dupre.Semivalue(
 
 def no_hidden_variance():
     """Variances as the draws show them, without what is added where they are silent."""
-    return patch.object(weight_matrix, "_hidden_variance", lambda v, count: np.zeros(len(v)))
+    return patch.object(weights, "_hidden_variance", lambda v, count: np.zeros(len(v)))
 
 
 class Normal:

@@ -15,7 +15,7 @@ from scipy.stats import kurtosis, norm, skew
 import closed_form
 from closed_form import table_of
 from dupre import InputError, Semivalue, banzhaf, beta_shapley, estimators, leave_one_out, shapley
-from dupre.game import weight_matrix
+from dupre.game import weights as module
 from dupre.game.coalitions import all_coalitions
 from dupre.game.estimators import (
     antithetic,
@@ -404,7 +404,7 @@ def test_the_means_of_weights_and_values_are_exact(estimator, semivalue):
 
 @of(CHANCY)
 def test_the_mean_covariance_is_that_of_the_values(estimator, semivalue, monkeypatch):
-    monkeypatch.setattr(weight_matrix, "student", Normal)
+    monkeypatch.setattr(module, "student", Normal)
     dense, found = repeated(estimator, semivalue)
     for name in ("random", "unanimity_sum"):
         error = dense @ GAMES[name] - values(semivalue, GAMES[name])
@@ -416,7 +416,7 @@ def test_the_mean_covariance_is_that_of_the_values(estimator, semivalue, monkeyp
 
 @pytest.mark.parametrize("estimator", [stratified_svarm, one_for_all])
 def test_the_fewest_samples_report_the_variance_of_the_values_too(estimator, monkeypatch):
-    monkeypatch.setattr(weight_matrix, "student", Normal)
+    monkeypatch.setattr(module, "student", Normal)
     n, table = 7, table_of(closed_form.airport(np.arange(1.0, 8)))
     found = [draw(estimator, shapley, n, 43, seed) for seed in range(400)]
     squares = [np.sum((by_code(each) @ table - values(shapley, table)) ** 2) for each in found]

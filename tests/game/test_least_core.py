@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, lsq_linear
 
-import dupre.game.least_core
 from closed_form import additive, airport, glove, majority, unanimity, unanimity_sum
 from dupre import DupreError
-from dupre.game import core_program
+from dupre.game import least_core as module
 from dupre.game.coalitions import all_coalitions
 from dupre.game.least_core import draw_cores, least_core, search_core
 
@@ -297,7 +296,7 @@ def test_order_repetition_and_blocks_of_rows_change_nothing_nor_arguments(monkey
     np.testing.assert_allclose(again.payments, core.payments, atol=1e-12)
     lower = least_core(members[rows], utilities[rows] - (np.arange(len(rows)) < 1000), grand=grand)
     np.testing.assert_allclose(lower.payments, core.payments, atol=1e-12)
-    monkeypatch.setattr(core_program, "BLOCK", 5)
+    monkeypatch.setattr(module, "BLOCK", 5)
     again = least_core(members, utilities, grand=grand)
     np.testing.assert_allclose(again.payments, core.payments, atol=1e-12)
     before = members.copy(), utilities.copy()
@@ -337,8 +336,8 @@ def search(utility, grand, *, start, seed=0, limit=300_000):
 def test_a_search_finds_the_core_of_all_coalitions(n, seed, monkeypatch):
     game = unanimity_sum(n, 20, np.random.default_rng(seed))
     core = listed(game)
-    monkeypatch.setattr(dupre.game.least_core, "MATTERS", 0.0)
-    monkeypatch.setattr(dupre.game.least_core, "SEARCHES", 6)
+    monkeypatch.setattr(module, "MATTERS", 0.0)
+    monkeypatch.setattr(module, "SEARCHES", 6)
     searched = search(game.utility, worth(game), start=proper(n)[:2], seed=seed)
     np.testing.assert_allclose(searched.payments, core.payments, atol=1e-9)
     assert searched.subsidy == pytest.approx(core.subsidy, abs=1e-9)
@@ -347,7 +346,7 @@ def test_a_search_finds_the_core_of_all_coalitions(n, seed, monkeypatch):
 
 @pytest.mark.parametrize("f", [np.square, np.sqrt, np.zeros_like], ids=lambda f: f.__name__)
 def test_forty_owners_with_worths_and_sizes_are_paid_as_known(f, monkeypatch):
-    monkeypatch.setattr(dupre.game.least_core, "MATTERS", 0.0)
+    monkeypatch.setattr(module, "MATTERS", 0.0)
     n, k = 40, np.arange(1.0, 40)
     worths = np.random.default_rng(0).normal(size=n)
     grand = float(worths.sum() + f(np.float64(n)))
@@ -403,7 +402,7 @@ def test_a_search_climbs_and_stops_at_violations_that_do_not_matter(monkeypatch)
     members, utilities, grand = noisy(10)
     codes, found = 2 ** np.arange(10), []
     for matters in (0.2, 0.0):
-        monkeypatch.setattr(dupre.game.least_core, "MATTERS", matters)
+        monkeypatch.setattr(module, "MATTERS", matters)
         found.append(search(lambda C: utilities[C @ codes - 1], grand, start=NONE[:, :10]))
     rough, exact = found
     assert rough.looked < exact.looked
@@ -422,7 +421,7 @@ def test_no_search_begins_beyond_the_limit_and_it_follows_the_generator(monkeypa
     np.testing.assert_array_equal(first.payments, again.payments)
     game, looked = additive(WORTHS), []
     for searches in (1, 20):
-        monkeypatch.setattr(dupre.game.least_core, "SEARCHES", searches)
+        monkeypatch.setattr(module, "SEARCHES", searches)
         looked.append(search(game.utility, worth(game), start=NONE[:, :4], limit=1).looked)
     assert looked[0] == looked[1]
 
@@ -445,11 +444,11 @@ def test_coalitions_that_do_not_bound_the_subsidy_are_refused(members):
 
 def test_a_program_that_is_not_solved_and_payments_not_found_are_errors(monkeypatch):
     failed = SimpleNamespace(status=4, message="numerical difficulties")
-    monkeypatch.setattr(core_program, "linprog", lambda *_, **__: failed)
+    monkeypatch.setattr(module, "linprog", lambda *_, **__: failed)
     with pytest.raises(DupreError, match="numerical difficulties"):
         least_core(ALL, np.zeros(6), grand=1.0)
     monkeypatch.undo()
-    monkeypatch.setattr(core_program, "_shortest_vector", lambda *_: np.zeros(4))
+    monkeypatch.setattr(module, "_shortest_vector", lambda *_: np.zeros(4))
     members = proper(4)
     utilities = np.maximum(members[:, :2].all(axis=1), np.where(members[:, 0], 0.9, 0.0))
     with pytest.raises(DupreError, match="found only up to an error"):
@@ -457,8 +456,8 @@ def test_a_program_that_is_not_solved_and_payments_not_found_are_errors(monkeypa
 
     monkeypatch.undo()
     wrong = SimpleNamespace(x=np.ones(1), message="too many steps")
-    monkeypatch.setattr(core_program, "_is_optimal", lambda *_: False)
-    monkeypatch.setattr(core_program, "lsq_linear", lambda *_, **__: wrong)
+    monkeypatch.setattr(module, "_is_optimal", lambda *_: False)
+    monkeypatch.setattr(module, "lsq_linear", lambda *_, **__: wrong)
     with pytest.raises(DupreError, match="too many steps"):
         least_core(members, utilities, grand=1.0)
 
@@ -475,7 +474,7 @@ def endless_nnls(A, b):
 def test_a_wrong_answer_of_nnls_is_found_and_solved_another_way(monkeypatch, solver):
     members, gains, total = noisy(5, seed=1)
     right = least_core(members, gains, grand=total)
-    monkeypatch.setattr(core_program, "nnls", solver)
+    monkeypatch.setattr(module, "nnls", solver)
     np.testing.assert_allclose(
         least_core(members, gains, grand=total).payments, right.payments, atol=1e-12
     )

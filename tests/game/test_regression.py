@@ -8,12 +8,12 @@ from scipy.stats import t as student
 import closed_form
 from closed_form import table_of
 from dupre import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
-from dupre.game import column_entries, weight_matrix
+from dupre.game import weights as module
 from dupre.game.coalitions import all_coalitions
-from dupre.game.column_entries import additive_utilities
 from dupre.game.estimators import exact
 from dupre.game.regression import DRAWS_PER_LEVEL, LEVELS_FROM, _levels, regression
 from dupre.game.semivalues import log_binomial
+from dupre.game.weights import additive_utilities
 from entries import list_entries
 from owners_and_games import Normal, by_code, weighted_banzhaf
 
@@ -150,7 +150,7 @@ def weighted_least_squares(found, u):
 @every_random
 @pytest.mark.parametrize("block", [7, 2_048])
 def test_the_control_is_a_fit_by_least_squares(semivalue, block, monkeypatch):
-    monkeypatch.setattr(column_entries, "BLOCK", block)
+    monkeypatch.setattr(module, "BLOCK", block)
     for samples in (78, 300):
         found = drawn(semivalue, 10, samples)
         u = np.random.default_rng(1).normal(size=len(found.members) + 1)
@@ -162,7 +162,7 @@ def test_the_control_is_a_fit_by_least_squares(semivalue, block, monkeypatch):
 @every_random
 def test_blocks_of_coalitions_change_nothing(semivalue, monkeypatch):
     at_once = drawn(semivalue, 10, 300)
-    monkeypatch.setattr(column_entries, "BLOCK", 7)
+    monkeypatch.setattr(module, "BLOCK", 7)
     in_blocks = drawn(semivalue, 10, 300)
     np.testing.assert_array_equal(in_blocks.members, at_once.members)
     np.testing.assert_allclose(in_blocks.W, at_once.W, atol=1e-12)
@@ -252,7 +252,7 @@ def repeated(semivalue, n, samples, runs, seed=0):
         errors.append(np.array([values(found, table) for table in tables]).T - truth)
         reported.append([found.sampling_covariance(t[code], t[0]) for t in tables])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(weight_matrix, "student", Normal)
+            patch.setattr(module, "student", Normal)
             plain.append([found.sampling_covariance(t[code], t[0]) for t in tables])
     return np.array(errors), np.array(reported), np.array(plain)
 

@@ -9,7 +9,7 @@ from dupre import InputError
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.game.draws import Draws, distinct_draws
 from dupre.game.estimators import Sample, exact, permutation, regression
-from dupre.game.weight_matrix import student_factor
+from dupre.game.weights import student_factor
 from dupre.predictor.form import Form, Predictor
 from dupre.predictor.gp import condition
 from dupre.predictor.warp import straight_warp

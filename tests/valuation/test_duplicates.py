@@ -13,7 +13,7 @@ from dupre import estimators
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, regression
-from dupre.game.weight_matrix import Weights
+from dupre.game.weights import Weights
 from dupre.result.as_text import duplicates_note, format_comparison
 from dupre.store.fingerprints import of_owners, of_utility
 from dupre.training.engines import Local

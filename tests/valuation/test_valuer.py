@@ -11,7 +11,7 @@ import owners_and_games
 from dupre import InputError, Valuer, kernels
 from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import exact
-from dupre.game.weight_matrix import student_factor
+from dupre.game.weights import student_factor
 from dupre.predictor.training_noise import variance_of_means
 from dupre.result.covariances import half_widths
 from dupre.valuation import next_batch

@@ -29,7 +29,7 @@ from dupre.data.projections import unit_directions
 from dupre.data.quantile_sketch import Resolution, count
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, keys, random_of_sizes
-from dupre.game.weight_matrix import distinct_coalitions
+from dupre.game.weights import distinct_coalitions
 from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Exponential, squared_euclidean
 

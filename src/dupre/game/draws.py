@@ -23,7 +23,7 @@ import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints, Members
 from dupre.errors import InputError
-from dupre.game.weight_matrix import column_norms, student_factor
+from dupre.game.weights import column_norms, student_factor
 
 LEAST_DRAWS = 4
 """With fewer draws their spread says almost nothing about their error."""

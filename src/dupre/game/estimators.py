@@ -27,7 +27,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, every_of_size, random_cover, random_of_sizes
 from dupre.game.regression import regression
 from dupre.game.semivalues import Semivalue, shapley
-from dupre.game.weight_matrix import (
+from dupre.game.weights import (
     CERTAIN,
     Weights,
     check_samples,

@@ -19,9 +19,8 @@ import numpy as np
 
 from dupre._types import Floats, Ints, Members
 from dupre.game.coalitions import every_of_size, random_of_sizes
-from dupre.game.column_entries import blocks
 from dupre.game.semivalues import Semivalue, log_binomial
-from dupre.game.weight_matrix import CERTAIN, Weights, check_samples, collect_columns
+from dupre.game.weights import CERTAIN, Weights, blocks, check_samples, collect_columns
 
 LEVELS_FROM = 4
 """Pairs drawn per owner from which on levels of sizes reduce the error."""

@@ -17,7 +17,7 @@ from numbers import Real
 import numpy as np
 from scipy.special import betaln, gammaln, logsumexp
 
-from dupre._types import Floats
+from dupre._types import Floats, Ints
 from dupre.errors import InputError
 from dupre.wording import did_you_mean
 
@@ -128,3 +128,24 @@ def parse_semivalue(text: str) -> Semivalue:
         f"the semivalue {text!r} is not known{near}; expected shapley, banzhaf, beta:A,B with two "
         "numbers above 0 such as beta:4,1, loo or least-core"
     )
+
+
+MOST_SIZES = 12
+"""Sizes of groups that are looked at: of more owners a part, evenly spaced, the ends included."""
+
+
+def group_sizes(n: int) -> Ints:
+    """The numbers of others that are looked at, at most `MOST_SIZES` of 0 .. n - 1."""
+    return np.unique(np.linspace(0, n - 1, min(n, MOST_SIZES)).round().astype(np.int64))
+
+
+def joining(others: int) -> Semivalue:
+    """The mean of u(C + i) - u(C) over all C of so many owners other than i.
+
+    An owner may help small groups and harm large ones; its value, a mean over sizes, does not tell.
+    """
+
+    def log_weight(c: Floats, n: int) -> Floats:
+        return np.where(c == others, -log_binomial(n - 1, c), -np.inf)
+
+    return Semivalue(f"joining {others} others", log_weight)

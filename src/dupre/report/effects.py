@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dupre._types import Floats, Ints
-from dupre.game.group_sizes import group_sizes
+from dupre.game.semivalues import group_sizes
 from dupre.result.table import decimals
 from dupre.result.valuation import Valuation
 from dupre.wording import number

@@ -13,8 +13,8 @@ import pandas as pd
 
 from dupre._types import Floats
 from dupre.game import estimators
-from dupre.game.group_sizes import MOST_SIZES, group_sizes, joining
-from dupre.game.weight_matrix import Weights
+from dupre.game.semivalues import MOST_SIZES, group_sizes, joining
+from dupre.game.weights import Weights
 from dupre.predictor.calibration import widening
 from dupre.result.covariances import roots
 from dupre.result.records import Z95

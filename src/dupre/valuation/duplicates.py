@@ -17,7 +17,7 @@ from scipy import sparse
 from dupre._types import Digests, Floats, Ints, Members
 from dupre.data.contents import digests_of_coalitions
 from dupre.game.coalitions import keys, pack
-from dupre.game.weight_matrix import Weights
+from dupre.game.weights import Weights
 
 
 class Identity:

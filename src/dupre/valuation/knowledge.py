@@ -28,7 +28,7 @@ from dupre.game.draws import (
 )
 from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending_order
-from dupre.game.weight_matrix import column_norms
+from dupre.game.weights import column_norms
 from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.predictor.calibration import check_predictor

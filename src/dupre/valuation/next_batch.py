@@ -22,7 +22,7 @@ from dupre._types import NOTHING, Floats, Ints, Members
 from dupre.game.coalitions import keys, sample_of_size
 from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending_order, first_largest
-from dupre.game.weight_matrix import column_norms
+from dupre.game.weights import column_norms
 from dupre.predictor.posterior import Posterior
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dupre.game import estimators
 from dupre.game.coalitions import unknown_owner
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
-from dupre.game.weight_matrix import Weights, check_weights
+from dupre.game.weights import Weights, check_weights
 from dupre.predictor.kernels import Kernel, Prior
 from dupre.valuation.strategies import Corrected, Drawn, Strategy, Uniform, check_strategy
 

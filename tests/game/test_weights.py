@@ -9,9 +9,18 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import t as student
 
 from dupre import InputError, banzhaf, beta_shapley, leave_one_out, shapley
-from dupre.game import weight_matrix
+from dupre.game import weights as module
 from dupre.game.coalitions import all_coalitions
-from dupre.game.weight_matrix import CERTAIN, Entries, Weights, collect_weights, distinct_coalitions
+from dupre.game.weights import (
+    CERTAIN,
+    Entries,
+    Weights,
+    additive_utilities,
+    collect_columns,
+    collect_weights,
+    distinct_coalitions,
+)
+from entries import list_entries
 from owners_and_games import no_hidden_variance
 
 quick = settings(deadline=None, max_examples=40)
@@ -44,7 +53,7 @@ def test_distinct_coalitions_differ_in_the_last_of_many_owners_and_none_weigh_no
     assert len(members) == 2
     assert which.tolist() == [0, 1, 0]
     none = np.empty((0, 4), dtype=bool)
-    assert weight_matrix.coalition_weights(shapley, none).shape == (4, 0)
+    assert module.coalition_weights(shapley, none).shape == (4, 0)
 
 
 def a_draw(seed, n=4, draws=30):
@@ -104,7 +113,7 @@ def test_a_weight_of_zero_is_an_entry_where_it_counts():
 def test_a_coalition_weighs_omega_of_the_others_for_members_and_minus_omega_for_the_rest(semivalue):
     n, members = 5, all_coalitions(5)
     omega = np.exp(semivalue.log_weights(n))
-    W = weight_matrix.coalition_weights(semivalue, members)
+    W = module.coalition_weights(semivalue, members)
     assert W.shape == (n, len(members))
     for i, (c, row) in product(range(n), enumerate(members)):
         expected = omega[row.sum() - 1] if row[i] else -omega[row.sum()]
@@ -259,7 +268,7 @@ def test_strata_have_the_degrees_of_freedom_of_welch_and_one_draw_is_as_the_wors
 
 def test_weights_that_are_not_random_have_no_error_and_a_game_upside_down_the_same():
     members = all_coalitions(3)
-    W = weight_matrix.coalition_weights(shapley, members)
+    W = module.coalition_weights(shapley, members)
     exact = Weights(members, W, np.full(3, -1 / 3))
     drawn = np.append(members, np.zeros((1, 3), dtype=bool), axis=0)
     weight = np.append(exact.W, exact.empty[:, None], axis=1)
@@ -331,7 +340,7 @@ def test_the_control_leaves_no_error_of_what_it_learns_and_fewer_degrees_of_free
 
 
 def test_too_few_samples_are_refused_with_the_number_needed_and_other_advice():
-    check_samples = weight_matrix.check_samples
+    check_samples = module.check_samples
     assert check_samples("svarm", 40, 40, 10) == 40
     with pytest.raises(InputError, match="svarm needs at least 4,000 samples for 1000 owners") as e:
         check_samples("svarm", 3_999, 4_000, 1000)
@@ -361,10 +370,87 @@ def usable():
     ],
 )
 def test_weights_that_cannot_be_used_are_refused(change, message):
-    check, weights = weight_matrix.check_weights, usable()
+    check, weights = module.check_weights, usable()
     assert check(weights, 3) is weights
     with pytest.raises(InputError, match=message):
         check(replace(weights, **change), 3)
     for returned in (None, np.eye(3)):
         with pytest.raises(InputError, match=r"must return dupre\.estimators\.Weights"):
             check(returned, 3)
+
+
+# Columns: draws that enter the values of all owners
+
+
+@pytest.fixture(params=[3, 2_048])
+def few_at_a_time(request, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", request.param)
+
+
+@pytest.mark.usefixtures("few_at_a_time")
+def test_utilities_of_a_game_of_worths_and_levels():
+    members = all_coalitions(4)
+    worth, level = np.random.default_rng(0).normal(size=(2, 5))
+    expected = members @ worth[:4] + level[members.sum(axis=1)]
+    found = additive_utilities(members, np.append(worth[:4], level))
+    np.testing.assert_allclose(found, np.append(expected, level[0]))
+
+
+def both(seed, *, silent=False):
+    """Weights of the same draws, by columns and by a list of entries.
+
+    Some draws are certain, some empty, some the same, and a unit has one to three of them. If
+    asked for, draws have no weight for members, and nobody is ever left out but the first owner.
+    """
+    rng = np.random.default_rng(seed)
+    d, n = 60, 5
+    drawn = rng.random((d, n)) < 0.5
+    if silent:
+        drawn[:, 1:] = True
+    unit = np.where(rng.random(d) < 0.2, CERTAIN, rng.integers(0, 25, d) * 7)
+    unit[~drawn.any(axis=1)] = CERTAIN
+    inside, outside = rng.normal(size=(2, d)) * [[0.0 if silent else 1.0], [1.0]]
+    weight = np.where(drawn.T, inside, outside)
+    every, zero = np.ones_like(weight, dtype=bool), np.zeros(d, dtype=np.int64)
+    return (
+        collect_columns(drawn, (inside, outside), unit),
+        collect_weights(drawn, weight, unit, zero, counts=every),
+    )
+
+
+@pytest.mark.usefixtures("few_at_a_time")
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_are_the_entries_that_a_list_of_them_holds(seed):
+    (found, column), listed = both(seed)
+    np.testing.assert_array_equal(found.members, listed.members)
+    np.testing.assert_array_equal(found.W, listed.W)
+    np.testing.assert_array_equal(found.empty, listed.empty)
+    entries = list_entries(found.entries)
+    assert len(found.entries) == len(listed.entries) == len(entries)
+    for part in ("owner", "coalition", "weight", "unit", "stratum", "means"):
+        np.testing.assert_array_equal(getattr(entries, part), getattr(listed.entries, part))
+    assert column.max() <= len(found.members)
+
+
+@pytest.mark.usefixtures("few_at_a_time")
+@pytest.mark.parametrize("silent", [False, True])
+def test_errors_of_columns_are_those_of_a_list_of_entries(silent):
+    for seed in range(5):
+        (found, _), listed = both(seed, silent=silent)
+        rng = np.random.default_rng(seed)
+        u, rough = rng.normal(size=len(found.members)), rng.random(len(found.members))
+        for how in ((u, 0.3), (u, 0.3, rough)):
+            np.testing.assert_allclose(
+                found.sampling_covariance(*how), listed.sampling_covariance(*how), rtol=1e-10
+            )
+        np.testing.assert_array_equal(found.entries.seen(5), listed.entries.seen(5))
+        assert found.entries.seen(5).tolist() == [True] + [not silent] * 4
+
+
+@pytest.mark.usefixtures("few_at_a_time")
+def test_draws_that_are_all_certain_have_no_error():
+    drawn = all_coalitions(3)
+    ones = np.ones(len(drawn))
+    found, _ = collect_columns(drawn, (ones, -ones), np.full(len(drawn), CERTAIN))
+    assert not len(found.entries)
+    np.testing.assert_array_equal(found.sampling_covariance(ones, 0.0), np.zeros((3, 3)))
