@@ -17,7 +17,6 @@ import pytest
 
 import commands
 import dupre
-from dupre.report import sections
 from test_architecture import MAY_IMPORT
 
 ALL_FORMS = True
@@ -157,7 +156,7 @@ def test_commands_print_what_the_pages_show(tmp_path, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == {"dupre-demo"}
     assert (tmp_path / "dupre-demo/run/report.html").is_file()
     check_demonstration(shown)
-    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
     for page in (page for page in PAGES if sessions(page)):
         place = tmp_path / page.stem
         shutil.copytree(tmp_path / "dupre-demo", place / "dupre-demo")

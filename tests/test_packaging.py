@@ -41,7 +41,7 @@ def test_the_archives_hold_what_is_used_and_nothing_else(archives):
     ours = {path for path in (ROOT / "src").rglob("*") if path.is_file()}
     expected = {str(path.relative_to(ROOT / "src")) for path in ours if path.suffix != ".pyc"}
     assert modules == expected
-    assert {"dupre/py.typed", "dupre/report/page.css"} <= modules
+    assert {"dupre/py.typed", "dupre/report/templates/page.html"} <= modules
     assert license_text == (ROOT / "LICENSE").read_bytes()
     with tarfile.open(archives / f"{NAME}.tar.gz") as source:
         names = {name.partition("/")[2] for name in source.getnames()}

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dupre import baselines, plots, tables
+    from dupre import baselines, tables
     from dupre.data.owners import Owners
     from dupre.errors import (
         DupreError,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dupre.game import estimators
     from dupre.game.semivalues import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
     from dupre.predictor import kernels
+    from dupre.report import plots
     from dupre.result.valuation import Valuation
     from dupre.store.frames import read_evaluations
     from dupre.store.spot_check import Stored
@@ -94,7 +95,7 @@ _MODULES = {
     "engines": "training.engines",
     "estimators": "game.estimators",
     "kernels": "predictor.kernels",
-    "plots": "plots",
+    "plots": "report.plots",
     "stopping": "valuation.stopping",
     "strategies": "valuation.strategies",
     "tables": "tables",

@@ -19,7 +19,6 @@ from sklearn.datasets import load_wine
 import dupre
 from commands import COMMAND, RUN_FILES, environment, refuse, run, start, write_model
 from dupre.cli.signals import interrupt_on_signals
-from dupre.report import sections
 from dupre.result.uncertainty import split_notes
 from faults import stored
 from workers import wait_for
@@ -58,7 +57,7 @@ def place(tmp_path_factory):
 def no_figures():
     """Pages of runs in this process have none: drawing them takes time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+        patch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
         yield
 
 

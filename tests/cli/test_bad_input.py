@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from commands import refuse, run, write_model
-from dupre.report import sections
 from dupre.runs.directory import RunDirectory
 from dupre.tables.read import name_of
 from dupre.training import dask
@@ -33,7 +32,7 @@ def place(tmp_path, monkeypatch):
 def page(place, monkeypatch):
     """Pages are written; returns the text of that of a run."""
     monkeypatch.setattr(RunDirectory, "write_report", WRITE_REPORT)
-    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
     return lambda run="run": (place / run / "report.html").read_text()
 
 

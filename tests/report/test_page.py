@@ -1,260 +1,219 @@
-"""The report in a real browser, opened from disk."""
-
+import base64
+import hashlib
 import os
 import re
-import shutil
 from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
 
+import matplotlib
 import numpy as np
-import pandas as pd
 import pytest
 
-from dupre.report.document import Heading
-from dupre.report.page import write, write_statements
-from reporting import HOSTILE, valuation
+from dupre import InputError
+from dupre.report.document import escape_text
+from dupre.report.page import NAVIGATION, notebook_table, page, write
+from dupre.wording import spell_name
+from reporting import HOSTILE, VARIANTS, bare, trainings, valuation
 
-EXECUTABLE = os.environ.get("DUPRE_BROWSER") or shutil.which("chromium")
-
-if "DUPRE_BROWSER" not in os.environ:  # otherwise a missing browser is a failure
-    pytest.importorskip("playwright", reason="playwright is not installed")
-    if EXECUTABLE is None:
-        pytest.skip("no Chromium was found", allow_module_level=True)
+VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
+class Page(HTMLParser):
+    """Parses a page and refuses one that is not well nested."""
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=EXECUTABLE, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    def __init__(self, markup):
+        super().__init__(convert_charrefs=True)
+        self.open, self.ids, self.links, self.elements, self.words = [], [], [], [], []
+        self.feed(markup)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        attributes = dict(attrs)
+        assert len(attributes) == len(attrs)
+        self.elements.append((tag, attributes))
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        self.links += [attributes["href"]] if "href" in attributes else []
+        for value in attributes.values():
+            self.links += [f"#{name}" for name in re.findall(r"url\(#([^)]*)\)", value or "")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.open):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join("".join(self.words).split())
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
 
 
-SAMPLED = {"mean": np.array([0.3, 0.2, 0.1, 0.05]), "covariance": np.eye(4) / 1e9}
-REPORTS = {
-    "usual": lambda: [valuation(6), replace(valuation(6), semivalue="Banzhaf")],
-    "hostile": lambda: [valuation(names=HOSTILE)],
-    "many": lambda: [valuation(100)],
-    "sampled": lambda: [valuation(4, sampling=np.eye(4) / 1e9, **SAMPLED)],
+@cache
+def page_of(kind):
+    return page(VARIANTS[kind]())
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def markup(request):
+    return page_of(request.param)
+
+
+def test_pages_are_well_nested_and_every_part_says_what_it_is(markup):
+    parsed = Page(markup)
+    assert len(set(parsed.ids)) == len(parsed.ids)
+    within = [link for link in parsed.links if link.startswith("#")]
+    assert {link[1:] for link in within} <= set(parsed.ids)
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in parsed.links)
+
+    assert [len(parsed.all(tag)) for tag in ("h1", "main", "nav", "header")] == [1, 1, 1, 1]
+    assert parsed.all("html") == [{"lang": "en"}]
+    sections = parsed.all("section")
+    assert [section["id"] for section in sections] == [n for n in NAVIGATION if n != "payments"]
+    assert all(section["aria-labelledby"] in parsed.ids for section in sections)
+    assert len(parsed.all("h2")) == len(sections)
+
+    figures = parsed.all("svg")
+    assert len(figures) == len(parsed.all("figure")) == len(parsed.all("figcaption"))
+    assert all(svg["role"] == "img" and len(svg["aria-label"]) > 20 for svg in figures)
+    assert len(parsed.all("caption")) == len(parsed.all("table"))
+    assert all(head["scope"] in ("row", "col") for head in parsed.all("th"))
+
+
+def test_nothing_is_missing_or_asked_of_the_network_and_only_our_script_may_run(markup):
+    scripts = re.findall(r"<script>(.*?)</script>", markup, flags=re.S)
+    assert len(scripts) == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    policies = [meta for meta in Page(markup).all("meta") if "http-equiv" in meta]
+    assert f"script-src 'sha256-{digest}'" in policies[0]["content"]
+    assert policies[0]["content"].startswith("default-src 'none'; ")
+    assert not re.search(r"https?://|@import|src=\"(?!data:)", markup.replace(HOSTILE[1], ""))
+    words = re.sub(r"<svg.*?</svg>", "", markup, flags=re.S)
+    assert not re.search(r"\b(nan|inf|None(?!:))\b", words)
+
+
+def test_hostile_names_and_texts_stay_text_isolated_from_its_direction():
+    parsed = Page(page_of("hostile"))
+    assert len(parsed.all("script")) == 1
+    assert parsed.all("img") == parsed.all("b") == parsed.all("i") == []
+    assert not any(key.startswith("on") for _, attributes in parsed.elements for key in attributes)
+    for name in ("<script>window.hacked = 1</script>", "&amp; <b>bold</b>", "שלום עולם", "x" * 200):
+        assert name in parsed.text
+    assert "\\u202eright to left\\u2069" in parsed.text
+    bad = "<script>1</script>\u2069\u2068</bdi>"
+    told = {"failures": {("owner 0",): bad}, "warnings": {bad: (("owner 1",),)}, "stopped": bad}
+    told["provenance"] = {bad: {bad: bad, "lines": f"{bad}\n{bad}"}}
+    v = valuation(4, semivalue=bad, **told)
+    parsed = Page(page([v, replace(v, semivalue="Banzhaf")]))
+    assert len(parsed.all("script")) == 1
+    assert parsed.text.count("<script>1</script>") > 8
+    assert escape_text(f"of {spell_name('שלום')} & co") == "of <bdi>שלום</bdi> &amp; co"
+    assert escape_text("loose \u2068 mark") == "loose \\u2068 mark"
+
+
+def test_owners_provenance_and_trainings_are_shown_in_order_and_alike_each_time():
+    v, parsed = valuation(), Page(page_of("usual"))
+    order = [f"owner-{i}" for i in np.argsort(-v.mean)]
+    assert [article["id"] for article in parsed.all("article")] == order
+    links = [link["href"] for link in parsed.all("a") if "owner-" in link["href"]]
+    assert links == [f"#{name}" for name in order]
+    first = page_of("usual").split("</table>")[0]
+    cells = re.findall(r'data-value="([^"]*)">([^<]*)</td>', first)
+    values = [float(sort) for sort, word in cells if re.fullmatch(r"−?0\.\d{4}", word)]
+    assert np.allclose(values, np.sort(v.mean)[::-1])
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "svg.hashsalt": None}):
+        assert page([valuation()]) == page_of("usual")
+    assert "<pre>dupre value \\\n  --budget 30</pre>" in page_of("usual")
+    assert "<dt>Python</dt><dd>3.11</dd>" in page_of("usual")
+    many = [("owner 0", "owner 1")] * 450 + [("owner 2",)]
+    words = page([valuation(4, evaluations=trainings(many, failed={("owner 2",)}))])
+    assert "the first 200 are listed, 251 more are not" in words
+    assert "All 451 trainings" in words
+    assert len(page([valuation(100)]).encode()) < 2e6
+
+
+SAID = {
+    "sampled": ["Std, predictions"],
+    "exact": [
+        "Nothing was predicted, so nothing depends on it.",
+        "The values are exact for these u",
+    ],
+    "bare": [
+        "Distances between the data were not recorded.",
+        "How the uncertainty fell was not recorded.",
+        "How this was computed was not recorded",
+        "None: no training failed or raised a warning.",
+    ],
+    "copied": [
+        "owner 0 and owner 1 hold the same rows: the 15 coalitions that count are 11 different",
+        "all that count in the values; nothing was predicted",
+        "Std, noise of trainings",
+    ],
+    "least core": ["Subsidy e = 0.125", "get the greatest payment", "is to be paid"],
+    "troubled": [
+        "owner 0: ValueError: <b>one class</b>",
+        "owner 1 and owner 2: no",
+        "<i>slow</i> (in 2 of 30 trainings: owner 0 and owner 1)",
+        "Not used: 3 stored trainings, repeats included. Rows",
+    ],
+    "several": [
+        "The same trainings, valued in several ways",
+        "settle the order of some owners in opposite ways: owner 0 and owner 1",
+    ],
 }
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """callable(name) -> the file of a report, written when it is first asked for."""
-    folder = tmp_path_factory.mktemp("reports")
-
-    def file(name):
-        path = folder / f"{name}.html"
-        if not path.exists():
-            write(REPORTS[name](), path)
-        return path
-
-    return file
+@pytest.mark.parametrize("kind", SAID)
+def test_what_is_particular_to_a_valuation_is_said_and_of_no_other(kind):
+    words, usual = Page(page_of(kind)).text, Page(page_of("usual")).text
+    for said in SAID[kind]:
+        assert said in words
+        assert said not in usual or kind == "bare"
+    assert (words.count("Beware") >= 2) == (kind == "troubled")
 
 
-@pytest.fixture
-def opened(browser, files):
-    """Opens a report; afterwards nothing may have gone wrong or out."""
-    contexts, troubles, requests = [], [], []
+def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    file = tmp_path / "report.html"
+    write([bare()], file)
+    assert file.read_text(encoding="utf-8") == page([bare()])
+    monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError(28, "full")))
+    before = file.read_bytes()
+    with pytest.raises(InputError, match="cannot be written"):
+        write([valuation(2)], file)
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+    with pytest.raises(InputError, match="there is no directory"):
+        write([bare()], tmp_path / "none" / "report.html")
+    for directory in (tmp_path, Path()):
+        with pytest.raises(InputError, match=r"is a directory; choose a file in it.*report\.html"):
+            write([bare()], directory)
 
-    def open_page(name, width=1280, **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(files(name).as_uri())
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert troubles == []
-    assert all(url.startswith(("file:", "data:image/png")) for url in requests)
-    assert len([url for url in requests if url.startswith("file:")]) == len(contexts)
-
-
-def test_a_statement_is_printed_on_one_page(browser, tmp_path):
-    names = [f"hospital {i}" for i in range(12)]
-    sizes = [[name, s, 0.01, -0.02, 0.03] for name in names for s in range(12)]
-    table = pd.DataFrame(sizes, columns=["owner", "others", "value", "low", "high"])
-    found = valuation(names=names, contributions=table, validation=np.eye(12) / 1e9)
-    path, *_ = write_statements(found, tmp_path, heading=Heading())
-    page = browser.new_page()
-    page.goto(path.as_uri())
-    assert b"/Count 1\n" in page.pdf(format="A4")
-    page.close()
+    with pytest.raises(InputError, match="at least one valuation"):
+        page([])
+    with pytest.raises(InputError, match="of other owners"):
+        page([valuation(3), valuation(4)])
 
 
-TABLE = "#answer table >> nth=0"
-
-
-def column(page, k):
-    return page.eval_on_selector_all(
-        "#answer table:first-of-type",
-        f"t => [...t[0].tBodies[0].rows].map(r => r.cells[{k}].innerText)",
-    )
-
-
-def numbers(texts):
-    return [float(text.replace("−", "-").replace(",", "")) for text in texts]
-
-
-def test_tables_are_sorted_by_click_and_from_the_keyboard(opened):
-    page = opened("usual")
-    head = page.locator(TABLE).locator("thead th")
-    for k, parse in ((1, numbers), (2, numbers), (0, list)):
-        for _ in range(2):
-            head.nth(k).locator("button").click()
-            shown, order = parse(column(page, k)), head.nth(k).get_attribute("aria-sort")
-            assert shown == sorted(shown, reverse=order == "descending")
-        assert page.locator(TABLE).locator("th[aria-sort]").count() == 1
-    assert page.locator(TABLE).locator("tbody tr").count() == 6
-    head = head.nth(2)
-    head.locator("button").focus()
-    page.keyboard.press("Enter")
-    assert head.get_attribute("aria-sort") == "descending"
-    page.keyboard.press("Space")
-    assert head.get_attribute("aria-sort") == "ascending"
-    shown = numbers(column(page, 2))
-    assert shown == sorted(shown)
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    assert page.locator(TABLE).locator("thead th").nth(3).get_attribute("aria-sort")
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["usual", "hostile", "many"])
-def test_figures_are_seen_and_nothing_scrolls_sideways(opened, name, width):
-    page = opened(name, width)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    boxes = page.eval_on_selector_all(
-        "figure svg",
-        "all => all.map(s => s.getBoundingClientRect()).map(b => [b.left, b.right, b.height])",
-    )
-    assert len(boxes) == 7
-    for left, right, height in boxes:
-        assert 0 <= left < right <= width
-        assert height > 100
-
-
-@pytest.mark.parametrize("name", ["usual", "many"])
-def test_text_is_large_enough_on_a_phone(opened, name):
-    page = opened(name, 390)
-    sizes = page.eval_on_selector_all(
-        "body p, body td, body th, body li, body dd, body figcaption, body a",
-        "all => all.map(e => parseFloat(getComputedStyle(e).fontSize))",
-    )
-    assert min(sizes) >= 16
-    figure = page.eval_on_selector_all(
-        "svg text", "all => all.map(e => parseFloat(getComputedStyle(e).fontSize) * e.getCTM().a"
-        " || parseFloat(getComputedStyle(e).fontSize))"
-    )  # fmt: skip
-    assert min(figure) >= 8
-
-
-def luminance(colour):
-    channels = np.array([int(c) for c in re.findall(r"\d+", colour)[:3]]) / 255
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return float(linear @ [0.2126, 0.7152, 0.0722])
-
-
-def contrast(one, other):
-    low, high = sorted([luminance(one), luminance(other)])
-    return (high + 0.05) / (low + 0.05)
-
-
-COLOURS = """() => {
-  const of = (selector, property) =>
-    getComputedStyle(document.querySelector(selector))[property];
-  return {
-    paper: of("body", "backgroundColor"), ink: of("body", "color"),
-    label: of("svg text", "fill"), caption: of("figcaption", "color"), link: of("th a", "color"),
-    points: getComputedStyle(document.querySelector('svg [style*="--data"]')).stroke,
-  };
-}"""
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_and_figures_stand_out_by_day_and_by_night(opened, scheme):
-    colours = opened("usual", color_scheme=scheme).evaluate(COLOURS)
-    assert (luminance(colours["paper"]) > 0.5) == (scheme == "light")
-    for part in ("ink", "label", "caption", "link"):
-        assert contrast(colours[part], colours["paper"]) >= 4.5, part
-    assert contrast(colours["points"], colours["paper"]) >= 3
-
-
-def test_without_scripts_the_tables_are_plain_and_there(opened):
-    page = opened("usual", java_script_enabled=False)
-    assert page.locator("button").count() == 0
-    assert page.locator(TABLE).locator("tbody tr").count() == 6
-
-
-def test_hostile_names_stay_text(opened):
-    page = opened("hostile")
-    assert page.evaluate("window.hacked") is None
-    assert page.locator("img, b, script:not(:last-child)").count() == 0
-    shown = page.locator("article h3").all_inner_texts()
-    assert set(shown) >= {HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[4], "x" * 200}
-    labels = page.locator("figure svg >> nth=0").locator("text").all_text_contents()
-    assert "$x^2$ and $" in labels
-
-
-def test_injected_scripts_would_not_run(opened, files, browser, tmp_path):
-    bad = files("usual").read_text().replace("</h1>", "</h1><script>window.hacked = 1</script>")
-    (tmp_path / "bad.html").write_text(bad)
-    page = browser.new_page()
-    page.goto((tmp_path / "bad.html").as_uri())
-    assert page.evaluate("window.hacked") is None
-    assert page.locator("th button").count() > 0  # ours did
-    page.close()
-
-
-def test_on_paper_each_statement_has_a_page_and_a_table_its_head(opened):
-    page = opened("usual", color_scheme="dark")
-    assert page.locator("nav").is_visible()
-    assert not page.locator(".context").first.is_visible()
-    page.emulate_media(media="print")
-    assert not page.locator("nav").is_visible()
-    assert page.locator(".context").first.is_visible()
-    assert luminance(page.evaluate(COLOURS)["paper"]) == pytest.approx(1)
-    articles = page.locator("article")
-    assert articles.count() == 6
-    breaks = articles.evaluate_all("all => all.map(a => getComputedStyle(a).breakBefore)")
-    assert breaks == ["page"] * 6
-    page = opened("usual")
-    page.evaluate(LINK_TABLES)
-    for height in range(140, 220, 8):  # of the paper; some page ends after the head of each table
-        paper = page.pdf(width="210mm", height=f"{height}mm")
-        places = dict(re.findall(rb"/((?:head|row)\d) \[(\d+) 0 R /XYZ", paper))  # links to pages
-        assert len(places) == 4
-        assert [places[b"head%d" % i] for i in (0, 1)] == [places[b"row%d" % i] for i in (0, 1)]
-
-
-LINK_TABLES = """() => document.querySelectorAll("section > .wide table").forEach((table, i) => {
-  for (const [name, place] of [["head", table.tHead], ["row", table.tBodies[0]]]) {
-    place.rows[0].cells[0].id = `${name}${i}`;
-    document.body.insertAdjacentHTML("beforeend", `<a href="#${name}${i}">${name}</a>`);
-  }
-})"""
-
-
-def test_a_wide_window_cuts_no_table(opened):
-    page = opened("sampled", width=1280)
-    widths = "all => all.map(e => [e.clientWidth, e.scrollWidth])"
-    ((shown, needed),) = page.locator("section > .wide").evaluate_all(widths)
-    assert shown == needed > page.locator("main").evaluate("e => e.clientWidth")
-    assert page.evaluate("document.documentElement.scrollWidth") == 1280
-
-
-def test_links_lead_to_statements(opened):
-    page = opened("usual")
-    page.locator(TABLE).locator("tbody a").nth(2).click()
-    target = page.evaluate("location.hash")
-    assert page.locator(f"{target} h3").is_visible()
-    top = page.eval_on_selector(target, "e => e.getBoundingClientRect().top")
-    nav = page.eval_on_selector("nav", "e => e.getBoundingClientRect().bottom")
-    assert nav - 1 <= top < 900
+@pytest.mark.parametrize("kind", VARIANTS)
+def test_notebooks_show_a_table_with_bars_inside_their_cells(kind):
+    v = VARIANTS[kind]()[0]
+    parsed = Page(notebook_table(v))
+    assert len(parsed.all("tr")) == len(v.owners) + 1
+    assert not {"script", "b", "img"} & {tag for tag, _ in parsed.elements}
+    places = [
+        float(found)
+        for attributes in parsed.all("i")
+        for found in re.findall(r"(?:left|width):(-?[\d.]+)%", attributes["style"])
+    ]
+    assert places
+    assert all(0 <= place <= 100 for place in places)

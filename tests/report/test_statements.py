@@ -7,9 +7,9 @@ from sklearn.naive_bayes import GaussianNB
 
 from dupre import InputError, ModelUtility, Owners
 from dupre.report.document import Heading, read_logo
-from dupre.report.page import file_names, page, write_statements
+from dupre.report.page import page
 from dupre.report.relations import Relation
-from dupre.report.statements import statements
+from dupre.report.statements import file_names, statements, write_statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from dupre.result.records import TrainingNoise
 from dupre.valuation.validation_rows import validation_caveats

@@ -15,7 +15,6 @@ import pytest
 import dupre
 from commands import RUN_FILES
 from dupre.files import replace_text, replace_texts
-from dupre.report import sections
 from dupre.runs.config import (
     Config,
     DataSection,
@@ -32,7 +31,7 @@ CONFIG = Config(DataSection("/d.csv", "owner", "y"), UtilitySection(holdout=0.25
 @pytest.fixture(autouse=True)
 def no_figures(monkeypatch):
     """Pages have none: drawing them takes time."""
-    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
 
 
 @pytest.fixture(scope="module")

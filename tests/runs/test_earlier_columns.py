@@ -2,12 +2,11 @@ import pandas as pd
 import pytest
 
 from commands import refuse, run
-from dupre.report import sections
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "z": [0.5, 1, 2] * 20})
     frame["y"] = [0, 1, 1, 0] * 15

@@ -4,7 +4,6 @@ import pandas as pd
 import dupre.data.owners
 from commands import refuse, run
 from dupre.cli.ask import UNFINISHED
-from dupre.report import sections
 from dupre.result import as_json
 from dupre.result.uncertainty import HELD_OUT
 
@@ -22,7 +21,7 @@ def test_caveats_about_recorded_trainings_stay_with_the_values(tmp_path):
 
 
 def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
     table = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "y": [0, 1, 1, 0] * 15})
     table.to_csv(tmp_path / "data.csv", index=False)
     how = ("value", "data.csv", "--owner", "owner", "--target", "y", "--budget", 3)
@@ -42,7 +41,7 @@ def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path, monkeyp
 def test_a_resumed_run_digests_its_rows_once_for_the_job_and_once_for_the_values(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
     table = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "y": [0, 1, 1, 0] * 15})
     table.to_csv(tmp_path / "data.csv", index=False)
     run("value", "data.csv", "--owner", "owner", "--target", "y", "--budget", 3, cwd=tmp_path)
@@ -57,7 +56,7 @@ def test_a_resumed_run_digests_its_rows_once_for_the_job_and_once_for_the_values
 def test_a_result_says_which_rows_are_held_out_if_they_are_no_file_of_their_own(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
     table = pd.DataFrame({"owner": ["A", "B", "C"] * 20, "x": range(60), "y": [0, 1, 1, 0] * 15})
     table.to_csv(tmp_path / "data.csv", index=False)
     table.assign(x=table["x"] + 0.5).to_csv(tmp_path / "rows.csv", index=False)
@@ -74,7 +73,7 @@ def test_a_result_says_which_rows_are_held_out_if_they_are_no_file_of_their_own(
 
 
 def test_values_from_the_store_say_the_same_of_their_trainings_as_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
     (tmp_path / "own.py").write_text(
         "import warnings\n"
         "from sklearn.linear_model import SGDClassifier\n"

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from dupre.cli.verbs import app
-from dupre.report import sections
 
 ALL_FORMS = True
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -34,7 +33,7 @@ def dupre_command(capfd):
 @pytest.fixture
 def older_run(tmp_path, monkeypatch):
     """A copy of the run directory and its result; pages of it have no figures."""
-    monkeypatch.setattr(sections, "draw_figure", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("dupre.report.page.draw_figure", lambda *_, **__: "<svg></svg>")
     shutil.copytree(RUN, tmp_path / "run")
     return tmp_path / "run", json.loads((RUN / "result.json").read_text())
 

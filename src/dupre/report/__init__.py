@@ -1,6 +1,6 @@
 """The report: valuations as one self-contained HTML page that opens from disk.
 
-`page` puts it together from `sections`. Their tables are in `listings`, their figures in `figures`
-and `dupre.plots`, their sentences in `summary`, `relations` and `statements`. Everything on the
+`page` says what is on it and `statements` what each owner is told; `templates/` has the markup,
+which `document` fills in. Figures are drawn by `plots` (`dupre.plots` to users). Everything on the
 page comes from `Valuation` records alone.
 """

@@ -1,19 +1,30 @@
-"""A whole HTML document: style, script and pictures are inside, nothing is loaded.
+"""Templates filled in: what a page shows is escaped here, all of it, and nowhere else.
 
-Its policy allows only its own script, so that a hostile name could do nothing even if it were not
-escaped.
+Templates are in `templates/`. Whatever an expression of theirs shows passes through `escape_text`;
+only figures, our style sheet and our script are markup already.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dupre.errors import InputError
-from dupre.report.markup import paragraph, text
+from dupre.wording import escape_controls, shorten, with_minus_signs
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+LONGEST_NAME = 300
+"""Characters of a name up to which a table or a heading shows it in full."""
 
 PICTURES = {
     ".png": "image/png",
@@ -27,6 +38,8 @@ PICTURES = {
 
 LARGEST_LOGO = 500_000
 """Bytes of a logo: it is part of every page."""
+
+_ISOLATED = re.compile("\u2068([^\u2068\u2069]*)\u2069")
 
 
 @dataclass(frozen=True)
@@ -62,41 +75,59 @@ def read_logo(path: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def document(title: str, heading: Heading, *content: str, sortable: bool = False) -> str:
-    """An HTML document of this title and heading, with markup as its content.
-
-    If `sortable`, it has the script that sorts tables.
-    """
-    style, script = _read_resource("page.css"), _read_resource("page.js") if sortable else ""
-    logo = f'<img class="logo" src="{heading.logo}" alt="">\n' if heading.logo else ""
-    contact = paragraph(heading.contact, "contact") if heading.contact else ""
-    body = "\n".join(part for part in content if part)
-    element = f"<script>{script}</script>\n" if script else ""
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{text(title)}</title>
-<style>{style}</style>
-</head>
-<body>
-{logo}{body}
-{contact}{element}</body>
-</html>
-"""
+def full_name(owner: str) -> str:
+    """An owner in a table or a heading: in full unless very long, isolated as in sentences."""
+    return f"\u2068{shorten(owner, LONGEST_NAME)}\u2069"
 
 
-def _policy(script: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    allowed = f"script-src 'sha256-{digest}'; " if script else ""
-    return (
-        f"default-src 'none'; style-src 'unsafe-inline'; {allowed}"
-        "img-src data:; base-uri 'none'; form-action 'none'"
+def render(template: str, shown: Mapping[str, Any]) -> str:
+    """The template of this name with what it shows."""
+    return _environment().get_template(template).render(shown)
+
+
+def escape_text(words: object) -> Markup:
+    """Any text as markup; an element isolates what `wording.spell_name` isolates."""
+    from markupsafe import Markup, escape
+
+    if isinstance(words, Markup):
+        return words
+    parts = _ISOLATED.split(str(words))  # names are at the odd places
+    for i, part in enumerate(parts):
+        safe = escape("\n".join(map(escape_controls, part.split("\n"))))
+        # A number stays on one line with its sign and its unit.
+        plain = safe.replace(" %", "\u00a0%").replace("± ", "±\u00a0")
+        parts[i] = f"<bdi>{escape(escape_controls(part))}</bdi>" if i % 2 else plain
+    return Markup("".join(parts))
+
+
+def _escape_sentence(words: str) -> Markup:
+    """A text of sentences as markup: one kind of minus sign, and names as they are."""
+    parts = _ISOLATED.split(words)
+    spelt = [f"\u2068{p}\u2069" if i % 2 else with_minus_signs(p) for i, p in enumerate(parts)]
+    return escape_text("".join(spelt))
+
+
+@cache
+def _environment() -> Environment:
+    # Imported here: most verbs of the command write no page.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    found = Environment(
+        loader=PackageLoader("dupre.report"),
+        autoescape=True,
+        # Escapes more than `autoescape`: control characters too, for every expression shown.
+        finalize=escape_text,
+        # A name that a template misspells is an error, not an empty place.
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-
-
-def _read_resource(name: str) -> str:
-    return files("dupre.report").joinpath(name).read_text(encoding="utf-8")
+    templates = files("dupre.report").joinpath("templates")
+    style, script = (
+        templates.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js")
+    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    found.globals |= {"style": Markup(style), "script": Markup(script), "digest": digest}
+    found.filters["sentence"] = _escape_sentence
+    return found

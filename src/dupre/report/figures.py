@@ -13,14 +13,13 @@ import warnings
 from typing import Any
 from xml.etree import ElementTree
 
-from dupre import plots
-from dupre.plots import charts
+from dupre.report import plots
 from dupre.result.valuation import Valuation
 
 _INK = "#010203"
 """A colour used nowhere else; the page's text colour replaces it."""
 
-_COLOURS = {_INK: "currentColor", charts.DATA: "var(--data)", charts.ODD: "var(--odd)"}
+_COLOURS = {_INK: "currentColor", plots.DATA: "var(--data)", plots.ODD: "var(--odd)"}
 
 _STYLE = {
     "svg.fonttype": "none",  # text stays text: small, searchable, in the page's font
@@ -47,7 +46,7 @@ def draw_figure(valuation: Valuation, name: str, *, label: str) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    size = (charts.WIDTH, charts.height(name, len(valuation.owners)))
+    size = (plots.WIDTH, plots.height(name, len(valuation.owners)))
     # The user's own style of figures is not that of the page.
     with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
         # Matplotlib measures text by a font that may lack what the reader's font has.

@@ -1,44 +1,62 @@
 """A valuation as one self-contained HTML page, and as the table that notebooks show.
 
-Everything on the page comes from `Valuation` records. Statements are also written as files of their
-own: one page to one owner, which names no other owner.
+Everything comes from `Valuation` records. Each function returns what a part of the template
+`page.html` shows, as plain texts, tables and figures; a part for which nothing was recorded says so
+in a sentence.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
 
 from dupre.errors import InputError
 from dupre.files import replace_text
-from dupre.game.coalitions import find_owner
-from dupre.report import sections
-from dupre.report.document import Heading, document
-from dupre.report.markup import definitions, items, owner, paragraph, paragraphs, section, text
-from dupre.report.relations import relations
-from dupre.report.statements import Statement, statements
-from dupre.report.summary import meaning, reservation, surely
-from dupre.result.as_text import failed_part, notes, title_of, trained_part
+from dupre.report.document import Heading, full_name, render
+from dupre.report.figures import draw_figure
+from dupre.report.plots import known_widths
+from dupre.report.relations import Relation, relations
+from dupre.report.statements import shared_words, statements
+from dupre.report.summary import (
+    agreement,
+    answer,
+    meaning,
+    open_neighbours,
+    reservation,
+    settled_pairs,
+    surely,
+)
+from dupre.result import as_text
 from dupre.result.payments import Payments
+from dupre.result.records import Z95, Diagnostics
 from dupre.result.table import table_headings, table_lines
-from dupre.result.uncertainty import split_notes
+from dupre.result.uncertainty import forecast_notes, variance_notes
 from dupre.result.valuation import Valuation
-
-NO_HEADING = Heading()
-
-TITLE = "What each owner's data are worth"
-TITLE_TO_OWNER = "What your data are worth"
-
-LONGEST_STEM = 60
-"""Characters of an owner's name in the name of a file."""
-
-SURELY = (
-    "{} means with a probability of at least 95 %{}. An interval says how well the value of the "
-    "owner's present rows is known{}, not what other rows of the same owner would be worth{}."
+from dupre.wording import (
+    count_things,
+    join_list,
+    list_names,
+    number,
+    percent,
+    shorten,
+    without_directories,
 )
 
-SIZES = "What these data add to groups of so many other owners, on average (95 % intervals):"
+TITLE = "What each owner's data are worth"
+
+MOST_LISTED = 20
+"""Pairs, relations and the like listed at most; owners up to which a matrix is also a table."""
+
+MOST_ROWS = 200
+"""Trainings listed at most."""
+
+LONGEST = 1_000
+"""Characters of a failure, a warning or a setting that are shown."""
 
 NAVIGATION = {
     "answer": "Answer",
@@ -53,6 +71,66 @@ NAVIGATION = {
     "statements": "Statements",
 }
 """Sections in their order, with their names in the navigation."""
+
+SCALES = {
+    "data": "what their data are like",
+    "raw data": "what their data are like",
+    "size": "how much data they hold",
+    "data × size": "what their data are like and how much of them there is",
+    "membership": "who takes part",
+    "linear": "a fixed amount that each owner adds",
+}
+"""Terms of the predictor's kernel in words."""
+
+CAPTIONS = {
+    "ranking": "How probable it is that the owner of the row is worth more than the owner of the "
+    "column; the stronger the colour, the more certain.",
+    "predictions": "Each point is a trained coalition, predicted without its own training. The "
+    "nearer to the line, the better; the bars are 95 % intervals.",
+    "owner_map": "Owners as points: the nearer two points, the more alike the data, features and "
+    "targets together. Directions have no meaning.",
+    "distances": "Distance between the data of any two owners (sliced Wasserstein), in per cent of "
+    "that of a typical pair.",
+    "uncertainty": "Half the width of the widest 95 % interval after this many trained coalitions, "
+    "and what is expected of more. Dotted, if it is known: the part that is due to the choice of "
+    "the validation rows, which no training reduces.",
+}
+"""What figures show, in words."""
+
+Shown = dict[str, Any]
+"""What one section of the template shows."""
+
+
+class Cell(NamedTuple):
+    """A cell of a table.
+
+    Attributes:
+        text: what it shows.
+        sort: the number by which its column is sorted; None to sort by what is shown.
+        link: where it leads to; "" for nowhere.
+        small: what follows in small letters.
+    """
+
+    text: str
+    sort: float | None = None
+    link: str = ""
+    small: str = ""
+
+
+class Table(NamedTuple):
+    """A table whose first column names its rows; if `sortable`, by a click on any column."""
+
+    caption: str
+    columns: list[str]
+    rows: list[list[Cell]]
+    sortable: bool = False
+
+
+class Figure(NamedTuple):
+    """A figure as an SVG element, and what it shows, in words."""
+
+    svg: str
+    caption: str
 
 
 def write(valuations: Sequence[Valuation], path: Path) -> None:
@@ -76,7 +154,7 @@ def write(valuations: Sequence[Valuation], path: Path) -> None:
 def page(
     valuations: Sequence[Valuation],
     *,
-    heading: Heading = NO_HEADING,
+    heading: Heading = Heading(),  # noqa: B008 (it is frozen)
     paid: Payments | InputError | None = None,
 ) -> str:
     """The page as HTML.
@@ -88,165 +166,388 @@ def page(
     """
     _check_owners(valuations)
     v = valuations[0]
-    found = relations(v)
-    each = f"One for each owner, to be printed on a page of its own. {_surely(v)}"
-    articles = [statement_markup(v, one) for one in statements(v, found, paid)]
-    parts = [
-        sections.answer_section(valuations),
-        sections.ranking_section(v),
-        sections.trainings_section(v),
-        sections.predictor_section(v),
-        sections.data_section(v, found),
-        sections.uncertainty_section(v),
-        sections.failures_section(v),
-        sections.reproduction_section(v),
-        section("statements", "Statements", paragraph(each), *articles),
-    ]
-    names = dict(NAVIGATION)
-    if paid is not None:
-        parts.insert(1, sections.payments_section(v, paid))
-    else:
-        del names["payments"]
-    links = "\n".join(f'<li><a href="#{name}">{short}</a></li>' for name, short in names.items())
-    title = heading.title or TITLE
-    return document(
-        title,
-        heading,
-        '<a class="skip" href="#main">Skip to the answer</a>',
-        f"<header>\n<h1>{text(title)}</h1>\n{paragraphs(_subtitle(v))}\n</header>",
-        f'<nav aria-label="Sections">\n<ul>\n{links}\n</ul>\n</nav>',
-        '<main id="main">',
-        *parts,
-        "</main>",
-        sortable=True,
-    )
+    found, shared = relations(v), shared_words(v)
+    skipped = "payments" if paid is None else ""
+    sections = {
+        "answer": _answer(valuations),
+        "payments": None if paid is None else _payments(v, paid),
+        "ranking": _ranking(v),
+        "trained": _trainings(v),
+        "trust": _predictor(v),
+        "data": _data(v, found),
+        "uncertainty": _uncertainty(v),
+        "failures": _failures(v),
+        "reproduce": _reproduction(v),
+        "statements": {
+            "words": f"One for each owner, to be printed on a page of its own. {shared['surely']}",
+            "articles": statements(v, found, paid),
+            "shared": shared,
+        },
+    }
+    about, n = "predicted to be " if v.grand_predicted else "", len(v.owners)
+    trained = f"{as_text.trained_part(v)} trained{as_text.failed_part(v)}"
+    top = {
+        "heading": heading,
+        "title": heading.title or TITLE,
+        "subtitle": [
+            f"{v.semivalue} {v.words.nouns} of {n:,} owners; {trained}",
+            f"Utility of all data together {about}{v.grand:.4g}, of no data {v.empty:.4g}",
+            *meaning(v),
+        ],
+        "navigation": {name: short for name, short in NAVIGATION.items() if name != skipped},
+    }
+    return render("page.html", top | sections)
 
 
 def notebook_table(v: Valuation) -> str:
     """The values as HTML for a notebook: each interval a small bar, the notes below."""
     frame = v.to_frame()
     first = float(min(frame["low"].min(), 0.0))
+    # No span at all would divide by zero: every value is zero, and so is the bar.
     span = max(float(max(frame["high"].max(), 0.0)) - first, 1e-300)
-    zero, rows = -100 * first / span, []
+    rows = []
     for i, *entries in table_lines(v):
-        row = frame.iloc[i]
-        low, value, high = (100 * (row[k] - first) / span for k in ("low", "value", "high"))
-        cells = [entry.text for entry in entries]
-        cells.insert(_BAR - 1, _bar(low, value, high, zero))
-        name = f'<th scope="row" style="text-align:left">{owner(v.owners[i])}</th>'
-        shown = "".join(f'<td style="{_PADDED}">{cell}</td>' for cell in cells)
-        rows.append(f"<tr>{name}{shown}</tr>")
-    body = "\n".join(rows)
-    head = [*table_headings(v)]
-    head.insert(_BAR, "")
-    columns = "".join(f'<th scope="col" style="{_PADDED}">{text(column)}</th>' for column in head)
-    lines = "<br>".join(map(text, title_of(v)))
-    return (
-        f'<div class="dupre"><p>{lines}</p>\n'
-        '<div style="max-height:36em;overflow:auto"><table>\n'
-        f"<thead><tr>{columns}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n"
-        f"{items(notes(v))}</div>"
+        low, value, high = 100 * (frame.iloc[i][["low", "value", "high"]] - first) / span
+        bar = {"low": low, "width": max(high - low, 0.5), "value": value}
+        rows.append({
+            "name": full_name(v.owners[i]),
+            "cells": [entry.text for entry in entries],
+            **{key: f"{part:.1f}" for key, part in bar.items()},
+        })  # fmt: skip
+    columns = [*table_headings(v)]
+    columns.insert(columns.index("95 % interval") + 1, "")  # bars follow the intervals
+    shown = {"title": as_text.title_of(v), "columns": columns, "rows": rows}
+    zero = f"{-100 * first / span:.1f}"
+    shown |= {"bar": columns.index("") - 2, "zero": zero, "notes": as_text.notes(v)}
+    return render("notebook.html", shown)
+
+
+def _answer(valuations: Sequence[Valuation]) -> Shown:
+    """Who is worth how much."""
+    v = valuations[0]
+    first, *others = answer(v)
+    beware = as_text.beware_notes(v)
+    least = [] if v.subsidy is None else as_text.subsidy_notes(v.subsidy, complete=v.complete)
+    caption = (
+        f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
+        f"{surely(v)} left of it is marked by a diamond."
+        f"{'' if v.validation is None else ' Thick: for these validation rows alone.'}"
     )
+    shown: Shown = {
+        "lead": first,
+        "more": " ".join(others),
+        "beware": beware,
+        "subsidy": [note for note in least if note not in beware],
+        "figure": _figure(v, "values", caption),
+        "table": _values_table(v),
+        "comparison": None,
+    }
+    if len(valuations) > 1:
+        shown["agreement"] = agreement(valuations)
+        shown["comparison"] = _comparison_table(valuations)
+        shown["further"] = _further_notes(valuations[1:], beware)
+    return shown
 
 
-def _bar(low: float, value: float, high: float, zero: float) -> str:
-    """An interval as a bar with a mark at the value, and a line at zero; all in per cent."""
-    line = f"position:absolute;left:{zero:.1f}%;top:0;height:100%;border-left:1px solid;"
-    return (
-        '<div style="position:relative;width:12em;height:1em" aria-hidden="true">'
-        f'<i style="{line}opacity:.35"></i>'
-        f'<i style="position:absolute;left:{low:.1f}%;width:{max(high - low, 0.5):.1f}%;'
-        'top:.3em;height:.4em;background:currentColor;opacity:.3"></i>'
-        f'<i style="position:absolute;left:{value:.1f}%;top:.1em;height:.8em;'
-        'border-left:2px solid"></i></div>'
-    )
+def _further_notes(valuations: Sequence[Valuation], known: Sequence[str]) -> list[str]:
+    """Notes on further semivalues that were not made on the first."""
+    found = []
+    for v in valuations:
+        notes = as_text.beware_notes(v)
+        if v.subsidy is not None:
+            notes += as_text.subsidy_notes(v.subsidy, complete=v.complete)
+        found += [f"{v.semivalue}: {n}" for n in dict.fromkeys(notes) if n not in known]
+    return found
 
 
-_PADDED = "text-align:right;padding:.15em .6em;white-space:nowrap"
+def _values_table(v: Valuation) -> Table:
+    """The table of values; standard deviations by source if there are several."""
+    stds = _stds_by_source(v)
+    columns = [heading.capitalize() for heading in table_headings(v)]
+    columns += [f"Std, {source}" for source in stds]
+    rows = []
+    for i, *entries in table_lines(v):
+        parts = [Cell(f"{std.iloc[i]:.2g}", std.iloc[i]) for std in stds.values()]
+        name = Cell(full_name(v.owners[i]), link=f"#owner-{i}")
+        rows.append([name, *(Cell(*entry) for entry in entries), *parts])
+    return Table(f"{v.words.nouns.capitalize()} of all owners", columns, rows, sortable=True)
 
-_BAR = 4
-"""Column of the bars, after that of the intervals."""
+
+def _stds_by_source(v: Valuation) -> dict[str, pd.Series[float]]:
+    """Parts of the standard deviations, (n,) each; none if there is a single one."""
+    untrained = v.prediction_std**2 - v.noise_std**2
+    found = {"predictions": untrained.clip(lower=0.0) ** 0.5}  # rounding may leave less than zero
+    if v.noise.any():
+        found["noise of trainings"] = v.noise_std
+    if v.sampling is not None:
+        found["choice of coalitions"] = v.sampling_std
+    if v.validation is not None:
+        found["choice of validation rows"] = v.validation_std
+    return found if len(found) > 1 else {}
 
 
-def _subtitle(v: Valuation) -> list[str]:
-    about, n = "predicted to be " if v.grand_predicted else "", len(v.owners)
-    return [
-        f"{v.semivalue} {v.words.nouns} of {n:,} owners; {trained_part(v)} trained{failed_part(v)}",
-        f"Utility of all data together {about}{v.grand:.4g}, of no data {v.empty:.4g}",
-        *meaning(v),
+def _comparison_table(valuations: Sequence[Valuation]) -> Table:
+    """Owners by semivalues."""
+    main = valuations[0]
+    columns = ["Owner"]
+    columns += [part for v in valuations for part in (shorten(v.semivalue), "Rank")]
+    tables = [{line.owner: line for line in table_lines(v)} for v in valuations]
+    rows = []
+    for i in main.order:
+        cells = [Cell(full_name(main.owners[i]))]
+        for line in (lines[i] for lines in tables):
+            cells += [Cell(*line.value, small=line.interval.text), Cell(*line.rank)]
+        rows.append(cells)
+    return Table("The same trainings, valued in several ways", columns, rows, sortable=True)
+
+
+def _payments(v: Valuation, found: Payments | InputError) -> Shown:
+    """What each owner is paid, or why nobody is."""
+    if isinstance(found, InputError):
+        return {"words": f"No payments: {found}.", "beware": [], "table": None}
+    rows = []
+    for name, row in found.frame.iterrows():
+        pay, low, high = (number(row[key], found.places) for key in ("payment", "low", "high"))
+        interval = Cell(f"{low} … {high}", row["low"])
+        rows.append([Cell(full_name(str(name))), Cell(pay, row["payment"]), interval])
+    rows.append([Cell("Sum"), Cell(found.format(found.amount)), Cell("")])
+    unit = f" ({found.currency})" if found.currency else ""
+    known = as_text.beware_notes(v)  # they are in the first section
+    return {
+        "words": found.rule,
+        "beware": [note for note in found.beware if note not in known],
+        "table": Table("Payments", ["Owner", f"Payment{unit}", "95 % interval"], rows),
+    }
+
+
+def _ranking(v: Valuation) -> Shown:
+    """Which owners are in an order that is settled."""
+    neighbours, (settled, pairs) = open_neighbours(v), settled_pairs(v)
+    probably = f"a probability of at least 95 %{reservation(v)}"
+    if neighbours:
+        words = (
+            f"The order of {settled:,} of {pairs:,} pairs of owners is settled: one of the two is "
+            f"ahead with {probably}. Neighbours in the ranking whose order is not settled:"
+        )
+    else:
+        words = f"Yes: each owner is ahead of the next with {probably}."
+    return {
+        "words": words,
+        "neighbours": _first_lines(neighbours),
+        "figure": _figure(v, "ranking"),
+        "table": _probability_table(v) if len(v.owners) <= MOST_LISTED else None,
+    }
+
+
+def _probability_table(v: Valuation) -> Table:
+    """P(row owner is worth more than column owner), in per cent."""
+    P, order = v.probability_greater().to_numpy(), v.order
+    columns = ["Worth more than …", *(shorten(v.owners[i]) for i in order)]
+    rows = [
+        [Cell(full_name(v.owners[i]))]
+        + [Cell("–" if i == j else f"{percent(P[i, j])} %") for j in order]
+        for i in order
     ]
+    return Table("Probability that the row is worth more than the column", columns, rows)
 
 
-def statement_markup(v: Valuation, statement: Statement) -> str:
-    """One statement as an article."""
-    name = f"owner-{statement.owner}"
-    context = f"Statement on the {v.semivalue} {v.words.nouns} of "
-    context += " ".join([f"{len(v.owners):,} owners.", *meaning(v), _surely(v)])
-    sizes = ""
-    if statement.sizes:
-        sizes = f"{paragraph(SIZES)}\n{definitions(statement.sizes, 'sizes')}\n"
+def _trainings(v: Valuation) -> Shown:
+    """Utilities observed and predicted, and the trainings themselves."""
+    failed = f", of which {len(v.failures):,} failed" if v.failures else ""
+    words = [
+        "A coalition is a group of owners whose data are pooled to train one model; its utility "
+        "says how good that model is. "
+        f"{v.evaluated:,} coalitions were trained{failed}; {_counting_sentence(v)}",
+    ]
+    if v.duplicates is not None:
+        words.append(as_text.duplicates_note(v.duplicates))
+    if v.sampling is not None:
+        words.append(as_text.sampling_note(v))
+    if v.stopped:
+        words.append(f"Training ended because {v.stopped}.")
+    figure = None
+    if v.evidence is not None and v.evidence.coalitions["utility"].notna().any():
+        predicted = v.evidence.coalitions["utility"].isna().sum()
+        caption = "Each point is a coalition: how many owners it has and its utility"
+        if predicted:
+            caption += f", trained or predicted; of those not trained {predicted:,} are shown"
+        figure = _figure(v, "utilities", f"{caption}.")
+    return {"words": words, "figure": figure, **_trainings_table(v)}
+
+
+def _trainings_table(v: Valuation) -> Shown:
+    """Every training as a table, None if they are not recorded, and a summary of it."""
+    if v.evaluations.empty:
+        return {"table": None}
+    some, total = v.evaluations.head(MOST_ROWS), len(v.evaluations)
+    rows = []
+    for done in some.to_dict("records"):
+        failed = done["utility"] is None or pd.isna(done["utility"])
+        utility = "failed" if failed else f"{done['utility']:.6g}".replace("-", "−")
+        members, seconds = tuple(map(str, json.loads(done["coalition"]))), float(done["seconds"])
+        rows.append([
+            Cell(_member_list(members)),
+            Cell(str(len(members)), len(members)),
+            Cell(utility, None if failed else done["utility"]),
+            Cell(f"{seconds:.3g}", seconds) if seconds > 0 else Cell("–"),  # done elsewhere
+        ])  # fmt: skip
+    more = f"; the first {len(some)} are listed, {total - len(some):,} more are not"
+    summary = f"All {total:,} trainings" if total != 1 else "The only training"
+    if in_all := float(v.evaluations["seconds"].sum()):
+        summary += f", {in_all:,.3g} seconds in all"
+    caption = f"Trainings{more if total > len(some) else ''}"
+    columns = ["Coalition", "Owners", "Utility", "Seconds"]
+    return {"summary": summary, "table": Table(caption, columns, rows, sortable=True)}
+
+
+def _predictor(v: Valuation) -> Shown:
+    """The predictor on utilities it was not shown."""
+    if (d := v.diagnostics) is None:
+        words = "Nothing was predicted, so nothing depends on it."
+        return {"words": words, "figure": None, "notes": []}
+    figure = None
+    if v.evidence is not None:
+        both = v.evidence.coalitions[["utility", "predicted"]].notna().all(axis=1)
+        figure = _figure(v, "predictions") if both.any() else None
+    used = [] if v.sampled else [_similarity_sentence(d), *as_text.fit_notes(v, d)]
+    notes = [*as_text.check_notes(v), *used]
+    return {"words": _left_out_sentences(v, d), "figure": figure, "notes": notes}
+
+
+def _data(v: Valuation, found: Sequence[Relation]) -> Shown:
+    """Distances between the owners' data."""
+    lines = _first_lines([relation.text for relation in found])
+    words = "" if lines else (
+        "No two owners share many rows or hold data of an unusually similar kind, and no owner's "
+        "data are unlike those of all others."
+    )  # fmt: skip
+    if v.evidence is None:
+        words = "Distances between the data were not recorded."
+        return {"words": words, "relations": [], "map": None, "distances": None}
+    shown = {"map": _figure(v, "owner_map"), "distances": _figure(v, "distances")}
+    return {"words": words, "relations": lines, **shown}
+
+
+def _uncertainty(v: Valuation) -> Shown:
+    """The widest interval against trainings."""
+    known, words = known_widths(v), []
+    if len(known) > 1:
+        first, last = known.iloc[0], known.iloc[-1]
+        words.append(
+            f"After {first['evaluated']:,.0f} trained coalitions the widest 95 % interval was "
+            f"± {first['widest']:.2g}, after {last['evaluated']:,.0f} it was "
+            f"± {last['widest']:.2g}."
+        )
+    words += [*variance_notes(v), *forecast_notes(v)]
+    if not words and v.complete:
+        words.append("Nothing is left to train: every coalition that counts was trained.")
+    elif not words:
+        words.append("How the uncertainty fell was not recorded.")
+    drawn = len(known) > 1 or len(v.forecast) > 1
+    return {"words": words, "figure": _figure(v, "uncertainty") if drawn else None}
+
+
+def _failures(v: Valuation) -> Shown:
+    """What went wrong, with the coalitions it concerns."""
+    failures = [f"{_member_list(names)}: {_cut(why)}" for names, why in v.failures.items()]
+    warnings = [
+        f"{_cut(message)} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
+        f"{join_list(map(_member_list, coalitions), most=3)})"
+        for message, coalitions in v.warnings.items()
+    ]
+    failed = (
+        f"{len(failures):,} of {v.evaluated:,} trainings failed; their utilities are predicted."
+    )
+    rest = ""
+    if v.stale:
+        count = count_things(v.stale, "stored training")
+        rest = f"Not used: {count}, repeats included. Rows have changed since."
+    elif not failures and not warnings:
+        rest = "None: no training failed or raised a warning."
+    return {
+        "failed": failed if failures else "",
+        "failures": _first_lines(failures),
+        "warned": "Warnings that trainings raised:" if warnings else "",
+        "warnings": _first_lines(warnings),
+        "rest": rest,
+    }
+
+
+def _reproduction(v: Valuation) -> Shown:
+    """Versions, settings, the command."""
+    words = "" if v.provenance else (
+        "How this was computed was not recorded; the same call with the same seed and the same "
+        "data gives it again."
+    )  # fmt: skip
+    records = [
+        (name[:1].upper() + name[1:], [(_cut(key), _cut(text)) for key, text in texts.items()])
+        for name, texts in v.provenance.items()
+    ]
+    return {"words": words, "records": records}
+
+
+def _counting_sentence(v: Valuation) -> str:
+    if v.complete:
+        return "that is all that count in the values, so nothing had to be predicted."
+    if v.diagnostics is None:
+        return "they include all that were drawn for the values."
+    return f"{v.counting:,} count in the values, and those not trained were predicted."
+
+
+def _left_out_sentences(v: Valuation, d: Diagnostics) -> str:
+    if np.isnan(d.r2):
+        return "That could not be checked: the trained utilities are all equal."
+    words = (
+        "Each trained coalition was hidden in turn and predicted from the others. The predictions "
+        f"were off by {d.error:.2g} (root mean square); they explain "
+        f"{max(0.0, 100 * d.r2):.0f} % of the differences between utilities (R² "
+        f"{number(d.r2, 2)}). Of the trained utilities {100 * d.coverage:.0f} % lay inside the "
+        "predictor's own 95 % interval: "
+        f"{'about as many as should' if d.coverage >= 0.9 else 'fewer than should'}."
+    )
+    if v.evidence is None:
+        return words
+    both = v.evidence.coalitions.dropna(subset=["utility", "predicted"])
+    inside = (both["utility"] - both["predicted"]).abs() <= Z95 * both["std"]
     return (
-        f'<article id="{name}" aria-labelledby="{name}-title">\n'
-        f'<h3 id="{name}-title">{owner(v.owners[statement.owner])}</h3>\n'
-        f"{paragraph(statement.effect, 'lead')}\n"
-        f"{paragraph(context, 'context')}\n{definitions(statement.facts, 'facts')}\n"
-        f"{paragraphs(statement.paragraphs)}\n{sizes}"
-        f"{items(statement.caveats, 'caveats')}\n</article>"
+        f"{words} The intervals shown here and used for the values are {d.widening:.2g} times as "
+        f"wide, and hold {100 * inside.mean():.0f} %."
     )
 
 
-def write_statements(
-    v: Valuation,
-    directory: Path,
-    *,
-    only: Collection[str] = (),
-    heading: Heading = NO_HEADING,
-    paid: Payments | InputError | None = None,
-) -> list[Path]:
-    """Write the statements of all owners, or of `only` some; return where they are.
-
-    `heading` and `paid` are those of `page`.
-    """
-    only = [find_owner(name, v.owners) for name in only]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as cause:
-        raise InputError(
-            f"the directory {str(directory)!r} cannot be made ({cause.strerror}); choose another"
-        ) from cause
-    names, written = file_names(v.owners), []
-    title = heading.title or TITLE_TO_OWNER
-    every = statements(v, relations(v), paid, to_owner_alone=True)
-    for statement in every:
-        i = statement.owner
-        if not only or v.owners[i] in only:
-            body = f"<main>\n<h1>{text(title)}</h1>\n{statement_markup(v, statement)}\n</main>"
-            path = directory / names[i]
-            replace_text(path, document(title, heading, body))
-            written.append(path)
-    return written
+def _similarity_sentence(d: Diagnostics) -> str:
+    parts = [
+        f"{100 * part:.0f} % by {SCALES.get(label, label)}" for label, part in d.scales.items()
+    ]
+    return (
+        f"The predictor compares coalitions {join_list(parts)}. By chance, a training differs from "
+        f"what can be predicted by about {d.noise:.2g}."
+        f"{f' It is as asked for: {d.asked}.' if d.asked else ''}"
+    )
 
 
-def file_names(owners: Collection[str]) -> list[str]:
-    """A name for the file of each owner that every system allows, all different."""
-    taken: set[str] = set()
-    names = []
-    for full in owners:
-        stem = re.sub(r"[^\w.-]+", "-", full)[:LONGEST_STEM].strip(".-") or "owner"
-        name, count = stem, 1
-        while name.casefold() in taken:  # some systems do not tell upper from lower case
-            count += 1
-            name = f"{stem}-{count}"
-        taken.add(name.casefold())
-        names.append(f"statement-{name}.html")
-    return names
+def _figure(v: Valuation, name: str, caption: str = "") -> Figure:
+    from markupsafe import Markup
+
+    caption = caption or CAPTIONS[name]
+    # Markup already: matplotlib and ElementTree have escaped the names in it.
+    return Figure(Markup(draw_figure(v, name, label=caption)), caption)
 
 
-def _surely(v: Valuation) -> str:
-    others = ", if models are scored on other validation rows of the same population too"
-    known = "" if v.validation is None or not v.validation.any() else others
-    split = ", nor what the value is if other rows are held out" if split_notes(v) else ""
-    return SURELY.format(surely(v).capitalize(), reservation(v), known, split)
+def _member_list(members: tuple[str, ...]) -> str:
+    """The members of a coalition within a sentence."""
+    return list_names(members) if members else "no owner"
+
+
+def _cut(words: str) -> str:
+    """A text from outside, which may be very long and name files of this machine."""
+    words = without_directories(words)
+    return words if len(words) <= LONGEST else f"{words[:LONGEST]} …"
+
+
+def _first_lines(lines: list[str]) -> list[str]:
+    more = len(lines) - MOST_LISTED
+    return [*lines[:MOST_LISTED], f"… and {more:,} more."] if more > 0 else lines
 
 
 def _check_owners(valuations: Sequence[Valuation]) -> None:

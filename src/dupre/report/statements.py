@@ -7,19 +7,23 @@ that of the utility, never money; what an amount paid by the values gives an own
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from dupre.errors import InputError
+from dupre.files import replace_text
+from dupre.game.coalitions import find_owner
+from dupre.report.document import Heading, full_name, render
 from dupre.report.effects import by_size, effect, harm_by_size, metric_of
-from dupre.report.relations import Relation
-from dupre.report.summary import LEVEL, odds, reservation, surely
+from dupre.report.relations import Relation, relations
+from dupre.report.summary import LEVEL, meaning, odds, reservation, surely
 from dupre.result.payments import Payments, explain_outside
 from dupre.result.table import decimals
-from dupre.result.uncertainty import validation_notes
+from dupre.result.uncertainty import split_notes, validation_notes
 from dupre.result.valuation import Valuation
 from dupre.wording import join_list, list_names, number, printable, spell_name
 
@@ -31,6 +35,18 @@ MOST_COMPARED = 5
 
 HARDLY = 0.01
 """Part of the gain of all data, or of the greatest value, up to which an effect is hardly one."""
+
+TITLE = "What your data are worth"
+
+LONGEST_STEM = 60
+"""Characters of an owner's name in the name of a file."""
+
+SURELY = (
+    "{} means with a probability of at least 95 %{}. An interval says how well the value of the "
+    "owner's present rows is known{}, not what other rows of the same owner would be worth{}."
+)
+
+SIZES = "What these data add to groups of so many other owners, on average (95 % intervals):"
 
 AVERAGES = {
     "Shapley": "The average is over groups of every size, each size counting alike.",
@@ -44,6 +60,7 @@ class Statement:
 
     Attributes:
         owner: position among the owners.
+        name: the owner's, in full.
         effect: what its data do, in a sentence.
         facts: the numbers, each with its name.
         sizes: what the data add to groups of each size.
@@ -52,6 +69,7 @@ class Statement:
     """
 
     owner: int
+    name: str
     effect: str
     facts: list[tuple[str, str]]
     sizes: list[tuple[str, str]]
@@ -69,6 +87,60 @@ def statements(
     """One for each owner, the greatest value first; `to_owner_alone`: each names no other owner."""
     writer = (_SingleOwnerWriter if to_owner_alone else _StatementWriter)(v, relations, payments)
     return [writer.write(int(i)) for i in v.order]
+
+
+def shared_words(v: Valuation) -> dict[str, str]:
+    """What all statements have in common: what they are about, what "surely" means."""
+    others = ", if models are scored on other validation rows of the same population too"
+    known = "" if v.validation is None or not v.validation.any() else others
+    split = ", nor what the value is if other rows are held out" if split_notes(v) else ""
+    sure = SURELY.format(surely(v).capitalize(), reservation(v), known, split)
+    about = f"Statement on the {v.semivalue} {v.words.nouns} of {len(v.owners):,} owners."
+    return {"surely": sure, "context": " ".join([about, *meaning(v), sure]), "sizes": SIZES}
+
+
+def write_statements(
+    v: Valuation,
+    directory: Path,
+    *,
+    only: Collection[str] = (),
+    heading: Heading = Heading(),  # noqa: B008 (it is frozen)
+    paid: Payments | InputError | None = None,
+) -> list[Path]:
+    """Write the statements of all owners, or of `only` some; return where they are.
+
+    Each is a file of its own that names no other owner. `heading` and `paid` are those of the page.
+    """
+    only = [find_owner(name, v.owners) for name in only]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise InputError(
+            f"the directory {str(directory)!r} cannot be made ({cause.strerror}); choose another"
+        ) from cause
+    names, written = file_names(v.owners), []
+    shown = {"heading": heading, "title": heading.title or TITLE, "shared": shared_words(v)}
+    for statement in statements(v, relations(v), paid, to_owner_alone=True):
+        if not only or v.owners[statement.owner] in only:
+            path = directory / names[statement.owner]
+            replace_text(path, render("statement.html", shown | {"statement": statement}))
+            written.append(path)
+    return written
+
+
+def file_names(owners: Collection[str]) -> list[str]:
+    """A name for the file of each owner that every system allows, all different."""
+    taken: set[str] = set()
+    names = []
+    for full in owners:
+        stem = re.sub(r"[^\w.-]+", "-", full)[:LONGEST_STEM].strip(".-") or "owner"
+        name, count = stem, 1
+        while name.casefold() in taken:  # some systems do not tell upper from lower case
+            count += 1
+            name = f"{stem}-{count}"
+        taken.add(name.casefold())
+        names.append(f"statement-{name}.html")
+    return names
 
 
 class _StatementWriter:
@@ -91,6 +163,7 @@ class _StatementWriter:
     def write(self, i: int) -> Statement:
         return Statement(
             owner=i,
+            name=full_name(self.v.owners[i]),
             effect=self._effect(i),
             facts=self._facts(i),
             sizes=self._sizes(i),

@@ -308,7 +308,7 @@ class Valuation(records.ReadOnlyArrays):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the values with their intervals; `dupre.plots` has the other figures."""
-        from dupre.plots.charts import values
+        from dupre.report.plots import values
 
         return values(self, ax)
 

@@ -254,7 +254,7 @@ class RunDirectory:
         self, v: Valuation, directory: Path, only: Sequence[str], *, final: bool = True
     ) -> list[Path]:
         """Write statements as files of their own, and say where they are; `write_report`."""
-        from dupre.report.page import write_statements
+        from dupre.report.statements import write_statements
 
         heading, paid = _heading(self.config()), _share(v, self.config()) if final else None
         return write_statements(v, directory, only=only, heading=heading, paid=paid)

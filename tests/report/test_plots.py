@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dupre import InputError, plots
-from dupre.plots.layout import place_in_plane
+from dupre.report.plots import _place_in_plane
 from dupre.result.records import Evidence
 from reporting import HOSTILE, bare, exact, least_core, valuation
 
@@ -124,9 +124,9 @@ def test_the_map_keeps_distances_and_equal_owners_share_a_label_that_overlaps_no
 
     points = np.random.default_rng(0).normal(size=(9, 2))
     distances = np.linalg.norm(points[:, None] - points, axis=-1)
-    found = place_in_plane(distances)
+    found = _place_in_plane(distances)
     assert np.allclose(np.linalg.norm(found[:, None] - found, axis=-1), distances)
-    assert np.array_equal(found, place_in_plane(distances))
+    assert np.array_equal(found, _place_in_plane(distances))
 
 
 @pytest.mark.parametrize("n", [2, 3])
