@@ -16,7 +16,8 @@ from sklearn.preprocessing import StandardScaler
 import dupre
 from dupre import ModelUtility, Owners
 from dupre.store import fingerprints as module
-from dupre.store.fingerprints import of_owners, of_utility
+from dupre.store.fingerprints import of_owners
+from dupre.utility.describe import describe
 
 
 class Stated:
@@ -36,7 +37,7 @@ class Plain(SimpleNamespace):
 
 
 def digests(utility):
-    return {name: part.digest for name, part in of_utility(utility).items()}
+    return {name: part.digest for name, part in describe(utility).fingerprint.items()}
 
 
 def rows(seed=0, n=4):
@@ -59,7 +60,7 @@ def owners_of(*given):
 def test_a_stated_fingerprint_is_all_that_counts(first, second):
     assert digests(Stated(first)) == digests(Stated(first)) != digests(Stated(second))
     assert digests(Stated(first)) == digests(Stated(lambda: first))
-    assert list(of_utility(Stated(first))) == ["utility"]
+    assert list(describe(Stated(first)).fingerprint) == ["utility"]
 
 
 def test_parts_are_told_one_by_one_in_short_lines_the_same_everywhere():
@@ -75,10 +76,10 @@ def test_parts_are_told_one_by_one_in_short_lines_the_same_everywhere():
     assert digests(Plain(a=1).__call__)["state"] == first["state"]
 
     for utility in (Plain(a=1), functools.partial(Stated.__init__, None)):
-        assert "0x" not in of_utility(utility)["utility"].description
-    assert of_utility(Stated("v1"))["utility"].description == "v1"
+        assert "0x" not in describe(utility).fingerprint["utility"].description
+    assert describe(Stated("v1")).fingerprint["utility"].description == "v1"
     for part in ("a\n" * 500, list(range(5000)), make_pipeline(StandardScaler()), lambda m: 0.5):
-        description = of_utility(Stated({"part": part}))["part"].description
+        description = describe(Stated({"part": part})).fingerprint["part"].description
         assert "\n" not in description
         assert len(description) <= 300
 

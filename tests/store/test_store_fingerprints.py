@@ -4,7 +4,8 @@ from sklearn.linear_model import LogisticRegression
 
 from dupre import ModelUtility, Owners
 from dupre.errors import StoreError
-from dupre.store.fingerprints import Part, of_owners, of_utility
+from dupre.store.fingerprints import Part, of_owners
+from dupre.utility.describe import describe
 from stores import OWNERS, SETTING, beside, open_store, sql, success, utilities
 
 OTHER = Part("LogisticRegression()", "m2")
@@ -20,7 +21,7 @@ def real_store(path, *, C=1.0, metric="accuracy", validation=1, seed=0, data=0):
     owners = Owners.from_arrays(*rows(data), np.repeat([f"owner{i}" for i in range(4)], 8))
     model = LogisticRegression(C=C)
     utility = ModelUtility(model, owners, validation=rows(validation), metric=metric, seed=seed)
-    return open_store(path, of_owners(owners), of_utility(utility))
+    return open_store(path, of_owners(owners), describe(utility).fingerprint)
 
 
 def test_the_same_things_open_a_store_again(path):

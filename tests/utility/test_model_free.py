@@ -13,7 +13,7 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 
 import dupre
 from dupre import InputError, Owners
-from dupre.store import fingerprints
+from dupre.utility.describe import describe
 from dupre.utility.model_free import DataVolume, InformationGain
 
 
@@ -204,7 +204,7 @@ def test_utilities_survive_pickling_are_sent_without_the_rows_and_refuse_other_o
 
 def test_fingerprints_tell_settings_and_scales_apart(iris):
     def mark(utility):
-        return {name: part.digest for name, part in fingerprints.of_utility(utility).items()}
+        return {name: part.digest for name, part in describe(utility).fingerprint.items()}
 
     again = Owners.from_arrays(iris.X.copy(), iris.y, iris.owner)
     wider = Owners.from_arrays(np.vstack([iris.X, [[9.0] * 4]]), [*iris.y, 0], [*iris.owner, 9])

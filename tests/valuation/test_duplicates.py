@@ -1,5 +1,4 @@
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -15,13 +14,13 @@ from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, regression
 from dupre.game.weights import Weights
 from dupre.result.as_text import duplicates_note, format_comparison
-from dupre.store.fingerprints import of_owners, of_utility
+from dupre.store.fingerprints import of_owners
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
+from dupre.utility.describe import describe
 from dupre.valuation.duplicates import Identity, merge
 from dupre.valuation.observations import Observations
 from dupre.valuation.strategies import Active, Corrected, Drawn
-from older_store import BUDGET, PATH, older_owners, older_utility
 from owners_and_games import LoggedGame, assert_same, record
 from stores import open_store, sql
 
@@ -325,7 +324,7 @@ def test_a_run_that_is_resumed_ends_as_if_it_had_not_been_interrupted(tmp_path):
 def test_a_stored_training_answers_for_all_coalitions_that_hold_its_rows(tmp_path):
     owners, utility = copy_game(4)
     path = tmp_path / "run.sqlite"
-    with open_store(path, of_owners(owners), of_utility(utility)) as store:
+    with open_store(path, of_owners(owners), describe(utility).fingerprint) as store:
         for names in (("Eve's copy",), ("Eve's copy", "owner 1"), ("Eve's copy", "owner 2")):
             seed = utility.training_seed(names)
             store.save(Evaluation(Training(names), utility(names), seed=seed))
@@ -367,7 +366,7 @@ def test_what_is_known_under_both_names_is_kept_and_averaged(tmp_path):
 def test_more_repeats_of_rows_trained_under_two_names(tmp_path):
     owners, utility = copy_game(3)
     path = tmp_path / "run.sqlite"
-    with open_store(path, of_owners(owners), of_utility(utility)) as store:
+    with open_store(path, of_owners(owners), describe(utility).fingerprint) as store:
         for repeat, names in enumerate([("Eve's copy",), ("Eve",)]):
             seed = utility.training_seed(names, repeat)
             found = utility(names, repeat=repeat)
@@ -395,50 +394,6 @@ def test_a_failure_is_tried_once_for_all_coalitions_that_hold_its_rows(tmp_path)
         assert valuation.evaluated == len(valuation.evaluations) == 5
         assert set(valuation.failures) == {("Eve", "owner 1"), ("Eve", "Eve's copy")}
         assert_equal_owners(valuation)
-
-
-@pytest.fixture
-def older(tmp_path):
-    """A copy of the older store."""
-    path = tmp_path / "older.sqlite"
-    shutil.copy(PATH, path)
-    return path
-
-
-def read_store(path):
-    return sql(path, "SELECT coalition, repeat, utility, seed FROM evaluations ORDER BY id")
-
-
-def test_an_older_store_keeps_its_utilities_and_is_resumed_by_the_new_rule(older):
-    owners = older_owners()
-    before = read_store(older)
-    assert len(before) == BUDGET
-    valuation = value(owners, older_utility(owners), budget=9, store=older)
-    assert read_store(older)[:BUDGET] == before
-    found = valuation.evaluations
-    utilities = dict(zip(found["coalition"], found["utility"], strict=True))
-    assert all(utilities[names] == utility for names, _, utility, _ in before)
-    assert valuation.caveats == (
-        "12 of 12 trainings are by the older rule, in which seeds and the order of rows followed "
-        "owner names; equal owners may differ in them.",
-        "8 of the 40 validation rows are also among the rows to train on, so models are partly "
-        "scored on what they have seen.",
-    )
-    assert f"Beware: {valuation.caveats[0]}" in str(valuation)
-    assert valuation.noise.any(), "Cid and the copy of Cid were trained with different seeds"
-    assert_equal_owners(valuation, "Cid", "Cid's copy")
-    frame = valuation.evidence.coalitions.set_index("members")  # the mean of both counts
-    expected = (utilities['["Cid"]'] + utilities['["Cid\'s copy"]']) / 2
-    assert frame.loc[[("Cid",)], "utility"].item() == pytest.approx(expected)
-
-    utility = older_utility(owners)
-    valuation = value(owners, utility, budget=15, store=older)
-    assert valuation.evaluated == valuation.counting == 11
-    new = read_store(older)[BUDGET:]
-    assert [seed for *_, seed in new] == [utility.training_seed(json.loads(r[0])) for r in new]
-    used = BUDGET + len(new)
-    assert valuation.caveats[1].startswith(f"{BUDGET} of {used} trainings are by the older rule")
-    assert_equal_owners(valuation, "Cid", "Cid's copy")
 
 
 # --- what is said

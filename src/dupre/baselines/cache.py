@@ -7,7 +7,7 @@ from dupre.checks import as_utility
 from dupre.data.owners import Owners
 from dupre.errors import EvaluationError, InputError
 from dupre.game.coalitions import format_members, to_names
-from dupre.utility.model import Utility
+from dupre.utility.protocol import Utility
 
 
 class CachedUtility:

@@ -10,7 +10,7 @@ from dupre.baselines.result import Baseline, from_permutations, from_values
 from dupre.checks import finite, whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.utility.model import Utility
+from dupre.utility.protocol import Utility
 
 
 def tmc_shapley(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,7 +32,8 @@ from dupre.store.store import Store
 from dupre.tables.columns import Columns
 from dupre.training.engines import Dask, Local, OnError
 from dupre.training.evaluation import Evaluation, Training, known_evaluations
-from dupre.utility.limits import UNBOUNDED, Bounds
+from dupre.utility.describe import Traits, describe
+from dupre.utility.limits import Bounds
 from dupre.utility.model import ModelUtility
 from dupre.valuation.completion import complete
 from dupre.valuation.duplicates import Identity
@@ -52,7 +54,6 @@ class ExternalUtility:
     floor: float | None = None
     bounds: Bounds | None = None
     fingerprint = "trained elsewhere"
-    by_content = False  # no coalitions share a training
 
     def score_of_no_data(self) -> float:
         """The utility of no data."""
@@ -92,6 +93,11 @@ class Job:
     accept_model: bool = False
     _known: dict[str, fingerprints.Origin] = field(default_factory=dict, repr=False)
 
+    @cached_property
+    def traits(self) -> Traits:
+        """What the utility says of itself."""
+        return describe(self.utility)
+
     @property
     def budget(self) -> int | None:
         """Coalitions to train at most; None if only stop rules end the run."""
@@ -126,9 +132,7 @@ class Job:
         skips = self.config.machine.skip_failures
         with self._open(store) as kept:
             done = [names for names in _coalitions(kept) if skips or kept.utilities(names)]
-        identity = Identity(
-            self.owners.n, self.owners.contents if self.utility.by_content else None
-        )
+        identity = Identity(self.owners.n, self.owners.contents if self.traits.by_content else None)
         rows = [from_names(names, self.owners.names) for names in done]
         return len(set(identity.keys(np.array(rows)))) if rows else 0
 
@@ -190,9 +194,9 @@ class Job:
             estimator=self._estimator,
             kernel=self.options.prior,
             strategy=self.options.strategy,
-            by_content=self.utility.by_content,
-            floor=self.utility.floor,
-            bounds=self.utility.bounds,
+            by_content=self.traits.by_content,
+            floor=self.traits.floor,
+            bounds=self.traits.bounds,
             seed=self.config.values.seed,
         )
         for members in _coalitions(kept):
@@ -216,7 +220,7 @@ class Job:
         """
         for row in given:
             from_names(row.members, self.owners.names)  # refuses unknown owners
-            check_within(row, self.utility.bounds or UNBOUNDED)
+            check_within(row, self.traits.bounds)
         failed = [row for row in given if not row.utilities]
         with self._open(store) as kept:
             before = set(_coalitions(kept))
@@ -247,7 +251,7 @@ class Job:
                 valuation = complete(
                     valuation,
                     valuer,
-                    self.utility,
+                    self.traits,
                     origin=self._origin,
                     used=used,
                     notes=(*notes, *caveats),
@@ -318,7 +322,7 @@ class Job:
         """What utilities come from, computed once for all jobs with these data."""
         if not self._known:
             contents = fingerprints.of_owners(self.owners, renew=False)  # read just now
-            self._known["origin"] = fingerprints.origin(self.owners, self.utility, contents)
+            self._known["origin"] = fingerprints.origin(self.owners, self.traits, contents)
         return self._known["origin"]
 
     def _stored(self, store: Path) -> Stored:

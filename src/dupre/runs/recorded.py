@@ -21,6 +21,7 @@ from dupre.tables.formats import FileOptions, read_one
 from dupre.training.evaluation import Evaluation
 from dupre.utility.adapters import parse_score
 from dupre.utility.limits import Bounds, is_within
+from dupre.utility.score import known_resamples
 from dupre.wording import json_text
 
 
@@ -133,7 +134,7 @@ def _text(cell: Any) -> str:
 def check_resampled(row: ExternalResult, stored: Mapping[int, Evaluation]) -> None:
     """Raise InputError if utilities on resamples are given that are not those stored, by repeat."""
     for repeat, utility in row.utilities.items():
-        given, known = getattr(utility, "resampled", None), stored.get(repeat)
+        given, known = known_resamples(utility), stored.get(repeat)
         if given is None or known is None:
             continue
         if known.resampled is None or not np.array_equal(given, known.resampled, equal_nan=True):
@@ -148,7 +149,7 @@ def check_within(row: ExternalResult, bounds: Bounds) -> None:
     """Raise InputError if a utility, or one on a resample, is outside the bounds."""
     low, high = bounds
     utilities = row.utilities.values()
-    resampled = [getattr(utility, "resampled", None) for utility in utilities]
+    resampled = map(known_resamples, utilities)
     every = [number for part in resampled if part is not None for number in part.tolist()]
     for utility in (*utilities, *every):
         if not (math.isnan(utility) or is_within(utility, bounds)):

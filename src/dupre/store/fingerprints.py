@@ -10,10 +10,7 @@ one has changed, results may have changed, and the spot check trains the largest
 from __future__ import annotations
 
 import platform
-import textwrap
-import types
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -22,11 +19,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dupre.data.contents import digests_of_owners, digests_of_rows
-from dupre.data.digests import digest, hash_json, stated_fingerprint
+from dupre.data.digests import digest, hash_json
 from dupre.data.owners import Owners
 from dupre.data.rows import take
-from dupre.utility.model import ModelUtility
+from dupre.utility.describe import Part, Traits
 
 PACKAGES = ("dupre", "numpy", "scipy", "scikit-learn", "pandas")
 """Packages whose version can change a digit of a result."""
@@ -36,14 +32,6 @@ ROWS_OF = "rows of "
 
 HINTS = ("state", "categories", "packages")
 """Parts that may change without any change of a utility."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part of what a utility depends on besides the owners' rows."""
-
-    description: str
-    digest: str
 
 
 @dataclass(frozen=True)
@@ -63,20 +51,19 @@ class Origin:
     by_content: bool = False
 
 
-def origin(owners: Owners, utility: Any, contents: Mapping[str, str], stated: str = "") -> Origin:
+def origin(owners: Owners, traits: Traits, contents: Mapping[str, str], stated: str = "") -> Origin:
     """What utilities come from; `stated` is the version that the user states.
 
     `contents` are the fingerprints of the owners' rows.
     """
-    setting = of_utility(utility)
+    setting = dict(traits.fingerprint)
     if stated:
         setting["version"] = Part(stated, digest(stated))
     if levels := _levels(owners):
         setting["categories"] = Part("levels of categories", digest(levels))
     packages = ", ".join(f"{package} {_version(package)}" for package in PACKAGES)
     setting["packages"] = Part(packages, digest(packages))
-    by_content = isinstance(utility, ModelUtility) and utility.by_content
-    return Origin(setting, contents, cache(partial(_older_digests, owners)), by_content)
+    return Origin(setting, contents, cache(partial(_older_digests, owners)), traits.by_content)
 
 
 def of_owners(owners: Owners, *, renew: bool = True) -> dict[str, str]:
@@ -114,54 +101,6 @@ def _levels(owners: Owners) -> list[Any]:
     ]
 
 
-def of_utility(utility: Any) -> dict[str, Part]:
-    """What the utility of a coalition depends on besides its rows, part by part.
-
-    The parts are those of the utility's `fingerprint`: a text, or a mapping from names to parts.
-    Without a fingerprint the utility counts by the source of its call; what it holds is its state,
-    a hint: it may be a count of calls.
-    """
-    stated = stated_fingerprint(utility)
-    if isinstance(stated, Mapping):  # a subclass may use the same parts differently
-        parts = {"utility": type(utility), **stated}
-        return {str(name): Part(_describe(part), _digest(part)) for name, part in parts.items()}
-    if stated is not None:
-        return {"utility": Part(_describe(stated), digest(stated))}
-    code, state = _code_and_state(utility)
-    held = Part("what the utility holds", digest(state))
-    return {"utility": Part(_describe(utility), digest(code)), "state": held}
-
-
-def _code_and_state(utility: Any) -> tuple[Any, Any]:
-    """What a callable does, by its source, and what it holds."""
-    if isinstance(utility, types.FunctionType):
-        held = []
-        with suppress(ValueError):  # one is not assigned yet
-            held = [cell.cell_contents for cell in utility.__closure__ or ()]
-        return utility, [held, utility.__defaults__, utility.__kwdefaults__, vars(utility)]
-    if isinstance(utility, types.MethodType):
-        return [utility.__func__, type(utility.__self__)], utility.__self__
-    if isinstance(utility, (partial, type)):
-        return utility, None
-    return [type(utility), type(utility).__call__], utility
-
-
-def _digest(part: Any) -> str:
-    """The digest of a part; rows and their targets count by value, in any order."""
-    if not _is_rows(part):
-        return digest(part)
-    X, y = part
-    rows = digests_of_rows(X, y)
-    total = digests_of_owners(rows, np.zeros(len(y), dtype=np.int64), 1).tolist()
-    names = list(map(repr, X.columns)) if isinstance(X, pd.DataFrame) else None
-    return hash_json([names, len(y), total]).hex()[:32]
-
-
-def _is_rows(part: Any) -> bool:
-    """Whether a part is rows X with targets y."""
-    return isinstance(part, tuple) and len(part) == 2 and isinstance(part[1], np.ndarray)
-
-
 def provenance(
     seed: int, setting: Mapping[str, Part], contents: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
@@ -192,20 +131,3 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:  # run from its sources
         return "not installed"
-
-
-def _describe(part: Any) -> str:
-    """A part in words, for messages that say what differs."""
-    if isinstance(part, str):
-        text = part
-    elif _is_rows(part):
-        text = f"{len(part[1])} rows"
-    elif isinstance(part, types.FunctionType):
-        text = f"the function {part.__qualname__}"
-    elif " at 0x" in repr(part):
-        text = f"a {type(part).__qualname__}"
-    elif isinstance(part, type):
-        text = part.__qualname__
-    else:
-        text = repr(part)
-    return textwrap.shorten(" ".join(text.split()), 300, placeholder=" …")

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from scipy import stats
@@ -28,6 +28,7 @@ from dupre.game.coalitions import format_members
 from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation
 from dupre.training.workers import Workers
+from dupre.utility.describe import Traits
 
 OF_SPREAD, OF_SIZE = 1e-6, 1e-9
 """How far two utilities may be apart and still be the same, relative to the spread of all stored
@@ -74,7 +75,7 @@ class Stored:
 
 
 def spot_check(
-    store: Store, utility: Any, workers: Workers, asked: Stored, *, empty: bool = False
+    store: Store, traits: Traits, workers: Workers, asked: Stored, *, empty: bool = False
 ) -> None:
     """Train a stored coalition again, and let the store go on if its utility is the same.
 
@@ -87,7 +88,7 @@ def spot_check(
         return
     origin, checks, difference = store.origin, [], ""
     stored = store.to_check(empty=empty) if asked.check else []
-    known = [e for e in stored if _is_comparable(utility, e)]
+    known = [e for e in stored if _is_comparable(traits, e)]
     for chosen in _choose(known, largest=origin.change.any):
         tolerance = _tolerance(known, chosen)
         again = _train_again(workers, chosen, tolerance)
@@ -128,15 +129,14 @@ def _choose(known: Sequence[Evaluation], *, largest: bool) -> list[Evaluation]:
     return list(known[:1])
 
 
-def _is_comparable(utility: Any, evaluation: Evaluation) -> bool:
+def _is_comparable(traits: Traits, evaluation: Evaluation) -> bool:
     """Whether a training done again must have the same utility, and says something of the model."""
     training, seed = evaluation.training, evaluation.seed
-    if hasattr(utility, "is_trained") and not utility.is_trained(training.members):
+    if not traits.is_trained(training.members):
         return False
-    if seed is None or not getattr(utility, "seeded", True):
+    if seed is None or (traits.takes_seed and not traits.seeded):
         return True
-    now = getattr(utility, "training_seed", None)  # an older rule gave other seeds
-    return now is not None and int(now(training.members, training.repeat)) == seed
+    return traits.training_seed(training.members, training.repeat) == seed  # not by another rule
 
 
 def _train_again(workers: Workers, chosen: Evaluation, tolerance: float) -> list[Evaluation]:

@@ -27,7 +27,7 @@ from dupre.training.worker_process import CLOSED, ProcessSettings
 if TYPE_CHECKING:
     from distributed import Client
 
-    from dupre.utility.model import Utility
+    from dupre.utility.protocol import Utility
 
 CONNECT_SECONDS = 5
 """How long to wait for a scheduler to answer."""

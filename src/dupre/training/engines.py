@@ -30,7 +30,7 @@ from dupre.training.workers import LocalProcesses, ThisProcess, Workers
 if TYPE_CHECKING:
     from distributed import Client
 
-    from dupre.utility.model import Utility
+    from dupre.utility.protocol import Utility
 
 __all__ = ["Dask", "Engine", "Evaluation", "Local", "Training", "Workers", "evaluate"]
 

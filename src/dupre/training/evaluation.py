@@ -15,15 +15,12 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 
 from dupre._types import Floats, Names
 from dupre.checks import as_utility
 from dupre.training.threads import limit_threads
-from dupre.utility.score import Score
-
-if TYPE_CHECKING:
-    from dupre.utility.model import Utility
+from dupre.utility.protocol import Utility, train, training_seed
+from dupre.utility.score import Score, before_floor, known_resamples
 
 OUT_OF_MEMORY = "out of memory"
 """How the failure of a training begins that had too little memory."""
@@ -97,7 +94,7 @@ def known_evaluations(members: Names, utilities: Mapping[int, float]) -> list[Ev
             Training(members, repeat),
             float(utility),
             worker="known",
-            resampled=getattr(utility, "resampled", None),
+            resampled=known_resamples(utility),
         )
         for repeat, utility in sorted(utilities.items())
     ]
@@ -116,22 +113,16 @@ def evaluate(utility: Utility, training: Training, *, threads: int = 1) -> Evalu
         threads: threads of BLAS and OpenMP. Their number decides in which order numbers are added,
             and so the last digit.
     """
-    seeded: Any = utility if hasattr(utility, "training_seed") else None
     number, resampled, seed, failure, trace = None, None, None, "", ""
     cause: BaseException | None = None
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, limit_threads(threads):
         warnings.simplefilter("always")
         try:
-            if seeded is None:
-                raw = utility(training.members)
-            else:
-                seed = int(seeded.training_seed(training.members, training.repeat))
-                raw = seeded(training.members, repeat=training.repeat)
-            if (before := getattr(raw, "before_floor", None)) is not None:
-                raw = before  # the store keeps scores as they are: another floor may come
-            number = as_utility(raw)
-            resampled = getattr(raw, "resampled", None)
+            seed = training_seed(utility, training.members, training.repeat)
+            # The store keeps scores as they were before a floor: another floor may come.
+            raw = before_floor(train(utility, training.members, training.repeat))
+            number, resampled = as_utility(raw), known_resamples(raw)
         except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001  # the user's code
             cause, trace = error, traceback.format_exc()
             failure = f"{type(error).__name__}: {_first_line(error)}"

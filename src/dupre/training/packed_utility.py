@@ -18,20 +18,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import cloudpickle
 import numpy as np
 
 from dupre.errors import InputError, Remedy
+from dupre.utility.protocol import Utility, to_send
 
 try:
     import fcntl
 except ImportError:  # Windows: abandoned files stay in the temporary directory
     fcntl = None  # type: ignore[assignment]
-
-if TYPE_CHECKING:
-    from dupre.utility.model import Utility
 
 _PREFIX = "dupre-rows-"
 _ALIGNED = 64
@@ -143,10 +141,9 @@ def _sklearn_config() -> Any:
 def pack(utility: Utility) -> PackedUtility:
     """Pack a utility, also one of a script or a notebook; InputError if it cannot be sent."""
     buffers: list[pickle.PickleBuffer] = []
-    slim = utility.to_send() if hasattr(utility, "to_send") else utility
     try:
         data = cloudpickle.dumps(
-            (_sklearn_config(), slim), protocol=5, buffer_callback=buffers.append
+            (_sklearn_config(), to_send(utility)), protocol=5, buffer_callback=buffers.append
         )
     except Exception as cause:  # the user's objects pickle themselves by code of their own
         raise InputError(

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from dupre.training.evaluation import Evaluation, Training, evaluate
 from dupre.training.packed_utility import pack
 from dupre.training.worker_process import ChildProcess, ProcessSettings
-
-if TYPE_CHECKING:
-    from dupre.utility.model import Utility
+from dupre.utility.protocol import Utility
 
 
 @runtime_checkable

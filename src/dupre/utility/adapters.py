@@ -15,7 +15,7 @@ from dupre.checks import as_utility
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import canonical, check_named_once, format_members, to_names
-from dupre.utility.model import Utility
+from dupre.utility.protocol import Utility
 from dupre.utility.score import Score, check_score, mean_score
 
 Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from copy import copy
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,19 +44,6 @@ from dupre.utility.score import (
     draw_resamples,
     resampled_of,
 )
-
-
-class Utility(Protocol):
-    """What `dupre.value` calls: from the owner names of a coalition to one finite number.
-
-    It may be a `Score`, which knows how much it depends on the validation rows. A utility with an
-    attribute `bounds`, (low, high), has predictions between them, and one with a `floor` has no
-    lower utility.
-    """
-
-    def __call__(self, members: tuple[str, ...], /) -> float:
-        """The utility of the coalition of these owners; of no data for ()."""
-        ...
 
 
 class ModelUtility:
@@ -210,13 +197,6 @@ class ModelUtility:
         row = from_names(members, self.owners.names)
         contents = digests_of_coalitions(row[None], self.owners.contents)[0]
         return training_seed(self.seed, contents, repeat)
-
-    def is_older_seed(self, seed: int | None, members: Collection[str], repeat: int) -> bool:
-        """Whether a stored seed is from the older rule: seeds and row order depended on names.
-
-        Owners may have had other names, so it is any seed that is not from the present rule.
-        """
-        return seed is not None and seed != self.training_seed(members, repeat)
 
     def to_send(self) -> ModelUtility:
         """A copy for other processes, without the numeric view that only distances need."""

@@ -101,6 +101,12 @@ def before_floor(utility: float) -> float:
     return utility if scored is None else scored
 
 
+def known_resamples(utility: object) -> Floats | None:
+    """What a utility is on resamples, (B,); None for a plain number."""
+    found: Floats | None = getattr(utility, "resampled", None)
+    return found
+
+
 def as_scored(trainings: Mapping[Names, Sequence[float]]) -> dict[Names, tuple[float, ...]]:
     """Utilities of coalitions before a floor raised them; a store keeps these."""
     return {names: tuple(map(before_floor, several)) for names, several in trainings.items()}
@@ -110,12 +116,12 @@ def resampled_of(scores: Sequence[float]) -> Floats | None:
     """What several utilities are on the same B resamples, (., B); None if one does not know."""
     if len(set(counts := resample_counts(scores))) > 1 or not all(counts):
         return None
-    return np.array([getattr(score, "resampled", None) for score in scores])
+    return np.array([known_resamples(score) for score in scores])
 
 
 def resample_counts(scores: Sequence[float]) -> list[int]:
     """On how many resamples each utility is known; 0 for a plain number."""
-    known = [getattr(score, "resampled", None) for score in scores]
+    known = map(known_resamples, scores)
     return [0 if part is None else len(part) for part in known]
 
 

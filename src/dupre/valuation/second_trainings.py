@@ -11,7 +11,7 @@ from __future__ import annotations
 from dupre._types import Names
 from dupre.result.records import TrainingNoise
 from dupre.store.store import Store
-from dupre.utility.model import ModelUtility
+from dupre.utility.describe import Traits
 from dupre.valuation.valuer import Valuer
 
 CHECKED = 3
@@ -29,9 +29,9 @@ def count_needed(evaluated: int) -> int:
     return max(LEAST, evaluated // PER_SECOND)
 
 
-def reproducibility_caveats(utility: object, noise: TrainingNoise) -> list[str]:
+def reproducibility_caveats(traits: Traits, noise: TrainingNoise) -> list[str]:
     """A caveat if a model has no seed, and scores differently on the same rows."""
-    if not isinstance(utility, ModelUtility) or utility.seeded or not noise.std > 0:
+    if traits.deterministic is None or traits.seeded or not noise.std > 0:
         return []
     return [
         f"the model is not reproducible: trained twice on the same rows it scores differently, by "

@@ -24,6 +24,7 @@ from dupre._types import Floats
 from dupre.errors import Remedy, StoreError
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.training.evaluation import Evaluation
+from dupre.utility.describe import Traits
 from dupre.utility.model import ModelUtility
 from dupre.utility.score import resample_counts
 from dupre.valuation.knowledge import Knowledge
@@ -155,17 +156,17 @@ def _dominant_row(utility: ModelUtility) -> list[str]:
     ]
 
 
-def check_resamples(utility: object, known: Iterable[Evaluation]) -> None:
+def check_resamples(traits: Traits, known: Iterable[Evaluation]) -> None:
     """Raise StoreError if known utilities have another number of resamples than new ones would.
 
     Together they would know nothing of other validation rows, and the store could not be mended.
     """
     counts = _count_resamples(known)
-    if not isinstance(utility, ModelUtility) or not counts:
+    now, drawn = traits.resamples, traits.drawn_resamples
+    if now is None or drawn is None or not counts:
         return
-    if not {utility.resamples, utility.drawn_resamples} & set(counts):
-        now = utility.resamples
-        then = counts[-1] - (utility.drawn_resamples - now)
+    if not {now, drawn} & set(counts):
+        then = counts[-1] - (drawn - now)
         raise StoreError(
             f"the known trainings are scored on {then} resamples of the validation rows, but "
             f"resamples={now} is given to the ModelUtility; state resamples={then}, or take ",

@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 from dupre._types import Names
 from dupre.checks import whole
@@ -27,11 +26,12 @@ from dupre.store.store_origin import contents_of
 from dupre.training.engines import Engine, Local
 from dupre.training.threads import switch_quickly
 from dupre.utility.adapters import Known, as_trainings
+from dupre.utility.describe import Traits, check_utility, describe
 from dupre.utility.limits import check_known_empty, check_stated_empty
-from dupre.utility.model import ModelUtility, Utility
+from dupre.utility.protocol import Utility
 from dupre.utility.score import as_scored
 from dupre.valuation import validation_rows
-from dupre.valuation.completion import complete, has_seeds
+from dupre.valuation.completion import complete
 from dupre.valuation.inference import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, RunSettings
 from dupre.valuation.outcomes import new_evaluations
@@ -39,7 +39,6 @@ from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.stopping import Rule
 from dupre.valuation.strategies import Strategy, check_strategy, with_budget
-from dupre.valuation.utility_checks import check_utility
 from dupre.valuation.valuer import Valuer
 from dupre.wording import count_things
 
@@ -127,6 +126,7 @@ def value(
     contents = cache(partial(fingerprints.of_owners, owners))  # once: rows may change between calls
     if stored is not None:
         contents()  # the valuer needs the same digests
+    traits = describe(utility)
     valuer = Valuer(
         owners,
         empty=0.0,
@@ -134,14 +134,18 @@ def value(
         estimator=estimator,
         strategy=strategy,
         kernel=kernel,
-        **_arguments_from(utility),
+        by_content=traits.by_content,
+        floor=traits.floor,
+        bounds=traits.bounds,
         seed=seed,
     )
     _check_correction(valuer, limit, asked.first or 2 * owners.n + 1)
-    check_utility(utility, owners, contents, stop if budget is None else None)
+    check_utility(traits, owners)
+    if budget is None and stop is not None and stop.resamples and not traits.may_resample:
+        raise stop.error_without_resamples()
     check_stated_empty(empty, valuer.floor)
-    if empty is None and isinstance(utility, ModelUtility):
-        empty = utility.score_of_no_data()
+    if empty is None:
+        empty = traits.empty
     if empty is not None:
         valuer.empty = empty
     given = as_scored(as_trainings(known, _contents_check(owners, contents)))
@@ -152,19 +156,19 @@ def value(
     settings = RunSettings(
         stop=stop,
         budget=None if budget is None else limit,
-        repeats=_check_repeats(repeats, utility),
+        repeats=_check_repeats(repeats, traits),
         skip=engine.on_error == "skip",
         ask_empty=empty is None,
     )
-    origin, shown = _origin(owners, utility, contents, stored), display(progress)
+    origin, shown = _origin(owners, traits, contents, stored), display(progress)
     return _run(
-        valuer, utility, origin, settings, engine=engine, given=given, stored=stored, shown=shown
+        valuer, traits, origin, settings, engine=engine, given=given, stored=stored, shown=shown
     )
 
 
 def _run(
     valuer: Valuer,
-    utility: Utility,
+    traits: Traits,
     origin: fingerprints.Origin,
     settings: RunSettings,
     *,
@@ -177,17 +181,17 @@ def _run(
     key = _run_key(valuer, settings.repeats, origin) if stored else ""
     with (
         Store(origin, stored, valuer.key) as kept,
-        closing(engine.start(utility)) as workers,
+        closing(engine.start(traits.utility)) as workers,
         closing(shown),
         switch_quickly(),
     ):
         new = new_evaluations(kept, given)
         for some in (kept.evaluations(), new):
-            validation_rows.check_resamples(utility, some)
+            validation_rows.check_resamples(traits, some)
 
         def begin() -> None:
             if stored is not None:
-                spot_check(kept, utility, workers, stored, empty=settings.ask_empty)
+                spot_check(kept, traits, workers, stored, empty=settings.ask_empty)
             if new:
                 kept.record(new)
 
@@ -196,7 +200,7 @@ def _run(
         used = [e for e in kept.evaluations() if e.training.members in loop.recorded]
         notes = [*kept.origin.notes(), *_unused_notes(kept, loop, settings.repeats)]
     valuation = complete(
-        replace(valuation, **facts), valuer, utility, origin=origin, used=used, notes=notes
+        replace(valuation, **facts), valuer, traits, origin=origin, used=used, notes=notes
     )
     if valuation.sampled:
         warnings.warn(
@@ -218,12 +222,11 @@ def _unused_notes(store: Store, loop: Loop, repeats: int | None) -> list[str]:
     return [f"not used: {some} with fewer than {repeats} trainings, the repeats asked for."]
 
 
-def _check_repeats(repeats: int | None, utility: Utility) -> int | None:
+def _check_repeats(repeats: int | None, traits: Traits) -> int | None:
     """Trainings per coalition; None to train some twice, if chance may change the utility."""
     if repeats is not None:
         return whole(repeats, "repeats", least=1)
-    unsure = isinstance(utility, ModelUtility) and not utility.deterministic
-    return None if unsure or has_seeds(utility) else 1
+    return None if traits.seeded or traits.deterministic is False else 1
 
 
 def _check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: int) -> int:
@@ -243,15 +246,6 @@ def _check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: 
     if check > limit // 2:
         raise InputError(f"check is {check}: at most half of the budget of {limit}")
     return limit
-
-
-def _arguments_from(utility: Utility) -> dict[str, Any]:
-    """What a utility says of itself, as arguments of `Valuer`."""
-    return {
-        "by_content": isinstance(utility, ModelUtility) and utility.by_content,
-        "floor": getattr(utility, "floor", None),
-        "bounds": getattr(utility, "bounds", None),
-    }
 
 
 def _check_correction(valuer: Valuer, limit: int, first: int) -> None:
@@ -279,12 +273,12 @@ def _check_engine(engine: Engine | None, n_jobs: int) -> Engine:
 
 
 def _origin(
-    owners: Owners, utility: Utility, contents: Contents, stored: Stored | None
+    owners: Owners, traits: Traits, contents: Contents, stored: Stored | None
 ) -> fingerprints.Origin:
     """What utilities come from; a store in memory needs the names of the owners only."""
     if stored is None:
         return fingerprints.Origin({}, dict.fromkeys(owners.names, ""))
-    return fingerprints.origin(owners, utility, contents(), stored.version)
+    return fingerprints.origin(owners, traits, contents(), stored.version)
 
 
 def _run_key(valuer: Valuer, repeats: int | None, origin: fingerprints.Origin) -> str:

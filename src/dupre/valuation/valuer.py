@@ -25,7 +25,7 @@ from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training.threads import limit_threads
 from dupre.utility.limits import UNBOUNDED, check_bounds, check_empty_within
-from dupre.utility.score import as_scored, check_score
+from dupre.utility.score import as_scored, check_score, known_resamples
 from dupre.valuation import evidence, next_batch
 from dupre.valuation.contributions import contributions_by_size
 from dupre.valuation.duplicates import Identity
@@ -104,7 +104,7 @@ class Valuer:
         score = check_score(utility, "the utility of the empty coalition")
         score = self._knowledge.observations.raise_to_floor(score)
         self._knowledge.empty = float(score)
-        self._knowledge.empty_resampled = getattr(score, "resampled", None)
+        self._knowledge.empty_resampled = known_resamples(score)
 
     def check_empty(self, *, begun: bool) -> None:
         """Raise InputError if no data have a utility outside the bounds.

@@ -1,0 +1,241 @@
+"""What a utility says of itself, asked once: `describe` makes the `Traits` that all others read.
+
+A utility is any callable from owner names to a number. It may say more by attributes, each of them
+optional; this module and `protocol` alone look for them:
+
+| attribute | what it says |
+|---|---|
+| `bounds`, `floor` | between which numbers utilities lie, and the lowest one that counts |
+| `owners` | whose rows it trains on |
+| `training_seed(members, repeat)` | the seed of a training; calls then have `repeat=` |
+| `seeded` | False: that seed changes nothing |
+| `is_trained(members)` | False: the utility of these needs no model |
+| `uses_validation` | False: there are no validation rows whose choice would matter |
+| `fingerprint` | what it depends on besides the members' rows |
+| `to_send()` | a smaller copy for other processes |
+
+A `ModelUtility` knows more: the utility of no data, whether rows alone decide, its resamples.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+import types
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dupre._types import Names
+from dupre.checks import takes
+from dupre.data.contents import digests_of_owners, digests_of_rows
+from dupre.data.digests import digest, hash_json, stated_fingerprint
+from dupre.data.owners import Owners
+from dupre.errors import InputError
+from dupre.utility.limits import UNBOUNDED, Bounds, check_bounds
+from dupre.utility.model import ModelUtility
+from dupre.utility.protocol import takes_seed, training_seed
+from dupre.utility.score import Score
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of what a utility depends on besides the owners' rows."""
+
+    description: str
+    digest: str
+
+
+@dataclass(frozen=True, eq=False)
+class Traits:
+    """What a utility says of itself.
+
+    Attributes:
+        utility: the callable itself.
+        bounds: between which numbers utilities lie.
+        floor: the lowest utility that counts; None if there is none.
+        by_content: whether the members' rows alone decide, not their names.
+        takes_seed: whether each training has a seed.
+        seeded: whether that seed may change a utility.
+        deterministic: whether trainings use no random numbers; None if it is not known.
+        uses_validation: whether another choice of validation rows may change utilities.
+        resamples: of the validation rows, as asked for; None if it is not known.
+        drawn_resamples: of which a utility knows its score; None if it is not known.
+        validation_rows: that count, copies of a row as one; 0 if it is not known.
+    """
+
+    utility: Any
+    bounds: Bounds = UNBOUNDED
+    floor: float | None = None
+    by_content: bool = False
+    takes_seed: bool = False
+    seeded: bool = False
+    deterministic: bool | None = None
+    uses_validation: bool = True
+    resamples: int | None = None
+    drawn_resamples: int | None = None
+    validation_rows: int = 0
+
+    @property
+    def may_resample(self) -> bool:
+        """Whether utilities may be known on resamples of the validation rows."""
+        if self.resamples is None:
+            return self.uses_validation
+        return self.resamples > 0 and self.validation_rows > 1
+
+    @cached_property
+    def empty(self) -> Score | None:
+        """The utility of no data; None if the utility must be asked for it."""
+        known = isinstance(self.utility, ModelUtility)
+        return self.utility.score_of_no_data() if known else None
+
+    @cached_property
+    def fingerprint(self) -> dict[str, Part]:
+        """What the utility of a coalition depends on besides its rows, part by part."""
+        return _fingerprint(self.utility)
+
+    def is_trained(self, members: Names) -> bool:
+        """Whether a coalition's utility comes from a model."""
+        return not hasattr(self.utility, "is_trained") or self.utility.is_trained(members)
+
+    def training_seed(self, members: Names, repeat: int) -> int | None:
+        """The seed of a training; None if it has none."""
+        return training_seed(self.utility, members, repeat)
+
+
+def describe(utility: object) -> Traits:
+    """What a utility says of itself."""
+    bounds = getattr(utility, "bounds", None)
+    has_seed = takes_seed(utility)
+    found = Traits(
+        utility,
+        bounds=UNBOUNDED if bounds is None else check_bounds(bounds),
+        floor=getattr(utility, "floor", None),
+        takes_seed=has_seed,
+        seeded=has_seed and bool(getattr(utility, "seeded", True)),
+        uses_validation=bool(getattr(utility, "uses_validation", True)),
+    )
+    return _describe_model(found, utility) if isinstance(utility, ModelUtility) else found
+
+
+def _describe_model(found: Traits, utility: ModelUtility) -> Traits:
+    return replace(
+        found,
+        by_content=utility.by_content,
+        deterministic=utility.deterministic,
+        resamples=utility.resamples,
+        drawn_resamples=utility.drawn_resamples,
+        validation_rows=utility.equal_rows.counted,
+    )
+
+
+def check_utility(traits: Traits, owners: Owners) -> None:
+    """Raise InputError if every training would fail, or be of other rows than the owners'."""
+    utility = traits.utility
+    if not callable(utility):
+        raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
+    theirs = getattr(utility, "owners", owners)
+    if theirs is not owners and isinstance(theirs, Owners) and _rows(theirs) != _rows(owners):
+        raise InputError("the utility was built on other owners than those to be valued")
+    if traits.takes_seed:
+        _check_seeds(utility, owners)
+    elif not takes(utility, owners.names):
+        raise InputError(
+            "utility must be callable(members) -> float with the tuple of owner names as its only "
+            f"argument, but it takes {inspect.signature(utility)}; write def utility(members)"
+        )
+
+
+def _rows(owners: Owners) -> tuple[Any, dict[str, Any]]:
+    """What rows there are, and whose; computed anew, in case they were changed in place."""
+    owners.renew_contents()
+    held = zip(owners.rows.tolist(), owners.contents.tolist(), strict=True)
+    names = None if owners.columns is None else list(map(repr, owners.columns))
+    return names, dict(zip(owners.names, held, strict=True))
+
+
+def _check_seeds(utility: Any, owners: Owners) -> None:
+    """Raise InputError if a utility with seeds cannot be asked for one, or be told a repeat."""
+    if not takes(utility, owners.names, repeat=0):
+        raise InputError(
+            "a utility with training_seed is called as utility(members, repeat=0), but it takes "
+            f"{inspect.signature(utility)}; let it take repeat=, or remove training_seed"
+        )
+    expected = "training_seed(members, repeat) of the utility must return a whole number"
+    try:
+        seed = utility.training_seed(owners.names, 0)
+    except Exception as cause:  # the user's code may raise anything
+        raise InputError(f"{expected}, but it failed: {type(cause).__name__}: {cause}") from cause
+    try:
+        int(seed)
+    except (TypeError, ValueError, OverflowError) as cause:
+        raise InputError(f"{expected}, got {seed!r:.80}") from cause
+
+
+def _fingerprint(utility: Any) -> dict[str, Part]:
+    """The parts of the utility's `fingerprint`: a text, or a mapping from names to parts.
+
+    Without a fingerprint the utility counts by the source of its call; what it holds is its state,
+    a hint: it may be a count of calls.
+    """
+    stated = stated_fingerprint(utility)
+    if isinstance(stated, Mapping):  # a subclass may use the same parts differently
+        parts = {"utility": type(utility), **stated}
+        return {str(name): Part(_in_words(part), _digest(part)) for name, part in parts.items()}
+    if stated is not None:
+        return {"utility": Part(_in_words(stated), digest(stated))}
+    code, state = _code_and_state(utility)
+    held = Part("what the utility holds", digest(state))
+    return {"utility": Part(_in_words(utility), digest(code)), "state": held}
+
+
+def _code_and_state(utility: Any) -> tuple[Any, Any]:
+    """What a callable does, by its source, and what it holds."""
+    if isinstance(utility, types.FunctionType):
+        held = []
+        with suppress(ValueError):  # one is not assigned yet
+            held = [cell.cell_contents for cell in utility.__closure__ or ()]
+        return utility, [held, utility.__defaults__, utility.__kwdefaults__, vars(utility)]
+    if isinstance(utility, types.MethodType):
+        return [utility.__func__, type(utility.__self__)], utility.__self__
+    if isinstance(utility, (partial, type)):
+        return utility, None
+    return [type(utility), type(utility).__call__], utility
+
+
+def _digest(part: Any) -> str:
+    """The digest of a part; rows and their targets count by value, in any order."""
+    if not _is_rows(part):
+        return digest(part)
+    X, y = part
+    rows = digests_of_rows(X, y)
+    total = digests_of_owners(rows, np.zeros(len(y), dtype=np.int64), 1).tolist()
+    names = list(map(repr, X.columns)) if isinstance(X, pd.DataFrame) else None
+    return hash_json([names, len(y), total]).hex()[:32]
+
+
+def _is_rows(part: Any) -> bool:
+    """Whether a part is rows X with targets y."""
+    return isinstance(part, tuple) and len(part) == 2 and isinstance(part[1], np.ndarray)
+
+
+def _in_words(part: Any) -> str:
+    """A part in words, for messages that say what differs."""
+    if isinstance(part, str):
+        text = part
+    elif _is_rows(part):
+        text = f"{len(part[1])} rows"
+    elif isinstance(part, types.FunctionType):
+        text = f"the function {part.__qualname__}"
+    elif " at 0x" in repr(part):
+        text = f"a {type(part).__qualname__}"
+    elif isinstance(part, type):
+        text = part.__qualname__
+    else:
+        text = repr(part)
+    return textwrap.shorten(" ".join(text.split()), 300, placeholder=" …")
