@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Names
-from dupre.checks import takes
+from dupre.checks import finite, takes
 from dupre.data.contents import digests_of_owners, digests_of_rows
 from dupre.data.digests import digest, hash_json, stated_fingerprint
 from dupre.data.owners import Owners
@@ -110,12 +110,12 @@ class Traits:
 
 def describe(utility: object) -> Traits:
     """What a utility says of itself."""
-    bounds = getattr(utility, "bounds", None)
+    bounds, floor = (getattr(utility, name, None) for name in ("bounds", "floor"))
     has_seed = takes_seed(utility)
     found = Traits(
         utility,
         bounds=UNBOUNDED if bounds is None else check_bounds(bounds),
-        floor=getattr(utility, "floor", None),
+        floor=None if floor is None else finite(floor, "floor"),
         takes_seed=has_seed,
         seeded=has_seed and bool(getattr(utility, "seeded", True)),
         uses_validation=bool(getattr(utility, "uses_validation", True)),
@@ -134,8 +134,8 @@ def _describe_model(found: Traits, utility: ModelUtility) -> Traits:
     )
 
 
-def check_utility(traits: Traits, owners: Owners) -> None:
-    """Raise InputError if every training would fail, or be of other rows than the owners'."""
+def check_utility(traits: Traits, owners: Owners) -> Traits:
+    """The same; InputError if every training would fail, or be of other rows than the owners'."""
     utility = traits.utility
     if not callable(utility):
         raise InputError(f"utility must be callable(members) -> float, got {utility!r}")
@@ -149,6 +149,7 @@ def check_utility(traits: Traits, owners: Owners) -> None:
             "utility must be callable(members) -> float with the tuple of owner names as its only "
             f"argument, but it takes {inspect.signature(utility)}; write def utility(members)"
         )
+    return traits
 
 
 def _rows(owners: Owners) -> tuple[Any, dict[str, Any]]:

@@ -126,10 +126,14 @@ def value(
     contents = cache(partial(fingerprints.of_owners, owners))  # once: rows may change between calls
     if stored is not None:
         contents()  # the valuer needs the same digests
-    traits = describe(utility)
+    traits = check_utility(describe(utility), owners)
+    if budget is None:
+        _check_end(stop, traits)
+    check_stated_empty(empty, traits.floor)
+    empty = traits.empty if empty is None else empty
     valuer = Valuer(
         owners,
-        empty=0.0,
+        empty=0.0 if empty is None else empty,
         semivalue=semivalue,
         estimator=estimator,
         strategy=strategy,
@@ -140,19 +144,10 @@ def value(
         seed=seed,
     )
     _check_correction(valuer, limit, asked.first or 2 * owners.n + 1)
-    check_utility(traits, owners)
-    if budget is None and stop is not None and stop.resamples and not traits.may_resample:
-        raise stop.error_without_resamples()
-    check_stated_empty(empty, valuer.floor)
-    if empty is None:
-        empty = traits.empty
-    if empty is not None:
-        valuer.empty = empty
     given = as_scored(as_trainings(known, _contents_check(owners, contents)))
     check_known_empty(given.get((), ()), empty)
-    for members, utilities in given.items():
-        if members:
-            valuer.record(members, utilities)
+    for members in filter(None, given):
+        valuer.record(members, given[members])
     settings = RunSettings(
         stop=stop,
         budget=None if budget is None else limit,
@@ -246,6 +241,12 @@ def _check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: 
     if check > limit // 2:
         raise InputError(f"check is {check}: at most half of the budget of {limit}")
     return limit
+
+
+def _check_end(stop: Rule | None, traits: Traits) -> None:
+    """Raise InputError if a rule that nothing else ends needs what a utility cannot say."""
+    if stop is not None and stop.resamples and not traits.may_resample:
+        raise stop.error_without_resamples()
 
 
 def _check_correction(valuer: Valuer, limit: int, first: int) -> None:
