@@ -28,7 +28,7 @@ import shapiq
 from scipy.stats import kendalltau
 
 import dupre
-from dupre.data.quantile_sketch import Resolution, SketchCache, label_coordinates
+from dupre.data.sketch import Resolution, SketchCache, label_coordinates
 from dupre.game.estimators import exact
 from dupre.predictor.fitting import fit
 from dupre.predictor.kernel_inputs import Features

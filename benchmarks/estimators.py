@@ -31,7 +31,7 @@ import numpy as np
 import dupre
 from accuracy import paper_eta
 from dupre import estimators
-from dupre.data.quantile_sketch import SketchCache
+from dupre.data.sketch import SketchCache
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.game.estimators import Estimator

@@ -24,7 +24,7 @@ from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
-from dupre.data.quantile_sketch import SketchCache
+from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import exact
 from dupre.predictor import form, gp, landmarks

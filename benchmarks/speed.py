@@ -26,7 +26,7 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 from threadpoolctl import threadpool_limits
 
 import dupre
-from dupre.data.quantile_sketch import SketchCache
+from dupre.data.sketch import SketchCache
 from dupre.game.estimators import exact
 from dupre.predictor.fitting import fit
 from dupre.predictor.form import DEFAULT

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dupre
-from dupre.data.quantile_sketch import Resolution, count, project
+from dupre.data.sketch import Resolution, count, project
 from dupre.game.estimators import stratified, structured
 from dupre.game.semivalues import shapley
 from dupre.tables.csv_json import read_csv

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 
 from dupre.data.owners import MAX_CLASSES_INFERRED, Owners
-from dupre.data.quantile_sketch import Resolution, SketchCache
+from dupre.data.sketch import Resolution, SketchCache
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions
 

@@ -5,7 +5,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
 from dupre import InputError, Owners
-from dupre.data.quantile_sketch import SketchCache
+from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import all_coalitions, keys
 from dupre.game.estimators import exact as all_weights
 from dupre.game.semivalues import banzhaf

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.gaussian_process.kernels import RBF
 
 from dupre.data.owners import Owners
-from dupre.data.quantile_sketch import Resolution, SketchCache
+from dupre.data.sketch import Resolution, SketchCache
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor import kernels

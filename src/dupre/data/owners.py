@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dupre._types import Digests, Ints, Members, Task
-from dupre.data.contents import digests_of_owners, digests_of_rows
+from dupre.data.digests import digests_of_owners, digests_of_rows
 from dupre.data.encoding import Points, apply_embed, encode, standardise
 from dupre.data.rows import (
     as_targets,
@@ -179,7 +179,7 @@ class Owners:
 
     @cached_property
     def row_contents(self) -> Digests:
-        """A digest of each row with its target, (N, 2): see module `contents`."""
+        """A digest of each row with its target, (N, 2): see module `digests`."""
         return digests_of_rows(self.X, self.y)
 
     def renew_contents(self) -> Digests:

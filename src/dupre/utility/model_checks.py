@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from dupre.data import rows
-from dupre.data.contents import digests_of_contents, with_plain_types
+from dupre.data.digests import digests_of_contents, with_plain_types
 from dupre.data.encoding import encode
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints, Members, Names
-from dupre.data.quantile_sketch import SketchCache
+from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import keys, order_by_complement
 from dupre.game.draws import (
     LEAST_DRAWS,
