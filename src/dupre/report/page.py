@@ -58,20 +58,6 @@ MOST_ROWS = 200
 LONGEST = 1_000
 """Characters of a failure, a warning or a setting that are shown."""
 
-NAVIGATION = {
-    "answer": "Answer",
-    "payments": "Payments",
-    "ranking": "Ranking",
-    "trained": "Trainings",
-    "trust": "Predictor",
-    "data": "Data",
-    "uncertainty": "Uncertainty",
-    "failures": "Failures",
-    "reproduce": "Reproduce",
-    "statements": "Statements",
-}
-"""Sections in their order, with their names in the navigation."""
-
 SCALES = {
     "data": "what their data are like",
     "raw data": "what their data are like",
@@ -167,7 +153,6 @@ def page(
     _check_owners(valuations)
     v = valuations[0]
     found, shared = relations(v), shared_words(v)
-    skipped = "payments" if paid is None else ""
     sections = {
         "answer": _answer(valuations),
         "payments": None if paid is None else _payments(v, paid),
@@ -194,7 +179,6 @@ def page(
             f"Utility of all data together {about}{v.grand:.4g}, of no data {v.empty:.4g}",
             *meaning(v),
         ],
-        "navigation": {name: short for name, short in NAVIGATION.items() if name != skipped},
     }
     return render("page.html", top | sections)
 

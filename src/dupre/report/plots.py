@@ -25,15 +25,7 @@ from dupre.wording import join_list, shorten
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "distances",
-    "owner_map",
-    "predictions",
-    "ranking",
-    "uncertainty",
-    "utilities",
-    "values",
-]
+__all__ = ["distances", "owner_map", "predictions", "ranking", "uncertainty", "utilities", "values"]
 
 DATA, ODD = "#2f7fc1", "#c9622a"
 """The colours of data: readable on white and on black, distinct for the colour-blind."""
@@ -420,17 +412,15 @@ def _label_places(
 
 def _spots_around(width: float, tall: float) -> list[tuple[str, tuple[float, float]]]:
     """Eight spots around a point: alignment, and the label's lower left corner."""
-    near = GAP - 2
-    return [
-        ("left", (GAP, -tall / 2)),
-        ("right", (-GAP - width, -tall / 2)),
-        ("center", (-width / 2, GAP)),
-        ("center", (-width / 2, -GAP - tall)),
-        ("left", (near, near)),
-        ("right", (-near - width, near)),
-        ("left", (near, -near - tall)),
-        ("right", (-near - width, -near - tall)),
+    near = GAP - 2  # a corner is farther from the point than a side
+    beside = [("left", (GAP, -tall / 2)), ("right", (-GAP - width, -tall / 2))]
+    over = [("center", (-width / 2, bottom)) for bottom in (GAP, -GAP - tall)]
+    corners = [
+        (side, (left, bottom))
+        for bottom in (near, -near - tall)
+        for side, left in (("left", near), ("right", -near - width))
     ]
+    return [*beside, *over, *corners]
 
 
 def _overlap(a: Box, b: Box) -> float:

@@ -64,7 +64,7 @@ class Statement:
         effect: what its data do, in a sentence.
         facts: the numbers, each with its name.
         sizes: what the data add to groups of each size.
-        paragraphs: what they mean.
+        paragraphs: what they mean; some may be empty.
         caveats: what to keep in mind.
     """
 
@@ -168,11 +168,11 @@ class _StatementWriter:
             facts=self._facts(i),
             sizes=self._sizes(i),
             paragraphs=[
-                *self._meaning(i),
-                *self._share(i),
+                self._meaning(i),
+                self._share(i),
                 self._comparison(i),
-                *self._trained_alone(i),
-                *self._data(i),
+                self._trained_alone(i),
+                self._data(i),
             ],
             caveats=self._caveats(i),
         )
@@ -241,13 +241,13 @@ class _StatementWriter:
             f"(95 %: {low} to {high}{score.unit})."
         )
 
-    def _meaning(self, i: int) -> list[str]:
+    def _meaning(self, i: int) -> str:
         v, row = self.v, self.frame.iloc[i]
         if v.subsidy:
-            return [
+            return (
                 "The payments share out what all owners reach together in such a way that no group "
                 "of owners has much reason to leave and train without the others."
-            ]
+            )
         sentences = []
         if v.semivalue != "leave-one-out":
             rule = AVERAGES.get(v.semivalue, "Some groups count more than others in the average.")
@@ -260,17 +260,17 @@ class _StatementWriter:
             )
         elif row["low"] <= 0 and row["std"]:
             sentences.append("It is not settled whether these data help or harm.")
-        return [" ".join(sentences)] if sentences else []
+        return " ".join(sentences)
 
-    def _share(self, i: int) -> list[str]:
+    def _share(self, i: int) -> str:
         v, share = self.v, self.frame["share"].iloc[i]
         if not share > 0:
-            return []
+            return ""
         about = "are predicted to reach" if v.grand_predicted else "reach"
-        return [
+        return (
             f"All owners together {about} a utility of {v.grand:.4g}, no data {v.empty:.4g}. "
             f"Of the difference of {v.grand - v.empty:.4g} that is {number(100 * share, 1)} %."
-        ]
+        )
 
     def _comparison(self, i: int) -> str:
         """Who is surely above and below, and with whom the order is not settled."""
@@ -295,7 +295,7 @@ class _StatementWriter:
             )
         return " ".join(sentences)
 
-    def _trained_alone(self, i: int) -> list[str]:
+    def _trained_alone(self, i: int) -> str:
         """What was trained on this owner's data alone, and on all but them."""
         v, who = self.v, self.v.owners[i]
         alone, rest = self.trained.get(frozenset([who])), frozenset(v.owners) - {who}
@@ -316,9 +316,9 @@ class _StatementWriter:
             )
             if v.semivalue != "leave-one-out":
                 sentences.append("That is not the value: it is about the largest group only.")
-        return [" ".join(sentences)] if sentences else []
+        return " ".join(sentences)
 
-    def _data(self, i: int) -> list[str]:
+    def _data(self, i: int) -> str:
         found = [relation for relation in self.relations if i in relation.owners]
         texts = [relation.text for relation in found[:MOST_COMPARED]]
         if len(found) > len(texts):
@@ -328,7 +328,7 @@ class _StatementWriter:
                 "Data like those of others add little where the others take part, so their "
                 "owners share the value."
             )
-        return [" ".join(texts)] if texts else []
+        return " ".join(texts)
 
     def _caveats(self, i: int) -> list[str]:
         v, caveats = self.v, []
@@ -379,7 +379,7 @@ class _SingleOwnerWriter(_StatementWriter):
             "order is not settled."
         )
 
-    def _data(self, i: int) -> list[str]:
+    def _data(self, i: int) -> str:
         found = [one for one in self.relations if i in one.owners]
         texts = [one.text for one in found if one.owners == (i,)]
         if len(texts) < len(found):
@@ -387,7 +387,7 @@ class _SingleOwnerWriter(_StatementWriter):
                 "Other owners hold data that are the same or alike. Data that others hold too add "
                 "little where the others take part, so their owners share the value."
             )
-        return texts
+        return " ".join(texts)
 
     def _caveats_of_all(self, i: int) -> list[str]:
         others = [name for name in self.v.owners if name != self.v.owners[i]]
