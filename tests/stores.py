@@ -8,6 +8,7 @@ import tempfile
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from dupre.store.evaluation_rows import COLUMNS, checksum
 from dupre.store.fingerprints import Origin, Part
 from dupre.store.spot_check import Stored
 from dupre.store.store import Store
@@ -41,6 +42,13 @@ def sql(path, query, *values):
     return rows
 
 
+def edit(path, change, *values):
+    """Change evaluations as if they had been stored so: with the right checksums."""
+    sql(path, f"UPDATE evaluations SET {change}", *values)
+    for key, *row, _ in sql(path, f"SELECT id, {COLUMNS} FROM evaluations"):
+        sql(path, "UPDATE evaluations SET checksum = ? WHERE id = ?", checksum(row), key)
+
+
 def everything(path, owners=OWNERS, run="run"):
     """All that a store tells its user."""
     with open_store(path, owners) as store:
@@ -55,7 +63,7 @@ def utilities(path, members):
 
 def beside(path):
     """What else is in the directory of a store, its lock file aside."""
-    known = {path.name, f"{path.name}-claims"}
+    known = {path.name, f"{path.name}-lock"}
     return sorted(file.name for file in path.parent.iterdir() if file.name not in known)
 
 
@@ -81,7 +89,7 @@ def open_store(path):
         seed=SimpleNamespace(description="0", digest="s1"),
     )
     owners = dict(a="1", b="2", c="3")
-    origin = SimpleNamespace(setting=setting, owners=owners, older=dict, by_content=False)
+    origin = SimpleNamespace(setting=setting, owners=owners, by_content=False)
     return Store(origin, SimpleNamespace(path=path, accept_model=False))
 
 def use(new):
@@ -91,6 +99,12 @@ def use(new):
 def save(members, repeat, utility):
     try:
         store.save(Evaluation(Training(tuple(members), repeat), utility))
+    except StoreError as error:
+        return str(error)
+
+def refusal():
+    try:
+        store.hold()
     except StoreError as error:
         return str(error)
 
@@ -145,9 +159,6 @@ class Other:
 
     def use(self, path):
         assert self.ask(f"use({str(path)!r})") is None
-
-    def lock(self, members, repeat=0):
-        return self.ask(f"store.lock(Training({tuple(members)!r}, {repeat}))")
 
     def kill(self):
         self.process.kill()

@@ -105,7 +105,7 @@ def test_the_plan_goes_to_stderr_tables_to_stdout_and_all_else_into_the_run_dire
     assert "owner    rows  " in tables
     assert "Plan" not in tables
     files = {file.name for file in (place / "dupre-wine").iterdir()}
-    assert files == {*RUN_FILES, "store.sqlite-claims"}
+    assert files == {*RUN_FILES, "store.sqlite-lock", ".lock"}
     beside = {file.name for file in place.iterdir()}
     assert beside == {"wine.csv", "dupre-wine", "out.txt", "err.txt"}
     rows = list(csv.DictReader(io.StringIO((place / "dupre-wine/values.csv").read_text())))
@@ -316,7 +316,8 @@ def test_stopped_killed_and_in_use_nothing_is_lost(data):
     wait_for(lambda: len(stored(store)) >= 2)
     first.send_signal(signal.SIGSTOP)
     used = refuse(*how, cwd=data)
-    assert f"'run' is in use by another run (process {first.pid}, which is stopped: " in used
+    assert f"'run' is in use by another run (process {first.pid}, since 20" in used
+    assert "which is stopped: " in used
     first.send_signal(signal.SIGCONT)
     first.send_signal(signal.SIGTERM)
     out, err = first.communicate(timeout=60)

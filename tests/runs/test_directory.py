@@ -131,7 +131,7 @@ def test_everything_is_written_inside_and_no_link_is_followed(directory, valuati
     directory.write_results([valuation])
     directory.write_report([valuation])
     inside = {file.name for file in directory.path.iterdir()}
-    assert inside == {*RUN_FILES, "store.sqlite-claims"} - {"store.sqlite"}
+    assert inside == {*RUN_FILES, ".lock"} - {"store.sqlite"}
     assert list(tmp_path.iterdir()) == [directory.path]
 
     precious = tmp_path / "precious"

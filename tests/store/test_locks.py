@@ -1,123 +1,81 @@
 import os
+import re
 import signal
-from pathlib import Path
+import time
 
 import pytest
 
 from dupre.errors import StoreError
-from dupre.store.locks import Holder, find_holder
-from dupre.training.evaluation import Training
-from stores import OWNERS, Other, open_store, other_process
+from dupre.store.locks import FileLock
+from stores import open_store, other_process, success, utilities
 from workers import wait_for
 
-
-def training(members, repeat=0):
-    return Training(tuple(members), repeat)
+HOLDER = r"in use by another run \(process {}, since 20\d\d-\d\d-\d\dT[\d:.]+\+00:00"
 
 
-@pytest.fixture(scope="module")
-def neighbour():
-    """Another process, which any test of this module may ask; it is never killed."""
-    started = Other()
-    yield started
-    started.close()
-
-
-@pytest.fixture
-def other(neighbour, path):
-    """Another process with the same store open."""
-    neighbour.use(path)
-    yield neighbour
-    neighbour.ask("store.close()")
-
-
-def test_what_one_process_locks_no_other_can_unless_the_data_changed(path, other):
-    with open_store(path) as store:
-        assert store.lock(training("ab"))
-        assert store.lock(training("ab")), "it has it already"
-        assert not other.lock("ab")
-        assert not other.lock("ba"), "the order of members does not matter"
-        assert other.lock("ab", repeat=1)
-        assert other.lock("a")
-        assert not store.lock(training("a"))
-        assert not store.lock(training("ba", 1))
-        store.unlock(training("ba"))
-        assert other.lock("ab")
-        assert not store.lock(training("ab"))
-        other.ask("store.unlock(Training(('a',)))")
-        assert store.lock(training("a")), "an attempt that failed has left nothing behind"
-    with open_store(path, {**OWNERS, "a": "changed"}) as store:
-        assert store.lock(training("ab"))
-        assert store.lock(training("bc"))
-        assert other.lock("ab")
-        assert not other.lock("bc")
-
-
-def test_locks_end_with_the_store_and_with_the_process_however_it_ends(path, other):
-    with open_store(path) as store:
-        assert other.lock("a")
-        assert not store.lock(training("a"))
-        other.ask("store.close()")
-        assert store.lock(training("a"))
-        with other_process(path) as victim:
-            assert victim.lock("b")
-            assert victim.lock("abc")
-            assert not victim.lock("a")
-            assert not store.lock(training("b"))
-            victim.kill()
-            assert store.lock(training("b"))
-            assert store.lock(training("cba"))
-
-
-def test_who_holds_a_lock_is_known_and_whether_it_is_stopped(path):
-    with open_store(path) as store, other_process(path) as victim:
-        assert find_holder(path) is None
-        assert store.lock(training("b")), "one's own locks do not count"
-        assert victim.lock("a")
-        pid = victim.process.pid
-        assert find_holder(path) == Holder(pid, stopped=False)
-        os.kill(pid, signal.SIGSTOP)
-        wait_for(lambda: find_holder(path).stopped)
-        assert f"process {pid}, which is stopped: `kill -CONT {pid}`" in str(find_holder(path))
-        victim.kill()
-        assert find_holder(path) is None
-
-
-def test_two_stores_of_one_process_lock_against_each_other_and_a_failing_lock_is_an_error(path):
-    with open_store(path) as first, open_store(path) as second:
-        assert first.lock(training("a"))
-        assert not second.lock(training("a"))
-        second.unlock(training("a"))
-        assert not second.lock(training("a")), "the lock of another cannot be released"
-        first.unlock(training("a"))
-        assert second.lock(training("a"))
-    with open_store(path) as store:
-        (descriptor,) = (
-            int(entry.name)
-            for entry in Path("/proc/self/fd").iterdir()
-            if os.path.realpath(entry) == f"{path}-claims"
-        )
-        readonly = os.open(f"{path}-claims", os.O_RDONLY)
-        os.dup2(readonly, descriptor)  # what the system refuses to lock
-        os.close(readonly)
-        with pytest.raises(StoreError, match="cannot be locked"):
-            store.lock(training("a"))
-
-
-def test_a_lock_holds_however_the_store_is_named_and_another_store_is_closed(path, other):
-    with open_store(path) as store:
-        assert store.lock(training("a"))
-        with open_store(path) as second:
-            second.lock(training("b"))
-        assert not other.lock("a")
+def test_one_store_at_a_time_is_written_and_a_second_one_is_told_by_whom_and_since_when(path):
+    with open_store(path) as store, other_process(path) as other:
+        store.hold()
+        assert re.search(HOLDER.format(os.getpid()), other.ask("refusal()"))
+        store.save(success("a", utility=0.25))
+        with open_store(path) as second:  # of the same process; reading is possible meanwhile
+            with pytest.raises(StoreError, match=HOLDER.format(os.getpid())):
+                second.hold()
+            assert second.utilities(("a",))[0].utility == 0.25
+        store.close()
+        assert other.ask("refusal()") is None
+        assert other.ask("store.utilities(('a',))[0].utility") == 0.25, "it has read on"
     link = path.with_name("link.sqlite")
     link.symlink_to(path)
-    with open_store(link) as store:
-        assert store.lock(training("a"))
-        assert not other.lock("a")
+    with open_store(link) as store, open_store(path) as second:
+        store.hold()
+        with pytest.raises(StoreError, match="in use"):
+            second.hold()
 
 
-def test_a_lock_file_that_cannot_be_written_is_a_store_error(path):
-    path.with_name(path.name + "-claims").mkdir()
-    with pytest.raises(StoreError, match=r"lock file of the store cannot be opened.*may this user"):
-        open_store(path)
+def test_a_lock_ends_with_its_process_and_a_stopped_one_is_named(path):
+    with open_store(path) as store, other_process(path) as victim:
+        assert victim.ask("refusal()") is None
+        pid = victim.process.pid
+        with pytest.raises(StoreError, match=HOLDER.format(pid)):
+            store.hold()
+        os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: "stopped" in FileLock(path.with_name(f"{path.name}-lock")).holder)
+        with pytest.raises(StoreError, match=f"which is stopped: `kill -CONT {pid}` lets it go on"):
+            store.hold()
+        victim.kill()
+        store.hold()
+        store.save(success("b"))
+    assert utilities(path, "b") == {0: 0.5}
+
+
+def test_what_a_training_has_forked_does_not_keep_the_lock(tmp_path):
+    lock = FileLock(tmp_path / "lock")
+    assert lock.acquire()
+    if not (child := os.fork()):
+        time.sleep(60)
+        os._exit(0)
+    try:
+        lock.close()
+        wait_for(lock.acquire, seconds=5)  # the child has to get as far as closing its copy
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        lock.close()
+
+
+def test_a_lock_file_that_cannot_be_written_or_locked_is_a_store_error(path, monkeypatch):
+    path.with_name(path.name + "-lock").mkdir()
+    with open_store(path) as store:
+        with pytest.raises(StoreError, match=r"lock file cannot be opened.*may this user"):
+            store.hold()
+        path.with_name(path.name + "-lock").rmdir()
+        with monkeypatch.context() as patch:
+            patch.setattr("dupre.store.locks.fcntl.flock", refuse)
+            with pytest.raises(StoreError, match=r"cannot be locked: .*a disk of this machine"):
+                store.hold()
+        store.hold()
+
+
+def refuse(*_):
+    raise OSError("no locks here")

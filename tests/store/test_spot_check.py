@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import dupre
 from dupre import ModelUtility, Owners, Stored, StoreError
-from stores import sql
+from stores import edit, sql
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 2))
@@ -315,7 +315,7 @@ def test_another_one_of_the_cheapest_is_checked_each_time(path):
 
     utility.fingerprint = "counted"
     run(path, utility)
-    sql(path, "UPDATE evaluations SET seconds = length(coalition) - 2, checksum = NULL")
+    edit(path, "seconds = length(coalition) - 2")
     del asked[:]
     assert [run(path, utility).checked for _ in range(3)] == [1, 2, 3]
     assert sorted(asked) == [(), (), (), ("A",), ("B",), ("C",)]
@@ -357,15 +357,15 @@ def test_a_change_of_the_utility_of_no_data_is_never_missed_unless_it_is_stated(
 def test_a_utility_of_no_data_that_is_stored_alone_is_checked_too(path):
     run(path, OfNoData())
     sql(path, "DELETE FROM evaluations WHERE coalition <> '[]'")
-    path.with_name(f"{path.name}-claims").unlink()  # it knows the number of the last evaluation
+    path.with_name(f"{path.name}-lock").unlink()  # it knows the number of the last evaluation
     with pytest.raises(StoreError, match="no data has the utility"):
         run(path, OfNoData(-3.0))
 
 
 def test_a_utility_of_no_data_that_takes_time_takes_its_turn(path):
     run(path, OfNoData())
-    cost = "UPDATE evaluations SET checksum = NULL, seconds = 20 - (coalition <> '[]')"
-    sql(path, cost)  # no data takes the longest, as the first call of all does, and comes first
+    # No data takes the longest, as the first call of all does, and comes first.
+    edit(path, "seconds = 20 - (coalition <> '[]')")
     utility, asked = OfNoData(), []
     for _ in range(9):
         run(path, utility)
@@ -399,8 +399,7 @@ def test_a_change_of_the_coalition_that_is_checked_is_never_missed(path, members
 
     utility.fingerprint = "a table"
     run(path, utility)
-    cost = "UPDATE evaluations SET seconds = coalition <> ?, checksum = NULL"
-    sql(path, cost, json.dumps(list(members)))
+    edit(path, "seconds = coalition <> ?", json.dumps(list(members)))
     table[members] += 1e-5
     with pytest.raises(StoreError, match=f"{{{', '.join(members)}}} has the utility"):
         run(path, utility)
@@ -417,7 +416,7 @@ def test_another_one_is_checked_each_time_also_of_a_noisy_utility(path):
 def test_a_change_that_may_matter_is_looked_for_in_all_owners_together(path):
     """The weight of C changes; the cheapest coalition need not hold C."""
     run(path, Weighted(1))
-    sql(path, "UPDATE evaluations SET seconds = length(coalition) - 2, checksum = NULL")
+    edit(path, "seconds = length(coalition) - 2")
     with pytest.raises(StoreError, match=r"\{A, B, C\} has the utility 3\.0 there, but 4\.0"):
         run(path, Weighted(2))
 
@@ -462,7 +461,7 @@ def test_a_utility_that_changes_from_call_to_call_is_compared_by_its_noise(path,
     # Which coalition is trained again depends on how long trainings took: with these seeds none is
     # near the limit.
     run(path, noisy(0.0, 0), repeats=3)
-    sql(path, "UPDATE evaluations SET seconds = length(coalition) - 2, checksum = NULL")
+    edit(path, "seconds = length(coalition) - 2")
     if same:
         assert run(path, noisy(shift, 3), repeats=3).checked in (1, 3)
     else:

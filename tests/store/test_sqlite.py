@@ -29,7 +29,7 @@ PAGE = 4096
 def fill(path, count=60):
     """Make a store with something in every table; its bytes and its contents."""
     with open_store(path) as store:
-        store.begin_batches({"run": (1, [("a", "b"), ("c",)])})
+        store.begin("run", [("a", "b"), ("c",)])
         store.save_round("run", 3, {"widest": 0.25})
         evaluations = [
             success("ab", repeat, math.sin(repeat), seed=10**6, finished="then", worker="here")
@@ -262,7 +262,6 @@ def place():
 @pytest.mark.parametrize("mode", [0o444, 0o000])
 def test_a_file_that_may_not_be_written_or_read_is_refused(place, mode):
     fill(place / "run.sqlite", count=3)
-    (place / "run.sqlite-claims").unlink()
     (place / "run.sqlite").chmod(mode)
     place.chmod(0o777)
     with without_rights(), pytest.raises(StoreError, match="may this user read and write"):
@@ -323,10 +322,10 @@ def test_a_full_disk_loses_nothing_and_the_store_goes_on_when_there_is_room(smal
         assert "everything stored before is kept" in message
         assert list(store.utilities(("a",))) == list(range(saved))
         with pytest.raises(StoreError, match="make room"):
-            store.begin_batches({"run": (1, [("a", "b")] * 2000)})
+            store.begin("run", [("a", "b")] * 2000)
         ballast.unlink()
         store.save(success("b", utility=0.75))
-        assert store.begin_batches({"run": (1, [("c",)])})
+        store.begin("run", [("c",)])
     assert utilities(path, "a") == {r: r / 7 for r in range(saved)}
     assert utilities(path, "b") == {0: 0.75}
     assert everything(path)[1] == (1, [("c",)])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dupre.errors import DupreError, StoreError
 from dupre.training.evaluation import Evaluation, Training
-from stores import OWNERS, everything, failure, fresh_path, open_store, sql, success, utilities
+from stores import everything, failure, fresh_path, open_store, sql, success, utilities
 
 
 def bits(number):
@@ -138,9 +138,8 @@ def test_a_store_in_memory_keeps_everything_and_writes_nothing(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     with open_store(None) as store:
         store.save(success())
-        assert store.lock(Training(("a",)))
-        store.unlock(Training(("a",)))
-        assert store.begin_batches({"run": (1, [("a",)])})
+        store.hold()
+        store.begin("run", [("a",)])
         assert store.utilities(("a",))[0].utility == 0.5
     assert list(tmp_path.iterdir()) == []
 
@@ -164,7 +163,7 @@ def test_the_first_utility_of_a_training_stays_and_zero_has_no_sign(path):
 def test_the_file_itself_refuses_a_second_utility_or_both_or_neither(path):
     with open_store(path) as store:
         store.save(success())
-    columns = "coalition, contents, repeat, attempt, warnings, seconds, finished, worker"
+    columns = "coalition, contents, repeat, attempt, warnings, seconds, finished, worker, checksum"
     for utility, failed, reason in [
         ("utility", "NULL", "UNIQUE"),
         ("NULL", "NULL", "CHECK"),
@@ -255,34 +254,16 @@ def test_an_evaluation_is_valid_where_all_its_members_are_as_they_were(data, fir
 # --- batches and rounds
 
 
-def test_batches_are_begun_once_and_refresh_tells_whether_anything_valid_came(path):
+def test_of_each_run_the_latest_batch_is_told(path):
     with open_store(path) as store:
         assert store.batch("run") == (0, [])
-        assert store.begin_batches({"run": (1, [("b", "a"), ("c",)])})
-        assert store.begin_batches({"run": (2, [("c", "b", "a"), ("a",), ("b",)])})
-        assert store.begin_batches({"other": (1, [("b",)])})
+        store.begin("run", [("b", "a"), ("c",)])
+        store.begin("run", [("c", "b", "a"), ("a",), ("b",)])
+        store.begin("other", [("b",)])
     with open_store(path) as store:
         assert store.batch("run") == (2, [("a", "b", "c"), ("a",), ("b",)])
         assert store.batch("other") == (1, [("b",)])
         assert store.batch("none") == (0, [])
-    with open_store(path) as store, open_store(path) as other:
-        store.save(success("a"))  # of another run, say: no reason to think again
-        assert other.begin_batches({"new": (1, [("b",)])})
-        assert not store.begin_batches({"new": (1, [("c",)])})
-        assert not store.begin_batches({"new": (1, [("b",)])})
-        assert store.batch("new") == other.batch("new") == (1, [("b",)])
-        assert store.begin_batches({"another run": (1, [("c",)])})
-    path, changed = path.with_name("refreshed.sqlite"), {**OWNERS, "a": "changed"}
-    with open_store(path) as store, open_store(path) as other, open_store(path, changed) as third:
-        assert not store.refresh()
-        other.save(success("a"))
-        assert store.refresh()
-        assert not store.refresh()
-        other.save(failure("b"))
-        assert store.refresh()
-        third.save(success("a", repeat=1))
-        assert not store.refresh()
-        assert store.begin_batches({"run": (1, [("b",)])})
 
 
 @settings(max_examples=15, deadline=None)
@@ -301,18 +282,13 @@ def test_rounds_come_back_as_they_were(widths):
         np.testing.assert_equal(found[evaluated], {"widest": width, "r2": -width})
 
 
-def test_resampled_utilities_are_kept_and_unknown_in_older_stores(path):
+def test_resampled_utilities_are_kept(path):
     numbers = np.array([0.1, np.nan, 1 / 3])
     with open_store(path) as store:
         store.save(success("a", resampled=numbers))
     with open_store(path) as store:
         np.testing.assert_array_equal(store.utilities("a")[0].resampled, numbers)
-    for column in ("resampled", "checksum"):
-        sql(path, f"ALTER TABLE evaluations DROP COLUMN {column}")
-    with open_store(path) as store:
-        store.save(success("b", resampled=numbers))
-        assert store.utilities("a")[0].resampled is None
-        assert store.utilities("b")[0].score.resampled[0] == 0.1
+        assert store.utilities("a")[0].score.resampled[0] == 0.1
 
 
 # --- what is finished is stored, wherever
@@ -321,7 +297,7 @@ def test_resampled_utilities_are_kept_and_unknown_in_older_stores(path):
 def only_main_file(path):
     """A copy of a store's main file and its lock file, as after a lost log."""
     copy = path.with_name("copy.sqlite")
-    for end in ("", "-claims"):
+    for end in ("", "-lock"):
         shutil.copy(f"{path}{end}", f"{copy}{end}")
     return copy
 
@@ -381,7 +357,7 @@ def test_a_log_that_vanished_or_changed_is_noticed(path, change):
         Path(f"{copy}-wal").write_bytes(log)
     with pytest.raises(StoreError, match=r"ends at number 1, but 2 were written\. Its log 'copy"):
         open_store(copy)
-    Path(f"{copy}-claims").unlink()
+    Path(f"{copy}-lock").unlink()
     assert utilities(copy, "a")
     assert not utilities(copy, "b")
 

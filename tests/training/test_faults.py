@@ -120,51 +120,17 @@ def test_no_rows_are_left_when_a_run_is_killed_while_it_ends(runner, line):
     wait_for(lambda: not list(Path(run.plan["rows"]).iterdir()))
 
 
-# Several at once
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_processes_on_one_store_share_the_work(runner, undisturbed, n_jobs):
-    name = f"shared {n_jobs}"
-    three = ["owner0", "owner1", "owner2"]  # one process with two workers cannot take them all
-    runs = [runner(name, waiting=three, options={"n_jobs": n_jobs}) for _ in range(2)]
-    wait_for(lambda: all(run.trained() for run in runs))
-    Path(runs[0].plan["go"]).touch()
-    runs.append(runner(name))
-    for run in runs:
-        assert_same(run.result(), undisturbed)
-    begun = [coalition for run in runs for coalition in run.coalitions()]
-    assert len(begun) == len(set(begun)) == BUDGET
-    assert sorted(stored(runs[0].plan["store"])) == sorted(begun)
-
-
-def test_what_a_killed_process_had_begun_is_done_by_the_other(runner, undisturbed):
-    first = runner("left", hanging=["owner2"])
+def test_a_second_run_on_a_store_is_refused_and_the_first_goes_on(runner, undisturbed):
+    first = runner("shared", hanging=["owner2"])
     wait_for(lambda: "owner2" in first.coalitions())
-    second = runner("left")
-    wait_for(lambda: len(stored(first.plan["store"])) == first_batch(first) - 1)
-    assert not second.ended
-    assert "owner2" not in second.coalitions()  # it waits for the first
+    refused = runner("shared").result()
+    assert refused["error"] == "StoreError"
+    assert f"in use by another run (process {first.pid}, since 20" in refused["message"]
     first.kill()
-    assert_same(second.result(), undisturbed)
-    assert second.coalitions().count("owner2") == 1
-    done = first.coalitions() + second.coalitions()
+    again = runner("shared")
+    assert_same(again.result(), undisturbed)
+    done = first.coalitions() + again.coalitions()
     assert Counter(done) == Counter([*stored(first.plan["store"]), "owner2"])
-
-
-def test_a_stopped_process_holds_up_only_what_it_has_begun(runner, undisturbed):
-    first = runner("stopped", seconds=0.05)
-    wait_for(lambda: len(first.coalitions()) >= 3)
-    first.signal(signal.SIGSTOP)
-    try:
-        second = runner("stopped")
-        wait_for(lambda: len(stored(first.plan["store"])) >= first_batch(first) - 1)
-    finally:
-        first.signal(signal.SIGCONT)
-    for run in (first, second):
-        assert_same(run.result(), undisturbed)
-    done = first.coalitions() + second.coalitions()
-    assert len(done) == len(set(done)) == BUDGET
 
 
 # Ctrl-C
@@ -232,20 +198,17 @@ def test_ctrl_c_on_any_line_of_keeping_an_evaluation_does_not_lose_it():
 def interrupted_while_keeping(at):
     """Ctrl-C before the given line, counted from the moment the second evaluation is kept."""
     folder = Path(dupre.__file__).parent
-    names = ("valuation/loop.py", "valuation/execution.py", "training/store.py")
+    names = ("valuation/loop.py", "valuation/execution.py", "store/store.py")
     names += ("valuation/valuer.py",)
     ours = {str(folder / name) for name in names}
     keeping, lines, interruption = 0, 0, []
 
     def called(frame, event, arg):
         nonlocal keeping
-        if frame.f_code.co_filename not in ours:
-            return None
-        above = frame
-        while above is not None and above.f_code.co_name not in ("_keep", "follow"):
-            above = above.f_back
-        keeping += above is frame and frame.f_code.co_name == "_keep"
-        return line if keeping == 2 and above is not None else None
+        name = frame.f_code.co_name
+        keeping += name == "_keep" and frame.f_code.co_filename.endswith("execution.py")
+        keeping += name == "_show" and keeping == 2
+        return line if keeping == 2 and frame.f_code.co_filename in ours else None
 
     def line(frame, event, arg):
         nonlocal lines

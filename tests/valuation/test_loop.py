@@ -17,9 +17,8 @@ import owners_and_games
 from dupre import StoreError
 from dupre.game.estimators import Sample, exact, permutation, regression
 from dupre.result.covariances import half_widths
-from dupre.store.locks import FileLocks, Holder
 from dupre.training.engines import Local
-from dupre.valuation import execution, loop
+from dupre.valuation import loop
 from dupre.valuation.stopping import evaluated, ranking_settled, settled, wall_time, within
 from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform
 from owners_and_games import LoggedGame, Noisy, Shuffled, additive, holds, smooth, value, white
@@ -346,26 +345,6 @@ def test_second_trainings_follow_the_first_design_and_then_every_batch():
     assert again[:6] == list(range(first, first + 6))  # before anything is predicted
     assert 6 + 56 <= again[6] < len(utility.asked) - 10  # after 56 coalitions, and not at the end
     assert valuation.training_noise.further == len(again) == 80 // 8
-
-
-def test_a_run_that_waits_for_a_stopped_process_says_so_once(store, monkeypatch):
-    answers = iter([False] * 3)
-    real = FileLocks.acquire
-    monkeypatch.setattr(FileLocks, "acquire", lambda *how: next(answers, True) and real(*how))
-    monkeypatch.setattr(execution, "find_holder", lambda path: Holder(4711, stopped=True))
-    monkeypatch.setattr(execution, "POLL_SECONDS", 0.0)
-    with pytest.warns(UserWarning, match="waiting for a training of process 4711, which") as told:
-        value(THREE, lambda members: len(members), budget=1, store=store)
-    assert len(told) == 1
-
-
-def test_time_also_ends_a_run_that_waits_for_another_process(store, monkeypatch):
-    answers, real = iter([True]), FileLocks.acquire
-    monkeypatch.setattr(FileLocks, "acquire", lambda *how: next(answers, False) and real(*how))
-    monkeypatch.setattr(execution, "POLL_SECONDS", 0.01)
-    utility = smooth(FIVE)
-    found = value(FIVE, utility, empty=0.0, budget=30, store=store, stop=wall_time(0.2))
-    assert (found.evaluated, found.stopped) == (1, "0.2 seconds have passed")
 
 
 # Stop rules.

@@ -28,18 +28,15 @@ import pandas as pd
 from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
 from dupre.report.document import Heading, read_logo
-from dupre.result.json import dumps, loads
+from dupre.result import as_json
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
 from dupre.runs.config import Config, PaymentSection
 from dupre.runs.job import Job
 from dupre.store.frames import read_evaluations
-from dupre.store.locks import FileLocks, find_holder
+from dupre.store.locks import FileLock
 from dupre.wording import spell_out
-
-WHOLE = 2**56
-"""Byte of the store's lock file that stands for the directory; those of trainings are smaller."""
 
 FORMULA = ("=", "+", "-", "@")
 """How a text begins that spreadsheets take for a formula."""
@@ -101,7 +98,7 @@ class RunDirectory:
                 )
             return replace(config, history=before.history, page=before.page, payment=before.payment)
         # A run that was killed while it was set up may have left these.
-        ours = ("store.sqlite", ".config.toml")
+        ours = ("store.sqlite", ".config.toml", ".lock")
         if self.path.is_dir() and not all(f.name.startswith(ours) for f in self.path.iterdir()):
             raise InputError(
                 f"{str(self)!r} holds other files and no run of dupre; choose another directory "
@@ -135,7 +132,7 @@ class RunDirectory:
         if not file.is_file():
             raise InputError(f"{str(self)!r} has no result yet; go on with `{self.renewal}`")
         try:
-            return loads(file.read_text(encoding="utf-8"))
+            return as_json.loads(file.read_text(encoding="utf-8"))
         except (InputError, OSError, UnicodeDecodeError) as cause:
             raise InputError(
                 f"{str(file)!r}: {cause}; `{self.renewal}` makes it again from the store"
@@ -169,7 +166,7 @@ class RunDirectory:
             where the files before are kept; None if there were none, or they say the same.
         """
         result, table = self.path / "result.json", self.path / "values.csv"
-        texts = {result: dumps(valuations), table: spreadsheet(valuations)}
+        texts = {result: as_json.dumps(valuations), table: spreadsheet(valuations)}
         return self._replace(texts | self._pages(valuations, self.config()))
 
     def _replace(self, texts: Mapping[Path, str | None]) -> Path | None:
@@ -289,12 +286,11 @@ class RunDirectory:
                 f"the run directory {str(self)!r} cannot be made ({cause.strerror}); choose "
                 "another with --run"
             ) from cause
-        with closing(FileLocks(self.store)) as locks, self.name_errors():
-            if not locks.acquire(WHOLE):
-                found = find_holder(self.store)
+        with closing(FileLock(self.path / ".lock")) as lock, self.name_errors():
+            if not lock.acquire():
                 raise InputError(
-                    f"{str(self)!r} is in use by another run{f' ({found})' if found else ''}; wait "
-                    "for it to end, or stop it"
+                    f"{str(self)!r} is in use by another run ({lock.holder}); wait for it to end, "
+                    "or stop it"
                 )
             yield
 

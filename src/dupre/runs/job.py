@@ -223,6 +223,7 @@ class Job:
             check_within(row, self.traits.bounds)
         failed = [row for row in given if not row.utilities]
         with self._open(store) as kept:
+            kept.hold()
             before = set(_coalitions(kept))
             new = [e for row in given for e in _evaluations(row, kept, replacing)]
             kept.record(new, replacing=replacing)

@@ -75,7 +75,7 @@ def from_row(row: Sequence[Any]) -> tuple[Evaluation, str]:
     (key, names, contents, repeat, attempt, utility, failure, trace, caught, *cost) = row
     seconds, seed, finished, worker, resampled, stated = cost
     try:
-        if stated is not None and stated != checksum(row[1:-1]):  # rows of older stores have none
+        if stated != checksum(row[1:-1]):
             raise ValueError(
                 "its checksum is another; without it the rest can be used: "
                 f"DELETE FROM evaluations WHERE id = {key}"

@@ -10,18 +10,16 @@ one has changed, results may have changed, and the spot check trains the largest
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dupre.data.digests import digest, hash_json
 from dupre.data.owners import Owners
-from dupre.data.rows import take
 from dupre.utility.describe import Part, Traits
 
 PACKAGES = ("dupre", "numpy", "scipy", "scikit-learn", "pandas")
@@ -41,13 +39,11 @@ class Origin:
     Attributes:
         setting: what they depend on besides the owners' rows, part by part.
         owners: fingerprint of each owner's rows.
-        older: gives the fingerprints by the rule of versions up to 0.1.
         by_content: whether they depend on the members' rows alone, not on their names.
     """
 
     setting: Mapping[str, Part]
     owners: Mapping[str, str]
-    older: Callable[[], Mapping[str, str]] = dict
     by_content: bool = False
 
 
@@ -63,7 +59,7 @@ def origin(owners: Owners, traits: Traits, contents: Mapping[str, str], stated: 
         setting["categories"] = Part("levels of categories", digest(levels))
     packages = ", ".join(f"{package} {_version(package)}" for package in PACKAGES)
     setting["packages"] = Part(packages, digest(packages))
-    return Origin(setting, contents, cache(partial(_older_digests, owners)), traits.by_content)
+    return Origin(setting, contents, traits.by_content)
 
 
 def of_owners(owners: Owners, *, renew: bool = True) -> dict[str, str]:
@@ -80,15 +76,6 @@ def of_owners(owners: Owners, *, renew: bool = True) -> dict[str, str]:
         name: hash_json([names, count, words]).hex()[:32]
         for name, count, words in zip(owners.names, counts, contents, strict=True)
     }
-
-
-def _older_digests(owners: Owners) -> dict[str, str]:
-    """A digest of each owner's rows by the rule of versions up to 0.1: their order counted."""
-    held = [np.flatnonzero(owners.owner == index) for index in range(owners.n)]
-    parts = [take(owners.X, rows) for rows in held]
-    parts = [p.reset_index(drop=True) if isinstance(p, pd.DataFrame) else p for p in parts]
-    digests = [digest((X, owners.y[rows])) for X, rows in zip(parts, held, strict=True)]
-    return dict(zip(owners.names, digests, strict=True))
 
 
 def _levels(owners: Owners) -> list[Any]:
@@ -120,9 +107,7 @@ def changed_owners(provenance: Mapping[str, Mapping[str, str]], now: Origin) -> 
     marks = provenance.get("fingerprints", {})
     then = {k.removeprefix(ROWS_OF): mark for k, mark in marks.items() if k.startswith(ROWS_OF)}
     held = set(now.owners.values()) if now.by_content else set()  # by any name
-    differ = [n for n, mark in then.items() if now.owners.get(n) != mark and mark not in held]
-    older = now.older() if differ else {}
-    return [name for name in differ if older.get(name) != then[name]]
+    return [n for n, mark in then.items() if now.owners.get(n) != mark and mark not in held]
 
 
 @cache

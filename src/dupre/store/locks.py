@@ -1,140 +1,126 @@
-"""Locks for processes that share a store: one byte of a file beside it stands for each training.
+"""One process at a time: a lock on a file, which the system drops however the process ends.
 
-The system drops the locks of a process when it ends for any reason. It also drops them when the
-process closes the file; so all locks of one process on one file share a descriptor.
-
-The file itself holds one number, the key of the last evaluation that was written to the store. A
-store that ends before it has lost what its log held.
+The file says who has the lock. It also keeps one number for the store beside it, the key of the
+last evaluation that was written: a store that ends before it has lost what its log held.
 """
 
 from __future__ import annotations
 
-import errno
+import json
 import os
-import struct
 import sys
+import weakref
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dupre.errors import StoreError
+from dupre.training.evaluation import now
 
 try:
     import fcntl
-except ImportError:  # Windows: processes may train the same coalition, the first result counts
+except ImportError:  # Windows: nobody is kept out; of two utilities of a training the first counts
     fcntl = None  # type: ignore[assignment]
 
-_FLOCK = "hhqqi"
-"""The record of a lock on Linux: kind, origin, start, length, process."""
+_LENGTH = 128
+"""Bytes of what a file says: always as many, so that a shorter text leaves nothing behind."""
 
-_open: dict[Path, tuple[int, list[FileLocks]]] = {}
-"""Descriptor and users of each lock file."""
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A process that holds a lock, and whether it is stopped (Ctrl-Z, SIGSTOP)."""
-
-    process: int
-    stopped: bool
-
-    def __str__(self) -> str:
-        way = f", which is stopped: `kill -CONT {self.process}` lets it go on"
-        return f"process {self.process}{way if self.stopped else ''}"
+_held: weakref.WeakSet[FileLock] = weakref.WeakSet()
 
 
-def find_holder(store: Path) -> Holder | None:
-    """Another process that holds a lock of a store open here; None if the system does not say."""
-    users = _open.get(lock_file(store))
-    if users is None or sys.platform != "linux":
-        return None
-    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(users[0], fcntl.F_GETLK, asked))
-    if kind == fcntl.F_UNLCK or process <= 0:
-        return None
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):  # it has ended, or is not of this system
-        return None
-    return Holder(process, state in ("T", "t"))
+class FileLock:
+    """A lock on a file, which is made if it does not exist. It ends with `close` or the process."""
 
+    def __init__(self, file: Path):
+        self._file = file
+        self._descriptor: int | None = None
 
-def lock_file(store: Path) -> Path:
-    """The file beside a store."""
-    return Path(f"{store.resolve()}-claims")
+    def acquire(self) -> bool:
+        """Take the lock; False if another process, or another user in this one, has it.
 
-
-class FileLocks:
-    """The locks that one store holds. A store in memory (no path) gets every lock.
-
-    Raises:
-        StoreError: the file beside the store cannot be opened.
-    """
-
-    def __init__(self, store: Path | None):
-        self._held: set[int] = set()
-        self._path: Path | None = None
-        if store is None or fcntl is None:
-            return
-        path = lock_file(store)
-        if path not in _open:
-            try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            except OSError as cause:
-                raise StoreError(
-                    f"the lock file of the store cannot be opened: {cause}; may this user write "
-                    "there?"
-                ) from cause
-            _open[path] = descriptor, []
-        _open[path][1].append(self)
-        self._path = path
-
-    def acquire(self, byte: int) -> bool:
-        """Lock a byte; False if another store or process holds it."""
-        if self._path is None:
-            return True
-        descriptor, users = _open[self._path]
-        if any(byte in other._held for other in users if other is not self):
-            return False
+        Raises:
+            StoreError: the file cannot be opened or locked.
+        """
         try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+            found = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as cause:
-            if cause.errno in (errno.EACCES, errno.EAGAIN):  # another process has it
-                return False
             raise StoreError(
-                f"{str(self._path)!r} cannot be locked: {cause}; keep the store on a disk "
-                "of this machine"
+                f"the lock file cannot be opened: {cause}; may this user write there?"
             ) from cause
-        self._held.add(byte)
+        try:
+            if fcntl is not None:
+                fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(found)
+            return False
+        except OSError as cause:
+            os.close(found)
+            raise StoreError(
+                f"{str(self._file)!r} cannot be locked: {cause}; keep it on a disk of this machine"
+            ) from cause
+        self._descriptor = found
+        _held.add(self)
+        self._write({"process": os.getpid(), "since": now(), "last": self.last})
         return True
 
-    def release(self, byte: int) -> None:
-        """Unlock a byte if this store holds it."""
-        if self._path is not None and byte in self._held:
-            self._held.remove(byte)
-            fcntl.lockf(_open[self._path][0], fcntl.LOCK_UN, 1, byte)
+    @property
+    def holder(self) -> str:
+        """Who has the lock and since when, in words; whether it is stopped (Ctrl-Z, SIGSTOP)."""
+        found = self._read()
+        process, since = found.get("process"), found.get("since")
+        if process is None:
+            return "another process"
+        way = f", which is stopped: `kill -CONT {process}` lets it go on"
+        return f"process {process}, since {since}{way if _is_stopped(process) else ''}"
 
     @property
     def last(self) -> int:
         """The number in the file; 0 if there is none."""
-        if self._path is None:
-            return 0
-        return int.from_bytes(os.pread(_open[self._path][0], 8, 0), "little")
+        number = self._read().get("last", 0)
+        return number if isinstance(number, int) else 0
 
     @last.setter
-    def last(self, key: int) -> None:
-        if self._path is not None:
-            with suppress(OSError):  # the disk is full: a smaller number is right too
-                os.pwrite(_open[self._path][0], key.to_bytes(8, "little"), 0)
+    def last(self, number: int) -> None:
+        if number != self.last:
+            self._write(self._read() | {"last": number})
 
     def close(self) -> None:
-        """Release all locks."""
-        for byte in list(self._held):
-            self.release(byte)
-        if self._path is not None:
-            descriptor, users = _open[self._path]
-            users.remove(self)
-            if not users:
-                del _open[self._path]
-                os.close(descriptor)
-            self._path = None
+        """Release the lock."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            found = json.loads(self._file.read_bytes())
+        except (OSError, ValueError):  # it was never locked
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _write(self, what: dict[str, Any]) -> None:
+        with suppress(OSError):  # the disk is full: a smaller number is right too
+            file = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                os.write(file, json.dumps(what).ljust(_LENGTH).encode())
+            finally:
+                os.close(file)
+
+
+def _is_stopped(process: int) -> bool:
+    """Whether a process of this machine is stopped; only Linux tells."""
+    if sys.platform != "linux":
+        return False
+    with suppress(OSError, IndexError):  # it has ended, or is not of this system
+        stat = Path(f"/proc/{process}/stat").read_text()
+        return stat.rpartition(")")[2].split()[0] in ("T", "t")
+    return False
+
+
+def _close_in_child() -> None:
+    """A fork shares the lock: a child that outlives a killed run would keep the next one out."""
+    for lock in list(_held):
+        lock.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_child)

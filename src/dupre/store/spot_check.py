@@ -105,17 +105,12 @@ def spot_check(
         )
     if not (asked.accept_model or asked.check):
         return
-    older = origin.is_older
     origin.confirm([pair for pair in checks if pair[1].utility is not None])
     made_for = origin.change.text and f"it was made for {origin.change.text}"
-    count = len(store.evaluations())
     if reasons := [reason for reason in (made_for, difference) if reason]:
+        count = len(store.evaluations())
         text = f"Accepted: {count:,} trainings are kept although {' and '.join(reasons)}"
         origin.note("model", text)
-    elif older:
-        who = f"{format_members(checks[-1][0].training.members)} was" if checks else "none could be"
-        text = f"{count:,} trainings are by dupre 0.1 or before; {who} done again for a comparison"
-        origin.note("older", text)
 
 
 def _choose(known: Sequence[Evaluation], *, largest: bool) -> list[Evaluation]:

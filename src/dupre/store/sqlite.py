@@ -22,7 +22,7 @@ LOCK_SECONDS = 60.0
 HEADER = 100
 """The smallest size of an SQLite file in bytes."""
 
-VERSION = 1
+VERSION = 2
 APPLICATION_ID = 0x44555052
 """The bytes "DUPR", which mark a file as a store."""
 
@@ -53,7 +53,7 @@ CREATE TABLE evaluations (
     finished TEXT NOT NULL,
     worker TEXT NOT NULL,
     resampled BLOB,
-    checksum TEXT,
+    checksum TEXT NOT NULL,
     CHECK ((utility IS NULL) <> (failure IS NULL))
 );
 CREATE UNIQUE INDEX one_utility ON evaluations (contents, repeat) WHERE utility IS NOT NULL;
@@ -70,10 +70,7 @@ CREATE TABLE rounds (
     found TEXT NOT NULL,
     PRIMARY KEY (run, evaluated)
 );
-"""
-
-CHECKS = """
-CREATE TABLE IF NOT EXISTS checks (
+CREATE TABLE checks (
     id INTEGER PRIMARY KEY,
     coalition TEXT NOT NULL,
     repeat INTEGER NOT NULL,
@@ -81,9 +78,7 @@ CREATE TABLE IF NOT EXISTS checks (
     again REAL NOT NULL,
     finished TEXT NOT NULL
 );
-"""
-NOTES = """
-CREATE TABLE IF NOT EXISTS notes (
+CREATE TABLE notes (
     id INTEGER PRIMARY KEY,
     kind TEXT NOT NULL,
     note TEXT NOT NULL,
@@ -91,7 +86,6 @@ CREATE TABLE IF NOT EXISTS notes (
     written TEXT NOT NULL
 );
 """
-"""Two tables that stores of versions up to 0.1 get when they are confirmed."""
 
 
 class Connection(sqlite3.Connection):
@@ -234,7 +228,7 @@ def _check_tables(db: Connection, *, make: bool) -> None:
         db.execute("PRAGMA journal_mode = WAL")
         with db.transaction():
             if not ask("SELECT count(*) FROM sqlite_master"):
-                db.make_tables(SCHEMA + CHECKS + NOTES)
+                db.make_tables(SCHEMA)
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
     if ask("PRAGMA application_id") != APPLICATION_ID:
@@ -245,11 +239,6 @@ def _check_tables(db: Connection, *, make: bool) -> None:
             "use the dupre that made it, or ",
             Remedy.ANOTHER_STORE,
         )
-    columns = [name for _, name, *_ in db.execute("PRAGMA table_info(evaluations)")]
-    for column, kind in (("resampled", "BLOB"), ("checksum", "TEXT")):
-        if columns and column not in columns:  # a store made before there was one
-            with db.transaction():
-                db.execute(f"ALTER TABLE evaluations ADD COLUMN {column} {kind}")
     if (verdict := ask("PRAGMA quick_check(1)")) != "ok":
         raise sqlite3.DatabaseError(verdict)
 

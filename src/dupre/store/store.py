@@ -6,12 +6,11 @@ rows of all its members are the same, also by other names if these do not count.
 described in docs/running.md; any SQLite client can read them. Nothing is ever unpickled from a
 store.
 
-Processes that share a store lock a training before they start it (module `locks`).
+One process at a time writes to a store (module `locks`); any number may read it meanwhile.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -35,10 +34,10 @@ from dupre.store.evaluation_rows import (
     to_json,
     to_row,
 )
-from dupre.store.locks import FileLocks, lock_file
+from dupre.store.locks import FileLock
 from dupre.store.sqlite import Connection, connect, connect_again
 from dupre.store.store_origin import StoreOrigin, contents_of
-from dupre.training.evaluation import Evaluation, Training
+from dupre.training.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from dupre.store.fingerprints import Origin
@@ -83,15 +82,15 @@ class Store:
         with ExitStack() as stack:
             self._db = stack.enter_context(closing(connect(self.path, make=True)))
             self._inode = None if self.path is None else self.path.stat().st_ino
-            self._locks = stack.enter_context(closing(FileLocks(self.path)))
+            self._lock = None if self.path is None else FileLock(Path(f"{self.path}-lock"))
+            if self._lock is not None:
+                stack.callback(self._lock.close)
             self.origin = StoreOrigin(self._db, origin)
             with self._db.write():
                 self.origin.check(accept_model=asked is not None and asked.accept_model)
-            if made_now:  # the lock file is that of a store that was deleted
-                self._locks.last = 0
-            held = self._locks.last
-            self.refresh()
-            self._check_log(held)
+            if made_now and self._lock is not None:  # the file is that of a store that was deleted
+                self._lock.last = 0
+            self._catch_up()
             self._writer = _Writer(self.path)
             stack.callback(self._writer.close)
             self._resources = stack.pop_all()
@@ -103,8 +102,23 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Release all locks and close the file."""
+        """Close the file and let other processes write to it."""
         self._resources.close()
+
+    def hold(self) -> None:
+        """Keep other processes from writing to the store until it is closed.
+
+        Raises:
+            StoreError: another one writes to it; says which, and since when.
+        """
+        if self._lock is None:
+            return
+        if not self._lock.acquire():
+            raise StoreError(
+                f"{self._db.name} is in use by another run ({self._lock.holder}); wait for it to "
+                "end, or stop it. What it has stored can be read meanwhile"
+            )
+        self._catch_up()  # another one may have written since this one opened the file
 
     def utilities(self, members: Names) -> dict[int, Evaluation]:
         """The successful evaluations of a coalition, by repeat."""
@@ -143,19 +157,16 @@ class Store:
             found.extend(either[repeat] for repeat in sorted(either))
         return found
 
-    def refresh(self) -> bool:
-        """Read new evaluations, also of other processes; whether there were any that are valid."""
-        valid = 0
+    def refresh(self) -> None:
+        """Read new evaluations, also those that a thread has written."""
         for key, evaluation, contents in self._new_evaluations():
             training = evaluation.training
             names = self.origin.holders(training.members, contents)
             if names is not None:
                 self._keep(key, replace(evaluation, training=replace(training, members=names)))
-                valid += 1
             elif all(name in self._owners for name in training.members):
                 self.stale += 1
             self._last = key  # at the end, so that an interruption loses nothing
-        return valid > 0
 
     def _keep(self, key: int, evaluation: Evaluation) -> None:
         names, repeat = evaluation.training.members, evaluation.training.repeat
@@ -180,8 +191,7 @@ class Store:
             self._check_file()
             with self._db.write():
                 self._db.execute(INSERT, row)
-        self.refresh()
-        self._locks.last = self._last
+        self._note_last()
         self._writer.forget(row)
 
     def write_at_once(self, evaluation: Evaluation) -> None:
@@ -205,8 +215,7 @@ class Store:
         self._failures.clear()
         self._same.clear()
         self._last = self.stale = 0
-        self.refresh()
-        self._locks.last = self._last
+        self._note_last()
 
     def to_check(self, *, empty: bool) -> list[Evaluation]:
         """Evaluations that can be done again and must have the same utility.
@@ -222,14 +231,6 @@ class Store:
         known.sort(key=lambda pair: (pair[0], bool(pair[1].training.members), pair[1].seconds))
         return [e for _, e in known]
 
-    def lock(self, training: Training) -> bool:
-        """Lock a training for this store; False while another store or process has it."""
-        return self._locks.acquire(self._byte(training))
-
-    def unlock(self, training: Training) -> None:
-        """Release the lock of a training."""
-        self._locks.release(self._byte(training))
-
     def batch(self, run: str) -> tuple[int, list[Names]]:
         """Number and coalitions of the latest batch of a run; 0 and none at first."""
         latest = "SELECT coalesce(max(number), 0) FROM batches WHERE run = ?"
@@ -238,28 +239,17 @@ class Store:
         with self._db.explain_errors("read"):
             return number, [from_json(text) for (text,) in self._db.ask(members, run, number)]
 
-    def begin_batches(self, batches: Mapping[str, tuple[int, Sequence[Names]]]) -> bool:
-        """Write down the next batch of one or several runs before it starts, all or none.
+    def begin(self, run: str, coalitions: Sequence[Names]) -> None:
+        """Write down the next batch of a run before it starts.
 
         A run that is killed during a batch goes on with this batch when it is resumed. So it
         chooses the same coalitions as without the interruption.
-
-        Args:
-            batches: number and coalitions by run.
-
-        Returns:
-            Whether they were written; False if another process has written one of these numbers.
         """
-        rows = [
-            (run, number, position, to_json(canonical(names)))
-            for run, (number, coalitions) in batches.items()
-            for position, names in enumerate(coalitions)
-        ]
+        number = self.batch(run)[0] + 1
+        names = [to_json(canonical(members)) for members in coalitions]
+        rows = [(run, number, position, text) for position, text in enumerate(names)]
         with self._db.write():
-            if any(self.batch(run)[0] >= number for run, (number, _) in batches.items()):
-                return False
             self._db.executemany("INSERT INTO batches VALUES (?, ?, ?, ?)", rows)
-        return True
 
     def save_round(self, run: str, evaluated: int, found: Mapping[str, float]) -> None:
         """Save what a run has found after this many evaluations."""
@@ -287,25 +277,28 @@ class Store:
                     Remedy.BEGIN_ANOTHER_STORE,
                 )
 
-    def _check_log(self, held: int) -> None:
-        """Refuse a store that ends before the last evaluation that was written to it."""
+    def _catch_up(self) -> None:
+        """Read what was written; StoreError if the store ends before the last evaluation."""
+        held = 0 if self._lock is None else self._lock.last  # first: it grows with the store
+        self.refresh()
         if self.path is not None and self._last < held:
             raise StoreError(
                 f"{self._db.name} has lost evaluations: it ends at number {self._last:,}, but "
                 f"{held:,} were written. Its log '{self.path.name}-wal' has vanished or changed; "
-                f"put that back. To go on without them, delete '{lock_file(self.path)}'"
+                f"put that back. To go on without them, delete '{self.path}-lock'"
             )
+
+    def _note_last(self) -> None:
+        """Read what was just written, and note beside the store how far it goes."""
+        self.refresh()
+        if self._lock is not None:
+            self._lock.last = self._last
 
     def _to_row(self, evaluation: Evaluation) -> tuple[Any, ...]:
         return to_row(evaluation, self._contents(evaluation.training.members))
 
     def _contents(self, names: Names) -> str:
         return contents_of(names, self._owners)
-
-    def _byte(self, training: Training) -> int:
-        """Which byte of the lock file stands for a training."""
-        text = f"{self._contents(training.members)} {training.repeat}"
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
 
 
 class _Writer:

@@ -3,8 +3,6 @@
 The tables `setting` and `owners` say what a store was made for, `checks` which of its trainings
 were done again (module `spot_check`), and `notes` what the user accepted; every later result
 repeats it. Where utilities depend on rows alone, an owner with another name is known by its rows.
-Stores of versions up to 0.1 have no checks and notes; their fingerprints depended on called code
-and on the order of rows. `confirm` brings them up to date.
 """
 
 from __future__ import annotations
@@ -18,9 +16,9 @@ from dupre._types import Names
 from dupre.data.digests import hash_json
 from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
-from dupre.store.evaluation_rows import COLUMNS, checksum, from_json, to_json
+from dupre.store.evaluation_rows import from_json, to_json
 from dupre.store.fingerprints import HINTS, Origin
-from dupre.store.sqlite import CHECKS, NOTES, Connection, escape_surrogates
+from dupre.store.sqlite import Connection, escape_surrogates
 from dupre.training.evaluation import Evaluation, now
 from dupre.wording import join_list, quote
 
@@ -52,17 +50,13 @@ class StoreOrigin:
 
     Attributes:
         change: how the setting differs; known after `check`.
-        is_older: whether the store is by a version up to 0.1, and not confirmed yet.
     """
 
     def __init__(self, db: Connection, origin: Origin):
         self._db = db
         self._setting, self._owners = origin.setting, origin.owners
-        self._make_older = origin.older
-        self._older: Mapping[str, str] = {}
         self._by_content = origin.by_content
         self._earlier: list[Mapping[str, str]] = []
-        self.is_older = False
         self.change = Change()
 
     def check(self, *, accept_model: bool) -> None:
@@ -71,9 +65,7 @@ class StoreOrigin:
         Raises:
             StoreError: the setting has changed, or no owner's rows are the same; says what.
         """
-        tables = self._db.ask("SELECT name FROM sqlite_master WHERE name = 'checks'")
         rows = self._db.ask("SELECT part, description, fingerprint FROM setting")
-        self.is_older = not tables
         stored = {part: (description, mark) for part, description, mark in rows}
         if stored:
             self.change = self._compare(stored)
@@ -86,18 +78,10 @@ class StoreOrigin:
                 raise StoreError(*what, Remedy.TAKE_THE_SAME, Remedy.ACCEPT)
             what.append("utilities of both cannot be mixed; take the same things as then, or ")
             raise StoreError(*what, Remedy.ANOTHER_STORE)
-        if self.is_older:
-            self._older = self._make_older()
         self._check_owners()
-        if not self.is_older:
-            self._write_owners()
+        self._write_owners()
         if self._by_content:
             self._earlier = self._read_earlier()
-
-    def contents(self, names: Names) -> set[str]:
-        """What a valid evaluation of a coalition states as the digest of its rows."""
-        known = [self._owners] if not self._older else [self._owners, self._older]
-        return {contents_of(names, marks) for marks in known}
 
     def holders(self, names: Names, contents: str) -> Names | None:
         """Who holds the rows of a stored evaluation now, names sorted; None if nobody does.
@@ -106,7 +90,7 @@ class StoreOrigin:
             names: the members by their names then.
             contents: the digest of their rows.
         """
-        if self._owners.keys() >= set(names) and contents in self.contents(names):
+        if self._owners.keys() >= set(names) and contents == contents_of(names, self._owners):
             return names
         for marks in self._earlier:
             if marks.keys() >= set(names) and contents == contents_of(names, marks):
@@ -142,7 +126,7 @@ class StoreOrigin:
 
     def checks(self) -> Counter[tuple[Names, int]]:
         """How often each training, by members and repeat, was done again to check the store."""
-        rows = [] if self.is_older else self._db.ask("SELECT coalition, repeat FROM checks")
+        rows = self._db.ask("SELECT coalition, repeat FROM checks")
         with self._db.explain_errors("read"):
             return Counter((from_json(names), repeat) for names, repeat in rows)
 
@@ -150,7 +134,7 @@ class StoreOrigin:
     def last_accepted(self) -> int:
         """The last evaluation from before the user accepted a change; 0 if there is none."""
         query = "SELECT coalesce(max(last), 0) FROM notes"
-        return 0 if self.is_older else int(self._db.ask(query)[0][0])
+        return int(self._db.ask(query)[0][0])
 
     def confirm(self, checks: Sequence[tuple[Evaluation, Evaluation]] = ()) -> None:
         """Write down that the evaluations belong to the present setting.
@@ -164,28 +148,23 @@ class StoreOrigin:
         ]
         columns = "INSERT INTO checks (coalition, repeat, stored, again, finished)"
         with self._db.write():
-            if self.is_older:
-                self._take_over()
             self._db.executemany(f"{columns} VALUES (?, ?, ?, ?, ?)", rows)
             if self.change.any:
                 self._write_setting()
             self._write_owners()
-        self.is_older, self._older = False, {}
 
     def note(self, kind: str, text: str) -> None:
-        """Keep permanently what the user accepted, "model" or "rows", or an "older" version."""
+        """Keep permanently what the user accepted, "model" or "rows"."""
         last = "(SELECT coalesce(max(id), 0) FROM evaluations)" if kind == "model" else "0"
         columns = "INSERT INTO notes (kind, note, written, last)"
         with self._db.write():
-            self._db.make_tables(NOTES)
             row = (kind, escape_surrogates(text), now())
             self._db.execute(f"{columns} VALUES (?, ?, ?, {last})", row)
 
     def notes(self) -> list[str]:
         """What was noted, a sentence each."""
         query = "SELECT substr(written, 1, 10), note FROM notes ORDER BY id"
-        rows = [] if self.is_older else self._db.ask(query)
-        return [f"{note} ({day})." for day, note in rows]
+        return [f"{note} ({day})." for day, note in self._db.ask(query)]
 
     def _compare(self, stored: Mapping[str, tuple[str, str]]) -> Change:
         """What has changed since the setting was stored, as description and digest of each part."""
@@ -197,9 +176,7 @@ class StoreOrigin:
                 continue
             differs = True
             same_text = new is not None and new.description == description
-            if part in HINTS or (
-                self.is_older and same_text
-            ):  # its digests depended on called code
+            if part in HINTS:
                 continue
             model &= part in MODEL
             if new is None:
@@ -213,10 +190,9 @@ class StoreOrigin:
 
     def _check_owners(self) -> None:
         before = set(self._db.ask("SELECT name, fingerprint FROM owners"))
-        known = [*self._owners.items(), *self._older.items()]
-        pairs = {(escape_surrogates(name), mark) for name, mark in known}
+        pairs = {(escape_surrogates(name), mark) for name, mark in self._owners.items()}
         same_rows = {mark for _, mark in before} & {mark for _, mark in pairs}
-        renamed = self._by_content and not self.is_older and same_rows
+        renamed = self._by_content and same_rows
         if before and not (before & pairs or renamed):
             theirs, ours = sorted({owner for owner, _ in before}), list(self._owners)
             what = "name and rows are both" if same_rows else "rows are"
@@ -234,20 +210,9 @@ class StoreOrigin:
             known.setdefault(name, set()).add(mark)
         pairs = [(escape_surrogates(name), name, mark) for name, mark in self._owners.items()]
         found = [name for key, name, mark in pairs if mark not in known.get(key, {mark})]
-        if self.is_older or not found:  # fingerprints were others up to 0.1
+        if not found:
             return ""
         return f" (the rows of {join_list(map(quote, found))} have changed)"
-
-    def _take_over(self) -> None:
-        """Replace digests of rows by the older rule."""
-        self._db.make_tables(CHECKS)
-        rows = self._db.ask("SELECT DISTINCT coalition FROM evaluations")
-        known = [names for (text,) in rows if self._older.keys() >= set(names := from_json(text))]
-        pairs = [(contents_of(n, self._owners), contents_of(n, self._older)) for n in [*known, ()]]
-        self._db.executemany("UPDATE evaluations SET contents = ? WHERE contents = ?", pairs)
-        rows = self._db.ask(f"SELECT id, {COLUMNS} FROM evaluations")
-        sums = [(checksum(row[1:-1]), row[0]) for row in rows]
-        self._db.executemany("UPDATE evaluations SET checksum = ? WHERE id = ?", sums)
 
     def _write_setting(self) -> None:
         parts = self._setting.items()

@@ -29,8 +29,8 @@ class Workers(Protocol):
     def run(self, trainings: Iterator[Training]) -> Iterator[Evaluation]:
         """Take a training from the iterator whenever one can be started; yield evaluations.
 
-        They are yielded as they finish, in any order. A training that is taken is locked for other
-        processes that share the store, so take no more than can run at the same time.
+        They are yielded as they finish, in any order. Take no more than can run at the same
+        time: none is given once the run has to stop.
         """
         ...
 

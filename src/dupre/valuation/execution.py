@@ -1,20 +1,14 @@
-"""Trainings given to workers, locked for other processes, and saved to the store one by one."""
+"""Trainings given to workers, and saved to the store one by one."""
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Iterator
 
-from dupre.store.locks import Holder, find_holder
 from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.workers import Workers
 from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.progress import Clock
-
-POLL_SECONDS = 0.2
-"""Time between two looks at whether another process has finished its trainings."""
 
 
 class Execution:
@@ -46,32 +40,25 @@ class Execution:
         self._clock = clock
         self._is_over = is_over
         self._unsaved: list[Evaluation] = []
-        self._reported: set[Holder] = set()
         self.trained = 0
         self.failed: Evaluation | None = None
 
     def run(self, trainings: list[Training]) -> Iterator[Evaluation]:
-        """Evaluate what no other process is evaluating, wait for what others are.
-
-        Yields every evaluation once it is saved.
-        """
-        waiting = trainings
-        while waiting and not self._stops:
+        """Do these trainings as long as none fails that must not; yield what is saved."""
+        while trainings and not self._stops:
+            # Asked for when a worker is free: an evaluation may have answered it meanwhile.
+            wanted = (t for t in trainings if not (self._stops or self._outcomes.is_answered(t)))
             with self._clock.training():
-                for evaluation in self._workers.run(filter(self._lock, waiting)):
+                for evaluation in self._workers.run(wanted):
                     self._keep(evaluation)
                     yield evaluation
-            waiting = [t for t in waiting if not self._outcomes.is_answered(t)]
-            if waiting and not self._stops:
-                self._wait()
-                self._store.refresh()
+            trainings = [t for t in trainings if not self._outcomes.is_answered(t)]
 
     def _keep(self, evaluation: Evaluation) -> None:
         """Save an evaluation, or know that it is not saved."""
         self._unsaved.append(evaluation)
         self.save(evaluation)
         self._unsaved.remove(evaluation)
-        self._store.unlock(evaluation.training)
 
     def save(self, evaluation: Evaluation) -> None:
         """Save an evaluation to the store."""
@@ -90,23 +77,3 @@ class Execution:
     def _stops(self) -> bool:
         """Whether no further training is started."""
         return self.failed is not None or self._is_over()
-
-    def _lock(self, training: Training) -> bool:
-        """Lock a training, unless another process does it, or no more is started."""
-        if self._stops or self._outcomes.is_answered(training):
-            return False
-        if not self._store.lock(training):
-            return False
-        self._store.refresh()
-        if self._outcomes.is_answered(training):  # by another process, just before
-            self._store.unlock(training)
-            return False
-        return True
-
-    def _wait(self) -> None:
-        """Wait a moment for another process, and say so if it is stopped."""
-        time.sleep(POLL_SECONDS)
-        holder = find_holder(self._store.path) if self._store.path is not None else None
-        if holder is not None and holder.stopped and holder not in self._reported:
-            self._reported.add(holder)
-            warnings.warn(f"waiting for a training of {holder}", stacklevel=2)

@@ -113,11 +113,9 @@ class Loop:
         self.valuer.check_empty(begun=self.found > 0)
         while True:
             number, coalitions = self.store.batch(self.key)
-            self._catch_up()
             if missing := self._missing(coalitions):
                 self._evaluate(missing)
                 if self._is_over():
-                    self._catch_up()
                     self._save_progress()
                     return self._result(self._reason() or "its time is over")
                 continue
@@ -129,8 +127,7 @@ class Loop:
                 return self._result(reason)
             if not (batch := self._next_batch()):
                 return self._result("nothing is left to gain")
-            # If another process has begun it, nothing is written: its batch counts.
-            self.store.begin_batches({self.key: (number + 1, self.outcomes.sort(batch))})
+            self.store.begin(self.key, self.outcomes.sort(batch))
 
     def _save_finished(self, _: object, error: BaseException | None, __: object) -> None:
         """When the loop ends by an error: save finished trainings, and say where everything is."""
@@ -201,7 +198,6 @@ class Loop:
             self._record_done([evaluation.training.members])
             self._show()
         if self.execution.failed is not None:
-            self._catch_up()
             raise self._error(self.execution.failed, every=False)
 
     def _give_up_if_all_failed(self) -> None:
@@ -220,11 +216,6 @@ class Loop:
             done = len(wanted) == self.outcomes.repeats
             if members and done and all(e.utility is not None for e in wanted):
                 self.valuer.record(members, [e.score for e in wanted])
-
-    def _catch_up(self) -> None:
-        """Record all that other threads and processes have stored."""
-        self.store.refresh()
-        self._record_done(self.store.coalitions())
 
     def _record_done(self, coalitions: Iterable[Names]) -> None:
         """Record those coalitions that are done, by this or another process."""

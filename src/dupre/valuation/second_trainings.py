@@ -62,7 +62,8 @@ class SecondTrainings:
         chosen = every[: max(count, len(begun))]
         if len(chosen) == len(before):
             return False
-        return self.store.begin_batches({self.key: (number + 1, chosen)})
+        self.store.begin(self.key, chosen)
+        return True
 
     def _trained_twice(self) -> list[Names]:
         """Coalitions that some run has trained twice already."""

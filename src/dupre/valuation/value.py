@@ -180,6 +180,7 @@ def _run(
         closing(shown),
         switch_quickly(),
     ):
+        kept.hold()
         new = new_evaluations(kept, given)
         for some in (kept.evaluations(), new):
             validation_rows.check_resamples(traits, some)
