@@ -28,10 +28,10 @@ import shapiq
 from scipy.stats import kendalltau
 
 import dupre
-from dupre.data.quantile_sketch import Resolution, SketchCache, label_coordinates
+from dupre.data.sketch import Resolution, SketchCache, label_coordinates
 from dupre.game.estimators import exact
+from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit
-from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
 from games import GAMES, Game, load

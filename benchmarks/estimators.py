@@ -31,15 +31,15 @@ import numpy as np
 import dupre
 from accuracy import paper_eta
 from dupre import estimators
-from dupre.data.quantile_sketch import SketchCache
+from dupre.data.sketch import SketchCache
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.game.estimators import Estimator
 from dupre.game.semivalues import Semivalue
 from dupre.game.weights import Weights
 from dupre.predictor import form
+from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit
-from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Membership, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
 from games import Game, housing_ridge_20, load

@@ -24,13 +24,12 @@ from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
-from dupre.data.quantile_sketch import SketchCache
+from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import exact
-from dupre.predictor import form, gp, landmarks
-from dupre.predictor.gp import GaussianProcess
-from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.posterior import Posterior
+from dupre.predictor import form, gp
+from dupre.predictor.features import Features
+from dupre.predictor.gp import GaussianProcess, Posterior
 from games import quietly
 from speed import synthetic
 
@@ -118,7 +117,7 @@ def by_landmarks() -> None:
             seconds.append(time.perf_counter() - start)
         ratios.append(std[0] / std[1])
     print(
-        f"\nThrough {landmarks.COUNT} landmarks of all predicted coalitions of {owners.n} owners "
+        f"\nThrough {gp.COUNT} landmarks of all predicted coalitions of {owners.n} owners "
         "(digits at random, naive Bayes, 40 and 200 evaluations, Shapley and Banzhaf) the standard "
         f"deviations of values are {np.min(ratios):.3f} to {np.max(ratios):.3f} of those by all "
         f"pairs, in {sum(seconds[::2]) / sum(seconds[1::2]):.2f} of the time."

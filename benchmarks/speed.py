@@ -26,14 +26,13 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 from threadpoolctl import threadpool_limits
 
 import dupre
-from dupre.data.quantile_sketch import SketchCache
+from dupre.data.sketch import SketchCache
 from dupre.game.estimators import exact
+from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit
 from dupre.predictor.form import DEFAULT
-from dupre.predictor.gp import GaussianProcess, condition
-from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.gp import GaussianProcess, Posterior, condition
 from dupre.predictor.kernels import Kernel, Membership, Prior, Scaled, SlicedWasserstein
-from dupre.predictor.posterior import Posterior
 from dupre.predictor.warp import straight_warp
 from dupre.valuation.next_batch import active_batch
 

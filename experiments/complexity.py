@@ -15,7 +15,7 @@ import ot
 import pandas as pd
 
 import dupre
-from dupre.data.quantile_sketch import SketchCache
+from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor.kernels import squared_euclidean
 

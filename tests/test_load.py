@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import dupre
-from dupre.data.quantile_sketch import Resolution, count, project
+from dupre.data.sketch import Resolution, count, project
 from dupre.game.estimators import stratified, structured
 from dupre.game.semivalues import shapley
-from dupre.tables.csv_json import read_csv
+from dupre.tables.formats import read_csv
 from dupre.training.evaluation import Evaluation, Training
 from stores import open_store
 
@@ -54,7 +54,7 @@ def test_a_csv_file_and_an_open_store_take_a_few_times_their_size(tmp_path):
     path = tmp_path / "rows.csv"
     np.savetxt(path, X, "%.9f", ",", header=",".join(f"x{i}" for i in range(50)), comments="")
     size = path.stat().st_size
-    most, frame = peak(lambda: read_csv(path, delimiter=",", as_text=()))
+    most, frame = peak(lambda: read_csv(path))
     assert frame.shape == X.shape
     assert most < 3 * size + frame.memory_usage().sum()
 

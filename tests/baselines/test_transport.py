@@ -15,9 +15,9 @@ from dupre.baselines import lava, otdd, otdd_kernel
 from dupre.baselines.otdd import Embedding, OTDDistances
 from dupre.baselines.transport import entropic_potentials, transport_cost
 from dupre.data.digests import digest
-from dupre.data.quantile_sketch import Resolution, unit_directions
+from dupre.data.sketch import Resolution, unit_directions
 from dupre.game.coalitions import all_coalitions
-from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.features import Features
 from owners_and_games import make_owners, record, smooth
 
 

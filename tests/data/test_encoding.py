@@ -5,7 +5,7 @@ from scipy import sparse
 
 from dupre.data.encoding import MAX_LEVELS
 from dupre.data.owners import Owners
-from dupre.data.quantile_sketch import Resolution, SketchCache
+from dupre.data.sketch import Resolution, SketchCache
 from dupre.game.coalitions import all_coalitions
 
 COARSE = Resolution(directions=10, levels=20, thresholds=64)

@@ -5,9 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
+from sklearn.dummy import DummyClassifier
 
+from dupre import ModelUtility
 from dupre.data.owners import MAX_CLASSES_INFERRED, Owners
-from dupre.data.quantile_sketch import Resolution, SketchCache
+from dupre.data.sketch import Resolution, SketchCache
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions
 
@@ -44,6 +46,26 @@ def pairwise(rows):
 
 
 # --- three ways to build the same owners
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_frames_of_other_libraries_hold_the_same_rows(library):
+    module = pytest.importorskip(library)
+    convert = module.Table.from_pandas if library == "pyarrow" else module.from_pandas
+    ours = frame_of_three_owners()
+    frame, X = convert(ours), convert(ours.drop(columns=["firm", "sold"]))
+    expected = Owners.from_frame(ours, owner="firm", target="sold")
+    for owners, validation in (
+        (Owners.from_frame(frame, owner="firm", target="sold"), convert(ours.drop(columns="firm"))),
+        (Owners.from_arrays(X, frame["sold"], frame["firm"]), (X, frame["sold"])),
+        (Owners.from_mapping({"a": (X, frame["sold"]), "b": (X, frame["sold"])}), None),
+    ):
+        digests = owners.row_contents[: len(ours)]
+        np.testing.assert_array_equal(digests, expected.row_contents)
+        assert owners.columns == expected.columns
+        if validation is not None:
+            utility = ModelUtility(DummyClassifier(), owners, validation=validation)
+            pd.testing.assert_frame_equal(utility.X_val, expected.X)
 
 
 def test_arrays_frame_and_mapping_of_the_same_rows_agree():
@@ -465,7 +487,9 @@ def test_unusable_columns_of_a_frame_are_named(owner, target, message):
         Owners.from_frame(frame, owner=owner, target=target)
     with pytest.raises(InputError, match="X has no columns"):
         Owners.from_frame(frame[["firm", "sold"]], owner="firm", target="sold")
-    with pytest.raises(InputError, match="expected a pandas DataFrame, got ndarray"):
+    with pytest.raises(
+        InputError, match="expected a frame of pandas, polars or pyarrow, got ndarray"
+    ):
         Owners.from_frame(np.eye(3), owner=0, target=1)
 
 

@@ -6,11 +6,10 @@ import pytest
 from dupre.game.coalitions import all_coalitions
 from dupre.predictor import gp
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
+from dupre.predictor.features import Features
 from dupre.predictor.gp import Amplitude
-from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Linear, Membership, Size
-from dupre.predictor.lattice import Lattice
-from dupre.predictor.warp import Warp
+from dupre.predictor.warp import Lattice, Warp
 
 N = 5
 ROWS = np.array([5, 8, 13, 20, 40])

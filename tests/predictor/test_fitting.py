@@ -1,16 +1,34 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
+from scipy.optimize import approx_fprime, minimize, rosen, rosen_der
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from dupre.predictor import fitting, form, gp
-from dupre.predictor.fitting import fit, position
+from dupre.predictor.fitting import (
+    KernelTerm,
+    diagonal_of_packed,
+    fit,
+    minimise,
+    pack,
+    position,
+    sample_around,
+    second_derivatives,
+    terms_of,
+)
 from dupre.predictor.gp import Amplitude
-from dupre.predictor.kernels import Linear, Membership, Scaled, Size, SlicedWasserstein
-from dupre.predictor.laplace import sample_around
-from dupre.predictor.prior import Prior
+from dupre.predictor.kernels import (
+    Exponential,
+    Linear,
+    Membership,
+    Prior,
+    Scaled,
+    Size,
+    SlicedWasserstein,
+)
 from dupre.predictor.warp import Warp
 from processes import ROWS, N, split
 
@@ -286,3 +304,121 @@ def test_many_weighted_samples_have_the_posterior_mean_of_the_hyper_parameters(r
     std = np.sqrt((grid - mean) ** 2 @ density)
     assert weights @ x == pytest.approx(mean, abs=0.1 * std)
     assert np.sqrt(weights @ (x - weights @ x) ** 2) == pytest.approx(std, rel=0.1)
+
+
+@dataclass(frozen=True)
+class Rational(Exponential):
+    """1 / (1 + gamma distance): no exponential, though it is made of one."""
+
+    def distance(self, a, b):
+        return Membership().distance(a, b)
+
+    def evaluate(self, distances):
+        return 1 / (1 + self.gamma * distances)
+
+    def gradient(self, distances):
+        K = self.evaluate(distances)
+        return K, [-self.gamma * distances * K**2]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "own"),
+    [
+        (Membership(), 0),
+        (Linear(), 0),
+        (2.0 * Size() + Linear(), 0),
+        (Scaled(Size() * Membership()) + 0.5 * Membership() + 3.0 * Linear(), 0),
+        (0.5 * (Linear() * Size()), 0),
+        (Rational() + 2.0 * Membership(), 1),
+        (2.0 * (Rational() * Size()) + Rational() + Linear(), 2),
+        (1.5 * (2.0 * Membership()), 1),
+    ],
+)
+def test_terms_and_their_gradient_are_those_of_the_kernel(kernel, own):
+    rng = np.random.default_rng(0)
+    coalitions, _, _ = split(rng, evaluated=14)
+    distances = kernel.distances(coalitions, coalitions)
+    theta = rng.normal(-1, 0.5, len(kernel.theta))
+    K, derivatives = kernel.with_theta(theta).gradient(distances)
+    inner = rng.normal(size=K.shape)
+    inner += inner.T
+    packed = pack(inner)
+    packed[diagonal_of_packed(len(K))] /= 2
+
+    terms = terms_of(kernel, distances)
+    gradient, found = np.zeros(len(theta)), np.zeros(len(packed))
+    for term in terms:
+        part, state = term.evaluate(theta)
+        found += part
+        term.add_gradient(gradient, theta, state, packed)
+    assert sum(isinstance(term, KernelTerm) for term in terms) == own
+    np.testing.assert_allclose(found, pack(K), rtol=1e-12)
+    expected = [np.sum(inner * dK) / 2 for dK in derivatives]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-12)
+
+
+FAR = np.full(4, 1e6)
+
+
+def quadratic(seed):
+    """A convex function, its second derivatives and its minimum."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(4, 4))
+    H, centre = root @ root.T + 0.1 * np.eye(4), rng.normal(size=4)
+    return (lambda x: ((x - centre) @ H @ (x - centre) / 2, H @ (x - centre))), H, centre
+
+
+def counted(function):
+    """The function, and a list of where it was asked."""
+    asked = []
+
+    def count(x):
+        asked.append(x)
+        return function(x)
+
+    return count, asked
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_with_the_true_second_derivatives_one_step_is_enough_and_from_behind_none(seed):
+    function, H, centre = quadratic(seed)
+    count, asked = counted(function)
+    end = minimise(count, centre + 0.1, -FAR, FAR, B=H)
+    np.testing.assert_allclose(end.x, centre, atol=1e-7)
+    assert len(asked) <= 2
+    count, asked = counted(function)
+    end = minimise(count, centre + 1, -FAR, FAR, B=H, behind=-1e6)
+    assert len(asked) == 1
+    assert end.value == pytest.approx(function(centre + 1)[0])
+    x, free = centre + 1, np.array([0, 2])
+    found = second_derivatives(function, x, function(x)[1], free)
+    np.testing.assert_allclose(found, H[np.ix_(free, free)], rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_end_within_bounds_is_that_of_another_search(seed):
+    function, _, centre = quadratic(seed)
+    rng = np.random.default_rng(seed)
+    low = centre - rng.uniform(-0.5, 1.0, 4)
+    high = low + rng.uniform(0.0, 1.0, 4)
+    high[0] = low[0]  # held
+    bounds = list(zip(low, high, strict=True))
+    options = {"ftol": 1e-15, "gtol": 1e-9}
+    expected = minimize(function, low, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    end = minimise(function, high, low, high, B=np.eye(4))
+    assert np.all((end.x >= low) & (end.x <= high))
+    assert end.value == pytest.approx(expected.fun, abs=1e-6)
+    np.testing.assert_allclose(end.x, expected.x, atol=1e-3)
+
+
+def test_a_curved_valley_is_followed_to_its_end_around_places_without_a_value():
+    end = minimise(lambda x: (rosen(x), rosen_der(x)), np.zeros(4), -FAR, FAR, B=np.eye(4))
+    np.testing.assert_allclose(end.x, 1.0, atol=1e-3)
+
+    def function(x):
+        if x[0] <= 0.1:
+            return 1e25, np.zeros(1)
+        return float(x[0] - np.log(x[0])), 1 - 1 / x
+
+    end = minimise(function, np.array([5.0]), -FAR[:1], FAR[:1], B=np.array([[0.01]]))
+    np.testing.assert_allclose(end.x, 1.0, atol=1e-4)

@@ -3,17 +3,19 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+from test_kernels import KERNELS as EVERY_KERNEL
 
 from dupre import InputError, Owners
-from dupre.data.quantile_sketch import SketchCache
+from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import all_coalitions, keys
 from dupre.game.estimators import exact as all_weights
 from dupre.game.semivalues import banzhaf
-from dupre.predictor import form, gp, kernel_inputs, landmarks
+from dupre.predictor import features as module
+from dupre.predictor import form, gp
+from dupre.predictor.features import Features
 from dupre.predictor.fitting import fit
-from dupre.predictor.gp import Amplitude
-from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.kernels import Linear, Membership
+from dupre.predictor.gp import Amplitude, multiply
+from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
 from processes import ROWS, N, features, split
 
@@ -162,11 +164,11 @@ def test_leave_one_out_equals_refitting_without_each_point(rng, warp, amplitude)
         assert back[0] == pytest.approx(predicted.mean[0], abs=1e-9)
 
 
-@pytest.mark.parametrize("tile", [kernel_inputs.TILE, 7])
+@pytest.mark.parametrize("tile", [module.TILE, 7])
 @pytest.mark.parametrize("amplitude", [Amplitude(), DECAYING], ids=["equal", "decaying"])
 @pytest.mark.parametrize("warp", [Warp(), CURVED], ids=["straight", "curved"])
 def test_functional_covariance_equals_the_dense_formula(rng, monkeypatch, warp, amplitude, tile):
-    monkeypatch.setattr(kernel_inputs, "TILE", tile)
+    monkeypatch.setattr(module, "TILE", tile)
     a, b, u = split(rng)
     W, noise = rng.normal(size=(4, len(b))), 0.03
     process = gp.condition(DATA_KERNEL, a, u, noise=noise, warp=warp, amplitude=amplitude)
@@ -199,8 +201,8 @@ def test_landmarks_give_the_dense_covariances_as_far_as_they_reach(rng, monkeypa
     covariance, cross = exact.functional_covariance(), exact.cross(some)
     monkeypatch.setattr(gp, "EXACT_UP_TO", 0)
     for count, tolerance, all_kept in ((len(b), 1e-6, 2_048), (len(b), 1e-6, 0), (30, 0.15, 0)):
-        monkeypatch.setattr(landmarks, "COUNT", count)
-        monkeypatch.setattr(kernel_inputs, "ALL_KEPT", all_kept)
+        monkeypatch.setattr(gp, "COUNT", count)
+        monkeypatch.setattr(module, "ALL_KEPT", all_kept)
         found = process.posterior(b, W)
         assert len(found.landmarks.index) == count
         scale = tolerance * np.abs(covariance).max()
@@ -208,7 +210,7 @@ def test_landmarks_give_the_dense_covariances_as_far_as_they_reach(rng, monkeypa
         scale = tolerance * np.abs(cross).max()
         np.testing.assert_allclose(found.cross(some), cross, atol=scale)
     # What few landmarks do not explain is measured: on all coalitions there is no error left.
-    monkeypatch.setattr(landmarks, "COUNT", 5)
+    monkeypatch.setattr(gp, "COUNT", 5)
     found = process.posterior(b, W).functional_covariance()
     np.testing.assert_allclose(found, covariance, atol=1e-6 * np.abs(covariance).max())
     each = process.posterior(b, np.eye(len(b)))
@@ -226,7 +228,7 @@ def test_what_landmarks_miss_is_estimated_from_a_sample(rng, monkeypatch):
     W = weights.W[:, [position[key] for key in keys(b.members)]]
     exact = process.posterior(b, W).functional_variance()
     monkeypatch.setattr(gp, "EXACT_UP_TO", 0)
-    monkeypatch.setattr(landmarks, "COUNT", 100)
+    monkeypatch.setattr(gp, "COUNT", 100)
     found = process.posterior(b, W)
     through = found.landmarks.product
     assert np.all(np.sum(through**2, axis=0) < 0.8 * exact)  # landmarks alone miss much
@@ -240,7 +242,7 @@ def test_landmarks_are_right_where_nearly_everything_is_known(rng, monkeypatch, 
     W = rng.normal(size=(3, len(b)))
     exact = process.posterior(b, W).functional_variance()
     monkeypatch.setattr(gp, "EXACT_UP_TO", 0)
-    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 0)
+    monkeypatch.setattr(module, "ALL_KEPT", 0)
     np.testing.assert_allclose(process.posterior(b, W).functional_variance(), exact, rtol=1e-3)
 
 
@@ -326,3 +328,47 @@ def test_an_outlier_leaves_the_other_predictions_about_as_accurate_unlike_a_stra
     assert np.exp(np.log(ratios).mean()) < 3
     _, without_bend = left_out_errors(0, outlier, straight)
     assert errors[0, 1] < without_bend / 2
+
+
+WITHOUT_ROWS = {
+    name: kernel for name, kernel in EVERY_KERNEL.items() if "data" not in kernel.label
+} | {"a kernel of its own": 2.0 * (Membership(gamma=0.2) * Size()) + 0.5 * Membership(gamma=0.7)}
+
+
+def some(rng, n, count):
+    """Coalitions of n owners, in any order."""
+    chosen = rng.permutation(2**n - 1)[:count]
+    return Features(all_coalitions(n)[chosen], 1 + np.arange(n))
+
+
+@pytest.mark.parametrize("kernel", WITHOUT_ROWS.values(), ids=WITHOUT_ROWS.keys())
+@pytest.mark.parametrize(("n", "count"), [(1, 1), (2, 3), (7, 127), (7, 60), (9, 20), (10, 600)])
+def test_the_product_is_that_with_the_matrix(rng, kernel, n, count):
+    b, a = some(rng, n, count), some(rng, n, min(count, 40))
+    V = rng.normal(size=(count, 3))
+    found = multiply(kernel, a, b, V)
+    expected = kernel(a, b) @ V
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kernel", WITHOUT_ROWS.values(), ids=WITHOUT_ROWS.keys())
+@pytest.mark.parametrize(("n", "count"), [(3, 7), (9, 20), (10, 700)])
+def test_the_product_of_coalitions_with_themselves_too_also_if_some_are_equal(
+    rng, kernel, n, count
+):
+    every = some(rng, n, count)[np.append(np.arange(count), [0, 0, 1])]
+    V = rng.normal(size=(3, count + 3)).T
+    expected = kernel(every, every) @ V
+    found = multiply(kernel, every, every, V)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("count", [255, 64, 63])
+def test_entries_are_computed_only_where_few_coalitions_are_asked_for(rng, monkeypatch, count):
+    asked = []
+    monkeypatch.setattr(
+        Membership, "distance", lambda _, a, b: asked.append(1) or np.ones((len(a), len(b)))
+    )
+    b, a = some(rng, 8, count), some(rng, 8, 40)
+    multiply(2.0 * Membership() + Linear(), a, b, rng.normal(size=(count, 2)))
+    assert bool(asked) == (count < gp.NEARLY_ALL * 2**8)

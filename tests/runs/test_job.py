@@ -4,7 +4,7 @@ import pandas as pd
 import dupre.data.owners
 from commands import refuse, run
 from dupre.cli.ask import UNFINISHED
-from dupre.result import as_json
+from dupre.result.json import loads
 from dupre.result.uncertainty import HELD_OUT
 
 
@@ -98,10 +98,10 @@ def test_values_from_the_store_say_the_same_of_their_trainings_as_the_run(tmp_pa
         cwd=tmp_path,
     )
     result = tmp_path / "dupre-data" / "result.json"
-    (by_run,) = as_json.loads(result.read_text())
+    (by_run,) = loads(result.read_text())
     result.unlink()
     printed = run("show", "dupre-data", "--json", cwd=tmp_path).stdout
-    (from_store,) = as_json.loads(printed)
+    (from_store,) = loads(printed)
     assert len(by_run.warnings) == 3
     assert by_run.training_noise.seeded
     for name in ("warnings", "training_noise", "validation_rows", "provenance", "values"):

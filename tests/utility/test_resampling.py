@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.naive_bayes import GaussianNB
 
-from dupre.data.contents import digests_of_rows
+from dupre.data.digests import digests_of_rows
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.training.evaluation import Training, evaluate

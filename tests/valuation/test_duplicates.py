@@ -409,10 +409,7 @@ def test_text_and_json_say_who_holds_the_same_rows_and_what_it_saved():
     assert str(valuation).count(note) == 1
     text = format_comparison(valuation.semivalue, valuation.compare("Eve", "Eve's copy"))
     assert text == "Shapley: Eve and Eve's copy have the same value."
-    document = json.loads(valuation.to_json())
-    assert dupre.Valuation.from_json(json.dumps(document)).duplicates == valuation.duplicates
-    del document["valuations"][0]["duplicates"]  # as in older documents
-    assert dupre.Valuation.from_json(json.dumps(document)).duplicates is None
+    assert dupre.Valuation.from_json(valuation.to_json()).duplicates == valuation.duplicates
 
 
 FOUR_GROUPS = (("a", "b"), ("c", "d"), ("e", "f"), ("g", "h"))

@@ -7,7 +7,7 @@ from dupre import Semivalue, banzhaf, beta_shapley, leave_one_out, shapley
 from dupre.game.coalitions import all_coalitions, keys
 from dupre.game.estimators import exact
 from dupre.predictor import gp
-from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.features import Features
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
 from dupre.valuation import next_batch

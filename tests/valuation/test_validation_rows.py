@@ -11,8 +11,7 @@ import dupre
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import exact
 from dupre.predictor.gp import Amplitude, condition
-from dupre.predictor.kernels import Linear, Membership, Scaled
-from dupre.predictor.prior import Constant, Prior
+from dupre.predictor.kernels import Constant, Linear, Membership, Prior, Scaled
 from dupre.predictor.warp import curved_warp, straight_warp
 from dupre.report.page import page
 from dupre.result.uncertainty import UNKNOWN_ROWS

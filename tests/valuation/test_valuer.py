@@ -12,7 +12,7 @@ from dupre import InputError, Valuer, kernels
 from dupre.game.coalitions import from_names, to_names
 from dupre.game.estimators import exact
 from dupre.game.weights import student_factor
-from dupre.predictor.training_noise import variance_of_means
+from dupre.predictor.calibration import variance_of_means
 from dupre.result.covariances import half_widths
 from dupre.valuation import next_batch
 from dupre.valuation.strategies import Active

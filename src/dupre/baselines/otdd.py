@@ -25,12 +25,11 @@ from dupre._types import Floats, Ints, Members
 from dupre.baselines.transport import load_pot, transport_cost
 from dupre.checks import positive, whole
 from dupre.data.owners import Owners
-from dupre.data.projections import unit_directions
-from dupre.data.quantile_sketch import Resolution, count
+from dupre.data.sketch import Resolution, count, unit_directions
 from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, keys, random_of_sizes
 from dupre.game.weights import distinct_coalitions
-from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.features import Features
 from dupre.predictor.kernels import Exponential, squared_euclidean
 
 LABELS = Resolution(levels=20)

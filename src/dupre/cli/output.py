@@ -73,7 +73,7 @@ def remember_config(config: Config) -> None:
 def print_values(valuations: list[Valuation], *, json: bool) -> None:
     """Print the tables of a result, or all of it as JSON."""
     if json:
-        from dupre.result.as_json import dumps
+        from dupre.result.json import dumps
 
         print(dumps(valuations))
     else:

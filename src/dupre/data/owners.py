@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dupre._types import Digests, Ints, Members, Task
-from dupre.data.contents import digests_of_owners, digests_of_rows
+from dupre.data.digests import digests_of_owners, digests_of_rows
 from dupre.data.encoding import Points, apply_embed, encode, standardise
 from dupre.data.rows import (
     as_targets,
@@ -36,6 +36,7 @@ from dupre.data.rows import (
     is_number,
     length,
     stack,
+    to_pandas,
 )
 from dupre.errors import InputError
 from dupre.wording import printable, quote
@@ -84,7 +85,8 @@ class Owners:
         Rows are not copied: do not change X in place as long as the owners are used.
 
         Args:
-            X: array (N, d), DataFrame or scipy sparse matrix; anything row-indexable with `embed`.
+            X: array (N, d), frame or scipy sparse matrix; anything row-indexable with `embed`.
+                A frame of polars or pyarrow becomes one of pandas.
             y: targets, (N,).
             owner: labels, (N,): strings or other hashables. The name of an owner is `str(label)`,
                 also for a utility of your own.
@@ -92,6 +94,7 @@ class Owners:
                 most 20 distinct values are classes. Dates are refused: convert them.
             embed: callable(X) -> numeric (N, d) array for the sketch; the model still gets X.
         """
+        X, y, owner = map(to_pandas, (X, y, owner))
         check_pair(X, y)
         check_same_index(X, owner, "owner")
         names, codes = _owner_codes(owner)
@@ -100,16 +103,19 @@ class Owners:
     @classmethod
     def from_frame(
         cls,
-        frame: pd.DataFrame,
+        frame: Any,
         *,
         owner: Hashable,
         target: Hashable,
         task: Task | None = None,
         embed: Embed | None = None,
     ) -> Owners:
-        """Owners from a frame with an owner column and a target column; the rest is X."""
+        """Owners from a frame (pandas, polars, pyarrow) with owner and target; the rest is X."""
+        frame = to_pandas(frame)
         if not isinstance(frame, pd.DataFrame):
-            raise InputError(f"expected a pandas DataFrame, got {type(frame).__name__}")
+            raise InputError(
+                f"expected a frame of pandas, polars or pyarrow, got {type(frame).__name__}"
+            )
         for role, column in (("owner", owner), ("target", target)):
             if column not in frame.columns:
                 raise InputError(
@@ -179,7 +185,7 @@ class Owners:
 
     @cached_property
     def row_contents(self) -> Digests:
-        """A digest of each row with its target, (N, 2): see module `contents`."""
+        """A digest of each row with its target, (N, 2): see module `digests`."""
         return digests_of_rows(self.X, self.y)
 
     def renew_contents(self) -> Digests:
@@ -331,6 +337,7 @@ def _as_names(labels: Sequence[Any]) -> tuple[str, ...]:
 
 def _pair(name: str, part: Any, target: Hashable | None) -> tuple[Any, Any]:
     """(X, y) of one owner of a mapping."""
+    part = to_pandas(part)
     if isinstance(part, pd.DataFrame):
         if target is None:
             raise InputError(f"owner {name!r} holds a DataFrame: name its target column, target=")
@@ -341,7 +348,7 @@ def _pair(name: str, part: Any, target: Hashable | None) -> tuple[Any, Any]:
             )
         return part.drop(columns=[target]), part[target].reset_index(drop=True)
     if isinstance(part, tuple) and len(part) == 2:
-        X, y = part
+        X, y = map(to_pandas, part)
         check_pair(X, y, f"owner {name!r}: ")
         if not (isinstance(X, (pd.DataFrame, list)) or sparse.issparse(X)):
             X = np.asarray(X)

@@ -23,6 +23,17 @@ from dupre.wording import quote
 _TIMES = ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period")
 
 
+def to_pandas(rows: Any) -> Any:
+    """A frame or a column of another library (polars, pyarrow) as that of pandas; others as is."""
+    if isinstance(rows, (np.ndarray, pd.DataFrame, pd.Series, list)) or sparse.issparse(rows):
+        return rows
+    import narwhals  # here: arrays and frames of pandas, the usual rows, do without
+
+    found = narwhals.from_native(rows, pass_through=True, eager_only=True, allow_series=True)
+    frames = (narwhals.DataFrame, narwhals.Series)
+    return found.to_pandas() if isinstance(found, frames) else rows
+
+
 def check_same_index(X: Any, other: Any, what: str, whose: str = "") -> None:
     """Raise InputError if two pandas objects, matched by position, have different indexes.
 

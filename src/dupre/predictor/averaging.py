@@ -20,10 +20,9 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.game.blocks import compute_blocks
-from dupre.predictor.gp import GaussianProcess
-from dupre.predictor.kernel_inputs import tiles
-from dupre.predictor.lattice import NO_LATTICE, Lattice
-from dupre.predictor.posterior import Posterior
+from dupre.predictor.features import tiles
+from dupre.predictor.gp import GaussianProcess, Posterior
+from dupre.predictor.warp import NO_LATTICE, Lattice
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,29 +1,102 @@
-"""How good the predictor is, measured on utilities that it was not fitted to.
+"""How good the predictor is on utilities that it was not fitted to, and the noise of trainings.
 
 Leave-one-out predictions cost almost nothing: the prediction of each evaluated utility from all
 others follows from the Cholesky factor (RW06 Eq. 5.12).
+
+Repeated trainings of a coalition differ by their random seeds. Values are computed from their mean,
+whose variance is estimated from their spread. A few repeats give a bad estimate for one coalition,
+so it is shrunk towards the spread pooled over all coalitions.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import chdtri
 from scipy.stats import f as fisher
 
 from dupre._types import Floats
+from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import GaussianProcess
-from dupre.predictor.kernel_algebra import Kernel, Sum
-from dupre.predictor.kernel_inputs import Features
-from dupre.result.records import Z95, Diagnostics, PredictorCheck
+from dupre.predictor.kernels import Kernel, Sum
 
 CONFIDENCE = 0.9
 """With which the variance of errors is not larger than the one that counts."""
 
 TOLERATED = 1 / 3
 """Part of the error variance of predicting by size alone that a predictor may have."""
+
+POOLED_WEIGHT = 4.0
+"""The pooled spread has the weight of this many repeats of a coalition's own."""
+
+Z95 = 1.96
+"""Standard deviations on each side that hold 95 % of a normal distribution."""
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What left-out utilities say about the predictor.
+
+    Attributes:
+        error: root mean square error of the left-out utilities.
+        r2: share of their variance explained; 0 or less is no better than a constant.
+        coverage: share of them inside their 95 % prediction interval, before widening.
+        widening: factor by which intervals of values are wider than the posterior's own, because
+            left-out utilities showed it overconfident and its hyper-parameters are learned.
+        scales: share of prior variance of each kernel term, averaged as predictions are: which
+            similarity mattered.
+        noise: standard deviation of a utility around the process, in units of utility.
+        form: the chosen p, rho, eta and warp, in words.
+        strays: number of outliers, evaluations that the predictor does not use; they count in
+            the values, and the chance of more is part of the intervals.
+        asked: kernel, prior mean and what else of the predictor was asked for, in words; empty if
+            all of it is dupre's choice.
+    """
+
+    error: float
+    r2: float
+    coverage: float
+    widening: float
+    scales: Mapping[str, float]
+    noise: float
+    form: str
+    strays: int = 0
+    asked: str = ""
+
+
+@dataclass(frozen=True)
+class PredictorCheck:
+    """What check coalitions, which the predictor is never shown, say about it.
+
+    Attributes:
+        held_out: how many there are.
+        error: root mean square error of their predicted utilities.
+        by_size: that of the guess without a predictor, the mean utility of the same size in the
+            first design; measured on the first design too.
+        limit: error from which on the predictor counts as failed: one that leaves a third of the
+            variance of that guess stays below it with 95 %.
+        coverage: share of them inside their 95 % prediction interval, widened like those of values.
+    """
+
+    held_out: int
+    error: float
+    by_size: float
+    limit: float
+    coverage: float
+
+    @property
+    def r2(self) -> float:
+        """Share explained of the variance within sizes; NaN where there is none."""
+        return 1 - (self.error / self.by_size) ** 2 if self.by_size else math.nan
+
+    @property
+    def failed(self) -> bool:
+        """Whether the predictor is not clearly better than the mean of their size."""
+        return self.error > 0 and self.error >= self.limit
 
 
 def check_predictor(
@@ -115,3 +188,34 @@ def _scales(predictor: Predictor) -> dict[str, float]:
 
 def _terms(gp: GaussianProcess) -> tuple[Kernel, ...]:
     return gp.kernel.kernels if isinstance(gp.kernel, Sum) else (gp.kernel,)
+
+
+def pooled_variance(trainings: Sequence[Sequence[float]]) -> tuple[float, int]:
+    """Variance of one training within coalitions, and its degrees of freedom.
+
+    NaN and 0 if no coalition was trained more than once.
+    """
+    freedom = sum(len(utilities) - 1 for utilities in trainings)
+    squares = sum(_squares(utilities) for utilities in trainings)
+    return squares / freedom if freedom else math.nan, freedom
+
+
+def variance_of_means(trainings: Sequence[Sequence[float]]) -> Floats:
+    """Variance of the mean of each coalition's repeated utilities, (a,).
+
+    Zero for all if no coalition was trained more than once: then nothing was measured.
+    """
+    counts = np.array([len(utilities) for utilities in trainings], dtype=float)
+    degrees = counts - 1
+    if not degrees.any():
+        return np.zeros(len(counts))
+    squares = np.array([_squares(utilities) for utilities in trainings])
+    pooled, _ = pooled_variance(trainings)
+    variance = (POOLED_WEIGHT * pooled + squares) / (POOLED_WEIGHT + degrees)
+    return np.asarray(variance / counts)
+
+
+def _squares(utilities: Sequence[float]) -> float:
+    """Sum of squared deviations from the mean."""
+    # Relative to the first one, equal utilities have no spread, not even by rounding.
+    return len(utilities) * float(np.var(np.subtract(utilities, utilities[0])))

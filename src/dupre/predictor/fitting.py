@@ -1,24 +1,30 @@
-"""The most probable hyper-parameters of a Gaussian process.
+"""The most probable hyper-parameters of a Gaussian process, and others around them.
 
-All of them are learned on distances computed once; module `laplace` has others around them.
+All of them are learned on distances computed once. The second derivatives of their log density give
+a normal distribution around the most probable ones (Laplace's approximation, RW06 Sec. 3.4.2 and
+5.2). Processes with hyper-parameters drawn from it, each with its importance weight, represent the
+uncertainty about them.
 
-Notation: a evaluated coalitions, t hyper-parameters of the kernel. x (t + 2,) holds the logarithms
-of those (each gamma relative to one over the median of its distances), of the noise, and the decay
-of the amplitude.
+Notation: a evaluated coalitions, m = a (a + 1) / 2 entries of the lower triangle of their matrix,
+packed as LAPACK packs it; t hyper-parameters of the kernel. x (t + 2,) holds the logarithms of
+those (each gamma relative to one over the median of its distances), of the noise, and the decay of
+the amplitude. B is an estimate of the second derivatives of a function of x.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from typing import Any
+from functools import cached_property, partial, reduce
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg.blas import dspr
-from scipy.linalg.lapack import dlauum, dpotrf, dpotrs, dtpttr
+from scipy.linalg.lapack import dlauum, dpotrf, dpotrs, dtpttr, dtrttp
 
 from dupre._types import Floats, Ints
 from dupre.errors import InputError
+from dupre.predictor.features import Features
 from dupre.predictor.gp import (
     Amplitude,
     GaussianProcess,
@@ -27,11 +33,7 @@ from dupre.predictor.gp import (
     log_likelihood,
     log_rows,
 )
-from dupre.predictor.kernel_algebra import Kernel
-from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.packed_terms import Term, diagonal_of_packed, pack, pairs_of
-from dupre.predictor.prior import Prior
-from dupre.predictor.search import Minimum, minimise
+from dupre.predictor.kernels import Exponential, Kernel, Linear, Prior, Product, Scaled, Sum
 from dupre.predictor.warp import Warp
 
 LEARN_ON = 500
@@ -45,6 +47,27 @@ ROUGHLY = 1e-3
 
 LEAST_CURVATURE = 0.1
 """Of a search: no number is so uncertain that its prior does not know more."""
+
+ENOUGH = 1e-8
+"""For an end that is exact: what is left after the last step is far smaller."""
+
+MOST_STEPS = 100
+
+LONGEST_STEP = 2.0
+"""Of any number in one step: far from the end second derivatives say little."""
+
+DIFFERENCE = 1e-3
+"""Step of finite differences."""
+
+FEW = 64
+"""Distances that are whole numbers below this need no more exponentials than this."""
+
+REMEMBERED = 1_000
+"""Coalitions up to which what is computed of all pairs is kept."""
+
+MOST_WEIGHT = 2.0
+"""Largest logarithm of an importance weight."""
+
 
 # Weak normal priors (mean and standard deviation) of x for standardised utilities. They matter only
 # while there are few evaluations.
@@ -329,3 +352,335 @@ def _absolute(form: Kernel, x: Floats) -> Floats:
     """Theta from x, of which each gamma is relative to that of `form`."""
     is_gamma = np.array([role == "gamma" for role in form.roles], dtype=bool)
     return np.asarray(x[:-2] + np.where(is_gamma, form.theta, 0.0))
+
+
+Function = Callable[[Floats], tuple[float, Floats]]
+"""The value at x, and its gradient, (k,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where a search has ended.
+
+    Attributes:
+        x: (k,).
+        value: there.
+        gradient: at the last x where the function was computed, (k,).
+        B: the estimate of the second derivatives there, (k, k).
+    """
+
+    x: Floats
+    value: float
+    gradient: Floats
+    B: Floats
+
+
+def minimise(
+    function: Function,
+    start: Floats,
+    low: Floats,
+    high: Floats,
+    *,
+    B: Floats,
+    behind: float = np.inf,
+    enough: float = ENOUGH,
+) -> Minimum:
+    """The minimum near `start` within bounds, (k,) each.
+
+    Args:
+        function: to be minimised.
+        start: where to begin.
+        low: bound from below; a number whose bounds are equal is held.
+        high: bound from above.
+        B: positive definite estimate of the second derivatives, (k, k).
+        behind: the search gives up where even ten times the promised decrease leaves the value
+            above this.
+        enough: twice the decrease that a full step promises, below which it is the last one.
+    """
+    x = np.clip(start, low, high)
+    value, gradient = function(x)
+    for _ in range(MOST_STEPS):
+        free = np.flatnonzero(~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))))
+        step = _newton_step(B, gradient, free)
+        promised = float(-gradient @ step)
+        if promised < enough:  # what would be left after this step need not be looked at
+            return Minimum(np.clip(x + step, low, high), value - promised / 2, gradient, B)
+        if value - 10 * promised > behind:
+            break
+        step *= min(1.0, LONGEST_STEP / float(np.abs(step).max()))
+        path = partial(_path, x, step, low, high)
+        found = _along(function, path, value, gradient)
+        if found is None:  # nothing but rounding is left
+            break
+        new, value, new_gradient = found
+        B = _update(B, new - x, new_gradient - gradient)
+        x, gradient = new, new_gradient
+    return Minimum(x, value, gradient, B)
+
+
+def second_derivatives(function: Function, x: Floats, gradient: Floats, free: Ints) -> Floats:
+    """Of a function by some of its numbers, (k, k) with k = len(free), by finite differences."""
+    axes = DIFFERENCE * np.eye(len(x))[free]
+    H = np.array([(function(x + e)[1] - gradient)[free] for e in axes]) / DIFFERENCE
+    return np.asarray((H + H.T) / 2)
+
+
+def _newton_step(B: Floats, gradient: Floats, free: Ints) -> Floats:
+    step = np.zeros_like(gradient)
+    if free.size:
+        step[free] = -np.linalg.solve(B[np.ix_(free, free)], gradient[free])
+    return step
+
+
+def _path(x: Floats, step: Floats, low: Floats, high: Floats, part: float) -> Floats:
+    return np.clip(x + part * step, low, high)
+
+
+def _along(
+    function: Function, path: Callable[[float], Floats], value: float, gradient: Floats
+) -> tuple[Floats, float, Floats] | None:
+    """x, value and gradient at a part of a path that decreases the value; None if there is none."""
+    x = path(0.0)
+    part = 1.0
+    for _ in range(20):
+        new = path(part)
+        slope = float(gradient @ (new - x))
+        new_value, new_gradient = function(new)
+        if slope < 0 and new_value <= value + 1e-4 * slope:
+            return new, new_value, new_gradient
+        # The minimum of the parabola through what is known.
+        bend = new_value - value - slope
+        part *= float(np.clip(-slope / (2 * bend), 0.1, 0.5)) if slope < 0 < bend else 0.25
+    return None
+
+
+def _update(B: Floats, s: Floats, y: Floats) -> Floats:
+    """B after a step s that changed the gradient by y; damped, so that it stays positive."""
+    Bs = B @ s
+    sBs, sy = float(s @ Bs), float(s @ y)
+    if sBs <= 0:
+        return B
+    if sy < 0.2 * sBs:
+        part = 0.8 * sBs / (sBs - sy)
+        y = part * y + (1 - part) * Bs
+        sy = 0.2 * sBs
+    return np.asarray(B - np.outer(Bs, Bs) / sBs + np.outer(y, y) / sy)
+
+
+class Term(Protocol):
+    """A part of the covariance matrix."""
+
+    def evaluate(self, theta: Floats) -> tuple[Floats, Any]:
+        """The packed matrix, (m,), and whatever `add_gradient` needs of it."""
+
+    def add_gradient(self, gradient: Floats, theta: Floats, found: Any, inner: Floats, /) -> None:
+        """Add the products of the derivatives by each theta with a packed matrix, (m,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProductTerm:
+    """variance * matrix * exp(-sum over k of gamma * distance).
+
+    Attributes:
+        variance: its index in theta; None for 1.
+        gammas: index of each gamma in theta, (k,).
+        distances: packed, (k, m).
+        levels: 0, 1, 2, ... if k is 1 and all distances are among these few.
+        codes: which of them each entry is, (m,).
+        matrix: packed, (m,); None for ones.
+    """
+
+    variance: int | None
+    gammas: Ints
+    distances: Floats
+    levels: Floats | None
+    codes: Ints
+    matrix: Floats | None
+
+    def evaluate(self, theta: Floats) -> tuple[Floats, Floats]:
+        """The packed matrix, (m,), twice."""
+        scale = 1.0 if self.variance is None else float(np.exp(theta[self.variance]))
+        gamma = -np.exp(theta[self.gammas])
+        if self.levels is not None:
+            found = (scale * np.exp(gamma * self.levels)).take(self.codes)
+        elif len(gamma):
+            found = gamma[0] * self.distances[0]  # BLAS takes longer for one or two rows
+            for g, distance in zip(gamma[1:], self.distances[1:], strict=True):
+                found += g * distance
+            np.exp(found, out=found)
+            found *= scale
+        else:
+            found = np.full(self.distances.shape[1], scale)
+        if self.matrix is not None:
+            found *= self.matrix
+        return found, found
+
+    def add_gradient(self, gradient: Floats, theta: Floats, found: Floats, inner: Floats) -> None:
+        """Add to the entries of its variance and of its gammas."""
+        weighted = found * inner
+        if self.variance is not None:
+            gradient[self.variance] += weighted.sum()
+        if len(self.gammas):
+            gradient[self.gammas] -= np.exp(theta[self.gammas]) * (self.distances @ weighted)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTerm:
+    """A kernel that is no product of exponentials: by its own `gradient`.
+
+    Attributes:
+        kernel: with any theta.
+        distances: what it needs of the coalitions.
+        first: index of the first of its thetas.
+    """
+
+    kernel: Kernel
+    distances: Any
+    first: int
+
+    @property
+    def _own(self) -> slice:
+        return slice(self.first, self.first + len(self.kernel.theta))
+
+    def evaluate(self, theta: Floats) -> tuple[Floats, list[Floats]]:
+        """The packed matrix, (m,), and its derivatives, (a, a) each."""
+        K, derivatives = self.kernel.with_theta(theta[self._own]).gradient(self.distances)
+        return pack(K), derivatives
+
+    def add_gradient(self, gradient: Floats, _: Floats, found: list[Floats], inner: Floats) -> None:
+        """Add to the entries of its thetas."""
+        gradient[self._own] += [pack(dK) @ inner for dK in found]
+
+
+def terms_of(kernel: Kernel, distances: Any, first: int = 0) -> list[Term]:
+    """The terms of a kernel, given its distances and the index of the first of its thetas."""
+    if isinstance(kernel, Sum):
+        starts = first + np.cumsum([0, *(len(part.theta) for part in kernel.kernels)])
+        parts = zip(kernel.kernels, distances, starts.tolist(), strict=False)
+        return [term for part, d, start in parts for term in terms_of(part, d, start)]
+    variance, inner = None, kernel
+    if isinstance(kernel, Scaled):
+        variance, inner = first, kernel.kernel
+    factors = inner.kernels if isinstance(inner, Product) else (inner,)
+    if not all(_is_known(factor) for factor in factors):
+        return [KernelTerm(kernel, distances, first)]
+    packed = [pack(d) for d in (distances if isinstance(inner, Product) else (distances,))]
+    exponents = [p for factor, p in zip(factors, packed, strict=True) if not _is_linear(factor)]
+    fixed = [p for factor, p in zip(factors, packed, strict=True) if _is_linear(factor)]
+    gammas = np.arange(len(exponents)) + first + (variance is not None)
+    levels, codes = None, np.empty(0, dtype=np.int64)
+    if len(exponents) == 1:
+        whole = exponents[0].astype(np.int64)
+        if whole.max(initial=0) < FEW and np.array_equal(whole, exponents[0]):
+            levels, codes = np.arange(FEW, dtype=np.float64), whole
+    stacked = np.array(exponents).reshape(-1, len(packed[0]))
+    matrix = np.prod(fixed, axis=0) if fixed else None
+    return [ProductTerm(variance, gammas, stacked, levels, codes, matrix)]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """What a kernel needs of all pairs of some coalitions, whatever its hyper-parameters.
+
+    Attributes:
+        kernel: with any hyper-parameters.
+        distances: as the kernel has computed them.
+    """
+
+    kernel: Kernel
+    distances: Any
+
+    @cached_property
+    def form(self) -> Kernel:
+        """The kernel with every gamma at one over the median of its distances."""
+        return self.kernel.at_median(self.distances)
+
+    @cached_property
+    def terms(self) -> list[Term]:
+        """Of the matrix of the kernel."""
+        return terms_of(self.kernel, self.distances)
+
+
+def pairs_of(kernel: Kernel, inputs: Features) -> Pairs:
+    """Computed once for the same coalitions, unless they are very many."""
+    bare = kernel.with_theta(np.zeros_like(kernel.theta))
+
+    def compute() -> Pairs:
+        return Pairs(bare, bare.distances(inputs, inputs))
+
+    return inputs.remember(("pairs", bare), compute) if len(inputs) <= REMEMBERED else compute()
+
+
+def _is_linear(kernel: Kernel) -> bool:
+    return type(kernel) is Linear
+
+
+def _is_known(kernel: Kernel) -> bool:
+    """Whether it is exp(-gamma distance) or linear; a subclass may evaluate as it likes."""
+    own = isinstance(kernel, Exponential) and all(
+        getattr(type(kernel), name) is getattr(Exponential, name)
+        for name in ("distances", "evaluate", "gradient", "theta", "with_theta")
+    )
+    return own or _is_linear(kernel)
+
+
+def pack(K: Floats) -> Floats:
+    """The lower triangle of a symmetric matrix, column by column, (m,)."""
+    return np.asarray(dtrttp(K, uplo="L")[0])
+
+
+def diagonal_of_packed(a: int) -> Ints:
+    """Where the diagonal is in a packed matrix, (a,)."""
+    return np.append(0, np.cumsum(np.arange(a, 1, -1)))
+
+
+def sample_around(
+    gp: GaussianProcess, *, pairs: int, least_noise: float = 0.0
+) -> list[tuple[float, GaussianProcess]]:
+    """Processes with hyper-parameters drawn around the learned ones, with weights that sum to 1.
+
+    Draws are symmetric pairs, the same every time. With more than LEARN_ON evaluations the
+    hyper-parameters are known well enough: the only process is the given one. So it is if the
+    posterior is to be plain. `least_noise` is that of `fit`.
+    """
+    free = np.flatnonzero(~gp.prior.held(gp.kernel))
+    if len(gp.utilities) > LEARN_ON or gp.prior.plain:
+        return [(1.0, gp)]
+    measured = gp.measured * gp.slope**2  # in units of utility
+    reference = gp.amplitude.reference
+    how: dict[str, Any] = {"warp": gp.warp, "reference": reference, "prior": gp.prior}
+    problem = problem_of(gp.kernel, gp.inputs, gp.utilities, measured, **how)
+    centre = position(gp)
+    value, root = _curvature_root(problem, centre, free)
+    normal = np.random.default_rng(0).standard_normal((pairs, len(free)))
+    normal = np.concatenate([normal, -normal])
+    slope, decays = gp.warp.slope(gp.utilities), gp.amplitude.decay != 0
+    low, high = limits(gp.kernel, least_noise, slope, decays=decays)
+    drawn = np.tile(centre, (len(normal), 1))
+    drawn[:, free] = np.clip(centre[free] + normal @ root.T, low[free], high[free])
+    how |= {"measured": measured, "distances": problem.distances}
+    processes = [condition_at_least(problem.form, x, gp.inputs, gp.utilities, **how) for x in drawn]
+    height = np.array([_height(problem, *each) for each in zip(drawn, processes, strict=True)])
+    # Truncated: no single draw may dominate.
+    log_weight = np.minimum(value - height + np.sum(normal**2, axis=1) / 2, MOST_WEIGHT)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    return list(zip(weight.tolist(), processes, strict=True))
+
+
+def _curvature_root(problem: Problem, centre: Floats, free: Ints) -> tuple[float, Floats]:
+    """The value at the minimum, and a root of the inverse of its second derivatives by free x."""
+    value, gradient = problem(centre)
+    scale, axes = np.linalg.eigh(second_derivatives(problem, centre, gradient, free))
+    # At a bound, or by rounding, a direction can seem flat; with the prior it is not.
+    scale = np.maximum(scale, 0.5 / float(problem.spread[free].max()) ** 2)
+    return value, np.linalg.cholesky((axes / scale) @ axes.T)  # unique, whatever the axes
+
+
+def _height(problem: Problem, x: Floats, gp: GaussianProcess) -> float:
+    """The value of the problem at x, given the process with these hyper-parameters."""
+    if gp.noise > 1.5 * float(np.exp(x[-2])):  # x itself is numerically impossible
+        return 1e25
+    residuals = gp.utilities - gp.prior.expect(gp.inputs)
+    t = (x - problem.mean) / problem.spread
+    return gp.warp.log_slope(residuals) - gp.log_likelihood + float(t @ t) / 2

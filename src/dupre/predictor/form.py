@@ -8,6 +8,7 @@ hyper-parameters around the learned ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -16,18 +17,34 @@ from typing import Any
 import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints
+from dupre.errors import InputError
 from dupre.game.blocks import split
+from dupre.game.ties import descending_order
 from dupre.predictor.averaging import AveragedPosterior, average_posterior
-from dupre.predictor.fitting import LEARN_ON, fit
-from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess
-from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.kernels import Kernel, Linear, Membership, Scaled, Size, SlicedWasserstein
-from dupre.predictor.laplace import sample_around
-from dupre.predictor.lattice import NO_LATTICE, Lattice, find_lattice
-from dupre.predictor.outliers import log_density_of_outliers, suspected_outliers
-from dupre.predictor.posterior import Posterior
-from dupre.predictor.prior import Prior
-from dupre.predictor.warp import Warp, curved_warp, straight_warp
+from dupre.predictor.features import Features
+from dupre.predictor.fitting import BOUNDS, LEARN_ON, fit, sample_around
+from dupre.predictor.gp import EXACT_UP_TO, GaussianProcess, Posterior
+from dupre.predictor.kernels import (
+    Exponential,
+    Kernel,
+    Linear,
+    Membership,
+    Prior,
+    Product,
+    Scaled,
+    Size,
+    SlicedWasserstein,
+    Sum,
+)
+from dupre.predictor.warp import (
+    NO_LATTICE,
+    Lattice,
+    Warp,
+    curved_warp,
+    find_lattice,
+    robust_scale,
+    straight_warp,
+)
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "curved": (False, True),
@@ -64,6 +81,21 @@ LEAST_WEIGHT = 0.05
 
 FAR_BEHIND = 12.0
 """Log likelihood by which a form must be worse than another to be given up before its end."""
+
+OUTLIER_SCORE = 4.0
+"""Robust leave-one-out score beyond which an evaluation may be an outlier."""
+
+ROUNDING = 1e-6
+"""A smaller error of a standardised utility is only rounding."""
+
+OUTLIER_CHANCE = 0.01
+"""Prior probability that an evaluation is an outlier."""
+
+PROBES = 64
+"""Coalitions at most on which a kernel is checked."""
+
+MATRIX_ROUNDING = 1e-8
+"""A negative eigenvalue that is smaller than this, relative to the largest entry, is rounding."""
 
 
 @dataclass(frozen=True)
@@ -319,3 +351,101 @@ def _has_noise_of_at_most(gp: GaussianProcess, variance: float) -> bool:
 def _start(gp: GaussianProcess) -> dict[str, Any]:
     """Where a fit much like another one starts."""
     return {"near": gp.learned, "curvature": gp.curvature}
+
+
+def suspected_outliers(gp: GaussianProcess, utilities: Floats) -> Ints:
+    """Evaluations far from their prediction by all others; at most a tenth, or one.
+
+    They are real: they count in the values as they are, and more of their kind may come. But they
+    must not bend the predictions. They are set aside when the marginal likelihood of the others,
+    times their own density under a broad distribution, is higher than that of all.
+
+    Far is relative to the scores of the other evaluations: an outlier makes the noise larger, and
+    so its own standard deviation.
+    """
+    if robust_scale(utilities) == 0:
+        return NOTHING
+    mean, variance = gp.leave_one_out()
+    error = np.abs(gp.z - mean)
+    score = error / np.sqrt(variance)
+    beyond = (score > OUTLIER_SCORE * 1.4826 * np.median(score)) & (error > ROUNDING)
+    far = np.flatnonzero(beyond)
+    worst_first = far[descending_order(score[far])]
+    return np.sort(worst_first[: max(1, len(score) // 10)])
+
+
+def log_density_of_outliers(utilities: Floats, outliers: Ints) -> float:
+    """Log density of outliers under a Cauchy distribution around the utilities, chance included."""
+    width = robust_scale(utilities)
+    distance = (utilities[outliers] - np.median(utilities)) / width
+    return float(np.sum(np.log(OUTLIER_CHANCE / (math.pi * width * (1 + distance**2)))))
+
+
+def check_prior(prior: Prior, inputs: Features) -> None:
+    """Try a kernel and a mean on up to PROBES of some coalitions, before anything is evaluated.
+
+    Kernels of dupre are valid by their proofs. Of a kernel made of several, each of the user's own
+    is checked by itself, so that the error names the right one.
+
+    Raises:
+        InputError: the kernel needs rows that are not there, or it or the mean is not valid.
+    """
+    spread = np.unique(np.linspace(0, len(inputs) - 1, PROBES).astype(np.int64))
+    some = inputs[spread]
+    prior.learn_mean(some, np.zeros(len(some))).expect(some)
+    kernel = Form(given=prior.kernel).kernel()
+    for part in _own_parts(kernel):
+        _check_matrices(part, some)
+    kernel.distances(some[:1], some[:1])
+
+
+def _own_parts(kernel: Kernel) -> list[Kernel]:
+    """The kernels that others are made of, as far as the user wrote them."""
+    if isinstance(kernel, Scaled):
+        return _own_parts(kernel.kernel)
+    if isinstance(kernel, (Sum, Product)):
+        return [own for part in kernel.kernels for own in _own_parts(part)]
+    return [] if type(kernel).__module__.partition(".")[0] == "dupre" else [kernel]
+
+
+def _check_matrices(kernel: Kernel, inputs: Features) -> None:
+    """Check the matrix of a kernel for hyper-parameters all over their bounds."""
+    name, distances = type(kernel).__name__, kernel.distances(inputs, inputs)
+    if isinstance(kernel, Exponential):  # only then are they a matrix
+        _check_numbers(name, distances, len(inputs))
+    middle = kernel.at_median(distances)
+    is_gamma = np.array([role == "gamma" for role in kernel.roles], dtype=bool)
+    for shift in np.linspace(*BOUNDS["gamma"], 6):
+        K = middle.with_theta(middle.theta + shift * is_gamma).evaluate(distances)
+        K = _check_numbers(name, K, len(inputs))
+        scale = float(np.abs(K).max())
+        if not np.allclose(K, K.T, atol=MATRIX_ROUNDING * scale):
+            raise InputError(
+                f"the kernel {name} is not symmetric: k(A, B) must equal k(B, A); correct its "
+                "`distance`"
+            )
+        if (smallest := _smallest_eigenvalue(K)) < -MATRIX_ROUNDING * scale:
+            raise InputError(
+                f"the kernel {name} is not positive semi-definite: the smallest eigenvalue of its "
+                f"matrix of {len(inputs)} coalitions is {smallest:.3g}; `distance` must be the "
+                "square of a Euclidean distance between descriptions of coalitions"
+            )
+
+
+def _check_numbers(name: str, found: Any, count: int) -> Floats:
+    """A matrix of finite numbers, (count, count), as it is; else an InputError."""
+    try:
+        matrix = np.asarray(found, dtype=np.float64)
+        got = f"shape {matrix.shape}" if matrix.shape != (count, count) else "NaN or infinity"
+    except (TypeError, ValueError):
+        matrix, got = np.empty(0), type(found).__name__
+    if matrix.shape != (count, count) or not np.isfinite(matrix).all():
+        raise InputError(
+            f"the kernel {name} must give finite numbers of shape {(count, count)}, got {got}; "
+            "correct its `distance`"
+        )
+    return matrix
+
+
+def _smallest_eigenvalue(K: Floats) -> float:
+    return float(np.linalg.eigvalsh((K + K.T) / 2)[0])

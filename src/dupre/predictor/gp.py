@@ -1,19 +1,20 @@
-"""Exact Gaussian process regression of utilities on coalitions.
+"""Exact Gaussian process regression of utilities on coalitions, and what it predicts.
 
 Other than in a general library, the posterior of any linear functional of b predictions costs O(b²)
-kernel entries but only O(b) memory (module `posterior`): no b x b matrix is built. Module `fitting`
-learns the hyper-parameters.
+kernel entries but only O(b) memory: no b x b matrix is built. Of more than EXACT_UP_TO coalitions
+`Landmarks` need fewer entries of the kernel. Module `fitting` learns the hyper-parameters.
 
-Notation (docs/notation.md): a evaluated coalitions, b predicted ones, W (n, b) functionals.
-z = warp(u - mean) / amplitude; K = kernel matrix of the evaluated, L its Cholesky factor with noise
-on the diagonal.
+Notation (docs/notation.md): a evaluated coalitions A, b predicted ones B, W (f, b) functionals.
+z = warp(u - mean) / amplitude; K = kernel matrix, L the Cholesky factor of that of the evaluated
+with noise on the diagonal; l landmarks C among the b; P the posterior covariance of the z of the b.
 RW06 is Rasmussen & Williams, Gaussian Processes for Machine Learning, 2006.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,11 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.linalg.blas import dtrmm, dtrsm, strsm
 from scipy.linalg.lapack import dtrtri
 
-from dupre._types import Floats
+from dupre._types import Floats, Ints, Members
 from dupre.errors import InputError
-from dupre.game.blocks import compute_blocks
-from dupre.predictor.kernel_algebra import Kernel
-from dupre.predictor.kernel_inputs import Features, tiles
-from dupre.predictor.posterior import Posterior
-from dupre.predictor.prior import Prior
+from dupre.game.blocks import compute_blocks, split
+from dupre.predictor.features import Features, tiles
+from dupre.predictor.kernels import Kernel, Linear, Membership, Prior, Scaled, Sum
 from dupre.predictor.warp import Warp
 
 SMALL = 64
@@ -41,6 +40,21 @@ SHIFT = 5e-7
 
 EXACT_UP_TO = 4_096
 """Predicted coalitions up to which covariances of functionals are summed over all pairs of them."""
+
+COUNT = 512
+"""How many landmarks."""
+
+SAMPLE = 2_048
+"""Coalitions that stand for all in sums of what landmarks do not explain."""
+
+MEASURED = 512
+"""Coalitions on which it is measured how much of their covariances landmarks miss."""
+
+NEARLY_ALL = 0.25
+"""Share of all coalitions from which on all of them are taken."""
+
+OWNERS_AT_ONCE = 4
+"""Owners of one factor of the Kronecker product: 16 subsets, few enough for a quick product."""
 
 
 @dataclass(frozen=True)
@@ -328,3 +342,289 @@ def invert_lower(L: Floats) -> Floats:
     beside = dtrmm(-1.0, inverse[:h, :h], L[h:, :h], side=1, lower=1)
     inverse[h:, :h] = dtrmm(1.0, inverse[h:, h:], beside, lower=1, overwrite_b=1)
     return inverse
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The prediction of b coalitions and of f linear functionals of them by one process.
+
+    Attributes:
+        gp: the process.
+        inputs: the b coalitions.
+        W: the functionals, (f, b).
+        mean: of the utilities, (b,).
+        slope: du/dz at the mean, (b,).
+        inner: L^-1 K_AB (W slope)^T, (a, f).
+        explained: L^-1 K_AB, (a, b); None for more than EXACT_UP_TO coalitions.
+    """
+
+    gp: GaussianProcess
+    inputs: Features
+    W: Floats
+    mean: Floats
+    slope: Floats
+    inner: Floats
+    explained: Floats | None
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Of the z of each coalition, without noise, (b,)."""
+        every = np.arange(len(self.inputs))
+        parts = [self.variance_of(every[columns]) for columns in tiles(len(every))]
+        return np.concatenate([np.empty(0), *parts])
+
+    def variance_of(self, index: Ints) -> Floats:
+        """Of the z of some coalitions, without noise, (len(index),)."""
+        return self.gp.remaining(self.explain(index), self.inputs[index])
+
+    def explain(self, index: Ints) -> Floats:
+        """L^-1 K_AB of some coalitions, (a, len(index))."""
+        if self.explained is not None:
+            every = np.array_equal(index, np.arange(len(self.inputs)))
+            return self.explained if every else np.asarray(self.explained[:, index])
+        key = index.tobytes()
+        if key not in self._latest:
+            self._latest.clear()
+            self._latest[key] = self.gp.explain(self.gp.kernel(self.gp.inputs, self.inputs[index]))
+        return self._latest[key]
+
+    @cached_property
+    def _latest(self) -> dict[bytes, Floats]:
+        """What `explain` was asked for last, for it is asked several times in a row."""
+        return {}
+
+    @property
+    def std(self) -> Floats:
+        """Standard deviation of each utility if it were evaluated, noise included, (b,)."""
+        return np.asarray(np.sqrt(self.variance + self.gp.noise_of_predicted) * self.slope)
+
+    def variance_of_utilities(self, index: Ints) -> Floats:
+        """Of some utilities if they were evaluated, noise included, (len(index),)."""
+        z = self.variance_of(index) + self.gp.noise_of_predicted
+        return np.asarray(z * self.slope[index] ** 2)
+
+    def functional_covariance(self) -> Floats:
+        """Covariance of W @ u, (f, f), noise of the predicted utilities included.
+
+        Of more than EXACT_UP_TO coalitions by `Landmarks`.
+        """
+        WJ, noise = self.W * self.slope, self.gp.noise_of_predicted
+        if self.landmarks is not None:
+            product, rest = self.landmarks.product, self.landmarks.covariance_of_rest(self)
+            return np.asarray(product.T @ product + rest + noise * WJ @ WJ.T)
+        covariance = WJ @ self._prior_product + noise * WJ @ WJ.T - self.inner.T @ self.inner
+        return np.asarray((covariance + covariance.T) / 2)
+
+    @cached_property
+    def _prior_product(self) -> Floats:
+        """K_BB (W slope)^T, (b, f)."""
+        return multiply(self.gp.kernel, self.inputs, self.inputs, (self.W * self.slope).T)
+
+    def observed_weights(self) -> Floats:
+        """How much W @ mean changes with each evaluated utility, (f, a), to first order."""
+        return self.gp.observed_weights(self.inner, self.W)
+
+    def functional_variance(self) -> Floats:
+        """Variance of each of the functionals, (f,)."""
+        return np.maximum(np.diag(self.functional_covariance()), 0.0)
+
+    def cross(self, index: Ints) -> Floats:
+        """Posterior covariance of the z of some coalitions with the functionals, (m, f)."""
+        if self.landmarks is not None:
+            return self.landmarks.cross(self, index)
+        return np.asarray(self._prior_product[index] - self.explain(index).T @ self.inner)
+
+    @cached_property
+    def landmarks(self) -> Landmarks | None:
+        """For more than EXACT_UP_TO coalitions."""
+        return find_landmarks(self) if self.explained is None else None
+
+    @cached_property
+    def sample(self) -> tuple[Ints, Floats]:
+        """Coalitions that stand for all in sums, and for how many each stands, (m,) each."""
+        if self.explained is not None:
+            return np.arange(len(self.inputs)), np.ones(len(self.inputs))
+        return sample_by_weight(np.einsum("fb,fb->b", self.W, self.W), SAMPLE)
+
+    def covariance(self, rows: Ints, columns: Ints) -> Floats:
+        """Posterior covariance of the z of some coalitions with those of others."""
+        prior = self.gp.kernel(self.inputs[rows], self.inputs[columns])
+        explained = self.explain(columns)
+        return np.asarray(prior - self.explain(rows).T @ explained)
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """P through the landmarks, and the rest of each coalition alone.
+
+    P = P_BC P_CC^-1 P_CB + what remains once the landmarks C are known, of which the diagonal is
+    kept (the fully independent training conditional, Snelson & Ghahramani 2006). It costs O(b l)
+    kernel entries instead of O(b²). Landmarks are drawn by their weight in the functionals.
+
+    What remains between different coalitions matters more with more evaluations: without it,
+    standard deviations of values would be several percent too small after a few hundred.
+    `covariance_of_rest` estimates it for the values; the choice of coalitions does without.
+
+    Attributes:
+        index: the landmarks among the b, (l,).
+        explained: of the landmarks by the a evaluated coalitions, as `Posterior.explain`, (a, l).
+        L: lower Cholesky factor of P_CC, (l, l).
+        product: L^-1 P_CB (W du/dz)^T, (l, f).
+    """
+
+    index: Ints
+    explained: Floats
+    L: Floats
+    product: Floats
+
+    def explain(self, posterior: Posterior, index: Ints) -> tuple[Floats, Floats]:
+        """L^-1 P of the landmarks with some coalitions, (l, m), and what remains.
+
+        That is the variance of the z of each that no landmark explains, (m,).
+        """
+        prior = posterior.gp.kernel(posterior.inputs[self.index], posterior.inputs[index])
+        P = prior - self.explained.T @ posterior.explain(index)
+        through = solve_triangular(self.L, P, lower=True, check_finite=False)
+        rest = posterior.variance_of(index) - np.einsum("lb,lb->b", through, through)
+        return through, np.maximum(rest, 0.0)
+
+    def cross(self, posterior: Posterior, index: Ints) -> Floats:
+        """Covariance of the z of some coalitions with the functionals, (len(index), f)."""
+        own = (posterior.W[:, index] * posterior.slope[index]).T
+        through, rest = self.explain(posterior, index)
+        return np.asarray(through.T @ self.product + rest[:, None] * own)
+
+    def covariance_of_rest(self, posterior: Posterior) -> Floats:
+        """The part of the covariance of the functionals that no landmark explains, (f, f).
+
+        Both sums over all coalitions are estimated from samples: of the rest of each coalition
+        alone, and of how much `cross` is off. For the second, covariances of MEASURED coalitions
+        with the functionals are computed in full. The sum of both is a covariance: directions in
+        which the estimate is negative count as zero.
+        """
+        W = posterior.W * posterior.slope
+        index, times = posterior.sample
+        _, rest = self.explain(posterior, index)
+        alone = (W[:, index] * (times * rest)) @ W[:, index].T
+        index, times = sample_by_weight(np.linalg.norm(posterior.W, axis=0), MEASURED)
+        full = multiply(posterior.gp.kernel, posterior.inputs[index], posterior.inputs, W.T)
+        full -= posterior.explain(index).T @ posterior.inner
+        missed = (W[:, index] * times) @ (full - self.cross(posterior, index))
+        scale, axes = np.linalg.eigh(alone + (missed + missed.T) / 2)
+        return np.asarray((axes * np.maximum(scale, 0.0)) @ axes.T)
+
+
+def find_landmarks(posterior: Posterior) -> Landmarks:
+    """Landmarks of a posterior; most are the same once some of its coalitions are evaluated."""
+    W = posterior.W
+    weight = np.linalg.norm(W, axis=0)
+    count = min(COUNT, int(np.count_nonzero(weight)))
+    with np.errstate(divide="ignore"):  # without replacement: Efraimidis & Spirakis 2006
+        turn = -np.log(_uniform(posterior.inputs.members)) / weight
+    index = np.sort(np.argsort(turn, kind="stable")[:count])
+    chosen, explained = posterior.inputs[index], posterior.explain(index)
+    P, marks = posterior.gp.kernel(chosen, chosen), chosen.keep()
+    prior = float(np.mean(np.diag(P)))
+    P -= explained.T @ explained
+    # Rounding is relative to the prior variance, of which little may remain.
+    P[np.diag_indices_from(P)] += 1e-9 * float(np.mean(np.diag(P))) + 1e-13 * prior
+    L = cholesky(P, lower=True, check_finite=False)
+    product = multiply(posterior.gp.kernel, marks, posterior.inputs, (W * posterior.slope).T)
+    product -= explained.T @ posterior.inner
+    product = solve_triangular(L, product, lower=True, check_finite=False)
+    return Landmarks(index, explained, L, product)
+
+
+def _uniform(members: Members) -> Floats:
+    """A number in (0, 1) for each of m coalitions, (m,): the same whatever stands beside it.
+
+    The owners of a coalition are mixed as SplitMix64 does it (Steele et al. 2014).
+    """
+    owners = np.random.default_rng(0).integers(2**63, size=members.shape[1], dtype=np.uint64)
+    bits = members.astype(np.uint64) @ owners
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(((bits >> np.uint64(11)) + 0.5) / 2.0**53)
+
+
+def sample_by_weight(weight: Floats, count: int) -> tuple[Ints, Floats]:
+    """Up to `count` indices in steps of equal weight, (b,), and for how many each stands, (m,).
+
+    The sum of weight times anything is estimated without bias by that of the sample.
+    """
+    if len(weight) <= count:
+        return np.arange(len(weight)), np.ones(len(weight))
+    until = np.cumsum(weight)
+    index = np.searchsorted(until, (np.arange(count) + 0.5) / count * until[-1])
+    return index, until[-1] / count / weight[index]
+
+
+def multiply(kernel: Kernel, a: Features, b: Features, V: Floats) -> Floats:
+    """K_ab V, (ma, f), without every entry where a kernel allows it.
+
+    The linear kernel has rank n + 1. The membership kernel is a product over owners: its matrix of
+    all coalitions is a Kronecker product of small ones, each for a few of the owners. All else is
+    computed tile by tile; of a symmetric matrix one triangle of tiles.
+    """
+    if isinstance(kernel, Sum):
+        parts = [multiply(part, a, b, V) for part in kernel.kernels]
+        return reduce(np.add, parts)
+    if isinstance(kernel, Scaled):
+        return kernel.variance * multiply(kernel.kernel, a, b, V)
+    n = b.members.shape[1]
+    if type(kernel) is Linear:
+        shared = a.members.astype(np.float64) @ (b.members.T.astype(np.float64) @ V)
+        return np.asarray((V.sum(axis=0) + shared) / (1 + n))
+    if type(kernel) is Membership and len(b) >= NEARLY_ALL * 2.0**n:
+        return _multiply_all(kernel.gamma, a.members, b.members, V)
+    if a is b:
+        return _multiply_symmetric(kernel, a, V)
+
+    def multiply_tile(some: slice) -> Floats:
+        K = kernel(b[some], a)
+        return np.asarray(K.T.astype(V.dtype, copy=False) @ V[some])
+
+    products = compute_blocks(multiply_tile, tiles(len(b)))
+    return reduce(np.add, products, np.zeros((len(a), V.shape[1])))
+
+
+def _multiply_symmetric(kernel: Kernel, a: Features, V: Floats) -> Floats:
+    """K_aa V, (ma, f), of which one triangle of tiles is computed."""
+    V = np.ascontiguousarray(V)
+    found = np.zeros_like(V)
+    parts = [(some, a[some]) for some in tiles(len(a))]
+
+    def multiply_tile(i: int, j: int) -> list[tuple[slice, Floats]]:
+        (rows, first), (columns, second) = parts[i], parts[j]
+        tile = kernel(first, second)
+        product = [(rows, tile @ V[columns])]
+        return product if i == j else [*product, (columns, tile.T @ V[rows])]
+
+    pairs = list(combinations_with_replacement(range(len(parts)), 2))
+    for products in compute_blocks(lambda pair: multiply_tile(*pair), pairs):
+        for where, product in products:
+            found[where] += product
+    return found
+
+
+def _multiply_all(gamma: float, a: Members, b: Members, V: Floats) -> Floats:
+    """The product of exp(-gamma |A △ B|) with V, zero for all coalitions that are not in b."""
+    n, f = b.shape[1], V.shape[1]
+    codes = _codes(b)
+    every = np.array([np.bincount(codes, column, 2**n) for column in V.T], dtype=np.float64)
+    for part in split(n, OWNERS_AT_ONCE):  # the first owners are the lowest digits
+        subsets = 2 ** (part.stop - part.start)
+        product = every.reshape(-1, subsets) @ _between_subsets(gamma, part.stop - part.start)
+        every = product.reshape(f, -1, subsets).swapaxes(1, 2)  # then they are the highest
+    return np.asarray(every.reshape(f, -1)[:, _codes(a)].T)
+
+
+def _between_subsets(gamma: float, n: int) -> Floats:
+    """The membership kernel of all subsets of n owners, (2^n, 2^n)."""
+    codes = np.arange(2**n)
+    return np.asarray(np.exp(-gamma * np.bitwise_count(codes[:, None] ^ codes)))
+
+
+def _codes(members: Members) -> Ints:
+    """The number whose binary digits are the members, (m,)."""
+    return np.asarray(members @ (1 << np.arange(members.shape[1])))

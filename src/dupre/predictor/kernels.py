@@ -1,29 +1,40 @@
-"""Covariances of two sets of coalitions.
+"""What the predictor assumes of utilities before it has seen one: kernels, a mean, a noise.
+
+    dupre.value(owners, utility, budget=60, kernel=Prior(kernel, mean=LinearInSize()))
+
+A kernel is an immutable value: the covariance of any two coalitions. Its hyper-parameters are
+positive; `theta` holds their logarithms. All that does not depend on them is computed once by
+`distances` and passed to `evaluate` for every new theta, which makes fitting cheap.
 
 A new kernel is one method: subclass `Exponential` and write `distance`, the square of a Hilbertian
 distance, and exp(-gamma distance) is positive semi-definite (DUPRE App. B, "Proposition 14 in
-Meunier et al. 2022"). Kernels are added, multiplied and scaled; `Prior` says what is assumed
-besides: a mean, and what is not learned.
+Meunier et al. 2022"). Kernels are added, multiplied and scaled.
 
-Notation: features a and b of ma and mb coalitions; matrices are (ma, mb); t hyper-parameters.
+Utilities are divided by their standard deviation before a process is fitted, so variances of
+kernels and the noise are relative to its square.
+
+Notation: features a and b of ma and mb coalitions, a of them evaluated; matrices are (ma, mb); t
+hyper-parameters.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar, Self
+from functools import cached_property, reduce
+from itertools import product
+from operator import add, iadd, mul
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dupre._types import Floats
+from dupre._types import Floats, Members
 from dupre.checks import finite, positive
 from dupre.errors import InputError
-from dupre.predictor.kernel_algebra import Kernel, Product, Scaled, Sum
-from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.prior import Constant, LinearInSize, Prior
+from dupre.game.blocks import fill_blocks
+from dupre.predictor.features import TILE, Features, by_tiles, tiles
 
 __all__ = [
     "Constant",
@@ -42,6 +53,247 @@ __all__ = [
     "Sum",
     "paper",
 ]
+
+ROLES = ("gamma", "variance")
+"""Hyper-parameters of a kernel that can be held."""
+
+
+class Kernel(ABC):
+    """Covariance function of coalitions."""
+
+    @property
+    @abstractmethod
+    def theta(self) -> Floats:
+        """Logarithms of the hyper-parameters, (t,)."""
+
+    @abstractmethod
+    def with_theta(self, theta: Floats) -> Self:
+        """The same kernel with other hyper-parameters."""
+
+    @abstractmethod
+    def distances(self, a: Features, b: Features) -> Any:
+        """All that `evaluate` needs of the coalitions, in a form that only this kernel knows."""
+
+    @abstractmethod
+    def evaluate(self, distances: Any) -> Floats:
+        """The covariance matrix, (ma, mb)."""
+
+    def exponent(self, distances: Any) -> Floats | None:
+        """The logarithm of the covariance matrix, (ma, mb), if the kernel computes it first."""
+        return None
+
+    @abstractmethod
+    def gradient(self, distances: Any) -> tuple[Floats, list[Floats]]:
+        """The covariance matrix and its derivative by each entry of theta."""
+
+    @abstractmethod
+    def diagonal(self, a: Features) -> Floats:
+        """The variance of each coalition, (ma,), without the matrix."""
+
+    @abstractmethod
+    def at_median(self, distances: Any) -> Self:
+        """The same kernel with every gamma at one over the median of its distances."""
+
+    @property
+    def label(self) -> str:
+        """One word for what it compares."""
+        return type(self).__name__.lower()
+
+    @property
+    def roles(self) -> list[str]:
+        """What each entry of theta is: "gamma" or "variance"."""
+        return ["gamma"] * len(self.theta)
+
+    @property
+    def open(self) -> frozenset[str]:
+        """Which of p, rho and eta are left to the marginal likelihood."""
+        return frozenset()
+
+    def choose(self, p: int, rho: float, eta: float) -> Kernel:
+        """The same kernel with those of p, rho and eta that it leaves open."""
+        return self
+
+    def __call__(self, a: Features, b: Features) -> Floats:
+        """The covariance matrix, (ma, mb), of which a large one is computed tile by tile."""
+        across = [slice(None)] if b.are_kept else tiles(len(b))
+        if len(a) * len(b) <= TILE**2 or (len(a) <= TILE and len(across) == 1):
+            return self.evaluate(self.distances(a, b))
+        if a is b:
+            return by_tiles(len(a), lambda i, j: self(a[i], b[j]))
+        K = np.empty((len(a), len(b)))
+        fill_blocks(
+            K,
+            lambda tile: self.evaluate(self.distances(a[tile[0]], b[tile[1]])),
+            list(product(tiles(len(a)), across)),
+        )
+        return K
+
+    def __add__(self, other: Kernel) -> Sum:
+        return Sum(_parts(self, Sum) + _parts(other, Sum))
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        if not isinstance(other, Kernel):
+            return Scaled(self, other)
+        return Product(_parts(self, Product) + _parts(other, Product))
+
+    def __rmul__(self, variance: float) -> Scaled:
+        return Scaled(self, variance)
+
+
+@dataclass(frozen=True)
+class Scaled(Kernel):
+    """variance * kernel."""
+
+    kernel: Kernel
+    variance: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive(self.variance, "the variance of a kernel")
+
+    @property
+    def label(self) -> str:
+        return self.kernel.label
+
+    @property
+    def theta(self) -> Floats:
+        return np.append(np.log(self.variance), self.kernel.theta)
+
+    @property
+    def roles(self) -> list[str]:
+        return ["variance", *self.kernel.roles]
+
+    def with_theta(self, theta: Floats) -> Self:
+        inner = self.kernel.with_theta(theta[1:])
+        return replace(self, kernel=inner, variance=float(np.exp(theta[0])))
+
+    @property
+    def open(self) -> frozenset[str]:
+        return self.kernel.open
+
+    def choose(self, p: int, rho: float, eta: float) -> Kernel:
+        return replace(self, kernel=self.kernel.choose(p, rho, eta))
+
+    def distances(self, a: Features, b: Features) -> Any:
+        return self.kernel.distances(a, b)
+
+    def exponent(self, distances: Any) -> Floats | None:
+        exponent = self.kernel.exponent(distances)
+        if exponent is not None:
+            exponent += np.log(self.variance)
+        return exponent
+
+    def evaluate(self, distances: Any) -> Floats:
+        if (exponent := self.exponent(distances)) is not None:
+            return np.exp(exponent, out=exponent)
+        return self.variance * self.kernel.evaluate(distances)
+
+    def gradient(self, distances: Any) -> tuple[Floats, list[Floats]]:
+        K, derivatives = self.kernel.gradient(distances)
+        K = self.variance * K
+        return K, [K, *(self.variance * dK for dK in derivatives)]
+
+    def diagonal(self, a: Features) -> Floats:
+        return self.variance * self.kernel.diagonal(a)
+
+    def at_median(self, distances: Any) -> Self:
+        return replace(self, kernel=self.kernel.at_median(distances))
+
+
+@dataclass(frozen=True)
+class _Composed(Kernel):
+    """Several kernels under one operation; distances are a tuple with an entry for each."""
+
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def theta(self) -> Floats:
+        return np.concatenate([kernel.theta for kernel in self.kernels])
+
+    @property
+    def roles(self) -> list[str]:
+        return [role for kernel in self.kernels for role in kernel.roles]
+
+    def with_theta(self, theta: Floats) -> Self:
+        inner: list[Kernel] = []
+        for kernel in self.kernels:
+            own = len(kernel.roles)
+            inner.append(kernel.with_theta(theta[:own]))
+            theta = theta[own:]
+        return replace(self, kernels=tuple(inner))
+
+    @property
+    def open(self) -> frozenset[str]:
+        return frozenset().union(*(kernel.open for kernel in self.kernels))
+
+    def choose(self, p: int, rho: float, eta: float) -> Kernel:
+        return replace(self, kernels=tuple(k.choose(p, rho, eta) for k in self.kernels))
+
+    def distances(self, a: Features, b: Features) -> tuple[Any, ...]:
+        return tuple(kernel.distances(a, b) for kernel in self.kernels)
+
+    def at_median(self, distances: tuple[Any, ...]) -> Self:
+        pairs = zip(self.kernels, distances, strict=True)
+        return replace(self, kernels=tuple(kernel.at_median(d) for kernel, d in pairs))
+
+    def _evaluate_each(self, distances: tuple[Any, ...]) -> list[Floats]:
+        return [k.evaluate(d) for k, d in zip(self.kernels, distances, strict=True)]
+
+    def _gradients(self, distances: tuple[Any, ...]) -> list[tuple[Floats, list[Floats]]]:
+        return [k.gradient(d) for k, d in zip(self.kernels, distances, strict=True)]
+
+
+@dataclass(frozen=True)
+class Sum(_Composed):
+    """kernel + kernel + ..."""
+
+    @property
+    def label(self) -> str:
+        return " + ".join(kernel.label for kernel in self.kernels)
+
+    def evaluate(self, distances: tuple[Any, ...]) -> Floats:
+        first, *others = self._evaluate_each(distances)
+        return reduce(iadd, others[1:], first + others[0]) if others else first
+
+    def gradient(self, distances: tuple[Any, ...]) -> tuple[Floats, list[Floats]]:
+        parts = self._gradients(distances)
+        return reduce(add, [K for K, _ in parts]), [dK for _, dKs in parts for dK in dKs]
+
+    def diagonal(self, a: Features) -> Floats:
+        return reduce(add, [kernel.diagonal(a) for kernel in self.kernels])
+
+
+@dataclass(frozen=True)
+class Product(_Composed):
+    """kernel * kernel * ...; of exponentials: one exponential of a weighted sum of distances."""
+
+    @property
+    def label(self) -> str:
+        return " × ".join(kernel.label for kernel in self.kernels)
+
+    def exponent(self, distances: tuple[Any, ...]) -> Floats | None:
+        parts = [k.exponent(d) for k, d in zip(self.kernels, distances, strict=True)]
+        known = [part for part in parts if part is not None]
+        return reduce(iadd, known) if len(known) == len(parts) else None
+
+    def evaluate(self, distances: tuple[Any, ...]) -> Floats:
+        if (exponent := self.exponent(distances)) is not None:
+            return np.exp(exponent, out=exponent)
+        return reduce(mul, self._evaluate_each(distances))
+
+    def gradient(self, distances: tuple[Any, ...]) -> tuple[Floats, list[Floats]]:
+        parts = self._gradients(distances)
+        derivatives = []
+        for i, (_, dKs) in enumerate(parts):
+            others = [K for j, (K, _) in enumerate(parts) if j != i]
+            derivatives += [reduce(mul, others, dK) for dK in dKs]
+        return reduce(mul, [K for K, _ in parts]), derivatives
+
+    def diagonal(self, a: Features) -> Floats:
+        return reduce(mul, [kernel.diagonal(a) for kernel in self.kernels])
+
+
+def _parts(kernel: Kernel, kind: type[_Composed]) -> tuple[Kernel, ...]:
+    return kernel.kernels if isinstance(kernel, kind) else (kernel,)
 
 
 @dataclass(frozen=True)
@@ -241,3 +493,140 @@ def squared_euclidean(x: Floats, y: Floats) -> Floats:
     squared += yy
     squared[squared < 1e-12 * (xx.max(initial=0.0) + yy.max(initial=0.0))] = 0.0
     return squared
+
+
+Mean = Callable[[Features], Floats]
+"""The expected utilities, (m,), of m coalitions."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same expected utility for all coalitions; `Constant(0.0)` is the paper's, as printed."""
+
+    value: float
+
+    def __call__(self, coalitions: Features) -> Floats:
+        """Of m coalitions, (m,)."""
+        return np.full(len(coalitions), float(self.value))
+
+
+@dataclass(frozen=True)
+class LinearInSize:
+    """intercept + slope * log(1 + rows), by least squares on the evaluated coalitions."""
+
+    intercept: float = 0.0
+    slope: float = 0.0
+
+    def __call__(self, coalitions: Features) -> Floats:
+        """Of m coalitions, (m,)."""
+        return np.asarray(self.intercept + self.slope * _size(coalitions))
+
+    def learn(self, coalitions: Features, utilities: Floats) -> LinearInSize:
+        """The line through these utilities, (a,)."""
+        size = _size(coalitions)
+        size = size - size.mean()
+        slope = float(size @ utilities / (size @ size)) if np.ptp(size) > 0 else 0.0
+        return LinearInSize(float(utilities.mean() - slope * _size(coalitions).mean()), slope)
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What `kernel=` takes where a kernel alone does not say enough.
+
+    By default dupre does more than condition one process: it tries a curved scale of utilities,
+    lets the spread depend on the number of rows, sets outliers aside, averages over
+    hyper-parameters that explain the evaluations about as well, has weak priors on them, and widens
+    intervals where left-out evaluations show them too narrow. With `plain=True` it does none of
+    this. What is open is chosen by maximum marginal likelihood, and the posterior is that of DUPRE
+    Prop. 3 as printed: the variance of predicted utilities does not contain the noise.
+
+    Args:
+        kernel: of `dupre.kernels`, or your own; None for dupre's. p, rho and eta that are None
+            are chosen by the marginal likelihood.
+        mean: expected utilities before any is seen: `Constant(0.5)`, `LinearInSize()`, or a
+            callable that is given m coalitions as `Features` and returns (m,). If it has a method
+            `learn(coalitions, utilities)`, what that returns is used. None for the mean of the
+            evaluated utilities. No curved scale is tried around a stated mean.
+        fixed: which hyper-parameters of the kernel keep their values: "gamma", "variance". All
+            are learned by default.
+        noise: variance of a utility around the process, held at this; None to learn it.
+        plain: whether to condition one process and do nothing else.
+    """
+
+    kernel: Kernel | None = None
+    mean: Mean | None = None
+    fixed: tuple[str, ...] = ()
+    noise: float | None = None
+    plain: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kernel is not None and not isinstance(self.kernel, Kernel):
+            raise InputError(f"kernel must be a Kernel of dupre.kernels, got {self.kernel!r}")
+        if self.mean is not None and not callable(self.mean):
+            raise InputError(
+                "mean must be Constant(...) or LinearInSize() of dupre.kernels, or a callable, got "
+                f"{self.mean!r}"
+            )
+        names = (self.fixed,) if isinstance(self.fixed, str) else tuple(self.fixed)
+        object.__setattr__(self, "fixed", names)
+        if unknown := [name for name in names if name not in ROLES]:
+            raise InputError(
+                f"fixed can hold {' and '.join(map(repr, ROLES))}, got {unknown[0]!r}; p, rho and "
+                "eta keep the values that a kernel states, noise= holds the noise"
+            )
+        if names and self.kernel is None:
+            raise InputError("fixed= holds what a kernel states: give kernel= too")
+        if self.noise is not None and not 0 < self.noise < np.inf:
+            raise InputError(f"noise must be a positive number, got {self.noise!r}")
+
+    def held(self, kernel: Kernel) -> Members:
+        """Which of the hyper-parameters of a kernel, the noise and the decay keep their values."""
+        noise = self.noise is not None
+        return np.array([*(role in self.fixed for role in kernel.roles), noise, False], dtype=bool)
+
+    def learn_mean(self, coalitions: Features, utilities: Floats) -> Prior:
+        """With the mean that these utilities, (a,), suggest, if it is one that learns."""
+        learn = getattr(self.mean, "learn", None)
+        return self if learn is None else replace(self, mean=learn(coalitions, utilities))
+
+    def expect(self, coalitions: Features) -> Floats:
+        """The stated mean of m coalitions, (m,); zero if none is stated.
+
+        Raises:
+            InputError: the user's mean gives something else.
+        """
+        if self.mean is None:
+            return np.zeros(len(coalitions))
+        expected, asked = np.asarray(self.mean(coalitions), dtype=np.float64), (len(coalitions),)
+        if expected.shape != asked or not np.isfinite(expected).all():
+            got = "NaN or infinity" if expected.shape == asked else f"shape {expected.shape}"
+            raise InputError(
+                f"mean must give one finite number for each of {len(coalitions)} coalitions, got "
+                f"{got}"
+            )
+        return expected
+
+    @property
+    def text(self) -> str:
+        """What was asked for, in words; nothing if all is dupre's choice."""
+        parts = [f"kernel {self.kernel.label}"] if self.kernel is not None else []
+        if self.mean is not None:
+            parts.append(f"prior mean {_describe(self.mean)}")
+        parts += [f"{name} fixed" for name in self.fixed]
+        if self.noise is not None:
+            parts.append(f"noise {self.noise:g}")
+        if self.plain:
+            parts.append("plain posterior (one process, nothing averaged or widened)")
+        return ", ".join(parts)
+
+
+def _size(coalitions: Features) -> Floats:
+    return np.asarray(np.log1p(coalitions.total_rows))
+
+
+def _describe(mean: Mean) -> str:
+    if isinstance(mean, Constant):
+        return f"{mean.value:g}"
+    if isinstance(mean, LinearInSize):
+        return "linear in log(1 + rows)"
+    return getattr(mean, "__name__", type(mean).__name__)

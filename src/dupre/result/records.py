@@ -5,8 +5,6 @@ Notation: n owners.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Floats
-
-Z95 = 1.96
-"""Standard deviations on each side that hold 95 % of a normal distribution."""
+from dupre.predictor.calibration import Z95 as Z95  # noqa: PLC0414  # until all import it there
+from dupre.predictor.calibration import Diagnostics as Diagnostics  # noqa: PLC0414
+from dupre.predictor.calibration import PredictorCheck as PredictorCheck  # noqa: PLC0414
 
 
 class ReadOnlyArrays:
@@ -169,37 +167,6 @@ class Evidence(ReadOnlyArrays):
 
 
 @dataclass(frozen=True)
-class Diagnostics:
-    """What left-out utilities say about the predictor.
-
-    Attributes:
-        error: root mean square error of the left-out utilities.
-        r2: share of their variance explained; 0 or less is no better than a constant.
-        coverage: share of them inside their 95 % prediction interval, before widening.
-        widening: factor by which intervals of values are wider than the posterior's own, because
-            left-out utilities showed it overconfident and its hyper-parameters are learned.
-        scales: share of prior variance of each kernel term, averaged as predictions are: which
-            similarity mattered.
-        noise: standard deviation of a utility around the process, in units of utility.
-        form: the chosen p, rho, eta and warp, in words.
-        strays: number of outliers, evaluations that the predictor does not use; they count in
-            the values, and the chance of more is part of the intervals.
-        asked: kernel, prior mean and what else of the predictor was asked for, in words; empty if
-            all of it is dupre's choice.
-    """
-
-    error: float
-    r2: float
-    coverage: float
-    widening: float
-    scales: Mapping[str, float]
-    noise: float
-    form: str
-    strays: int = 0
-    asked: str = ""
-
-
-@dataclass(frozen=True)
 class TrainingNoise:
     """What repeated trainings say about chance in utilities.
 
@@ -221,34 +188,3 @@ class TrainingNoise:
     def unmeasured(self) -> bool:
         """Whether seeds may matter, and no training was repeated to see how much."""
         return self.seeded and not self.further
-
-
-@dataclass(frozen=True)
-class PredictorCheck:
-    """What check coalitions, which the predictor is never shown, say about it.
-
-    Attributes:
-        held_out: how many there are.
-        error: root mean square error of their predicted utilities.
-        by_size: that of the guess without a predictor, the mean utility of the same size in the
-            first design; measured on the first design too.
-        limit: error from which on the predictor counts as failed: one that leaves a third of the
-            variance of that guess stays below it with 95 %.
-        coverage: share of them inside their 95 % prediction interval, widened like those of values.
-    """
-
-    held_out: int
-    error: float
-    by_size: float
-    limit: float
-    coverage: float
-
-    @property
-    def r2(self) -> float:
-        """Share explained of the variance within sizes; NaN where there is none."""
-        return 1 - (self.error / self.by_size) ** 2 if self.by_size else math.nan
-
-    @property
-    def failed(self) -> bool:
-        """Whether the predictor is not clearly better than the mean of their size."""
-        return self.error > 0 and self.error >= self.limit

@@ -261,7 +261,7 @@ class Valuation(records.ReadOnlyArrays):
 
     def to_json(self) -> str:
         """Everything as JSON, every digit kept; the form is described in docs/result.md."""
-        from dupre.result.as_json import dumps
+        from dupre.result.json import dumps
 
         return dumps([self])
 
@@ -273,7 +273,7 @@ class Valuation(records.ReadOnlyArrays):
             InputError: it is no such document, is damaged, contradicts itself, or is of a version
                 not known here.
         """
-        from dupre.result.as_json import loads
+        from dupre.result.json import loads
 
         return loads(text)[0]
 

@@ -28,7 +28,7 @@ import pandas as pd
 from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
 from dupre.report.document import Heading, read_logo
-from dupre.result import as_json
+from dupre.result.json import dumps, loads
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
 from dupre.runs import config as configuration
@@ -132,7 +132,7 @@ class RunDirectory:
         if not file.is_file():
             raise InputError(f"{str(self)!r} has no result yet; go on with `{self.renewal}`")
         try:
-            return as_json.loads(file.read_text(encoding="utf-8"))
+            return loads(file.read_text(encoding="utf-8"))
         except (InputError, OSError, UnicodeDecodeError) as cause:
             raise InputError(
                 f"{str(file)!r}: {cause}; `{self.renewal}` makes it again from the store"
@@ -166,7 +166,7 @@ class RunDirectory:
             where the files before are kept; None if there were none, or they say the same.
         """
         result, table = self.path / "result.json", self.path / "values.csv"
-        texts = {result: as_json.dumps(valuations), table: spreadsheet(valuations)}
+        texts = {result: dumps(valuations), table: spreadsheet(valuations)}
         return self._replace(texts | self._pages(valuations, self.config()))
 
     def _replace(self, texts: Mapping[Path, str | None]) -> Path | None:

@@ -19,11 +19,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dupre._types import Floats, Names, Task
-from dupre.tables.columns import MAX_TEXTS, Columns, kind
-from dupre.tables.csv_json import EMPTY
+from dupre.tables.columns import MAX_TEXTS, WITH_UNIT, Columns, kind, looks_like
+from dupre.tables.formats import EMPTY
 from dupre.tables.near_copies import near_copies
 from dupre.tables.preprocessing import as_levels, as_numbers
-from dupre.tables.written_numbers import WITH_UNIT, looks_like
 from dupre.utility.model import ModelUtility
 from dupre.wording import count_things, join_list, percent, printable, quote
 

@@ -15,8 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dupre._types import Digests, Ints, Members, Task
-from dupre.data.contents import digests_of_rows, with_plain_types
-from dupre.data.digests import hash_json
+from dupre.data.digests import digests_of_rows, hash_json, with_plain_types
 from dupre.data.owners import task_of
 from dupre.data.rows import as_targets
 from dupre.errors import InputError, Remedy

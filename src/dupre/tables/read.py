@@ -18,7 +18,7 @@ from dupre._types import Task
 from dupre.errors import InputError, Remedy
 from dupre.tables import formats
 from dupre.tables.columns import as_tuple, kind, or_drop, place, tidy, whole_as_text
-from dupre.tables.csv_json import UTF8
+from dupre.tables.formats import UTF8
 from dupre.tables.holdout import check_validation
 from dupre.tables.roles import check_complete, check_known, check_roles, without_empty
 from dupre.wording import closest, quote, quote_names

@@ -16,14 +16,15 @@ from dupre._types import Members
 from dupre.errors import InputError, Remedy
 from dupre.tables.columns import (
     MAX_TEXTS,
+    WITH_UNIT,
     check_drop,
     first,
     kind,
+    looks_like,
     place,
     tidy,
     whole_as_text,
 )
-from dupre.tables.written_numbers import WITH_UNIT, looks_like
 from dupre.wording import did_you_mean, quote, quote_names
 
 MANY_OWNERS = 20

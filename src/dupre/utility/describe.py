@@ -33,8 +33,13 @@ import pandas as pd
 
 from dupre._types import Names
 from dupre.checks import finite, takes
-from dupre.data.contents import digests_of_owners, digests_of_rows
-from dupre.data.digests import digest, hash_json, stated_fingerprint
+from dupre.data.digests import (
+    digest,
+    digests_of_owners,
+    digests_of_rows,
+    hash_json,
+    stated_fingerprint,
+)
 from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.utility.limits import UNBOUNDED, Bounds, check_bounds

@@ -19,8 +19,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from dupre._types import Digests
 from dupre.checks import finite, whole
-from dupre.data.contents import digests_of_coalitions, digests_of_rows
-from dupre.data.digests import hash_json
+from dupre.data.digests import digests_of_coalitions, digests_of_rows, hash_json
 from dupre.data.owners import Owners
 from dupre.data.rows import copy_rows, with_levels_of_both
 from dupre.errors import InputError, Remedy

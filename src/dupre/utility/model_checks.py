@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from dupre.data import rows
-from dupre.data.contents import digests_of_contents, with_plain_types
+from dupre.data.digests import digests_of_contents, with_plain_types
 from dupre.data.encoding import encode
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
@@ -134,12 +134,13 @@ def _check_labels(metric: str, owners: Owners) -> None:
 
 def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]]:
     """Validation X and y, (m,); InputError if they do not fit the owners' rows."""
+    validation = rows.to_pandas(validation)
     if isinstance(validation, pd.DataFrame) and owners.target is not None:
         if owners.target not in validation.columns:
             raise InputError(f"the validation frame has no target column {owners.target!r}")
         X, y = validation.drop(columns=[owners.target]), validation[owners.target]
     elif isinstance(validation, tuple) and len(validation) == 2:
-        X, y = validation
+        X, y = map(rows.to_pandas, validation)
         rows.check_pair(X, y, "validation rows: ")
     else:
         raise InputError(

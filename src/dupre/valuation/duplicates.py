@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from dupre._types import Digests, Floats, Ints, Members
-from dupre.data.contents import digests_of_coalitions
+from dupre.data.digests import digests_of_coalitions
 from dupre.game.coalitions import keys, pack
 from dupre.game.weights import Weights
 

@@ -16,8 +16,7 @@ from dupre._types import Floats, Ints
 from dupre.data.owners import Owners
 from dupre.game.coalitions import to_names
 from dupre.game.draws import LEAST_DRAWS, SampledValues
-from dupre.predictor.calibration import diagnose, widening
-from dupre.predictor.training_noise import pooled_variance
+from dupre.predictor.calibration import diagnose, pooled_variance, widening
 from dupre.result.covariances import total_covariance
 from dupre.result.records import (
     Z95,

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from dupre._types import NOTHING, Floats, Ints, Members, Names
-from dupre.data.quantile_sketch import SketchCache
+from dupre.data.sketch import SketchCache
 from dupre.game.coalitions import keys, order_by_complement
 from dupre.game.draws import (
     LEAST_DRAWS,
@@ -32,10 +32,9 @@ from dupre.game.weights import column_norms
 from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.predictor.calibration import check_predictor
-from dupre.predictor.form import Predictor
-from dupre.predictor.kernel_checks import check_prior
-from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.posterior import Posterior
+from dupre.predictor.features import Features
+from dupre.predictor.form import Predictor, check_prior
+from dupre.predictor.gp import Posterior
 from dupre.result.records import PredictorCheck
 from dupre.utility.limits import UNBOUNDED
 from dupre.valuation import next_batch

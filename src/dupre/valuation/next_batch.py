@@ -23,7 +23,7 @@ from dupre.game.coalitions import keys, sample_of_size
 from dupre.game.semivalues import Semivalue
 from dupre.game.ties import descending_order, first_largest
 from dupre.game.weights import column_norms
-from dupre.predictor.posterior import Posterior
+from dupre.predictor.gp import Posterior
 
 if TYPE_CHECKING:
     from dupre.valuation.knowledge import Knowledge

@@ -17,7 +17,7 @@ from dupre._types import Floats, Ints, Members, Names
 from dupre.errors import InputError
 from dupre.game.coalitions import format_members, from_names, to_names
 from dupre.game.weights import student_factor
-from dupre.predictor.training_noise import pooled_variance, variance_of_means
+from dupre.predictor.calibration import pooled_variance, variance_of_means
 from dupre.utility.score import Score, before_floor, check_score, resampled_of
 from dupre.valuation.duplicates import Identity
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from dupre.game.coalitions import all_coalitions
-from dupre.predictor import kernel_inputs
-from dupre.predictor.kernel_inputs import Features
+from dupre.predictor import features as module
+from dupre.predictor.features import Features
 
 EVERY = all_coalitions(6)
 
@@ -33,8 +33,8 @@ def note(asked):
 
 
 def test_kept_distances_are_those_computed_whichever_were_kept_before(monkeypatch):
-    monkeypatch.setattr(kernel_inputs, "TILE", 10)
-    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
+    monkeypatch.setattr(module, "TILE", 10)
+    monkeypatch.setattr(module, "ALL_KEPT", 10)
     features, rng, asked = make_features(), np.random.default_rng(0), []
     for few in (8, 8, 5, 11, 11):
         rows, columns = (np.sort(rng.permutation(len(EVERY))[:k]) for k in (few, 30))
@@ -47,7 +47,7 @@ def test_kept_distances_are_those_computed_whichever_were_kept_before(monkeypatc
 
 
 def test_distances_of_an_interrupted_computation_are_not_taken_as_known(monkeypatch):
-    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
+    monkeypatch.setattr(module, "ALL_KEPT", 10)
     features, interrupted = make_features(), iter([True])
 
     def compute(a, b):
@@ -63,14 +63,14 @@ def test_distances_of_an_interrupted_computation_are_not_taken_as_known(monkeypa
 
 
 def test_distances_of_two_kernels_that_are_asked_for_in_turn_are_computed_once(monkeypatch):
-    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
+    monkeypatch.setattr(module, "ALL_KEPT", 10)
     features, asked = make_features(), []
     some = features[np.arange(8)].keep()
     for start in range(0, 60, 20):
         for key in ("one", "other"):
             features[np.arange(start, start + 20)].distances_to(some, key, note(asked))
     assert asked == [(len(EVERY), 8)] * 2
-    monkeypatch.setattr(kernel_inputs, "KEPT", 16 * len(EVERY))
+    monkeypatch.setattr(module, "KEPT", 16 * len(EVERY))
     features[np.arange(20)].distances_to(some, "third", note(asked))
     assert asked[2:] == [(20, 8)]  # there is no room for a third, and both others are in use
     features[np.arange(20)].distances_to(features[np.arange(1, 9)].keep(), "third", note(asked))
@@ -87,13 +87,13 @@ def test_distances_of_all_pairs_of_few_coalitions_are_computed_once():
 
 
 def test_what_is_not_kept_of_another_origin_or_without_a_hash_is_computed(monkeypatch):
-    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
+    monkeypatch.setattr(module, "ALL_KEPT", 10)
     features, other = make_features(), make_features()
     some = features[np.arange(4)]
     np.testing.assert_array_equal(features.distances_to(some, "k", apart), apart(features, some))
     kept, foreign = some.keep(), other[np.arange(5)]
     np.testing.assert_array_equal(foreign.distances_to(kept, "k", apart), apart(foreign, kept))
-    monkeypatch.setattr(kernel_inputs, "KEPT", 100)
+    monkeypatch.setattr(module, "KEPT", 100)
     whole = features[np.arange(len(EVERY))]
     np.testing.assert_array_equal(whole.distances_to(kept, "k", apart), apart(whole, kept))
 
@@ -105,8 +105,8 @@ def test_what_is_not_kept_of_another_origin_or_without_a_hash_is_computed(monkey
 
 
 def test_distances_of_others_to_all_of_a_large_origin_are_computed_once(monkeypatch):
-    monkeypatch.setattr(kernel_inputs, "ROWS", 2)
-    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
+    monkeypatch.setattr(module, "ROWS", 2)
+    monkeypatch.setattr(module, "ALL_KEPT", 10)
     features, rng, asked = make_features(is_lasting=True), np.random.default_rng(0), []
     every = rng.permutation(EVERY)
     for count in (3, 3, 7):
@@ -121,9 +121,9 @@ def test_distances_of_others_to_all_of_a_large_origin_are_computed_once(monkeypa
 
 
 def test_rows_are_kept_as_far_as_there_is_room_and_forgotten_with_those_who_asked(monkeypatch):
-    monkeypatch.setattr(kernel_inputs, "ALL_KEPT", 10)
-    monkeypatch.setattr(kernel_inputs, "EXACTLY_KEPT", 8 * len(EVERY))
-    monkeypatch.setattr(kernel_inputs, "ROWS", 1)
+    monkeypatch.setattr(module, "ALL_KEPT", 10)
+    monkeypatch.setattr(module, "EXACTLY_KEPT", 8 * len(EVERY))
+    monkeypatch.setattr(module, "ROWS", 1)
     features = make_features(is_lasting=True)
 
     def ask(evaluated, key, some=features[:20]):
@@ -149,7 +149,7 @@ def test_rows_are_kept_as_far_as_there_is_room_and_forgotten_with_those_who_aske
 
 @pytest.mark.parametrize("many", [2, 1000])
 def test_vectors_of_some_of_some_are_theirs(monkeypatch, many):
-    monkeypatch.setattr(kernel_inputs, "MANY", many)
+    monkeypatch.setattr(module, "MANY", many)
     features = make_features()
     some = features[np.arange(3, 40)][np.array([5, 1])][:1]
     np.testing.assert_array_equal(some.members, EVERY[[8]])

@@ -1,7 +1,10 @@
 import json
+import re
+import zlib
+from base64 import b64decode, b64encode
 from contextlib import suppress
 from dataclasses import fields, replace
-from functools import reduce
+from functools import cache, reduce
 
 import numpy as np
 import pandas as pd
@@ -12,8 +15,14 @@ from hypothesis import strategies as st
 import dupre
 from dupre.game.estimators import Sample, regression
 from dupre.report.page import page
-from dupre.result.as_json import dumps, loads
-from dupre.result.records import PredictorCheck
+from dupre.result.json import (
+    dumps,
+    loads,
+    pack_column,
+    pack_matrix,
+    unpack_column,
+    unpack_matrix,
+)
 from dupre.valuation.strategies import Active
 from owners_and_games import LoggedGame, make_owners
 
@@ -25,6 +34,11 @@ def sizes(members):
 def valued(n=5, budget=12, **how):
     owners = make_owners(n)
     return dupre.value(owners, LoggedGame(owners, sizes), budget=budget, progress=False, **how)
+
+
+@cache
+def plain():
+    return valued().to_json()
 
 
 def told():
@@ -107,56 +121,44 @@ def test_it_is_strict_json_that_needs_no_python_to_read(valuation):
     assert [owner["worst"] for owner in owners] == frame["worst"].tolist()
 
 
-def test_the_parts_of_many_owners_are_packed_and_their_sum_is_left_out():
+def test_the_parts_of_many_owners_are_packed():
     v = KINDS["many owners"]()
-    document = json.loads(v.to_json())
-    first = document["valuations"][0]
-    assert [first["covariance"], first["validation"]] == [None, None]
-    assert {type(first[name]) for name in ("prediction", "sampling", "noise")} == {str}
-    assert {type(document[name]) for name in ("distances", "shared")} == {str}
-    coalition = document["evaluations"]["columns"].index("coalition")
-    cells = [row[coalition] for row in document["evaluations"]["rows"]]
-    cells += [row[0] for row in first["coalitions"]["rows"]]
-    assert {cell[:2] for cell in cells} == {"0x"}
-    first["prediction"] = None
-    with pytest.raises(dupre.InputError, match="covariance must be a covariance of 51 values"):
-        loads(json.dumps(document))
     scored = v.evaluations.assign(resampled="[0.25,null,0.75]")
     text = replace(v, evaluations=scored).to_json()
+    document = json.loads(text)
+    first = document["valuations"][0]
+    assert {type(first[name]) for name in ("prediction", "sampling", "noise")} == {str}
+    assert {type(document[name]) for name in ("distances", "shared")} == {str}
+    cells = document["evaluations"]["coalition"] + first["evidence"]["coalitions"]["members"]
+    assert {cell[:2] for cell in cells} == {"0x"}
     assert "0.25,null" not in text
     again = dupre.Valuation.from_json(text).evaluations
     assert again["resampled"].tolist() == scored["resampled"].tolist()
-    # A sum that does not follow, and coalitions of others, are written.
-    other = replace(v, covariance=2 * v.covariance, evaluations=v.evaluations.iloc[:1].copy())
-    other.evaluations["coalition"] = '["nobody"]'
-    again = dupre.Valuation.from_json(other.to_json())
-    np.testing.assert_array_equal(again.covariance, other.covariance)
+    others = v.evaluations.iloc[:1].assign(coalition='["nobody"]')
+    again = dupre.Valuation.from_json(replace(v, evaluations=others).to_json())
     assert again.evaluations["coalition"].tolist() == ['["nobody"]']
 
 
-def test_several_valuations_and_those_of_older_documents_keep_their_meaning():
+def test_half_a_character_is_refused_where_it_is_written():
+    with pytest.raises(dupre.InputError, match="half a character"):
+        replace(valued(), failures={("A",): "\ud800"}).to_json()
+
+
+def test_several_valuations_are_one_document():
     both = [valued(), valued(semivalue=dupre.banzhaf)]
-    again = loads(dumps(both))
-    assert [str(v) for v in again] == [str(v) for v in both]
-    v = replace(valued(), check=PredictorCheck(8, 0.03, 0.09, 0.08, 0.75))
-    document = json.loads(v.to_json())
-    held = document["valuations"][0]["predictor"]["validation"]
-    del held["by_size"], held["limit"]
-    for constant, failed in ((0.09, False), (0.03, True), (0.02, True)):
-        held["constant"] = constant
-        (again,) = loads(json.dumps(document))
-        assert (again.check.by_size, again.check.limit) == (constant, constant)
-        assert again.check.failed == failed
+    assert [str(v) for v in loads(dumps(both))] == [str(v) for v in both]
 
 
 HEAD = '{"format": "dupre result", "version": '
+PARTS = '"evaluations": {}, "provenance": {}, "distances": null, "shared": null'
 NO_RESULTS = {
     "": "this is no JSON",
     "[" * 100_000: "this is no JSON",
     "[]": "this is no result of dupre",
-    f"{HEAD}4}}": "has version 4 of the format, this dupre knows versions 1, 2 and 3",
-    f"{HEAD}1}}": "is damaged: valuations is missing",
-    f'{HEAD}1, "valuations": []}}': "holds no valuation",
+    f"{HEAD}3}}": "has version 3 of the format, this dupre knows version 4; read it with the",
+    f"{HEAD}4}}": "is damaged: valuations is missing",
+    f'{HEAD}4, "valuations": [], {PARTS}}}': "holds no valuation",
+    f'{HEAD}4, "valuations": [], {PARTS}, "x": 1}}': "damaged: x is not known; the document has",
 }
 
 
@@ -166,34 +168,58 @@ def test_what_is_no_result_is_refused(text, complaint):
         dupre.Valuation.from_json(text)
 
 
-def test_a_damaged_part_is_no_crash_and_is_named():
-    text = valued().to_json()
-    for part in ("owners", "covariance", "noise", "trainings", "utility", "forecast", "predictor"):
-        document = json.loads(text)
-        for damage in (None, 7, "x", {"rows": 1}, [[1]]):
-            document["valuations"][0][part] = damage
-            with pytest.raises(dupre.InputError, match="the result is damaged"):
-                loads(json.dumps(document))
-        del document["valuations"][0][part]
-        with pytest.raises(dupre.InputError, match="the result is damaged"):
-            loads(json.dumps(document))
-    document = json.loads(valued().to_json())
-    document["valuations"][0]["owners"][2]["rows"] = "x"
-    words = r"damaged: valuations\[0\]\.owners\[2\]\.rows must be a whole number, got 'x'"
-    with pytest.raises(dupre.InputError, match=words):
+DAMAGES = [
+    ("owners[2].rows", "x", "must be a whole number, got 'x'"),
+    ("owners[2].rows", -1, "must be a whole number >= 0, got -1"),
+    ("owners[2].value", None, "must be a number, got None"),
+    ("grand", None, "must be a number, got None"),
+    ("semivalue", 7, "must be a text, got 7"),
+    ("first_left", True, "must be a whole number, got True"),
+    ("diagnostics.form", ["x"], "must be a text, got ['x']"),
+    ("diagnostics.r2", "x", "must be a number or null, got 'x'"),
+    ("diagnostics.surprise", 1, "is not known; valuations[0].diagnostics has the fields 'error'"),
+    ("surprise", None, "is not known; valuations[0] has the fields"),
+    ("owners[1].surprise", 1, "is not known; valuations[0].owners[1] has the fields 'name'"),
+    ("noise", [[1]], "must be 5 rows of 5 numbers from"),
+    ("noise[0][1]", 9.0, "must be a covariance of 5 values"),
+    ("noise[0][1]", "x", "must be a number or null, got 'x'"),
+    ("noise", "x", "must be 5 rows of 5 numbers from -1e+300 to 1e+300, or the text of a packed"),
+    ("rounds.evaluated[0]", 0.5, "must be a whole number, got 0.5"),
+    ("rounds.evaluated", [], "must be a list of"),
+    ("evidence.coalitions.std[0]", -1.0, "must be a number >= 0"),
+    ("forecast", None, "must be an object, got None"),
+]
+
+
+@pytest.mark.parametrize(("place", "damage", "words"), DAMAGES)
+def test_a_damaged_part_is_named_with_what_was_expected_and_found(place, damage, words):
+    document = json.loads(plain())
+    *path, last = (int(step) if step.isdecimal() else step for step in re.findall(r"\w+", place))
+    reduce(lambda thing, key: thing[key], path, document["valuations"][0])[last] = damage
+    with pytest.raises(dupre.InputError) as caught:
         loads(json.dumps(document))
+    name = place.removesuffix("[0][1]") if "covariance" in words else place
+    assert f"the result is damaged: valuations[0].{name} {words}" in str(caught.value)
+
+
+def test_every_field_of_a_result_is_needed():
+    whole = json.loads(plain())
+    for part, place in ((whole, ""), (whole["valuations"][0], r"valuations\[0\]\.")):
+        for name in set(part) - {"format", "version"}:
+            kept = part.pop(name)
+            with pytest.raises(dupre.InputError, match=f"damaged: {place}{name} "):
+                loads(json.dumps(whole))
+            part[name] = kept
 
 
 VALUE = ("value", "low", "high", "low_for_these_rows", "high_for_these_rows")
 CONTRADICTIONS = [
-    ({"value": 0.5}, r"\[0\]\.owners\[2\]\.low must be .* follows from its value and the covar"),
-    (
-        {"high": 1e-5},
-        r"owners\[2\]\.high must be .* follows from its value and the covariance, got",
-    ),
+    ({"value": 0.5}, r"\[0\]\.owners\[2\]\.low must be .* follows from its value and the uncert"),
+    ({"high": 1e-5}, r"owners\[2\]\.high must be .* from its value and the uncertainty, got"),
+    ({"noise_std": 1e-5}, r"owners\[2\]\.noise_std must be 0\.0, which follows"),
     ({"std": -1e-5}, r"owners\[2\]\.std must be"),
     ({"share": 0.01}, r"owners\[2\]\.share must be 0\.\d+, which follows .* the utilities, got"),
-    ({"best": 1}, r"owners\[2\]\.best must be \d, which follows from the values and the covar"),
+    ({"best": 1}, r"owners\[2\]\.best must be \d, which follows from the values and their unc"),
     ({"worst": -1}, r"owners\[2\]\.worst must be \d, which follows from the values and"),
     ({"worst": 0.5}, r"owners\[2\]\.worst must be a whole number, got"),
     (dict.fromkeys(VALUE, 0.5), r"owners\[2\]\.share must be"),
@@ -206,7 +232,7 @@ CONTRADICTIONS = [
 
 @pytest.mark.parametrize(("changes", "words"), CONTRADICTIONS)
 def test_a_result_that_contradicts_itself_is_refused_by_the_field(changes, words):
-    document = json.loads(valued().to_json())
+    document = json.loads(plain())
     for name, change in changes.items():
         document["valuations"][0]["owners"][2][name] += change
     with pytest.raises(dupre.InputError, match=f"the result is damaged: .*{words}"):
@@ -256,3 +282,55 @@ def test_a_changed_result_is_refused_or_all_is_said_of_it(documents, data):
         found[0].payments(100.0)
     if data.draw(st.integers(0, 9)) == 0:  # a page takes long
         assert page(found)
+
+
+OWNERS = ["b", "a", "é", "c d", '"']
+
+
+def a_matrix(n=4):
+    return np.random.default_rng(0).normal(size=(n, n))
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [a_matrix(), a_matrix() + a_matrix().T, np.zeros((3, 3)), np.full((3, 3), np.nan), np.eye(1)],
+    ids=["any", "symmetric", "zero", "unknown", "one"],
+)
+def test_a_packed_matrix_is_read_as_it_was_written(matrix):
+    np.testing.assert_array_equal(unpack_matrix(pack_matrix(matrix), len(matrix)), matrix)
+
+
+def test_a_symmetric_matrix_is_its_lower_triangle_in_64_bits():
+    for matrix, triangle in ((a_matrix(), False), (a_matrix() + a_matrix().T, True)):
+        numbers = np.frombuffer(zlib.decompress(b64decode(pack_matrix(matrix))), dtype="<f8")
+        ends = [i + 1 if triangle else 4 for i in range(4)]
+        assert numbers.tolist() == [matrix[i, j] for i in range(4) for j in range(ends[i])]
+
+
+def test_what_is_no_matrix_is_none():
+    good = pack_matrix(a_matrix())
+    too_much = b64encode(zlib.compress(bytes(10**7))).decode()
+    for text in ("", "x", "é", good[:-8], "AAAA" + good, b64encode(b"x" * 9).decode(), too_much):
+        assert unpack_matrix(text, 4) is None
+    assert unpack_matrix(good, 5) is None
+
+
+@pytest.mark.parametrize("column", ["members", "coalition"])
+def test_a_coalition_is_a_number_whose_bits_are_its_owners(column):
+    cells = [["b", "é"], ["a"], OWNERS, []]
+    if column == "coalition":
+        cells = [json.dumps(sorted(cell), ensure_ascii=False) for cell in cells]
+    assert pack_column(column, cells, OWNERS) == ["0x5", "0x2", "0x1f", "0x0"]
+    assert unpack_column(column, pack_column(column, cells, OWNERS), OWNERS) == cells
+    odd = [("a", "b"), ("x",), ("a", "a"), '["b","a"]', '["x"]']  # could not be read back
+    assert pack_column(column, odd, OWNERS) == odd
+    odd = [None, 5, ["a"], "a", "0x", "0xg", "0x20", "-0x1", "0x" + "f" * 9999, "0x1_0"]
+    assert unpack_column(column, odd, OWNERS) == odd
+
+
+def test_a_list_of_numbers_is_read_as_it_was_written_and_short():
+    cell = json.dumps([k / 899 for k in range(200)] + [None, -0.0, 1e-300], separators=(",", ":"))
+    (packed,) = pack_column("resampled", [cell], OWNERS)
+    assert len(packed) < len(cell)
+    others = [None, "[0.5]", "damaged", packed[:-8]]
+    assert unpack_column("resampled", [packed, *others], OWNERS) == [cell, *others]

@@ -5,7 +5,8 @@ the rows of each. Rows are sorted once along every direction. For each owner onl
 below T thresholds is kept. The distribution function of a coalition is the sum of its owners'
 counts, inverted at K levels. A coalition then costs O(L (n T + K)), whatever N is.
 
-Notation: N rows, n owners, L directions, T thresholds, K quantile levels, m coalitions.
+Notation: N rows of d columns, n owners, L directions, T thresholds, K quantile levels, m
+coalitions, c distinct labels.
 
     q_C[l, k] = F^-1 of coalition C along direction l at level (k + 1/2) / K
     SW_2^2(A, B) = mean over l, k of (q_A - q_B)^2,  SW_1(A, B) = mean of |q_A - q_B|
@@ -23,7 +24,7 @@ columns. `raw` asks for that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -31,10 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dupre._types import Floats, Ints, Members
-from dupre.data.level_search import pass_levels, type_up_to
+from dupre.data.encoding import Points
 from dupre.data.owners import Owners
-from dupre.data.projections import Projections, classical_scaling, spectrum, unit_directions
-from dupre.data.vector_cache import VectorCache
 from dupre.game.blocks import fill_blocks, split
 from dupre.game.coalitions import all_coalitions, keys
 
@@ -53,6 +52,11 @@ exact, and a quotient of them is a whole number or farther from it than its roun
 
 MAX_AXES = 256
 """Coordinates of a coalition's vector after projection on principal axes."""
+
+
+AT_ONCE = 8
+"""Directions that all rows are projected on at a time, or half as many as there are columns if that
+is more: all of them may not fit into memory."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +130,8 @@ class Sketch:
         # reached there. One correctly rounded division: equal fractions give equal numbers, so data
         # sets of the same distribution have the same vector to the last bit.
         share /= 2 * rows[:, None]
-        reached = share.astype(type_up_to(self.levels)).reshape(-1, T)
-        bins = pass_levels(reached, self.levels).reshape(-1, directions, self.levels)
+        reached = share.astype(_type_up_to(self.levels)).reshape(-1, T)
+        bins = _pass_levels(reached, self.levels).reshape(-1, directions, self.levels)
         bins += np.arange(0, directions * T, T)[:, None]
         return bins
 
@@ -323,3 +327,142 @@ def label_coordinates(
     features = Projections(points, theta, np.zeros((1, theta.shape[1])), np.zeros_like(code), raw)
     sketch = count(features.along(1.0), code, resolution=resolution)
     return classical_scaling(sketch(np.eye(len(classes), dtype=bool))), code
+
+
+@dataclass(frozen=True, eq=False)
+class Projections:
+    """Rows of owners on L directions, their features and labels apart.
+
+    Features are divided by the square root of their total variance, unless they are raw.
+
+    Attributes:
+        points: of the owners.
+        theta: directions of features, (d, L).
+        labels: projections of the c distinct labels, (c, L).
+        label: which of them each row has, (N,).
+        raw: whether features are taken as they were given.
+    """
+
+    points: Points
+    theta: Floats
+    labels: Floats
+    label: Ints
+    raw: bool = False
+
+    def along(self, eta: float) -> Iterator[Floats]:
+        """Rows on one direction after the other, (N,) each, under feature weight eta.
+
+        All of them together may not fit into memory.
+        """
+        columns, directions = self.theta.shape
+        step = max(AT_ONCE, columns // 2)
+        for some in split(directions, step):
+            # Distinct rows only: within one product, equal rows can be rounded differently.
+            features = self.points.project(self.theta[:, some], raw=self.raw)
+            features /= 1.0 if self.raw else np.sqrt(self.points.variance or 1.0)
+            for x, part in zip(features.T, self.labels.T[some], strict=True):
+                yield (eta * x)[self.points.index] + ((1 - eta) * part)[self.label]
+
+
+def classical_scaling(vectors: NDArray[np.floating]) -> Floats:
+    """Coordinates, (c, c), that keep the Euclidean distances of c vectors.
+
+    They are the symmetric root of the Gram matrix, which is unique. Eigenvectors are not: their
+    sign, and their direction if eigenvalues are equal, depend on the rounding of a CPU.
+    """
+    centred = np.asarray(vectors - vectors.mean(axis=0), dtype=np.float64)
+    scale, axes = spectrum(centred, least=1e-9)
+    return np.asarray((axes * np.sqrt(scale)) @ axes.T)
+
+
+def spectrum(centred: Floats, *, least: float) -> tuple[Floats, Floats]:
+    """Eigenvalues above `least` of the largest, rising, and eigenvectors of the Gram matrix."""
+    scale, axes = np.linalg.eigh(centred @ centred.T)
+    keep = scale > least * max(scale[-1], 0.0)
+    return scale[keep], axes[:, keep]
+
+
+def unit_directions(dimension: int, count: int, seed: int) -> Floats:
+    """Directions uniform on the unit sphere, (dimension, count)."""
+    theta = np.random.default_rng([seed, 0]).standard_normal((dimension, count))
+    return np.asarray(theta / np.linalg.norm(theta, axis=0))
+
+
+def _pass_levels(reached: NDArray[np.unsignedinteger], levels: int) -> Ints:
+    """How many numbers of each row do not exceed each level, (r, K).
+
+    A histogram of what the thresholds have reached would read them one by one. Here as many as fit
+    into a 64-bit word are compared with a level at once: first the last ones of all words, then
+    those of the word in which the level is passed.
+
+    Args:
+        reached: rising within a row, (r, T), and K at its end, of the `_type_up_to` K.
+        levels: K.
+    """
+    bits = 8 * reached.itemsize
+    count = 64 // bits  # numbers in a word
+    ones, top = np.uint64(sum(1 << bits * i for i in range(count))), np.uint64(1 << bits - 1)
+    # The highest bit of level + top - number is set if the number does not exceed the level.
+    marks, tops = (np.arange(levels, dtype=np.uint64) + top) * ones, top * ones
+    words = [_words(reached, levels)]
+    while (numbers := words[-1].view(reached.dtype)).shape[1] > count:
+        words.append(_words(numbers[:, count - 1 :: count], levels))
+    row = np.arange(len(reached))[:, None]
+    found = np.zeros((len(reached), levels), dtype=np.int64)
+    for some in reversed(words):
+        below = np.subtract(marks, some.ravel().take(found + row * some.shape[1]))
+        below &= tops
+        found *= count
+        found += np.bitwise_count(below)
+    return found
+
+
+def _type_up_to(levels: int) -> np.dtype[np.unsignedinteger]:
+    """The smallest type of numbers up to K that leaves their highest bit free."""
+    return np.dtype(np.min_scalar_type(2 * levels + 1))
+
+
+def _words(numbers: NDArray[np.unsignedinteger], levels: int) -> NDArray[np.uint64]:
+    """The numbers of each row, (r, T), in 64-bit words; rows are filled up with K."""
+    if missing := -numbers.shape[1] % (8 // numbers.itemsize):
+        filling = np.full((len(numbers), missing), levels, dtype=numbers.dtype)
+        numbers = np.concatenate([numbers, filling], axis=1)
+    return np.ascontiguousarray(numbers).view(np.uint64)
+
+
+class VectorCache:
+    """A map from coalitions to vectors that computes each of them once."""
+
+    def __init__(self, compute: Callable[[Members], Floats]):
+        self.compute = compute
+        self._position: dict[bytes, int] = {}
+        self._count = 0
+        self._vectors: Floats | None = None  # with room for more: they are not copied each time
+        self._latest: tuple[bytes, Ints] | None = None
+
+    def __call__(self, members: Members) -> Floats:
+        """Vectors of m coalitions, (m, r)."""
+        content = members.tobytes()
+        if self._latest is None or self._latest[0] != content:
+            self._latest = content, self._find(members)
+        return np.asarray(self._vectors[self._latest[1]])  # type: ignore[index]  # found
+
+    def _find(self, members: Members) -> Ints:
+        """Where the vectors are; those of new coalitions are computed."""
+        wanted = keys(members)
+        new = {key: row for row, key in enumerate(wanted) if key not in self._position}
+        if new or self._vectors is None:
+            self.add(list(new), self.compute(members[list(new.values())]))
+        return np.array([self._position[key] for key in wanted], dtype=np.int64)
+
+    def add(self, new: list[bytes], vectors: Floats) -> None:
+        """Keep the vectors, (m, r), of coalitions with these keys, of which some may be equal."""
+        before, self._count = self._count, self._count + len(new)
+        if self._vectors is None:
+            self._vectors = vectors
+        elif self._count > len(self._vectors):
+            room = np.empty((2 * self._count, vectors.shape[1]))
+            room[:before] = self._vectors[:before]
+            self._vectors = room
+        self._vectors[before : self._count] = vectors
+        self._position.update({key: before + i for i, key in enumerate(new)})

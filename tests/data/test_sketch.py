@@ -11,9 +11,16 @@ from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 
-from dupre.data import quantile_sketch
+from dupre.data import sketch as module
 from dupre.data.owners import Owners
-from dupre.data.quantile_sketch import Resolution, count, label_coordinates, unit_directions
+from dupre.data.sketch import (
+    Resolution,
+    _pass_levels,
+    _type_up_to,
+    count,
+    label_coordinates,
+    unit_directions,
+)
 from dupre.game.coalitions import all_coalitions
 
 COARSE = Resolution(directions=12, levels=20, thresholds=64)
@@ -22,7 +29,7 @@ COARSE = Resolution(directions=12, levels=20, thresholds=64)
 def raw(owners, *, seed, resolution=None):
     """callable(eta, members) -> uncompressed sketch vectors."""
     resolution = resolution or Resolution()
-    projections = quantile_sketch.project(owners, seed=seed, resolution=resolution)
+    projections = module.project(owners, seed=seed, resolution=resolution)
 
     def vectors(eta, members):
         return count(projections.along(eta), owners.owner, resolution=resolution)(members)
@@ -60,7 +67,7 @@ def with_twin(task, seed=0, *, size=9):
 
 def exact(owners, first, second, *, eta, p, resolution, seed=0):
     """SW_p of two coalitions along the directions of the sketch, from their projected rows."""
-    projections = quantile_sketch.project(owners, seed=seed, resolution=resolution)
+    projections = module.project(owners, seed=seed, resolution=resolution)
     projected = np.array(list(projections.along(eta))).T
     A, B = (projected[coalition[owners.owner]] for coalition in (first, second))
     return ot.sliced_wasserstein_distance(A, B, projections=np.eye(resolution.directions), p=p)
@@ -276,7 +283,7 @@ def test_raw_rows_are_compared_as_they_were_given(kind, task):
             assert np.linalg.norm(e[i] - e[j]) == pytest.approx(expected, rel=1e-2)
     rows = np.column_stack([0.3 * X, 0.7 * e[code]])  # DUPRE Sec. 2.2
     theta = unit_directions(rows.shape[1], 20, seed=0)
-    cache = quantile_sketch.SketchCache(owners, seed=0, resolution=resolution)
+    cache = module.SketchCache(owners, seed=0, resolution=resolution)
     vectors = cache(0.3, 2, np.eye(3, dtype=bool), raw=True)
     for i, j in combinations(range(3), 2):
         sets = rows[owner == i], rows[owner == j]
@@ -288,14 +295,12 @@ def test_raw_rows_are_compared_as_they_were_given(kind, task):
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 12))
 def test_classical_scaling_keeps_all_distances_whatever_the_eigenvectors(seed, points, dimension):
     vectors = np.random.default_rng(seed).normal(size=(points, dimension))
-    placed = quantile_sketch.classical_scaling(vectors)
+    placed = module.classical_scaling(vectors)
     # An axis with less than 1e-9 of the largest variance is left out.
     np.testing.assert_allclose(cdist(placed, placed), cdist(vectors, vectors), atol=3e-4)
-    assert not quantile_sketch.classical_scaling(np.ones((3, 4))).any()
+    assert not module.classical_scaling(np.ones((3, 4))).any()
     # The corners of a regular simplex: all eigenvalues are equal, any rotation is as good.
-    np.testing.assert_allclose(
-        quantile_sketch.classical_scaling(np.eye(4)), np.eye(4) - 1 / 4, atol=1e-12
-    )
+    np.testing.assert_allclose(module.classical_scaling(np.eye(4)), np.eye(4) - 1 / 4, atol=1e-12)
 
 
 def test_labels_of_a_regression_are_its_targets_and_weigh_as_features_at_one_half():
@@ -307,7 +312,7 @@ def test_labels_of_a_regression_are_its_targets_and_weigh_as_features_at_one_hal
 
     owners = random_owners(0, n=4, d=7, sizes=(30, 40))
     many = Resolution(directions=4000)
-    projections = quantile_sketch.project(owners, seed=0, resolution=many)
+    projections = module.project(owners, seed=0, resolution=many)
     features, labels = (np.array(list(projections.along(eta))).T for eta in (1.0, 0.0))
     # Each block has total variance 1 before it is projected on directions of d + 1 = 8 axes.
     ratio = features.var(axis=0).mean() / labels.var(axis=0).mean()
@@ -345,7 +350,7 @@ def test_the_cache_gives_each_coalition_its_vector_whatever_is_asked_before(requ
     members = all_coalitions(5)
 
     def cached():
-        return quantile_sketch.SketchCache(owners, seed=0, resolution=COARSE)
+        return module.SketchCache(owners, seed=0, resolution=COARSE)
 
     fresh = {eta: cached()(eta, 2, members) for eta in (0.4, 1.0)}
     cache = cached()
@@ -361,8 +366,8 @@ def test_principal_axes_keep_distances_to_a_few_percent(load, n):
     members = np.random.default_rng(1).random((200, n)) < 0.5
     members = members[members.any(axis=1)]
     full = raw(owners, seed=0)(0.5, members).astype(np.float64)
-    short = quantile_sketch.SketchCache(owners, seed=0)(0.5, 2, members)
-    assert short.shape[1] <= quantile_sketch.MAX_AXES
+    short = module.SketchCache(owners, seed=0)(0.5, 2, members)
+    assert short.shape[1] <= module.MAX_AXES
     far = cdist(full, full) > 0
     ratio = cdist(short, short)[far] / cdist(full, full)[far]
     assert np.all(ratio < 1 + 1e-6)
@@ -373,7 +378,7 @@ def test_principal_axes_keep_distances_to_a_few_percent(load, n):
 def test_vectors_of_order_one_have_sliced_wasserstein_of_order_one_as_their_distance():
     owners, members = random_owners(3), all_coalitions(4)
     full = raw(owners, seed=0, resolution=COARSE)(0.5, members).astype(np.float64)
-    vectors = quantile_sketch.SketchCache(owners, seed=0, resolution=COARSE)(0.5, 1, members)
+    vectors = module.SketchCache(owners, seed=0, resolution=COARSE)(0.5, 1, members)
     quantiles = full * np.sqrt(12 * 20)
     expected = cdist(quantiles, quantiles, "cityblock") / (12 * 20)
     np.testing.assert_allclose(cdist(vectors, vectors, "cityblock"), expected, rtol=1e-6)
@@ -389,7 +394,7 @@ def test_a_coalition_after_its_complement_has_the_same_vector():
 
 def test_vectors_are_float32_of_directions_times_levels_in_any_block_and_none_is_of_nobody():
     members, sketch = all_coalitions(10), raw(random_owners(2, n=10), seed=0, resolution=COARSE)
-    assert len(members) > 3 * quantile_sketch.BLOCK
+    assert len(members) > 3 * module.BLOCK
     together = sketch(0.5, members)
     alone = np.concatenate([sketch(0.5, one[None]) for one in members[::17]])
     np.testing.assert_array_equal(together[::17], alone)
@@ -398,3 +403,24 @@ def test_vectors_are_float32_of_directions_times_levels_in_any_block_and_none_is
     members[3] = False
     with pytest.raises(AssertionError, match="empty coalition"):
         sketch(0.5, members)
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 600),
+    st.sampled_from([1, 2, 50, 127, 128, 1_000, 32_767, 32_768]),
+)
+def test_the_same_numbers_are_counted_as_one_by_one(seed, count, levels):
+    rng = np.random.default_rng(seed)
+    reached = np.sort(rng.integers(0, levels + 1, size=(3, count)), axis=1)
+    reached[:, -1] = levels
+    found = _pass_levels(reached.astype(_type_up_to(levels)), levels)
+    expected = [np.searchsorted(row, np.arange(levels), side="right") for row in reached]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("levels", "bits"), [(50, 8), (127, 8), (128, 16), (40_000, 32)])
+def test_numbers_leave_their_highest_bit_free(levels, bits):
+    assert 8 * _type_up_to(levels).itemsize == bits
+    assert levels < 2 ** (bits - 1)
