@@ -34,7 +34,7 @@ from dupre.predictor.form import DEFAULT
 from dupre.predictor.gp import GaussianProcess, Posterior, condition
 from dupre.predictor.kernels import Kernel, Membership, Prior, Scaled, SlicedWasserstein
 from dupre.predictor.warp import straight_warp
-from dupre.valuation.next_batch import active_batch
+from dupre.valuation.strategies import active_batch
 
 Result = TypeVar("Result")
 Row = tuple[str, str, str, str]

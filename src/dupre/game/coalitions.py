@@ -48,6 +48,15 @@ def pack(members: Members) -> NDArray[np.void]:
     return packed.view(f"V{packed.shape[1]}").ravel()
 
 
+def rank(members: Members) -> Ints:
+    """The place of each coalition by number of owners, then by the order of owners, (m,)."""
+    _, place = np.unique(pack(~members), return_inverse=True)
+    order = np.lexsort((place.reshape(-1), members.sum(axis=1)))
+    found = np.empty(len(members), dtype=np.int64)
+    found[order] = np.arange(len(members))
+    return found
+
+
 def order_by_complement(members: Members) -> Ints:
     """An order of coalitions, (m,), in which one follows its complement if that is among them."""
     return np.argsort(pack(members ^ members[:, :1]), kind="stable")

@@ -36,8 +36,8 @@ from dupre.utility.describe import Traits, describe
 from dupre.utility.limits import Bounds
 from dupre.utility.model import ModelUtility
 from dupre.valuation.completion import complete
-from dupre.valuation.duplicates import Identity
 from dupre.valuation.progress import Display
+from dupre.valuation.sameness import Sameness
 from dupre.valuation.value import value
 from dupre.valuation.valuer import Valuer
 from dupre.wording import count_things, join_list, json_text, quote
@@ -132,7 +132,7 @@ class Job:
         skips = self.config.machine.skip_failures
         with self._open(store) as kept:
             done = [names for names in _coalitions(kept) if skips or kept.utilities(names)]
-        identity = Identity(self.owners.n, self.owners.contents if self.traits.by_content else None)
+        identity = Sameness(self.owners.n, self.owners.contents if self.traits.by_content else None)
         rows = [from_names(names, self.owners.names) for names in done]
         return len(set(identity.keys(np.array(rows)))) if rows else 0
 

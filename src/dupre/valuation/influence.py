@@ -13,8 +13,7 @@ import numpy as np
 from dupre._types import Floats
 from dupre.game.coalitions import format_members
 from dupre.predictor.warp import robust_scale
-from dupre.utility.score import before_floor
-from dupre.valuation.knowledge import Knowledge
+from dupre.valuation.state import State
 from dupre.wording import join_list, printable, short_number
 
 FAR = 8.0
@@ -30,30 +29,30 @@ MOST_NAMED = 2
 """Trainings named, and owners of each."""
 
 
-def spoiled_grand(known: Knowledge) -> list[str]:
+def spoiled_grand(state: State) -> list[str]:
     """A sentence if all owners together score below the floor, which hides how bad it is."""
-    observations = known.observations
-    if known.everyone not in observations.raised:
+    observed, everyone = state.observed, np.ones((1, state.question.owners.n), dtype=bool)
+    row = state.row.get(int(state.positions(everyone)[0]))
+    if row is None or not observed.raised[row]:
         return []
-    score = float(np.mean([before_floor(u) for u in observations.trainings[known.everyone]]))
+    score = float(np.mean(observed.scored[row]))
     return [
         f"all data together score {short_number(score)}, below the floor, and count as "
-        f"{short_number(known.utilities[known.everyone])}; wrong rows of a single owner can do "
+        f"{short_number(observed.utilities[row])}; wrong rows of a single owner can do "
         "this."
     ]
 
 
-def decisive_trainings(known: Knowledge, M: Floats, values: Floats) -> list[str]:
+def decisive_trainings(state: State, M: Floats, values: Floats) -> list[str]:
     """A sentence about each training that alone decides the value of an owner, the worst first.
 
     Args:
-        known: what is evaluated.
+        state: what is evaluated.
         M: how much each value changes with each utility, (n, p).
         values: of the owners, (n,).
     """
-    observations = known.observations
-    at = np.flatnonzero(observations.recorded)
-    utilities, sizes = observations.utilities[at], observations.members[at].sum(axis=1)
+    at = np.flatnonzero(state.recorded)
+    utilities, sizes = state.utilities[at], state.sizes[at]
     typical = np.empty(len(at))
     for k, size in enumerate(sizes):
         others = np.delete(utilities, k)[np.delete(sizes, k) == size]
@@ -61,7 +60,7 @@ def decisive_trainings(known: Knowledge, M: Floats, values: Floats) -> list[str]
     far = utilities - typical
     scale = robust_scale(far)
     change = M[:, at] * far
-    gain = abs(float(np.max(utilities[sizes == sizes.max()])) - known.empty)
+    gain = abs(float(np.max(utilities[sizes == sizes.max()])) - state.observed.empty)
     unlike = (np.abs(far) > max(FAR * scale, GAINS * gain)) & (scale > 0)
     decided = (np.abs(change) > DECISIVE * np.abs(values)[:, None]) & unlike
     worst = np.argsort(-np.abs(np.where(decided, change, 0.0)).max(axis=0), kind="stable")
@@ -69,10 +68,10 @@ def decisive_trainings(known: Knowledge, M: Floats, values: Floats) -> list[str]
     for k in worst[: min(MOST_NAMED, int(decided.any(axis=0).sum()))]:
         owners = np.flatnonzero(decided[:, k])
         owners = owners[np.argsort(-np.abs(change[owners, k]), kind="stable")][:MOST_NAMED]
-        names = known.question.owners.names
+        names = state.question.owners.names
         parts = [f"that of {printable(names[i])} by {short_number(change[i, k])}" for i in owners]
         sentences.append(
-            f"one training decides much: {format_members(observations.names(at[k]))} scored "
+            f"one training decides much: {format_members(state.names(at[k]))} scored "
             f"{short_number(utilities[k])} where others of this size score about "
             f"{short_number(typical[k])}. This alone changes values: {join_list(parts)}."
         )

@@ -59,7 +59,7 @@ class Outcomes:
         The first design keeps its order, for single owners are more likely to fail; so does a
         strategy that has one.
         """
-        if self.valuer.first_left or self.valuer.question.in_order:
+        if self.valuer.first_left or self.valuer.question.strategy.in_order:
             return list(batch)
         rows = dict(zip(self.valuer.owners.names, self.valuer.owners.rows.tolist(), strict=True))
         return sorted(batch, key=lambda members: -sum(rows[name] for name in members))

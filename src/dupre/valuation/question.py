@@ -7,22 +7,29 @@ Notation: n owners, b coalitions that count, W (n, b) their weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from dupre._types import Floats
+from dupre._types import Bools, Floats, Ints, Members
 from dupre.checks import whole
 from dupre.data.owners import Owners
+from dupre.data.sketch import SketchCache
 from dupre.errors import InputError
 from dupre.game import estimators
-from dupre.game.coalitions import unknown_owner
+from dupre.game.draws import Draws
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
 from dupre.game.weights import Weights, check_weights
+from dupre.predictor.kernel_checks import check_prior
+from dupre.predictor.kernel_inputs import Features
 from dupre.predictor.kernels import Kernel, Prior
-from dupre.valuation.strategies import Corrected, Drawn, Strategy, Uniform, check_strategy
+from dupre.utility.limits import UNBOUNDED
+from dupre.valuation.first_design import add_heaviest, first_design
+from dupre.valuation.sameness import Merged, Sameness, distances, merge, shared_rows
 
 ENUMERATED_UP_TO = 16
 """Owners up to which all coalitions enter the values, unless an estimator is asked for."""
@@ -58,9 +65,71 @@ class LeastCore:
             raise InputError(f"guide must be a semivalue such as dupre.shapley, got {self.guide!r}")
 
 
+@dataclass(frozen=True)
+class Strategy(ABC):
+    """What to evaluate next; to write one, inherit and define `choose`.
+
+    The other attributes have defaults that suit most strategies.
+
+    Attributes:
+        batch: coalitions chosen at once after the first design, as many as there are owners by
+            default. More keep more workers busy, fewer learn more often.
+        first: coalitions of the first design; 2n + 1 by default: under Shapley all owners, every
+            single one, and all but every single one.
+        check: coalitions drawn at random that the predictor is never shown, so that it is checked
+            on them after every batch; 0 for none, otherwise at least 4. They follow the first
+            design and count in the values. If the check fails, the values do not rely on the
+            predictor.
+        uniform: whether the first design is drawn uniformly.
+        in_order: whether the order of evaluation is known from the start.
+        corrected: whether the predictor's values are corrected by random draws.
+    """
+
+    batch: int | None = None
+    first: int | None = None
+
+    check: ClassVar[int] = 0
+    uniform: ClassVar[bool] = False
+    in_order: ClassVar[bool] = False
+    corrected: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for name, count in (("batch", self.batch), ("first", self.first)):
+            if count is not None:
+                whole(count, name, least=1)
+        whole(self.check, "check", least=0)
+
+    @abstractmethod
+    def choose(self, state: Any, k: int, rng: np.random.Generator) -> Ints:
+        """The next k coalitions after the first design, some of `state.open`, the best first.
+
+        The same state must give the same answer: take chance from `rng` alone. None to end the run.
+
+        Args:
+            state: what is known and believed, a `State`.
+            k: how many, at most.
+            rng: the same for the same number of evaluations.
+        """
+
+    def validate(self, question: Question) -> None:  # noqa: B027  # most can always be used
+        """Raise InputError if the strategy cannot be used for this question."""
+
+    def with_budget(self, n: int, limit: int, *, stated: bool) -> Strategy:  # noqa: ARG002
+        """The same with as large a first design, and batches, as a budget has room for.
+
+        Args:
+            n: owners.
+            limit: coalitions to evaluate at most.
+            stated: whether the user chose this limit.
+        """
+        return replace(self, first=min(self.first or 2 * n + 1, limit - self.check))
+
+
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A checked question; `ask` makes one.
+    """What is asked, and all that is fixed for a run by it; `ask` makes one.
+
+    Everything drawn here depends on the seed and on what is asked, never on utilities.
 
     Attributes:
         owners: whose data.
@@ -71,6 +140,8 @@ class Question:
         by_default: whether the estimator is the default.
         strategy: what to evaluate next.
         kernel: of the predictor, or its prior, as it was given; None for dupre's.
+        sameness: when two coalitions are one.
+        bounds: between which utilities lie.
         seed: of everything random.
     """
 
@@ -82,7 +153,13 @@ class Question:
     by_default: bool
     strategy: Strategy
     kernel: Kernel | Prior | None
+    sameness: Sameness
+    bounds: tuple[float, float]
     seed: int
+
+    def rng(self, *purpose: int) -> np.random.Generator:
+        """A generator for this purpose alone."""
+        return np.random.default_rng([self.seed, *purpose])
 
     @property
     def prior(self) -> Prior:
@@ -90,56 +167,116 @@ class Question:
         return self.kernel if isinstance(self.kernel, Prior) else Prior(self.kernel)
 
     @property
-    def first(self) -> int:
-        """Coalitions of the first design."""
-        return self.strategy.first or 2 * self.owners.n + 1
-
-    @property
     def batch(self) -> int:
-        """Coalitions chosen at once after it."""
+        """Coalitions chosen at once after the first design."""
         return self.strategy.batch or self.owners.n
 
-    @property
-    def check(self) -> int:
-        """Coalitions that the predictor is never shown."""
-        return self.strategy.check
-
-    @property
-    def in_order(self) -> bool:
-        """Whether the order of evaluation is known from the start."""
-        return isinstance(self.strategy, (Drawn, Uniform))
-
-    @property
-    def corrected(self) -> bool:
-        """Whether the predictor's values are corrected by random draws."""
-        return isinstance(self.strategy, Corrected)
-
-    def weights(self) -> Weights:
-        """The weights of the coalitions that enter the values."""
+    @cached_property
+    def merged(self) -> Merged:
+        """The weights of the coalitions that enter the values; those that are one, once."""
         n = self.owners.n
         if self.estimator is None:
-            return estimators.exact(self.semivalue, n)
-        rng = np.random.default_rng([self.seed, 6])
-        return check_weights(self.estimator(self.semivalue, n, self.samples, rng), n)
+            return merge(estimators.exact(self.semivalue, n), self.sameness)
+        drawn = self.estimator(self.semivalue, n, self.samples, self.rng(6))
+        return merge(check_weights(drawn, n), self.sameness)
 
-    def more_weights(self) -> Weights | None:
-        """Weights of a larger sample for expected values.
+    @property
+    def weights(self) -> Weights:
+        """Of b different coalitions."""
+        return self.merged.weights
 
-        None unless the sample is the default, and if it is no smaller itself, as it is for more
-        than 409 owners.
+    @property
+    def b(self) -> int:
+        """Coalitions with a column in W."""
+        return len(self.weights.members)
+
+    @cached_property
+    def larger(self) -> Merged | None:
+        """A larger sample, over which expected values are summed.
+
+        Its covariance would cost the square of its size: that of the smaller sample is used. None
+        unless the sample is the default, and if it is no smaller itself, as it is for more than 409
+        owners.
         """
         if not self.by_default or self.estimator is None or self.samples >= SAMPLES_OF_MEANS:
             return None
-        rng = np.random.default_rng([self.seed, 9])
-        return estimators.regression(self.semivalue, self.owners.n, SAMPLES_OF_MEANS, rng)
+        n, rng = self.owners.n, self.rng(9)
+        more = estimators.regression(self.semivalue, n, SAMPLES_OF_MEANS, rng)
+        return merge(more, self.sameness)
 
-    def functionals(self, W: Floats) -> Floats:
-        """Sums of utilities whose variance active batches reduce, (f, b)."""
-        names = _focus_names(self.strategy)
-        if not names:
-            return W
-        rows = W[[self.owners.names.index(name) for name in names]]
-        return rows if len(rows) == 1 else rows[:1] - rows[1:]
+    @cached_property
+    def counts(self) -> Bools:
+        """Which of the b have a weight, (b,)."""
+        return self.merged.counts
+
+    @property
+    def counting(self) -> int:
+        """How many have one; those that hold the same rows count once."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def columns(self) -> dict[bytes, int]:
+        """The column of each coalition by its key."""
+        return {key: i for i, key in enumerate(self.sameness.keys(self.weights.members))}
+
+    @cached_property
+    def most_important(self) -> Ints:
+        """What a first design of the default size has, whatever the strategy."""
+        return self._design(2 * self.owners.n + 1)
+
+    @cached_property
+    def heaviest(self) -> Ints:
+        """The first design: what is evaluated before anything is predicted."""
+        count = self.strategy.first or 2 * self.owners.n + 1
+        if self.strategy.in_order or self.strategy.uniform:
+            return self.order[:count]
+        return self.most_important if count == len(self.most_important) else self._design(count)
+
+    def _design(self, count: int) -> Ints:
+        """Up to `count` coalitions to begin with."""
+        rng = self.rng(1), self.rng(12)
+        rows = self.owners.rows
+        designed = self.sameness.keys(first_design(self.semivalue, rows, count, rng[0]))
+        chosen = [self.columns[key] for key in designed if key in self.columns]
+        return add_heaviest(chosen, self.merged, count, rng[1])
+
+    @cached_property
+    def order(self) -> Ints:
+        """The coalitions that count, as the estimator drew them, or drawn uniformly."""
+        counts = np.flatnonzero(self.counts)
+        return self.rng(10).permutation(counts) if self.strategy.uniform else counts
+
+    @cached_property
+    def draws(self) -> Draws:
+        """Coalitions drawn at random: for the check of the predictor, and to correct it."""
+        return Draws(self.weights.W, self.heaviest, self.strategy.check, self.rng(4))
+
+    @property
+    def first(self) -> Ints:
+        """Coalitions evaluated first: the heaviest, then those for the check."""
+        return np.concatenate([self.heaviest, self.draws.held])
+
+    @cached_property
+    def sketch(self) -> SketchCache | None:
+        """Vectors of coalitions, kept from round to round; None if rows are not known."""
+        known = self.owners.points is not None
+        return SketchCache(self.owners, seed=self.seed) if known else None
+
+    def describe(self, members: Members, *, keep: bool = True) -> Features:
+        """What kernels compare of coalitions, (m, n); `keep` if they will be asked for again."""
+        sketch = self.sketch
+        vectors = sketch if sketch is None or keep else sketch.compute
+        return Features(members, self.owners.rows, vectors)
+
+    @cached_property
+    def features(self) -> Features:
+        """Of all b coalitions: what is computed of them is kept from round to round."""
+        return self.describe(self.weights.members).make_lasting()
+
+    @cached_property
+    def relations(self) -> tuple[Floats, Floats]:
+        """Distances between owners, and the rows they share, (n, n) each."""
+        return distances(self.sketch, self.owners.n), shared_rows(self.owners)
 
 
 def ask(
@@ -147,37 +284,39 @@ def ask(
     *,
     semivalue: Semivalue | LeastCore | str,
     estimator: Estimator | Sample | None,
-    strategy: Strategy | None,
+    strategy: Strategy,
     kernel: Kernel | Prior | None,
+    by_content: bool = False,
+    bounds: tuple[float, float] = UNBOUNDED,
     seed: int,
 ) -> Question:
     """Check what is asked: the arguments of `Valuer`; InputError if they cannot be used."""
     check_owners(owners)
     if isinstance(semivalue, str):
         semivalue = parse_values(semivalue)
-    least_core = semivalue if isinstance(semivalue, LeastCore) else None
-    strategy = check_strategy(strategy)
-    _check_focus(strategy, owners)
     chosen, samples = _check_estimator(estimator, owners.n)
-    if isinstance(strategy, Drawn) and chosen is None:
-        raise InputError(
-            "Drawn() evaluates the coalitions of an estimator in its order: give estimator="
-        )
-    if isinstance(strategy, Corrected) and least_core:
-        raise InputError("Corrected() is for semivalues; the least core is no sum to correct")
     if kernel is not None and not isinstance(kernel, (Kernel, Prior)):
         raise InputError(f"kernel must be a Kernel or a Prior of dupre.kernels, got {kernel!r}")
-    return Question(
+    if not isinstance(by_content, bool):
+        raise InputError(f"by_content must be True or False, got {by_content!r}")
+    question = Question(
         owners,
         _check_semivalue(semivalue, owners.n),
-        least_core,
+        semivalue if isinstance(semivalue, LeastCore) else None,
         chosen,
         samples,
         estimator is None,
         strategy,
         kernel,
+        Sameness(owners.n, owners.contents if by_content else None),
+        bounds,
         whole(seed, "seed", least=0),
     )
+    strategy.validate(question)
+    _ = question.draws  # refuses a check of too many coalitions
+    if kernel is not None or owners.points is None:
+        check_prior(question.prior, question.describe(question.weights.members[question.counts]))
+    return question
 
 
 def parse_values(text: str) -> Semivalue | LeastCore:
@@ -210,17 +349,6 @@ def _check_semivalue(asked: Semivalue | LeastCore, n: int) -> Semivalue:
             "another guide"
         )
     return guide
-
-
-def _focus_names(strategy: Strategy) -> tuple[str, ...]:
-    """The owners that the budget is spent on; none for all."""
-    focus = strategy.focus
-    return () if focus is None else (focus,) if isinstance(focus, str) else focus
-
-
-def _check_focus(strategy: Strategy, owners: Owners) -> None:
-    if unknown := [name for name in _focus_names(strategy) if name not in owners.names]:
-        raise unknown_owner(unknown[0], owners.names, "as focus of the strategy")
 
 
 def _check_estimator(asked: Estimator | Sample | None, n: int) -> tuple[Estimator | None, int]:

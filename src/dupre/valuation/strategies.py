@@ -2,7 +2,11 @@
 
     dupre.value(owners, utility, budget=60, strategy=dupre.strategies.Active(focus=("A", "B")))
 
-A strategy begins with a first design: the coalitions that weigh most, unless it draws them.
+A strategy begins with a first design: the coalitions that weigh most, unless it draws them. Then
+its `choose` is asked for batch after batch. One of your own is a frozen dataclass that inherits
+from `Strategy` and has this method (docs/extend/strategy.md).
+
+Notation: b coalitions with weights W (n, b), f functionals; positions as in `state`.
 """
 
 from __future__ import annotations
@@ -10,53 +14,43 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from dupre.checks import whole
-from dupre.errors import InputError
+import numpy as np
 
-__all__ = ["Active", "Corrected", "Drawn", "Strategy", "Uniform"]
+from dupre._types import NOTHING, Floats, Ints
+from dupre.errors import DupreError, InputError
+from dupre.game.coalitions import unknown_owner
+from dupre.game.ties import descending_order, first_largest
+from dupre.game.weights import column_norms
+from dupre.predictor.posterior import Posterior
+from dupre.valuation.question import Question, Strategy
+from dupre.valuation.state import State
+
+__all__ = ["Active", "Corrected", "Drawn", "State", "Strategy", "Uniform"]
+
+MAX_CANDIDATES = 2_048
+"""Coalitions among which an active batch is chosen; a weighted sample above that."""
 
 Focus = str | tuple[str, str] | None
 
 
 @dataclass(frozen=True)
-class _Batches:
-    """What all strategies have."""
-
-    batch: int | None = None
-    first: int | None = None
-
-    def __post_init__(self) -> None:
-        for name, count in (("batch", self.batch), ("first", self.first)):
-            if count is not None:
-                whole(count, name, least=1)
-
-
-@dataclass(frozen=True)
-class Active(_Batches):
+class Active(Strategy):
     """Evaluate the coalitions that reduce the variance of the values most.
 
     Attributes:
-        batch: coalitions chosen at once after the first design, as many as there are owners by
-            default. More keep more workers busy, fewer learn more often.
-        first: coalitions of the first design; 2n + 1 by default: under Shapley all owners, every
-            single one, and all but every single one.
+        batch: as for all strategies, and so are `first` and `check`.
         focus: one owner, or a pair of owners, to spend the budget on; all owners by default.
-        check: coalitions drawn at random that the predictor is never shown, so that it is checked
-            on them after every batch; 0 for none, otherwise at least 4. They follow the first
-            design and count in the values. If the check fails, the values do not rely on the
-            predictor.
         uniform: whether the first design is drawn uniformly, as in the paper's methods with the
             suffix -a. In `dupre.value` it is half of the budget by default, and the other half is
             one batch: DUPRE Alg. 2.
     """
 
     focus: Focus = None
-    check: int = 0
-    uniform: bool = False
+    check: int = 0  # type: ignore[misc]  # a field here, fixed elsewhere
+    uniform: bool = False  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole(self.check, "check", least=0)
         focus = self.focus
         if focus is None or isinstance(focus, str):
             return
@@ -66,17 +60,50 @@ class Active(_Batches):
             )
         object.__setattr__(self, "focus", tuple(map(str, focus)))
 
+    @property
+    def _focus(self) -> tuple[str, ...]:
+        """The owners that the budget is spent on; none for all."""
+        focus = self.focus
+        return () if focus is None else (focus,) if isinstance(focus, str) else focus
+
+    def validate(self, question: Question) -> None:
+        """Owners in focus must be there."""
+        names = question.owners.names
+        if unknown := [name for name in self._focus if name not in names]:
+            raise unknown_owner(unknown[0], names, "as focus of the strategy")
+
+    def with_budget(self, n: int, limit: int, *, stated: bool) -> Strategy:
+        """A budget that was stated is divided into halves if the first is drawn uniformly."""
+        if not (self.uniform and stated):
+            return super().with_budget(n, limit, stated=stated)
+        room = limit - self.check
+        first = min(self.first or (room + 1) // 2, room)
+        return replace(self, first=first, batch=self.batch or max(1, room - first))
+
+    def choose(self, state: State, k: int, rng: np.random.Generator) -> Ints:
+        """By DUPRE Alg. 2, from those of most weight."""
+        W, unknown = state.question.weights.W, state.unknown
+        if self._focus:
+            rows = W[[state.question.owners.names.index(name) for name in self._focus]]
+            W = rows if len(rows) == 1 else rows[:1] - rows[1:]
+        beliefs = state.beliefs
+        posterior = beliefs.posterior_of(W) if self._focus else beliefs.posterior
+        among = np.searchsorted(unknown, _candidates(W, state.open, rng))
+        under_way = np.searchsorted(unknown, state.pending)
+        return unknown[active_batch(posterior, among, k, under_way)]
+
 
 @dataclass(frozen=True)
-class _InOrder(_Batches):
+class _InOrder(Strategy):
     """Strategies whose order of evaluation is known from the start."""
 
-    check: int = 0
-    focus: ClassVar[None] = None
+    check: int = 0  # type: ignore[misc]
+    in_order: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole(self.check, "check", least=0)
+    def choose(self, state: State, k: int, rng: np.random.Generator) -> Ints:  # noqa: ARG002
+        """The next in this order."""
+        order = state.question.order
+        return order[np.isin(order, state.open)][:k]
 
 
 @dataclass(frozen=True)
@@ -89,10 +116,15 @@ class Drawn(_InOrder):
     Attributes:
         batch: coalitions between two looks at the values; as many as there are owners by default.
         first: coalitions before the first look; 2n + 1 by default.
-        check: coalitions that the predictor is never shown, see `Active`.
+        check: coalitions that the predictor is never shown, see `Strategy`.
     """
 
-    uniform: ClassVar[bool] = False
+    def validate(self, question: Question) -> None:
+        """An estimator must draw them."""
+        if question.estimator is None:
+            raise InputError(
+                "Drawn() evaluates the coalitions of an estimator in its order: give estimator="
+            )
 
 
 @dataclass(frozen=True)
@@ -107,7 +139,7 @@ class Uniform(_InOrder):
 
 
 @dataclass(frozen=True)
-class Corrected(_Batches):
+class Corrected(Strategy):
     """Add to the predictor's values an unbiased estimate of their error.
 
     After the first design coalitions are drawn at random and predicted before they are evaluated.
@@ -119,36 +151,143 @@ class Corrected(_Batches):
         first: coalitions of the first design; 2n + 1 by default.
     """
 
-    check: ClassVar[int] = 0
-    focus: ClassVar[None] = None
-    uniform: ClassVar[bool] = False
+    corrected: ClassVar[bool] = True
 
+    def validate(self, question: Question) -> None:
+        """Only sums can be corrected."""
+        if question.least_core:
+            raise InputError("Corrected() is for semivalues; the least core is no sum to correct")
 
-Strategy = Active | Drawn | Uniform | Corrected
-
-
-def with_budget(strategy: Strategy, n: int, limit: int, *, stated: bool) -> Strategy:
-    """The strategy with as large a first design, and batches, as a budget has room for.
-
-    Args:
-        strategy: what was asked for.
-        n: owners.
-        limit: coalitions to evaluate at most.
-        stated: whether the user chose this limit; only then it is divided into two halves.
-    """
-    room = limit - strategy.check
-    if not (isinstance(strategy, Active) and strategy.uniform and stated):
-        return replace(strategy, first=min(strategy.first or 2 * n + 1, room))
-    first = min(strategy.first or (room + 1) // 2, room)
-    return replace(strategy, first=first, batch=strategy.batch or max(1, room - first))
+    def choose(self, state: State, k: int, rng: np.random.Generator) -> Ints:  # noqa: ARG002
+        """The next draws: the same ones that correct the values."""
+        return _next_draws(state, k)
 
 
 def check_strategy(strategy: Strategy | None) -> Strategy:
-    """The strategy, `Active()` by default; InputError if it is none of them."""
+    """The strategy, `Active()` by default; InputError if it is none."""
     strategy = Active() if strategy is None else strategy
     if not isinstance(strategy, Strategy):
         raise InputError(
-            "strategy must be Active(), Drawn(), Uniform() or Corrected() of dupre.strategies, "
-            f"got {strategy!r}"
+            "strategy must be Active(), Drawn(), Uniform() or Corrected() of dupre.strategies, or "
+            f"inherit from dupre.strategies.Strategy, got {strategy!r}"
         )
     return strategy
+
+
+def suggest(state: State, k: int) -> Ints:
+    """Up to k coalitions to evaluate next: the first design first, then what is chosen.
+
+    Fewer than k where the first design ends; none when nothing is left to gain.
+    """
+    still_open = state.open
+    if k >= len(still_open):
+        return still_open
+    first = state.first_left[:k]
+    return first if first.size else _choose(state, k)
+
+
+def suggest_ahead(state: State, k: int) -> Ints:
+    """The next k coalitions if no utility comes in between."""
+    picks = state.first_left[:k]
+    if len(picks) == min(k, len(state.open)):
+        return picks
+    return np.append(picks, _choose(state.with_pending(picks), k - len(picks)))
+
+
+def _choose(state: State, k: int) -> Ints:
+    """The next k coalitions after the first design."""
+    known, strategy = bool(state.shown.size), state.question.strategy
+    if known and state.beliefs.check_failed:  # what the values then rely on
+        return _next_draws(state, k)
+    if not known and not strategy.in_order and not strategy.corrected:
+        return _heaviest_first(state)[:k]  # all that was to come first is pending, or failed
+    # By the number of evaluations: a run that is resumed chooses as it would have.
+    rng = state.question.rng(3, len(state.observed))
+    try:
+        picks = np.asarray(strategy.choose(state, k, rng), dtype=np.int64)
+    except DupreError:
+        raise
+    except Exception as cause:  # the user's code may raise anything
+        raise InputError(
+            f"the strategy {strategy!r} failed: {type(cause).__name__}: {cause}; correct its choose"
+        ) from cause
+    fine = picks.ndim == 1 and len(np.unique(picks)) == len(picks) <= k
+    if not fine or not np.isin(picks, state.open).all():
+        raise InputError(
+            f"choose of {strategy!r} must return up to {k} different numbers of state.open, got "
+            f"{picks!r:.80}"
+        )
+    return picks
+
+
+def _next_draws(state: State, k: int) -> Ints:
+    """The next coalitions of the random draws, then those of most weight."""
+    return state.question.draws.sort_by_draw(_heaviest_first(state))[:k]
+
+
+def _heaviest_first(state: State) -> Ints:
+    """Open coalitions, those of most weight first."""
+    still_open = state.open
+    return still_open[descending_order(column_norms(state.question.weights.W)[still_open])]
+
+
+def order_by_size(state: State) -> Ints:
+    """Recorded coalitions of the first design: all owners, then one of each size in turn."""
+    certain, W = state.beliefs.certain, state.question.weights.W
+    heavy = certain[descending_order(column_norms(W[:, certain]))]
+    size = state.sizes[heavy]
+    turn = np.array([np.sum(size[:i] == size[i]) for i in range(len(size))])
+    return heavy[np.lexsort((size % len(W), turn))]  # of all owners first
+
+
+def _candidates(W: Floats, still_open: Ints, rng: np.random.Generator) -> Ints:
+    """Open coalitions among which to choose: those of more weight are more likely."""
+    weight = column_norms(W)[still_open]
+    if np.count_nonzero(weight) <= MAX_CANDIDATES:
+        return np.asarray(still_open[weight > 0])
+    chosen = rng.choice(len(weight), MAX_CANDIDATES, replace=False, p=weight / weight.sum())
+    return still_open[np.sort(chosen)]
+
+
+def active_batch(
+    posterior: Posterior, candidates: Ints, count: int, pending: Ints = NOTHING
+) -> Ints:
+    """Up to `count` of the candidates that most reduce the summed variance of the functionals.
+
+    Greedy (DUPRE Alg. 2) for all functionals at once. Evaluating g reduces the variance that is
+    not noise by ||cov(z_g, functionals)||² / (var z_g + noise); after a pick the covariances lose a
+    rank-one term. O(c (a + f)) per pick with c candidates, where Alg. 2 as printed pays O(c a²).
+
+    Of candidates with equal gains (module `ties`) the first is picked.
+
+    Args:
+        posterior: of the coalitions not evaluated and of the functionals.
+        candidates: indices into the predicted coalitions, (c,), in rising order.
+        count: how many to pick.
+        pending: indices of coalitions being evaluated: picked before all others, not returned.
+    """
+    if pending.size:
+        candidates = np.concatenate([pending, np.setdiff1d(candidates, pending)])
+    cross, variance = posterior.cross(candidates), posterior.variance_of(candidates)
+    noise = posterior.gp.noise_of_next
+    gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
+    scale = float(gain.max(initial=0.0))  # rounding errors of later gains are relative to it
+    count = min(count + len(pending), len(candidates))
+    # Most picks are among the best of the start: their covariances in one matrix product.
+    likely = np.argsort(-gain, kind="stable")[: 3 * count]
+    rows = posterior.covariance(candidates[likely], candidates)
+    covariances = dict(zip(likely.tolist(), rows, strict=True))
+    picks: list[int] = []
+    removed = np.empty((count, len(candidates)))  # square roots of the rank-one terms
+    for step in range(count):
+        g = step if step < len(pending) else first_largest(gain, scale)
+        picks.append(g)
+        if g not in covariances:
+            covariances[g] = posterior.covariance(candidates[[g]], candidates)[0]
+        root = np.sqrt(variance[g] + noise)
+        removed[step] = (covariances[g] - removed[:step, g] @ removed[:step]) / root
+        cross -= np.outer(removed[step], cross[g] / root)
+        variance = np.maximum(variance - removed[step] ** 2, 0.0)
+        gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
+        gain[picks] = -1.0
+    return candidates[picks[len(pending) :]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from dupre._types import Floats
-from dupre.valuation.knowledge import Knowledge
+from dupre.valuation.state import State
 from dupre.wording import GUESSED, short_number, write_apart
 
 EQUAL_UP_TO = 100
@@ -20,7 +20,7 @@ If all of so many are equal, fewer than 3 in 100 others differ, with 95 %.
 """
 
 
-def is_too_early(known: Knowledge, *, limited: bool) -> bool:
+def is_too_early(state: State, *, limited: bool) -> bool:
     """Whether intervals after the first design are no reason to stop a run yet.
 
     Utilities without a scale give intervals that can be far too narrow, so they are none until
@@ -29,27 +29,26 @@ def is_too_early(known: Knowledge, *, limited: bool) -> bool:
     evaluations.
 
     Args:
-        known: what is evaluated, the first design at least.
+        state: what is evaluated, the first design at least.
         limited: whether a budget ends the run.
     """
-    most = max(EQUAL_UP_TO, 2 * len(known.first))
-    going = bool(known.open.size) and (limited or known.evaluated < most)
-    return going and len(_first_levels(known)) < 3
+    most = max(EQUAL_UP_TO, 2 * len(state.question.first))
+    going = bool(state.open.size) and (limited or state.observed.evaluated < most)
+    return going and len(_first_levels(state)) < 3
 
 
-def has_middle_sizes(known: Knowledge) -> bool:
+def has_middle_sizes(state: State) -> bool:
     """Whether a group of 2 to n - 2 owners is known; if not, what lies between is a guess."""
-    recorded = known.observations.members[known.shown]
-    size, n = recorded.sum(axis=1), recorded.shape[1]
+    size, n = state.sizes[state.shown], state.question.owners.n
     return n < 4 or bool(np.any((size >= 2) & (size <= n - 2)))
 
 
-def missing_support(known: Knowledge) -> list[str]:
+def missing_support(state: State) -> list[str]:
     """A sentence if utilities to predict from do not show how far others may lie.
 
     Something must be predicted.
     """
-    count, levels = len(known.shown), _first_levels(known)
+    count, levels = len(state.shown), _first_levels(state)
     if count >= 2 and len(levels) == 1:
         return [
             f"all {count:,} utilities to predict from are equal ({short_number(levels[0])}): "
@@ -63,8 +62,8 @@ def missing_support(known: Knowledge) -> list[str]:
             f"{GUESSED} which other coalitions reach {high} except that they are like these, and "
             "the intervals allow for that only in part."
         ]
-    if not has_middle_sizes(known) and known.recorded[known.most_important].all():
-        n = len(known.question.owners.names)
+    if not has_middle_sizes(state) and state.recorded[state.question.most_important].all():
+        n = state.question.owners.n
         between = "2" if n == 4 else f"2 to {n - 2}"
         return [
             f"no group of {between} owners is evaluated: {GUESSED} how utilities grow between "
@@ -73,9 +72,9 @@ def missing_support(known: Knowledge) -> list[str]:
     return []
 
 
-def _first_levels(known: Knowledge) -> list[float]:
+def _first_levels(state: State) -> list[float]:
     """Up to three different utilities to predict from."""
-    rest: Floats = known.observations.utilities[known.shown]
+    rest: Floats = state.utilities[state.shown]
     rounding = 1e-12 * float(np.abs(rest).max(initial=0.0))
     levels: list[float] = []
     while rest.size and len(levels) < 3:

@@ -26,8 +26,7 @@ from dupre.predictor.averaging import AveragedPosterior
 from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
 from dupre.utility.model import ModelUtility
-from dupre.utility.score import resample_counts
-from dupre.valuation.knowledge import Knowledge
+from dupre.valuation.state import State
 from dupre.wording import (
     FEWEST_ROWS,
     SEEN_ROWS,
@@ -191,10 +190,10 @@ def _count_resamples(evaluations: Iterable[Evaluation]) -> list[int]:
     return sorted({len(e.resampled) for e in evaluations if e.resampled is not None})
 
 
-def missing_resamples(known: Knowledge) -> list[str]:
+def missing_resamples(state: State) -> list[str]:
     """A caveat if some evaluations know their utility on resamples and others do not."""
-    trainings = known.observations.trainings.values()
-    counts = resample_counts([utility for own in trainings for utility in own])
+    every = [part for own in state.observed.resampled for part in own]
+    counts = [0 if part is None else len(part) for part in every]
     if all(counts) or not any(counts):
         return []
     return [
@@ -229,45 +228,46 @@ class Deviations:
     empty: Floats
 
 
-def deviations(known: Knowledge) -> Deviations | None:
+def deviations(state: State) -> Deviations | None:
     """What is known of resamples; None unless every utility knows most of them.
 
     A resample that one utility cannot be computed on is left out for all.
     """
-    found, empty = known.observations.deviations(), known.empty_resampled
+    found, empty = state.deviations, state.observed.empty_resampled
     if found is None or (empty is not None and len(empty) != found.shape[1]):
         return None
-    of_empty = np.zeros(found.shape[1]) if empty is None else empty - known.empty
+    of_empty = np.zeros(found.shape[1]) if empty is None else empty - state.observed.empty
     usable = np.isfinite(found).all(axis=0) & np.isfinite(of_empty)
     if 2 * usable.sum() < len(usable):
         return None
-    size = _rounding(known)
+    size = _rounding(state)
     found, of_empty = (np.where(np.abs(off) > size, off, 0.0) for off in (found, of_empty))
     return Deviations(found[:, usable], of_empty[usable])
 
 
-def evaluation_weights(known: Knowledge, posterior: AveragedPosterior | None) -> Floats:
+def evaluation_weights(state: State, posterior: AveragedPosterior | None) -> Floats:
     """How much each value changes with the utility of each evaluated coalition: M, (n, p).
 
     Args:
-        known: what is evaluated.
+        state: what is evaluated.
         posterior: of the others; None if there are none.
     """
-    W, recorded = known.weights.W, known.recorded
-    M = np.zeros((len(W), len(known.observations)))
-    M[:, : known.b][:, recorded] = W[:, recorded]
+    W, b = state.question.weights.W, state.question.b
+    recorded = np.flatnonzero(state.recorded[:b])
+    M = np.zeros((len(W), len(state.members)))
+    M[:, recorded] = W[:, recorded]
     if posterior is not None:
-        M[:, known.fitted] += posterior.observed_weights
+        M[:, state.beliefs.fitted] += posterior.observed_weights
     return M
 
 
-def covariance(known: Knowledge, M: Floats, off: Deviations) -> Floats:
+def covariance(state: State, M: Floats, off: Deviations) -> Floats:
     """Covariance of the values over choices of the validation rows, (n, n)."""
-    change = M @ off.evaluated + np.outer(known.weights.empty, off.empty)
-    change[np.abs(change) <= _rounding(known)] = 0.0
-    return known.identity.equal_covariance(change @ change.T / len(off.empty))
+    change = M @ off.evaluated + np.outer(state.question.weights.empty, off.empty)
+    change[np.abs(change) <= _rounding(state)] = 0.0
+    return state.question.sameness.equal_covariance(change @ change.T / len(off.empty))
 
 
-def _rounding(known: Knowledge) -> float:
+def _rounding(state: State) -> float:
     """A difference of utilities that is not larger than this is one of rounding."""
-    return ROUNDING * float(np.nanmax(np.abs(np.append(known.observations.utilities, known.empty))))
+    return ROUNDING * float(np.nanmax(np.abs(np.append(state.utilities, state.observed.empty))))

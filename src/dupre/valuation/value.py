@@ -32,13 +32,13 @@ from dupre.utility.protocol import Utility
 from dupre.utility.score import as_scored
 from dupre.valuation import validation_rows
 from dupre.valuation.completion import complete
-from dupre.valuation.inference import LEAST_CORRECTION
+from dupre.valuation.infer import LEAST_CORRECTION
 from dupre.valuation.loop import Loop, RunSettings
 from dupre.valuation.outcomes import new_evaluations
 from dupre.valuation.progress import Display, Progress, display
 from dupre.valuation.question import LeastCore, check_owners
 from dupre.valuation.stopping import Rule
-from dupre.valuation.strategies import Strategy, check_strategy, with_budget
+from dupre.valuation.strategies import Strategy, check_strategy
 from dupre.valuation.valuer import Valuer
 from dupre.wording import count_things
 
@@ -121,7 +121,7 @@ def value(
     asked = check_strategy(strategy)
     engine = _check_engine(engine, n_jobs)
     limit = _check_limits(check_owners(owners), budget, stop, asked.check)
-    strategy = with_budget(asked, owners.n, limit, stated=budget is not None)
+    strategy = asked.with_budget(owners.n, limit, stated=budget is not None)
     stored = store if isinstance(store, Stored) or store is None else Stored(store)
     contents = cache(partial(fingerprints.of_owners, owners))  # once: rows may change between calls
     if stored is not None:
@@ -253,7 +253,7 @@ def _check_end(stop: Rule | None, traits: Traits) -> None:
 def _check_correction(valuer: Valuer, limit: int, first: int) -> None:
     """A correction needs random coalitions after the first ones, unless all are evaluated."""
     least, everything = LEAST_CORRECTION + first, valuer.left
-    if valuer.question.corrected and limit < min(least, everything):
+    if valuer.question.strategy.corrected and limit < min(least, everything):
         enough = f"{least}" if least < everything else f"{everything}, all coalitions"
         raise InputError(
             f"Corrected() needs {LEAST_CORRECTION} random coalitions after the first design: a "
@@ -289,7 +289,8 @@ def _run_key(valuer: Valuer, repeats: int | None, origin: fingerprints.Origin) -
     parts = {name: part.digest for name, part in setting.items() if name not in fingerprints.HINTS}
     decides: list[object] = [parts, dict(origin.owners)]
     decides += [asked.semivalue.log_weights(valuer.owners.n)]
-    decides += [asked.strategy, asked.batch, asked.in_order, asked.estimator, asked.samples]
+    decides += [asked.strategy, asked.strategy.in_order, type(asked.strategy).choose]
+    decides += [asked.batch, asked.estimator, asked.samples]
     decides += [asked.kernel, asked.least_core, asked.seed, repeats, valuer.merges]
     decides += [] if valuer.floor is None else ["floor", valuer.floor]
     return digest(decides)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,12 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dupre._types import Ints, Names
+from dupre._types import Names
 from dupre.checks import finite, whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
-from dupre.game.coalitions import from_names, to_names
+from dupre.game.coalitions import format_members, from_names, to_names
 from dupre.game.estimators import Estimator, Sample
+from dupre.game.observed import observe
 from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel, Prior
 from dupre.result.covariances import half_widths, total_covariance
@@ -25,14 +27,18 @@ from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.valuation import Valuation
 from dupre.training.threads import limit_threads
 from dupre.utility.limits import UNBOUNDED, check_bounds, check_empty_within
-from dupre.utility.score import as_scored, check_score, known_resamples
-from dupre.valuation import evidence, next_batch
-from dupre.valuation.contributions import contributions_by_size
-from dupre.valuation.duplicates import Identity
-from dupre.valuation.inference import Inference
-from dupre.valuation.knowledge import Knowledge
+from dupre.utility.score import as_scored, check_score, resampled_of
+from dupre.valuation.explain import contributions_by_size
+from dupre.valuation.infer import expected_covariances, infer, training_noise
 from dupre.valuation.question import LeastCore, ask
-from dupre.valuation.strategies import Strategy
+from dupre.valuation.state import State
+from dupre.valuation.strategies import (
+    Strategy,
+    check_strategy,
+    order_by_size,
+    suggest,
+    suggest_ahead,
+)
 from dupre.valuation.support import has_middle_sizes, is_too_early
 from dupre.wording import look_alikes
 
@@ -72,39 +78,48 @@ class Valuer:
         bounds: tuple[float | None, float | None] | None = None,
         seed: int = 0,
     ):
-        self.question = ask(
-            owners,
-            semivalue=semivalue,
-            estimator=estimator,
-            strategy=strategy,
-            kernel=kernel,
-            seed=seed,
-        )
         self.owners = owners
-        if not isinstance(by_content, bool):
-            raise InputError(f"by_content must be True or False, got {by_content!r}")
-        same = Identity(owners.n, owners.contents if by_content else None)
-        with _one_blas_thread():  # weights are products of matrices
-            self._knowledge = Knowledge(self.question, same)
-        self._inference = Inference(self._knowledge, self.question)
-        self.floor = self._knowledge.observations.floor = (
-            None if floor is None else finite(floor, "floor")
-        )
+        self.floor = None if floor is None else finite(floor, "floor")
         low, high = UNBOUNDED if bounds is None else check_bounds(bounds)
-        self._knowledge.bounds = low if self.floor is None else max(low, self.floor), high
+        with _one_blas_thread():  # weights are products of matrices
+            self.question = ask(
+                owners,
+                semivalue=semivalue,
+                estimator=estimator,
+                strategy=check_strategy(strategy),
+                kernel=kernel,
+                by_content=by_content,
+                bounds=(low if self.floor is None else max(low, self.floor), high),
+                seed=seed,
+            )
+        self._trainings: dict[Names, tuple[float, ...]] = {}
+        self._failures: dict[Names, str] = {}
         self.empty = empty
 
     @property
     def empty(self) -> float:
         """Utility of no data."""
-        return self._knowledge.empty
+        return self.state.observed.empty
 
     @empty.setter
     def empty(self, utility: float) -> None:
-        score = check_score(utility, "the utility of the empty coalition")
-        score = self._knowledge.observations.raise_to_floor(score)
-        self._knowledge.empty = float(score)
-        self._knowledge.empty_resampled = known_resamples(score)
+        self._empty = check_score(utility, "the utility of the empty coalition")
+        self._state: State | None = None
+
+    @property
+    def state(self) -> State:
+        """What is known now; it is made anew once something was recorded."""
+        if self._state is None:
+            observed = observe(
+                self.owners.names,
+                self._trainings,
+                self._failures,
+                empty=self._empty,
+                floor=self.floor,
+                same=self.question.sameness.keys,
+            )
+            self._state = State(self.question, observed)
+        return self._state
 
     def check_empty(self, *, begun: bool) -> None:
         """Raise InputError if no data have a utility outside the bounds.
@@ -112,62 +127,59 @@ class Valuer:
         A run that has `begun` goes on: its bounds can no longer be corrected.
         """
         if not begun:
-            check_empty_within(self.empty, self._knowledge.bounds)
+            check_empty_within(self.empty, self.question.bounds)
 
     @property
     def evaluations(self) -> dict[Names, float]:
         """Every recorded coalition and its utility, the mean of its trainings."""
-        observations = self._knowledge.observations
-        utilities, by_name = observations.utilities, observations.by_name
-        return {names: float(utilities[i]) for i in sorted(by_name) for names in sorted(by_name[i])}
+        seen, rows = self.state.observed, self.state.row.values()
+        return {names: float(seen.utilities[i]) for i in rows for names in seen.names[i]}
 
     @property
     def trainings(self) -> dict[Names, tuple[float, ...]]:
         """Every recorded coalition and what its trainings scored, before a floor raised it."""
-        by_name = self._knowledge.observations.by_name
-        found = {i: by_name[i] for i in sorted(by_name)}
-        return as_scored({names: own[names] for own in found.values() for names in sorted(own)})
+        return as_scored({names: self._trainings[names] for names in self.evaluations})
 
     @property
     def failures(self) -> dict[Names, str]:
         """Every coalition that could not be evaluated, and why."""
-        return self._knowledge.failures
+        return self.state.failures
 
     @property
     def evaluated(self) -> int:
         """Coalitions recorded or failed; those that one evaluation serves count once."""
-        return self._knowledge.evaluated
+        return self.state.observed.evaluated
 
     def key(self, members: Iterable[str]) -> bytes:
         """A key that is equal for exactly those coalitions that one evaluation serves."""
         names = self.owners.names
         row = from_names(members, names) if members else np.zeros(len(names), dtype=bool)
-        return self._knowledge.identity.keys(row[None])[0]
+        return self.question.sameness.keys(row[None])[0]
 
     def has(self, members: Names) -> bool:
         """Whether a coalition, or one that the same evaluation serves, has a utility."""
         row = from_names(members, self.owners.names)[None]
-        return bool(np.isfinite(self._knowledge.observations.utilities_at(row)).all())
+        return bool(np.isfinite(self.state.utilities_at(row)).all())
 
     @property
     def merges(self) -> bool:
         """Whether one evaluation serves several of the coalitions that enter the values."""
-        return self._knowledge.merged.changed
+        return self.question.merged.changed
 
     @property
     def left(self) -> int:
         """Coalitions that have a weight and may still be evaluated."""
-        return len(self._knowledge.open)
+        return len(self.state.open)
 
     @property
     def has_utility(self) -> bool:
         """Whether there is a utility to predict from."""
-        return bool(self._knowledge.shown.size)
+        return bool(self.state.shown.size)
 
     @property
     def first_left(self) -> int:
         """How many of them are to be evaluated before any is predicted."""
-        return int(np.isin(self._knowledge.first, self._knowledge.open).sum())
+        return len(self.state.first_left)
 
     @property
     def designed(self) -> bool:
@@ -176,26 +188,26 @@ class Valuer:
 
     def is_too_early(self, *, limited: bool) -> bool:
         """Whether intervals are no reason to stop yet; `limited` if a budget ends the run."""
-        return not self.designed or is_too_early(self._knowledge, limited=limited)
+        return not self.designed or is_too_early(self.state, limited=limited)
 
     @property
     def knows_middle_sizes(self) -> bool:
         """Whether a group of 2 to n - 2 owners has a utility; without one, they are guessed."""
-        return has_middle_sizes(self._knowledge)
+        return has_middle_sizes(self.state)
 
     @property
     def first_evaluated(self) -> list[Names]:
         """Evaluated coalitions of the first design, of each size one in turn."""
-        return [self._knowledge.observations.names(i) for i in self._knowledge.by_size]
+        return [self.state.names(i) for i in order_by_size(self.state)]
 
     def training_noise(self) -> TrainingNoise:
         """How much repeated trainings differ."""
-        return self._inference.training_noise()
+        return training_noise(self.state.observed)
 
     @property
     def counting(self) -> int:
         """Coalitions that enter the values."""
-        return self._knowledge.counting
+        return self.question.counting
 
     def record(self, members: Iterable[str], utility: float | Sequence[float]) -> None:
         """Record the utility of a coalition, given by owner names in any order.
@@ -208,7 +220,26 @@ class Valuer:
             InputError: an unknown owner, the empty coalition, a number that is not finite or
                 too large, or utilities that contradict those recorded before.
         """
-        self._knowledge.observations.record(members, utility)
+        names = self._names(members)
+        what = f"the utility of {format_members(names)}"
+        several: Any = [utility] if np.ndim(utility) == 0 else utility
+        numbers = tuple(check_score(number, what) for number in several)
+        if not numbers:
+            raise InputError(f"{what} must be a number or several, got {utility!r}")
+        known = self._trainings.get(names, ())
+        new, old = map(self._as_counted, (numbers, known))
+        if old[: len(new)] == new:
+            adds = len(old) == len(new) and resampled_of(known) is None
+            if not adds or resampled_of(numbers) is None:
+                return
+        if new[: len(old)] != old:
+            raise InputError(
+                f"{format_members(names)} already has the utility {_format(old)}, got "
+                f"{_format(new)}; record repeated trainings of a coalition together, as a list"
+            )
+        self._trainings[names] = numbers
+        self._failures.pop(names, None)
+        self._state = None
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
         """Record that a coalition cannot be evaluated: it is predicted, and not suggested again.
@@ -216,7 +247,20 @@ class Valuer:
         Raises:
             InputError: an unknown owner, the empty coalition, or one that has a utility.
         """
-        self._knowledge.observations.record_failure(members, reason)
+        names = self._names(members)
+        if names in self._trainings:
+            raise InputError(f"{format_members(names)} has a utility already; it did not fail")
+        self._failures[names] = str(reason)
+        self._state = None
+
+    def _names(self, members: Iterable[str]) -> Names:
+        """A coalition with its members in the order of the owners."""
+        return to_names(from_names(members, self.owners.names), self.owners.names)
+
+    def _as_counted(self, scores: Sequence[float]) -> tuple[float, ...]:
+        """Scores, raised to the floor."""
+        least = -math.inf if self.floor is None else self.floor
+        return tuple(max(float(score), least) for score in scores)
 
     def suggest(self, k: int = 1, *, pending: Iterable[Iterable[str]] = ()) -> list[Names]:
         """Up to k coalitions to evaluate next; none when nothing is left to gain.
@@ -231,20 +275,13 @@ class Valuer:
                 the information they will bring is taken into account.
         """
         k = whole(k, "the number of coalitions to suggest", least=1)
-        observations = self._knowledge.observations
-        under_way = observations.find(pending)
-        still_open = self._knowledge.open
-        if under_way.size:
-            under_way = np.intersect1d(under_way, still_open)
-            still_open = np.setdiff1d(still_open, under_way, assume_unique=True)
-        picks = still_open
-        if k < len(still_open):
-            first = self._knowledge.first
-            picks = first[np.isin(first, still_open)][:k]
-        if not picks.size and still_open.size:
-            with _one_blas_thread():
-                picks = next_batch.choose(self._knowledge, k, still_open, under_way)
-        return [observations.names(i) for i in picks]
+        state, owners = self.state, self.owners.names
+        rows = np.array([from_names(members, owners) for members in pending], dtype=bool)
+        if rows.size:
+            state = state.with_pending(np.intersect1d(state.positions(rows), state.open))
+        with _one_blas_thread():
+            picks = suggest(state, k)
+        return [state.names(i) for i in picks]
 
     def forecast(self, k: int, *, now: Valuation | None = None) -> pd.DataFrame:
         """Expected widths of the intervals after up to k more evaluations.
@@ -262,9 +299,9 @@ class Valuer:
             raise InputError("there is no forecast for the least core, only for semivalues")
         now = now or self.values()
         covariances = [now.covariance]
-        if self._knowledge.open.size:
+        if (state := self.state).open.size:
             with _one_blas_thread():
-                expected = self._inference.expected_covariances(self._next_picks(k), now.noise)
+                expected = expected_covariances(state, suggest_ahead(state, k), now.noise)
             parts = now.sampling, now.validation
             covariances += [total_covariance(covariance, *parts) for covariance in expected]
         widths = np.array([half_widths(covariance) for covariance in covariances])
@@ -282,22 +319,23 @@ class Valuer:
         """
         self._check_any_recorded()
         owners = self.owners.names
-        rows = np.array([from_names(members, owners) for members in coalitions], dtype=bool)
+        listed = [from_names(members, owners) for members in coalitions]
+        rows = np.array(listed, dtype=bool).reshape(-1, self.owners.n)
         with _one_blas_thread():
-            mean, std = evidence.predictions(self._knowledge, rows.reshape(-1, self.owners.n))
+            mean, std = self.state.beliefs.predict(rows)
         members = [to_names(row, owners) for row in rows]
-        known = self._knowledge.observations.utilities_at(rows.reshape(-1, self.owners.n))
+        known = self.state.utilities_at(rows)
         evaluated = ~np.isnan(known)
         mean[evaluated], std[evaluated] = known[evaluated], 0.0
         columns = {"members": members, "utility": mean, "std": std}
-        limits = self._knowledge.predictor().bounds
+        limits = self.state.beliefs.predictor.bounds
         low, high = (np.clip(mean + side * Z95 * std, *limits) for side in (-1, 1))
         return pd.DataFrame(columns | {"low": low, "high": high, "evaluated": evaluated})
 
     def check(self) -> PredictorCheck | None:
         """The predictor measured on the check coalitions; None until all are evaluated."""
         with _one_blas_thread():
-            return self._knowledge.check()
+            return self.state.beliefs.check
 
     def values(self) -> Valuation:
         """The values of all owners, from the utilities recorded so far."""
@@ -307,27 +345,18 @@ class Valuer:
         """The values without contributions by group size: for a look after every batch."""
         self._check_any_recorded()
         with _one_blas_thread():
-            found = self._inference.valuation()
+            found = infer(self.state)
         return replace(found, caveats=(*found.caveats, *look_alikes(self.owners.names)))
 
     def contributions(self) -> pd.DataFrame:
         """What each owner adds to groups of 0, 1, 2, ... others: `Valuation.contributions`."""
         self._check_any_recorded()
         with _one_blas_thread():
-            return contributions_by_size(self._knowledge)
+            return contributions_by_size(self.state)
 
     def _check_any_recorded(self) -> None:
-        if not self._knowledge.shown.size:
+        if not self.has_utility:
             raise InputError("no utility to learn from has been recorded; ", Remedy.EVALUATE)
-
-    def _next_picks(self, k: int) -> Ints:
-        """The next k coalitions if no utility comes in between."""
-        known = self._knowledge
-        picks = known.first[np.isin(known.first, known.open)][:k]
-        if len(picks) == min(k, len(known.open)):
-            return picks
-        rest = np.setdiff1d(known.open, picks)
-        return np.append(picks, next_batch.choose(known, k - len(picks), rest, picks))
 
 
 def _one_blas_thread() -> Any:
@@ -337,3 +366,7 @@ def _one_blas_thread() -> Any:
     additions too, and so the last digits.
     """
     return limit_threads(1, user_api="blas")
+
+
+def _format(numbers: tuple[float, ...]) -> str:
+    return repr(numbers[0]) if len(numbers) == 1 else repr(list(numbers))

@@ -9,18 +9,24 @@ Notation: n owners, b0 coalitions by names, b by contents; W (n, b0) becomes (n,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import cdist
 
 from dupre._types import Digests, Floats, Ints, Members
 from dupre.data.digests import digests_of_coalitions
-from dupre.game.coalitions import keys, pack
+from dupre.data.owners import Owners
+from dupre.game.coalitions import keys, rank
 from dupre.game.weights import Weights
 
+ETA = 0.5
+"""Weight of features against targets in distances between owners: both alike."""
 
-class Identity:
+
+class Sameness:
     """When two coalitions are one: if they hold the same rows, or if they have the same members.
 
     Args:
@@ -88,13 +94,13 @@ class Merged:
         weights: of the b different ones. Members are those of the coalition with the fewest owners
             of all that hold the same rows, the first in the order of owners among them.
         column: which of the b each of the b0 is, (b0,).
-        identity: when two coalitions are one.
+        sameness: when two coalitions are one.
     """
 
     by_name: Weights
     weights: Weights
     column: Ints
-    identity: Identity
+    sameness: Sameness
 
     @property
     def changed(self) -> bool:
@@ -110,33 +116,45 @@ class Merged:
 
     def sampling_covariance(self, utilities: Floats, empty: float, rough: Floats) -> Floats:
         """`Weights.sampling_covariance` of the values, from utilities by contents, (b,)."""
-        column, average = self.column, self.identity.average
+        column, average = self.column, self.sameness.average
         found = self.by_name.sampling_covariance(utilities[column], empty, rough[column])
-        return self.identity.equal_covariance(average(average(found).T).T)
+        return self.sameness.equal_covariance(average(average(found).T).T)
 
 
-def merge(weights: Weights, identity: Identity) -> Merged:
+def merge(weights: Weights, sameness: Sameness) -> Merged:
     """The weights with one column for all coalitions that hold the same rows."""
     first: dict[bytes, int] = {}
-    keys_of_all = identity.keys(weights.members)
+    keys_of_all = sameness.keys(weights.members)
     column = np.array([first.setdefault(key, len(first)) for key in keys_of_all], dtype=np.int64)
     b0, b = len(column), len(first)
-    if b == b0 and not identity.groups:
-        return Merged(weights, weights, column, identity)
-    members = identity.canonical(weights.members)
-    order = np.argsort(_rank(members), kind="stable")
+    if b == b0 and not sameness.groups:
+        return Merged(weights, weights, column, sameness)
+    members = sameness.canonical(weights.members)
+    order = np.argsort(rank(members), kind="stable")
     members = members[order[np.unique(column[order], return_index=True)[1]]]
     sums = sparse.csr_array((np.ones(b0), (np.arange(b0), column)), shape=(b0, b))
-    W = identity.average(np.asarray(weights.W @ sums))
-    merged = Weights(members, W, identity.average(weights.empty))
-    return Merged(weights, merged, column, identity)
+    W = sameness.average(np.asarray(weights.W @ sums))
+    merged = Weights(members, W, sameness.average(weights.empty))
+    return Merged(weights, merged, column, sameness)
 
 
-def _rank(members: Members) -> Ints:
-    """Coalitions by number of owners, then by the order of owners, (m,)."""
-    sizes = members.sum(axis=1)
-    _, place = np.unique(pack(~members), return_inverse=True)
-    order = np.lexsort((place.reshape(-1), sizes))
-    rank = np.empty(len(members), dtype=np.int64)
-    rank[order] = np.arange(len(members))
-    return rank
+def distances(sketch: Callable[..., Floats] | None, n: int) -> Floats:
+    """SW_1 between the rows of any two of n owners, (n, n); NaN if their rows are not known."""
+    if sketch is None:
+        return np.full((n, n), np.nan)
+    vectors = sketch(ETA, 1, np.eye(n, dtype=bool))
+    # Vectors have 32 bits, and so do distances: further digits would only fill a result.
+    return np.asarray(cdist(vectors, vectors, "cityblock").astype(np.float32), dtype=np.float64)
+
+
+def shared_rows(owners: Owners) -> Floats:
+    """Part of the row owner's rows that the column owner holds too, targets included, (n, n).
+
+    Rows are compared as they were given: encoded ones may be equal where these are not. Those whose
+    contents cannot be compared are taken to be all different.
+    """
+    # 64 of the 128 bits are enough to count, and sorted faster.
+    kinds, kind = np.unique(owners.row_contents[:, 0], return_inverse=True)
+    where = owners.owner, kind.reshape(-1)
+    held = sparse.csr_array((np.ones(len(owners.y)), where), shape=(owners.n, len(kinds)))
+    return np.asarray((held @ (held > 0).T).toarray() / owners.rows[:, None])

@@ -1,4 +1,4 @@
-"""Which coalitions to evaluate: first all owners and each alone, then the heaviest, then by use.
+"""What is evaluated first, before anything is predicted: all owners, each alone, the heaviest.
 
 Under Shapley every coalition size carries the same total weight, so the n single owners together
 weigh as much as all C(n, n/2) middle coalitions. Coalitions drawn uniformly almost never are the
@@ -12,24 +12,16 @@ in which they count.
 from __future__ import annotations
 
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import gammaln, logsumexp
 
-from dupre._types import NOTHING, Floats, Ints, Members
+from dupre._types import Floats, Ints, Members
 from dupre.game.coalitions import keys, sample_of_size
 from dupre.game.semivalues import Semivalue
-from dupre.game.ties import descending_order, first_largest
+from dupre.game.ties import descending_order
 from dupre.game.weights import column_norms
-from dupre.predictor.gp import Posterior
-
-if TYPE_CHECKING:
-    from dupre.valuation.knowledge import Knowledge
-
-MAX_CANDIDATES = 2_048
-"""Coalitions among which an active batch is chosen; a weighted sample above that."""
+from dupre.valuation.sameness import Merged
 
 SINGLES_COUNT = 0.008
 """Share of the weight of all coalitions from which on single owners are evaluated first."""
@@ -78,6 +70,23 @@ def first_design(semivalue: Semivalue, rows: Ints, count: int, rng: np.random.Ge
             pair = np.stack([row, ~row]) if n - row.sum() in sizes else row[None]
             design.update(zip(keys(pair), pair, strict=True))
     return np.array(list(design.values()))[:count]
+
+
+def add_heaviest(design: list[int], merged: Merged, count: int, rng: np.random.Generator) -> Ints:
+    """Up to `count` columns of W: a first design and sizes between, then the heaviest others.
+
+    Args:
+        design: columns of a first design, as far as it counts.
+        merged: the weights.
+        count: how many.
+        rng: of the sizes between.
+    """
+    weight = np.where(merged.counts, column_norms(merged.weights.W), 0.0)
+    chosen = list(dict.fromkeys(design))
+    chosen = add_sizes_between(chosen, merged.weights.members, weight, rng)
+    heavy = descending_order(weight)
+    others = heavy[~np.isin(heavy, chosen) & merged.counts[heavy]]
+    return np.append(np.array(chosen, dtype=np.int64), others)[:count]
 
 
 def add_sizes_between(
@@ -140,99 +149,3 @@ def _weight_of_size(semivalue: Semivalue, n: int) -> Floats:
     s = np.arange(n + 1)
     inside, outside = np.insert(omega, 0, 0.0), np.append(omega, 0.0)
     return np.asarray(np.sqrt(s * inside**2 + (n - s) * outside**2))
-
-
-def choose(known: Knowledge, k: int, still_open: Ints, pending: Ints) -> Ints:
-    """The next k coalitions after the first design.
-
-    Args:
-        known: what is known of the coalitions that count.
-        k: how many.
-        still_open: those that may be chosen.
-        pending: those being evaluated now.
-    """
-    question, W = known.question, known.weights.W
-
-    def heaviest_first() -> Ints:
-        return still_open[descending_order(column_norms(W)[still_open])]
-
-    if question.corrected or (known.shown.size and known.check_failed()):
-        return known.draws.sort_by_draw(heaviest_first())[:k]
-    if question.in_order:
-        return known.order[np.isin(known.order, still_open)][:k]
-    if not known.shown.size:  # all that was to come first is pending, or failed
-        return heaviest_first()[:k]
-    functionals = question.functionals(W)
-    among = np.searchsorted(known.unknown, _candidates(known, functionals, still_open))
-    under_way = np.searchsorted(known.unknown, pending)
-    picks = active_batch(known.posterior(functionals), among, k, under_way)
-    return known.unknown[picks]
-
-
-def _candidates(known: Knowledge, functionals: Floats, still_open: Ints) -> Ints:
-    """Open coalitions among which to choose: those of more weight are more likely."""
-    weight = column_norms(functionals)[still_open]
-    if np.count_nonzero(weight) <= MAX_CANDIDATES:
-        return np.asarray(still_open[weight > 0])
-    rng = known.rng(3, len(known.observations.trainings))
-    chosen = rng.choice(len(weight), MAX_CANDIDATES, replace=False, p=weight / weight.sum())
-    return still_open[np.sort(chosen)]
-
-
-def active_batch(
-    posterior: Posterior, candidates: Ints, count: int, pending: Ints = NOTHING
-) -> Ints:
-    """Up to `count` of the candidates that most reduce the summed variance of the functionals.
-
-    Greedy (DUPRE Alg. 2) for all functionals at once. Evaluating g reduces the variance that is
-    not noise by ||cov(z_g, functionals)||² / (var z_g + noise); after a pick the covariances lose a
-    rank-one term. O(c (a + f)) per pick with c candidates, where Alg. 2 as printed pays O(c a²).
-
-    Of candidates with equal gains (module `ties`) the first is picked.
-
-    Args:
-        posterior: of the coalitions not evaluated and of the functionals.
-        candidates: indices into the predicted coalitions, (c,), in rising order.
-        count: how many to pick.
-        pending: indices of coalitions being evaluated: picked before all others, not returned.
-    """
-    if pending.size:
-        candidates = np.concatenate([pending, np.setdiff1d(candidates, pending)])
-    cross, variance = posterior.cross(candidates), posterior.variance_of(candidates)
-    noise = posterior.gp.noise_of_next
-    gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
-    scale = float(gain.max(initial=0.0))  # rounding errors of later gains are relative to it
-    count = min(count + len(pending), len(candidates))
-    # Most picks are among the best of the start: their covariances in one matrix product.
-    likely = np.argsort(-gain, kind="stable")[: 3 * count]
-    rows = posterior.covariance(candidates[likely], candidates)
-    covariances = dict(zip(likely.tolist(), rows, strict=True))
-    picks: list[int] = []
-    removed = np.empty((count, len(candidates)))  # square roots of the rank-one terms
-    for step in range(count):
-        g = step if step < len(pending) else first_largest(gain, scale)
-        picks.append(g)
-        if g not in covariances:
-            covariances[g] = posterior.covariance(candidates[[g]], candidates)[0]
-        root = np.sqrt(variance[g] + noise)
-        removed[step] = (covariances[g] - removed[:step, g] @ removed[:step]) / root
-        cross -= np.outer(removed[step], cross[g] / root)
-        variance = np.maximum(variance - removed[step] ** 2, 0.0)
-        gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
-        gain[picks] = -1.0
-    return candidates[picks[len(pending) :]]
-
-
-def forecast(posterior: Posterior, picks: Ints) -> Floats:
-    """Covariance of the functionals W @ u once the first 1, 2, ... picks are evaluated, (k, f, f).
-
-    It does not depend on what their utilities will be, only on the kernel being right.
-    """
-    gp = posterior.gp
-    observed = posterior.covariance(picks, picks)
-    observed[np.diag_indices_from(observed)] += gp.noise_of_next
-    own_noise = gp.noise_of_predicted * (posterior.W * posterior.slope)[:, picks].T
-    root = np.linalg.cholesky(observed)
-    explained = solve_triangular(root, posterior.cross(picks) + own_noise, lower=True)
-    removed = np.cumsum(np.einsum("kf,kg->kfg", explained, explained), axis=0)
-    return np.asarray(posterior.functional_covariance() - removed)

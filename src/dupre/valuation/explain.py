@@ -1,0 +1,157 @@
+"""What is shown besides the values: predictions to compare, and contributions by group size.
+
+Every prediction here is of a coalition that the predictor was not shown: each evaluated one is
+predicted from the others, which follows from the Cholesky factor (RW06 Eq. 5.12).
+
+What owners add to groups of 0, 1, 2, ... others is a semivalue for each size, whose coalitions are
+few: all of them up to 12 owners, and a sample above that, whose error is part of the intervals. It
+costs no training.
+
+Notation: n owners, b coalitions with weights W (n, b), p positions as in `state`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from dupre._types import Floats, Ints
+from dupre.game import estimators
+from dupre.game.coalitions import to_names
+from dupre.game.semivalues import MOST_SIZES, group_sizes, joining
+from dupre.game.weights import Weights
+from dupre.predictor.calibration import std_of_a_training, widening
+from dupre.predictor.gp import EXACT_UP_TO
+from dupre.result.covariances import roots
+from dupre.result.records import Z95
+from dupre.valuation.sameness import merge
+from dupre.valuation.state import State
+from dupre.valuation.validation_rows import Deviations, deviations
+
+MOST_PREDICTED = 256
+"""Coalitions not evaluated that are shown as a sample of all."""
+
+SAMPLES = 512
+"""Coalitions drawn for each size if not all are taken; 10n if that is more."""
+
+
+def evaluations_and_predictions(state: State) -> pd.DataFrame:
+    """Every evaluated coalition and a sample of the others: see `records.Evidence`."""
+    owners, sizes = state.question.owners, state.sizes
+    known = np.flatnonzero(state.recorded)
+    others = _some_of_each_size(state.unknown, sizes[state.unknown])
+    index = np.append(known, others)
+    predicted, std = np.full(len(index), np.nan), np.full(len(index), np.nan)
+    if others.size:
+        of_known, of_others = _predict_without(state, known), _predict(state, others)
+        predicted, std = (np.append(a, b) for a, b in zip(of_known, of_others, strict=True))
+    return pd.DataFrame(
+        {
+            "members": [to_names(row, owners.names) for row in state.members[index]],
+            "size": sizes[index],
+            "rows": state.members[index] @ owners.rows,
+            "utility": state.utilities[index],
+            "predicted": predicted,
+            "std": std,
+        }
+    )
+
+
+def _predict(state: State, index: Ints) -> tuple[Floats, Floats]:
+    """Predictions of some unknown coalitions, (m,) each: those that the values are made of."""
+    unknown, beliefs = state.unknown, state.beliefs
+    if len(unknown) > EXACT_UP_TO:
+        return beliefs.predict(state.members[index])
+    posterior, at = beliefs.averaged, np.searchsorted(unknown, index)
+    return posterior.mean[at], std_of_a_training(beliefs.predictor, posterior.std[at])
+
+
+def _predict_without(state: State, known: Ints) -> tuple[Floats, Floats]:
+    """Predictions of evaluated coalitions from the others, (m,) each."""
+    learned, fitted = state.beliefs.predictor, state.beliefs.fitted
+    mean, variance = learned.gp.leave_one_out()
+    utility, slope = learned.gp.back(mean, variance, learned.gp.inputs)
+    std = std_of_a_training(learned, np.sqrt(variance) * slope)
+    rest = np.setdiff1d(known, fitted)  # outliers, and check coalitions
+    others = state.beliefs.predict(state.members[rest])
+    order = np.argsort(np.append(fitted, rest))
+    utility = np.clip(utility, *learned.bounds)
+    return np.append(utility, others[0])[order], np.append(std, others[1])[order]
+
+
+def _some_of_each_size(index: Ints, sizes: Ints) -> Ints:
+    """At most MOST_PREDICTED of some coalitions, spread evenly over their sizes."""
+    turn = np.zeros(len(index))
+    for size in np.unique(sizes):
+        ours = np.flatnonzero(sizes == size)
+        # The golden ratio spreads any first few of them over all of their size.
+        turn[ours[np.argsort(np.arange(len(ours)) * 0.6180339887498949 % 1)]] = np.arange(len(ours))
+    return np.sort(index[np.argsort(turn, kind="stable")[:MOST_PREDICTED]])
+
+
+def contributions_by_size(state: State) -> pd.DataFrame:
+    """Mean contribution of each owner to groups of each size.
+
+    The columns are `owner`, `others` (in the group), `value`, and `low` and `high`, between which
+    it lies with 95 %, all sources of uncertainty included. Of more than 12 owners 12 sizes are
+    taken. Sizes below the smallest group that was evaluated are left out: nothing shows how
+    utilities fall off there. Empty if values do without the predictor because it failed its check.
+    """
+    names = state.question.owners.names
+    smallest = int(state.sizes[state.recorded].min())
+    sizes = [s for s in group_sizes(len(names)) if s >= smallest or s + 1 == smallest == 1]
+    if not sizes or state.beliefs.check_failed:
+        return pd.DataFrame(columns=["owner", "others", "value", "low", "high"])
+    off = deviations(state)
+    found = [_contributions_to(state, int(others), off) for others in sizes]
+    mean, half = np.array(found).transpose(1, 2, 0).reshape(2, -1)
+    return pd.DataFrame(
+        {
+            "owner": [name for name in names for _ in sizes],
+            "others": np.tile(sizes, len(names)),
+            "value": mean,
+            "low": mean - half,
+            "high": mean + half,
+        }
+    )
+
+
+def _weights(state: State, others: int) -> Weights:
+    """Of the coalitions that enter what owners add to so many others."""
+    n, semivalue = state.question.owners.n, joining(others)
+    every = state.question.estimator is None and not state.unknown.size
+    if n <= MOST_SIZES or every:
+        found = estimators.exact(semivalue, n)
+        counts = found.W.any(axis=0)
+        return Weights(found.members[counts], found.W[:, counts], found.empty)
+    return estimators.regression(semivalue, n, max(SAMPLES, 10 * n), state.question.rng(11, others))
+
+
+def _contributions_to(state: State, others: int, off: Deviations | None) -> tuple[Floats, Floats]:
+    """What each owner adds to so many others, and half the width of its interval, (n,) each."""
+    same, beliefs = state.question.sameness, state.beliefs
+    merged = merge(_weights(state, others), same)
+    members, W, empty = merged.weights.members, merged.weights.W, merged.weights.empty
+    at, counts = state.positions(members), merged.counts
+    utilities = np.append(state.utilities, np.nan)[at]
+    recorded = counts & ~np.isnan(utilities)
+    unknown = np.flatnonzero(counts & ~recorded)
+    M = np.zeros((len(W), len(state.members)))
+    M[:, at[recorded]] = W[:, recorded]
+    variance = M**2 @ state.widened_variances
+    if unknown.size:
+        learned = beliefs.predictor
+        posterior = learned.posterior(state.features_of(members[unknown]), W[:, unknown])
+        utilities[unknown] = posterior.mean
+        own = np.diag(posterior.functional_covariance()) * widening(learned.gp) ** 2
+        variance = variance + own + learned.outlier_variance * np.sum(posterior.W**2, axis=1)
+        M[:, beliefs.fitted] += posterior.observed_weights
+    utilities[~counts] = 0.0  # without a weight
+    no_data = state.observed.empty
+    sampling = merged.sampling_covariance(utilities, no_data, np.zeros(len(utilities)))
+    variance = (roots(variance) + roots(np.diag(sampling))) ** 2  # DUPRE Remark 1
+    if off is not None:
+        used = state.recorded
+        change = M[:, used] @ off.evaluated[used] + np.outer(empty, off.empty)
+        variance = variance + np.mean(change**2, axis=1)
+    return same.equal(W @ utilities + empty * no_data), same.equal(Z95 * roots(variance))

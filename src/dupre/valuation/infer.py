@@ -1,0 +1,275 @@
+"""From what is known of coalitions to a `Valuation`: `infer`.
+
+Notation: b coalitions that count, W (n, b) their weights; positions as in `state`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dupre._types import Floats, Ints
+from dupre.game.coalitions import to_names
+from dupre.game.draws import LEAST_DRAWS, SampledValues
+from dupre.game.observed import Observed
+from dupre.predictor.calibration import diagnose, widening
+from dupre.predictor.posterior import Posterior
+from dupre.predictor.training_noise import pooled_variance
+from dupre.result.covariances import total_covariance
+from dupre.result.records import (
+    Z95,
+    Diagnostics,
+    Duplicates,
+    Evidence,
+    PredictorCheck,
+    Subsidy,
+    TrainingNoise,
+)
+from dupre.result.valuation import Valuation
+from dupre.utility.limits import outside_notes
+from dupre.valuation import explain, validation_rows
+from dupre.valuation.core_payments import least_core_payments
+from dupre.valuation.influence import decisive_trainings, spoiled_grand
+from dupre.valuation.question import LeastCore
+from dupre.valuation.state import BLOCKS, State
+from dupre.valuation.support import missing_support
+
+LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
+"""Random draws without which the predictor's values are not corrected."""
+
+
+def infer(state: State) -> Valuation:
+    """The values and all that is said with them."""
+    wanted = state.question.least_core
+    return _infer_values(state) if wanted is None else _infer_core(state, wanted)
+
+
+def expected_covariances(state: State, picks: Ints, noise: Floats) -> list[Floats]:
+    """Covariance of the values once the first 1, 2, ... picks are evaluated, sampling apart."""
+    beliefs, equal = state.beliefs, state.question.sameness.equal_covariance
+    if (random := _from_random(state, beliefs.check)) is not None:
+        covariance, m = random.covariance, random.draws
+        spread = equal(covariance) * m
+        return [noise + spread / (m + more) for more in range(1, len(picks) + 1)]
+    posterior = beliefs.posterior
+    index = np.searchsorted(state.unknown, picks)
+    # Standard deviations shrink as those of the best form do.
+    own = beliefs.averaged.functional_covariance()
+    now = posterior.functional_variance()
+    expected = []
+    for more, covariance in enumerate(forecast(posterior, index), start=1):
+        part = np.sqrt(np.maximum(np.diag(covariance), 0.0) / np.where(now > 0, now, 1.0))
+        W = np.delete(posterior.W, index[:more], axis=1)
+        wider = widening(beliefs.predictor.gp, more)
+        expected.append(noise + equal(_widen(state, own * np.outer(part, part), W, wider)))
+    return expected
+
+
+def forecast(posterior: Posterior, picks: Ints) -> Floats:
+    """Covariance of the functionals W @ u once the first 1, 2, ... picks are evaluated, (k, f, f).
+
+    It does not depend on what their utilities will be, only on the kernel being right.
+    """
+    gp = posterior.gp
+    observed = posterior.covariance(picks, picks)
+    observed[np.diag_indices_from(observed)] += gp.noise_of_next
+    own_noise = gp.noise_of_predicted * (posterior.W * posterior.slope)[:, picks].T
+    root = np.linalg.cholesky(observed)
+    explained = solve_triangular(root, posterior.cross(picks) + own_noise, lower=True)
+    removed = np.cumsum(np.einsum("kf,kg->kfg", explained, explained), axis=0)
+    return np.asarray(posterior.functional_covariance() - removed)
+
+
+def training_noise(observed: Observed) -> TrainingNoise:
+    """What repeated trainings say; whether trainings have seeds is not known here."""
+    variance, further = pooled_variance([own for own in observed.scored if len(own) > 1])
+    return TrainingNoise(further, math.sqrt(variance), False, variance == 0)
+
+
+def _infer_values(state: State) -> Valuation:
+    question, beliefs = state.question, state.beliefs
+    W, b, empty = question.weights.W, question.b, state.observed.empty
+    recorded, known = state.recorded[:b], state.utilities[:b]
+    measured = state.widened_variances[:b]
+    noise = (W[:, recorded] * measured[recorded]) @ W[:, recorded].T
+    check = beliefs.check
+    diagnostics = diagnose(beliefs.predictor) if state.unknown.size else None
+    utilities = known.copy()
+    random = _from_random(state, check) if diagnostics is not None else None
+    off = validation_rows.deviations(state)
+    predicted = diagnostics is not None and (off is not None or random is None)
+    posterior = beliefs.averaged if predicted else None
+    if random is not None:
+        utilities[~recorded] = random.guess[~recorded]
+        certain = np.isin(np.arange(b), question.heaviest) & recorded
+        noise = (W[:, certain] * measured[certain]) @ W[:, certain].T
+        mean, covariance = random.mean, random.covariance + noise
+    elif posterior is not None and diagnostics is not None:
+        utilities[state.unknown] = posterior.mean
+        mean = W[:, recorded] @ known[recorded] + posterior.W @ posterior.mean
+        own = posterior.functional_covariance()
+        covariance = noise + _widen(state, own, posterior.W, diagnostics.widening)
+    else:
+        mean, covariance = W[:, recorded] @ known[recorded], noise
+    counting, sampling = question.counting, _sampling(state, utilities, random)
+    if question.larger is not None and diagnostics is not None and random is None:
+        more = question.larger
+        larger = beliefs.utilities_of(more.weights.members)
+        mean = more.weights.W @ larger
+        sampling = more.sampling_covariance(larger, empty, np.zeros(len(larger)))
+        counting = len(larger)
+    covariance, noise = map(question.sameness.equal_covariance, (covariance, noise))
+    mean = question.sameness.equal(mean + question.weights.empty * empty)
+    M = validation_rows.evaluation_weights(state, posterior)
+    validation = None if off is None else validation_rows.covariance(state, M, off)
+    corrected = question.strategy.corrected
+    return Valuation(
+        semivalue=question.semivalue.name,
+        mean=mean,
+        caveats=(*_caveats(state, diagnostics, off), *decisive_trainings(state, M, mean)),
+        counting=counting,
+        covariance=total_covariance(covariance, sampling, validation),
+        prediction=covariance,
+        noise=noise,
+        sampling=sampling,
+        validation=validation,
+        grand=_grand(state, random),
+        diagnostics=diagnostics,
+        check=check,
+        sampled=random is not None and not corrected,
+        corrected=random is not None and corrected,
+        uncorrected=random is None and diagnostics is not None and corrected,
+        **_circumstances(state),
+    )
+
+
+def _infer_core(state: State, wanted: LeastCore) -> Valuation:
+    listed = state.question.estimator is None
+    unknown = state.unknown.size or not listed
+    diagnostics = diagnose(state.beliefs.predictor) if unknown else None
+    grand = _grand(state, None)
+    found = least_core_payments(state, wanted.draws, grand, listed=listed)
+    # Around the amount. The subsidies of draws have an upward bias: a subsidy is a maximum.
+    off = Z95 * math.sqrt(found.subsidy_variance)
+    names = state.question.owners.names
+    tight = [to_names(row, names) for row in np.unique(found.core.tight, axis=0)]
+    return Valuation(
+        semivalue=wanted.name,
+        mean=found.core.payments,
+        caveats=_caveats(state, diagnostics, validation_rows.deviations(state)),
+        covariance=total_covariance(found.covariance, None, found.validation),
+        prediction=found.covariance,
+        validation=found.validation,
+        noise=np.zeros_like(found.covariance) if unknown else found.covariance,
+        grand=grand,
+        counting=state.question.counting,
+        diagnostics=diagnostics,
+        check=state.beliefs.check,
+        subsidy=Subsidy(
+            amount=found.core.subsidy,
+            low=found.core.subsidy - off,
+            high=found.core.subsidy + off,
+            tight=tuple(sorted(tight, key=len)),
+            looked=found.core.looked,
+            violation=found.core.violation,
+            proven=listed,
+        ),
+        **_circumstances(state),
+    )
+
+
+def _caveats(
+    state: State, diagnostics: Diagnostics | None, off: validation_rows.Deviations | None
+) -> tuple[str, ...]:
+    """Reasons not to trust values or payments, a sentence each; `off` is of resamples."""
+    unseen = missing_support(state) if diagnostics is not None else []
+    every = [state.observed.scores[i] for i in state.row.values()]
+    outside = outside_notes([score for own in every for score in own], state.question.bounds)
+    of_rows = [*validation_rows.missing_resamples(state), *validation_rows.few_resamples(off)]
+    return (*spoiled_grand(state), *unseen, *outside, *of_rows)
+
+
+def _circumstances(state: State) -> dict[str, Any]:
+    """What a valuation says besides the values."""
+    question, observed = state.question, state.observed
+    owners = question.owners
+    return {
+        "owners": owners.names,
+        "rows": owners.rows,
+        "grand_predicted": math.isnan(_recorded_grand(state)),
+        "first_left": int((~state.recorded[question.most_important]).sum()),
+        "empty": observed.empty,
+        "floor": observed.floor,
+        "floored": int(observed.raised.sum()),
+        "evaluated": observed.evaluated,
+        "duplicates": _duplicates(state),
+        "failures": state.failures,
+        "training_noise": training_noise(observed),
+        "evidence": Evidence(explain.evaluations_and_predictions(state), *question.relations),
+    }
+
+
+def _duplicates(state: State) -> Duplicates | None:
+    """Whose rows are the same, and what was saved by it; None if there is nothing to say."""
+    question, merged, names = state.question, state.question.merged, state.question.owners.names
+    if not merged.changed:
+        return None
+    counts = np.asarray(merged.by_name.W.any(axis=0))
+    stood_for = int((counts & state.recorded[merged.column]).sum())
+    return Duplicates(
+        owners=tuple(tuple(names[i] for i in group) for group in question.sameness.groups),
+        coalitions=int(counts.sum()),
+        different=question.counting,
+        saved=stood_for - int((state.recorded[: question.b] & question.counts).sum()),
+    )
+
+
+def _from_random(state: State, check: PredictorCheck | None) -> SampledValues | None:
+    """The values from random draws, if they are asked for or the predictor has failed."""
+    beliefs = state.beliefs
+    if state.question.strategy.corrected:
+        return beliefs.corrected_values if len(beliefs.drawn) >= LEAST_CORRECTION else None
+    failed = check is not None and check.failed
+    return beliefs.values_from_draws if failed else None
+
+
+def _sampling(state: State, utilities: Floats, random: SampledValues | None) -> Floats | None:
+    """Covariance due to the choice of coalitions; None if none was drawn at random.
+
+    Utilities without a weight do not matter.
+    """
+    merged = state.question.merged
+    if not merged.by_name.drawn:
+        return None
+    filled = np.where(np.isnan(utilities), np.nanmean(utilities), utilities)
+    rough = np.zeros(len(utilities))
+    if random is not None:  # otherwise the noise of predictions is in their own variance
+        rough[state.unknown] = random.squared_error
+    return merged.sampling_covariance(filled, state.observed.empty, rough)
+
+
+def _widen(state: State, covariance: Floats, W: Floats, wider: float) -> Floats:
+    """Covariance of predicted values as reported: overconfidence and outliers included."""
+    outliers = state.beliefs.predictor.outlier_variance
+    return np.asarray(covariance * wider**2 + outliers * W @ W.T)
+
+
+def _recorded_grand(state: State) -> float:
+    """Utility of all owners, NaN if it is not recorded."""
+    return float(state.utilities_at(np.ones((1, state.question.owners.n), dtype=bool))[0])
+
+
+def _grand(state: State, random: SampledValues | None) -> float:
+    """Utility of all owners, predicted or guessed if it is not recorded."""
+    if not math.isnan(found := _recorded_grand(state)):
+        return found
+    everyone = np.ones((1, state.question.owners.n), dtype=bool)
+    at = int(state.positions(everyone)[0])
+    if random is not None and 0 <= at < state.question.b:
+        return float(random.guess[at])
+    if state.question.least_core is not None:  # by the form that predicts all others of it
+        return float(state.beliefs.predict_by_best(everyone)[0])
+    return float(state.beliefs.predict(everyone)[0][0])
