@@ -21,15 +21,15 @@ FIVE = make_owners(5)
 
 
 @cache
-def knowledge():
-    return record(dupre.Valuer(FIVE, empty=0.1), smooth(FIVE).table)._knowledge
+def state():
+    return record(dupre.Valuer(FIVE, empty=0.1), smooth(FIVE).table).state
 
 
 def check(held_out, by_size=1.0, freedom=20):
-    known, index, nothing = knowledge(), np.arange(held_out), np.zeros(held_out)
-    features, utilities = known.features(index), known.utilities[index]
+    known, index, nothing = state(), np.arange(held_out), np.zeros(held_out)
+    features, utilities = known.question.features[index], known.utilities[index]
     how = {"by_size": by_size, "freedom": freedom}
-    return check_predictor(known.predictor(), features, utilities, nothing, **how)
+    return check_predictor(known.beliefs.predictor, features, utilities, nothing, **how)
 
 
 def test_the_limit_allows_for_how_few_are_held_out():
@@ -50,7 +50,7 @@ def test_a_predictor_of_the_largest_variance_tolerated_fails_in_one_of_twenty(h)
 
 @pytest.mark.parametrize("a", [2, 11, 80])
 def test_the_true_variance_of_errors_is_rarely_larger_than_the_one_that_counts(a, monkeypatch):
-    gp = knowledge().predictor().gp
+    gp = state().beliefs.predictor.gp
     rng, larger = np.random.default_rng(a), []
     for _ in range(2_000):
         score = rng.normal(size=a)
@@ -62,7 +62,7 @@ def test_the_true_variance_of_errors_is_rarely_larger_than_the_one_that_counts(a
 
 
 def test_shares_of_terms_are_those_of_all_processes_that_predict():
-    predictor = knowledge().predictor()
+    predictor = state().beliefs.predictor
     shares = diagnose(predictor).scales
     assert list(shares) == ["data × size", "membership", "linear"]
     assert sum(shares.values()) == pytest.approx(1)

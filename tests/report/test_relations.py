@@ -6,17 +6,15 @@ import pytest
 import dupre
 from dupre.report.relations import relations
 from dupre.result.records import Evidence
-from dupre.valuation import evidence
 from reporting import valuation
 
 
 def related(data):
     """What is said of these owners' data, names without isolation."""
     owners = dupre.Owners.from_mapping(data)
-    pool = dupre.Valuer(owners, empty=0.0)._knowledge
     v = valuation(owners.n, names=owners.names, rows=owners.rows)
-    distances, shared = evidence.distances(pool, owners.n), evidence.shared_rows(owners)
-    found = replace(v, evidence=Evidence(v.evidence.coalitions, distances, shared))
+    between = dupre.Valuer(owners, empty=0.0).question.relations
+    found = replace(v, evidence=Evidence(v.evidence.coalitions, *between))
     return [
         (r.owners, r.text.replace("\u2068", "").replace("\u2069", "")) for r in relations(found)
     ]

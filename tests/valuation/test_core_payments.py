@@ -58,7 +58,7 @@ def all_but(utility, lost=()):
 
 def predict(ours, rows):
     """Utilities that the payments of an uncertain valuation are of, (m,)."""
-    return ours._knowledge.predict(ours._knowledge.predictor(), np.atleast_2d(rows))
+    return ours.state.beliefs.predict_by_best(np.atleast_2d(rows))
 
 
 def excess(valuation, owners, members, utility):
@@ -197,8 +197,8 @@ def test_payments_of_two_owners_are_as_uncertain_as_what_is_predicted(kernel):
     draws, (one, other) = 300, TWO.names
     ours = record(valuer(TWO, draws=draws, kernel=kernel), {(one,): 0.25, (other,): 0.75})
     valuation = ours.values()
-    known, grand = ours._knowledge, valuation.grand
-    learned, everyone = known.predictor(), known.features_of(np.ones((1, 2), dtype=bool))
+    known, grand = ours.state, valuation.grand
+    learned, everyone = known.beliefs.predictor, known.features_of(np.ones((1, 2), dtype=bool))
     posterior = learned.gp.posterior(everyone, np.zeros((0, 1)))
     std = float(posterior.std[0]) * widening(learned.gp)
     variance = std**2 + learned.outlier_variance
@@ -265,7 +265,7 @@ def test_noise_of_repeats_makes_payments_uncertain_and_intervals_hold_them():
     draws, (one, other) = 300, TWO.names
     trainings = {(one,): [0.2, 0.3, 0.25], (other,): [0.4, 0.6, 0.35], TWO.names: [0.9, 1.0, 1.3]}
     ours = record(valuer(TWO, draws=draws), trainings)
-    valuation, measured = ours.values(), ours._knowledge.training_variances()
+    valuation, measured = ours.values(), ours.state.variances
     assert valuation.diagnostics is None
     low, high = draws_off(draws)
     ratio = np.diag(valuation.covariance) / (measured.sum() / 4)
@@ -364,7 +364,7 @@ def test_17_owners_are_paid_what_is_known_of_a_convex_game():
 
 def test_known_coalitions_outside_the_sample_are_kept_from_leaving(search):
     utility, ours, before = search
-    sampled = {to_names(row, MANY.names) for row in ours.question.weights().members}
+    sampled = {to_names(row, MANY.names) for row in ours.question.merged.by_name.members}
     parts = (MANY.names[2 : 2 + size] for size in range(5, 12))
     rich = next(members for members in parts if members not in sampled)
     known = ours.evaluations | {rich: 5.0}

@@ -9,15 +9,16 @@ from dupre import InputError
 from dupre.game.coalitions import all_coalitions, to_names
 from dupre.game.draws import Draws, distinct_draws
 from dupre.game.estimators import Sample, exact, permutation, regression
+from dupre.game.observed import observe
 from dupre.game.weights import student_factor
 from dupre.predictor.form import Form, Predictor
 from dupre.predictor.gp import condition
 from dupre.predictor.warp import straight_warp
 from dupre.result.covariances import half_widths
 from dupre.training.engines import Local
-from dupre.valuation import knowledge
-from dupre.valuation.inference import LEAST_CORRECTION
-from dupre.valuation.knowledge import BLOCKS
+from dupre.valuation import state
+from dupre.valuation.infer import LEAST_CORRECTION
+from dupre.valuation.state import BLOCKS, State
 from dupre.valuation.strategies import Active, Corrected
 from owners_and_games import LoggedGame, evaluate, make_owners, record, smooth, value, white
 
@@ -55,7 +56,7 @@ def no_learning(monkeypatch):
         gp = condition(kernel, inputs, utilities, noise=0.1, measured=measured, warp=warp)
         return Predictor(Form(), gp, (gp,), utilities, np.empty(0, dtype=np.int64), np.empty(0))
 
-    monkeypatch.setattr(knowledge.form, "learn", learn)
+    monkeypatch.setattr(state.form, "learn", learn)
 
 
 class Additive:
@@ -78,16 +79,18 @@ def runs(owners, utility, draws, seeds, semivalue=dupre.shapley):
     """Errors and standard deviations, (seeds, n) each, after as many distinct draws."""
     weights = exact(semivalue, owners.n)
     u = utility.game(weights.members)
-    ours = dupre.Valuer(owners, empty=0.0, semivalue=semivalue)._knowledge
+    asked = dupre.Valuer(owners, empty=0.0, semivalue=semivalue).question
+    names = [to_names(row, owners.names) for row in weights.members]
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(knowledge.form, "learn", Additive)
+        patch.setattr(state.form, "learn", Additive)
         for seed in range(seeds):
-            ours.draws = Draws(weights.W, ours.heaviest, 0, np.random.default_rng(seed))
-            evaluated = np.append(ours.heaviest, distinct_draws(ours.draws.sequence)[:draws])
-            ours.observations.utilities[:] = np.nan
-            ours.observations.utilities[evaluated] = u[evaluated]
-            found.append(ours.corrected_values())
+            drawn = Draws(weights.W, asked.heaviest, 0, np.random.default_rng(seed))
+            vars(asked)["draws"] = drawn
+            evaluated = np.append(asked.heaviest, distinct_draws(drawn.sequence)[:draws])
+            scores = {names[i]: [u[i]] for i in evaluated}
+            seen = observe(owners.names, scores, {}, empty=0.0)
+            found.append(State(asked, seen).beliefs.corrected_values)
     errors = np.array([one.mean for one in found]) - weights.W @ u
     return errors, np.array([np.sqrt(np.diag(one.covariance)) for one in found])
 
@@ -147,7 +150,7 @@ def test_on_a_smooth_game_the_correction_costs_little():
     ours = new(empty=utility.empty)
     valuation = evaluate(ours, utility, 60)
     without = evaluate(new(empty=utility.empty, strategy=Active()), utility, 60)
-    draws_alone = np.sqrt(np.diag(ours._knowledge.values_from_draws().covariance))
+    draws_alone = np.sqrt(np.diag(ours.state.beliefs.values_from_draws.covariance))
     assert valuation.std.mean() < 4 * without.std.mean()
     assert valuation.std.mean() < draws_alone.mean() / 3
     assert np.all(np.abs(valuation.mean - utility.values()) <= 5 * valuation.std)
@@ -175,7 +178,7 @@ def test_after_the_first_design_coalitions_are_drawn_by_their_weight(under_way):
     assert first == dupre.Valuer(EIGHT, empty=0.0).suggest(17)
     if not under_way:
         record(ours, dict.fromkeys(first, 0.5))
-    rows = all_coalitions(8)[ours._knowledge.draws.sequence]
+    rows = all_coalitions(8)[ours.question.draws.sequence]
     sequence = dict.fromkeys(to_names(row, EIGHT.names) for row in rows)
     assert ours.suggest(40, pending=first) == list(sequence)[:40]
 
@@ -185,8 +188,8 @@ def test_values_are_corrected_from_16_draws_on_and_wider_without_the_first_desig
     utility, ours = white(EIGHT), new()
     assert LEAST_CORRECTION == 4 * BLOCKS == 16
     assert not evaluate(ours, utility, 17).corrected
-    before = len(ours._knowledge.drawn)
-    while len(ours._knowledge.drawn) < LEAST_CORRECTION:
+    before = len(ours.state.beliefs.drawn)
+    while len(ours.state.beliefs.drawn) < LEAST_CORRECTION:
         assert not ours.values().corrected
         evaluate(ours, utility, ours.evaluated + 1)
     assert before < LEAST_CORRECTION
@@ -222,7 +225,7 @@ def test_corrected_values_of_many_owners_hold_what_the_sample_would_have_given()
         assert valuation.sampling_std.min() > 0
         both = valuation.prediction_std + valuation.sampling_std
         np.testing.assert_allclose(valuation.std, both, rtol=1e-12)
-        weights = ours.question.weights()
+        weights = ours.question.weights
         truth = weights.W @ utility.game(weights.members)
         inside.append(np.abs(valuation.mean - truth) <= 1.96 * valuation.prediction_std)
     assert np.mean(inside) >= owners_and_games.least_share(12)
@@ -298,7 +301,7 @@ def test_failed_draws_and_noise_of_trainings_widen_the_intervals():
     valuation = ours.values()
     assert valuation.corrected
     place = [list(utility.table).index(members) for members in first]
-    measured = ours._knowledge.training_variances()[place]
+    measured = ours.state.variances[place]
     W = exact(dupre.shapley, 8).W[:, place]
     expected = student_factor(47) ** 2 * (W * measured) @ W.T
     np.testing.assert_allclose(valuation.noise, expected, rtol=1e-9, atol=1e-15)
@@ -309,7 +312,7 @@ def test_failed_draws_and_noise_of_trainings_widen_the_intervals():
 def test_a_forecast_of_corrected_values_begins_with_the_present_and_narrows_as_draws_do():
     ours = new()
     valuation = evaluate(ours, white(EIGHT), 60)
-    frame, m = ours.forecast(30), len(ours._knowledge.drawn)
+    frame, m = ours.forecast(30), len(ours.state.beliefs.drawn)
     np.testing.assert_allclose(frame.iloc[0, 1:], half_widths(valuation.covariance))
     ratio = frame["widest"].iloc[-1] / frame["widest"].iloc[0]
     assert ratio == pytest.approx(np.sqrt(m / (m + 30)), rel=1e-9)

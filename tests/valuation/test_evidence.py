@@ -8,7 +8,8 @@ from scipy import sparse
 
 import dupre
 from dupre.game.coalitions import from_names
-from dupre.valuation.evidence import MOST_PREDICTED, shared_rows
+from dupre.valuation.explain import MOST_PREDICTED
+from dupre.valuation.sameness import shared_rows
 from dupre.valuation.strategies import Active
 from owners_and_games import LoggedGame, make_owners, record, value
 

@@ -12,7 +12,7 @@ import dupre
 from dupre import EvaluationError, InputError, Interrupted, StoreError
 from dupre.training.engines import Local
 from dupre.training.evaluation import evaluate
-from dupre.valuation import knowledge, stopping
+from dupre.valuation import state, stopping
 from owners_and_games import LoggedGame, Noisy, additive, assert_same, make_owners, smooth, value
 
 THREE, FOUR, FIVE = map(make_owners, (3, 4, 5))
@@ -139,7 +139,7 @@ def test_interrupted_without_a_store_nothing_is_lost_and_the_first_design_is_the
             assert_same(expected, again)
             assert str(expected) == str(again)
     utility = smooth(FIVE)
-    monkeypatch.setattr(knowledge.form, "learn", lambda *_, **__: interrupt())
+    monkeypatch.setattr(state.form, "learn", lambda *_, **__: interrupt())
     with pytest.raises(Interrupted) as caught:
         value(FIVE, utility, budget=16)
     assert set(caught.value.valuer.evaluations) == set(utility.asked) != set()

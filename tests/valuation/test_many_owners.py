@@ -55,7 +55,7 @@ def new(utility, **options):
 
 
 def weights_of(ours):
-    return ours.question.weights()
+    return ours.question.merged.by_name
 
 
 def by_hand(ours, utility):
@@ -161,9 +161,9 @@ def test_the_variance_is_the_bound_of_remark_1(seeds):
             assert eigenvalues[0] > -1e-10 * eigenvalues[-1]
 
     ours, valuation = seeds[1][0]
-    known = ours._knowledge
-    posterior = known.averaged_posterior()
-    assert known.predictor().outlier_variance == 0
+    known = ours.state
+    posterior = known.beliefs.averaged
+    assert known.beliefs.predictor.outlier_variance == 0
     own = np.diag(posterior.functional_covariance()) * valuation.diagnostics.widening**2
     np.testing.assert_allclose(valuation.prediction_std**2, own, rtol=1e-9)
     utilities = known.utilities.copy()
@@ -422,9 +422,9 @@ def test_a_forecast_to_the_end_is_what_sampling_leaves():
 
 def test_expected_values_of_very_many_owners_are_summed_over_the_sample_itself(monkeypatch):
     def more(n, estimator=None):
-        how = {"semivalue": "shapley", "estimator": estimator, "strategy": None, "kernel": None}
+        how = {"semivalue": "shapley", "estimator": estimator, "strategy": Active(), "kernel": None}
         asked = ask(make_owners(n), **how, seed=0)
-        return asked.samples, asked.more_weights()
+        return asked.samples, asked.larger
 
     assert more(410) == (16_400, None)
     assert more(20, SAMPLE) == (300, None)
@@ -436,7 +436,7 @@ def test_expected_values_of_very_many_owners_are_summed_over_the_sample_itself(m
     assert found.counting > 400
     monkeypatch.setattr("dupre.valuation.question.SAMPLES_OF_MEANS", 1_000)
     samples, weights = more(18)
-    assert len(weights.members) > samples
+    assert len(weights.weights.members) > samples
 
 
 def test_expected_values_are_summed_over_more_samples_than_variances(monkeypatch):

@@ -6,7 +6,19 @@ import pytest
 import dupre
 from dupre import InputError, Valuer, kernels
 from dupre.game.coalitions import all_coalitions, to_names
-from dupre.valuation.strategies import Active, Corrected, Drawn, Uniform, check_strategy
+from dupre.predictor import gp
+from dupre.predictor.kernel_inputs import Features
+from dupre.predictor.kernels import Linear, Membership, Size
+from dupre.predictor.warp import Warp
+from dupre.valuation.infer import forecast
+from dupre.valuation.strategies import (
+    Active,
+    Corrected,
+    Drawn,
+    Uniform,
+    active_batch,
+    check_strategy,
+)
 from owners_and_games import make_owners, smooth
 
 
@@ -65,10 +77,10 @@ def test_half_active_is_half_uniform_then_one_batch_of_algorithm_2(focus):
 
 def literal_picks(valuer, game, evaluated, focus, count):
     """DUPRE Alg. 2 as printed, with the hyper-parameters that were learned."""
-    gp, names = valuer._knowledge.predictor().gp, valuer.owners.names
+    process, names = valuer.state.beliefs.predictor.gp, valuer.owners.names
     members = all_coalitions(len(names))
     every = [to_names(row, names) for row in members]
-    K = gp.kernel(*[valuer._knowledge.features_of(members)] * 2)
+    K = process.kernel(*[valuer.state.features_of(members)] * 2)
     A = [every.index(one) for one in evaluated]
     B = [i for i in range(len(every)) if i not in A]
     weights = dupre.estimators.exact(dupre.shapley, len(names)).W
@@ -78,7 +90,7 @@ def literal_picks(valuer, game, evaluated, focus, count):
         reduction = {}
         for g in set(B) - set(picks):
             C = [*A, *picks, g]
-            inverse = np.linalg.inv(K[np.ix_(C, C)] + gp.noise * np.eye(len(C)))
+            inverse = np.linalg.inv(K[np.ix_(C, C)] + process.noise * np.eye(len(C)))
             WK = w[:, B] @ K[np.ix_(B, C)]
             reduction[g] = np.trace(WK @ inverse @ WK.T)
         picks.append(max(reduction, key=reduction.get))
@@ -99,3 +111,172 @@ def test_half_of_a_budget_is_half_of_what_is_not_for_the_check():
     dupre.value(owners, game := smooth(owners), stop=without, strategy=Active(uniform=True),
                 progress=False)  # fmt: skip
     assert game.asked[:11] == order_of(owners, 0)[:11]
+
+
+# A batch for which the variance of the values is least, and what it is expected to gain.
+
+KERNEL = 0.8 * Membership(0.3) + 0.5 * Size(0.7) + 0.3 * Linear()
+N = 7
+NOISE = 0.02
+
+
+def problem(seed, functionals, warp=None, measured=None):
+    """A process on 6 evaluated coalitions, the other 121, and functionals of these."""
+    rng = np.random.default_rng(seed)
+    every = Features(all_coalitions(N), rng.integers(3, 100, N))
+    order = rng.permutation(len(every))
+    a, b = every[order[:6]], every[order[6:]]
+    u = rng.normal(size=6)
+    process = gp.condition(KERNEL, a, u, noise=NOISE, measured=measured, warp=warp)
+    return process, b, rng.normal(size=(functionals, len(b)))
+
+
+def literal_algorithm_2(a, b, W, candidates, count):
+    """DUPRE Alg. 2 as printed, with the inverse computed anew; summed over functionals."""
+    joint = Features(np.concatenate([a.members, b.members]), a.rows)
+    K = KERNEL(joint, joint)
+    evaluated, B = list(range(len(a))), np.arange(len(a), len(joint))
+    picked = []
+    for _ in range(count):
+        max_VR, best = 0.0, None
+        for G in candidates:
+            if G in picked:
+                continue
+            AC = [*evaluated, *B[picked], B[G]]
+            inverse = np.linalg.inv(K[np.ix_(AC, AC)] + NOISE * np.eye(len(AC)))
+            K_B_AC = K[np.ix_(B, AC)]
+            VR = sum(w @ K_B_AC @ inverse @ K_B_AC.T @ w for w in W)
+            if max_VR <= VR:
+                max_VR, best = VR, G
+        picked.append(best)
+    return picked
+
+
+@pytest.mark.parametrize(
+    ("seed", "functionals", "count"), [(0, 1, 3), (1, 1, 7), (2, 4, 3), (3, 7, 5)]
+)
+def test_active_batch_picks_what_the_literal_algorithm_picks(seed, functionals, count):
+    process, b, W = problem(seed, functionals)
+    every = np.arange(len(b))
+    picks = active_batch(process.posterior(b, W), every, count)
+    assert picks.tolist() == literal_algorithm_2(process.inputs, b, W, every, count)
+    candidates = np.array([20, 3, 11, 7, 8])
+    picks = active_batch(process.posterior(b, W), candidates, 3)
+    assert picks.tolist() == literal_algorithm_2(process.inputs, b, W, candidates, 3)
+
+
+def test_active_batch_weighs_by_the_slope_of_a_curved_warp():
+    process, b, W = problem(3, 2, Warp(curved=True, width=0.3))
+    posterior = process.posterior(b, W)
+    every = np.arange(len(b))
+    picks = active_batch(posterior, every, 5)
+    expected = literal_algorithm_2(process.inputs, b, W * posterior.slope, every, 5)
+    assert picks.tolist() == expected
+
+
+def condition_also_on(process, b, picks):
+    """The process after evaluating some of b; the variance does not depend on what comes out."""
+    members = np.concatenate([process.inputs.members, b.members[picks]])
+    u = np.append(process.utilities, np.random.default_rng(8).normal(size=len(picks)))
+    measured = np.append(process.measured, np.full(len(picks), np.mean(process.measured)))
+    return gp.condition(KERNEL, Features(members, b.rows), u, noise=NOISE, measured=measured)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_batch_equals_single_picks_after_conditioning_anew(seed):
+    process, b, W = problem(seed, 3)
+    every = np.arange(len(b))
+    batch = active_batch(process.posterior(b, W), every, 6).tolist()
+    for k, pick in enumerate(batch):
+        anew = condition_also_on(process, b, batch[:k])
+        left = np.setdiff1d(every, batch[:k])
+        assert active_batch(anew.posterior(b, W), left, 1).tolist() == [pick]
+
+
+def test_evaluating_a_coalition_removes_exactly_the_rank_one_term():
+    process, b, W = problem(0, 3)
+    before = process.posterior(b, W)
+    for g in range(len(b)):
+        after = condition_also_on(process, b, [g]).posterior(b, W)
+        cross = before.cross(np.array([g]))[0]
+        expected = np.outer(cross, cross) / (before.variance[g] + NOISE)
+        removed = before.functional_covariance() - after.functional_covariance()
+        np.testing.assert_allclose(removed, expected, atol=1e-9)
+
+
+MEASURED = np.array([0.0, 0.3, 0.05, 0.2, 0.0, 0.5])
+either_noise = pytest.mark.parametrize("measured", [None, MEASURED], ids=["exact", "measured"])
+
+
+@either_noise
+@pytest.mark.parametrize("pending", [[17], [40, 3, 99, 4], list(range(0, 120, 5))], ids=len)
+def test_pending_coalitions_count_as_if_they_had_been_evaluated(pending, measured):
+    process, b, W = problem(len(pending), 3, measured=measured)
+    every = np.arange(len(b))
+    picks = active_batch(process.posterior(b, W), every, 5, np.array(pending))
+    anew = condition_also_on(process, b, pending)
+    left = np.setdiff1d(every, pending)
+    assert picks.tolist() == active_batch(anew.posterior(b, W), left, 5).tolist()
+    without = active_batch(process.posterior(b, W), left, 5)
+    assert len(pending) == 1 or picks.tolist() != without.tolist()  # they do matter
+
+
+@pytest.mark.parametrize("count", [3, 121, 200])
+def test_pending_coalitions_are_never_picked_whether_candidates_or_not(count):
+    process, b, W = problem(2, 2)
+    posterior, every = process.posterior(b, W), np.arange(len(b))
+    best = active_batch(posterior, every, 10)
+    for candidates in (every, np.setdiff1d(every, best)):
+        picks = active_batch(posterior, candidates, count, best)
+        assert len(picks) == len(set(picks)) == min(count, 111)
+        assert not set(picks) & set(best)
+    assert active_batch(posterior, best, count, best).tolist() == []
+
+
+# What further evaluations are expected to gain.
+
+
+@either_noise
+@pytest.mark.parametrize("warp", [None, Warp(curved=True, width=0.3)], ids=["straight", "curved"])
+@pytest.mark.parametrize("picks", [[5], [60, 2, 31, 119, 0], list(range(120, -1, -1))], ids=len)
+def test_forecast_equals_dense_gaussian_conditioning(picks, warp, measured):
+    process, b, W = problem(4, 3, warp, measured)
+    posterior = process.posterior(b, W)
+    found = forecast(posterior, np.array(picks))
+
+    # y, everything that was or will be seen: z around the process, and the noise of repeats.
+    a = len(process.inputs)
+    joint = Features(np.concatenate([process.inputs.members, b.members]), b.rows)
+    of_z = KERNEL(joint, joint) + NOISE * np.eye(len(joint))
+    repeats = np.append(process.measured, np.full(len(b), np.mean(process.measured)))
+    J = W * posterior.slope
+    assert found.shape == (len(picks), 3, 3)
+    for k in {1, (len(picks) + 1) // 2, len(picks)}:
+        seen = [*range(a), *(a + np.array(picks[:k]))]
+        V = of_z[np.ix_(seen, seen)] + np.diag(repeats[seen])
+        C = of_z[a:][:, seen]
+        left = of_z[a:, a:] - C @ np.linalg.solve(V, C.T)
+        np.testing.assert_allclose(found[k - 1], J @ left @ J.T, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forecast_equals_what_is_left_after_really_evaluating(seed):
+    process, b, W = problem(seed, 3)
+    picks = active_batch(process.posterior(b, W), np.arange(len(b)), 6)
+    found = forecast(process.posterior(b, W), picks)
+    for k in range(1, 7):
+        left = np.setdiff1d(np.arange(len(b)), picks[:k])
+        after = condition_also_on(process, b, picks[:k]).posterior(b[left], W[:, left])
+        np.testing.assert_allclose(found[k - 1], after.functional_covariance(), atol=1e-8)
+
+
+@either_noise
+def test_the_forecast_of_everything_leaves_the_noise_of_repeats_alone(measured):
+    process, b, W = problem(0, 2, measured=measured)
+    posterior = process.posterior(b, W)
+    last = forecast(posterior, np.arange(len(b)))[-1]
+    repeats = 0.0 if measured is None else np.mean(measured)
+    largest = repeats * W @ W.T  # what it would be if the kernel did not smooth it
+    assert np.all(np.diag(last) <= np.diag(largest) + 1e-9)
+    assert np.all(np.diag(last) >= -1e-9)
+    assert (np.trace(last) > 0.01) == (measured is not None)

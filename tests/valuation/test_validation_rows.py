@@ -77,8 +77,8 @@ def test_payments_of_a_least_core_depend_on_rows_too():
 
 @pytest.mark.parametrize("warp", ["straight", "curved", "stated mean"])
 def test_weights_of_observed_utilities_are_the_derivative_of_predictions(warp):
-    features = dupre.Valuer(FIVE, empty=0.0)._knowledge.features
-    a, b = features(np.arange(0, 31, 2)), features(np.arange(1, 31, 2))
+    features = dupre.Valuer(FIVE, empty=0.0).question.features
+    a, b = features[np.arange(0, 31, 2)], features[np.arange(1, 31, 2)]
     rng = np.random.default_rng(0)
     u, W = 1e-3 * rng.normal(size=len(a)) ** 3, rng.normal(size=(2, len(b)))
     prior = Prior(mean=Constant(0.0)) if warp == "stated mean" else Prior()

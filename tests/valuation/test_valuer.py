@@ -14,7 +14,7 @@ from dupre.game.estimators import exact
 from dupre.game.weights import student_factor
 from dupre.predictor.calibration import variance_of_means
 from dupre.result.covariances import half_widths
-from dupre.valuation import next_batch
+from dupre.valuation import strategies
 from dupre.valuation.strategies import Active
 from owners_and_games import assert_same, evaluate, holds, make_owners, record, smooth, value, white
 
@@ -67,7 +67,7 @@ def test_the_first_design_is_complete_when_its_last_coalition_is_tried(check):
 
 
 def test_the_first_design_is_as_long_as_asked(monkeypatch):
-    monkeypatch.setattr(next_batch, "active_batch", lambda *_: pytest.fail("too early"))
+    monkeypatch.setattr(strategies, "active_batch", lambda *_: pytest.fail("too early"))
     for first, length in ((3, 3), (7, 7), (None, 11)):
         ours = new(strategy=Active(first=first))
         for k in range(length):
@@ -497,13 +497,13 @@ COMBINATIONS = {
 @pytest.mark.parametrize(("focus", "combination"), COMBINATIONS.items())
 def test_active_batches_reduce_the_variance_of_what_is_in_focus(monkeypatch, focus, combination):
     ours, _ = past_design(11, strategy=Active(focus=focus))
-    served, original = [], next_batch.active_batch
+    served, original = [], strategies.active_batch
 
     def spy(posterior, *others):
         served.append(posterior)
         return original(posterior, *others)
 
-    monkeypatch.setattr(next_batch, "active_batch", spy)
+    monkeypatch.setattr(strategies, "active_batch", spy)
     pick = from_names(ours.suggest(1)[0], FIVE.names)
 
     weights, (posterior,) = exact(dupre.shapley, 5), served

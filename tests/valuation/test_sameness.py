@@ -18,8 +18,7 @@ from dupre.store.fingerprints import of_owners
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
 from dupre.utility.describe import describe
-from dupre.valuation.duplicates import Identity, merge
-from dupre.valuation.observations import Observations
+from dupre.valuation.sameness import Sameness, merge
 from dupre.valuation.strategies import Active, Corrected, Drawn
 from owners_and_games import LoggedGame, assert_same, record
 from stores import open_store, sql
@@ -290,16 +289,8 @@ def test_utilities_of_the_same_rows_are_trainings_in_any_order_unless_they_are_e
     )
     assert_same(forward, backward)
 
-    observations = Observations(
-        all_coalitions(2), ("a", "b"), Identity(2, np.ones((2, 2), dtype=np.uint64))
-    )
-    observations.record(("a",), 0.5)
-    observations.record(("b",), 0.5)
-    assert list(observations.trainings.values()) == [(0.5,)]
-    observations.record(("b",), [0.5, 0.7])
-    assert list(observations.trainings.values()) == [(0.5, 0.5, 0.7)]
     with pytest.raises(InputError, match="already has the utility"):
-        observations.record(("a",), 0.6)
+        valuer.record(("Eve's copy",), 0.7)
 
 
 # --- stores
@@ -442,7 +433,7 @@ def test_merged_weights_give_the_same_values_of_games_of_contents(kinds, seed, s
     contents = (bits @ np.array([1, 100, 10_000])[:, None]).astype(np.uint64).repeat(2, axis=1)
     estimate = estimators.permutation if sampled else estimators.exact
     weights = estimate(dupre.shapley, n, *([4 * n, rng] if sampled else []))
-    merged = merge(weights, Identity(n, contents))
+    merged = merge(weights, Sameness(n, contents))
     members, column = merged.weights.members, merged.column
     bags = weights.members.astype(int) @ bits
     np.testing.assert_array_equal(members[column].astype(int) @ bits, bags)
@@ -466,7 +457,7 @@ def test_merged_weights_give_the_same_values_of_games_of_contents(kinds, seed, s
 
 def test_the_fewest_owners_stand_for_others_and_their_weights_are_added_up():
     contents = np.array([[3, 0], [1, 0], [2, 0], [1, 0]], dtype=np.uint64)
-    merged = merge(estimators.exact(dupre.shapley, 4), Identity(4, contents))
+    merged = merge(estimators.exact(dupre.shapley, 4), Sameness(4, contents))
     names = tuple("abcd")  # a holds what b and c hold, d is a copy of b
 
     def representative(members):
@@ -481,7 +472,7 @@ def test_the_fewest_owners_stand_for_others_and_their_weights_are_added_up():
 
     members = np.array([[1, 0], [0, 1], [1, 1]], dtype=bool)
     weights = Weights(members, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([0.0, 1.0]))
-    merged = merge(weights, Identity(2, np.ones((2, 2), dtype=np.uint64)))
+    merged = merge(weights, Sameness(2, np.ones((2, 2), dtype=np.uint64)))
     np.testing.assert_array_equal(merged.weights.W, [[6.0, 4.5], [6.0, 4.5]])
     np.testing.assert_array_equal(merged.weights.empty, [0.5, 0.5])
     np.testing.assert_array_equal(merged.weights.members, [[1, 0], [1, 1]])
@@ -491,7 +482,7 @@ def test_covariance_of_sampling_is_that_of_averaged_values():
     rng = np.random.default_rng(1)
     weights = estimators.permutation(dupre.shapley, 4, 200, rng)
     contents = np.array([[1, 0], [2, 0], [4, 0], [2, 0]], dtype=np.uint64)
-    merged = merge(weights, Identity(4, contents))
+    merged = merge(weights, Sameness(4, contents))
     utilities = rng.normal(size=len(merged.weights.members))
     found = merged.sampling_covariance(utilities, 0.0, np.zeros(len(utilities)))
     plain = weights.sampling_covariance(utilities[merged.column], 0.0)

@@ -9,7 +9,7 @@ from dupre.game.coalitions import random_of_sizes, to_names
 from dupre.report.effects import FEW, MOST, OPEN, by_size, harm_by_size
 from dupre.report.page import page
 from dupre.report.summary import answer
-from dupre.valuation import contributions
+from dupre.valuation import explain
 from owners_and_games import LoggedGame, make_owners, shuffled_digits, smooth, value
 
 FIVE = make_owners(5)
@@ -154,9 +154,9 @@ def test_contributions_are_exact_if_all_is_evaluated_or_have_intervals_for_the_c
     pairs = np.random.default_rng(0).normal(size=(14, 14))
     both = np.triu(pairs, 1) + np.triu(pairs, 1).T
     valuer = dupre.Valuer(owners, empty=0.0)
-    for row in contributions._weights(valuer._knowledge, 6).members:
+    for row in explain._weights(valuer.state, 6).members:
         valuer.record(to_names(row, owners.names), float(row @ both @ row) / 2)
-    mean, half = contributions._contributions_to(valuer._knowledge, 6, None)
+    mean, half = explain._contributions_to(valuer.state, 6, None)
     assert (half > 0).all()
     error = np.abs(mean - both.sum(axis=1) * 6 / 13)
     assert (error > 1e-6).any()
