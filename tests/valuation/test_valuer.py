@@ -297,7 +297,7 @@ def test_values_and_forecasts_need_a_utility_and_not_only_failures_and_nothing_i
 def kept_by(ours):
     """The check coalitions follow the first design; asked before anything is recorded."""
     asked = ours.question
-    return ours.suggest(asked.first + asked.check)[asked.first :]
+    return ours.suggest(len(asked.first))[len(asked.heaviest) :]
 
 
 def weight_of(members):
