@@ -15,9 +15,8 @@ from dupre._types import Floats, Ints
 from dupre.game.coalitions import to_names
 from dupre.game.draws import LEAST_DRAWS, SampledValues
 from dupre.game.observed import Observed
-from dupre.predictor.calibration import diagnose, widening
-from dupre.predictor.posterior import Posterior
-from dupre.predictor.training_noise import pooled_variance
+from dupre.predictor.calibration import diagnose, pooled_variance, widening
+from dupre.predictor.gp import Posterior
 from dupre.result.covariances import total_covariance
 from dupre.result.records import (
     Z95,

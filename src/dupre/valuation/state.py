@@ -32,11 +32,15 @@ from dupre.game.observed import Observed
 from dupre.game.weights import student_factor
 from dupre.predictor import form
 from dupre.predictor.averaging import AveragedPosterior
-from dupre.predictor.calibration import check_predictor, std_of_a_training
+from dupre.predictor.calibration import (
+    check_predictor,
+    pooled_variance,
+    std_of_a_training,
+    variance_of_means,
+)
+from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
-from dupre.predictor.kernel_inputs import Features
-from dupre.predictor.posterior import Posterior
-from dupre.predictor.training_noise import pooled_variance, variance_of_means
+from dupre.predictor.gp import Posterior
 from dupre.result.records import PredictorCheck
 from dupre.utility.limits import UNBOUNDED
 from dupre.valuation.question import Question

@@ -21,7 +21,7 @@ from dupre.errors import DupreError, InputError
 from dupre.game.coalitions import unknown_owner
 from dupre.game.ties import descending_order, first_largest
 from dupre.game.weights import column_norms
-from dupre.predictor.posterior import Posterior
+from dupre.predictor.gp import Posterior
 from dupre.valuation.question import Question, Strategy
 from dupre.valuation.state import State
 
