@@ -21,7 +21,7 @@ from playwright.sync_api import sync_playwright
 import dupre
 from dupre.runs import demo
 from dupre.runs.directory import RunDirectory
-from dupre.runs.prepare import prepare_job
+from dupre.runs.prepare import prepare
 
 
 def main(directory: Path) -> None:
@@ -32,7 +32,7 @@ def main(directory: Path) -> None:
         subprocess.run([command, "demo"], cwd=place, check=True, stdout=subprocess.DEVNULL)
         run = RunDirectory(Path(place, "dupre-demo/run"))
         (valuation,) = run.results()
-        truth = demo.exact_values(prepare_job(run.config()), valuation)
+        truth = demo.exact_values(prepare(run.spec()), valuation)
         draw(valuation, truth, directory / "demo.png")
         photograph(run.report, directory / "report.png")
 

@@ -11,7 +11,7 @@ import dupre
 
 SOURCE = Path(dupre.__file__).parent
 
-ROOT = {"_types", "checks", "errors", "files", "wording"}
+ROOT = {"_types", "checks", "errors", "files", "spec", "wording"}
 
 MAY_IMPORT = {
     "game": set(),
@@ -29,6 +29,7 @@ MAY_IMPORT = {
         "game",
         "result",
         "data",
+        "predictor",
         "utility",
         "training",
         "store",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import dupre
 from dupre import InputError
 from dupre.checks import LARGEST, as_utility, finite, positive, takes, whole
-from dupre.runs.recorded import read_results
+from dupre.runs.external import read_results
 from dupre.training.evaluation import Training, evaluate
 from owners_and_games import make_owners
 

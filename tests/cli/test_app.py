@@ -114,12 +114,11 @@ def test_the_plan_goes_to_stderr_tables_to_stdout_and_all_else_into_the_run_dire
 
 def test_values_are_those_of_the_library(place):
     """The documented split, preprocessing and model, put together by hand."""
-    from dupre.runs import config
-    from dupre.runs.prepare import prepare_job
+    from dupre.runs.directory import RunDirectory
+    from dupre.runs.prepare import prepare
 
-    text = (place / "dupre-wine/config.toml").read_text()
-    job = prepare_job(config.loads(text, "it"))
-    expected = dupre.value(job.owners, job.utility, budget=14, progress=False)
+    prepared = prepare(RunDirectory(place / "dupre-wine").spec())
+    expected = dupre.value(prepared.owners, prepared.utility, budget=14, progress=False)
     assert result(place).values.tolist() == expected.values.tolist()
     (split,) = split_notes(result(place))  # the library is given rows that the command held out
     assert str(result(place)).replace(f"{split}\n", "") == str(expected)
@@ -262,7 +261,7 @@ def test_kernel_mean_and_strategy_are_kept_in_the_run_and_said(data):
     assert f"The predictor is as asked for: {asked}" in done.stdout
     assert asked in run("resume", "run", "--budget", "+1", cwd=data).stdout
     asked_again = refuse("value", *WINE, "--budget", 8, "--run", "run", cwd=data)
-    assert "kernel 'paper', not (not set)" in asked_again
+    assert "kernel 'paper', not 'default'" in asked_again
     config = (data / "run" / "config.toml").read_text()
     assert 'kernel = "paper"\nprior_mean = "linear"\nstrategy = "half-active:Alba"' in config
     own = ("--kernel", "own_kernel.py:kernel", "--strategy", "uniform")

@@ -89,11 +89,11 @@ REFUSED = {
     "samples": (lambda: "good.csv", ["--samples", "6"], "estimator regression .* raise --samples"),
     "sheet": (lambda: "good.csv", ["--sheet", "x"], "only .xlsx files have sheets, not 'good.csv'"),
     "texts as numbers": (lambda: "good.csv", ["--task", "regression"], "column 'y' holds 'yes'"),
-    "holdout": (lambda: "good.csv", ["--holdout", "1.5"], "between 0 and 1"),
+    "holdout": (lambda: "good.csv", ["--holdout", "1.5"], "--holdout is 1.5, expected .* <= 1"),
     "small holdout": (lambda: "good.csv", ["--holdout", "0.01"], "with --validation FILE"),
     "both": (lambda: "good.csv", ["--validation", "good.csv", "--holdout", "0.2"], "not both"),
     "task": (lambda: "good.csv", ["--task", "regresion"], "'classification' or 'regression'"),
-    "empty": (lambda: "good.csv", ["--empty", "nan"], "state a finite --empty"),
+    "empty": (lambda: "good.csv", ["--empty", "nan"], "--empty is nan, expected"),
     "jobs": (lambda: "good.csv", ["--jobs", "0"], "--jobs must be 1 or more"),
     "drop": (lambda: "good.csv", ["--drop", "zz"], "cannot drop 'zz'"),
     "run": (lambda: "good.csv", ["--run", "good.csv"], "run directory 'good.csv' cannot be made"),
@@ -133,9 +133,9 @@ def test_owners_that_may_be_one_or_have_one_row_are_named():
 def test_a_run_directory_of_another_version_is_named(place):
     value()
     config = place / "run/config.toml"
-    config.write_text(config.read_text().replace("version = 1", "version = 99"))
+    config.write_text(config.read_text().replace("version = 2", "version = 99"))
     for verb in (("show", "run"), ("resume", "run"), ("value", "good.csv", *ROLES, "--run", "run")):
-        assert "has version 99, this dupre knows version 1" in refuse(*verb)
+        assert "has version 99, this dupre knows version 2" in refuse(*verb)
 
 
 def test_limits_asked_for_on_resume_replace_those_before():
@@ -220,8 +220,8 @@ def test_nothing_of_a_directory_from_elsewhere_is_run_unasked(place):
     run("init", "good.csv", *ROLES, "--empty", "0.5", "--run", "ask")
     (place / "evil.py").write_text(EVIL)
     config = place / "run/config.toml"
-    text = config.read_text().replace('model = ""', 'model = "evil:M"')
-    config.write_text(text.replace('dask = ""', 'dask = "tcp://127.0.0.1:1"'))
+    text = config.read_text().replace("[utility]", '[utility]\nmodel = "evil:M"')
+    config.write_text(text.replace("jobs = 1", 'dask = "tcp://127.0.0.1:1"'))
     external = place / "ask/config.toml"
     external.write_text(external.read_text().replace("empty = 0.5", "empty = 0.75"))
     done = place / "run-by-a-stranger"

@@ -15,17 +15,11 @@ import pytest
 import dupre
 from commands import RUN_FILES
 from dupre.files import replace_text, replace_texts
-from dupre.runs.config import (
-    Config,
-    DataSection,
-    LimitsSection,
-    PaymentSection,
-    UtilitySection,
-)
 from dupre.runs.directory import RunDirectory, spreadsheet
+from dupre.spec import spec_of
 from owners_and_games import LoggedGame, make_owners
 
-CONFIG = Config(DataSection("/d.csv", "owner", "y"), UtilitySection(holdout=0.25))
+SPEC = spec_of(path="/d.csv", owner="owner", target="y")
 
 
 @pytest.fixture(autouse=True)
@@ -45,16 +39,13 @@ def valuation():
 def directory(tmp_path):
     made = RunDirectory(tmp_path / "run")
     with made.lock():
-        made.write_config(CONFIG)
+        made.write_spec(SPEC)
     return made
 
 
 def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuation):
-    assert RunDirectory(directory.path).config() == CONFIG
-    rule = {"by_contents": True, "used_only": True, "copies_alike": True}
-    now = replace(CONFIG, utility=replace(CONFIG.utility, **rule))
-    assert directory.with_history(now).utility == CONFIG.utility  # an earlier run
-    assert RunDirectory(directory.path / "other").with_history(now) == now
+    assert RunDirectory(directory.path).spec() == SPEC
+    assert RunDirectory(directory.path / "other").with_history(SPEC) == SPEC
     (tmp_path / "new").touch()
     assert (directory.path / "config.toml").stat().st_mode == (tmp_path / "new").stat().st_mode
     assert directory.write_results([valuation]) is None
@@ -76,7 +67,7 @@ def test_what_was_asked_for_and_all_results_are_kept(directory, tmp_path, valuat
 def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, valuation):
     directory.write_results([valuation])
     assert not directory.payments.exists()
-    terms = PaymentSection(1000, "EUR", "zero", 0)
+    terms = SPEC.change(amount=1000, currency="EUR")
     assert directory.write_payments([valuation], terms) is None
     first = directory.payments.read_text()
     assert directory.write_payments([valuation], terms) is None
@@ -107,14 +98,14 @@ def test_payments_are_those_of_the_page_and_earlier_ones_are_kept(directory, val
 
 def test_no_text_of_payments_is_a_formula_for_a_spreadsheet(directory, valuation):
     directory.write_results([valuation])
-    directory.write_payments([valuation], PaymentSection(1000, "=1+1", "zero", 0))
+    directory.write_payments([valuation], SPEC.change(amount=1000, currency="=1+1"))
     rows = list(csv.DictReader(io.StringIO(directory.payments.read_text())))
     assert {row["currency"] for row in rows} == {"'=1+1"}
 
 
 def test_files_saved_by_others_and_a_history_with_gaps_do_no_harm(directory, valuation):
     directory.write_results([valuation])
-    directory.write_payments([valuation], PaymentSection(1000, "EUR", "zero", 0))
+    directory.write_payments([valuation], SPEC.change(amount=1000, currency="EUR"))
     directory.payments.write_bytes(b"owner;payment\r\nAnn\xe4;3\r\n")  # as a spreadsheet saves it
     kept = directory.write_report([valuation])
     assert kept.name == "1"
@@ -152,28 +143,28 @@ def test_a_link_that_leads_out_is_refused(directory, tmp_path, name):
 
 
 def test_another_run_or_other_files_are_named_and_the_same_run_goes_on(directory, tmp_path):
-    more = replace(CONFIG, limits=LimitsSection(99))
+    more = SPEC.change(budget=99)
     assert directory.with_history(more) == more
     with directory.lock():
-        directory.write_config(CONFIG.after("dupre value"))
+        directory.write_spec(SPEC.after("dupre value", ()))
     assert directory.with_history(more).history.commands == ("dupre value",)
-    other = replace(CONFIG, data=DataSection("/d.csv", "owner", "z"))
+    other = SPEC.change(target="z")
     with pytest.raises(dupre.InputError, match="holds another run \\(target 'y', not 'z'\\)"):
         directory.with_history(other)
     killed = RunDirectory(tmp_path / "killed")
     with killed.lock():  # what a killed set-up left is no obstacle
         pass
-    killed.with_history(CONFIG)
+    killed.with_history(SPEC)
     (tmp_path / "killed/thesis.tex").touch()
     with pytest.raises(dupre.InputError, match="holds other files and no run"):
-        RunDirectory(tmp_path / "killed").with_history(CONFIG)
+        RunDirectory(tmp_path / "killed").with_history(SPEC)
 
 
 def test_a_directory_or_result_that_is_not_there_or_damaged_says_so(tmp_path, directory, valuation):
     with pytest.raises(dupre.InputError, match="there is no directory"):
-        RunDirectory(tmp_path / "nowhere").config()
+        RunDirectory(tmp_path / "nowhere").spec()
     with pytest.raises(dupre.InputError, match="no run is kept in"):
-        RunDirectory(tmp_path).config()
+        RunDirectory(tmp_path).spec()
     (tmp_path / "file").touch()
     with (
         pytest.raises(dupre.InputError, match="cannot be made"),

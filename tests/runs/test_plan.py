@@ -2,22 +2,15 @@
 
 import re
 import sys
-from dataclasses import replace
 
 import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
 
-from dupre.runs.config import (
-    Config,
-    DataSection,
-    LimitsSection,
-    UtilitySection,
-    ValuesSection,
-)
+import dupre.runs.prepare
 from dupre.runs.plan import plan
-from dupre.runs.prepare import prepare_job
+from dupre.spec import spec_of
 
 ROWS = 240
 
@@ -31,11 +24,13 @@ def table(**columns):
     return frame.assign(**{"y": x + rng.normal(size=ROWS) > 0, **columns})
 
 
-def prepare(frame, data=None, **sections):
+def prepare(frame, **settings):
     frame.to_csv("t.csv", index=False)
-    how = {"path": "t.csv", "owner": "who", "target": "y", **(data or {})}
-    utility = sections.pop("utility", UtilitySection(holdout=0.25))
-    return prepare_job(Config(data=DataSection(**how), utility=utility, **sections))
+    return prepared(path="t.csv", **settings)
+
+
+def prepared(**settings):
+    return dupre.runs.prepare.prepare(spec_of(owner="who", target="y", **settings))
 
 
 @pytest.fixture(autouse=True)
@@ -62,32 +57,32 @@ def test_a_plan_names_the_columns_how_low_a_score_counts_and_what_scoring_costs(
     assert "--budget" not in said
     for owners, rows in ((20, "12 each\n"), (18, "13 to 14 each, half of them at least 13\n")):
         held = {"who": np.arange(ROWS) % owners, "day": 1.0}
-        said = plan(prepare(table(**held), utility=UtilitySection(validation="t.csv")), "run", 0)
+        said = plan(prepare(table(**held), validation="t.csv"), "run", 0)
         assert f"{owners} owners, 240 rows to train on, {rows}" in said
 
-    slow = UtilitySection(holdout=0.25, metric="neg_median_absolute_error", floor="-2")
-    words = plan(prepare(table(y=table()["x"]), utility=slow), "run", 0)
+    slow = {"metric": "neg_median_absolute_error", "floor": "-2"}
+    words = plan(prepare(table(y=table()["x"]), **slow), "run", 0)
     assert "lower scores than -2 count as that (--floor changes it)" in words
     assert "called 200 times more for each model" in words
     assert "called" not in plan(prepare(table()), "run", 0)
 
 
 def test_a_plan_counts_only_trainings_that_have_a_weight_and_can_be_done_twice():
-    alone = {"values": ValuesSection(("loo", "shapley"))}
+    alone = {"semivalues": ("loo", "shapley")}
     said = plan(prepare(table(), **alone), "run", 0)
     assert "trainings   all 5 that count, so that nothing is predicted\n" in said
     assert "3 of them twice, or 5 if" in said
-    said = plan(prepare(table(), **alone, limits=LimitsSection(budget=4)), "run", 0)
+    said = plan(prepare(table(), **alone, budget=4), "run", 0)
     assert "trainings   4 of 5 that count\n" in said
     assert "4 trainings are fewer than the 5 most important ones" in said
-    said = plan(prepare(table(), **alone, limits=LimitsSection(budget=4)), "run", 5)
+    said = plan(prepare(table(), **alone, budget=4), "run", 5)
     assert "adds" not in said
-    said = plan(prepare(table(), **alone, limits=LimitsSection(until="±0.01")), "run", 0)
+    said = plan(prepare(table(), **alone, until="±0.01"), "run", 0)
     assert "trainings   as many of 5 that count as it takes, until" in said
-    core = {"values": ValuesSection(("least-core",))}
+    core = {"semivalues": ["least-core"]}
     assert "trainings   all 15, so that" in plan(prepare(table(), **core), "run", 0)
     for budget, words in ((2, "each of them twice (--repeats)"), (4, "3 of them twice, or 4 if")):
-        said = plan(prepare(table(), limits=LimitsSection(budget=budget)), "run", 0)
+        said = plan(prepare(table(), budget=budget), "run", 0)
         assert f"trainings   {budget} of 15 possible\n              {words}" in said
 
 
@@ -100,13 +95,13 @@ DOUBTS = {
     ),
     "leak": (table(z=table()["y"].map({True: "a", False: "b"})), {}, "beware.*the column z al"),
     "few validation rows": (table(who=LONG * 6), {}, "check .*40 validation .* 40 owners the aver"),
-    "small budget": (table(), {"limits": LimitsSection(budget=8)}, "check .*8 .* than the 9 most"),
+    "small budget": (table(), {"budget": 8}, "check .*8 .* than the 9 most"),
     "percentages": (table().replace({"k": {"n": "8 %", "s": "9 %"}}), {}, "check .*k: perce"),
     "identifier": (table(n=range(ROWS)), {}, "check .*n: every row has .*out with --drop 'n'"),
     "misspelt": (table(who=["toyota", "toyouta"] * 120), {}, "check .*toyota and toyouta look"),
     "nobody": (table(who=["a", "null"] * 120), {}, "check .*'null': that is how empty cells are"),
     "numbers": (table(who=["1", "01", "x"] * 80), {}, "check .*'01' and '1' are the same number"),
-    "skipped": (table(who=["a", "b", None] * 80), {"data": {"skip_empty": True}}, "80 without own"),
+    "skipped": (table(who=["a", "b", None] * 80), {"skip_empty": True}, "80 without own"),
 }
 
 
@@ -123,17 +118,13 @@ def test_who_joins_and_who_leaves_is_named_and_so_are_sheets_not_read():
     assert "no longer there: old; " in said
     assert "new: " not in plan(prepare(table()), "run", 9)
     gaps = table(y=np.where(np.arange(ROWS) < 7, None, table()["y"]))
-    words = plan(prepare(gaps, {"skip_empty": True}), "run", 0)
+    words = plan(prepare(gaps, skip_empty=True), "run", 0)
     assert words.count("7 without target") == 1
 
     with pd.ExcelWriter("t.xlsx") as book:
         for name in ("north", "south"):
             table().to_excel(book, sheet_name=name, index=False)
-    how = {"owner": "who", "target": "y"}
-    first, stated = (
-        prepare_job(Config(DataSection("t.xlsx", **how, sheet=sheet), UtilitySection(holdout=0.2)))
-        for sheet in ("", "south")
-    )
+    first, stated = (prepared(path="t.xlsx", sheet=sheet) for sheet in (None, "south"))
     assert "of 2 sheets in t.xlsx only 'north' is read, not 'south'" in plan(first, "run", 0)
     assert "sheet" not in plan(stated, "run", 0)
 
@@ -146,8 +137,7 @@ def test_what_a_directory_holds_besides_tables_is_named_unless_it_is_hidden(plac
         (place / "data" / name).write_text("x")
     told = "check       not read: 'README.md', 'export.dat', 'notes', 'sub/'. Directories inside"
     for path, some in (("data", 1), ("data/*", 1), ("data/*.csv", 0), ("data/**/*.csv", 0)):
-        config = Config(DataSection(path, "who", "y"), UtilitySection(holdout=0.25))
-        said = plan(prepare_job(config), "run", 0)
+        said = plan(prepared(path=path), "run", 0)
         assert (said.count(told), said.count("not read")) == (some, some)
 
 
@@ -176,10 +166,10 @@ def test_no_model_sees_a_column_that_is_dropped(place, name, validation):
     (place / "spy_on_fit.py").write_text(SPY)
     frame = table(z=table()["y"] * 7.5, same=1)
     frame.to_csv("validation.csv", index=False)
-    utility = UtilitySection(f"spy_on_fit:{name}", validation=validation, holdout=0.25)
+    how = {"model": f"spy_on_fit:{name}", "validation": validation, "drop": ("z", "day", "k")}
     try:
-        job = prepare(frame, {"drop": ("z", "day", "k")}, utility=utility)
-        job.utility(("site 0", "site 2"))
+        run = prepare(frame, **how)
+        run.utility(("site 0", "site 2"))
         (seen,) = sys.modules["spy_on_fit"].SEEN
     finally:
         cloudpickle.unregister_pickle_by_value(sys.modules.pop("spy_on_fit"))
@@ -191,23 +181,17 @@ def test_copies_keep_the_same_rows_and_are_scored_once():
     copy = frame[frame["who"] == "site 0"].assign(who="copy").sample(frac=1, random_state=0)
     both = pd.concat([frame, copy], ignore_index=True)
     both["note"] = [f"free text {i}" for i in range(len(both))]  # no model is given it
-    before = UtilitySection(holdout=0.25, by_contents=True)
-    how = replace(before, used_only=True)
-    alone, job = prepare(frame, utility=how), prepare(both, utility=how)
-    first, second = map(job.owners.names.index, ("site 0", "copy"))
-    assert np.array_equal(job.owners.contents[first], job.owners.contents[second])
-    assert len(job.utility.y_val) == len(alone.utility.y_val) == 60
-    assert "copies of an owner, and not scored again: 15" in plan(job, "run", 0)
-    assert not job.caveats
-    assert np.array_equal(job.utility.y_val, prepare(frame, utility=before).utility.y_val)
-    for earlier in (prepare(both), prepare(both, utility=before)):  # by names, by all columns
-        assert not np.array_equal(earlier.owners.contents[first], earlier.owners.contents[second])
-        assert "validation rows are also among the rows to train on" in earlier.caveats[0]
+    alone, run = prepare(frame), prepare(both)
+    first, second = map(run.owners.names.index, ("site 0", "copy"))
+    assert np.array_equal(run.owners.contents[first], run.owners.contents[second])
+    assert len(run.utility.y_val) == len(alone.utility.y_val) == 60
+    assert "copies of an owner, and not scored again: 15" in plan(run, "run", 0)
+    assert not run.caveats
 
 
 def test_a_plan_warns_of_a_single_validation_row_and_counts_it_as_one(place):
     table()[:1].assign(x=0.123).to_csv("one.csv", index=False)
-    text = plan(prepare(table(), utility=UtilitySection(validation="one.csv")), "run", 0)
+    text = plan(prepare(table(), validation="one.csv"), "run", 0)
     assert "1 row of one.csv" in text
     assert "beware      " in text
     assert "1 validation row cannot show how much others would change the values" in text

@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 from dupre.errors import InputError
+from dupre.spec import Files
 from dupre.tables import formats
-from dupre.tables.formats import FileOptions, read_csv, read_json, read_one
+from dupre.tables.formats import read_csv, read_json, read_one
 
 FRAME = pd.DataFrame({"o": ["a", "b", "a"], "x": [1.5, None, 3.0], "y": ["u", "v", "u"]})
 WRITERS = {
@@ -157,9 +158,9 @@ def test_cells_of_a_sheet_keep_their_types_and_of_several_sheets_one_is_read(tmp
     assert formats.sheet_names(path) == ["old", "new"]
     assert formats.sheet_names(tmp_path / "t.csv") == []
     assert read_one(path)["x"].tolist() == [1]
-    assert read_one(path, FileOptions(sheet="new"))["x"].tolist() == [2]
+    assert read_one(path, Files(sheet="new"))["x"].tolist() == [2]
     with pytest.raises(InputError, match=r"no sheet 'nw' \(did you mean 'new'\?\); it has 'old',"):
-        read_one(path, FileOptions(sheet="nw"))
+        read_one(path, Files(sheet="nw"))
 
 
 def test_a_fault_of_a_sheet_is_one_clear_message(tmp_path):
@@ -230,7 +231,7 @@ def written(tmp_path):
 
 
 def parsed(path, delimiter=None, as_text=(), **how):
-    return read_csv(path, FileOptions(delimiter, **how), as_text)
+    return read_csv(path, Files(delimiter, **how), as_text)
 
 
 def refused(path, match, **options):

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from dupre.errors import InputError
+from dupre.spec import Data
 from dupre.tables.read import match_columns, read_table, read_validation
 
 A, B = "x,c,y\n1,r,u\n2,g,v\n", "x,c,y\n3,r,u\n4,b,v\n5,b,v\n"
@@ -27,7 +28,7 @@ def directory(tmp_path, monkeypatch):
 
 
 def table(data, **options):
-    return read_table(data, owner="o", target="y", **options)
+    return read_table(Data(data, owner="o", target="y", **options))
 
 
 def refused(data, match, **options):
@@ -127,7 +128,7 @@ def test_a_place_without_data_or_that_may_not_be_read_says_so(directory, monkeyp
     ):
         refused(data, match)
         with pytest.raises(InputError, match="the same column 'o'"):
-            read_table(data, owner="o", target="o")
+            read_table(Data(data, owner="o", target="o"))
     Path("data/inner").mkdir(parents=True)
     refused("data", "the directory data holds no table; expected one file per owner")
     refused("data/*", "the pattern 'data/\\*' holds no table")
@@ -150,7 +151,7 @@ def test_delimiter_and_drop_are_passed_on_and_empty_rows_can_be_left_out(
     frame = table("data/all.csv", **how, skip_empty=True)
     assert frame["x"].tolist() == [1.5, 5]
     assert frame.attrs["skipped"] == "2 without owner, 1 without target"
-    found = read_validation("data/all.csv", frame, owner="o", target="y", **how, skip_empty=True)
+    found = read_validation("data/all.csv", frame, Data("", "o", "y", **how, skip_empty=True))
     assert found["x"].tolist() == [1.5, 2, 5]
     assert found.attrs["skipped"] == "2 without target"
     directory(none__csv="o;x;y\na;1,5;\n")
@@ -162,7 +163,7 @@ def test_validation_rows_get_the_columns_and_kinds_and_have_the_classes_of_train
     other = "d,y,more,k,x\n2024-07-01,2,z,1,3\n,1,z,2,4\n"
     directory(all__csv=rows, val__csv=other)
     training = table("data/all.csv")
-    found = read_validation("data/val.csv", training, owner="o", target="y", delimiter=";")
+    found = read_validation("data/val.csv", training, Data("", "o", "y", delimiter=";"))
     assert list(found.columns) == list(training.columns.drop("o"))
     assert found["k"].tolist() == ["1", "2"]
     assert found["d"].dtype.kind == "M"
@@ -170,7 +171,7 @@ def test_validation_rows_get_the_columns_and_kinds_and_have_the_classes_of_train
     assert found.index.equals(pd.RangeIndex(2))
     directory(all__csv="o,x,y\na,1,u\nb,2,v\n", val__csv="x,y\n1,u\n2,w\n")
     with pytest.raises(InputError, match=r"classes that no training row has: 'w' \(1 row\)"):
-        read_validation("data/val.csv", table("data/all.csv"), owner="o", target="y")
+        read_validation("data/val.csv", table("data/all.csv"), Data("", "o", "y"))
 
 
 @pytest.mark.parametrize("kind", [1.5, "text", pd.Timestamp("2024-05-31"), True])

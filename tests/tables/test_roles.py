@@ -2,6 +2,7 @@ import pandas as pd
 import pytest
 
 from dupre.errors import InputError
+from dupre.spec import Data
 from dupre.tables.roles import check_known, check_roles
 
 
@@ -15,12 +16,12 @@ SAME += [["NA", "None", "NA", "NA"], pd.Categorical(["b", "a", "b", "a"])]
 
 def names(owner):
     frame = table(owner=owner, target=["u", "v"] * (len(owner) // 2))
-    return check_roles(frame, owner="o", target="y")["o"].tolist()
+    return check_roles(frame, Data("", "o", "y"))["o"].tolist()
 
 
 def refused(match, frame=None, **options):
     with pytest.raises(InputError, match=match):
-        check_roles(table(**options) if frame is None else frame, owner="o", target="y")
+        check_roles(table(**options) if frame is None else frame, Data("", "o", "y"))
 
 
 def test_every_row_has_an_owner_known_by_text_that_is_no_fraction():
@@ -37,14 +38,14 @@ def test_every_row_has_an_owner_known_by_text_that_is_no_fraction():
 
 def test_columns_are_looked_for_by_name_and_keep_their_rows():
     with pytest.raises(InputError, match=r"no owner column 'O ' \(did you mean 'o'\?\); .* 'o'"):
-        check_roles(table(), owner="O ", target="y")
+        check_roles(table(), Data("", "O ", "y"))
     with pytest.raises(InputError, match="no target column 'label'; the columns are 'o', 'x', 'y'"):
-        check_roles(table(), owner="o", target="label")
+        check_roles(table(), Data("", "o", "label"))
     with pytest.raises(InputError, match="is there a header"):
         check_known(pd.DataFrame([[1, 2]], columns=["5.1", "setosa"]), "owner", "o")
 
     frame = table(d=["2024-05-31", None] * 2).set_axis(pd.Index([2, 3, 5, 6], name="line"))
-    result = check_roles(frame, owner="o", target="y")
+    result = check_roles(frame, Data("", "o", "y"))
     assert list(result.columns) == list(frame.columns)
     assert result.index.equals(frame.index)
     assert result["d"].dtype.kind == "M"
@@ -95,7 +96,7 @@ def test_a_target_is_something_to_predict_and_dropped_columns_are_not_checked():
         refused(match, target=target)
     frame = table(bad=["1", "?", "2", "3"])
     refused("'bad' holds numbers", frame)
-    result = check_roles(frame, owner="o", target="y", drop=["bad"])
+    result = check_roles(frame, Data("", "o", "y", drop=["bad"]))
     assert result["bad"].tolist() == ["1", "?", "2", "3"]
     with pytest.raises(InputError, match=r"cannot drop 'bd'.*did you mean 'bad'"):
-        check_roles(frame, owner="o", target="y", drop=["bd"])
+        check_roles(frame, Data("", "o", "y", drop=["bd"]))

@@ -1,5 +1,5 @@
 """The command `dupre`: a mediator's whole job without writing Python.
 
-`app` is the entry point; the verbs are in `train`, `ask` and `external`. Verbs read options, call
-`dupre.runs`, and print.
+`app` is the entry point, and every verb has a file of its name. A verb reads options, calls
+`dupre.runs`, and prints.
 """

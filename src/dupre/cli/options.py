@@ -1,10 +1,45 @@
-"""Arguments and options of the verbs."""
+"""Arguments and options of the verbs, and the spec that they state."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from dupre.spec import Spec
+
+
+def as_spec(options: Mapping[str, Any], *, elsewhere: bool = False) -> Spec:
+    """The spec of a verb's options, by their names; `elsewhere` are the trainings of `init`."""
+    from dupre.spec import EXTERNAL, spec_of
+
+    settings = {name: options[name] for name in options if name not in _NO_SETTINGS}
+    settings["path"] = absolute(options["data"])
+    settings["semivalues"] = list(dict.fromkeys(options["semivalue"] or ())) or None
+    if options.get("validation"):
+        settings["validation"] = absolute(options["validation"])
+    for name in ("model", "metric", "kernel"):
+        if options.get(name):
+            settings[name] = _locate(options[name])
+    return spec_of(**settings | ({"model": EXTERNAL} if elsewhere else {}))
+
+
+_NO_SETTINGS = {"data", "semivalue", "run", "spot_check", "json"}
+"""Options that are no settings by that name."""
+
+
+def absolute(path: str) -> str:
+    """A path that stays valid in another directory."""
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _locate(name: str) -> str:
+    """The name with the absolute path of its file, if it is file.py:object."""
+    place, colon, thing = name.rpartition(":")
+    return f"{absolute(place)}:{thing}" if colon and place.endswith(".py") else name
 
 
 def _option(metavar: str, text: str, *names: str) -> Any:
@@ -27,17 +62,14 @@ def _number(metavar: str, text: str, *names: str, example: float) -> Any:
     return typer.Option(*names, metavar=metavar, help=text, parser=parse)
 
 
-def _whole(metavar: str, text: str, *names: str, least: int) -> Any:
-    """An option with a whole number."""
+def _whole(metavar: str, text: str, *names: str) -> Any:
+    """An option with a whole number; how large it may be is checked with the spec."""
 
     def parse(given: str) -> int:
         try:
-            found = int(given)
+            return int(given)
         except ValueError:
-            found = least - 1
-        if found < least:
-            raise typer.BadParameter(f"expected a whole number from {least} on, got {given!r}")
-        return found
+            raise typer.BadParameter(f"expected a whole number, got {given!r}") from None
 
     return typer.Option(*names, metavar=metavar, help=text, parser=parse)
 
@@ -97,7 +129,7 @@ MORE_SEMIVALUE = _option(
     "--semivalue",
 )
 SAMPLES = _whole(
-    "N", "Coalitions that enter the values; by default all, or 16,384 above 16 owners.", least=1
+    "N", "Coalitions that enter the values; by default all, or 16,384 above 16 owners."
 )
 KERNEL = _option(
     "NAME",
@@ -115,9 +147,7 @@ STRATEGY = _option(
     "helps to value one owner.",
 )
 BUDGET = _whole(
-    "N",
-    "Coalitions to train at most; by default 6 per owner, or no limit with --until or --time.",
-    least=1,
+    "N", "Coalitions to train at most; by default 6 per owner, or no limit with --until or --time."
 )
 MORE_BUDGET = _option("N", "Coalitions in all; +N for N more than so far.", "--budget")
 UNTIL = _option(
@@ -130,11 +160,10 @@ REPEATS = _whole(
     "N",
     "Trainings of each coalition; by default 1, and a few second ones that measure what the "
     "seed of a random model changes. 1 switches these off.",
-    least=1,
 )
-SEED = _whole("N", "Of everything random.", least=0)
+SEED = _whole("N", "Of everything random.")
 RUN = _option("DIR", "Run directory; by default dupre-DATA.", "--run")
-JOBS = _whole("N", "Processes to train in; -1 for one per core.", least=-1)
+JOBS = _whole("N", "Processes to train in; -1 for one per core.")
 DASK = _option("ADDRESS", "Train on the Dask cluster of this scheduler.")
 SKIP = _flag(
     "If a training fails, go on and predict its coalition; or stop, and train it again when "
@@ -171,7 +200,7 @@ MINIMUM = _number("X", "What everybody gets at least.", example=99.5)
 OWNER_A = typer.Argument(metavar="A", help="An owner.")
 OWNER_B = typer.Argument(metavar="B", help="Another owner.")
 MEMBERS = _option("A,B", "Owners of a coalition, as a JSON list if names hold commas; repeatable.")
-COUNT = _whole("N", "How many coalitions at most.", "-n", "--number", least=1)
+COUNT = _whole("N", "How many coalitions at most.", "-n", "--number")
 PENDING = _option("FILE", "Suggestions of before that are not yet recorded.")
 RESULTS = typer.Argument(metavar="FILE", help="A table with the columns coalition and utility.")
 REPLACE = _flag("Correct: forget what was recorded of these coalitions before.", "--replace")

@@ -5,65 +5,86 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import replace
-from glob import has_magic
+from dataclasses import dataclass
+from functools import update_wrapper
+from inspect import Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from dupre.errors import InputError, Remedy
+from dupre.cli import options as o
+from dupre.cli.options import absolute
+from dupre.errors import Remedy
 from dupre.wording import LONGEST_LINE, cut, escape_controls, json_text
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
-    from dupre.runs.config import Config
     from dupre.runs.directory import RunDirectory
-    from dupre.runs.job import Job
+    from dupre.runs.run import Run
+    from dupre.spec import Spec
 
 
-def open_run(
-    run: Path, data: str | None = None, validation: str | None = None, *, trust: bool = False
-) -> tuple[RunDirectory, Job]:
-    """An existing run directory that was made here or is trusted, and its job with the data."""
-    from dupre.runs.directory import RunDirectory
-    from dupre.runs.earlier_columns import check_columns
-    from dupre.runs.prepare import prepare_job
-    from dupre.runs.trust import check_made_here
+@dataclass(frozen=True)
+class Place:
+    """The run that a verb is about, and what is said of it.
 
-    directory = RunDirectory(run)
-    config = directory.config()
-    if trust:
-        remember_config(config)
-    else:
-        check_made_here(config, str(run))
-    if data is not None:
-        config = replace(config, data=replace(config.data, path=absolute(data)))
-    if not has_magic(config.data.path) and not os.path.exists(config.data.path):
-        raise InputError(
-            f"the data of {str(run)!r} are no longer in {config.data.path!r}; say where they are "
-            "with --data"
-        )
-    if validation is not None:
-        moved = replace(config.utility, validation=absolute(validation), holdout=0.0)
-        config = replace(config, utility=moved)
-    job = prepare_job(config)
-    if earlier := directory.last_result:
-        check_columns(job, earlier)
-    return directory, job
+    Attributes:
+        run: its directory.
+        data: where its data are now, if they moved.
+        trust: whether to do what the directory names although it was not made here.
+    """
+
+    run: Path
+    data: str | None = None
+    trust: bool = False
+
+    def open(self, validation: str | None = None) -> tuple[RunDirectory, Run]:
+        """The directory, and the run with its data."""
+        from dupre.runs.directory import RunDirectory
+        from dupre.runs.resume import reopen
+
+        if self.trust:
+            remember_spec(RunDirectory(self.run).spec())
+        moved = [path and absolute(path) for path in (self.data, validation)]
+        return reopen(self.run, *moved, trusted=self.trust)
 
 
-def write_config(directory: RunDirectory, config: Config) -> None:
+def about_a_run(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb about an existing run: it gets a `Place` for DIR, --data and --trust.
+
+    Typer reads the parameters of a function, so that options in common cannot be a structure of
+    their own; here they are stated once.
+    """
+
+    def command(
+        run: Annotated[Path, o.DIR],
+        data: Annotated[str | None, o.MOVED] = None,
+        trust: Annotated[bool, o.TRUST] = False,
+        **options: Any,
+    ) -> None:
+        verb(Place(run, data, trust), **options)
+
+    first, *ours, _ = signature(command, eval_str=True).parameters.values()
+    _, *others = signature(verb, eval_str=True).parameters.values()
+    every = [first, *others, *ours]
+    update_wrapper(command, verb)
+    command.__signature__ = Signature(every)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in every}
+    return command
+
+
+def write_spec(directory: RunDirectory, spec: Spec) -> None:
     """Write down what is asked for; from then on the directory is one made here."""
-    directory.write_config(config)
-    remember_config(config)
+    directory.write_spec(spec)
+    remember_spec(spec)
 
 
-def remember_config(config: Config) -> None:
-    """Remember that a configuration was made or trusted here, or say that this is not possible."""
+def remember_spec(spec: Spec) -> None:
+    """Remember that settings were made or trusted here, or say that this is not possible."""
     from dupre.runs.trust import remember
 
-    if not remember(config):
+    if not remember(spec):
         say(
             "Note: that this run is trusted cannot be kept, so later commands ask for --trust; let "
             "XDG_STATE_HOME name a directory that can be written to."
@@ -96,21 +117,15 @@ def print_json(found: object) -> None:
     print(json_text(found))
 
 
-def absolute(path: str) -> str:
-    """A path that stays valid in another directory."""
-    return os.path.abspath(os.path.expanduser(path))
-
-
-def locate(name: str) -> str:
-    """The name with the absolute path of its file, if it is file.py:object."""
-    place, colon, thing = name.rpartition(":")
-    return f"{absolute(place)}:{thing}" if colon and place.endswith(".py") else name
-
-
-def predictor_choices(kernel: str, mean: str, strategy: str) -> tuple[str | None, ...]:
-    """Kernel, prior mean and strategy for a configuration: None where they are the default."""
-    asked = ((locate(kernel), "default"), (mean, "constant"), (strategy, "active"))
-    return tuple(None if name == default else name for name, default in asked)
+def last_results(directory: RunDirectory) -> list[Valuation]:
+    """The last result; says so if trainings were stored since."""
+    valuations = directory.results()
+    if directory.has_newer(valuations[0]):
+        say(
+            "Note: trainings were stored after these values were computed; "
+            f"`{directory.renewal}` takes them into account."
+        )
+    return valuations
 
 
 def directory_for(run: Path | None, data: str) -> RunDirectory:

@@ -9,13 +9,24 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from dupre.cli import ask, external, train
+from dupre.cli.compare import compare
+from dupre.cli.demo import demo
+from dupre.cli.init import init
 from dupre.cli.output import command_message, say
+from dupre.cli.pay import pay
+from dupre.cli.predict import predict
+from dupre.cli.record import record
+from dupre.cli.report import report
+from dupre.cli.resume import resume
+from dupre.cli.show import show
+from dupre.cli.suggest import suggest
+from dupre.cli.value import value
 from dupre.errors import DupreError
 from dupre.files import open_closed_streams, open_lossy
 
@@ -43,9 +54,23 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for verbs in (train.VERBS, ask.VERBS, external.VERBS):
-    for verb, example in verbs.items():
-        app.command(epilog=f"Example: dupre {example}")(verb)
+EXAMPLES: dict[Callable[..., None], str] = {
+    value: "value patients.csv --owner hospital --target outcome",
+    resume: "resume dupre-patients --budget +40",
+    demo: "demo",
+    show: "show dupre-patients",
+    report: "report dupre-patients",
+    pay: "pay dupre-patients --amount 10000 --currency CHF",
+    compare: "compare dupre-patients Basel Bern",
+    predict: "predict dupre-patients --members Basel,Bern",
+    init: "init patients.csv --owner hospital --target outcome --empty 0.5",
+    suggest: "suggest dupre-patients -n 8 > next.csv",
+    record: "record dupre-patients next.csv",
+}
+"""Every verb, in the order of the help."""
+
+for verb, example in EXAMPLES.items():
+    app.command(epilog=f"Example: dupre {example}")(verb)
 
 
 def _print_version(wanted: bool) -> None:

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.result.valuation import Valuation
-from dupre.runs.job import Job
+from dupre.runs.run import Run
 from dupre.utility.model import ModelUtility
 from dupre.valuation.value import value
 
@@ -59,12 +59,12 @@ def write_tables(directory: Path) -> None:
         replace_text(directory / name, frame.to_csv(index=False, lineterminator="\n"))
 
 
-def exact_values(job: Job, valuation: Valuation) -> Valuation:
+def exact_values(run: Run, valuation: Valuation) -> Valuation:
     """The values after training every coalition; none is trained twice."""
     return value(
-        job.owners,
-        cast("ModelUtility", job.utility),
-        budget=2**job.owners.n - 1,
+        run.owners,
+        cast("ModelUtility", run.utility),
+        budget=2**run.owners.n - 1,
         known=valuation.evaluations,
         progress=False,
     )

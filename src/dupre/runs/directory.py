@@ -19,21 +19,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import copyfile
 
 import pandas as pd
+from msgspec.structs import asdict, replace
 
 from dupre.errors import DupreError, InputError, Interrupted
 from dupre.files import replace_text, replace_texts
 from dupre.report.document import Heading, read_logo
-from dupre.result.json import dumps, loads
+from dupre.result import json
 from dupre.result.payments import Payments
 from dupre.result.valuation import Valuation
-from dupre.runs import config as configuration
-from dupre.runs.config import Config, PaymentSection
-from dupre.runs.job import Job
+from dupre.spec import Payment, Spec, dumps, loads
 from dupre.store.frames import read_evaluations
 from dupre.store.locks import FileLock
 from dupre.wording import spell_out
@@ -84,19 +82,17 @@ class RunDirectory:
                 "--run OTHER"
             )
 
-    def with_history(self, config: Config) -> Config:
-        """The configuration with the history of the run here; InputError if that is another run."""
+    def with_history(self, spec: Spec) -> Spec:
+        """The spec with the history of the run here; InputError if that is another run."""
         if (self.path / "config.toml").is_file():
-            before = self.config()
-            rule = {name: getattr(before.utility, name) for name in configuration.HELD_BY}
-            config = replace(config, utility=replace(config.utility, **rule))
-            if conflict := before.conflict(config):
+            before = self.spec()
+            if conflict := before.conflict(spec):
                 verb = "suggest" if before.is_external else "resume"
                 raise InputError(
                     f"{str(self)!r} holds another run ({conflict}); go on with "
                     f"`{self.command(verb)}`, or choose another directory with --run"
                 )
-            return replace(config, history=before.history, page=before.page, payment=before.payment)
+            return replace(spec, history=before.history, page=before.page, payment=before.payment)
         # A run that was killed while it was set up may have left these.
         ours = ("store.sqlite", ".config.toml", ".lock")
         if self.path.is_dir() and not all(f.name.startswith(ours) for f in self.path.iterdir()):
@@ -104,13 +100,13 @@ class RunDirectory:
                 f"{str(self)!r} holds other files and no run of dupre; choose another directory "
                 "with --run"
             )
-        return config
+        return spec
 
-    def write_config(self, config: Config) -> None:
+    def write_spec(self, spec: Spec) -> None:
         """Write down what is asked for, inside `lock`."""
-        replace_text(self.path / "config.toml", configuration.dumps(config))
+        replace_text(self.path / "config.toml", dumps(spec))
 
-    def config(self) -> Config:
+    def spec(self) -> Spec:
         """What was asked for; InputError if it is no run directory, or of another version."""
         file = self.path / "config.toml"
         if not file.is_file():
@@ -123,16 +119,16 @@ class RunDirectory:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as cause:
             raise InputError(f"{str(file)!r} cannot be read: {cause}") from cause
-        return configuration.loads(text, str(file))
+        return loads(text, str(file))
 
     def results(self) -> list[Valuation]:
         """The valuations of the last result; InputError if there is none, or it is damaged."""
-        self.config()
+        self.spec()
         file = self.path / "result.json"
         if not file.is_file():
             raise InputError(f"{str(self)!r} has no result yet; go on with `{self.renewal}`")
         try:
-            return loads(file.read_text(encoding="utf-8"))
+            return json.loads(file.read_text(encoding="utf-8"))
         except (InputError, OSError, UnicodeDecodeError) as cause:
             raise InputError(
                 f"{str(file)!r}: {cause}; `{self.renewal}` makes it again from the store"
@@ -141,23 +137,8 @@ class RunDirectory:
     @property
     def renewal(self) -> str:
         """The command that makes the result from the store."""
-        external = self.config().is_external
+        external = self.spec().is_external
         return self.command("record", "FILE") if external else self.command("resume")
-
-    def count_lost(self, job: Job, *, accept: bool) -> int:
-        """How many more trainings the last result had; InputError if this is not accepted."""
-        known = job.count_trained(self.store)
-        if (last := self.last_result) is None:  # there is no result to lose
-            return 0
-        trained = last.evaluated - len(last.failures)
-        if known < trained and not accept:
-            verb = "init" if job.config.is_external else "value"
-            raise InputError(
-                f"the result in {str(self)!r} is of {trained:,} trainings, of which {known:,} are "
-                f"valid now: {job.explain_loss(last)}. To replace it anyway add --accept-rows; to "
-                f"keep it, begin a run in another directory with `dupre {verb} ... --run OTHER`"
-            )
-        return max(0, trained - known)
 
     def write_results(self, valuations: Sequence[Valuation]) -> Path | None:
         """Write the result, the table, the page and the payments by the terms of `dupre pay`.
@@ -166,8 +147,8 @@ class RunDirectory:
             where the files before are kept; None if there were none, or they say the same.
         """
         result, table = self.path / "result.json", self.path / "values.csv"
-        texts = {result: dumps(valuations), table: spreadsheet(valuations)}
-        return self._replace(texts | self._pages(valuations, self.config()))
+        texts = {result: json.dumps(valuations), table: spreadsheet(valuations)}
+        return self._replace(texts | self._pages(valuations, self.spec()))
 
     def _replace(self, texts: Mapping[Path, str | None]) -> Path | None:
         """Replace files, or remove those without a text; where those before are kept, if any."""
@@ -225,26 +206,25 @@ class RunDirectory:
         of the last result stay in their file.
         """
         if final:
-            return self._replace(self._pages(valuations, self.config()))
-        unpaid = self._pages(valuations, replace(self.config(), payment=PaymentSection()))
+            return self._replace(self._pages(valuations, self.spec()))
+        unpaid = self._pages(valuations, replace(self.spec(), payment=Payment()))
         return self._replace({self.report: unpaid[self.report]})
 
-    def write_payments(self, valuations: Sequence[Valuation], terms: PaymentSection) -> Path | None:
+    def write_payments(self, valuations: Sequence[Valuation], spec: Spec) -> Path | None:
         """Replace the terms, the page and the payments, as `write_report` does."""
-        config = replace(self.config(), payment=terms)
-        texts = {self.path / "config.toml": configuration.dumps(config)}
-        return self._replace(texts | self._pages(valuations, config))
+        texts = {self.path / "config.toml": dumps(spec)}
+        return self._replace(texts | self._pages(valuations, spec))
 
     def has_other_payments(self, v: Valuation) -> bool:
         """Whether the payments on the page are not those by these values."""
-        return not _holds(self.payments, _payments_table(_share(v, self.config())))
+        return not _holds(self.payments, _payments_table(_share(v, self.spec())))
 
-    def _pages(self, valuations: Sequence[Valuation], config: Config) -> dict[Path, str | None]:
+    def _pages(self, valuations: Sequence[Valuation], spec: Spec) -> dict[Path, str | None]:
         """The page and the table of payments; None for the table if nobody is paid."""
         from dupre.report.page import page
 
-        paid = _share(valuations[0], config)
-        shown = page(valuations, heading=_heading(config), paid=paid)
+        paid = _share(valuations[0], spec)
+        shown = page(valuations, heading=_heading(spec), paid=paid)
         return {self.report: shown, self.payments: _payments_table(paid)}
 
     def write_statements(
@@ -253,7 +233,7 @@ class RunDirectory:
         """Write statements as files of their own, and say where they are; `write_report`."""
         from dupre.report.statements import write_statements
 
-        heading, paid = _heading(self.config()), _share(v, self.config()) if final else None
+        heading, paid = _heading(self.spec()), _share(v, self.spec()) if final else None
         return write_statements(v, directory, only=only, heading=heading, paid=paid)
 
     @property
@@ -306,12 +286,12 @@ def _holds(file: Path, text: str | None) -> bool:
     return found == (None if text is None else text.encode())
 
 
-def _share(v: Valuation, config: Config) -> Payments | InputError | None:
+def _share(v: Valuation, spec: Spec) -> Payments | InputError | None:
     """The payments by the last terms of `dupre pay`, or why there are none; None without terms."""
-    if config.payment.amount is None:
+    if spec.payment.amount is None:
         return None
     try:
-        return v.payments(**asdict(config.payment))
+        return v.payments(**asdict(spec.payment))
     except InputError as cause:  # the terms fitted earlier values
         return cause
 
@@ -324,9 +304,9 @@ def _payments_table(paid: Payments | InputError | None) -> str | None:
     return frame.to_csv(lineterminator="\n")
 
 
-def _heading(config: Config) -> Heading:
+def _heading(spec: Spec) -> Heading:
     """Title, contact and logo of pages and statements."""
-    asked = config.page
+    asked = spec.page
     return Heading(asked.title, asked.contact, read_logo(asked.logo))
 
 

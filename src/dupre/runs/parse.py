@@ -1,41 +1,67 @@
-"""Options as objects: the texts of the command and of config.toml are parsed here.
-
-Names of semivalues are parsed in `game.semivalues`, those of kernels and strategies in
-`valuation.names`.
-"""
+"""The objects that the texts of a spec name: semivalues, kernels, strategies, stop rules."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add, mul
 
-from dupre._types import Names
 from dupre.checks import finite
 from dupre.errors import InputError
-from dupre.game.coalitions import find_owner, from_names, to_names
+from dupre.game.estimators import Sample, regression
 from dupre.game.semivalues import Semivalue
-from dupre.runs.config import Config, ValuesSection
+from dupre.predictor.kernels import (
+    Constant,
+    Kernel,
+    Linear,
+    LinearInSize,
+    Membership,
+    Prior,
+    Size,
+    SlicedWasserstein,
+    paper,
+)
+from dupre.spec import Spec, Values
 from dupre.tables.user_code import is_dotted, load
 from dupre.utility.adapters import names_in
 from dupre.utility.limits import Bounds, check_bounds
 from dupre.valuation import stopping
-from dupre.valuation.names import Prior, parse_prior, parse_strategy, with_mean
 from dupre.valuation.question import LeastCore, parse_values
 from dupre.valuation.stopping import Rule
-from dupre.valuation.strategies import Strategy
+from dupre.valuation.strategies import Active, Strategy, Uniform
+from dupre.wording import did_you_mean
+
+PRIORS = {
+    "default": Prior(),
+    "paper": paper(),
+    "gp-binary": Prior(1.0 * Membership(), plain=True),
+}
+TERMS: dict[str, Kernel] = {
+    "data": SlicedWasserstein(p=None, rho=None, eta=None),
+    "size": Size(),
+    "membership": Membership(),
+    "linear": Linear(),
+}
+RULES: dict[str, Callable[[], Rule]] = {
+    "ranking": stopping.ranking_settled,
+    "rows": stopping.rows_dominate,
+}
+"""Reasons to stop by name."""
 
 _PART = r"(\d+(?:\.\d+)?)\s*([smhd])"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 @dataclass(frozen=True)
-class Options:
-    """What the texts of a configuration ask for.
+class Choices:
+    """The objects that stand beside a spec, of which `dupre.value` makes use.
 
     Attributes:
         semivalues: what is to be valued by; the first decides what is trained.
+        estimator: draws coalitions; None for the default.
         stop: when to stop besides the budget; None if nothing is asked for.
         timeout: seconds after which a training has failed; None for no limit.
         prior: what the predictor assumes; None for the default.
@@ -43,34 +69,105 @@ class Options:
     """
 
     semivalues: tuple[Semivalue | LeastCore, ...]
-    stop: Rule | None
-    timeout: float | None
+    estimator: Sample | None = None
+    stop: Rule | None = None
+    timeout: float | None = None
     prior: Prior | None = None
     strategy: Strategy | None = None
 
 
-def parse_options(config: Config) -> Options:
-    """The options of a configuration; InputError if one is not valid, whatever the data are."""
-    machine = config.machine
-    if machine.jobs == 0 or machine.jobs < -1:
-        raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {machine.jobs}")
-    if machine.dask and machine.jobs != 1:
-        raise InputError("state --jobs for this machine or --dask for a cluster, not both")
-    return Options(
-        semivalues=tuple(map(parse_values, config.values.semivalues)),
-        stop=_parse_stop(config.limits.until, config.limits.time),
-        timeout=_parse_duration(machine.timeout, "--timeout") if machine.timeout else None,
-        prior=_parse_prior(config.values),
-        strategy=parse_strategy(wanted) if (wanted := config.values.strategy) else None,
+def parse_choices(spec: Spec) -> Choices:
+    """The objects of a spec; InputError if one is not valid, whatever the data are."""
+    values, timeout, default = spec.values, spec.machine.timeout, Values()
+    return Choices(
+        semivalues=tuple(map(parse_values, values.semivalues)),
+        estimator=Sample(regression, values.samples) if values.samples else None,
+        stop=_parse_stop(spec.limits.until, spec.limits.time),
+        timeout=_parse_duration(timeout, "--timeout") if timeout else None,
+        prior=_parse_prior(values),
+        strategy=None if values.strategy == default.strategy else parse_strategy(values.strategy),
     )
 
 
-def _parse_prior(values: ValuesSection) -> Prior | None:
-    """The kernel and the mean that are asked for; None if neither is."""
-    if values.kernel is None and values.prior_mean is None:
+def _parse_prior(values: Values) -> Prior | None:
+    """The prior of a kernel, "paper" or "data*size + membership", and a mean, "linear" or "0.5".
+
+    None if both are the default.
+    """
+    default, name = Values(), values.kernel.strip().lower()
+    if (values.kernel, values.prior_mean) == (default.kernel, default.prior_mean):
         return None
-    kernel, mean = values.kernel or "default", values.prior_mean or "constant"
-    return with_mean(load(kernel), mean) if is_dotted(kernel) else parse_prior(kernel, mean)
+    if is_dotted(values.kernel):
+        kernel = load(values.kernel)
+    else:
+        kernel = PRIORS[name] if name in PRIORS else _parse_sum(name)
+    if not isinstance(kernel, (Kernel, Prior)):
+        raise InputError(f"--kernel must name a Kernel or a Prior of dupre.kernels, got {kernel!r}")
+    prior = Prior(kernel) if isinstance(kernel, Kernel) else kernel
+    mean = values.prior_mean.strip().lower()
+    if mean == "constant":
+        return prior
+    if mean == "linear":
+        return replace(prior, mean=LinearInSize())
+    try:
+        return replace(prior, mean=Constant(float(mean)))
+    except ValueError:
+        raise InputError(
+            f"--prior-mean {values.prior_mean!r} is not known; expected constant (the mean of the "
+            "trained utilities), linear (in the logarithm of the rows) or a number such as 0.5"
+        ) from None
+
+
+def _parse_sum(text: str) -> Kernel:
+    """A sum of products of terms, each with a variance of its own."""
+    terms = [[name.strip() for name in term.split("*")] for term in text.split("+")]
+    for name in (name for term in terms for name in term):
+        if name not in TERMS:
+            known = [*PRIORS, *TERMS]
+            raise InputError(
+                f"--kernel {text!r}: {name!r} is not known{did_you_mean(name, known)}; expected "
+                f"{', '.join(PRIORS)}, a sum of products of {', '.join(TERMS)} such as "
+                "data*size+membership, or module:object"
+            )
+    products = [1.0 * reduce(mul, [TERMS[name] for name in term]) for term in terms]
+    return reduce(add, products)
+
+
+def parse_strategy(text: str) -> Strategy:
+    """The strategy of "active", "active:Ada,Ben", "half-active:Ada" or "uniform"."""
+    name, colon, owners = text.strip().partition(":")
+    name = name.strip().lower()
+    if name == "uniform" and not colon:
+        return Uniform()
+    if name not in ("active", "half-active"):
+        raise InputError(
+            f"--strategy {text!r} is not known; expected active, half-active (half of the budget "
+            "drawn uniformly) or uniform; active:OWNER or active:OWNER,OWNER spends it on these"
+        )
+    listed = names_in(owners) if owners.startswith("[") else map(str.strip, owners.split(","))
+    return Active(uniform=name != "active", focus=tuple(listed) if colon else None)  # type: ignore[arg-type]
+
+
+def parse_floor(text: str | None) -> float | bool | None:
+    """What `ModelUtility` takes: a number, False for none, None for the default."""
+    word = (text or "").strip().lower()
+    if not word or word == "none":
+        return False if word else None
+    try:
+        return finite(float(word), "--floor")
+    except ValueError as cause:
+        raise InputError(f"--floor must be a number or none, got {text!r}") from cause
+
+
+def parse_bounds(text: str | None) -> Bounds | None:
+    """Two numbers with a comma between them, an end without a bound left out; None if empty."""
+    if not (text or "").strip():
+        return None
+    try:
+        low, high = (float(part) if part.strip() else None for part in str(text).split(","))
+    except ValueError as cause:
+        raise InputError(f"--bounds must be two numbers such as 0,1 or ,1, got {text!r}") from cause
+    return check_bounds((low, high))
 
 
 def parse_budget(text: str, known: int) -> int:
@@ -83,43 +180,7 @@ def parse_budget(text: str, known: int) -> int:
     return int(number) + (known if number.startswith("+") else 0)
 
 
-def parse_members(text: str, owners: Names) -> Names:
-    """The owners in a text such as "A,C", or in a JSON list if their names hold commas."""
-    if text in owners:
-        return (text,)
-    if text.startswith("["):
-        names = names_in(text)
-    else:
-        names = tuple(filter(None, map(str.strip, text.split(","))))
-        if not names:
-            raise InputError(f"{text!r} names no owner; expected such as A,C")
-    names = tuple(find_owner(name, owners) for name in names)
-    return to_names(from_names(names, owners), owners)
-
-
-def parse_floor(text: str) -> float | bool | None:
-    """What `ModelUtility` takes: a number, False for none, None for the default."""
-    word = text.strip().lower()
-    if not word or word == "none":
-        return False if word else None
-    try:
-        return finite(float(word), "--floor")
-    except ValueError as cause:
-        raise InputError(f"--floor must be a number or none, got {text!r}") from cause
-
-
-def parse_bounds(text: str) -> Bounds | None:
-    """Two numbers with a comma between them, an end without a bound left out; None if empty."""
-    if not text.strip():
-        return None
-    try:
-        low, high = (float(part) if part.strip() else None for part in text.split(","))
-    except ValueError as cause:
-        raise InputError(f"--bounds must be two numbers such as 0,1 or ,1, got {text!r}") from cause
-    return check_bounds((low, high))
-
-
-def _parse_stop(until: str, time: str) -> Rule | None:
+def _parse_stop(until: str | None, time: str | None) -> Rule | None:
     """The first of the two that holds ends the run."""
     rules = [_parse_until(until)] if until else []
     if time:
@@ -127,15 +188,8 @@ def _parse_stop(until: str, time: str) -> Rule | None:
     return (rules[0] | rules[1]) if len(rules) == 2 else next(iter(rules), None)
 
 
-WORDS: dict[str, Callable[[], Rule]] = {
-    "ranking": stopping.ranking_settled,
-    "rows": stopping.rows_dominate,
-}
-"""Reasons to stop by name."""
-
-
 def _parse_until(text: str) -> Rule:
-    if (rule := WORDS.get(text.strip().lower())) is not None:
+    if (rule := RULES.get(text.strip().lower())) is not None:
         return rule()
     found = re.fullmatch(r"\s*(?:±|\+/?-)?\s*([0-9.eE+-]+)\s*", text)
     try:
@@ -145,7 +199,7 @@ def _parse_until(text: str) -> Rule:
     if not distance > 0:
         raise InputError(
             f"--until {text!r} is not known; expected a half width such as ±0.01, or "
-            f"{' or '.join(WORDS)}"
+            f"{' or '.join(RULES)}"
         )
     return stopping.within(distance)
 

@@ -10,7 +10,7 @@ import numpy as np
 from dupre._types import Names
 from dupre.result.as_text import coalition_count
 from dupre.result.records import Z95
-from dupre.runs.job import Job
+from dupre.runs.run import Run
 from dupre.utility.fit import uses_torch
 from dupre.utility.model import ModelUtility
 from dupre.utility.resampling import is_called_for_each
@@ -22,29 +22,29 @@ MOST_LISTED = 12
 """Owners up to which each is named with its rows, and classes up to which each is named."""
 
 
-def plan(job: Job, directory: str, known: int, before: Names = ()) -> str:
+def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
     """Owners, model, metric and trainings of a run in this directory.
 
     `known` trainings are stored already; `before` are the owners of the result so far.
     """
-    utility = cast("ModelUtility", job.utility)
+    utility = cast("ModelUtility", run.utility)
     found = {
-        "data": [*_data(job), *_changed_owners(job.owners.names, before)],
-        "target": [_target(job)],
-        "validation": _validation(job, len(utility.y_val)),
-        "columns": _columns(job),
-        "model": list(job.model),
+        "data": [*_data(run), *_changed_owners(run.owners.names, before)],
+        "target": [_target(run)],
+        "validation": _validation(run, len(utility.y_val)),
+        "columns": _columns(run),
+        "model": list(run.model),
         "metric": [
-            f"{job.metric}; without data {utility.empty:z.4g}{_floor(utility)}",
+            f"{run.metric}; without data {utility.empty:z.4g}{_floor(utility)}",
             *_many_calls(utility),
         ],
-        "values": [_values(job)],
-        "predictor": [job.options.prior.text] if job.options.prior is not None else [],
-        "trainings": [_trainings(job, known), *_second_trainings(job)],
-        "where": [_where(job)],
+        "values": [_values(run)],
+        "predictor": [run.choices.prior.text] if run.choices.prior is not None else [],
+        "trainings": [_trainings(run, known), *_second_trainings(run)],
+        "where": [_where(run)],
         "run": [directory],
-        "check": [*job.advice, *_few_validation_rows(job), *_few_trainings(job, known)],
-        "beware": list(job.caveats),
+        "check": [*run.advice, *_few_validation_rows(run), *_few_trainings(run, known)],
+        "beware": list(run.caveats),
     }
     lines = [
         f"  {label if not i else '':<11} {text}".rstrip()
@@ -66,19 +66,19 @@ def _many_calls(utility: ModelUtility) -> list[str]:
     return [f"called {utility.resamples} times more for each model, on resamples of these rows"]
 
 
-def _data(job: Job) -> list[str]:
-    owners = job.owners
+def _data(run: Run) -> list[str]:
+    owners = run.owners
     rows = owners.rows
     total = f"{owners.n} owners, {len(owners.y):,} rows to train on"
     if owners.n <= MOST_LISTED:
         held = [f"{printable(n)} {r:,}" for n, r in zip(owners.names, rows, strict=True)]
-        return [f"{total}: {', '.join(held)}", *job.skipped]
+        return [f"{total}: {', '.join(held)}", *run.skipped]
     spread = f"{rows.max():,} each"
     if (least := rows.min()) < rows.max():
         spread = f"{least:,} to {spread}, half of them at least {int(np.median(rows)):,}"
     single = int((rows == 1).sum())
     few = [f"{single} owners have a single row"] if single else []
-    return [f"{total}, {spread}", *few, *job.skipped]
+    return [f"{total}, {spread}", *few, *run.skipped]
 
 
 def _changed_owners(now: Names, before: Names) -> list[str]:
@@ -90,23 +90,23 @@ def _changed_owners(now: Names, before: Names) -> list[str]:
     return [f"{label}: {join_list(names)}; {kept}" for label, names in found.items() if names]
 
 
-def _columns(job: Job) -> list[str]:
+def _columns(run: Run) -> list[str]:
     """The names of the columns that are used, by kind."""
-    found = job.columns
+    found = run.columns
     if found is None:
         return []
     kinds = {"numbers": found.numbers, "categories": found.categories, "dates": found.dates}
     return [f"{kind}: {join_list(map(printable, names))}" for kind, names in kinds.items() if names]
 
 
-def _few_validation_rows(job: Job) -> list[str]:
+def _few_validation_rows(run: Run) -> list[str]:
     """Whether there may be too few validation rows to tell the value of an average owner from zero.
 
     Values v add up to at most best - empty. If an owner's data change the outcome of a part v of
     m rows, v is known to about ± 1.96 sqrt(v / m): less than v only if m > 3.84 / v. If all owners
     change the outcome of the same rows, fewer will do.
     """
-    utility, n = cast("ModelUtility", job.utility), job.owners.n
+    utility, n = cast("ModelUtility", run.utility), run.owners.n
     bounded = isinstance(utility.metric, str) and not utility.metric.startswith(("neg_", "max_"))
     average = (1 - utility.empty) / n if bounded else 0.0
     rows, needed = len(utility.y_val), Z95**2 / average if average > 0 else 0.0
@@ -118,19 +118,19 @@ def _few_validation_rows(job: Job) -> list[str]:
     ]
 
 
-def _few_trainings(job: Job, known: int) -> list[str]:
+def _few_trainings(run: Run, known: int) -> list[str]:
     """Whether the budget ends before the first design does."""
-    first = min(2 * job.owners.n + 1, _count_weighted(job))
-    if job.budget is None or max(job.budget, known) >= first:
+    first = min(2 * run.owners.n + 1, _count_weighted(run))
+    if run.budget is None or max(run.budget, known) >= first:
         return []
     return [
-        f"{job.budget:,} trainings are fewer than the {first:,} most important ones, with which a "
+        f"{run.budget:,} trainings are fewer than the {first:,} most important ones, with which a "
         "run begins; the values will be a first guess."
     ]
 
 
-def _target(job: Job) -> str:
-    owners, name = job.owners, job.config.data.target
+def _target(run: Run) -> str:
+    owners, name = run.owners, run.spec.data.target
     if owners.task == "regression":
         low, high = write_apart(owners.y.min(), owners.y.max())
         return f"{name}, a number from {low} to {high} (regression)"
@@ -141,27 +141,27 @@ def _target(job: Job) -> str:
     return f"{told}: {', '.join(quote(one) for one in classes)}"
 
 
-def _validation(job: Job, rows: int) -> list[str]:
-    wanted = job.config.utility
+def _validation(run: Run, rows: int) -> list[str]:
+    wanted = run.spec.utility
     if wanted.validation:
         return [f"{count_things(rows, 'row')} of {wanted.validation}"]
-    lines = [f"{count_things(rows, 'row')} held out: {job.held_out}"]
-    if none := job.without_held_rows:
+    lines = [f"{count_things(rows, 'row')} held out: {run.held_out}"]
+    if none := run.without_held_rows:
         names = ", ".join(map(printable, none[:5])) + (" …" if len(none) > 5 else "")
         lines.append(f"none from {names}: too few rows")
     return lines
 
 
-def _values(job: Job) -> str:
-    names = [semivalue.name for semivalue in job.options.semivalues]
+def _values(run: Run) -> str:
+    names = [semivalue.name for semivalue in run.choices.semivalues]
     if len(names) == 1:
         return names[0]
     return f"{', '.join(names)}: all from the same trainings, chosen for {names[0]}"
 
 
-def _count_weighted(job: Job) -> int:
+def _count_weighted(run: Run) -> int:
     """Coalitions that have a weight in the values for which trainings are chosen."""
-    n, first = job.owners.n, job.options.semivalues[0]
+    n, first = run.owners.n, run.choices.semivalues[0]
     if isinstance(first, LeastCore):
         return int(2**n - 1)
     joined = np.isfinite(first.log_weights(n))  # coalitions of 0 to n - 1 others
@@ -169,12 +169,13 @@ def _count_weighted(job: Job) -> int:
     return sum(comb(n, size) for size in range(1, n + 1) if counts[size])
 
 
-def _trainings(job: Job, known: int) -> str:
-    n, budget, stop = job.owners.n, job.budget, job.options.stop
-    counting, possible = _count_weighted(job), f"{coalition_count(n)} possible"
+def _trainings(run: Run, known: int) -> str:
+    n, budget, stop = run.owners.n, run.budget, run.choices.stop
+    counting, possible = _count_weighted(run), f"{coalition_count(n)} possible"
     if counting < 2**n - 1:
         possible = f"{counting:,} that count"
-    if budget is not None and budget >= counting and stop is None:
+    every = budget is not None and budget >= counting and stop is None
+    if every:
         which = "" if counting == 2**n - 1 else " that count"
         text = f"all {counting:,}{which}, so that nothing is predicted"
     elif budget is None:
@@ -183,11 +184,11 @@ def _trainings(job: Job, known: int) -> str:
         text = f"{min(budget, counting):,} of {possible}"
     if stop is not None:
         text += f", until {stop.text}"
-    elif job.config.limits.budget is None and not text.startswith("all"):
+    elif run.spec.limits.budget is None and not every:
         text += " (--budget changes it)"
-    if (strategy := job.config.values.strategy) is not None:
-        text += f", strategy {strategy}"
-    if (repeats := job.config.values.repeats) is not None and repeats > 1:
+    if run.choices.strategy is not None:
+        text += f", strategy {run.spec.values.strategy}"
+    if (repeats := run.spec.values.repeats) is not None and repeats > 1:
         text += f", {repeats} times each"
     if budget is not None and budget < known < counting:
         more = min(n, counting - known)
@@ -195,14 +196,14 @@ def _trainings(job: Job, known: int) -> str:
     return f"{text}; known already: {known:,}" if known else text
 
 
-def _second_trainings(job: Job) -> list[str]:
+def _second_trainings(run: Run) -> list[str]:
     """Whether a few coalitions are trained twice."""
-    utility = cast("ModelUtility", job.utility)
-    if job.config.values.repeats is not None or utility.deterministic:
+    utility = cast("ModelUtility", run.utility)
+    if run.spec.values.repeats is not None or utility.deterministic:
         return []
     count = "more"
-    if job.budget is not None:
-        trained = min(job.budget, _count_weighted(job))
+    if run.budget is not None:
+        trained = min(run.budget, _count_weighted(run))
         if trained <= CHECKED:
             return ["each of them twice (--repeats)"]
         count = f"{min(trained, count_needed(trained))}"
@@ -215,8 +216,8 @@ def _second_trainings(job: Job) -> list[str]:
     return [f"{CHECKED} of them twice, or {count} if {why} (--repeats)"]
 
 
-def _where(job: Job) -> str:
-    machine = job.config.machine
+def _where(run: Run) -> str:
+    machine = run.spec.machine
     if machine.dask:
         return f"on the Dask cluster at {machine.dask}"
     if machine.jobs == 1:

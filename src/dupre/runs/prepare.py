@@ -1,4 +1,4 @@
-"""From a configuration to a job: the data are read, split and checked, the model is built.
+"""From a spec to a run: the data are read, split and checked, the model is built.
 
 Whatever can be wrong is found here, before anything is trained.
 """
@@ -6,9 +6,8 @@ Whatever can be wrong is found here, before anything is trained.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-import numpy as np
 import pandas as pd
 
 from dupre._types import Members, Task
@@ -16,9 +15,9 @@ from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
 from dupre.errors import InputError
 from dupre.game.regression import check_regression_samples
-from dupre.runs.config import Config
-from dupre.runs.job import ExternalUtility, Job
-from dupre.runs.parse import Options, parse_bounds, parse_floor, parse_options
+from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
+from dupre.runs.run import ExternalUtility, Run
+from dupre.spec import Data, Spec, Utility
 from dupre.tables import caveats, holdout, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.formats import has_sheets, sheet_names
@@ -30,64 +29,64 @@ from dupre.valuation.valuer import Valuer
 from dupre.wording import look_alikes, quote, quote_names
 
 
-def prepare_new_job(config: Config) -> Job:
-    """The same for a run that begins: its bounds can still be corrected.
+def prepare_new(spec: Spec) -> Run:
+    """The same for a run that begins: what it is asked can still be corrected.
 
-    A utility of no data outside them is refused; what is below the floor is raised to it.
+    A sheet that no file has is refused, and a utility of no data outside the bounds; what is below
+    the floor is raised to it.
     """
-    job = prepare_job(config)
-    utility, bounds = job.utility, parse_bounds(config.utility.bounds)
+    _check_sheet(spec)
+    run = prepare(spec)
+    utility, bounds = run.utility, parse_bounds(spec.utility.bounds)
     if bounds is None and isinstance(utility, ModelUtility):
         bounds = bounds_of_metric(utility.metric)
     floor = utility.empty if utility.floor is None else utility.floor
     check_empty_within(max(utility.empty, floor), bounds or UNBOUNDED)
-    return job
+    return run
 
 
-def prepare_job(config: Config) -> Job:
+def prepare(spec: Spec) -> Run:
     """Read the data, build what is to be trained; InputError if trainings would fail."""
-    data, wanted, options = config.data, config.utility, parse_options(config)
-    frame = read_table(data.path, owner=data.owner, drop=data.drop, **_file_options(config))
+    data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
+    frame = read_table(data)
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
     targets = frame[data.target].to_numpy()
-    task = task_of(as_targets(targets), cast("Task | None", data.task or None), data.target)
+    task = task_of(as_targets(targets), cast("Task | None", data.task), data.target)
     left_out = [name for name, _ in columns.left_out]
     doubts = caveats.columns_to_check(frame, columns, data.target)
-    advice = (*_not_read(config), *_other_sheets(config), *doubts)
-    if config.is_external:
+    advice = (*_not_read(spec), *_other_sheets(spec), *doubts)
+    if spec.is_external:
         used = frame.drop(columns=left_out)
-        owners = _owners(used, used, config, columns, task)
-        _check_choices(owners, options, config)
-        return Job(config, options, owners, _external_utility(config), advice=advice)
-    model = models.model(wanted.model or None, columns, task=task)
+        owners = _owners(used, used, data, columns, task)
+        _check_choices(owners, choices, spec)
+        return Run(spec, choices, owners, _external_utility(wanted), advice=advice)
+    model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
     used = frame.drop(columns=list(data.drop) if model.raw else left_out)
     copied = 0
     if wanted.validation:
         rows, without_held = used, tuple[str, ...]()
-        validation = read_validation(
-            wanted.validation, used, owner=data.owner, task=task, **_file_options(config)
-        )
+        validation = read_validation(wanted.validation, used, data)
     else:
-        held, scored = _held_rows(frame, used, config, task)
+        held, scored = _held_rows(used, spec, task)
         rows, validation = used[~held], used[scored].drop(columns=data.owner)
         without_held = holdout.owners_without_held_rows(frame[data.owner].to_numpy(), held)
         copied = int((held & ~scored).sum())
-    owners = _owners(rows, pd.concat([rows, validation]), config, columns, task)
-    _check_choices(owners, options, config)
+    owners = _owners(rows, pd.concat([rows, validation]), data, columns, task)
+    _check_choices(owners, choices, spec)
     utility = ModelUtility(
         model.estimator,
         owners,
         validation=validation,
-        metric=models.metric(wanted.metric or None, task=task),
+        metric=models.metric(wanted.metric, task=task),
         empty=wanted.empty,
         floor=parse_floor(wanted.floor),
         bounds=parse_bounds(wanted.bounds),
-        seed=config.values.seed,
+        seed=spec.values.seed,
     )
-    return Job(
-        config,
-        options,
+    return Run(
+        spec,
+        choices,
         owners,
         utility,
         model.description,
@@ -105,71 +104,48 @@ def prepare_job(config: Config) -> Job:
     )
 
 
-def _held_rows(
-    frame: pd.DataFrame, used: pd.DataFrame, config: Config, task: Task
-) -> tuple[Members, Members]:
+def _held_rows(used: pd.DataFrame, spec: Spec, task: Task) -> tuple[Members, Members]:
     """Which rows are held out, and which of them models are scored on, (N,) each.
 
-    Those of a copy are scored once: they tell nothing new. `used` are the columns of the frame that
-    the model is given, and the owner.
+    Those of a copy are scored once: they tell nothing new. `used` are the columns that the model is
+    given, and the owner: what else a table holds does not make rows different.
     """
-    data, wanted, contents = config.data, config.utility, None
-    owner, targets = frame[data.owner].to_numpy(), frame[data.target].to_numpy()
-    if wanted.by_contents:
-        known = used if wanted.used_only else frame.drop(columns=list(data.drop))
-        contents = holdout.row_contents(known.drop(columns=data.owner))
+    data = spec.data
+    owner, targets = used[data.owner].to_numpy(), used[data.target].to_numpy()
+    contents = holdout.row_contents(used.drop(columns=data.owner))
     held = holdout.hold_out(
         owner,
         targets,
-        wanted.holdout,
+        spec.utility.part,
         contents=contents,
-        alike=wanted.copies_alike,
         task=task,
-        seed=config.values.seed,
+        seed=spec.values.seed,
     )
-    again = False if contents is None else holdout.rows_of_copies(owner, contents)
-    return held, held & ~np.asarray(again)
+    return held, held & ~holdout.rows_of_copies(owner, contents)
 
 
-def _check_choices(owners: Owners, options: Options, config: Config) -> None:
+def _check_choices(owners: Owners, choices: Choices, spec: Spec) -> None:
     """Refuse a kernel, a strategy or samples that cannot be used with these owners."""
-    asked = config.values
-    if options.prior is not None or options.strategy is not None:
-        Valuer(owners, empty=0.0, kernel=options.prior, strategy=options.strategy, seed=asked.seed)
+    asked = spec.values
+    if choices.prior is not None or choices.strategy is not None:
+        Valuer(owners, empty=0.0, kernel=choices.prior, strategy=choices.strategy, seed=asked.seed)
     if asked.samples is not None:
         check_regression_samples(asked.samples, owners.n)
 
 
-def _external_utility(config: Config) -> ExternalUtility:
-    wanted = config.utility
+def _external_utility(wanted: Utility) -> ExternalUtility:
     floor, bounds = parse_floor(wanted.floor), parse_bounds(wanted.bounds)
     return ExternalUtility(wanted.empty or 0.0, None if floor is False else floor, bounds)
 
 
-def _file_options(config: Config) -> dict[str, Any]:
-    """Arguments that reading the table and the validation rows have in common."""
-    data = config.data
-    stated = {"decimal": data.decimal, "encoding": data.encoding}
-    return {
-        "target": data.target,
-        "delimiter": data.delimiter or None,
-        "sheet": data.sheet or None,
-        "skip_empty": data.skip_empty,
-        **{name: text for name, text in stated.items() if text},
-    }
-
-
-def _files(config: Config) -> list[Path]:
+def _files(spec: Spec) -> list[Path]:
     """The files of the owners' rows and of the validation rows."""
-    return [*files_of(config.data.path), *map(Path, filter(None, [config.utility.validation]))]
+    return [*files_of(spec.data.path), *map(Path, filter(None, [spec.utility.validation]))]
 
 
-def check_sheet(config: Config) -> None:
-    """Raise InputError if a new run states a sheet, but no file has sheets.
-
-    Earlier runs that did so can go on.
-    """
-    sheet, files = config.data.sheet, _files(config)
+def _check_sheet(spec: Spec) -> None:
+    """Raise InputError if a sheet is stated, but no file has sheets."""
+    sheet, files = spec.data.sheet, _files(spec)
     if sheet and not any(map(has_sheets, files)):
         raise InputError(
             f"--sheet {quote(sheet)} is stated, but only .xlsx files have sheets, not "
@@ -177,9 +153,9 @@ def check_sheet(config: Config) -> None:
         )
 
 
-def _not_read(config: Config) -> list[str]:
+def _not_read(spec: Spec) -> list[str]:
     """What is in the directory of the data, or fits their pattern, and holds no rows of owners."""
-    names = names_not_read(config.data.path)
+    names = names_not_read(spec.data.path)
     if not names:
         return []
     return [
@@ -188,9 +164,9 @@ def _not_read(config: Config) -> list[str]:
     ]
 
 
-def _other_sheets(config: Config) -> list[str]:
+def _other_sheets(spec: Spec) -> list[str]:
     """Excel files of which only the first of several sheets is read."""
-    several = {} if config.data.sheet else {file: sheet_names(file) for file in _files(config)}
+    several = {} if spec.data.sheet else {file: sheet_names(file) for file in _files(spec)}
     return [
         f"of {len(names)} sheets in {file.name} only {names[0]!r} is read, not "
         f"{quote_names(names[1:])}; --sheet chooses another."
@@ -211,13 +187,13 @@ def _skipped_rows(
 
 
 def _owners(
-    rows: pd.DataFrame, every: pd.DataFrame, config: Config, columns: Columns, task: Task
+    rows: pd.DataFrame, every: pd.DataFrame, data: Data, columns: Columns, task: Task
 ) -> Owners:
     """The owners of some rows; `every` row, also for validation, decides how rows are compared."""
     return Owners.from_frame(
         rows,
-        owner=config.data.owner,
-        target=config.data.target,
+        owner=data.owner,
+        target=data.target,
         task=task,
         embed=models.embed_for(every, columns),
     )

@@ -9,34 +9,35 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from dupre.data.digests import hash_json
 from dupre.errors import InputError
-from dupre.runs.config import HELD_BY, Config
+from dupre.spec import Spec
 from dupre.tables.user_code import is_dotted
 from dupre.wording import join_list, quote
 
 
-def check_made_here(config: Config, directory: str) -> None:
+def check_made_here(spec: Spec, directory: str) -> None:
     """Raise InputError if no command of this user has written or trusted these settings."""
-    if _digest(config) in _known():
+    if _digest(spec) in _known():
         return
-    code = [name for name in (config.utility.model, config.utility.metric) if is_dotted(name)]
-    code += _own_kernel(config)
-    doing = [f"read {quote(config.data.path)}"]
+    code = [name for name in (spec.utility.model, spec.utility.metric) if is_dotted(name or "")]
+    code += _own_kernel(spec)
+    doing = [f"read {quote(spec.data.path)}"]
     doing += [f"import {' and '.join(map(quote, code))}"] if code else []
-    doing += [f"connect to {quote(config.machine.dask)}"] if config.machine.dask else []
+    doing += [f"connect to {quote(spec.machine.dask)}"] if spec.machine.dask else []
     raise InputError(
         f"{directory!r} was not made here: its config.toml would make this command "
         f"{join_list(doing)}. If you trust who made it, add --trust; this is asked once"
     )
 
 
-def remember(config: Config) -> bool:
+def remember(spec: Spec) -> bool:
     """Keep in mind that these settings were made or trusted here; False if that is not possible."""
-    mark = _digest(config)
+    mark = _digest(spec)
     with suppress(OSError, RuntimeError):  # no home, or none that can be written to
         if mark not in _known():
             _file().parent.mkdir(parents=True, exist_ok=True)
@@ -46,17 +47,14 @@ def remember(config: Config) -> bool:
     return False
 
 
-def _digest(config: Config) -> str:
-    utility = asdict(config.utility)
-    for name in HELD_BY:  # they name no code, and earlier digests are without them
-        del utility[name]
-    parts = [asdict(config.data), utility, config.machine.dask, *_own_kernel(config)]
-    return hash_json(parts).hex()
+def _digest(spec: Spec) -> str:
+    dask = spec.machine.dask or None
+    return hash_json([asdict(spec.data), asdict(spec.utility), dask, *_own_kernel(spec)]).hex()
 
 
-def _own_kernel(config: Config) -> list[str]:
+def _own_kernel(spec: Spec) -> list[str]:
     """The kernel, if it is code."""
-    return list(filter(is_dotted, [config.values.kernel or ""]))
+    return list(filter(is_dotted, [spec.values.kernel]))
 
 
 def _known() -> set[str]:

@@ -7,6 +7,7 @@ columns hold, `roles` checks the owner and target columns. `holdout` keeps rows 
 The names below are for users (docs/tables.md).
 """
 
+from dupre.spec import Data
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.holdout import hold_out, row_contents
 from dupre.tables.models import Model, embed_for, metric, model
@@ -15,6 +16,7 @@ from dupre.tables.read import read_table, read_validation
 
 __all__ = [
     "Columns",
+    "Data",
     "Model",
     "columns_of",
     "embed_for",

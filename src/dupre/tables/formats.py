@@ -18,7 +18,6 @@ import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from zipfile import BadZipFile, ZipFile
 import pandas as pd
 
 from dupre.errors import InputError, Remedy
+from dupre.spec import Files
 from dupre.wording import did_you_mean, quote_names
 
 EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None")
@@ -76,29 +76,11 @@ _NEAREST: dict[str, Any] = {"float_precision": "round_trip"} if pd.__version__[:
 _PASS = "surrogatepass"  # half a character in a text is refused later, by name
 
 
-@dataclass(frozen=True)
-class FileOptions:
-    """How files are written, where that is not as usual.
-
-    Attributes:
-        delimiter: between the values of a line of CSV, one character; by default a comma, or a tab
-            for .tsv. A tab may be written as in a shell, or "tab".
-        decimal: sign before the decimals of a number in CSV: a point or a comma.
-        encoding: of CSV and JSON, by one of Python's names.
-        sheet: name of the sheet of an Excel file; by default the first.
-    """
-
-    delimiter: str | None = None
-    decimal: str = "."
-    encoding: str = UTF8
-    sheet: str | None = None
-
-
-USUAL = FileOptions()
+USUAL = Files()
 
 
 def read_one(
-    path: str | Path, options: FileOptions = USUAL, *, as_text: Collection[str] = ()
+    path: str | Path, options: Files = USUAL, *, as_text: Collection[str] = ()
 ) -> pd.DataFrame:
     """The table of one file.
 
@@ -174,7 +156,7 @@ def sheet_names(path: Path) -> list[str]:
         return [n for n in names if not book.parse(n, header=None, nrows=1).empty]
 
 
-def _frame(path: Path, options: FileOptions, as_text: Collection[str]) -> pd.DataFrame:
+def _frame(path: Path, options: Files, as_text: Collection[str]) -> pd.DataFrame:
     kind = suffix(path)
     if kind == ".xlsx":
         return _excel(path, options.sheet, as_text)
@@ -185,9 +167,7 @@ def _frame(path: Path, options: FileOptions, as_text: Collection[str]) -> pd.Dat
     return read_csv(path, options, as_text)
 
 
-def read_csv(
-    path: Path, options: FileOptions = USUAL, as_text: Collection[str] = ()
-) -> pd.DataFrame:
+def read_csv(path: Path, options: Files = USUAL, as_text: Collection[str] = ()) -> pd.DataFrame:
     """The table of a CSV file; its index is the line on which each row begins."""
     delimiter, decimal = options.delimiter, options.decimal
     if delimiter is None:
@@ -284,7 +264,7 @@ def _check_delimiter(path: Path, header: str, separator: str) -> None:
         )
 
 
-def read_json(path: Path, options: FileOptions = USUAL) -> pd.DataFrame:
+def read_json(path: Path, options: Files = USUAL) -> pd.DataFrame:
     """The table of a file of JSON lines or of one list of objects; its index is the line or row."""
     text = _text(path, options.encoding)
     if text.lstrip().startswith("["):

@@ -27,7 +27,6 @@ def hold_out(
     fraction: float,
     *,
     contents: Digests | None = None,
-    alike: bool = True,
     task: Task | None = None,
     seed: int = 0,
 ) -> Members:
@@ -44,8 +43,6 @@ def hold_out(
         fraction: of each owner's rows, between 0 and 1.
         contents: of the rows, as `row_contents` gives them, (N, 2): they decide then, whatever
             owners are called and however rows are ordered. Otherwise the owners' names do.
-        alike: whether rows equal to one that its class keeps are kept too, so that copies of an
-            owner keep the same rows; runs of earlier versions have False. Needs the contents.
         task: decides how rows are sorted; by default what the targets look like.
         seed: the same rows for the same seed.
 
@@ -67,7 +64,7 @@ def hold_out(
         held[rows[_sample(y[rows], fraction, task, _generator(seed, who))]] = True
     if task == "classification":
         kept = _last_of_their_class(y, held)
-        if alike and contents is not None:
+        if contents is not None:  # copies of an owner keep the same rows
             kept = _rows_equal_to(kept, contents)
         held[kept] = False
     if not held.any():

@@ -7,18 +7,18 @@ and the line.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from glob import glob, has_magic
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
 
 from dupre._types import Task
 from dupre.errors import InputError, Remedy
+from dupre.spec import Data
 from dupre.tables import formats
 from dupre.tables.columns import as_tuple, kind, or_drop, place, tidy, whole_as_text
-from dupre.tables.formats import UTF8
 from dupre.tables.holdout import check_validation
 from dupre.tables.roles import check_complete, check_known, check_roles, without_empty
 from dupre.wording import closest, quote, quote_names
@@ -26,49 +26,26 @@ from dupre.wording import closest, quote, quote_names
 _BESIDE_DATA = ("readme", "license", "licence", "changelog")
 
 
-def read_table(
-    data: str | Path,
-    *,
-    owner: str,
-    target: str,
-    delimiter: str | None = None,
-    decimal: str = ".",
-    encoding: str = UTF8,
-    sheet: str | None = None,
-    drop: str | Sequence[str] = (),
-    skip_empty: bool = False,
-) -> pd.DataFrame:
+def read_table(data: Data) -> pd.DataFrame:
     """The rows of all owners, checked; its columns are of the types of what they hold.
 
-    Args:
-        data: a file; or a directory or a pattern such as "data/*.csv" with one file per owner.
-            The name of such a file is that of the owner, unless all files have an owner column.
-        owner: name of the owner column; it is added if the names of the files are the owners.
-        target: name of the column to predict.
-        delimiter: between the values of a line of CSV; by default a comma, or a tab for .tsv.
-        decimal: sign before the decimals of a number in CSV.
-        encoding: of CSV and JSON, such as "cp1252".
-        sheet: name of the sheet of an Excel file; by default the first.
-        drop: name or names of columns that will not be used; what they hold is not checked.
-        skip_empty: whether to leave out rows without an owner or a target. How many these are
-            is in `attrs["skipped"]` of the table, in words.
+    How many rows were left out for lack of an owner or a target is in `attrs["skipped"]` of the
+    table, in words.
 
     Raises:
         InputError: the table cannot be used; says why and where.
     """
-    if owner == target:
-        raise InputError(f"owner and target are the same column {owner!r}; expected two")
-    data, drop = str(data), as_tuple(drop)
-    options = formats.FileOptions(delimiter, decimal, encoding, sheet)
-    files = files_of(data)
-    if files == [Path(data).expanduser()]:
-        frame = formats.read_one(files[0], options, as_text=(owner,))
-        if sheet is None:
-            _check_first_sheet(files[0], frame, (owner, target))
+    if data.owner == data.target:
+        raise InputError(f"owner and target are the same column {data.owner!r}; expected two")
+    files = files_of(str(data.path))  # Python may give a Path
+    if files == [Path(data.path).expanduser()]:
+        frame = formats.read_one(files[0], data, as_text=(data.owner,))
+        if data.sheet is None:
+            _check_first_sheet(files[0], frame, (data.owner, data.target))
     else:
-        frame = _read_many(files, owner, options, drop)
-    frame, skipped = without_empty(frame, owner, target) if skip_empty else (frame, "")
-    frame = check_roles(frame, owner=owner, target=target, drop=drop).reset_index(drop=True)
+        frame = _read_many(files, data)
+    frame, skipped = without_empty(frame, data, ("owner", "target"))
+    frame = check_roles(frame, data).reset_index(drop=True)
     frame.attrs["skipped"] = skipped
     return frame
 
@@ -126,54 +103,31 @@ def name_of(data: str) -> str:
     return formats.stem(Path(parts[-1])).strip("/\\:") or "data"
 
 
-def read_validation(
-    path: str | Path,
-    frame: pd.DataFrame,
-    *,
-    owner: str,
-    target: str,
-    task: Task | None = None,
-    delimiter: str | None = None,
-    decimal: str = ".",
-    encoding: str = UTF8,
-    sheet: str | None = None,
-    skip_empty: bool = False,
-) -> pd.DataFrame:
+def read_validation(path: str | Path, frame: pd.DataFrame, data: Data) -> pd.DataFrame:
     """The rows of a file on which models are scored, with the columns of the owners' table.
 
     Args:
-        path: of one file; it needs no owner column.
-        frame: the owners' table, as `read_table` returns it.
-        owner: name of its owner column.
-        target: name of its target column.
-        task: by default what the targets look like.
-        delimiter: of the owners' table, like `decimal`, `encoding` and `sheet`; the file may be
-            written as usual instead.
-        decimal: see `delimiter`.
-        encoding: see `delimiter`.
-        sheet: see `delimiter`.
-        skip_empty: whether to leave out rows without a target.
+        path: of one file; it needs no owner column. It may be written as `data` says, or as usual.
+        frame: the owners' table, as `read_table` returns it, maybe with fewer columns.
+        data: what that was read by.
 
     Raises:
         InputError: it cannot be read, a column is missing or holds something else than in the
             owners' table, or there are classes that no owner has.
     """
-    found = _read_either_way(path, formats.FileOptions(delimiter, decimal, encoding, sheet))
-    found, skipped = without_empty(found, None, target) if skip_empty else (found, "")
-    result = match_columns(found, frame.drop(columns=owner), target=target)
-    check_validation(frame[target].to_numpy(), result[target].to_numpy(), task=task)
+    try:
+        found = formats.read_one(path, data)
+    except InputError as cause:
+        try:
+            found = formats.read_one(path)
+        except InputError:
+            raise cause from None
+    found, skipped = without_empty(found, data, ("target",))
+    result = match_columns(found, frame.drop(columns=data.owner), target=data.target)
+    task = cast("Task | None", data.task)
+    check_validation(frame[data.target].to_numpy(), result[data.target].to_numpy(), task=task)
     result.attrs["skipped"] = skipped
     return result
-
-
-def _read_either_way(path: str | Path, options: formats.FileOptions) -> pd.DataFrame:
-    """A file that is written in this way, or as usual."""
-    try:
-        return formats.read_one(path, options)
-    except InputError:
-        with suppress(InputError):
-            return formats.read_one(path)
-        raise
 
 
 def match_columns(frame: pd.DataFrame, training: pd.DataFrame, *, target: str) -> pd.DataFrame:
@@ -229,11 +183,10 @@ def _tables_among(found: Sequence[Path], where: str) -> list[Path]:
     return tables
 
 
-def _read_many(
-    paths: Sequence[Path], owner: str, options: formats.FileOptions, drop: Sequence[str]
-) -> pd.DataFrame:
+def _read_many(paths: Sequence[Path], data: Data) -> pd.DataFrame:
     """The rows of all files under each other; the index holds file and line."""
-    frames = {path: formats.read_one(path, options, as_text=(owner,)) for path in paths}
+    owner = data.owner
+    frames = {path: formats.read_one(path, data, as_text=(owner,)) for path in paths}
     named_inside = all(owner in frame.columns for frame in frames.values())
     _check_one_each(paths, by_name=not named_inside)
     head, model = next(iter(frames.items()))
@@ -243,7 +196,7 @@ def _read_many(
     if not named_inside:
         for path, part in zip(paths, parts.values(), strict=True):
             part.insert(0, owner, formats.stem(path))
-    _check_same_kinds(parts, skip=(owner, *drop))
+    _check_same_kinds(parts, skip=(owner, *as_tuple(data.drop)))
     word = "row" if all(part.index.name == "row" for part in parts.values()) else "line"
     # Without these, a column that is empty in one part has the type of the others.
     held = {file: part.dropna(axis=1, how="all") for file, part in parts.items()}

@@ -14,9 +14,11 @@ import pandas as pd
 
 from dupre._types import Members
 from dupre.errors import InputError, Remedy
+from dupre.spec import Data
 from dupre.tables.columns import (
     MAX_TEXTS,
     WITH_UNIT,
+    as_tuple,
     check_drop,
     first,
     kind,
@@ -31,9 +33,7 @@ MANY_OWNERS = 20
 """With more owners than this, more than one owner per two rows counts as a mistake."""
 
 
-def check_roles(
-    frame: pd.DataFrame, *, owner: str, target: str, drop: Sequence[str] = ()
-) -> pd.DataFrame:
+def check_roles(frame: pd.DataFrame, data: Data) -> pd.DataFrame:
     """The table with owner names as text and every column in the type of what it holds.
 
     An index called "line" or "row" says where rows are in the file. The contents of columns to drop
@@ -42,6 +42,7 @@ def check_roles(
     Raises:
         InputError: a column is missing, or its contents do not fit its role.
     """
+    owner, target, drop = data.owner, data.target, as_tuple(data.drop)
     for role, name in (("owner", owner), ("target", target)):
         check_known(frame, role, name)
     check_drop(frame, owner=owner, target=target, drop=drop)
@@ -57,11 +58,13 @@ def check_roles(
     return pd.DataFrame(result, index=frame.index)
 
 
-def without_empty(frame: pd.DataFrame, owner: str | None, target: str) -> tuple[pd.DataFrame, str]:
-    """The rows that have an owner, if there is such a column, and a target; how many have not."""
+def without_empty(
+    frame: pd.DataFrame, data: Data, roles: Sequence[str]
+) -> tuple[pd.DataFrame, str]:
+    """The rows that have an owner and a target, if such are to be left out; how many have not."""
     keep, counts = np.ones(len(frame), dtype=bool), []
-    for role, name in (("owner", owner), ("target", target)):
-        if name in frame.columns:
+    for role in roles if data.skip_empty else ():
+        if (name := getattr(data, role)) in frame.columns:
             blank = _is_blank(frame[name])
             counts += [f"{(blank & keep).sum():,} without {role}"] * int((blank & keep).any())
             keep &= ~blank

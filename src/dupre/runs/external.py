@@ -1,4 +1,4 @@
-"""Tables of trainings done elsewhere: what `dupre suggest` prints and `dupre record` reads."""
+"""Trainings done elsewhere: the table that `dupre suggest` prints and `dupre record` reads."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ import pandas as pd
 from dupre._types import Names
 from dupre.checks import as_utility
 from dupre.errors import InputError
-from dupre.game.coalitions import format_members
-from dupre.runs.parse import parse_members
-from dupre.tables.formats import FileOptions, read_one
-from dupre.training.evaluation import Evaluation
-from dupre.utility.adapters import parse_score
+from dupre.game.coalitions import find_owner, format_members, from_names, to_names
+from dupre.runs.run import Run
+from dupre.runs.values import stored_coalitions, stored_valuer
+from dupre.spec import Files
+from dupre.store.store import Store
+from dupre.tables.formats import USUAL, read_one
+from dupre.training.evaluation import Evaluation, Training, known_evaluations
+from dupre.utility.adapters import names_in, parse_score
 from dupre.utility.limits import Bounds, is_within
 from dupre.utility.score import known_resamples
 from dupre.wording import json_text
@@ -40,21 +43,18 @@ class ExternalResult:
     failure: str = ""
 
 
-def read_results(
-    path: Path, owners: Names, *, delimiter: str | None = None, decimal: str = "."
-) -> list[ExternalResult]:
+def read_results(path: Path, owners: Names, files: Files = USUAL) -> list[ExternalResult]:
     """The coalitions of a table with the columns coalition, utility and maybe others.
 
     A coalition is a JSON list of owners, or a text such as "A,C". `failure` says why there is no
     utility, `repeat` numbers repeated trainings (0 if it is empty), `resampled` is a JSON list of
-    the utilities on resamples of the validation rows. `decimal` is the sign before the decimals of
-    a utility.
+    the utilities on resamples of the validation rows. `files` says how the table is written.
 
     Raises:
         InputError: it cannot be read, or a row is not a result.
     """
     columns = ("coalition", "utility", "failure", "repeat", "resampled")
-    frame = read_one(path, FileOptions(delimiter, decimal), as_text=columns)
+    frame = read_one(path, files, as_text=columns)
     missing = sorted({"coalition", "utility"} - set(frame.columns))
     if missing:
         which = f"column{'s' * (len(missing) > 1)} {' and '.join(missing)}"
@@ -66,7 +66,7 @@ def read_results(
     seen: set[tuple[Names, int]] = set()
     for row in frame.reindex(columns=list(columns)).itertuples(index=False):
         members = parse_members(_text(row.coalition), owners)
-        utility, reason = _number(row.utility, decimal, members), _text(row.failure)
+        utility, reason = _number(row.utility, files.decimal, members), _text(row.failure)
         if utility is not None:
             utility = parse_score(utility, row.resampled, format_members(members))
         earlier, repeat = found.get(members), _repeat(row.repeat, members)
@@ -84,6 +84,20 @@ def read_results(
     return list(found.values())
 
 
+def parse_members(text: str, owners: Names) -> Names:
+    """The owners in a text such as "A,C", or in a JSON list if their names hold commas."""
+    if text in owners:
+        return (text,)
+    if text.startswith("["):
+        names = names_in(text)
+    else:
+        names = tuple(filter(None, map(str.strip, text.split(","))))
+        if not names:
+            raise InputError(f"{text!r} names no owner; expected such as A,C")
+    names = tuple(find_owner(name, owners) for name in names)
+    return to_names(from_names(names, owners), owners)
+
+
 def format_sheet(coalitions: Sequence[Names]) -> str:
     """Coalitions as CSV with a column for their utilities to fill in."""
     texts = [json_text(names) for names in coalitions]
@@ -91,9 +105,9 @@ def format_sheet(coalitions: Sequence[Names]) -> str:
     return frame.to_csv(index=False, lineterminator="\n")
 
 
-def finished_results(given: list[ExternalResult], path: Path) -> list[ExternalResult]:
-    """Those that have a utility or a failure; InputError if there is none."""
-    done = [row for row in given if row.utilities or row.failure]
+def finished_results(path: Path, owners: Names, files: Files) -> list[ExternalResult]:
+    """Those of a table that have a utility or a failure; InputError if there is none."""
+    done = [row for row in read_results(path, owners, files) if row.utilities or row.failure]
     if not done:
         raise InputError(f"{path} has no utility yet; fill in that column, then record it")
     return done
@@ -131,7 +145,7 @@ def _text(cell: Any) -> str:
     return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else str(cell).strip()
 
 
-def check_resampled(row: ExternalResult, stored: Mapping[int, Evaluation]) -> None:
+def _check_resampled(row: ExternalResult, stored: Mapping[int, Evaluation]) -> None:
     """Raise InputError if utilities on resamples are given that are not those stored, by repeat."""
     for repeat, utility in row.utilities.items():
         given, known = known_resamples(utility), stored.get(repeat)
@@ -157,3 +171,49 @@ def check_within(row: ExternalResult, bounds: Bounds) -> None:
                 f"the utility of {format_members(row.members)} is {utility:g}, but the bounds of "
                 f"this run are {low:g} to {high:g}; correct it"
             )
+
+
+def suggest(run: Run, store: Path, count: int, pending: Path | None) -> list[Names]:
+    """Coalitions to train elsewhere next, without those in the table `pending`."""
+    given = [] if pending is None else read_results(pending, run.owners.names)
+    return stored_valuer(run, store).suggest(count, pending=[row.members for row in given])
+
+
+def record(run: Run, store: Path, given: Sequence[ExternalResult], *, replacing: bool) -> str:
+    """Record trainings done elsewhere, all or none, and say in words what was recorded.
+
+    Raises:
+        InputError: an unknown owner, or a utility that contradicts a stored one or the bounds.
+    """
+    for row in given:
+        from_names(row.members, run.owners.names)  # refuses unknown owners
+        check_within(row, run.traits.bounds)
+    failed = [row for row in given if not row.utilities]
+    with run.open(store) as kept:
+        kept.hold()
+        before = set(stored_coalitions(kept))
+        new = [e for row in given for e in _evaluations(row, kept, replacing)]
+        kept.record(new, replacing=replacing)
+        after = set(stored_coalitions(kept))
+    again = len(before & {row.members for row in given})
+    return (
+        f"Read: {len(given)} coalition{'s' * (len(given) != 1)}, {len(failed)} failed. New: "
+        f"{len(after - before)}. {'Replaced' if replacing else 'Known before'}: {again}. "
+        f"In all: {len(after)}."
+    )
+
+
+def _evaluations(row: ExternalResult, store: Store, replacing: bool) -> list[Evaluation]:
+    """What to store of a result."""
+    if not replacing and (both := store.contradiction(row.members, row.utilities)):
+        raise InputError(
+            f"{both[0]!r} is given for {format_members(row.members)}, but {both[1]!r} is recorded; "
+            "leave it out, or correct what is recorded with --replace"
+        )
+    if not replacing:
+        _check_resampled(row, store.utilities(row.members))
+    if row.utilities:
+        return known_evaluations(row.members, row.utilities)
+    tried = [] if replacing else [e.training.attempt for e in store.failures(row.members).values()]
+    training = Training(row.members, attempt=1 + max(tried, default=0))
+    return [Evaluation(training, None, failure=row.failure, worker="known")]

@@ -3,7 +3,7 @@ import pandas as pd
 
 import dupre.data.owners
 from commands import refuse, run
-from dupre.cli.ask import UNFINISHED
+from dupre.cli.show import UNFINISHED
 from dupre.result.json import loads
 from dupre.result.uncertainty import HELD_OUT
 

@@ -5,7 +5,8 @@ import pytest
 from commands import run
 from dupre.errors import InputError
 from dupre.result.valuation import Valuation
-from dupre.runs.recorded import check_within, read_results
+from dupre.runs.external import check_within, parse_members, read_results
+from dupre.spec import Files
 from dupre.store.frames import as_frame
 from dupre.training.evaluation import Evaluation, Training
 
@@ -53,12 +54,12 @@ def test_the_command_reads_what_a_frame_of_evaluations_writes_and_keeps_it(tmp_p
 def test_a_comma_may_stand_before_decimals(tmp_path):
     sheet = tmp_path / "results.csv"
     sheet.write_text("coalition;utility\na,b;0,35\nc;1\n")
-    found = read_results(sheet, ("a", "b", "c"), delimiter=";", decimal=",")
+    found = read_results(sheet, ("a", "b", "c"), Files(delimiter=";", decimal=","))
     assert [row.utilities for row in found] == [{0: 0.35}, {0: 1.0}]
     with pytest.raises(
         InputError, match=r"\{a, b\} is '0,35'; expected .* 0.91, .*--decimal states"
     ):
-        read_results(sheet, ("a", "b", "c"), delimiter=";")
+        read_results(sheet, ("a", "b", "c"), Files(delimiter=";"))
 
 
 def test_the_column_repeat_numbers_trainings(tmp_path):
@@ -101,3 +102,20 @@ def test_columns_that_are_missing_are_named(tmp_path, header, words):
     sheet.write_text(f"{header}\n{header}\n")
     with pytest.raises(InputError, match=f"lacks the {words} expected"):
         read_results(sheet, ("a", "b"))
+
+
+def test_members_are_read_with_blanks_and_commas_in_names():
+    owners = ("A", "B", "Smith, J")
+    assert parse_members("B, A", owners) == ("A", "B")
+    assert parse_members("Smith, J", owners) == ("Smith, J",)
+    assert parse_members('["Smith, J", "A"]', owners) == ("A", "Smith, J")
+    blanks = ("Basel ", " Bern", "Bern ", "Chur")
+    assert parse_members("Basel", blanks) == parse_members('["Basel"]', blanks) == ("Basel ",)
+    assert parse_members('["Basel ", "Bern "]', blanks) == ("Basel ", "Bern ")
+    for text, names, words in (
+        ("Bern", blanks, "unknown owner 'Bern'"),  # which of the two?
+        ('["Basel", "Basel "]', blanks, "names 'Basel ' twice"),
+        (" ,", owners, "' ,' names no owner"),
+    ):
+        with pytest.raises(InputError, match=words):
+            parse_members(text, names)

@@ -1,0 +1,40 @@
+"""`dupre pay`: share an amount by the values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from dupre.cli import options as o
+from dupre.cli.output import last_results, print_json, say, say_kept
+from dupre.cli.signals import interrupt_on_signals
+
+
+def pay(
+    run: Annotated[Path, o.DIR],
+    amount: Annotated[float, o.AMOUNT],
+    currency: Annotated[str, o.CURRENCY] = "",
+    negative: Annotated[str, o.NEGATIVE] = "zero",
+    minimum: Annotated[float, o.MINIMUM] = 0.0,
+    json: Annotated[bool, o.JSON] = False,
+) -> None:
+    """Share an amount by the values, to the cent: a table, payments.csv, a section of the page."""
+    from msgspec.structs import asdict
+
+    from dupre.runs.directory import RunDirectory
+
+    directory = RunDirectory(run)
+    valuations = last_results(directory)
+    terms = {"amount": amount, "currency": currency, "negative": negative, "minimum": minimum}
+    spec = directory.spec().change(**terms)
+    payments = valuations[0].payments(**asdict(spec.payment))
+    if json:
+        found = {name: part for name, part in vars(payments).items() if name != "frame"}
+        print_json(found | {"payments": payments.frame.reset_index().to_dict("records")})
+    else:
+        print(payments, flush=True)  # also if nothing can be written here
+    with interrupt_on_signals(), directory.lock():
+        kept = directory.write_payments(valuations, spec)
+    if not json:
+        say(f"The table is in {directory.payments}, the page in {directory.report}.")
+    say_kept(kept)

@@ -1,0 +1,41 @@
+"""`dupre record`: record trainings done elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from dupre.cli import options as o
+from dupre.cli import output
+from dupre.cli.output import Place, about_a_run
+from dupre.cli.signals import interrupt_on_signals
+
+
+@about_a_run
+def record(
+    place: Place,
+    results: Annotated[Path, o.RESULTS],
+    replace: Annotated[bool, o.REPLACE] = False,
+    delimiter: Annotated[str | None, o.DELIMITER] = None,
+    decimal: Annotated[str, o.DECIMAL] = ".",
+    accept_rows: Annotated[bool, o.ACCEPT_ROWS] = False,
+    json: Annotated[bool, o.JSON] = False,
+) -> None:
+    """Record trainings done elsewhere, and print the values."""
+    from dupre.runs import external
+    from dupre.runs.resume import accept_loss
+    from dupre.runs.values import stored_values
+    from dupre.spec import Files
+
+    directory, run = place.open()
+    files = Files(delimiter=delimiter, decimal=decimal)
+    given = external.finished_results(results, run.owners.names, files)
+    run = run.after(output.command_line())
+    with interrupt_on_signals(), directory.lock():
+        accept_loss(directory, run, accept=accept_rows)
+        output.say(external.record(run, directory.store, given, replacing=replace))
+        valuations = stored_values(run, directory.store)
+        output.write_spec(directory, run.spec)
+        kept = directory.write_results(valuations)
+    output.print_values(valuations, json=json)
+    output.say_kept(kept)

@@ -1,0 +1,47 @@
+"""`dupre show`: the values of a run again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from dupre.cli import options as o
+from dupre.cli.output import Place, about_a_run, print_values
+
+if TYPE_CHECKING:
+    from dupre.result.valuation import Valuation
+
+UNFINISHED = "the run is not finished; these are the values so far."
+
+
+@about_a_run
+def show(
+    place: Place,
+    semivalue: Annotated[list[str] | None, o.MORE_SEMIVALUE] = None,
+    json: Annotated[bool, o.JSON] = False,
+) -> None:
+    """Print the values of a run again, or those so far if it is not finished.
+
+    With --semivalue, the values by that name alone, from the trainings there are.
+    """
+    valuations, _ = results_so_far(place, semivalue)
+    print_values(valuations, json=json)
+
+
+def results_so_far(
+    place: Place, semivalue: list[str] | None = None
+) -> tuple[list[Valuation], bool]:
+    """The last result; computed if trainings were stored since, or for other semivalues.
+
+    And whether it is final: nobody is paid by the values of a run that is not finished.
+    """
+    from dupre.runs.directory import RunDirectory
+    from dupre.runs.values import stored_values
+
+    directory = RunDirectory(place.run)
+    if not (behind := directory.is_behind) and semivalue is None:
+        return directory.results(), True
+    directory.check_store()
+    directory, run = place.open()
+    run = run if semivalue is None else run.with_semivalues(semivalue)
+    with directory.name_errors():
+        return stored_values(run, directory.store, *[UNFINISHED] * behind), not behind

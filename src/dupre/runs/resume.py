@@ -1,0 +1,109 @@
+"""What happens when a run goes on: is it ours, are its data and its trainings still the same?
+
+Settings name code, so a directory from elsewhere must be trusted first. Names and order of columns
+count in every row: without their check, a renamed column looks like other rows of all owners.
+"""
+
+from __future__ import annotations
+
+import os
+from glob import has_magic
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from dupre.errors import InputError
+from dupre.result.valuation import Valuation
+from dupre.runs.directory import RunDirectory
+from dupre.runs.prepare import prepare
+from dupre.runs.run import Run
+from dupre.runs.trust import check_made_here
+from dupre.runs.values import count_trained
+from dupre.spec import Spec
+from dupre.store import fingerprints
+from dupre.wording import count_things, join_list, quote, quote_names
+
+
+def reopen(
+    path: Path, data: str | None, validation: str | None, *, trusted: bool
+) -> tuple[RunDirectory, Run]:
+    """The run of a directory, with its data, which may have moved; both paths are absolute.
+
+    Raises:
+        InputError: it is not trusted, or its data are gone or have other columns.
+    """
+    directory = RunDirectory(path)
+    spec = directory.spec()
+    if not trusted:
+        check_made_here(spec, str(path))
+    spec = spec.change(path=data)
+    if not has_magic(spec.data.path) and not os.path.exists(spec.data.path):
+        raise InputError(
+            f"the data of {str(path)!r} are no longer in {spec.data.path!r}; say where they are "
+            "with --data"
+        )
+    if validation is not None:
+        moved = replace(spec.utility, validation=validation, holdout=None)
+        spec = replace(spec, utility=moved)
+    run = prepare(spec)
+    _check_columns(run, spec)
+    return directory, run
+
+
+def _check_columns(run: Run, spec: Spec) -> None:
+    """Raise InputError if the columns are not those that the run has seen before."""
+    then, now = list(spec.history.columns), run.column_names
+    if then == now:
+        return
+    unused = dict(run.columns.left_out) if run.columns is not None else {}
+    gone = [name for name in then if name not in now]
+    lost = [f"{quote(name)} is left out ({unused[name]})" for name in gone if name in unused]
+    lost += [f"{quote(name)} is missing" for name in gone if name not in unused]
+    new = [f"{quote(name)} is new" for name in now if name not in then]
+    what = ", ".join([*lost[:5], *new[:5]])
+    remedy = "give the file its earlier columns"
+    if not what:
+        what = f"they are in another order; expected {quote_names(then)}, got {quote_names(now)}"
+        remedy = "write them in that order"
+    raise InputError(
+        f"the columns of {spec.data.path!r} are not those that the run was made with: "
+        f"{what}; {remedy}, or begin another run with `dupre {_first_verb(spec)} ... --run OTHER`"
+    )
+
+
+def accept_loss(directory: RunDirectory, run: Run, *, accept: bool) -> None:
+    """Note permanently that a result is replaced by one of fewer trainings.
+
+    Raises:
+        InputError: trainings of the last result are no longer valid, and this is not accepted.
+    """
+    known = count_trained(run, directory.store)
+    if (last := directory.last_result) is None:  # there is no result to lose
+        return
+    trained = last.evaluated - len(last.failures)
+    if known >= trained:
+        return
+    if not accept:
+        raise InputError(
+            f"the result in {str(directory)!r} is of {trained:,} trainings, of which {known:,} are "
+            f"valid now: {_explain_loss(run, last)}. To replace it anyway add --accept-rows; to "
+            "keep it, begin a run in another directory with "
+            f"`dupre {_first_verb(run.spec)} ... --run OTHER`"
+        )
+    lost = f"{count_things(trained - known, 'coalition')} of the result before"
+    with run.open(directory.store) as kept:
+        kept.origin.note("rows", f"Accepted: without {lost}, whose rows or whose store changed")
+
+
+def _explain_loss(run: Run, last: Valuation) -> str:
+    """Why trainings of an earlier result are not valid now."""
+    every = fingerprints.changed_owners(last.provenance, run.origin)
+    gone = join_list(quote(name) for name in every if name not in run.owners.names)
+    other = join_list(quote(name) for name in every if name in run.owners.names)
+    found = [f"the data no longer hold {gone}"] * bool(gone)
+    found += [f"the rows of {other} are no longer those of then"] * bool(other)
+    return " and ".join(found) or "the store has changed"
+
+
+def _first_verb(spec: Spec) -> str:
+    return "init" if spec.is_external else "value"

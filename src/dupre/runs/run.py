@@ -1,0 +1,157 @@
+"""A run: what is asked for, with its data, what is trained, and both in words.
+
+`prepare` makes one from a spec; `values` trains and values it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import cast
+
+from dupre.data.owners import Owners
+from dupre.result.uncertainty import HELD_OUT
+from dupre.result.valuation import Valuation
+from dupre.runs.parse import Choices, parse_choices
+from dupre.spec import PER_OWNER, Spec
+from dupre.store import fingerprints
+from dupre.store.spot_check import Stored
+from dupre.store.store import Store
+from dupre.tables.columns import Columns
+from dupre.utility.describe import Traits, describe
+from dupre.utility.limits import Bounds
+from dupre.utility.model import ModelUtility
+from dupre.wording import count_things, json_text
+
+
+@dataclass(frozen=True)
+class ExternalUtility:
+    """A utility whose trainings are done elsewhere; only that of no data is known."""
+
+    empty: float
+    floor: float | None = None
+    bounds: Bounds | None = None
+    fingerprint = "trained elsewhere"
+
+    def score_of_no_data(self) -> float:
+        """The utility of no data."""
+        return self.empty
+
+
+@dataclass(frozen=True)
+class Run:
+    """A spec with its data.
+
+    Attributes:
+        spec: what is asked for.
+        choices: the objects that it names.
+        owners: with the rows to train on.
+        utility: what is trained.
+        model: the preprocessing and the model in words, a line each.
+        without_held_rows: owners with too few rows to hold any out.
+        caveats: why the values may be worth less than they seem; they stay with the values.
+        advice: what to look at before anything is trained.
+        columns: what the columns hold; None if trainings are done elsewhere.
+        skipped: rows left out and why, in words.
+        check: whether to train one stored coalition again before a run goes on.
+        accept_model: whether to keep trainings although the model has changed.
+    """
+
+    spec: Spec
+    choices: Choices
+    owners: Owners
+    utility: ModelUtility | ExternalUtility
+    model: tuple[str, ...] = ()
+    without_held_rows: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    columns: Columns | None = None
+    skipped: tuple[str, ...] = ()
+    check: bool = True
+    accept_model: bool = False
+    _known: dict[str, fingerprints.Origin] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def traits(self) -> Traits:
+        """What the utility says of itself."""
+        return describe(self.utility)
+
+    @property
+    def budget(self) -> int | None:
+        """Coalitions to train at most; None if only stop rules end the run."""
+        limits, every = self.spec.limits, 2**self.owners.n - 1
+        if limits.budget is not None:
+            return int(min(limits.budget, every))
+        return None if self.choices.stop is not None else int(min(PER_OWNER * self.owners.n, every))
+
+    def with_semivalues(self, names: Sequence[str]) -> Run:
+        """The same trainings, valued in these ways."""
+        return self.with_spec(self.spec.change(semivalues=tuple(dict.fromkeys(names))))
+
+    def with_spec(self, spec: Spec) -> Run:
+        """The same data, with other limits or another machine."""
+        return replace(self, spec=spec, choices=parse_choices(spec))
+
+    def after(self, command: str) -> Run:
+        """The same, with one more command in its history."""
+        return replace(self, spec=self.spec.after(command, tuple(self.column_names)))
+
+    def explain(self, valuation: Valuation) -> Valuation:
+        """Add the commands, what utility means, the model in words and the caveats."""
+        before = valuation.provenance
+        commands = {"commands": "\n".join(self.spec.history.commands)}
+        meaning = {"meaning": self.meaning}
+        if self.held_out:
+            meaning[HELD_OUT] = self.held_out
+        provenance = {"history": commands, "utility": meaning, **before}
+        provenance["data"] = {"columns": json_text(self.column_names)}
+        if self.model:
+            provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
+        caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
+        return replace(valuation, provenance=provenance, caveats=caveats)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of the rows to train on, in their order."""
+        return [str(name) for name in self.owners.columns or ()]
+
+    @property
+    def meaning(self) -> str:
+        """What a utility is."""
+        target = self.spec.data.target
+        if self.spec.is_external:
+            return f"the score of a model for {target}, as recorded from trainings done elsewhere"
+        rows = count_things(len(cast("ModelUtility", self.utility).y_val), "validation row")
+        return f"the score ({self.metric}) on {rows} of a model that predicts {target}"
+
+    @property
+    def held_out(self) -> str:
+        """Which part of the rows models are scored on, in words; "" if they are not held out."""
+        wanted = self.spec.utility
+        if wanted.validation or self.spec.is_external:
+            return ""
+        part = f"{100 * wanted.part:g} % of each owner's rows, stratified"
+        return f"{part} (seed {self.spec.values.seed})"
+
+    @property
+    def metric(self) -> str:
+        """The metric by the name that was asked for, or the default."""
+        return self.spec.utility.metric or str(cast("ModelUtility", self.utility).metric)
+
+    @property
+    def origin(self) -> fingerprints.Origin:
+        """What utilities come from, computed once for all runs of these data."""
+        if not self._known:
+            contents = fingerprints.of_owners(self.owners, renew=False)  # read just now
+            self._known["origin"] = fingerprints.origin(self.owners, self.traits, contents)
+        return self._known["origin"]
+
+    def stored(self, store: Path) -> Stored:
+        """The store of the run, with what may be done to it."""
+        return Stored(store, check=self.check, accept_model=self.accept_model)
+
+    def open(self, store: Path) -> Store:
+        """The trainings of these data that are stored."""
+        return Store(self.origin, self.stored(store))

@@ -1,0 +1,152 @@
+"""The values of a run: by training through `dupre.value`, or from what is stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pandas as pd
+
+from dupre._types import Names
+from dupre.game.coalitions import from_names
+from dupre.result.covariances import half_widths
+from dupre.result.valuation import Valuation
+from dupre.runs.run import Run
+from dupre.store.frames import as_frame
+from dupre.store.store import Store
+from dupre.training.engines import Dask, Local, OnError
+from dupre.utility.model import ModelUtility
+from dupre.valuation.completion import complete
+from dupre.valuation.progress import Display
+from dupre.valuation.sameness import Sameness
+from dupre.valuation.value import value
+from dupre.valuation.valuer import Valuer
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def train(run: Run, store: Path, screen: Display, client: Client | None) -> list[Valuation]:
+    """Train until a limit is reached; return the values of all semivalues asked for.
+
+    The first semivalue decides what is trained; the others use the same trainings.
+    """
+    limits = {"budget": run.budget, "stop": run.choices.stop}
+    first = _value(run, 0, store, **limits, engine=_engine(run, client), progress=screen)
+    known = {"budget": first.evaluated, "engine": Local(on_error=_on_error(run))}
+    again = replace(run, check=False)  # one spot check a command is enough
+    others = [
+        _value(again, which, store, **known, progress=False)
+        for which in range(1, len(run.choices.semivalues))
+    ]
+    return [run.explain(replace(v, stopped=first.stopped)) for v in (first, *others)]
+
+
+def _value(run: Run, which: int, store: Path, **how: Any) -> Valuation:
+    return value(
+        run.owners,
+        cast("ModelUtility", run.utility),
+        semivalue=run.choices.semivalues[which],
+        store=run.stored(store),
+        estimator=run.choices.estimator,
+        kernel=run.choices.prior,
+        strategy=run.choices.strategy,
+        repeats=run.spec.values.repeats,
+        seed=run.spec.values.seed,
+        **how,
+    )
+
+
+def _on_error(run: Run) -> OnError:
+    return "skip" if run.spec.machine.skip_failures else "raise"
+
+
+def _engine(run: Run, client: Client | None) -> Dask | Local:
+    timeout, on_error = run.choices.timeout, _on_error(run)
+    if client is not None:
+        return Dask(client, timeout=timeout, on_error=on_error)
+    return Local(jobs=run.spec.machine.jobs, timeout=timeout, on_error=on_error)
+
+
+def stored_valuer(run: Run, store: Path) -> Valuer:
+    """A valuer of the first semivalue that knows all that is stored."""
+    with run.open(store) as kept:
+        return _valuer(run, kept, 0)
+
+
+def _valuer(run: Run, kept: Store, which: int) -> Valuer:
+    valuer = Valuer(
+        run.owners,
+        semivalue=run.choices.semivalues[which],
+        empty=run.utility.score_of_no_data(),
+        estimator=run.choices.estimator,
+        kernel=run.choices.prior,
+        strategy=run.choices.strategy,
+        by_content=run.traits.by_content,
+        floor=run.traits.floor,
+        bounds=run.traits.bounds,
+        seed=run.spec.values.seed,
+    )
+    for members in stored_coalitions(kept):
+        if utilities := [e.score for _, e in sorted(kept.utilities(members).items())]:
+            valuer.record(members, utilities)
+        else:
+            first = next(iter(kept.failures(members).values()))
+            valuer.record_failure(members, first.failure)
+    return valuer
+
+
+def stored_values(run: Run, store: Path, *caveats: str) -> list[Valuation]:
+    """The values from what is stored, without a training, with further caveats."""
+    with run.open(store) as kept:
+        used, notes, valuations = kept.evaluations(), kept.origin.notes(), []
+        known: dict[str, Any] = {"evaluations": as_frame(used), "stale": kept.stale}
+        for which in range(len(run.choices.semivalues)):
+            valuer = _valuer(run, kept, which)
+            valuation = valuer.values()
+            if valuer.designed:
+                widest = float(half_widths(valuation.covariance).max())
+                kept.save_round(valuation.semivalue, valuer.evaluated, {"widest": widest})
+            rounds = kept.rounds(valuation.semivalue).items()
+            steps = pd.DataFrame([{"evaluated": n, **found} for n, found in rounds])
+            valuation = replace(valuation, rounds=steps, **known)
+            valuation = complete(
+                valuation,
+                valuer,
+                run.traits,
+                origin=run.origin,
+                used=used,
+                notes=(*notes, *caveats),
+            )
+            valuations.append(run.explain(valuation))
+    return valuations
+
+
+def count_trained(run: Run, store: Path) -> int:
+    """How many coalitions have a utility in the store, each counted by its members."""
+    if not store.exists():
+        return 0
+    with run.open(store) as kept:
+        return sum(bool(kept.utilities(members)) for members in stored_coalitions(kept))
+
+
+def count_known(run: Run, store: Path) -> int:
+    """How many coalitions need no training: they have a utility, or failed and are skipped.
+
+    Coalitions that share one training count once, as they do in the budget.
+    """
+    if not store.exists():
+        return 0
+    skips = run.spec.machine.skip_failures
+    with run.open(store) as kept:
+        done = [names for names in stored_coalitions(kept) if skips or kept.utilities(names)]
+    sameness = Sameness(run.owners.n, run.owners.contents if run.traits.by_content else None)
+    rows = [from_names(names, run.owners.names) for names in done]
+    return len(set(sameness.keys(np.array(rows)))) if rows else 0
+
+
+def stored_coalitions(store: Store) -> list[Names]:
+    """The coalitions of which something is stored; no data are not trained."""
+    return [members for members in store.coalitions() if members]

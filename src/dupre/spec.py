@@ -1,0 +1,314 @@
+"""What is asked of a run, as plain data: one structure that is config.toml and a verb's options.
+
+Every setting has one name, in one section, with one check. Live objects stand beside it: what its
+texts name (a model, a kernel, a stop rule) is made where it is used. A setting that is None was not
+stated, and is not written.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import asdict, replace
+
+from dupre.checks import LARGEST
+from dupre.errors import InputError
+from dupre.wording import did_you_mean, quote
+
+VERSION = 2
+"""Of config.toml. Another version is refused: what its settings mean may have changed."""
+
+PER_OWNER = 6
+"""Trainings per owner if neither a budget nor another limit is asked for."""
+
+HOLDOUT = 0.25
+"""Part of each owner's rows that is held out if neither that nor a file is stated."""
+
+EXTERNAL = "elsewhere"
+"""Instead of a model, if trainings are done elsewhere."""
+
+_MOST = 2**53  # whole numbers up to here are exact as floats, which limits are compared with
+
+# A zero byte ends a path for the operating system: Python then raises what is no message.
+Text = Annotated[str, Meta(pattern="^[^\0]*$")]
+Count = Annotated[int, Meta(ge=1, le=_MOST)]
+Amount = Annotated[float, Meta(ge=0, le=_MOST)]
+
+
+class Section(Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of config.toml."""
+
+
+class Files(Section, frozen=True, kw_only=True):
+    """How files are written, where that is not as usual.
+
+    Attributes:
+        delimiter: between the values of a line of CSV, one character; by default a comma, or a tab
+            for .tsv. A tab may be written as in a shell, or "tab".
+        decimal: sign before the decimals of a number in CSV: a point or a comma.
+        encoding: of CSV and JSON, by one of Python's names, such as "cp1252".
+        sheet: name of the sheet of an Excel file; by default the first.
+    """
+
+    delimiter: Text | None = None
+    decimal: Text = "."
+    encoding: Text = "utf-8"
+    sheet: Text | None = None
+
+
+class Data(Files, frozen=True):
+    """Whose rows, and how to read them.
+
+    Attributes:
+        path: a file; or a directory or a pattern such as "data/*.csv" with one file per owner.
+            The name of such a file is that of the owner, unless all files have an owner column.
+        owner: name of the owner column; it is added if the names of the files are the owners.
+        target: name of the column to predict.
+        task: "classification" or "regression"; by default the targets decide.
+        drop: names of columns that are not used; what they hold is not checked.
+        skip_empty: whether to leave out rows without an owner or a target.
+    """
+
+    path: Text
+    owner: Text
+    target: Text
+    task: Text | None = None
+    drop: tuple[Text, ...] = ()
+    skip_empty: bool = False
+
+
+class Utility(Section, frozen=True):
+    """What the data are used for: the options of `dupre value` of the same names.
+
+    `model` is "elsewhere" if dupre trains nothing. Without a file of `validation` rows, `holdout`
+    is the part of each owner's rows to score models on.
+    """
+
+    model: Text | None = None
+    metric: Text | None = None
+    validation: Text | None = None
+    holdout: Annotated[float, Meta(ge=0, le=1)] | None = None
+    empty: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)] | None = None
+    floor: Text | None = None
+    bounds: Text | None = None
+
+    def __post_init__(self) -> None:
+        """Two statements about the rows to score on cannot both be meant."""
+        if self.validation and self.holdout is not None:
+            raise InputError("state --validation FILE or --holdout PART, not both")
+
+    @property
+    def part(self) -> float:
+        """The part of each owner's rows to hold out."""
+        return HOLDOUT if self.holdout is None else self.holdout
+
+
+class Values(Section, frozen=True):
+    """What is computed; the first of the `semivalues` decides what is trained."""
+
+    semivalues: Annotated[tuple[Text, ...], Meta(min_length=1)] = ("shapley",)
+    samples: Count | None = None
+    repeats: Count | None = None
+    seed: Annotated[int, Meta(ge=0)] = 0
+    kernel: Text = "default"
+    prior_mean: Text = "constant"
+    strategy: Text = "active"
+
+
+class Limits(Section, frozen=True):
+    """When to stop: number of trainings, precision, time; whichever comes first."""
+
+    budget: Count | None = None
+    until: Text | None = None
+    time: Text | None = None
+
+
+class Machine(Section, frozen=True):
+    """Where trainings run."""
+
+    jobs: int = 1
+    dask: Text | None = None
+    timeout: Text | None = None
+    skip_failures: bool = False
+
+    def __post_init__(self) -> None:
+        """No number of processes, or two places to train in, cannot be meant."""
+        if self.jobs == 0 or not -1 <= self.jobs <= _MOST:
+            raise InputError(f"--jobs must be 1 or more, or -1 for one per core, got {self.jobs}")
+        if self.dask and self.jobs != 1:
+            raise InputError("state --jobs for this machine or --dask for a cluster, not both")
+
+
+class Page(Section, frozen=True):
+    """Title, contact and logo of the page and the statements; people may edit them."""
+
+    title: Text = ""
+    contact: Text = ""
+    logo: Text = ""
+
+
+class Payment(Section, frozen=True):
+    """The last terms of `dupre pay`; no amount if it was never asked."""
+
+    amount: Amount | None = None
+    currency: Text = ""
+    negative: Text = "zero"
+    minimum: Amount = 0.0
+
+
+class History(Section, frozen=True):
+    """What the run has seen: its commands, in order, and the columns that models are given."""
+
+    commands: tuple[Text, ...] = ()
+    columns: tuple[Text, ...] = ()
+
+
+class Spec(Section, frozen=True):
+    """Everything that is asked of a run."""
+
+    data: Data
+    utility: Utility = Utility()
+    values: Values = Values()
+    limits: Limits = Limits()
+    machine: Machine = Machine()
+    page: Page = Page()
+    payment: Payment = Payment()
+    history: History = History()
+
+    @property
+    def is_external(self) -> bool:
+        """Whether trainings are done elsewhere and only recorded here."""
+        return self.utility.model == EXTERNAL
+
+    def change(self, **settings: Any) -> Spec:
+        """With other settings by their names, checked; those that are None stay as they are."""
+        return _parse(_by_section(settings, _as_tables(self)), "")
+
+    def without_limits(self) -> Spec:
+        """With no limit stated."""
+        return replace(self, limits=Limits())
+
+    def after(self, command: str, columns: tuple[str, ...]) -> Spec:
+        """With what the run has seen; a command that is the last one again counts once."""
+        commands = self.history.commands
+        more = () if commands[-1:] == (command,) else (command,)
+        return replace(self, history=History(commands=(*commands, *more), columns=columns))
+
+    def conflict(self, other: Spec) -> str:
+        """The first difference by which another spec needs other trainings, or ""."""
+        for section in ("data", "utility", "values"):
+            ours, theirs = asdict(getattr(self, section)), asdict(getattr(other, section))
+            for name, mine in ours.items():
+                if mine != theirs[name]:
+                    return f"{name} {_show(mine)}, not {_show(theirs[name])}"
+        return ""
+
+
+_SECTIONS: dict[str, type[Section]] = {
+    "data": Data,
+    "utility": Utility,
+    "values": Values,
+    "limits": Limits,
+    "machine": Machine,
+    "page": Page,
+    "payment": Payment,
+    "history": History,
+}
+_SECTION_OF = {name: key for key, kind in _SECTIONS.items() for name in kind.__struct_fields__}
+
+
+def spec_of(**settings: Any) -> Spec:
+    """The spec of these settings by their names, checked; those that are None are not stated."""
+    return _parse(_by_section(settings, {}), "")
+
+
+def dumps(spec: Spec) -> str:
+    """The spec as TOML."""
+    import tomli_w  # only commands that write need it
+
+    head = "# Written by dupre; read by `dupre resume`.\n"
+    return head + tomli_w.dumps({"version": VERSION, **_as_tables(spec)})
+
+
+def loads(text: str, name: str) -> Spec:
+    """The spec in a TOML text; InputError, with the `name` of its file, if it is none."""
+    try:
+        found = tomllib.loads(text)
+    except (ValueError, RecursionError) as cause:
+        raise InputError(f"{name} is not TOML: {cause}") from cause
+    version = found.pop("version", None)
+    if version != VERSION:
+        raise InputError(
+            f"{name} has version {version}, this dupre knows version {VERSION}; use the dupre that "
+            "made the run directory, or make another by `dupre value ... --run OTHER`"
+        )
+    _check_names(found, name, tuple(_SECTIONS))
+    for section, table in found.items():
+        if isinstance(table, dict):
+            fields = _SECTIONS[section].__struct_fields__
+            _check_names(table, f"[{section}] of {name}", fields)
+    return _parse(found, name)
+
+
+def _parse(found: Mapping[str, Any], name: str) -> Spec:
+    """The spec of tables from a file of this `name`, or from options if it is ""."""
+    try:
+        return convert(found, Spec)
+    except ValidationError as error:
+        raise InputError(_explain(error, found, name)) from error
+
+
+def _by_section(settings: Mapping[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    """The tables with settings put where they belong."""
+    for name, setting in settings.items():
+        if setting is not None:
+            tables.setdefault(_SECTION_OF[name], {})[name] = setting
+    return tables
+
+
+def _as_tables(spec: Spec) -> dict[str, Any]:
+    """The settings by section, without those that are not stated."""
+    return {
+        section: {name: one for name, one in asdict(part).items() if one is not None}
+        for section, part in asdict(spec).items()
+    }
+
+
+def _explain(error: ValidationError, found: Any, name: str) -> str:
+    """Which setting is wrong, what was found and what is expected."""
+    text, _, path = str(error).partition(" - at `$")
+    keys = re.findall(r"\w*[a-z]\w*", path)
+    for key in keys:
+        found = found[key]
+    where = "".join(f"[{key}] of " for key in keys[:1]) + name
+    what = text[:1].lower() + text[1:]
+    if len(keys) < 2:
+        return f"{where}: {what}" if name else text
+    setting = f"{keys[1]} in {where}" if name else _flag(keys[1])
+    return f"{setting} is {quote(found)}, {what}; correct it"
+
+
+def _flag(setting: str) -> str:
+    """What the command calls a setting."""
+    named = {"path": "DATA", "semivalues": "--semivalue"}
+    return named.get(setting, f"--{setting.replace('_', '-')}")
+
+
+def _check_names(table: Mapping[str, Any], where: str, names: tuple[str, ...]) -> None:
+    """Raise InputError if a table holds another name; msgspec would not say which was meant."""
+    for key in table:
+        if key not in names:
+            raise InputError(
+                f"{key} is not known in {where}{did_you_mean(key, names)}; expected one of "
+                f"{', '.join(names)}"
+            )
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value) or "(none)"
+    return repr(value) if value not in ("", None) else "(not set)"
