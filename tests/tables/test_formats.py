@@ -231,7 +231,7 @@ def written(tmp_path):
 
 
 def parsed(path, delimiter=None, as_text=(), **how):
-    return read_csv(path, Files(delimiter, **how), as_text)
+    return read_csv(path, Files(delimiter=delimiter, **how), as_text)
 
 
 def refused(path, match, **options):
