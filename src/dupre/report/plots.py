@@ -127,6 +127,7 @@ def owner_map(valuation: Valuation, ax: Axes | None = None) -> Axes:
     labelled = np.arange(n)
     title = ""
     if n > MOST_OWNERS:
+        # Those in the middle are alike, and their labels would cover each other.
         labelled = np.sort(np.argsort(-np.linalg.norm(points, axis=1), kind="stable")[:12])
         title = f"{n} owners; the 12 farthest out are named"
     ax = _axes(ax, height("owner_map", n), title)
@@ -159,7 +160,7 @@ def utilities(valuation: Valuation, ax: Axes | None = None) -> Axes:
     left_out = len(seen) + len(guessed) - len(some) - len(other)
     title = f"{len(some) + len(other)} of {len(seen) + len(guessed)} points" if left_out else ""
     ax = _axes(ax, height("utilities", len(valuation.owners)), title)
-    room = 0.16 if len(guessed) else 0.0
+    room = 0.16 if len(guessed) else 0.0  # trained and predicted ones side by side, not on top
     if len(other):
         x = other["size"] + room
         ax.plot(x, other["predicted"], "o", mfc="none", mec=ODD, ms=4, mew=0.9, label="predicted")
@@ -218,7 +219,7 @@ def uncertainty(valuation: Valuation, ax: Axes | None = None) -> Axes:
         least = Z95 * valuation.validation_std.max()
         ax.axhline(least, color=_ink(), linestyle=":", linewidth=1, label="due to rows alone")
     ax.set(xlabel="coalitions trained", ylabel="widest interval, ±")
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(bottom=0)  # widths are compared by their height above zero
     _tick_whole_numbers(ax)
     _add_legend(ax)
     return ax
@@ -304,7 +305,7 @@ def _matrix(
     from matplotlib.colors import to_rgb
 
     n = len(order)
-    step = -(-n // MOST_LABELS)
+    step = -(-n // MOST_LABELS)  # every step-th owner is named
     thin = f"{n} owners, one in {step} named" if step > 1 else ""
     ax = _axes(ax, height("ranking", n), thin)
     if not ax.get_title():
@@ -393,6 +394,7 @@ def _label_places(
         spots = _spots_around(width, tall)
         corners = [points[i] + at for _, at in spots]
         boxes: list[Box] = [(x, y, x + width, y + tall) for x, y in corners]
+        # Another label under this one is out of the question; a point, or the edge, only bad.
         cost = [
             sum(_overlap(box, other) for other in dots)
             + 1e6 * any(_overlap(box, other) for other in taken)

@@ -140,7 +140,7 @@ def kind(column: pd.Series) -> str:
     if column.isna().all():
         return "empty"
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return "text"
+        return "text"  # whatever its categories are: somebody has said so
     if types.is_bool_dtype(column):
         return "truth"
     if types.is_datetime64_any_dtype(column):
@@ -241,7 +241,7 @@ def _as_numpy(column: pd.Series) -> pd.Series:
 
 def _without_extension(column: pd.Series) -> pd.Series:
     """A column of one of pandas' own types of numbers and truth values."""
-    if not column.isna().any():
+    if not column.isna().any():  # only then do whole numbers stay whole
         return column.astype(getattr(column.dtype, "numpy_dtype", np.float64))
     if not pd.api.types.is_bool_dtype(column.dtype):
         return column.astype(np.float64)
@@ -268,6 +268,7 @@ def _as_float(value: Any) -> float:
 
 def _as_dates(column: pd.Series) -> pd.Series:
     """Points in time without zone; NaT where a cell holds none."""
+    # By way of UTC: times of several zones are compared, and models know no zones.
     found = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
     return found.dt.tz_localize(None)
 
@@ -276,6 +277,7 @@ def _tidy_text(column: pd.Series, *, needed: bool) -> pd.Series:
     held = column[column.notna().to_numpy()]
     text = held.astype(str)
     dated = text.str.match(_DATE).to_numpy(dtype=bool)
+    # Mostly dates: the others are errors, and no dates would become categories without a word.
     if dated.mean() > 1 - FEW:
         dates = _as_dates(text.where(dated, None))
         _check_few(held, dates.isna().to_numpy(), "dates such as 2024-05-31", needed=needed)
@@ -349,8 +351,10 @@ def _reason_against(name: str, column: pd.Series) -> str:
         return "no name in the header"
     held = column[column.notna().to_numpy()]
     different = held.astype(str).nunique() if found == "text" else held.nunique()
+    # A single value with gaps tells those rows from the others.
     if different == 1 and len(held) == len(column):
         return "the same in every row"
+    # Most texts occur once: names or notes, whose levels no other row shares.
     if found == "text" and different > MAX_TEXTS and different > len(held) / 2:
         return f"{different} different texts in {len(column)} rows"
     return ""

@@ -104,6 +104,7 @@ def read_one(
         raise InputError(f"{path} is empty; expected named columns and rows")
     if not len(frame):
         raise InputError(f"{path} names {frame.shape[1]} columns but has no rows; add rows")
+    # JSON and Parquet may name columns by numbers: models and messages know texts alone.
     frame.columns = pd.Index(check_distinct(path, [str(name) for name in frame.columns]))
     return frame
 
@@ -172,6 +173,7 @@ def read_csv(path: Path, options: Files = USUAL, as_text: Collection[str] = ()) 
     delimiter, decimal = options.delimiter, options.decimal
     if delimiter is None:
         delimiter = "\t" if suffix(path) == ".tsv" else ","
+    # In most shells a tab cannot be typed.
     separator = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
     if len(separator) != 1 or separator in '"\r\n':
         raise InputError(f"the delimiter must be one character, such as ';', got {delimiter!r}")
@@ -182,6 +184,7 @@ def read_csv(path: Path, options: Files = USUAL, as_text: Collection[str] = ()) 
             "';' if that is what separates the columns",
         )
     content = _text(path, options.encoding).encode(errors=_PASS)
+    # Read twice: pandas fills up short lines and does not say on which line a row begins.
     records = _records(path, content, separator)
     _, header = next(records, (0, []))
     if len(header) == 1:
@@ -283,6 +286,7 @@ def read_json(path: Path, options: Files = USUAL) -> pd.DataFrame:
                 f"{word} {number} of {path} is {json.dumps(row)[:40]}; expected a JSON object "
                 '{"column": value, …}'
             )
+    # As DataFrame.to_json writes by default: its columns would be taken for one row.
     if len(rows) == 1 and rows[0] and all(isinstance(v, (dict, list)) for v in rows[0].values()):
         raise InputError(f"{path} is one JSON object of whole columns; {_AS_LINES}")
     try:
@@ -327,7 +331,7 @@ def _text(path: Path, encoding: str) -> str:
         raise _encoding_error(path, raw, cause) from cause
     except LookupError as cause:
         raise InputError(f"{encoding!r} is no encoding; expected such as cp1252") from cause
-    if "\0" in text:
+    if "\0" in text:  # UTF-16 without a mark at its beginning, most likely
         line = text.count("\n", 0, text.index("\0")) + 1
         raise InputError(f"line {line} of {path} holds a zero byte; save it as UTF-8 text")
     return text
@@ -365,7 +369,7 @@ def _encoding_error(path: Path, raw: bytes, cause: UnicodeDecodeError) -> InputE
     line = raw.count(b"\n", 0, start) + 1
     found = f"byte {raw[start]:#04x} at position {start:,} (line {line})"
     message = f"{path} is not {cause.encoding.upper()} text: {found}"
-    try:
+    try:  # the encoding of most files that are not UTF-8; some bytes have no meaning in it
         shown = raw[start : start + 1].decode("cp1252")
         raw.decode("cp1252")
     except UnicodeDecodeError:
@@ -419,6 +423,7 @@ def _parquet(path: Path) -> pd.DataFrame:
     packed = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
     _check_size(path, max(packed, 8 * found.num_rows * found.num_columns))
     kinds = ("string", "large_string", "binary", "large_binary")
+    # Metadata tell the size of a dictionary of texts, not of the column that is made of it.
     texts = [field.name for field in read_schema(path) if str(field.type) in kinds]
     parts = [  # a text is kept once, however many rows hold it
         pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
@@ -442,7 +447,7 @@ def _excel(path: Path, sheet: str | None, as_text: Collection[str]) -> pd.DataFr
         raise InputError(f"row 1 of {path} is empty; expected the names of the columns there")
     frame = raw.iloc[1:].set_axis(check_distinct(path, header), axis=1)
     frame.index = pd.RangeIndex(2, len(raw) + 1, name="line")
-    frame = frame[~blank[1:]]
+    frame = frame[~blank[1:]]  # after the lines are numbered: blank ones count
     for name in frame.columns.difference(list(as_text)):
         frame[name] = frame[name].mask(frame[name].isin(EMPTY), None)
     return frame.infer_objects()

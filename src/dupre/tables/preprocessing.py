@@ -28,6 +28,7 @@ def preprocessor(columns: Columns) -> ColumnTransformer:
         ("dates", _number_steps(), list(columns.dates)),
         ("categories", _category_steps(), list(columns.categories)),
     ]
+    # Dense, whatever the share of zeros: some models take no sparse matrices.
     return ColumnTransformer([block for block in blocks if block[2]], sparse_threshold=0.0)
 
 
@@ -73,6 +74,7 @@ def _number_steps() -> Pipeline:
     return Pipeline(
         [
             ("number", FunctionTransformer(as_numbers)),
+            # A column without any value in a coalition stays, as zeros: it may have some later.
             ("fill", SimpleImputer(strategy="median", keep_empty_features=True)),
             ("scale", StandardScaler()),
         ]

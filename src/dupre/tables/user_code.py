@@ -100,7 +100,7 @@ def _from_file(file: Path) -> ModuleType:
 def _importable(directory: Path) -> Iterator[None]:
     """Allow imports from a directory; modules of it are pickled by value from then on."""
     entry, before = str(directory), set(sys.modules)
-    importlib.invalidate_caches()
+    importlib.invalidate_caches()  # a file may have been written since the last import
     sys.path.insert(0, entry)
     try:
         yield
@@ -117,6 +117,7 @@ def _is_own(module: Any, name: str, directory: Path) -> bool:
     file = getattr(module, "__file__", None)
     if not isinstance(module, ModuleType) or not isinstance(file, str):
         return False
+    # The current directory may hold a virtual environment, or dupre itself.
     if name.partition(".")[0] in {*sys.stdlib_module_names, "dupre"}:
         return False
     path = Path(file).resolve()
