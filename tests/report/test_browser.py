@@ -133,7 +133,7 @@ def test_tables_are_sorted_by_click_and_from_the_keyboard(opened):
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("name", ["usual", "hostile", "many"])
-def test_figures_are_seen_and_nothing_scrolls_sideways(opened, name, width):
+def test_figures_are_seen_text_is_large_enough_and_nothing_scrolls_sideways(opened, name, width):
     page = opened(name, width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     boxes = page.eval_on_selector_all(
@@ -144,21 +144,11 @@ def test_figures_are_seen_and_nothing_scrolls_sideways(opened, name, width):
     for left, right, height in boxes:
         assert 0 <= left < right <= width
         assert height > 100
-
-
-@pytest.mark.parametrize("name", ["usual", "many"])
-def test_text_is_large_enough_on_a_phone(opened, name):
-    page = opened(name, 390)
-    sizes = page.eval_on_selector_all(
-        "body p, body td, body th, body li, body dd, body figcaption, body a",
-        "all => all.map(e => parseFloat(getComputedStyle(e).fontSize))",
-    )
-    assert min(sizes) >= 16
-    figure = page.eval_on_selector_all(
-        "svg text", "all => all.map(e => parseFloat(getComputedStyle(e).fontSize) * e.getCTM().a"
-        " || parseFloat(getComputedStyle(e).fontSize))"
-    )  # fmt: skip
-    assert min(figure) >= 8
+    size = "parseFloat(getComputedStyle(e).fontSize)"
+    for selector, zoom, least in (("p, td, th, li, dd, figcaption, a", "1", 16),
+                                  ("svg text", "(e.getCTM().a || 1)", 8)):  # fmt: skip
+        sizes = page.eval_on_selector_all(selector, f"all => all.map(e => {size} * {zoom})")
+        assert min(sizes) >= least
 
 
 def luminance(colour):

@@ -18,8 +18,7 @@ import pandas as pd
 from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.report.document import Heading, full_name, render
-from dupre.report.figures import draw_figure
-from dupre.report.plots import known_widths
+from dupre.report.plots import draw_figure, known_widths
 from dupre.report.relations import Relation, relations
 from dupre.report.statements import shared_words, statements
 from dupre.report.summary import (
