@@ -11,7 +11,7 @@ import dupre
 
 SOURCE = Path(dupre.__file__).parent
 
-ROOT = {"_types", "checks", "errors", "files", "spec", "wording"}
+ROOT = {"_types", "checks", "errors", "files", "metrics", "spec", "wording"}
 
 MAY_IMPORT = {
     "game": set(),
@@ -144,8 +144,8 @@ def test_the_public_names_are_these_and_importing_them_imports_nothing_heavy():
         *("InputError", "Interrupted", "LeastCore", "ModelUtility", "Owners", "Score"),
         *("Semivalue", "StoreError", "Stored", "Valuation", "Valuer", "banzhaf", "baselines"),
         *("beta_shapley", "engines", "estimators", "from_game", "from_table", "kernels"),
-        *("leave_one_out", "plots", "read_evaluations", "shapley", "stopping", "strategies"),
-        *("tables", "to_game", "value"),
+        *("leave_one_out", "metrics", "plots", "read_evaluations", "shapley", "stopping"),
+        *("strategies", "tables", "to_game", "value"),
     ]
     assert all(getattr(dupre, name).__doc__ for name in dupre.__all__)
     assert set(dupre.__all__) <= set(dir(dupre))

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dupre import baselines, tables
+    from dupre import baselines, metrics, tables
     from dupre.data.owners import Owners
     from dupre.errors import (
         DupreError,
@@ -64,6 +64,7 @@ __all__ = [
     "from_table",
     "kernels",
     "leave_one_out",
+    "metrics",
     "plots",
     "read_evaluations",
     "shapley",
@@ -95,6 +96,7 @@ _MODULES = {
     "engines": "training.engines",
     "estimators": "game.estimators",
     "kernels": "predictor.kernels",
+    "metrics": "metrics",
     "plots": "report.plots",
     "stopping": "valuation.stopping",
     "strategies": "valuation.strategies",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Sequence, Sized
 from numbers import Integral
 from typing import Any
 
@@ -12,6 +12,11 @@ from dupre.errors import InputError
 
 LARGEST = 1e150
 """Numbers whose squares are still finite."""
+
+Bounds = tuple[float, float]
+"""Between which numbers utilities lie."""
+
+UNBOUNDED: Bounds = (-math.inf, math.inf)
 
 
 def finite(number: object, what: str) -> float:
@@ -59,6 +64,25 @@ def whole(number: object, what: str, *, least: int) -> int:
     if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
         raise InputError(f"{what} must be a whole number of at least {least}, got {number!r}")
     return int(number)
+
+
+def check_bounds(bounds: Any) -> Bounds:
+    """Two numbers, None for an end without a bound; InputError if they are something else."""
+    if not isinstance(bounds, Sequence) or len(bounds) != 2 or isinstance(bounds, str):
+        raise InputError(f"bounds must be two numbers such as (0, 1), got {bounds!r}")
+    low, high = (
+        end if given is None or given == end else finite(given, "a bound")
+        for given, end in zip(bounds, UNBOUNDED, strict=True)
+    )
+    if not low < high:
+        raise InputError(f"the lower bound must be less than the upper one, got {bounds!r}")
+    return low, high
+
+
+def is_within(utility: float, bounds: Bounds) -> bool:
+    """Whether a utility lies within bounds, up to rounding."""
+    low, high = bounds
+    return low - 1e-9 * (1 + abs(low)) <= utility <= high + 1e-9 * (1 + abs(high))
 
 
 def takes(function: Callable[..., Any], *arguments: object, **named: object) -> bool:

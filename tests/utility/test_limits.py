@@ -6,14 +6,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
+from dupre.checks import is_within
+from dupre.metrics import find
 from dupre.report.page import page
 from dupre.training.evaluation import Training, evaluate
-from dupre.utility.limits import (
-    bounds_of_metric,
-    check_empty_within,
-    is_within,
-    outside_notes,
-)
+from dupre.utility.limits import check_empty_within, outside_notes
 from owners_and_games import make_owners, smooth, value
 
 RNG = np.random.default_rng(0)
@@ -29,11 +26,11 @@ def utility_of(**options):
 
 def test_names_tell_the_bounds_of_metrics_and_limits_that_cannot_be_are_refused():
     for metric in ("balanced_accuracy", "f1_macro", "roc_auc_ovr"):
-        assert bounds_of_metric(metric) == (0, 1)
-    assert bounds_of_metric("matthews_corrcoef") == (-1, 1)
-    assert bounds_of_metric("r2") == (-np.inf, 1)
-    assert bounds_of_metric("neg_log_loss") == (-np.inf, 0)
-    assert bounds_of_metric(len) == (-np.inf, np.inf)
+        assert find(metric).bounds == (0, 1)
+    assert find("matthews_corrcoef").bounds == (-1, 1)
+    assert find("r2").bounds == (-np.inf, 1)
+    assert find("neg_log_loss").bounds == (-np.inf, 0)
+    assert find("mutual_info_score").bounds == (-np.inf, np.inf)
     for options, message in (
         ({"bounds": (1, 0)}, "must be less"),
         ({"bounds": ("0", 1)}, "a bound must be a finite number"),
@@ -48,7 +45,7 @@ def test_names_tell_the_bounds_of_metrics_and_limits_that_cannot_be_are_refused(
 def test_a_utility_outside_the_bounds_is_named():
     assert is_within(0.1 + 0.2, (0.0, 0.3))
     check_empty_within(0.5, (0.0, 1.0))
-    check_empty_within(-7.0, bounds_of_metric("r2"))
+    check_empty_within(-7.0, find("r2").bounds)
     for empty, bounds in ((0.5, (0.9, 1.0)), (2.0, (0.0, 1.0)), (0.1, (-np.inf, 0.0))):
         message = f"no data is {empty:g}, but the bounds of utilities are {bounds[0]:g} and"
         with pytest.raises(dupre.InputError, match=message):

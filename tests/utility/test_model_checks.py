@@ -18,15 +18,16 @@ from sklearn.tree import DecisionTreeRegressor
 
 from dupre.data.owners import Owners
 from dupre.errors import InputError
+from dupre.metrics import TABLE, as_metric, find
 from dupre.utility import model_checks
 from dupre.utility.model import ModelUtility
 from dupre.utility.model_checks import (
-    REGRESSION_METRICS,
     check_metric,
     check_validation,
     count_shared_rows,
 )
 
+REGRESSION_METRICS = {metric.name for metric in TABLE.values() if metric.task == "regression"}
 X, Y = load_iris(return_X_y=True)
 IRIS = Owners.from_arrays(X[::2], Y[::2], np.arange(75) % 4)
 X, Y = X[1:100:2], Y[1:100:2]
@@ -182,7 +183,7 @@ def test_validation_targets_on_which_a_metric_has_no_meaning_are_refused_at_once
             with pytest.raises(InputError, match=rf"all 40 .* are 2\.5: metric '{metric}' has no"):
                 ModelUtility(Ridge(), DIABETES, validation=equal, metric=metric, **options)
     with pytest.raises(InputError, match=r"only validation target is 151\.0: metric 'r2' has no"):
-        model_checks.check_trial("r2", np.nan, DIABETES.y[:1])
+        model_checks.check_trial(find("r2"), np.nan, DIABETES.y[:1])
     for metric in ("roc_auc", "roc_auc_ovr"):
         for empty in (None, 0.5):
             with (
@@ -191,11 +192,13 @@ def test_validation_targets_on_which_a_metric_has_no_meaning_are_refused_at_once
             ):
                 ModelUtility(GaussianNB(), two, validation=one, metric=metric, empty=empty)
     with pytest.raises(InputError, match="'neg_mean_squared_error' gives -inf for a constant mod"):
-        model_checks.check_trial("neg_mean_squared_error", -np.inf, DIABETES.y)
+        model_checks.check_trial(find("neg_mean_squared_error"), -np.inf, DIABETES.y)
     for metric in ("neg_mean_squared_error", "max_error"):
-        model_checks.check_trial(metric, 0.0, np.full(40, 2.5))
-    model_checks.check_trial("accuracy", 1.0, np.zeros(40))
-    model_checks.check_trial(lambda model, X, y: 0.0, np.nan, np.zeros(40))  # may mean anything
+        model_checks.check_trial(find(metric), 0.0, np.full(40, 2.5))
+    model_checks.check_trial(find("accuracy"), 1.0, np.zeros(40))
+    model_checks.check_trial(
+        as_metric(lambda model, X, y: 0.0), np.nan, np.zeros(40)
+    )  # may mean anything
 
 
 def test_an_unusable_validation_frame_is_refused_with_the_culprit():

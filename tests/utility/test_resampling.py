@@ -10,10 +10,10 @@ from sklearn.naive_bayes import GaussianNB
 from dupre.data.digests import digests_of_rows
 from dupre.data.owners import Owners
 from dupre.errors import InputError
+from dupre.metrics import as_metric, find
 from dupre.training.evaluation import Training, evaluate
 from dupre.utility import score
 from dupre.utility.model import ModelUtility
-from dupre.utility.resampling import is_called_for_each
 from dupre.utility.score import Score, draw_resamples
 
 LABELS = ["accuracy", "balanced_accuracy", "neg_log_loss", "neg_brier_score", "f1_macro"]
@@ -55,12 +55,12 @@ def test_resampled_utilities_are_the_metric_of_resampled_rows(kind, metric):
     wanted = [scorer(fitted, X[drawn.rows(b)], y[drawn.rows(b)]) for b in range(8)]
     np.testing.assert_allclose(found.resampled, wanted, rtol=1e-6)
     several = ("roc_auc_ovo", "neg_median_absolute_error")
-    assert is_called_for_each(metric) == (callable(metric) or metric in several)
+    assert as_metric(metric).is_called_for_each == (callable(metric) or metric in several)
     assert utility(()).resampled.shape == (8,)
 
 
 def test_a_metric_without_a_formula_is_known_to_be_called_for_each_resample():
-    assert [m for m in get_scorer_names() if m.startswith("f1") and is_called_for_each(m)] == [
+    assert [m for m in get_scorer_names() if m.startswith("f1") and find(m).is_called_for_each] == [
         "f1_samples"
     ]
 

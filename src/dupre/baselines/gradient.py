@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import get_scorer
 
 from dupre._types import Floats, Ints
 from dupre.baselines.cache import finite_score
@@ -16,9 +15,9 @@ from dupre.data.owners import Owners
 from dupre.data.rows import copy_rows
 from dupre.errors import InputError
 from dupre.game.coalitions import to_names
+from dupre.metrics import Metric, Scorer
 from dupre.utility.fit import random_states
 from dupre.utility.model import ModelUtility
-from dupre.utility.model_checks import Metric
 
 
 def gradient_shapley(
@@ -26,7 +25,7 @@ def gradient_shapley(
     owners: Owners,
     *,
     validation: Any,
-    metric: str | Metric | None = None,
+    metric: str | Scorer | Metric | None = None,
     permutations: int,
     seed: int,
 ) -> Baseline:
@@ -65,8 +64,7 @@ def gradient_shapley(
 
 def _marginals(start: Any, utility: ModelUtility, order: Ints) -> Floats:
     """Changes of the score, (n,), as the owners' rows come in, one owner after the other."""
-    owners, metric = utility.owners, utility.metric
-    score: Metric = get_scorer(metric) if isinstance(metric, str) else metric
+    owners, score = utility.owners, utility.metric
     model = clone(start)
     first = {}
     if owners.task == "classification":  # scorers of probabilities need a column for each class

@@ -6,12 +6,13 @@ groups: what the data add to groups of each size may be of another sign.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dupre._types import Floats, Ints
 from dupre.game.semivalues import group_sizes
+from dupre.metrics import TABLE
 from dupre.result.table import decimals
 from dupre.result.valuation import Valuation
 from dupre.wording import number
@@ -40,38 +41,21 @@ class MetricName:
         return change + (self.unit.removesuffix("s") if change in ("1", "−1") else self.unit)
 
 
-def _points(name: str) -> MetricName:
-    return MetricName(name, " points", 100.0)
-
-
 MOST = "in groups of most sizes"
 FEW = "though not in groups of most sizes"
 OPEN = "but whether in groups of most sizes is not settled"
 
-METRICS = {
-    "accuracy": _points("accuracy"),
-    "balanced_accuracy": _points("balanced accuracy"),
-    "top_k_accuracy": _points("top-k accuracy"),
-    "average_precision": _points("average precision"),
-    "precision": _points("precision"),
-    "recall": _points("recall"),
-    "f1": _points("the F1 score"),
-    "roc_auc": _points("the area under the ROC curve"),
-    "r2": MetricName("R²"),
-}
-"""Names that people know, by the name of the scorer."""
-
 
 def metric_of(v: Valuation) -> MetricName:
     """What the utility of a valuation is called."""
-    metric = v.provenance.get("settings", {}).get("metric", "")
-    for name in (metric, metric.removesuffix("_weighted"), metric.removesuffix("_macro")):
-        if name in METRICS:
-            kind = metric.removeprefix(name).replace("_", " ")
-            return replace(METRICS[name], name=METRICS[name].name + kind)
-    return MetricName(
-        f"the score {metric}" if metric.isidentifier() else "the utility of the model"
-    )
+    name = v.provenance.get("settings", {}).get("metric", "")
+    metric = TABLE.get(name)
+    known = {} if metric is None else {"words": metric.words, "unit": metric.unit}
+    stated = v.provenance.get("metric", known)  # that of the user's own code
+    if words := stated.get("words"):
+        unit = stated.get("unit", "")
+        return MetricName(words, f" {unit}".rstrip(), 100.0 if unit == "points" else 1.0)
+    return MetricName(f"the score {name}" if name.isidentifier() else "the utility of the model")
 
 
 def effect(

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Names
-from dupre.checks import as_utility
+from dupre.checks import Bounds, as_utility, is_within
 from dupre.errors import InputError
 from dupre.game.coalitions import find_owner, format_members, from_names, to_names
 from dupre.runs.run import Run
@@ -23,7 +23,6 @@ from dupre.store.store import Store
 from dupre.tables.formats import USUAL, read_one
 from dupre.training.evaluation import Evaluation, Training, known_evaluations
 from dupre.utility.adapters import names_in, parse_score
-from dupre.utility.limits import Bounds, is_within
 from dupre.utility.score import known_resamples
 from dupre.wording import json_text
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, mul
 
-from dupre.checks import finite
+from dupre.checks import Bounds, check_bounds, finite
 from dupre.errors import InputError
 from dupre.game.estimators import Sample, regression
 from dupre.game.semivalues import Semivalue
@@ -27,7 +27,6 @@ from dupre.predictor.kernels import (
 from dupre.spec import Spec, Values
 from dupre.tables.user_code import is_dotted, load
 from dupre.utility.adapters import names_in
-from dupre.utility.limits import Bounds, check_bounds
 from dupre.valuation import stopping
 from dupre.valuation.question import LeastCore, parse_values
 from dupre.valuation.stopping import Rule

@@ -13,7 +13,6 @@ from dupre.result.records import Z95
 from dupre.runs.run import Run
 from dupre.utility.fit import uses_torch
 from dupre.utility.model import ModelUtility
-from dupre.utility.resampling import is_called_for_each
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed
 from dupre.wording import FEWEST_ROWS, count_things, join_list, printable, quote, write_apart
@@ -61,7 +60,7 @@ def _floor(utility: ModelUtility) -> str:
 
 
 def _many_calls(utility: ModelUtility) -> list[str]:
-    if not utility.resamples or not is_called_for_each(utility.metric):
+    if not utility.resamples or not utility.metric.is_called_for_each:
         return []
     return [f"called {utility.resamples} times more for each model, on resamples of these rows"]
 
@@ -107,8 +106,8 @@ def _few_validation_rows(run: Run) -> list[str]:
     change the outcome of the same rows, fewer will do.
     """
     utility, n = cast("ModelUtility", run.utility), run.owners.n
-    bounded = isinstance(utility.metric, str) and not utility.metric.startswith(("neg_", "max_"))
-    average = (1 - utility.empty) / n if bounded else 0.0
+    best = utility.metric.bounds[1]
+    average = (best - utility.empty) / n if best == 1 else 0.0
     rows, needed = len(utility.y_val), Z95**2 / average if average > 0 else 0.0
     if rows >= needed or rows < FEWEST_ROWS:  # of so few rows the caveats say more
         return []

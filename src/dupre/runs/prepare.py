@@ -11,6 +11,7 @@ from typing import cast
 import pandas as pd
 
 from dupre._types import Members, Task
+from dupre.checks import UNBOUNDED
 from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
 from dupre.errors import InputError
@@ -22,7 +23,7 @@ from dupre.tables import caveats, holdout, models
 from dupre.tables.columns import Columns, columns_of
 from dupre.tables.formats import has_sheets, sheet_names
 from dupre.tables.read import files_of, names_not_read, read_table, read_validation
-from dupre.utility.limits import UNBOUNDED, bounds_of_metric, check_empty_within
+from dupre.utility.limits import check_empty_within
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import validation_caveats
 from dupre.valuation.valuer import Valuer
@@ -39,7 +40,7 @@ def prepare_new(spec: Spec) -> Run:
     run = prepare(spec)
     utility, bounds = run.utility, parse_bounds(spec.utility.bounds)
     if bounds is None and isinstance(utility, ModelUtility):
-        bounds = bounds_of_metric(utility.metric)
+        bounds = utility.metric.bounds
     floor = utility.empty if utility.floor is None else utility.floor
     check_empty_within(max(utility.empty, floor), bounds or UNBOUNDED)
     return run

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
+from dupre.checks import Bounds
 from dupre.data.owners import Owners
 from dupre.result.uncertainty import HELD_OUT
 from dupre.result.valuation import Valuation
@@ -21,7 +22,6 @@ from dupre.store.spot_check import Stored
 from dupre.store.store import Store
 from dupre.tables.columns import Columns
 from dupre.utility.describe import Traits, describe
-from dupre.utility.limits import Bounds
 from dupre.utility.model import ModelUtility
 from dupre.wording import count_things, json_text
 
@@ -138,7 +138,7 @@ class Run:
     @property
     def metric(self) -> str:
         """The metric by the name that was asked for, or the default."""
-        return self.spec.utility.metric or str(cast("ModelUtility", self.utility).metric)
+        return self.spec.utility.metric or cast("ModelUtility", self.utility).metric.name
 
     @property
     def origin(self) -> fingerprints.Origin:

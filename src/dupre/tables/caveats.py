@@ -177,7 +177,7 @@ def _explained_part(x: NDArray[Any], y: Floats, task: Task, *, within: bool = Fa
 
 def unequal_classes(utility: ModelUtility) -> list[str]:
     """Accuracy where most validation rows are of one class, and what can be computed instead."""
-    if utility.metric != "accuracy":
+    if utility.metric.name != "accuracy":
         return []
     counts = pd.Series(utility.y_val).value_counts()
     part, most = counts.iloc[0] / counts.sum(), printable(str(counts.index[0]))

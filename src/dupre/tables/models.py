@@ -18,7 +18,6 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.metrics import get_scorer_names
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -27,27 +26,15 @@ from dupre._types import Task
 from dupre.checks import takes
 from dupre.data.encoding import NumericColumns, encode
 from dupre.errors import InputError
+from dupre.metrics import DEFAULT, TABLE, Metric, Scorer, find, scorer_names
 from dupre.tables.columns import Columns
 from dupre.tables.preprocessing import as_numbers, describe_steps, preprocessor
 from dupre.tables.user_code import is_dotted, load
-from dupre.utility.model_checks import REGRESSION_METRICS, Metric, is_estimator
+from dupre.utility.model_checks import is_estimator
 from dupre.wording import did_you_mean
 
 NAMES = ("logistic", "ridge", "forest", "boosting", "mlp", "knn")
 """Models that have a name of their own."""
-
-_COMMON = {
-    "classification": ("accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss", "roc_auc_ovr"),
-    "regression": ("r2", "neg_mean_absolute_error", "neg_root_mean_squared_error"),
-}
-_ALSO_CALLED = {
-    "auc": "roc_auc",
-    "logloss": "neg_log_loss",
-    "mae": "neg_mean_absolute_error",
-    "mape": "neg_mean_absolute_percentage_error",
-    "mse": "neg_mean_squared_error",
-    "rmse": "neg_root_mean_squared_error",
-}
 
 
 @dataclass(frozen=True)
@@ -138,33 +125,33 @@ def model(name: str | None, columns: Columns, *, task: Task) -> Model:
     return _preprocess(estimator, columns)
 
 
-def metric(name: str | None, *, task: Task) -> str | Metric:
+def metric(name: str | None, *, task: Task) -> str | Scorer | Metric:
     """The name of a scikit-learn scorer that fits the task, or a callable of the user's own code.
 
     Args:
-        name: of a scorer, or "module:object" of a callable(model, X, y) -> float. None for
-            "accuracy" in classification, "r2" in regression.
+        name: of a scorer, or "module:object" of a callable(model, X, y) -> float or of a
+            `dupre.metrics.Metric`. None for "accuracy" in classification, "r2" in regression.
         task: what the model is for.
 
     Raises:
         InputError: unknown, or not for this task.
     """
     if name is None:
-        return "accuracy" if task == "classification" else "r2"
+        return DEFAULT[task]
     if is_dotted(name):
         return _scorer(load(name), name)
-    fitting = [m for m in get_scorer_names() if (m in REGRESSION_METRICS) == (task == "regression")]
+    fitting = [m for m in scorer_names() if find(m).task in (None, task)]
     if name in fitting:
         return name
-    if name in get_scorer_names():
-        raise InputError(
-            f"the metric {name!r} is not for {task}; choose one such as {', '.join(_COMMON[task])}"
-        )
-    close = _ALSO_CALLED.get(name.casefold().replace("_", ""))
+    common = ", ".join(m.name for m in TABLE.values() if m.common and m.task == task)
+    if name in scorer_names():
+        raise InputError(f"the metric {name!r} is not for {task}; choose one such as {common}")
+    called = {other: m.name for m in TABLE.values() for other in m.also_called}
+    close = called.get(name.casefold().replace("_", ""))
     hint = f" (did you mean {close!r}?)" if close in fitting else did_you_mean(name, fitting)
     raise InputError(
         f"unknown metric {name!r}{hint}; expected a scikit-learn scorer for {task} such as "
-        f"{', '.join(_COMMON[task])}, or module:object of a callable(model, X, y)"
+        f"{common}, or module:object of a callable(model, X, y)"
     )
 
 
@@ -249,7 +236,9 @@ def _estimator(found: Any, name: str) -> Any:
     return found
 
 
-def _scorer(found: Any, name: str) -> Metric:
+def _scorer(found: Any, name: str) -> Scorer | Metric:
+    if isinstance(found, Metric):
+        return found
     expected = f"{name} must be a callable(model, X, y) -> float"
     if not callable(found) or isinstance(found, type):
         raise InputError(f"{expected}, got {type(found).__name__}; write a function")
@@ -258,7 +247,7 @@ def _scorer(found: Any, name: str) -> Metric:
             f"{expected}, but it takes {inspect.signature(found)}; make one from a function of "
             "(y, predicted) by sklearn.metrics.make_scorer"
         )
-    scorer: Metric = found
+    scorer: Scorer = found
     return scorer
 
 

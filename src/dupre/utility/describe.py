@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Names
-from dupre.checks import finite, takes
+from dupre.checks import UNBOUNDED, Bounds, check_bounds, finite, takes
 from dupre.data.digests import (
     digest,
     digests_of_owners,
@@ -42,7 +42,7 @@ from dupre.data.digests import (
 )
 from dupre.data.owners import Owners
 from dupre.errors import InputError
-from dupre.utility.limits import UNBOUNDED, Bounds, check_bounds
+from dupre.metrics import Metric
 from dupre.utility.model import ModelUtility
 from dupre.utility.protocol import takes_seed, training_seed
 from dupre.utility.score import Score
@@ -72,6 +72,7 @@ class Traits:
         resamples: of the validation rows, as asked for; None if it is not known.
         drawn_resamples: of which a utility knows its score; None if it is not known.
         validation_rows: that count, copies of a row as one; 0 if it is not known.
+        metric: that scores models; None if it is not known.
     """
 
     utility: Any
@@ -85,6 +86,7 @@ class Traits:
     resamples: int | None = None
     drawn_resamples: int | None = None
     validation_rows: int = 0
+    metric: Metric | None = None
 
     @property
     def may_resample(self) -> bool:
@@ -136,6 +138,7 @@ def _describe_model(found: Traits, utility: ModelUtility) -> Traits:
         resamples=utility.resamples,
         drawn_resamples=utility.drawn_resamples,
         validation_rows=utility.equal_rows.counted,
+        metric=utility.metric,
     )
 
 
@@ -234,6 +237,8 @@ def _in_words(part: Any) -> str:
     """A part in words, for messages that say what differs."""
     if isinstance(part, str):
         text = part
+    elif isinstance(part, Metric):
+        text = part.name
     elif _is_rows(part):
         text = f"{len(part[1])} rows"
     elif isinstance(part, types.FunctionType):

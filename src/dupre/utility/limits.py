@@ -12,51 +12,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dupre.checks import finite
+from dupre.checks import Bounds, finite, is_within
 from dupre.errors import InputError, Remedy
+from dupre.metrics import Metric
 from dupre.utility.score import check_score
 
-Bounds = tuple[float, float]
 
-UNBOUNDED: Bounds = (-math.inf, math.inf)
-
-_SHARES: tuple[str, ...] = ("accuracy", "balanced_accuracy", "top_k_accuracy", "roc_auc", "f1")
-_SHARES += ("average_precision", "precision", "recall", "jaccard")
-LIKE_R2 = ("r2", "explained_variance", "d2_")
-"""How the names of metrics begin that compare with a constant prediction."""
-
-
-def bounds_of_metric(metric: object) -> Bounds:
-    """Between which numbers the scores of a metric lie, as far as its name says."""
-    name = metric if isinstance(metric, str) else ""
-    if name.startswith(_SHARES):
-        return 0.0, 1.0
-    if name == "matthews_corrcoef":
-        return -1.0, 1.0
-    if name.startswith(LIKE_R2):
-        return -math.inf, 1.0
-    return (-math.inf, 0.0) if name.startswith("neg_") else UNBOUNDED
-
-
-def check_bounds(bounds: Any) -> Bounds:
-    """Two numbers, None for an end without a bound; InputError if they are something else."""
-    if not isinstance(bounds, Sequence) or len(bounds) != 2 or isinstance(bounds, str):
-        raise InputError(f"bounds must be two numbers such as (0, 1), got {bounds!r}")
-    low, high = (
-        end if given is None or given == end else finite(given, "a bound")
-        for given, end in zip(bounds, UNBOUNDED, strict=True)
-    )
-    if not low < high:
-        raise InputError(f"the lower bound must be less than the upper one, got {bounds!r}")
-    return low, high
-
-
-def check_floor(floor: Any, metric: object, empty: float) -> float | None:
+def check_floor(floor: Any, metric: Metric, empty: float) -> float | None:
     """The lowest utility that counts; None if there is none.
 
     Args:
         floor: a number, False for none, or None for the default.
-        metric: scores of metrics like R² are not below that of no data by default.
+        metric: states the default.
         empty: the score of no data.
 
     Raises:
@@ -65,7 +32,7 @@ def check_floor(floor: Any, metric: object, empty: float) -> float | None:
     if floor is False:
         return None
     if floor is None:
-        return empty if isinstance(metric, str) and metric.startswith(LIKE_R2) else None
+        return empty if metric.floor == "no data" else metric.floor
     if floor is True:
         raise InputError("floor must be a number, or False for none, got True")
     return finite(floor, "floor")
@@ -98,12 +65,6 @@ def check_known_empty(known: Sequence[float], empty: float | None) -> None:
             "ModelUtility or by empty=, which would count; leave () out of known=, or state that "
             "number as empty= to the ModelUtility, or to dupre.value for another utility"
         )
-
-
-def is_within(utility: float, bounds: Bounds) -> bool:
-    """Whether a utility lies within bounds, up to rounding."""
-    low, high = bounds
-    return low - 1e-9 * (1 + abs(low)) <= utility <= high + 1e-9 * (1 + abs(high))
 
 
 def check_empty_within(empty: float, bounds: Bounds) -> None:

@@ -18,16 +18,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from dupre._types import Digests
-from dupre.checks import finite, whole
+from dupre.checks import check_bounds, finite, whole
 from dupre.data.digests import digests_of_coalitions, digests_of_rows, hash_json
 from dupre.data.owners import Owners
 from dupre.data.rows import copy_rows, with_levels_of_both
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
+from dupre.metrics import DEFAULT, Metric, Scorer
 from dupre.utility.fit import fit, other_libraries, uses_seed
-from dupre.utility.limits import bounds_of_metric, check_bounds, check_floor
+from dupre.utility.limits import check_floor
 from dupre.utility.model_checks import (
-    Metric,
     check_estimator,
     check_metric,
     check_trial,
@@ -78,14 +78,14 @@ class ModelUtility:
         owners: whose rows to train on.
         validation: (X, y), or a frame with the owners' target column. The same kind of X and the
             same columns as the owners'.
-        metric: scikit-learn scorer name or callable(model, X, y) -> float, greater is better.
-            Default: "accuracy" for classification, "r2" for regression.
+        metric: scikit-learn scorer name, callable(model, X, y) -> float, greater is better, or a
+            `dupre.metrics.Metric`. Default: "accuracy" for classification, "r2" for regression.
         empty: utility of the empty coalition.
         floor: lowest utility that counts: a lower score counts as this. Default: the score of no
             data for R² and the like, whose scores have no lower bound; none for other metrics.
             False for none. Stores keep the scores as they were.
         bounds: between which scores lie, (low, high), None for an end without one: predictions
-            do too. Default: those of the metric, if its name tells.
+            do too. Default: those of the metric, as far as they are known.
         seed: the training seeds derive from it.
         resamples: of the validation rows; 0 to do without. One number for all trainings of a store.
 
@@ -99,7 +99,7 @@ class ModelUtility:
         owners: Owners,
         *,
         validation: Any,
-        metric: str | Metric | None = None,
+        metric: str | Scorer | Metric | None = None,
         empty: float | None = None,
         floor: float | bool | None = None,
         bounds: tuple[float | None, float | None] | None = None,
@@ -114,15 +114,15 @@ class ModelUtility:
         self.resamples = whole(resamples, "resamples", least=0)
         if self.resamples == 1:
             raise InputError("one resample of the validation rows says nothing; give 0, or many")
-        self.metric = metric or ("accuracy" if owners.task == "classification" else "r2")
-        self._scorer = check_metric(self.metric, owners)
+        self.metric = check_metric(metric or DEFAULT[owners.task], owners)
         self.X_val, self.y_val = check_validation(validation, owners)
         self._classes = None
         if owners.task == "classification":
             self._classes = np.unique(np.concatenate([owners.y, self.y_val]))
+        empty = self.metric.empty if empty is None else empty
         # A named metric is tried even if `empty` is stated: an error now costs no training.
         self._stated = empty is not None
-        tried = self._constant_score() if empty is None or isinstance(self.metric, str) else 0.0
+        tried = self._constant_score() if empty is None or self.metric.scorer is None else 0.0
         check_trial(self.metric, tried, self.y_val)
         empty = tried if empty is None else empty
         try:
@@ -134,7 +134,7 @@ class ModelUtility:
             ) from cause
 
         self.floor = check_floor(floor, self.metric, self.empty)
-        stated = bounds_of_metric(self.metric) if bounds is None else check_bounds(bounds)
+        stated = self.metric.bounds if bounds is None else check_bounds(bounds)
         self.bounds = max(stated[0], -np.inf if self.floor is None else self.floor), stated[1]
 
     @cached_property
@@ -152,7 +152,7 @@ class ModelUtility:
         """All that a utility depends on besides the members' rows."""
         return {
             "model": self.estimator,
-            "metric": self.metric,
+            "metric": self.metric if self.metric.is_own else self.metric.name,
             "validation data": (self.X_val, self.y_val),
             "task": self.owners.task,
             "seed": self.seed,
@@ -244,15 +244,14 @@ class ModelUtility:
 
     def _utility(self, model: Any, X_val: Any) -> float:
         """The score on rows that the model and the metric may change in place."""
-        return float(self._scorer(self._with_classes(model), X_val, self.y_val.copy()))
+        return self.metric(self._with_classes(model), X_val, self.y_val.copy())
 
     def _score(self, model: Any, X_val: Any) -> Score:
-        with Predictions(model, X_val, named=isinstance(self.metric, str)) as predictions:
+        with Predictions(model, X_val, named=self.metric.scorer is None) as predictions:
             utility = self._utility(model, predictions.give_rows())
             if not self.resamples or not np.isfinite(utility):
                 return Score(utility)
             resampled = resample(
-                self._scorer,
                 self.metric,
                 self._with_classes(model),
                 predictions,
@@ -264,7 +263,7 @@ class ModelUtility:
 
     def _with_classes(self, model: Any) -> Any:
         """The model, with the classes that it has not seen added for scorers by name."""
-        classes, named = self._classes, isinstance(self.metric, str)
+        classes, named = self._classes, self.metric.scorer is None
         if classes is None or not named or not hasattr(model, "predict_proba"):
             return model
         return model if len(model.classes_) == len(classes) else _AllClasses(model, classes)
@@ -289,9 +288,9 @@ class ModelUtility:
             )
         except Exception as cause:  # the metric may be the user's code
             raise InputError(
-                f"metric {self.metric!r} cannot score a constant {self.owners.task} model on the "
-                f"validation rows ({cause}); choose a metric that fits the task (a callable takes "
-                "model, X and y), or state the utility of no data with ",
+                f"metric {self.metric.name!r} cannot score a constant {self.owners.task} model on "
+                f"the validation rows ({cause}); choose a metric that fits the task (a callable "
+                "takes model, X and y), or state the utility of no data with ",
                 Remedy.EMPTY,
                 " if it needs more than a constant model",
             ) from cause

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,44 +9,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.metrics import get_scorer, get_scorer_names
 
 from dupre.data import rows
 from dupre.data.digests import digests_of_contents, with_plain_types
 from dupre.data.encoding import encode
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
-from dupre.utility.limits import LIKE_R2
-
-REGRESSION_METRICS = frozenset(
-    {
-        "d2_absolute_error_score",
-        "d2_pinball_score",
-        "d2_tweedie_score",
-        "explained_variance",
-        "max_error",
-        "neg_max_error",
-        "neg_mean_absolute_error",
-        "neg_mean_absolute_percentage_error",
-        "neg_mean_gamma_deviance",
-        "neg_mean_poisson_deviance",
-        "neg_mean_squared_error",
-        "neg_mean_squared_log_error",
-        "neg_median_absolute_error",
-        "neg_root_mean_squared_error",
-        "neg_root_mean_squared_log_error",
-        "r2",
-    }
-)
-"""Scorer names that measure errors of numbers; they have no meaning for class labels."""
-
-OF_TWO_CLASSES = {
-    "roc_auc": "roc_auc_ovr",
-    **{name: f"{name}_macro" for name in ("f1", "precision", "recall", "jaccard")},
-}
-"""Metrics of two classes, and what to take for others."""
-
-Metric = Callable[[Any, Any, Any], float]
+from dupre.metrics import Metric, Scorer, as_metric, scorer_names
 
 
 def check_estimator(estimator: Any, owners: Owners) -> Any:
@@ -97,38 +65,38 @@ def is_estimator(thing: Any) -> bool:
         return False
 
 
-def check_metric(metric: str | Metric, owners: Owners) -> Metric:
-    """The metric as a callable; InputError if it is unknown, or made for another task."""
-    if not isinstance(metric, str):
-        if not callable(metric):
-            raise InputError(f"metric must be a scorer name or a callable, got {metric!r}")
-        return metric
-    if metric not in get_scorer_names():
+def check_metric(metric: str | Scorer | Metric, owners: Owners) -> Metric:
+    """The metric with its facts; InputError if it is unknown, or made for another task."""
+    found = as_metric(metric)
+    if found.scorer is None and found.terms is None and found.name not in scorer_names():
         raise InputError(
-            f"unknown metric {metric!r}; expected a scikit-learn scorer name such as 'accuracy', "
-            "'balanced_accuracy', 'neg_log_loss', 'r2' or 'neg_mean_absolute_error'"
+            f"unknown metric {found.name!r}; expected a scikit-learn scorer name such as "
+            "'accuracy', 'balanced_accuracy', 'neg_log_loss', 'r2' or 'neg_mean_absolute_error'"
         )
-    if owners.task == "classification" and metric in REGRESSION_METRICS:
+    if owners.task == "classification" and found.task == "regression":
         raise InputError(
-            f"metric {metric!r} measures errors of numbers but the task is classification; use "
+            f"metric {found.name!r} measures errors of numbers but the task is classification; use "
             "'accuracy' or another classification metric, or ",
             Remedy.STATE_REGRESSION,
         )
-    _check_labels(metric, owners)
-    scorer: Metric = get_scorer(metric)
-    return scorer
+    if owners.task == "regression" and found.task == "classification":
+        raise InputError(
+            f"metric {found.name!r} scores classes but the task is regression; use 'r2' or another "
+            "regression metric"
+        )
+    if owners.task == "classification" and found.for_more:
+        _check_labels(found, np.unique(owners.y).tolist())
+    return found
 
 
-def _check_labels(metric: str, owners: Owners) -> None:
+def _check_labels(metric: Metric, labels: list[Any]) -> None:
     """Raise InputError if a metric of two classes is asked for more, or cannot tell which is 1."""
-    if owners.task != "classification" or metric not in OF_TWO_CLASSES:
-        return
-    labels = np.unique(owners.y).tolist()
-    if len(labels) > 2 or (metric != "roc_auc" and 1 not in labels):
+    any_label = metric.terms is None  # an area ranks rows, whatever the two labels are
+    if len(labels) > 2 or not (any_label or 1 in labels):
         found = f"{len(labels)} classes" if len(labels) > 2 else f"the classes {labels}"
         raise InputError(
-            f"metric {metric!r} is for two classes{'' if metric == 'roc_auc' else ', 0 and 1'}, "
-            f"but there are {found}; use {OF_TWO_CLASSES[metric]!r}"
+            f"metric {metric.name!r} is for two classes{'' if any_label else ', 0 and 1'}, "
+            f"but there are {found}; use {metric.for_more!r}"
         )
 
 
@@ -176,7 +144,7 @@ def check_validation(validation: Any, owners: Owners) -> tuple[Any, NDArray[Any]
     return X, targets
 
 
-def check_trial(metric: str | Metric, score: float, y: NDArray[Any]) -> None:
+def check_trial(metric: Metric, score: float, y: NDArray[Any]) -> None:
     """Raise InputError if a metric cannot tell models apart on these validation rows.
 
     Args:
@@ -184,21 +152,21 @@ def check_trial(metric: str | Metric, score: float, y: NDArray[Any]) -> None:
         score: what a constant model got on them.
         y: their targets, (m,).
     """
-    if not isinstance(metric, str):
+    if metric.scorer is not None:
         return
     remedy = Remedy.VALIDATION, ", or choose another metric"
     known = bool(np.isfinite(score))
-    if (y == y[0]).all() and (not known or metric.startswith(LIKE_R2)):
+    if (y == y[0]).all() and (not known or metric.floor == "no data"):
         many = len(y) > 1
         which = (
             f"all {len(y):,} validation targets are" if many else "the only validation target is"
         )
-        numbers = metric in REGRESSION_METRICS
+        numbers = metric.task == "regression"
         why = "has no meaning on such rows" if numbers else "needs at least two classes"
-        raise InputError(f"{which} {y[0]}: metric {metric!r} {why}; ", *remedy)
+        raise InputError(f"{which} {y[0]}: metric {metric.name!r} {why}; ", *remedy)
     if not known:
         raise InputError(
-            f"metric {metric!r} gives {score} for a constant model on the validation rows; ",
+            f"metric {metric.name!r} gives {score} for a constant model on the validation rows; ",
             *remedy,
         )
 

@@ -50,10 +50,13 @@ def complete(
     )
     if not traits.uses_validation:
         valuation = replace(valuation, validation=np.zeros_like(valuation.covariance))
+    provenance = fingerprints.provenance(valuer.question.seed, origin.setting, origin.owners)
+    if traits.metric is not None and traits.metric.is_own and traits.metric.words:
+        provenance["metric"] = {"words": traits.metric.words, "unit": traits.metric.unit}
     return replace(
         valuation,
         warnings=group_warnings(used),
-        provenance=fingerprints.provenance(valuer.question.seed, origin.setting, origin.owners),
+        provenance=provenance,
         caveats=caveats,
         training_noise=noise,
         validation_rows=traits.validation_rows,

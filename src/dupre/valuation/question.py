@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from dupre._types import Bools, Floats, Ints, Members
-from dupre.checks import whole
+from dupre.checks import UNBOUNDED, whole
 from dupre.data.owners import Owners
 from dupre.data.sketch import SketchCache
 from dupre.errors import InputError
@@ -27,7 +27,6 @@ from dupre.game.weights import Weights, check_weights
 from dupre.predictor.features import Features
 from dupre.predictor.form import check_prior
 from dupre.predictor.kernels import Kernel, Prior
-from dupre.utility.limits import UNBOUNDED
 from dupre.valuation.first_design import add_heaviest, first_design
 from dupre.valuation.sameness import Merged, Sameness, distances, merge, shared_rows
 

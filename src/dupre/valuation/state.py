@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dupre._types import NOTHING, Bools, Floats, Ints, Members, Names
+from dupre.checks import UNBOUNDED
 from dupre.game.coalitions import keys, order_by_complement, to_names
 from dupre.game.draws import (
     LEAST_DRAWS,
@@ -42,7 +43,6 @@ from dupre.predictor.features import Features
 from dupre.predictor.form import Predictor
 from dupre.predictor.gp import Posterior
 from dupre.result.records import PredictorCheck
-from dupre.utility.limits import UNBOUNDED
 from dupre.valuation.question import Question
 
 P_CHOSEN_UP_TO = 255

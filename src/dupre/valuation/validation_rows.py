@@ -45,19 +45,8 @@ FEWEST_RESAMPLES = 20
 
 A standard deviation from B resamples is known to about 1 / sqrt(2B): to 16 % from 20."""
 
-MEANS_OF_ROWS = ("accuracy", "neg_log_loss", "neg_brier_score")
-"""Metrics in which every validation row counts the same, whatever its class."""
-
 LEAST_PART = 0.02
-"""Part of the rows from which on a class matters in such a metric."""
-
-SQUARES = (
-    "r2",
-    "explained_variance",
-    "neg_mean_squared_error",
-    "neg_root_mean_squared_error",
-)
-"""Metrics in which a row counts by the square of its error."""
+"""Part of the rows from which on a class matters in a metric in which all rows count alike."""
 
 DOMINANT_ROW = 1 / 3
 """Part of the squared differences of validation targets from which on a single row is named."""
@@ -122,7 +111,7 @@ def _few_of_a_class(utility: ModelUtility) -> list[str]:
     if utility.owners.task != "classification":
         return []
     of_class, m = Counter(utility.y_val.tolist()), len(utility.y_val)
-    least = LEAST_PART * m if utility.metric in MEANS_OF_ROWS else 0.0  # fewer hardly count there
+    least = LEAST_PART * m if utility.metric.counts_rows else 0.0  # fewer hardly count there
     rare = min(FEWEST_ROWS, m / (2 * len(of_class)))  # half of an equal share
     few = {name: count for name, count in of_class.items() if least <= count < rare}
     if not few:
@@ -141,7 +130,7 @@ def _by_count(item: tuple[object, int]) -> tuple[int, str]:
 
 def _dominant_row(utility: ModelUtility) -> list[str]:
     """One row of a regression that outweighs others: another sample may have no such row."""
-    if utility.metric not in SQUARES or len(utility.y_val) < FEWEST_ROWS:
+    if not utility.metric.squares or len(utility.y_val) < FEWEST_ROWS:
         return []
     off = np.abs(utility.y_val - np.mean(utility.y_val))
     squares = (off / (off.max() or 1.0)) ** 2

@@ -1,0 +1,124 @@
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer_names, zero_one_loss
+
+import dupre
+from dupre.metrics import TABLE, Metric, as_metric, find
+from dupre.report.effects import metric_of
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(90, 3))
+Y = (X[:, 0] + RNG.normal(size=90) > 0).astype(int)
+OWNERS = dupre.Owners.from_arrays(X[:40], Y[:40], np.arange(40) % 4)
+
+
+def right(y, predicted):
+    return (y == predicted) * 1.0
+
+
+def share_right(y, predicted):
+    return right(y, predicted)[:, None], lambda means: means[:, 0]
+
+
+def loss(model, X, y):
+    return zero_one_loss(y, model.predict(X))
+
+
+def utility_of(metric, **options):
+    options = {"resamples": 20, **options}
+    model = LogisticRegression()
+    return dupre.ModelUtility(model, OWNERS, validation=(X[40:], Y[40:]), metric=metric, **options)
+
+
+@pytest.mark.parametrize(
+    ("metric", "shift"),
+    [
+        (Metric("right", terms=right), 0.0),
+        (Metric("right", terms=share_right), 0.0),
+        (Metric("right", scorer=lambda model, X, y: 1 - loss(model, X, y), terms=right), 0.0),
+        (Metric("wrong", scorer=loss, greater_is_better=False), 1.0),
+        (Metric("wrong", terms=lambda y, p: y != p, greater_is_better=False), 1.0),
+        (Metric("accuracy", bounds=(0.2, None)), 0.0),
+    ],
+)
+def test_a_metric_by_terms_by_a_scorer_or_as_a_loss_is_accuracy(metric, shift):
+    found, accuracy = utility_of(metric), utility_of("accuracy")
+    for members in ((), ("0",), ("1", "2", "3")):
+        ours, theirs = found(members), accuracy(members)
+        assert ours + shift == pytest.approx(theirs, abs=1e-12)
+        np.testing.assert_allclose(ours.resampled + shift, theirs.resampled, atol=1e-12)
+
+
+def test_facts_of_a_metric_are_the_defaults_of_the_utility():
+    metric = Metric("right", terms=right, bounds=(None, 1), floor=0.4, empty=0.3)
+    utility = utility_of(metric)
+    assert (utility.empty, utility.floor, utility.bounds) == (0.3, 0.4, (0.4, 1.0))
+    utility = utility_of(metric, empty=0.1, floor=False, bounds=(0, 1))
+    assert (utility.empty, utility.floor, utility.bounds) == (0.1, None, (0.0, 1.0))
+    relative = utility_of(Metric("right", terms=right, floor="no data"))
+    assert relative.floor == relative.empty == max(np.mean(Y[40:]), 1 - np.mean(Y[40:]))
+
+
+def test_probabilities_are_given_with_the_index_of_the_true_class():
+    brier = Metric(
+        "brier",
+        terms=lambda true, chances: -((1 - chances[np.arange(len(true)), true]) ** 2),
+        probabilities=True,
+    )
+    theirs = utility_of("neg_brier_score")
+    for members in (("0",), ("1", "2")):
+        np.testing.assert_allclose(
+            utility_of(brier)(members).resampled, theirs(members).resampled, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        (lambda: Metric(""), "name of a metric must be a text"),
+        (lambda: Metric("x", scorer=3), "scorer of metric 'x' must be a function"),
+        (lambda: Metric("x", bounds=(1, 0)), "lower bound must be less"),
+        (lambda: Metric("x", floor="low"), "floor must be a finite number"),
+        (lambda: utility_of(Metric("unheard_of")), "unknown metric 'unheard_of'"),
+        (lambda: utility_of(Metric("x", terms=right, task="regression")), "errors of numbers"),
+        (
+            lambda: utility_of(Metric("x", terms=lambda y, p: y[:3])),
+            r"one number for each of the 50",
+        ),
+        (lambda: utility_of(3), "metric must be a scorer name or a callable, got 3"),
+    ],
+)
+def test_what_cannot_be_a_metric_is_refused(metric, message):
+    with pytest.raises(dupre.InputError, match=message):
+        metric()
+
+
+def test_the_words_of_a_metric_are_those_of_statements():
+    metric = Metric("right", terms=right, words="the share", unit="points")
+    valuation = dupre.value(OWNERS, utility_of(metric), budget=6, progress=False)
+    named = metric_of(valuation)
+    assert (named.name, named.unit, named.factor) == ("the share", " points", 100.0)
+    for text, words in (("r2", "R²"), ("f1_macro", "the F1 score macro"), ("abc", "the score abc")):
+        provenance = {"settings": {"metric": text}}
+        assert metric_of(type("V", (), {"provenance": provenance})()).name == words
+
+
+def test_rows_of_the_table_can_be_sent_and_others_are_told_by_what_they_compute():
+    for metric in TABLE.values():
+        again = pickle.loads(pickle.dumps(metric))
+        assert (again.name, again.bounds, again.is_own) == (
+            metric.name,
+            metric.bounds,
+            metric.is_own,
+        )
+    assert [find(name).is_own for name in get_scorer_names()] == [False] * len(get_scorer_names())
+    marks = [
+        utility_of(metric).fingerprint["metric"]
+        for metric in ("accuracy", Metric("accuracy", bounds=(0, 1)))
+    ]
+    assert marks == ["accuracy", "accuracy"]
+    own = [as_metric(right), Metric("right", terms=right), Metric("right", terms=share_right)]
+    assert len({dupre.data.digests.digest(metric) for metric in own}) == 3
