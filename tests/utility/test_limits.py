@@ -180,7 +180,7 @@ def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path):
         value(classes, high, budget=5, progress=lambda at: asked.append(at.evaluated))
     assert not any(asked)
     (told,) = (text for text in value(classes, low, budget=5).caveats if "outside" in text)
-    assert told.startswith("5 of 5 utilities lie outside the bounds 0 and 0.56, such as 1.")
+    assert told.startswith("5 of 5 utilities lie outside the bounds 0 and 0.56, such as ")
 
     store = tmp_path / "run.sqlite"
     game.bounds = (0, 0.3)
