@@ -94,6 +94,8 @@ class Valuer:
             )
         self._trainings: dict[Names, tuple[float, ...]] = {}
         self._failures: dict[Names, str] = {}
+        self._left = self.question.counting
+        self._evaluated: set[bytes] = set()
         self.empty = empty
 
     @property
@@ -143,12 +145,12 @@ class Valuer:
     @property
     def failures(self) -> dict[Names, str]:
         """Every coalition that could not be evaluated, and why."""
-        return self.state.failures
+        return self.state.failures if self._failures else {}
 
     @property
     def evaluated(self) -> int:
         """Coalitions recorded or failed; those that one evaluation serves count once."""
-        return self.state.observed.evaluated
+        return len(self._evaluated)
 
     def key(self, members: Iterable[str]) -> bytes:
         """A key that is equal for exactly those coalitions that one evaluation serves."""
@@ -169,7 +171,7 @@ class Valuer:
     @property
     def left(self) -> int:
         """Coalitions that have a weight and may still be evaluated."""
-        return len(self.state.open)
+        return self._left
 
     @property
     def has_utility(self) -> bool:
@@ -239,7 +241,7 @@ class Valuer:
             )
         self._trainings[names] = numbers
         self._failures.pop(names, None)
-        self._state = None
+        self._count(names)
 
     def record_failure(self, members: Iterable[str], reason: str) -> None:
         """Record that a coalition cannot be evaluated: it is predicted, and not suggested again.
@@ -251,7 +253,15 @@ class Valuer:
         if names in self._trainings:
             raise InputError(f"{format_members(names)} has a utility already; it did not fail")
         self._failures[names] = str(reason)
+        self._count(names)
+
+    def _count(self, names: Names) -> None:
+        """Count a coalition that was evaluated; the state is made anew when it is asked for."""
         self._state = None
+        if (key := self.key(names)) not in self._evaluated:
+            self._evaluated.add(key)
+            column = self.question.columns.get(key)
+            self._left -= column is not None and bool(self.question.counts[column])
 
     def _names(self, members: Iterable[str]) -> Names:
         """A coalition with its members in the order of the owners."""
