@@ -1,3 +1,4 @@
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -10,16 +11,21 @@ from dupre.predictor import gp
 from dupre.predictor.features import Features
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
+from dupre.store.fingerprints import Origin
+from dupre.training.engines import Local
 from dupre.valuation.infer import forecast
+from dupre.valuation.stopping import evaluated
 from dupre.valuation.strategies import (
     Active,
     Corrected,
     Drawn,
+    Strategy,
     Uniform,
     active_batch,
     check_strategy,
 )
-from owners_and_games import make_owners, smooth
+from dupre.valuation.value import _run_key
+from owners_and_games import make_owners, smooth, value
 
 
 def test_counts_are_whole_numbers_and_focus_is_one_owner_or_two():
@@ -111,6 +117,112 @@ def test_half_of_a_budget_is_half_of_what_is_not_for_the_check():
     dupre.value(owners, game := smooth(owners), stop=without, strategy=Active(uniform=True),
                 progress=False)  # fmt: skip
     assert game.asked[:11] == order_of(owners, 0)[:11]
+
+
+# Strategies that users write.
+
+
+@dataclass(frozen=True)
+class Doubt(Strategy):
+    """The largest standard deviations first, and chance between equal ones."""
+
+    scale: float = 1.0
+
+    def choose(self, state, k, rng):
+        _, std = state.beliefs.predict(state.members[state.open])
+        order = np.lexsort((rng.random(len(std)), -self.scale * std))
+        return state.open[order[:k]]
+
+
+@dataclass(frozen=True)
+class Picks(Strategy):
+    """Whatever a test asks for."""
+
+    picks: object = None
+
+    def choose(self, state, k, rng):  # noqa: ARG002
+        return self.picks(state, k)
+
+
+def test_a_strategy_of_a_user_chooses_after_the_first_design_by_state_and_chance():
+    owners = make_owners(5)
+    game = smooth(owners)
+    valuation = value(owners, game, budget=21, strategy=Doubt(batch=4))
+    assert game.asked[:11] == Valuer(owners, empty=0.0).suggest(11)
+    valuer = Valuer(owners, empty=game.empty, strategy=Doubt())
+    for members in game.asked[:11]:
+        valuer.record(members, game.of(members))
+    known = valuer.state
+    _, std = known.beliefs.predict(known.members[known.open])
+    most = known.open[np.argsort(-std)[:4]]
+    assert set(valuer.suggest(4)) == {known.names(i) for i in most}
+    assert set(game.asked[11:15]) == set(valuer.suggest(4))
+    pending = valuer.suggest(2)
+    assert not set(pending) & set(valuer.suggest(4, pending=pending))
+    assert valuation.evaluated == 21
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_a_strategy_of_a_user_works_with_a_store_workers_repeats_and_stop_rules(tmp_path, repeats):
+    owners = make_owners(5)
+    how = {"strategy": Doubt(batch=3), "repeats": repeats, "stop": evaluated(19), "seed": 2}
+    expected = value(owners, smooth(owners), **how)
+    assert expected.evaluated >= 19
+    store = tmp_path / "run.sqlite"
+    value(owners, smooth(owners), budget=14, **how | {"stop": None}, store=store)
+    game = smooth(owners)
+    resumed = value(owners, game, **how, store=store, engine=Local(jobs=2))
+    assert resumed.stopped == expected.stopped
+    np.testing.assert_array_equal(resumed.mean, expected.mean)
+    np.testing.assert_array_equal(resumed.covariance, expected.covariance)
+
+
+def test_another_strategy_or_another_choose_is_another_run():
+    owners = make_owners(3)
+
+    class Other(Doubt):
+        def choose(self, state, k, rng):  # noqa: ARG002
+            return state.open[:k]
+
+    Other.__qualname__ = Doubt.__qualname__  # the same name: a user has edited the method
+
+    def key(strategy):
+        valuer = Valuer(owners, empty=0.0, strategy=strategy)
+        return _run_key(valuer, 1, Origin({}, {}))
+
+    different = [Doubt(), Doubt(scale=2.0), Doubt(batch=2), Other(), Active(), Uniform()]
+    assert len({key(strategy) for strategy in different}) == len(different)
+    assert key(Doubt()) == key(Doubt())
+
+
+@pytest.mark.parametrize(
+    "picks",
+    [
+        lambda state, k: state.open[: k + 1],
+        lambda state, _: [state.open[0]] * 2,
+        lambda state, _: state.question.heaviest[:1],
+        lambda state, _: [-1],
+        lambda state, k: np.reshape(state.open[:k], (1, -1)),
+    ],
+)
+def test_what_a_strategy_returns_is_checked(picks):
+    owners = make_owners(5)
+    with pytest.raises(InputError, match=r"up to 5 different numbers of state\.open, got"):
+        value(owners, smooth(owners), budget=20, strategy=Picks(picks=picks))
+
+
+def test_a_strategy_may_end_the_run_and_its_errors_name_it():
+    owners = make_owners(5)
+    found = value(owners, smooth(owners), budget=20, strategy=Picks(picks=lambda *_: []))
+    assert (found.evaluated, found.stopped) == (11, "nothing is left to gain")
+
+    def wrong(state, _):
+        return state.misspelt
+
+    with pytest.raises(InputError, match=r"strategy Picks.* failed: AttributeError.* choose"):
+        value(owners, smooth(owners), budget=20, strategy=Picks(picks=wrong))
+    with pytest.raises(TypeError, match="abstract"):
+        Strategy()
 
 
 # A batch for which the variance of the values is least, and what it is expected to gain.
