@@ -45,8 +45,8 @@ Data flow downwards: no package imports one below itself.
 """
 
 EXCEPTIONS = {
-    ("baselines.otdd", "predictor.kernels"),  # OTDD is compared as a kernel of the same predictor
-    ("baselines.otdd", "predictor.features"),
+    ("baselines.transport", "predictor.kernels"),  # OTDD is a kernel of the same predictor
+    ("baselines.transport", "predictor.features"),
     ("result.valuation", "report.plots"),  # `valuation.plot()` and `.report()` are where users look
     ("result.valuation", "report.page"),
 }

@@ -11,9 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 import dupre
 from dupre import InputError, Owners
-from dupre.baselines import lava, otdd, otdd_kernel
-from dupre.baselines.otdd import Embedding, OTDDistances
-from dupre.baselines.transport import entropic_potentials, transport_cost
+from dupre.baselines import lava, otdd_kernel, transport
+from dupre.baselines.transport import Embedding, OTDDistances, entropic_potentials, transport_cost
 from dupre.data.digests import digest
 from dupre.data.sketch import Resolution, unit_directions
 from dupre.game.coalitions import all_coalitions
@@ -43,7 +42,7 @@ def features(owners):
 @pytest.mark.parametrize("p", [1, 2])
 def test_the_kernel_is_that_of_linear_programs_with_a_clipped_spectrum(owners, p, monkeypatch):
     # Levels that any number of rows of a class divides: quantiles are exact.
-    monkeypatch.setattr(otdd, "LABELS", Resolution(directions=5, levels=12))
+    monkeypatch.setattr(transport, "LABELS", Resolution(directions=5, levels=12))
     rows, y = owners.points.values[owners.points.index], owners.y
     projected = rows @ unit_directions(2, 5, 0)
     held = [np.flatnonzero(members[owners.owner]) for members in all_coalitions(4)]

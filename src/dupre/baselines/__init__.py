@@ -6,13 +6,11 @@ states what it assumes and what its values mean. `otdd_kernel` is a kernel for `
 
 from __future__ import annotations
 
-from dupre.baselines.gradient import gradient_shapley
+from dupre.baselines.baseline import Baseline
 from dupre.baselines.influences import influence
 from dupre.baselines.knn import knn_shapley
-from dupre.baselines.lava import lava
-from dupre.baselines.otdd import OTDDKernel, otdd_kernel
-from dupre.baselines.result import Baseline
-from dupre.baselines.tmc import leave_one_out, tmc_shapley
+from dupre.baselines.permutations import gradient_shapley, leave_one_out, tmc_shapley
+from dupre.baselines.transport import OTDDKernel, lava, otdd_kernel
 from dupre.baselines.utility_learning import LearnedUtilities, utility_learning
 
 __all__ = [

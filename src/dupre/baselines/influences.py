@@ -22,8 +22,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import log_softmax, softmax
 
 from dupre._types import Floats, Names
-from dupre.baselines.joint_encoding import encode_together
-from dupre.baselines.result import Baseline, from_values
+from dupre.baselines.baseline import Baseline, encode_together, from_values
 from dupre.checks import positive
 from dupre.data.owners import Embed, Owners
 from dupre.errors import EvaluationError

@@ -21,8 +21,7 @@ import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
 from dupre._types import Floats
-from dupre.baselines.joint_encoding import encode_together
-from dupre.baselines.result import Baseline, from_values
+from dupre.baselines.baseline import Baseline, encode_together, from_values
 from dupre.checks import whole
 from dupre.data.owners import Embed, Owners
 

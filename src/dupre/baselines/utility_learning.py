@@ -19,9 +19,8 @@ from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
 from dupre._types import Floats, Members
-from dupre.baselines.cache import CachedUtility
-from dupre.baselines.gradient import set_random_state
-from dupre.baselines.result import Baseline, from_values
+from dupre.baselines.baseline import Baseline, CachedUtility, from_values
+from dupre.baselines.permutations import set_random_state
 from dupre.checks import whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError
