@@ -7,12 +7,9 @@ different words for what to do next: these words are a `Remedy`, not plain text.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Any
 
 from dupre.wording import LONGEST_LINE, cut
-
-if TYPE_CHECKING:
-    from dupre.valuation.valuer import Valuer
 
 
 class Remedy(StrEnum):
@@ -74,12 +71,12 @@ class _EndOfRun(_Message):
     """An exception that may end a run.
 
     Attributes:
-        valuer: the valuer with every evaluation recorded so far, if a run was under way.
+        valuer: the `Valuer` with every evaluation recorded so far, if a run was under way.
     """
 
-    def __init__(self, *parts: str, valuer: Valuer | None = None):
+    def __init__(self, *parts: str, valuer: Any = None):
         super().__init__(*parts)
-        self.valuer = valuer
+        self.valuer = valuer  # of no type here: everything imports errors, a valuer too
 
 
 class EvaluationError(_EndOfRun, DupreError, RuntimeError):
@@ -92,7 +89,7 @@ class EvaluationError(_EndOfRun, DupreError, RuntimeError):
         known: what a baseline had evaluated before, {members: utility}; `dupre.value` takes it too.
     """
 
-    def __init__(self, *parts: str, members: tuple[str, ...] = (), valuer: Valuer | None = None):
+    def __init__(self, *parts: str, members: tuple[str, ...] = (), valuer: Any = None):
         super().__init__(*parts, valuer=valuer)
         self.members = members
         self.known: dict[tuple[str, ...], float] = {}
