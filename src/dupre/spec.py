@@ -208,7 +208,7 @@ class Spec(Section, frozen=True):
         return ""
 
 
-_SECTIONS: dict[str, type[Section]] = {
+SECTIONS: dict[str, type[Section]] = {
     "data": Data,
     "utility": Utility,
     "values": Values,
@@ -218,7 +218,9 @@ _SECTIONS: dict[str, type[Section]] = {
     "payment": Payment,
     "history": History,
 }
-_SECTION_OF = {name: key for key, kind in _SECTIONS.items() for name in kind.__struct_fields__}
+"""The tables of config.toml."""
+
+_SECTION_OF = {name: key for key, kind in SECTIONS.items() for name in kind.__struct_fields__}
 
 
 def spec_of(**settings: Any) -> Spec:
@@ -246,10 +248,10 @@ def loads(text: str, name: str) -> Spec:
             f"{name} has version {version}, this dupre knows version {VERSION}; use the dupre that "
             "made the run directory, or make another by `dupre value ... --run OTHER`"
         )
-    _check_names(found, name, tuple(_SECTIONS))
+    _check_names(found, name, tuple(SECTIONS))
     for section, table in found.items():
         if isinstance(table, dict):
-            fields = _SECTIONS[section].__struct_fields__
+            fields = SECTIONS[section].__struct_fields__
             _check_names(table, f"[{section}] of {name}", fields)
     return _parse(found, name)
 

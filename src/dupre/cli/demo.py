@@ -23,7 +23,7 @@ def demo(run: Annotated[Path, o.DEMO_RUN] = Path("dupre-demo")) -> None:
     limits = f"--budget {d.BUDGET} --run {directory}"
     print(f"$ dupre value {data} {columns} --validation {checks} {limits}\n", flush=True)
     value(
-        str(data),
+        data=str(data),
         owner="hospital",
         target="digit",
         validation=str(checks),
@@ -33,7 +33,7 @@ def demo(run: Annotated[Path, o.DEMO_RUN] = Path("dupre-demo")) -> None:
     print(f"\n$ dupre compare {directory} Fay Dan", flush=True)
     compare(directory, "Fay", "Dan")
     print(f"\n$ dupre predict {directory} --members Ada,Ben,Cleo", flush=True)
-    predict(directory, members=["Ada,Ben,Cleo"])
+    predict(run=directory, members=["Ada,Ben,Cleo"])
     print("\nTraining all 255 to see how far off that was ...", flush=True)
     run_directory, prepared = Place(directory).open()
     (valuation,) = run_directory.results()

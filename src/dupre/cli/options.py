@@ -1,34 +1,175 @@
-"""Arguments and options of the verbs, and the spec that they state."""
+"""Arguments and options of the verbs; those that are settings are made from the spec.
+
+A new setting is a field of `dupre.spec`, a row of `SETTINGS` and a name in the lists of its verbs.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-if TYPE_CHECKING:
-    from dupre.spec import Spec
+from dupre.spec import SECTIONS, Spec, spec_of
+
+Verb = Callable[..., None]
+
+SETTINGS = {
+    "owner": ("COLUMN", "Column that names the owner of a row."),
+    "target": ("COLUMN", "Column that a model predicts."),
+    "task": ("NAME", "classification or regression; by default the target decides."),
+    "drop": ("COLUMN", "Leave a column out; repeatable."),
+    "skip_empty": ("", "Leave out rows without an owner or a target, and say how many."),
+    "delimiter": ("C", "Between the cells of a CSV file."),
+    "decimal": ("C", "Sign before decimals in a CSV file; by default a point."),
+    "encoding": ("NAME", "Of a text file, such as cp1252; by default UTF-8."),
+    "sheet": ("NAME", "Of an Excel file; by default the first sheet."),
+    "model": (
+        "NAME",
+        "logistic, ridge, forest, boosting, mlp, knn, or module:object for any scikit-learn "
+        "estimator, such as one in a file of this directory.",
+    ),
+    "metric": ("NAME", "scikit-learn scorer or module:object; by default accuracy or r2."),
+    "validation": ("FILE", "Rows to score models on; no owner trains on them."),
+    "holdout": (
+        "PART",
+        "Score models on this part of each owner's rows instead; by default 0.25.",
+    ),
+    "empty": (
+        "U",
+        "Utility of no data, such as that of a blind guess; for models trained here by default "
+        "that of the best constant prediction.",
+    ),
+    "floor": (
+        "U",
+        "Lower utilities count as this one, or none; by default that of no data for r2.",
+    ),
+    "bounds": (
+        "LOW,HIGH",
+        "Between which utilities lie, such as 0,1 or ,1; by default those of a named metric.",
+    ),
+    "semivalues": (
+        "NAME",
+        "shapley (the default), banzhaf, beta:A,B, loo or least-core; repeat it for several from "
+        "the same trainings: the first decides what is trained.",
+    ),
+    "samples": (
+        "N",
+        "Coalitions that enter the values; by default all, or 16,384 above 16 owners.",
+    ),
+    "repeats": (
+        "N",
+        "Trainings of each coalition; by default 1, and a few second ones that measure what the "
+        "seed of a random model changes. 1 switches these off.",
+    ),
+    "seed": ("N", "Of everything random; by default 0."),
+    "kernel": (
+        "NAME",
+        "What makes coalitions alike: default, paper, gp-binary, a sum of products of data, size, "
+        "membership and linear such as data*size+membership, or module:object.",
+    ),
+    "prior_mean": (
+        "WHAT",
+        "Utilities expected before any is known: constant (the default), linear in the logarithm "
+        "of the rows, or a number.",
+    ),
+    "strategy": (
+        "NAME",
+        "What to train next: active (the default), half-active, uniform; active:OWNER for what "
+        "helps to value one owner.",
+    ),
+    "budget": (
+        "N",
+        "Coalitions to train at most; by default 6 per owner, or no limit with --until or --time.",
+    ),
+    "until": (
+        "WHAT",
+        "Stop at intervals of, say, ±0.01; or once the ranking is settled: ranking; or once only "
+        "more validation rows would help: rows.",
+    ),
+    "time": ("T", "Stop after 90s, 30m, 2h or 1h30m."),
+    "jobs": ("N", "Processes to train in; -1 for one per core."),
+    "dask": ("ADDRESS", "Train on the Dask cluster of this scheduler."),
+    "timeout": ("T", "A training that takes longer has failed."),
+    "skip_failures": (
+        "",
+        "If a training fails, go on and predict its coalition; or stop, and train it again when "
+        "the run goes on (the default).",
+    ),
+    "amount": ("X", "To share among the owners."),
+    "currency": ("CODE", "Such as CHF."),
+    "negative": (
+        "RULE",
+        "zero (the default): who is at or below zero gets nothing; owe: who is below zero pays.",
+    ),
+    "minimum": ("X", "What everybody gets at least."),
+}
+"""Settings of a spec that are options: the placeholder of their value, and the help."""
+
+FLAGS = {
+    "semivalues": "--semivalue",
+    "skip_empty": "--skip-empty",
+    "skip_failures": "--skip-failures/--retry-failures",
+}
+"""Options that are not called like their setting, or have no value."""
 
 
-def as_spec(options: Mapping[str, Any], *, elsewhere: bool = False) -> Spec:
-    """The spec of a verb's options, by their names; `elsewhere` are the trainings of `init`."""
-    from dupre.spec import EXTERNAL, spec_of
+def states(names: str, *, required: str = "") -> Callable[[Verb], Verb]:
+    """A verb whose parameter `stated` holds the settings of these names, given as options."""
+    kinds = {name: kind for one in SECTIONS.values() for name, kind in get_type_hints(one).items()}
+    options = {}
+    for name in names.split():
+        metavar, text = SETTINGS[name]
+        flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+        kind, parse = _OPTION_OF.get(kinds[name], (str, None))
+        option = typer.Option(flag, metavar=metavar or None, help=text, parser=parse)
+        if name in required.split():
+            options[name] = _parameter(name, kind, option, Parameter.empty)
+        else:
+            options[name] = _parameter(name, kind | None, option, None)
+    return in_place_of("stated", options, dict)
 
-    settings = {name: options[name] for name in options if name not in _NO_SETTINGS}
-    settings["path"] = absolute(options["data"])
-    settings["semivalues"] = list(dict.fromkeys(options["semivalue"] or ())) or None
-    if options.get("validation"):
-        settings["validation"] = absolute(options["validation"])
+
+def in_place_of(
+    parameter: str, options: Mapping[str, Parameter], build: Callable[..., Any]
+) -> Callable[[Verb], Verb]:
+    """A verb with options in place of one of its parameters, which `build` makes of them.
+
+    Typer reads options off a signature, one parameter each; a structure cannot be one.
+    """
+
+    def decorate(verb: Verb) -> Verb:
+        def command(**given: Any) -> None:
+            found = {name: given.pop(name, one.default) for name, one in options.items()}
+            verb(**{parameter: build(**found)}, **given)
+
+        own = dict(signature(verb, eval_str=True).parameters)
+        del own[parameter]
+        every = [
+            one.replace(kind=Parameter.KEYWORD_ONLY) for one in (*options.values(), *own.values())
+        ]
+        update_wrapper(command, verb)
+        command.__signature__ = Signature(every)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in every}
+        return command
+
+    return decorate
+
+
+def as_spec(data: str, stated: Mapping[str, Any], **more: Any) -> Spec:
+    """The spec of what a verb states: paths become absolute, and names that repeat count once."""
+    settings = {**stated, **more, "path": absolute(data)}
+    settings["semivalues"] = tuple(dict.fromkeys(stated["semivalues"] or ())) or None
+    if settings.get("validation"):
+        settings["validation"] = absolute(settings["validation"])
     for name in ("model", "metric", "kernel"):
-        if options.get(name):
-            settings[name] = _locate(options[name])
-    return spec_of(**settings | ({"model": EXTERNAL} if elsewhere else {}))
-
-
-_NO_SETTINGS = {"data", "semivalue", "run", "spot_check", "json"}
-"""Options that are no settings by that name."""
+        place, colon, thing = (settings.get(name) or "").rpartition(":")
+        if colon and place.endswith(".py"):
+            settings[name] = f"{absolute(place)}:{thing}"
+    return spec_of(**settings)
 
 
 def absolute(path: str) -> str:
@@ -36,47 +177,37 @@ def absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
-def _locate(name: str) -> str:
-    """The name with the absolute path of its file, if it is file.py:object."""
-    place, colon, thing = name.rpartition(":")
-    return f"{absolute(place)}:{thing}" if colon and place.endswith(".py") else name
+def _parameter(name: str, kind: Any, option: Any, default: Any) -> Parameter:
+    annotation = Annotated[kind, option]
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-def _option(metavar: str, text: str, *names: str) -> Any:
-    """An option with a value; `names` where it is not called like its parameter."""
-    return typer.Option(*names, metavar=metavar, help=text)
+def _number(given: str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        raise typer.BadParameter(
+            "expected a number such as 0.25 or 1234.5, without % and signs between thousands, "
+            f"got {given!r}"
+        ) from None
 
 
-def _number(metavar: str, text: str, *names: str, example: float) -> Any:
-    """An option with a number."""
-
-    def parse(given: str) -> float:
-        try:
-            return float(given)
-        except ValueError:
-            raise typer.BadParameter(
-                f"expected a number such as {example:g}, without % and signs between thousands, "
-                f"got {given!r}"
-            ) from None
-
-    return typer.Option(*names, metavar=metavar, help=text, parser=parse)
+def _whole(given: str) -> int:
+    try:
+        return int(given)
+    except ValueError:
+        raise typer.BadParameter(f"expected a whole number, got {given!r}") from None
 
 
-def _whole(metavar: str, text: str, *names: str) -> Any:
-    """An option with a whole number; how large it may be is checked with the spec."""
-
-    def parse(given: str) -> int:
-        try:
-            return int(given)
-        except ValueError:
-            raise typer.BadParameter(f"expected a whole number, got {given!r}") from None
-
-    return typer.Option(*names, metavar=metavar, help=text, parser=parse)
-
-
-def _flag(text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text)
-
+_OPTION_OF: dict[Any, tuple[Any, Callable[[str], Any] | None]] = {
+    bool: (bool, None),
+    int: (int, _whole),
+    int | None: (int, _whole),
+    float: (float, _number),
+    float | None: (float, _number),
+    tuple[str, ...]: (list[str], None),
+}
+"""The type of an option and how it is parsed, by the type of its setting; others are texts."""
 
 DATA = typer.Argument(
     metavar="DATA",
@@ -84,97 +215,31 @@ DATA = typer.Argument(
     "owner, or a quoted pattern such as 'data/*.csv'.",
 )
 DIR = typer.Argument(metavar="DIR", help="A run directory.")
-OWNER = _option("COLUMN", "Column that names the owner of a row.", "--owner")
-TARGET = _option("COLUMN", "Column that a model predicts.", "--target")
-TASK = _option("NAME", "classification or regression; by default the target decides.")
-DELIMITER = _option("C", "Between the cells of a CSV file.")
-DROP = _option("COLUMN", "Leave a column out; repeatable.")
-DECIMAL = _option("C", "Sign before decimals in a CSV file; by default a point.")
-ENCODING = _option("NAME", "Of a text file, such as cp1252; by default UTF-8.")
-SHEET = _option("NAME", "Of an Excel file; by default the first sheet.")
-SKIP_EMPTY = _flag("Leave out rows without an owner or a target, and say how many.", "--skip-empty")
-VALIDATION = _option("FILE", "Rows to score models on; no owner trains on them.")
-HOLDOUT = _number(
-    "PART",
-    "Score models on this part of each owner's rows instead; by default 0.25.",
-    example=0.25,
-)
-MODEL = _option(
-    "NAME",
-    "logistic, ridge, forest, boosting, mlp, knn, or module:object for any scikit-learn "
-    "estimator, such as one in a file of this directory.",
-)
-METRIC = _option("NAME", "scikit-learn scorer or module:object; by default accuracy or r2.")
-EMPTY = _number(
-    "U", "Utility of no data; by default that of the best constant prediction.", example=0.5
-)
-FLOOR = _option(
-    "U", "Lower utilities count as this one, or none; by default that of no data for r2."
-)
-BOUNDS = _option(
-    "LOW,HIGH",
-    "Between which utilities lie, such as 0,1 or ,1; by default those of a named metric.",
-)
-STATED_EMPTY = _number(
-    "U", "Utility of no data, such as that of a blind guess.", "--empty", example=0.5
-)
-SEMIVALUE = _option(
-    "NAME",
-    "shapley (the default), banzhaf, beta:A,B, loo or least-core; repeat it for several from "
-    "the same trainings: the first decides what is trained.",
-)
+OWNER_A = typer.Argument(metavar="A", help="An owner.")
+OWNER_B = typer.Argument(metavar="B", help="Another owner.")
+RESULTS = typer.Argument(metavar="FILE", help="A table with the columns coalition and utility.")
+
+
+def _option(metavar: str, text: str, *names: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text)
+
+
+def _flag(text: str, *names: str) -> Any:
+    return typer.Option(*names, help=text)
+
+
+RUN = _option("DIR", "Run directory; by default dupre-DATA.", "--run")
+DEMO_RUN = _option("DIR", "Directory for everything it writes.", "--run")
+MORE_BUDGET = _option("N", "Coalitions in all; +N for N more than so far.", "--budget")
 MORE_SEMIVALUE = _option(
     "NAME",
     "Value the same trainings in this way too; names as for `dupre value`; repeatable.",
     "--semivalue",
 )
-SAMPLES = _whole(
-    "N", "Coalitions that enter the values; by default all, or 16,384 above 16 owners."
-)
-KERNEL = _option(
-    "NAME",
-    "What makes coalitions alike: default, paper, gp-binary, a sum of products of data, size, "
-    "membership and linear such as data*size+membership, or module:object.",
-)
-PRIOR_MEAN = _option(
-    "WHAT",
-    "Utilities expected before any is known: constant (the default), linear in the logarithm "
-    "of the rows, or a number.",
-)
-STRATEGY = _option(
-    "NAME",
-    "What to train next: active (the default), half-active, uniform; active:OWNER for what "
-    "helps to value one owner.",
-)
-BUDGET = _whole(
-    "N", "Coalitions to train at most; by default 6 per owner, or no limit with --until or --time."
-)
-MORE_BUDGET = _option("N", "Coalitions in all; +N for N more than so far.", "--budget")
-UNTIL = _option(
-    "WHAT",
-    "Stop at intervals of, say, ±0.01; or once the ranking is settled: ranking; or once only "
-    "more validation rows would help: rows.",
-)
-TIME = _option("T", "Stop after 90s, 30m, 2h or 1h30m.")
-REPEATS = _whole(
-    "N",
-    "Trainings of each coalition; by default 1, and a few second ones that measure what the "
-    "seed of a random model changes. 1 switches these off.",
-)
-SEED = _whole("N", "Of everything random.")
-RUN = _option("DIR", "Run directory; by default dupre-DATA.", "--run")
-JOBS = _whole("N", "Processes to train in; -1 for one per core.")
-DASK = _option("ADDRESS", "Train on the Dask cluster of this scheduler.")
-SKIP = _flag(
-    "If a training fails, go on and predict its coalition; or stop, and train it again when "
-    "the run goes on (the default).",
-    "--skip-failures/--retry-failures",
-)
-TIMEOUT = _option("T", "A training that takes longer has failed.")
-JSON = _flag("Print JSON instead of a table.", "--json")
-TRUST = _flag("Do what the directory names although it was not made here.", "--trust")
 MOVED = _option("DATA", "Where the data are now, if they moved.", "--data")
 MOVED_VALIDATION = _option("FILE", "Where the validation rows are now.", "--validation")
+JSON = _flag("Print JSON instead of a table.", "--json")
+TRUST = _flag("Do what the directory names although it was not made here.", "--trust")
 ACCEPT_ROWS = _flag(
     "Go on without the trainings of rows that have changed; every later result says so.",
     "--accept-rows",
@@ -191,17 +256,9 @@ SPOT_CHECK = _flag(
 )
 STATEMENTS = _option("DIR", "Write a page for each owner that names no other owner.")
 ONLY = _option("NAME", "With --statements: this owner alone; repeatable.")
-AMOUNT = _number("X", "To share among the owners.", example=1234.5)
-CURRENCY = _option("CODE", "Such as CHF.")
-NEGATIVE = _option(
-    "RULE", "zero: who is at or below zero gets nothing; owe: who is below zero pays."
-)
-MINIMUM = _number("X", "What everybody gets at least.", example=99.5)
-OWNER_A = typer.Argument(metavar="A", help="An owner.")
-OWNER_B = typer.Argument(metavar="B", help="Another owner.")
 MEMBERS = _option("A,B", "Owners of a coalition, as a JSON list if names hold commas; repeatable.")
-COUNT = _whole("N", "How many coalitions at most.", "-n", "--number")
+COUNT = typer.Option(
+    "-n", "--number", metavar="N", help="How many coalitions at most.", parser=_whole
+)
 PENDING = _option("FILE", "Suggestions of before that are not yet recorded.")
-RESULTS = typer.Argument(metavar="FILE", help="A table with the columns coalition and utility.")
 REPLACE = _flag("Correct: forget what was recorded of these coalitions before.", "--replace")
-DEMO_RUN = _option("DIR", "Directory for everything it writes.", "--run")

@@ -8,10 +8,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from functools import update_wrapper
-from inspect import Signature, signature
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from dupre.cli import options as o
 from dupre.cli.options import absolute
@@ -35,9 +34,9 @@ class Place:
         trust: whether to do what the directory names although it was not made here.
     """
 
-    run: Path
-    data: str | None = None
-    trust: bool = False
+    run: Annotated[Path, o.DIR]
+    data: Annotated[str | None, o.MOVED] = None
+    trust: Annotated[bool, o.TRUST] = False
 
     def open(self, validation: str | None = None) -> tuple[RunDirectory, Run]:
         """The directory, and the run with its data."""
@@ -51,27 +50,9 @@ class Place:
 
 
 def about_a_run(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb about an existing run: it gets a `Place` for DIR, --data and --trust.
-
-    Typer reads the parameters of a function, so that options in common cannot be a structure of
-    their own; here they are stated once.
-    """
-
-    def command(
-        run: Annotated[Path, o.DIR],
-        data: Annotated[str | None, o.MOVED] = None,
-        trust: Annotated[bool, o.TRUST] = False,
-        **options: Any,
-    ) -> None:
-        verb(Place(run, data, trust), **options)
-
-    first, *ours, _ = signature(command, eval_str=True).parameters.values()
-    _, *others = signature(verb, eval_str=True).parameters.values()
-    every = [first, *others, *ours]
-    update_wrapper(command, verb)
-    command.__signature__ = Signature(every)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in every}
-    return command
+    """A verb about an existing run, whose parameter `place` comes of DIR, --data and --trust."""
+    options = signature(Place, eval_str=True).parameters
+    return o.in_place_of("place", options, Place)(verb)
 
 
 def write_spec(directory: RunDirectory, spec: Spec) -> None:

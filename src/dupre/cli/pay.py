@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+
+from msgspec.structs import asdict, replace
 
 from dupre.cli import options as o
 from dupre.cli.output import last_results, print_json, say, say_kept
 from dupre.cli.signals import interrupt_on_signals
+from dupre.spec import Payment
 
 
+@o.states("amount currency negative minimum", required="amount")
 def pay(
     run: Annotated[Path, o.DIR],
-    amount: Annotated[float, o.AMOUNT],
-    currency: Annotated[str, o.CURRENCY] = "",
-    negative: Annotated[str, o.NEGATIVE] = "zero",
-    minimum: Annotated[float, o.MINIMUM] = 0.0,
+    stated: dict[str, Any],
     json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Share an amount by the values, to the cent: a table, payments.csv, a section of the page."""
-    from msgspec.structs import asdict
-
     from dupre.runs.directory import RunDirectory
 
     directory = RunDirectory(run)
     valuations = last_results(directory)
-    terms = {"amount": amount, "currency": currency, "negative": negative, "minimum": minimum}
-    spec = directory.spec().change(**terms)
+    spec = replace(directory.spec(), payment=Payment()).change(**stated)
     payments = valuations[0].payments(**asdict(spec.payment))
     if json:
         found = {name: part for name, part in vars(payments).items() if name != "frame"}

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from dupre.cli import options as o
 from dupre.cli import output
 from dupre.cli.output import Place, about_a_run
 from dupre.cli.signals import interrupt_on_signals
+from dupre.spec import Files
 
 
 @about_a_run
+@o.states("delimiter decimal")
 def record(
     place: Place,
     results: Annotated[Path, o.RESULTS],
+    stated: dict[str, Any],
     replace: Annotated[bool, o.REPLACE] = False,
-    delimiter: Annotated[str | None, o.DELIMITER] = None,
-    decimal: Annotated[str, o.DECIMAL] = ".",
     accept_rows: Annotated[bool, o.ACCEPT_ROWS] = False,
     json: Annotated[bool, o.JSON] = False,
 ) -> None:
@@ -25,10 +26,9 @@ def record(
     from dupre.runs import external
     from dupre.runs.resume import accept_loss
     from dupre.runs.values import stored_values
-    from dupre.spec import Files
 
     directory, run = place.open()
-    files = Files(delimiter=delimiter, decimal=decimal)
+    files = Files(**{name: one for name, one in stated.items() if one is not None})
     given = external.finished_results(results, run.owners.names, files)
     run = run.after(output.command_line())
     with interrupt_on_signals(), directory.lock():

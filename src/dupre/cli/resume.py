@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from dupre.cli import options as o
 from dupre.cli import value
@@ -12,16 +12,12 @@ from dupre.errors import InputError
 
 
 @about_a_run
+@o.states("until time jobs dask skip_failures timeout")
 def resume(
     place: Place,
+    stated: dict[str, Any],
     budget: Annotated[str | None, o.MORE_BUDGET] = None,
     semivalue: Annotated[list[str] | None, o.MORE_SEMIVALUE] = None,
-    until: Annotated[str | None, o.UNTIL] = None,
-    time: Annotated[str | None, o.TIME] = None,
-    jobs: Annotated[int | None, o.JOBS] = None,
-    dask: Annotated[str | None, o.DASK] = None,
-    skip_failures: Annotated[bool | None, o.SKIP] = None,
-    timeout: Annotated[str | None, o.TIMEOUT] = None,
     validation: Annotated[str | None, o.MOVED_VALIDATION] = None,
     accept_rows: Annotated[bool, o.ACCEPT_ROWS] = False,
     accept_model: Annotated[bool, o.ACCEPT_MODEL] = False,
@@ -46,8 +42,8 @@ def resume(
     run = replace(run, check=spot_check, accept_model=accept_model)
     with directory.lock():
         known = count_known(run, directory.store)
-    spec = run.spec.change(jobs=jobs, dask=dask, timeout=timeout, skip_failures=skip_failures)
     more = None if budget is None else parse_budget(budget, known)
-    if any(limit is not None for limit in (more, until, time)):
-        spec = spec.without_limits().change(budget=more, until=until, time=time)
-    value.train(directory, run.with_spec(spec), json=json, accept=accept_rows)
+    limits = (more, stated["until"], stated["time"])
+    spec = run.spec if limits == (None, None, None) else run.spec.without_limits()
+    run = run.with_spec(spec.change(budget=more, **stated))
+    value.train(directory, run, json=json, accept=accept_rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from dupre.cli import options as o
 from dupre.cli import output
@@ -15,48 +15,24 @@ if TYPE_CHECKING:
     from dupre.runs.run import Run
 
 
+@o.states(
+    "owner target validation holdout model metric empty floor bounds semivalues samples kernel "
+    "prior_mean strategy budget until time jobs dask repeats skip_failures timeout task delimiter "
+    "drop decimal encoding sheet skip_empty seed",
+    required="owner target",
+)
 def value(
     data: Annotated[str, o.DATA],
-    owner: Annotated[str, o.OWNER],
-    target: Annotated[str, o.TARGET],
-    validation: Annotated[str | None, o.VALIDATION] = None,
-    holdout: Annotated[float | None, o.HOLDOUT] = None,
-    model: Annotated[str | None, o.MODEL] = None,
-    metric: Annotated[str | None, o.METRIC] = None,
-    empty: Annotated[float | None, o.EMPTY] = None,
-    floor: Annotated[str | None, o.FLOOR] = None,
-    bounds: Annotated[str | None, o.BOUNDS] = None,
-    semivalue: Annotated[list[str] | None, o.SEMIVALUE] = None,
-    samples: Annotated[int | None, o.SAMPLES] = None,
-    kernel: Annotated[str | None, o.KERNEL] = None,
-    prior_mean: Annotated[str | None, o.PRIOR_MEAN] = None,
-    strategy: Annotated[str | None, o.STRATEGY] = None,
-    budget: Annotated[int | None, o.BUDGET] = None,
-    until: Annotated[str | None, o.UNTIL] = None,
-    time: Annotated[str | None, o.TIME] = None,
-    jobs: Annotated[int | None, o.JOBS] = None,
-    dask: Annotated[str | None, o.DASK] = None,
-    repeats: Annotated[int | None, o.REPEATS] = None,
-    skip_failures: Annotated[bool | None, o.SKIP] = None,
-    timeout: Annotated[str | None, o.TIMEOUT] = None,
-    task: Annotated[str | None, o.TASK] = None,
-    delimiter: Annotated[str | None, o.DELIMITER] = None,
-    drop: Annotated[list[str] | None, o.DROP] = None,
-    decimal: Annotated[str | None, o.DECIMAL] = None,
-    encoding: Annotated[str | None, o.ENCODING] = None,
-    sheet: Annotated[str | None, o.SHEET] = None,
-    skip_empty: Annotated[bool, o.SKIP_EMPTY] = False,
-    seed: Annotated[int | None, o.SEED] = None,
+    stated: dict[str, Any],
     run: Annotated[Path | None, o.RUN] = None,
     spot_check: Annotated[bool, o.SPOT_CHECK] = True,
     json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Train a few models and say what each owner's data is worth."""
-    spec = o.as_spec(locals())  # the options have the names of its settings
     from dupre.runs.prepare import prepare_new
 
     directory = output.directory_for(run, data)
-    prepared = prepare_new(directory.with_history(spec))
+    prepared = prepare_new(directory.with_history(o.as_spec(data, stated)))
     train(directory, replace(prepared, check=spot_check), json=json)
 
 
