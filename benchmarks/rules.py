@@ -26,6 +26,7 @@ import dupre
 from bank import BUDGETS, NORMAL_999, SEMIVALUES, Record, coverage, within
 from dupre.data.owners import Owners
 from dupre.game.coalitions import all_coalitions
+from dupre.notes import GUESSED, has
 from games import Game
 
 OWNERS = (6, 8, 11)
@@ -138,7 +139,7 @@ def run(rule: Rule, data: str, n: int, seed: int, *, semivalue: str, budget: str
         "scale": float(np.ptp(np.append(game.utilities, 0.0))),
         "errors": (np.asarray(valuation.mean) - expected).tolist(),
         "stds": np.asarray(valuation.std).tolist(),
-        "told": any("nothing shows" in caveat for caveat in valuation.caveats),
+        "told": has(valuation.notes, *GUESSED),
     }
 
 

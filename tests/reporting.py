@@ -1,12 +1,19 @@
 """Valuations made by hand, without a training, for tests of figures and of the report."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from dupre import Valuation
+from dupre.notes import warnings
 from dupre.result.records import Diagnostics, Duplicates, Evidence, PredictorCheck, Subsidy
+from dupre.result.remarks import with_notes
+
+UNKNOWN_ROWS = (
+    "How much other validation rows would change the values is not known, and in no interval."
+)
 
 HOSTILE = (
     "<script>window.hacked = 1</script>",
@@ -117,7 +124,12 @@ def valuation(n=6, *, names=None, seed=0, **others):
             "settings": {"seed": "0", "command": "dupre value \\\n  --budget 30"},
         },
     }
-    return Valuation(**fields | others)
+    return with_notes(Valuation(**fields | others))
+
+
+def change(v, **others):
+    """The valuation with other fields, and the notes that follow from them."""
+    return with_notes(replace(v, **others))
 
 
 def exact(n=4, **others):
@@ -210,6 +222,16 @@ VARIANTS = {
 def notes(v):
     """Lines below the table."""
     return str(v).split("\n\n")[2].split("\n")
+
+
+def warned(v):
+    """Those that warn of something."""
+    return [str(one) for one in warnings(v.notes)]
+
+
+def codes(v, *severities):
+    """The codes of the notes, of these severities if any are given."""
+    return [one.code for one in v.notes if not severities or one.severity in severities]
 
 
 def only_line(v, start):

@@ -11,7 +11,7 @@ import dupre
 
 SOURCE = Path(dupre.__file__).parent
 
-ROOT = {"_types", "checks", "errors", "files", "metrics", "spec", "wording"}
+ROOT = {"_types", "checks", "errors", "files", "metrics", "notes", "spec", "wording"}
 
 MAY_IMPORT = {
     "game": set(),

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -28,15 +27,6 @@ LONGEST_LINE = 2_000
 
 MOST_PLACES = 8
 """Decimals up to which a number is written without a power of ten."""
-
-SEEN_ROWS = "validation rows are also among the rows to train on"
-"""In the caveat that says so, by which the report knows it: a result keeps only its text."""
-
-TOO_NARROW = "intervals are too narrow"
-"""In caveats about validation rows that cannot tell how far others would lead."""
-
-GUESSED = "nothing shows"
-"""In caveats that say what intervals do not allow for; the report knows them by it."""
 
 FEWEST_ROWS = 10
 """Validation rows from which on resamples of them tell well how far others would be."""
@@ -124,39 +114,6 @@ def json_numbers(numbers: Iterable[float]) -> str:
     """Numbers as a short JSON list that keeps every digit; NaN is null."""
     plain = [None if math.isnan(number) else number for number in numbers]
     return json.dumps(plain, separators=(",", ":"))
-
-
-_LOOK_ALIKES = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԝѵӏ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυικ" + "օցհոսıɡ‐‑‒–—−’‘`´",
-    "ABESIJKMHOPCTYXaesijopcyxhdqwvl" + "ABEZHIKMNOPTYXavopuik" + "oghnuig------''''",
-    "\u034f\u115f\u1160\u3164\uffa0" + "".join(map(chr, range(0xFE00, 0xFE10))),
-)
-"""Cyrillic, Greek and Armenian letters and signs to Latin ones that look like them; letters that
-show nothing."""
-
-_DIGITS = str.maketrans("01|", "oll")
-"""Digits to small letters that look like them."""
-
-
-def _look(name: str) -> str:
-    """The same text for names that look alike, in small or capital letters."""
-    seen = "".join(c for c in name if unicodedata.category(c) not in ("Cf", "Cc"))
-    plain = unicodedata.normalize("NFKC", seen.translate(_LOOK_ALIKES)).translate(_LOOK_ALIKES)
-    return cut(" ".join(plain.casefold().translate(_DIGITS).split()), LONGEST_SHOWN)
-
-
-def look_alikes(names: Sequence[str]) -> list[str]:
-    """Owners whose names look alike, a sentence for each pair."""
-    first: dict[str, str] = {}
-    pairs = [(first.setdefault(_look(name), name), name) for name in names]
-    return [
-        f"{printable(one)} and {printable(other)} are taken for two owners."
-        if one.casefold() == other.casefold()
-        else f"{printable(one)} and {printable(other)} look alike, and are taken for two owners: "
-        f"they are written {cut(ascii(one), LONGEST_SHOWN)} and {cut(ascii(other), LONGEST_SHOWN)}."
-        for one, other in pairs
-        if one != other
-    ]
 
 
 def spell_name(name: str) -> str:

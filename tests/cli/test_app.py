@@ -19,7 +19,7 @@ from sklearn.datasets import load_wine
 import dupre
 from commands import COMMAND, RUN_FILES, environment, refuse, run, start, write_model
 from dupre.cli.signals import interrupt_on_signals
-from dupre.result.uncertainty import split_notes
+from dupre.runs.run import ONE_SPLIT
 from faults import stored
 from workers import wait_for
 
@@ -120,8 +120,8 @@ def test_values_are_those_of_the_library(place):
     prepared = prepare(RunDirectory(place / "dupre-wine").spec())
     expected = dupre.value(prepared.owners, prepared.utility, budget=14, progress=False)
     assert result(place).values.tolist() == expected.values.tolist()
-    (split,) = split_notes(result(place))  # the library is given rows that the command held out
-    assert str(result(place)).replace(f"{split}\n", "") == str(expected)
+    # The library is given rows that the command held out.
+    assert str(result(place)).replace(f"{ONE_SPLIT}\n", "") == str(expected)
 
 
 def test_show_and_report_give_the_same_again(place):
@@ -167,12 +167,13 @@ def test_payments_are_printed_kept_and_part_of_every_later_page(data):
     told = json.loads(run("pay", "paid", "--amount", "99.95", "--json", cwd=data).stdout)
     assert sum(round(100 * one["payment"]) for one in told["payments"]) == 9995
     shown = run("show", "paid", cwd=data).stdout.splitlines()
-    assert told["beware"] == [line for line in shown if line.startswith("Beware")] != []
+    lines = [f"Beware: {one['text']}" for one in told["notes"]]
+    assert lines == [line for line in shown if line.startswith("Beware")] != []
     printed = run("pay", "paid", "--amount", "10", "--currency", "CHF", cwd=data).stdout
     assert "sum" in printed
     compared = run("compare", "paid", "Alba", "Etna", cwd=data).stdout
     for text in (printed, compared):
-        assert text.endswith("\n".join(["", *told["beware"], ""]))
+        assert text.endswith("\n".join(["", *lines, ""]))
     table = (data / "paid/payments.csv").read_text()
     assert table.startswith("owner,value,payment,low,high,currency\n")
     resumed = run("resume", "paid", "--budget", "+1", cwd=data).stderr
@@ -292,7 +293,7 @@ def test_trainings_done_elsewhere(data):
     done = run("record", "ask", "results.csv", cwd=data)
     taken = "Read: 6 coalitions, 1 failed. New: 6. Known before: 0. In all: 6."
     assert taken in done.stderr
-    assert "Failed: 1 of 6 evaluations, predicted instead" in done.stdout
+    assert "1 of 6 evaluations failed, and are predicted instead" in done.stdout
     assert "the node was lost" in done.stdout
     assert "Utilities below 0.55, the score of no data, count as that: 4 of 6" in done.stdout
     asked = run("predict", "ask", "--members", "Alba,Barolo", "--json", cwd=data).stdout
@@ -409,7 +410,7 @@ def test_a_failed_training_is_named_kept_and_can_be_skipped(data):
     assert "go on without it by --skip-failures" in message
     assert message.endswith("`dupre resume run` goes on\n")
     done = run("resume", "run", "--skip-failures", cwd=data)
-    assert "Failed: " in done.stdout
+    assert " failed, and are predicted instead" in done.stdout
     assert "MemoryError" in (data / "run/report.html").read_text()
 
 

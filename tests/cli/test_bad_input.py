@@ -126,8 +126,9 @@ def test_owners_that_may_be_one_or_have_one_row_are_named():
     data = written(good().replace({"who": {"owner 1": "Owner 0"}}))
     done = run("value", data, *ROLES, "--budget", 3, "--run", "my run")
     assert "Go on with: dupre resume 'my run' --budget +3\n" in done.stderr  # can be typed
-    assert "  beware      Owner 0 and owner 0 are taken for two owners.\n" in done.stderr
-    assert done.stdout.count("Beware: Owner 0 and owner 0 are taken for two owners.\n") == 1
+    told = "Owner 0 and owner 0 look like one owner, and are taken for 2; write"
+    assert f"  check       {told}" in done.stderr
+    assert done.stdout.count(told) == 1
 
 
 def test_a_run_directory_of_another_version_is_named(place):
@@ -316,7 +317,7 @@ def test_a_wrong_utility_can_be_corrected(recorded):
     assert "New: 0. Replaced: 1. In all: 2." in done.stderr
     assert "u(all owners) = 0.8" in done.stdout
     sheet("lost.csv", [(COALITIONS[0], None, "lost")], ("coalition", "utility", "failure"))
-    assert "Failed: 1 of 2 evaluations" in run("record", "ask", "lost.csv", "--replace").stdout
+    assert "1 of 2 evaluations failed" in run("record", "ask", "lost.csv", "--replace").stdout
 
 
 def test_resamples_that_are_not_those_recorded_need_to_replace_them(recorded):
@@ -431,9 +432,9 @@ def test_failures_that_were_skipped_can_be_tried_again(place):
     (place / "bad day").touch()
     done = value("--model", "moody_model:Own", "--skip-failures", budget=7)
     assert "; 7 of 7 possible coalitions evaluated, 3 of them failed\n" in done.stdout
-    assert "Failed: 3 of 7" in done.stdout
+    assert "3 of 7 evaluations failed" in done.stdout
     (place / "bad day").unlink()
-    assert "Failed: 3 of 7" in run("resume", "run").stdout
+    assert "3 of 7 evaluations failed" in run("resume", "run").stdout
     done = run("resume", "run", "--retry-failures")
     assert "known already: 4" in done.stderr
     assert "Exact for these validation rows and seeds: every coalition" in done.stdout

@@ -6,14 +6,15 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from dupre import InputError, ModelUtility, Owners
+from dupre.notes import Code, note
 from dupre.report.document import Heading, read_logo
 from dupre.report.page import page
 from dupre.report.relations import Relation
 from dupre.report.statements import file_names, statements, write_statements
 from dupre.report.summary import agreement, answer, open_neighbours, settled_pairs
 from dupre.result.records import TrainingNoise
-from dupre.valuation.validation_rows import validation_caveats
-from reporting import DIAGNOSTICS, exact, least_core, sampled, troubled, valuation
+from dupre.valuation.validation_rows import validation_notes
+from reporting import DIAGNOSTICS, change, exact, least_core, sampled, troubled, valuation
 
 
 def plain(texts):
@@ -47,7 +48,7 @@ def test_who_is_worth_most_and_who_harms_is_named_or_said_to_be_open():
     words = plain(answer(exact(3, mean=np.array([0.5, 0.3, 0.0]), covariance=np.zeros((3, 3)))))
     assert "The data of owner 2 make no difference." in words
     nobody = exact(3, mean=np.array([0.5, 0.3, 0.0]), covariance=np.zeros((3, 3)))
-    words = plain(answer(replace(nobody, validation_rows=40)))
+    words = plain(answer(change(nobody, validation_rows=40)))
     assert "The data of owner 2 make no difference on the 40 validation rows." in words
     assert "Everybody's data help" in plain(answer(three([0.3, 0.2, 0.1])))
 
@@ -56,15 +57,15 @@ def test_nothing_is_sure_of_a_first_guess_or_a_predictor_that_knows_nothing():
     unknown = three([0.3, 0.2, 0.1])  # nothing is known of other validation rows
     assert "all Shapley values are apparently above zero" in plain(answer(unknown))
     assert ", apart from the choice of the validation rows." in plain(answer(unknown))
-    sure = replace(unknown, validation=np.zeros((3, 3)))
+    sure = change(unknown, validation=np.zeros((3, 3)))
     assert "all Shapley values are surely above zero" in plain(answer(sure))
     guess = ", apart from groups that were not trained and are only guessed."
     bad = replace(DIAGNOSTICS, r2=-0.1)
-    for doubtful in (replace(sure, first_left=2), replace(sure, diagnostics=bad)):
+    for doubtful in (change(sure, first_left=2), change(sure, diagnostics=bad)):
         words = plain(answer(doubtful))
         assert "all Shapley values are apparently above zero" in words
         assert guess in words
-    assert guess not in plain(answer(replace(sure, diagnostics=None, first_left=2)))
+    assert guess not in plain(answer(change(sure, diagnostics=None, first_left=2)))
 
 
 def test_exact_values_are_told_without_intervals_and_how_much_was_trained_is_told():
@@ -90,7 +91,7 @@ def test_neighbours_and_what_is_undecided_are_told_with_the_odds():
     assert "equal, or as likely" in tied[0]
 
     v = valuation(4, mean=np.array([0.4, 0.3, 0.2995, 0.1]), covariance=1e-6 * np.eye(4))
-    v = replace(v, validation=np.zeros((4, 4)))
+    v = change(v, validation=np.zeros((4, 4)))
     words = of(v, "owner 1")[0]
     assert "owner 0 is surely worth more. owner 3 is surely worth less." in words
     assert "The order is not settled with owner 2 (64 % that owner 1 is worth more)." in words
@@ -102,7 +103,7 @@ def test_nothing_is_sure_while_models_are_scored_on_rows_they_have_seen(make, tm
     X, y = np.eye(3), np.array([0, 1, 0])
     owners = Owners.from_arrays(X, y, ["a", "a", "b"])
     utility = ModelUtility(GaussianNB(), owners, validation=(X[:2], y[:2]))
-    v = make(3, mean=np.array([0.3, 0.2, 0.1]), caveats=tuple(validation_caveats(utility)))
+    v = make(3, mean=np.array([0.3, 0.2, 0.1]), notes=tuple(validation_notes(utility)))
     written = write_statements(v, tmp_path, heading=Heading())
     for text in (page([v]), *(path.read_text() for path in written)):
         assert not re.search("surely", text, re.IGNORECASE)
@@ -117,7 +118,7 @@ def test_nothing_is_sure_while_the_effect_of_seeds_is_not_measured():
     for further, deterministic, word in ((0, False, "apparently"), (6, False, "surely")):
         noise = TrainingNoise(further, 0.1, seeded=True, deterministic=deterministic)
         v = valuation(3, mean=np.array([0.3, 0.2, 0.1]), training_noise=noise)
-        v = replace(v, validation=np.zeros((3, 3)))
+        v = change(v, validation=np.zeros((3, 3)))
         assert f"owner 0 is {word} " in of(v, "owner 1")[0]
 
 
@@ -157,10 +158,10 @@ def test_a_value_is_put_into_words_with_its_interval_and_doubt_is_not_hidden():
 
 def test_semivalues_payments_and_metrics_are_explained_in_their_own_words():
     v = three([0.3, 0.2, 0.1])
-    assert "all possible groups, each" in of(replace(v, semivalue="Banzhaf"), "owner 0")[0]
-    alone = of(replace(v, semivalue="leave-one-out"), "owner 0")[0]
+    assert "all possible groups, each" in of(change(v, semivalue="Banzhaf"), "owner 0")[0]
+    alone = of(change(v, semivalue="leave-one-out"), "owner 0")[0]
     assert alone.startswith("Adding the data of owner 0 to those of all other owners raises")
-    assert "Some groups count more" in of(replace(v, semivalue="mine"), "owner 0")[0]
+    assert "Some groups count more" in of(change(v, semivalue="mine"), "owner 0")[0]
     words, _, facts = of(least_core(), "owner 0")
     assert words.startswith("owner 0 is to be paid 0.20")
     assert "Least core payment" in facts
@@ -222,7 +223,7 @@ def test_what_was_trained_alone_and_without_and_whose_rows_are_the_same_is_told(
     assert f"A model trained on these data alone reached {alone:.4g}" in words
     lost = v.grand - without
     assert f"without these data {without:.4g}: {lost:.2g} lost by leaving them out." in words
-    assert "alone reached" not in of(replace(v, evidence=None), "owner 2")[0]
+    assert "alone reached" not in of(change(v, evidence=None), "owner 2")[0]
     told = [Relation((0, 2), "They hold the same rows.")]
     assert "They hold the same rows. Data like those of others" in of(v, "owner 2", told)[0]
     assert "same rows" not in of(v, "owner 1", told)[0]
@@ -240,7 +241,8 @@ def test_caveats_tell_of_predictions_few_rows_and_failures():
 
 def test_files_of_statements_name_no_other_owner(tmp_path):
     names = ("Ada", "Bob", "b o b", "../../etc", "x" * 300, "Ünal")
-    v = valuation(6, names=names, caveats=("Bob and Ada are late.", "All is new."))
+    told = [note(Code.LEAK, text) for text in ("Bob and Ada are late.", "All is new.")]
+    v = valuation(6, names=names, notes=tuple(told))
     assert len(set(file_names(names))) == 6
     paths = write_statements(v, tmp_path, heading=Heading("A title & more", "Ask Eve."))
     assert {path.parent for path in paths} == {tmp_path}
@@ -261,8 +263,8 @@ def test_an_owner_is_told_of_a_decisive_training_without_the_names_of_others():
     words = "one training decides much: {%s} scored -5 where others of this size score about 0.2. "
     words += "This alone changes values: that of %s by -0.472 and that of %s by 0.455."
     for names in (("A", "B", "C"), ("7", "0", "2")):
-        note = words % (", ".join(names[:2]), names[1], names[2])
-        v = valuation(3, names=names, caveats=(note,))
+        text = words % (", ".join(names[:2]), names[1], names[2])
+        v = valuation(3, names=names, notes=(note(Code.DECISIVE_TRAINING, text),))
         told = {
             v.owners[one.owner]: one.caveats[-1] for one in statements(v, [], to_owner_alone=True)
         }
@@ -289,8 +291,8 @@ def test_a_logo_is_part_of_the_page(tmp_path):
 def test_a_payment_outside_its_interval_is_said_on_the_page_and_to_its_owner_alone():
     mean, std = np.full(8, -0.001), np.full(8, 0.02)
     mean[0], std[0] = 0.02, 0.003
-    v = replace(valuation(8), mean=mean, covariance=np.diag(std**2), prediction=None)
-    v = replace(v, caveats=("all is new.",))
+    v = change(valuation(8), mean=mean, covariance=np.diag(std**2), prediction=None)
+    v = change(v, notes=(note(Code.LEAK, "all is new."),))
     paid = v.payments(10_000)
     assert paid.outside == ("owner 0",)
     for alone in (False, True):

@@ -6,13 +6,23 @@ import pandas as pd
 import pytest
 
 import dupre
+from dupre.notes import Code, note
 from dupre.report.summary import answer
 from dupre.result.as_text import format_comparison, format_valuation
 from dupre.result.records import Comparison, TrainingNoise
-from dupre.result.uncertainty import UNKNOWN_ROWS
 from dupre.wording import LONGEST_LINE
 from owners_and_games import make_owners
-from reporting import CHECK, DIAGNOSTICS, SUBSIDY, bare, notes, only_line
+from reporting import (
+    CHECK,
+    DIAGNOSTICS,
+    SUBSIDY,
+    UNKNOWN_ROWS,
+    bare,
+    change,
+    notes,
+    only_line,
+    warned,
+)
 
 FAILED = replace(CHECK, by_size=0.03, limit=0.03)
 
@@ -31,10 +41,6 @@ def core(**others):
     return valuation(semivalue="Least core", subsidy=replace(SUBSIDY, **others))
 
 
-def warned(v):
-    return [line for line in notes(v) if line.startswith("Beware")]
-
-
 def sampled(prediction, choice, **others):
     """Standard deviations in the two parts that add up."""
     stds = prediction + choice
@@ -49,7 +55,7 @@ def of_r2(r2, **others):
 
 def repeated(further, std):
     noise = TrainingNoise(further, std, seeded=True, deterministic=not std)
-    return replace(core(), training_noise=noise)
+    return change(core(), training_noise=noise)
 
 
 # The title.
@@ -123,7 +129,7 @@ FORECAST = pd.DataFrame({"widest": [0.25, 0.2, 0.125, 0.05]})
 LINES = {
     "a subsidy and its bounds": (core(), "Subsidy e = 0.125 (95 %: 0.0625 … 0.25): no coalition is "
         "expected to gain more than that by leaving. Tightest: {owner 0} and {owner 0, owner 1}."),
-    "a known subsidy": (replace(core(low=0.125, high=0.125), diagnostics=None),
+    "a known subsidy": (change(core(low=0.125, high=0.125), diagnostics=None),
         "Subsidy e = 0.125: no coalition gains more"),
     "a negative subsidy": (core(amount=-0.5, low=-0.75, high=-0.25),
         "Subsidy e = -0.5 (95 %: -0.75 … -0.25):"),
@@ -177,14 +183,14 @@ def test_what_is_to_be_told_is_told_in_one_line(v, words):
 
 def test_a_result_with_nothing_to_tell_tells_and_warns_of_nothing():
     plain = valuation(diagnostics=replace(DIAGNOSTICS, widening=1.5), forecast=FORECAST[:1])
-    words = ("Stopped", "Failed", "Warning", "expected", "check", "Beware", "repeats", "Not used")
+    words = ("Stopped", "failed", "Warning", "expected", "check", "Beware", "repeats", "Not used")
     for word in (*words, "widened", "Outliers", "estimated from random", "sample"):
         assert word not in str(plain)
     assert "noise" not in str(valuation(diagnostics=None))
     shown = str(valuation(check=CHECK))
     assert "do not use it" not in shown
     assert "What made coalitions alike" in shown
-    assert not warned(replace(core(), check=CHECK))
+    assert not warned(change(core(), check=CHECK))
     assert not warned(valuation(corrected=True))
     assert not warned(of_r2(0.01))
     assert not warned(valuation(first_left=2, diagnostics=None))
@@ -192,7 +198,7 @@ def test_a_result_with_nothing_to_tell_tells_and_warns_of_nothing():
 
 
 BEWARE = {
-    "payments by a failed predictor": (replace(core(), check=FAILED), "on check coalitions the "
+    "payments by a failed predictor": (change(core(), check=FAILED), "on check coalitions the "
         "predictor is not clearly better than the mean of their size; evaluate more."),
     "not corrected": (valuation(uncorrected=True), "too few random coalitions are evaluated to "
         "estimate the error of the predictor; the values are not corrected."),
@@ -236,15 +242,18 @@ def test_nothing_of_a_strangers_result_moves_the_terminal():
         owners=(strange, "o1", "o2"),
         semivalue=strange,
         stopped=strange,
-        caveats=(strange,),
+        notes=(note(Code.LEAK, strange),),
         failures={(strange,): strange},
         warnings={strange: ((strange,),)},
         subsidy=replace(SUBSIDY, tight=((strange,),)),
     )
     assert str(v).replace("\n", "").isprintable()
-    assert str(v).count("\n") == str(replace(v, owners=("o0", "o1", "o2"))).count("\n")
+    assert str(v).count("\n") == str(change(v, owners=("o0", "o1", "o2"))).count("\n")
     assert "\\x1b[2J\\x9b5m\\n\\u202e" in str(v)
-    assert max(map(len, str(replace(v, caveats=("x" * 10**6,))).split("\n"))) <= LONGEST_LINE
+    assert (
+        max(map(len, str(change(v, notes=(note(Code.LEAK, "x" * 10**6),))).split("\n")))
+        <= LONGEST_LINE
+    )
 
 
 EXACT = [("Exact: every", False, True), ("Exact for these seeds: every", True, True)]
@@ -255,8 +264,8 @@ EXACT += [("Exact for these utilities: every", False, False)]
 @pytest.mark.parametrize(("words", "seeded", "deterministic"), EXACT)
 def test_exact_is_said_for_what_it_is_known(words, seeded, deterministic):
     noise = TrainingNoise(0, np.nan, seeded, deterministic)
-    v = replace(core(low=0.125, high=0.125), diagnostics=None, covariance=np.zeros((3, 3)))
-    exact, subsidy, *others = notes(replace(v, training_noise=noise))
+    v = change(core(low=0.125, high=0.125), diagnostics=None, covariance=np.zeros((3, 3)))
+    exact, subsidy, *others = notes(change(v, training_noise=noise))
     assert exact.startswith(words)
     assert subsidy.startswith("Subsidy")
     unmeasured = "The effect of training seeds was not measured and is in no interval."
@@ -283,7 +292,7 @@ def test_a_sample_is_exact_only_without_an_error_and_more_is_advised_where_its_c
 def test_values_from_random_coalitions_alone_leave_out_what_the_predictor_found():
     bad = replace(DIAGNOSTICS, r2=-0.5, widening=3.0, strays=2)
     relied = valuation(diagnostics=bad, check=FAILED)
-    alone = replace(relied, sampled=True)
+    alone = change(relied, sampled=True)
     for start in ("What made coalitions alike", "Intervals are widened", "Outliers: 2 of 5"):
         assert only_line(relied, start)
         assert start not in format_valuation(alone)

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dupre import InputError
-from dupre.result.as_text import beware_notes
-from dupre.result.uncertainty import HELD_OUT, UNKNOWN_ROWS, split_notes
-from reporting import exact, valuation
+from dupre.notes import Code, note
+from dupre.result.remarks import with_notes
+from dupre.runs.run import ONE_SPLIT
+from reporting import UNKNOWN_ROWS, change, exact, valuation, warned
 
 NUMBERS = st.lists(st.floats(-1, 1), min_size=1, max_size=12).filter(
     lambda found: max(found) > 1e-3
@@ -106,15 +107,16 @@ def test_a_payment_outside_its_own_interval_is_said_with_the_reason_and_the_reme
     first = paid.frame.iloc[0]
     assert first["payment"] == 10_000 > first["high"]
     assert paid.outside == (v.owners[0],)
-    note = paid.beware[-1]
-    assert note.startswith(f"Beware: the payment of {v.owners[0]} is outside its own 95 % interval")
-    assert "gets a part if its value is above zero" in note
-    assert "by more trainings, or agree" in note
-    assert str(paid).endswith(note)
+    told = paid.notes[-1]
+    assert (told.code, told.facts) == (Code.PAID_OUTSIDE, {"owners": [v.owners[0]]})
+    assert told.text.startswith(f"the payment of {v.owners[0]} is outside its own 95 % interval")
+    assert "gets a part if its value is above zero" in told.text
+    assert "by more trainings, or agree" in told.text
+    assert str(paid).endswith(str(told))
     of_rows = replace(v, validation=v.covariance, validation_rows=80)
-    assert "by more validation rows" in of_rows.payments(10_000).beware[-1]
+    assert "by more validation rows" in of_rows.payments(10_000).notes[-1].text
     noisy = replace(v, noise=v.covariance)
-    assert "by more repeats of trainings" in noisy.payments(10_000).beware[-1]
+    assert "by more repeats of trainings" in noisy.payments(10_000).notes[-1].text
 
 
 @settings(max_examples=50)
@@ -162,13 +164,13 @@ def test_values_that_may_all_be_below_zero_share_nothing_and_the_remedy_is_the_r
 
 
 def test_rows_are_named_and_so_is_what_the_values_beware_of():
-    v = replace(valuation(4), caveats=("all is new.",), first_left=2)
+    v = change(valuation(4), notes=(note(Code.LEAK, "all is new."),), first_left=2)
     text = str(v.payments(100))
-    assert text.endswith("\n".join(["", *beware_notes(v)]))
+    assert text.endswith("\n".join(["", *warned(v)]))
     assert text.count("Beware: ") == 2
     v = valuation(4)
-    assert UNKNOWN_ROWS in replace(v, validation=None).payments(100).rule
-    known = replace(v, validation=np.eye(4) / 1e6, validation_rows=80)
+    assert UNKNOWN_ROWS in change(v, validation=None).payments(100).rule
+    known = change(v, validation=np.eye(4) / 1e6, validation_rows=80)
     assert known.payments(100).rule.endswith("that the 80 validation rows come from.")
-    held = replace(known, provenance={"utility": {HELD_OUT: "25 % of each owner's rows"}})
-    assert known.payments(100).rule + " " + split_notes(held)[0] == held.payments(100).rule
+    held = with_notes(known, [ONE_SPLIT])
+    assert f"{known.payments(100).rule} {ONE_SPLIT.text}" == held.payments(100).rule

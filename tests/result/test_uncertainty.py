@@ -3,35 +3,33 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dupre.notes import Code, has, select
 from dupre.report.page import page
 from dupre.report.statements import statements
-from dupre.report.summary import answer
-from dupre.result.uncertainty import HELD_OUT, UNKNOWN_ROWS, split_notes, validation_notes
-from reporting import least_core, valuation
-
-SPLIT = (
-    "Which rows are held out, and so not trained on, is in no interval; another seed chooses "
-    "others."
-)
+from dupre.report.summary import answer, texts
+from dupre.result.remarks import with_notes
+from dupre.result.uncertainty import OF_ROWS
+from dupre.runs.run import ONE_SPLIT
+from reporting import UNKNOWN_ROWS, change, least_core, valuation
 
 
 @pytest.mark.parametrize("part", [None, np.zeros((4, 4)), np.eye(4) / 1e6])
 def test_the_choice_of_the_rows_held_out_is_said_to_be_in_no_interval(part):
-    given = replace(valuation(4), validation=part, validation_rows=80)
-    held = replace(given, provenance={"utility": {HELD_OUT: "25 % of each owner's rows"}})
-    assert split_notes(given) == []
-    assert validation_notes(held) == [*validation_notes(given), SPLIT]
-    assert str(held).count(SPLIT) == 1
-    assert SPLIT in page([held])
+    given = change(valuation(4), validation=part, validation_rows=80)
+    held = with_notes(given, [ONE_SPLIT])
+    assert not has(given.notes, Code.ONE_SPLIT)
+    assert select(held.notes, OF_ROWS) == [*select(given.notes, OF_ROWS), ONE_SPLIT]
+    assert str(held).count(ONE_SPLIT.text) == 1
+    assert ONE_SPLIT.text in page([held])
     assert "nor what the value is if other rows are held out" in page([held])
     for text in (str(given), page([given])):
         assert "held out" not in text
 
 
 def test_one_row_is_counted_as_one():
-    v = replace(valuation(4), validation=np.zeros((4, 4)), validation_rows=1)
-    assert "No resample of the 1 validation row changes" in validation_notes(v)[0]
-    assert validation_notes(replace(v, validation=None)) == [UNKNOWN_ROWS]
+    v = change(valuation(4), validation=np.zeros((4, 4)), validation_rows=1)
+    assert "No resample of the 1 validation row changes" in texts(v, *OF_ROWS)[0]
+    assert texts(change(v, validation=None), *OF_ROWS) == [UNKNOWN_ROWS]
 
 
 def test_payments_of_a_least_core_are_exact_only_if_nothing_was_predicted():
@@ -40,11 +38,11 @@ def test_payments_of_a_least_core_are_exact_only_if_nothing_was_predicted():
     unmoved = "same for all utilities that the predictions allow"
     for parts, both in ((rows, True), ({"covariance": np.zeros((4, 4))}, False)):
         v = least_core(prediction=np.zeros((4, 4)), **parts)
-        v = replace(v, subsidy=replace(v.subsidy, low=v.subsidy.amount, high=v.subsidy.amount))
+        v = change(v, subsidy=replace(v.subsidy, low=v.subsidy.amount, high=v.subsidy.amount))
         told = [str(v)] * both + [" ".join(answer(v))]
         assert all(unmoved in text and " exact" not in text for text in told)
         assert "no coalition is expected to gain more" in str(v)
-        known = replace(v, diagnostics=None)
+        known = change(v, diagnostics=None)
         told = [str(known), " ".join(answer(known))]
         assert all(unmoved not in text and "xact" in text for text in told)
         assert "no coalition gains more" in str(known)

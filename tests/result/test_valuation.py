@@ -11,8 +11,7 @@ from scipy.stats import norm
 from dupre import InputError
 from dupre.result.covariances import half_widths
 from dupre.result.records import Evidence
-from dupre.result.uncertainty import UNKNOWN_ROWS
-from reporting import CHECK, DIAGNOSTICS, bare, notes, only_line
+from reporting import CHECK, DIAGNOSTICS, UNKNOWN_ROWS, bare, change, notes, only_line
 
 
 def valuation(mean, covariance=None, **others):
@@ -179,13 +178,15 @@ def coalitions(count):
 
 def test_str_names_what_failed_and_counts_warnings_by_coalition():
     failures = {members: f"ValueError: reason {len(members)}" for members in coalitions(5)}
-    line = only_line(valuation([0.2, 0.6], failures=failures, evaluated=12), "Failed")
-    assert line.startswith("Failed: 5 of 12 evaluations, predicted instead: {o0}, {o0, o1}, ")
+    line = only_line(valuation([0.2, 0.6], failures=failures, evaluated=12), "Beware: 5")
+    assert line.startswith("Beware: 5 of 12 evaluations failed, and are predicted instead: {o0}, ")
     assert "{o0, o1, o2} and 2 more." in line
     assert line.endswith("The first, {o0, o1, o2, o3, o4}: ValueError: reason 5")
     v = valuation([0.2, 0.6], failures={("a\nb",): "timeout"})
-    expected = "Failed: 1 of 5 evaluations, predicted instead: {a\\nb}. The first, {a\\nb}: timeout"
-    assert only_line(v, "Failed") == expected
+    expected = (
+        "of 5 evaluations failed, and are predicted instead: {a\\nb}. The first, {a\\nb}: timeout"
+    )
+    assert only_line(v, "Beware: 1") == f"Beware: 1 {expected}"
 
     warnings = {f"UserWarning: {k}": tuple(coalitions(6 - k)) for k in range(5)}
     v = valuation([0.2, 0.6], warnings=warnings, evaluated=1234)
@@ -198,7 +199,7 @@ def test_str_names_what_failed_and_counts_warnings_by_coalition():
 
 @pytest.mark.parametrize("part", [0.02, 0.25, 1.0])
 def test_str_separates_noise_of_trainings_from_what_is_not_evaluated(uncertain, part):
-    v = replace(uncertain, noise=part * uncertain.covariance)
+    v = change(uncertain, noise=part * uncertain.covariance)
     line = only_line(v, "Of the variance")
     assert f"{100 * part:.0f} % is noise of trainings" in line
     rest = f"{100 - 100 * part:.0f} % is coalitions not evaluated"

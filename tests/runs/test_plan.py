@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import dupre.runs.prepare
+from dupre.notes import warnings
 from dupre.runs.plan import plan
 from dupre.spec import spec_of
 
@@ -186,7 +187,7 @@ def test_copies_keep_the_same_rows_and_are_scored_once():
     assert np.array_equal(run.owners.contents[first], run.owners.contents[second])
     assert len(run.utility.y_val) == len(alone.utility.y_val) == 60
     assert "copies of an owner, and not scored again: 15" in plan(run, "run", 0)
-    assert not run.caveats
+    assert not warnings(run.notes)
 
 
 def test_a_plan_warns_of_a_single_validation_row_and_counts_it_as_one(place):

@@ -4,8 +4,8 @@ import pandas as pd
 import dupre.data.owners
 from commands import refuse, run
 from dupre.cli.show import UNFINISHED
+from dupre.notes import Code, has
 from dupre.result.json import loads
-from dupre.result.uncertainty import HELD_OUT
 
 
 def test_caveats_about_recorded_trainings_stay_with_the_values(tmp_path):
@@ -17,7 +17,7 @@ def test_caveats_about_recorded_trainings_stay_with_the_values(tmp_path):
     done = pd.DataFrame({"coalition": utilities.keys(), "utility": utilities.values()})
     done.to_csv(tmp_path / "done.csv", index=False)
     printed = run("record", "dupre-data", "done.csv", cwd=tmp_path).stdout
-    assert "Bern and bern are taken for two owners" in printed
+    assert "Bern and bern look like one owner, and are taken for 2" in printed
 
 
 def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path, monkeypatch):
@@ -67,9 +67,10 @@ def test_a_result_says_which_rows_are_held_out_if_they_are_no_file_of_their_own(
         dupre.Valuation.from_json((tmp_path / name / "result.json").read_text())
         for name in ("held", "file")
     )
-    known = held.provenance["utility"]
-    assert known[HELD_OUT] == "25 % of each owner's rows, stratified (seed 0)"
-    assert HELD_OUT not in file.provenance["utility"]
+    told = held.provenance["utility"]["rows held out"]
+    assert told == "25 % of each owner's rows, stratified (seed 0)"
+    assert "rows held out" not in file.provenance["utility"]
+    assert [has(v.notes, Code.ONE_SPLIT) for v in (held, file)] == [True, False]
 
 
 def test_values_from_the_store_say_the_same_of_their_trainings_as_the_run(tmp_path, monkeypatch):
@@ -107,4 +108,4 @@ def test_values_from_the_store_say_the_same_of_their_trainings_as_the_run(tmp_pa
     for name in ("warnings", "training_noise", "validation_rows", "provenance", "values"):
         found, expected = getattr(from_store, name), getattr(by_run, name)
         assert found.equals(expected) if name == "values" else found == expected, name
-    assert set(from_store.caveats) == {*by_run.caveats, UNFINISHED}
+    assert list(from_store.notes) == [UNFINISHED, *by_run.notes]

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import dupre
 from dupre import ModelUtility, Owners, Stored, StoreError
+from dupre.notes import Code, select
 from stores import edit, sql
 
 RNG = np.random.default_rng(0)
@@ -351,7 +352,8 @@ def test_a_change_of_the_utility_of_no_data_is_never_missed_unless_it_is_stated(
     assert () not in other.asked
     kept = run(path, other, store=Stored(path, accept_model=True))
     assert kept.empty == 0.0
-    assert "no data has the utility 0.0 there" in kept.caveats[0]
+    (told,) = select(kept.notes, [Code.ACCEPTED_MODEL])
+    assert "no data has the utility 0.0 there" in told.text
 
 
 def test_a_utility_of_no_data_that_is_stored_alone_is_checked_too(path):
@@ -482,10 +484,10 @@ def test_what_is_accepted_is_said_for_good_and_validation_rows_cannot_be_accepte
     run(path, closure(None, 1), budget=5)
     accepted = run(path, closure(None, 2), budget=6, store=Stored(path, accept_model=True))
     assert (accepted.found, accepted.evaluated, accepted.checked) == (5, 6, 2)
-    (told,) = accepted.caveats
-    assert told.startswith("Accepted: 5 trainings are kept although {")
+    (told,) = select(accepted.notes, [Code.ACCEPTED_MODEL])
+    assert told.text.startswith("Accepted: 5 trainings are kept although {")
     later = run(path, closure(None, 2), budget=7)  # the one trained since is checked
-    assert later.caveats == (told,)
+    assert select(later.notes, [Code.ACCEPTED_MODEL]) == [told]
     other = path.with_name("other.sqlite")
     run(other, validation_rows(None, 1))
     with pytest.raises(StoreError, match="cannot be mixed"):

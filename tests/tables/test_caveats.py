@@ -1,5 +1,6 @@
 """Doubts about a table: said where there is reason, and not of ordinary tables."""
 
+import json
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from dupre.data.owners import Owners
+from dupre.notes import Code
 from dupre.tables.caveats import (
     columns_to_check,
     doubtful_names,
@@ -27,9 +29,15 @@ X = RNG.normal(size=300)
 BOTH = {"owner": "o", "target": "y"}
 
 
+def texts(notes):
+    """What notes say; their facts are data."""
+    assert all(json.loads(json.dumps(one.facts)) == one.facts for one in notes)
+    return [one.text for one in notes]
+
+
 def doubts(y, task, **columns):
     frame = pd.DataFrame({**columns, "y": y, "o": "a"})
-    return leaks(frame, columns_of(frame, **BOTH), target="y", task=task)
+    return texts(leaks(frame, columns_of(frame, **BOTH), target="y", task=task))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +75,7 @@ def test_numbers_far_from_all_others_are_named_in_a_regression():
         (np.append(np.zeros(299), 9.0), X, "regression", []),  # most rows are equal: no scale
     ):
         frame = pd.DataFrame({"z": z, "y": y, "o": "a"})
-        told = far_rows(frame, columns_of(frame, **BOTH), target="y", task=task)
+        told = texts(far_rows(frame, columns_of(frame, **BOTH), target="y", task=task))
         assert len(told) == len(words)
         assert all(word in text for word, text in zip(words, told, strict=True))
 
@@ -86,7 +94,7 @@ def test_classes_that_differ_only_in_capital_letters_or_blanks_are_named():
         ([True, False, True], ""),
     ):
         frame = pd.DataFrame({"y": [*classes, classes[0]], "x": [1.5, 2, 3, 4], "o": list("abab")})
-        told = columns_to_check(frame, columns_of(frame, **BOTH), "y")
+        told = texts(columns_to_check(frame, columns_of(frame, **BOTH), "y"))
         assert [text.startswith(words) for text in told] == [True] * bool(words)
 
 
@@ -105,7 +113,7 @@ def test_accuracy_says_little_if_most_rows_are_of_one_class_and_what_is_named_ca
         (able, [0] * 8 + [1, 1], two, "balanced_accuracy", ""),
         (able, [0] * 6 + [1] * 4, two, "accuracy", ""),
     ):
-        told = unequal_classes(score(model, y_val, y, metric))
+        told = texts(unequal_classes(score(model, y_val, y, metric)))
         assert [bool(re.search(words, text)) for text in told] == [True] * bool(words)
         for better in re.findall(r"balanced_accuracy|roc_auc\w*", " ".join(told)):
             assert np.isfinite(score(model, y_val, y, better)(("a", "b")))
@@ -139,7 +147,7 @@ def test_texts_that_are_numbers_for_people_are_named():
             {"z": cells * 20, "x": 1.5, "o": "a", "y": ["b", "c"] * (10 * len(cells))}
         )
         frame.loc[0, "x"] = 2
-        told = columns_to_check(frame, columns_of(frame, **BOTH), "y")
+        told = texts(columns_to_check(frame, columns_of(frame, **BOTH), "y"))
         assert [text.startswith(f"z: {what} such as ") for text in told] == [True] * bool(what)
 
 
@@ -156,12 +164,12 @@ def test_texts_that_are_numbers_for_people_are_named():
 )
 def test_whole_numbers_that_are_all_different_may_be_identifiers(column, found):
     frame = pd.DataFrame({"id": column, "x": X[:60], "o": "a", "y": X[:60] > 0})
-    told = columns_to_check(frame, columns_of(frame, **BOTH), "y")
+    told = texts(columns_to_check(frame, columns_of(frame, **BOTH), "y"))
     assert [text.startswith("id: every row has another") for text in told] == [True] * found
     few = frame[:50].reset_index(drop=True)
     assert not columns_to_check(few, columns_of(few, **BOTH), "y")
     twice = pd.concat([frame, frame[:20].assign(o="b")], ignore_index=True)
-    told = columns_to_check(twice, columns_of(twice, **BOTH), "y")
+    told = texts(columns_to_check(twice, columns_of(twice, **BOTH), "y"))
     assert [text.startswith("id: every row has another") for text in told] == [True] * found
 
 
@@ -172,12 +180,12 @@ def test_a_validation_file_unlike_the_rows_to_train_on_is_told():
     columns = columns_of(rows, **BOTH)
     same = rows[:20].drop(columns="o")
     assert not unlike_training(rows, same, columns)
-    (told,) = unlike_training(rows, same.assign(sex=["M", None, "m", "f"] * 5), columns)
+    (told,) = texts(unlike_training(rows, same.assign(sex=["M", None, "m", "f"] * 5), columns))
     assert told.startswith("in 5 of 20 validation rows sex is a text that no row to train on has")
     assert "'M'" in told
     assert not unlike_training(rows, same.assign(sex=["M", *["f"] * 19]), columns)  # one of 20
     for name in ("sex", "x"):
-        (told,) = unlike_training(rows, same.assign(**{name: None}), columns)
+        (told,) = texts(unlike_training(rows, same.assign(**{name: None}), columns))
         assert told.startswith(f"{name} is empty in all validation rows, but not")
 
 
@@ -190,17 +198,23 @@ def test_owners_that_look_like_one_are_named():
         (("North Carolina", "South Carolina", "Iran", "Iraq", "Slovakia", "Slovenia"), ""),
         (("broker1", "broker2", "Basel", "BASEL"), ""),
     ):
-        told = misspelt_names(names)
+        told = texts(misspelt_names(names))
         assert [text.startswith(f"{alike} look like one") for text in told] == [True] * bool(alike)
+
+
+@pytest.mark.parametrize("other", ["BERN", "Be\u200brn", "Ｂern", "Bern\u2060"])
+def test_owners_whose_names_look_the_same_are_named(other):
+    (told,) = doubtful_names(("Bern", "Ulm", other))
+    assert (told.code, told.facts) == (Code.SIMILAR_NAMES, {"owners": ["Bern", other]})
 
 
 def test_names_of_nobody_and_equal_numbers_are_doubted():
     for name in ("nan", "NA", "None", "#N/A", "null", " NULL "):
-        (told,) = doubtful_names(("Basel", name))
+        (told,) = texts(doubtful_names(("Basel", name)))
         assert told.startswith(f"{name!r}: that is how empty cells are written")
-    (told,) = doubtful_names(("1", "01", "1.0", "2", "10", "1x"))
+    (told,) = texts(doubtful_names(("1", "01", "1.0", "2", "10", "1x")))
     assert told.startswith("'1', '01' and '1.0' are the same number, and are taken for 3 owners")
-    assert doubtful_names(("Nancy", "1", "2", "3.5", "-1", "", "1e0")) == [
+    assert texts(doubtful_names(("Nancy", "1", "2", "3.5", "-1", "", "1e0"))) == [
         "'': that is how empty cells are written, but it is taken for the name of an owner; leave "
         "these rows out if they have none."
     ]
@@ -213,7 +227,7 @@ def test_rows_that_differ_in_the_last_digits_are_told():
     assert not near_copies(both, columns_of(both, **BOTH), "y")  # they are found by themselves
     other = copies.assign(x=np.nextafter(copies["x"], 9), z=copies["z"] * (1 + 1e-15))
     both = pd.concat([frame, other], ignore_index=True)
-    (told,) = near_copies(both, columns_of(both, **BOTH), "y")
+    (told,) = texts(near_copies(both, columns_of(both, **BOTH), "y"))
     assert told.startswith("40 rows differ from others only after the 12th digit of a number")
     far = pd.concat([frame, copies.assign(x=copies["x"] * (1 + 1e-9))], ignore_index=True)
     assert not near_copies(far, columns_of(far, **BOTH), "y")
@@ -225,5 +239,5 @@ def test_a_validation_file_in_another_unit_is_told():
     rows = pd.DataFrame({"x": X, "z": X**2, "y": X > 0, "o": "a"})
     columns, same = columns_of(rows, **BOTH), rows[:50].drop(columns="o")
     assert not unlike_training(rows, same, columns)
-    (told,) = unlike_training(rows, same.assign(x=1000 * same["x"]), columns)
+    (told,) = texts(unlike_training(rows, same.assign(x=1000 * same["x"]), columns))
     assert told.startswith("most validation rows have x outside of all rows to train on (")

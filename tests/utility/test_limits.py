@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -8,10 +6,12 @@ from sklearn.naive_bayes import GaussianNB
 import dupre
 from dupre.checks import is_within
 from dupre.metrics import find
+from dupre.notes import Code, has, select
 from dupre.report.page import page
 from dupre.training.evaluation import Training, evaluate
 from dupre.utility.limits import check_empty_within, outside_notes
 from owners_and_games import make_owners, smooth, value
+from reporting import change
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
@@ -52,7 +52,8 @@ def test_a_utility_outside_the_bounds_is_named():
             check_empty_within(empty, bounds)
     assert outside_notes([0.5, 0.6], (0.0, 1.0)) == []
     (told,) = outside_notes([0.5, 0.76, 0.8], (0.0, 0.7))
-    assert told.startswith("2 of 3 utilities lie outside the bounds 0 and 0.7, such as 0.76.")
+    assert told.facts == {"outside": 2, "utilities": 3, "bounds": [0.0, 0.7], "first": 0.76}
+    assert told.text.startswith("2 of 3 utilities lie outside the bounds 0 and 0.7, such as 0.76.")
 
 
 def test_r2_is_not_below_that_of_no_data_unless_that_is_asked_for():
@@ -83,7 +84,7 @@ def test_a_floor_is_applied_to_what_was_stored_without_it(tmp_path):
     assert (again.floor, again.floored) == (0.0, calm.floored)
     note = f"Utilities below 0, the score of no data, count as that: {calm.floored} of 16"
     assert page([calm]).count(note) == 1 + len(WILD.names)  # at the top, and in every statement
-    low = replace(calm, floored=16)
+    low = change(calm, floored=16)
     assert "no group scores above the floor" in str(low)
     assert "all data together" not in str(calm)
     for semivalue in ("shapley", "least-core"):
@@ -179,18 +180,19 @@ def test_bounds_that_utilities_contradict_are_refused_or_named(tmp_path):
     with pytest.raises(dupre.InputError, match=r"no data is 0\.\d+, but the bounds .*0\.9 and 1"):
         value(classes, high, budget=5, progress=lambda at: asked.append(at.evaluated))
     assert not any(asked)
-    (told,) = (text for text in value(classes, low, budget=5).caveats if "outside" in text)
-    assert told.startswith("5 of 5 utilities lie outside the bounds 0 and 0.56, such as ")
+    (told,) = select(value(classes, low, budget=5).notes, [Code.OUTSIDE_BOUNDS])
+    assert told.text.startswith("5 of 5 utilities lie outside the bounds 0 and 0.56, such as ")
 
     store = tmp_path / "run.sqlite"
     game.bounds = (0, 0.3)
     for semivalue in ("shapley", "least-core"):
         found = value(owners, game, budget=9, store=store, semivalue=semivalue)
-        assert any("utilities lie outside the bounds 0 and 0.3" in text for text in found.caveats)
+        (told,) = select(found.notes, [Code.OUTSIDE_BOUNDS])
+        assert told.facts["bounds"] == [0.0, 0.3]
     game.bounds = (0.2, 1)  # a run that has begun goes on
     assert value(owners, game, budget=10, store=store).evaluated == 10
     game.bounds = (0, 1)
-    assert not any("outside" in text for text in value(owners, game, budget=9).caveats)
+    assert not has(value(owners, game, budget=9).notes, Code.OUTSIDE_BOUNDS)
 
 
 def test_another_utility_of_no_data_among_what_is_known_is_refused_before_a_training():

@@ -6,6 +6,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import dupre
 from dupre.game.coalitions import random_of_sizes, to_names
+from dupre.notes import Code, warnings
 from dupre.report.effects import FEW, MOST, OPEN, by_size, harm_by_size
 from dupre.report.page import page
 from dupre.report.summary import answer
@@ -69,10 +70,12 @@ def test_equal_owners_add_the_same_and_a_training_that_decides_a_value_is_named(
     outlier = np.array([False, True, True, False, False])
     game.game = lambda C: plain(C) - 14.5 * (outlier == C).all(axis=1)
     found = value(FIVE, game, budget=31)
-    (caveat,) = found.caveats
-    assert caveat.startswith("one training decides much: {owner01, owner02} scored -1")
-    assert "that of owner01 by" in caveat
-    assert not value(FIVE, smooth(FIVE), budget=31).caveats
+    (told,) = warnings(found.notes)
+    assert told.text.startswith("one training decides much: {owner01, owner02} scored -1")
+    assert "that of owner01 by" in told.text
+    assert (told.code, told.facts["members"]) == (Code.DECISIVE_TRAINING, ["owner01", "owner02"])
+    assert "owner01" in told.facts["changes"]
+    assert not warnings(value(FIVE, smooth(FIVE), budget=31).notes)
 
 
 def test_harm_is_said_only_of_who_harms_most_sizes():

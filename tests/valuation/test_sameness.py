@@ -13,7 +13,9 @@ from dupre.errors import InputError
 from dupre.game.coalitions import all_coalitions, from_names, to_names
 from dupre.game.estimators import Sample, regression
 from dupre.game.weights import Weights
-from dupre.result.as_text import duplicates_note, format_comparison
+from dupre.notes import Code, select, warnings
+from dupre.result.as_text import format_comparison
+from dupre.result.records import Duplicates
 from dupre.store.fingerprints import of_owners
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
@@ -21,6 +23,7 @@ from dupre.utility.describe import describe
 from dupre.valuation.sameness import Sameness, merge
 from dupre.valuation.strategies import Active, Corrected, Drawn
 from owners_and_games import LoggedGame, assert_same, record
+from reporting import valuation as made_up
 from stores import open_store, sql
 
 RNG = np.random.default_rng(0)
@@ -322,8 +325,8 @@ def test_a_stored_training_answers_for_all_coalitions_that_hold_its_rows(tmp_pat
     valuation = value(owners, utility, budget=15, store=path)
     assert valuation.found == 3
     assert valuation.evaluated == len(valuation.evaluations) == 11
-    (plain,) = valuation.caveats
-    assert plain.startswith("3 of 11 evaluations came without scores on resamples")
+    (plain,) = warnings(valuation.notes)
+    assert plain.text.startswith("3 of 11 evaluations came without scores on resamples")
     np.testing.assert_array_equal(valuation.mean, value(owners, utility, budget=15).mean)
 
 
@@ -416,9 +419,9 @@ NAMED = {
 
 @pytest.mark.parametrize(("groups", "who"), NAMED.items())
 def test_few_groups_are_named(groups, who):
-    told = duplicates_note(dupre.result.records.Duplicates(groups, 1_023, 767, 5))
+    (told,) = select(made_up(duplicates=Duplicates(groups, 1_023, 767, 5)).notes, [Code.DUPLICATES])
     different = "the 1,023 coalitions that count are 767 different ones; "
-    assert told == f"{who}{different}5 needed no training of their own."
+    assert told.text == f"{who}{different}5 needed no training of their own."
 
 
 # --- weights

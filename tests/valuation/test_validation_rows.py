@@ -1,5 +1,4 @@
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +9,16 @@ from sklearn.naive_bayes import GaussianNB
 import dupre
 from dupre.game.coalitions import to_names
 from dupre.game.estimators import exact
+from dupre.notes import Code, has, select, warnings
 from dupre.predictor.gp import Amplitude, condition
 from dupre.predictor.kernels import Constant, Linear, Membership, Prior, Scaled
 from dupre.predictor.warp import curved_warp, straight_warp
 from dupre.report.page import page
-from dupre.result.uncertainty import UNKNOWN_ROWS
+from dupre.result.remarks import with_notes
 from dupre.utility.score import draw_resamples
-from dupre.valuation.validation_rows import validation_caveats
+from dupre.valuation.validation_rows import validation_notes
 from owners_and_games import make_owners, shuffled_digits, smooth, value
+from reporting import UNKNOWN_ROWS, change
 
 X, Y = shuffled_digits()
 OWNERS = dupre.Owners.from_arrays(X[:250], Y[:250], np.arange(250) % 5)
@@ -260,7 +261,7 @@ def test_another_number_of_resamples_is_refused_by_a_store_before_a_training(tmp
     assert len(dupre.read_evaluations(path)) == first.evaluated
     again = value(OWNERS, utility_on(rows), budget=8, store=path)
     np.testing.assert_array_equal(again.validation, first.validation)
-    assert not again.caveats
+    assert not has(again.notes, Code.MIXED_RESAMPLES, Code.MISSING_RESAMPLES)
     copied, path = np.repeat(np.arange(300, 400), 3), tmp_path / "copies.sqlite"
     value(OWNERS, utility_on(copied), budget=8, store=path)
     with pytest.raises(dupre.StoreError, match=r"scored on 200 resamples .* state resamples=200"):
@@ -282,7 +283,8 @@ def test_a_store_that_has_two_numbers_of_resamples_can_be_used_and_the_result_sa
     found = value(OWNERS, utility_on(rows), budget=12, store=path)
     assert found.validation is None
     assert "scored on 100 and 200 resamples of the validation rows" in str(found)
-    assert "resamples=" in " ".join(found.caveats)
+    (told,) = select(found.notes, [Code.MIXED_RESAMPLES])
+    assert told.facts == {"resamples": [100, 200]}
 
 
 def test_a_file_that_was_joined_to_itself_tells_no_more_than_once():
@@ -305,11 +307,11 @@ def test_equal_rows_that_may_be_chance_are_told_and_count_each():
     joined = np.repeat(rows, np.random.default_rng(0).geometric(0.5, 100))
     again = len(joined) - 100
     told = f"{again} of the {len(joined)} validation rows are equal to others. Intervals count each"
-    found = validation_caveats(utility_on(joined))
-    assert found[0].startswith(told)
+    found = validation_notes(utility_on(joined))
+    assert found[0].text.startswith(told)
     assert utility_on(joined).equal_rows.counted == len(joined)
-    assert validation_caveats(utility_on(np.append(rows, rows[:5]))) == []
-    assert validation_caveats(smooth) == []
+    assert validation_notes(utility_on(np.append(rows, rows[:5]))) == []
+    assert validation_notes(smooth) == []
 
 
 def test_utilities_stored_when_copies_counted_each_are_not_combined_with_new_ones():
@@ -352,18 +354,20 @@ def test_utilities_on_resamples_of_one_row_that_are_stored_are_not_used():
 def test_of_ten_validation_rows_nothing_is_said():
     found = value(OWNERS, utility_on(slice(300, 310)), budget=31)
     assert found.validation.any()
-    assert validation_caveats(utility_on(slice(300, 310))) == []
+    assert validation_notes(utility_on(slice(300, 310))) == []
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "least-core"])
 def test_evaluations_without_resamples_are_counted_in_words(semivalue):
+    of_resamples = (Code.MISSING_RESAMPLES, Code.FEW_RESAMPLES)
+
     def told(*scores):
         valuer = dupre.Valuer(FIVE, empty=0.0, semivalue=semivalue)
         for name, score in zip(FIVE.names, scores, strict=False):
             valuer.record((name,), score)
         found = valuer.values()
         assert (UNKNOWN_ROWS in str(found)) == (found.validation is None)
-        return " ".join(found.caveats)
+        return " ".join(one.text for one in warnings(found.notes) if one.code in of_resamples)
 
     some, more = dupre.Score(0.5, [0.4, 0.6] * 10), dupre.Score(0.7, [0.6, 0.8] * 10)
     assert told(some, more) == told(0.5, 0.7) == ""
@@ -394,36 +398,35 @@ def scored(y_val, **options):
 )
 def test_a_rare_class_with_few_validation_rows_is_told_and_nothing_is_sure(sick, well, told):
     utility = scored(["sick"] * sick + ["well"] * well, metric="balanced_accuracy")
-    found = validation_caveats(utility)
-    assert [
-        text.startswith(f"some classes have very few validation rows ({sick} of 'sick'):")
-        for text in found
-    ] == [True] * told
-    page_of = page([replace(sure(), caveats=tuple(found))])
+    found = validation_notes(utility)
+    assert [(one.code, one.facts["rows"]) for one in found] == [
+        (Code.FEW_OF_A_CLASS, {"sick": sick})
+    ] * told
+    page_of = page([with_notes(sure(), found)])
     assert (re.search("surely", page_of, re.IGNORECASE) is None) == told
     assert ("apart from the choice of the validation rows" in page_of) == told
 
 
 def sure():
     """A valuation of which everything is known."""
-    return replace(value(FIVE, smooth(FIVE), budget=31), validation=np.zeros((5, 5)))
+    return change(value(FIVE, smooth(FIVE), budget=31), validation=np.zeros((5, 5)))
 
 
 def test_rows_of_a_rare_class_hardly_count_in_an_accuracy_of_very_many():
     y_val = ["sick"] * 3 + ["well"] * 297
-    assert validation_caveats(scored(y_val, metric="accuracy")) == []
-    assert len(validation_caveats(scored(y_val, metric="balanced_accuracy"))) == 1
-    assert len(validation_caveats(scored(y_val[:60], metric="accuracy"))) == 1
+    assert validation_notes(scored(y_val, metric="accuracy")) == []
+    assert len(validation_notes(scored(y_val, metric="balanced_accuracy"))) == 1
+    assert len(validation_notes(scored(y_val[:60], metric="accuracy"))) == 1
 
 
 def test_a_validation_row_that_outweighs_all_others_is_told():
     rows = np.random.default_rng(1).normal(size=40)
-    assert validation_caveats(scored(rows)) == []
-    (told,) = validation_caveats(scored(np.append(rows, 7.0)))
-    assert told.startswith("one of the 41 validation rows has ")
-    assert "intervals are too narrow" in told
+    assert validation_notes(scored(rows)) == []
+    (told,) = validation_notes(scored(np.append(rows, 7.0)))
+    assert told.code == Code.DOMINANT_ROW
+    assert told.text.startswith("one of the 41 validation rows has ")
     median = scored(np.append(rows, 7.0), metric="neg_median_absolute_error")
-    assert validation_caveats(median) == []
+    assert validation_notes(median) == []
 
 
 def test_models_are_partly_or_altogether_scored_on_what_they_have_seen():
@@ -433,7 +436,7 @@ def test_models_are_partly_or_altogether_scored_on_what_they_have_seen():
     for other, how in ((0, "models are scored on"), (20, "models are partly scored on")):
         X_val, y_val = np.append(X, rng.normal(size=(other, 2)), axis=0), np.arange(60 + other) % 2
         utility = dupre.ModelUtility(LogisticRegression(), owners, validation=(X_val, y_val))
-        assert how in validation_caveats(utility)[0]
+        assert how in validation_notes(utility)[0].text
 
 
 def test_fewer_than_ten_rows_do_not_say_how_many_it_takes():

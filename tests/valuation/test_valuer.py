@@ -248,7 +248,7 @@ def test_a_failed_coalition_is_predicted_as_if_it_had_never_been_asked_for():
     assert ours.failures == after.failures == {members: "MemoryError: too large"}
     assert ours.evaluated == after.evaluated == before.evaluated + 1
     assert members not in ours.evaluations
-    assert "Failed: 1 of 14 evaluations" in str(after)
+    assert "Beware: 1 of 14 evaluations failed" in str(after)
     assert "MemoryError: too large" in str(after)
     # Evaluated after all it counts like any other.
     ours.record(members, utility(members))
@@ -414,7 +414,7 @@ def test_values_do_not_rely_on_a_predictor_that_fails_its_check():
         assert valuation.efficiency_gap == pytest.approx(0, abs=1e-9)
         added = utility.of(FIVE.names) - utility.empty
         assert valuation.mean.sum() == pytest.approx(added, abs=1e-9)
-        assert "the values above do not use it" in str(valuation)
+        assert "the values do not use it" in str(valuation)
         covered.append(holds(valuation, utility.values()))
     assert np.mean(covered) > 0.75
     noisy = valuer_without_predictor(4, repeats=3).values()

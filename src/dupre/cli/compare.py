@@ -8,6 +8,7 @@ from typing import Annotated
 
 from dupre.cli import options as o
 from dupre.cli.output import last_results, print_json
+from dupre.notes import Note, select, warnings
 
 
 def compare(
@@ -17,8 +18,8 @@ def compare(
     json: Annotated[bool, o.JSON] = False,
 ) -> None:
     """Is A worth more than B, and with what probability?"""
-    from dupre.result.as_text import beware_notes, format_comparison
-    from dupre.result.uncertainty import unknown_notes
+    from dupre.result.as_text import format_comparison
+    from dupre.result.uncertainty import IN_NO_INTERVAL
     from dupre.runs.directory import RunDirectory
 
     results = last_results(RunDirectory(run))
@@ -26,9 +27,9 @@ def compare(
     if json:
         print_json([{"semivalue": name, **asdict(comparison)} for name, comparison in found])
     else:
-        told: set[str] = set()
+        told: list[Note] = []
         for v, (name, comparison) in zip(results, found, strict=True):
-            notes = [*unknown_notes(v), *beware_notes(v)]
-            new = [note for note in notes if note not in told]
-            told.update(new)
-            print("\n".join([format_comparison(name, comparison), *new]))
+            notes = [*select(v.notes, IN_NO_INTERVAL), *warnings(v.notes)]
+            new = [one for one in notes if one not in told]
+            told += new
+            print("\n".join([format_comparison(name, comparison), *map(str, new)]))

@@ -28,6 +28,7 @@ def pay(
     payments = valuations[0].payments(**asdict(spec.payment))
     if json:
         found = {name: part for name, part in vars(payments).items() if name != "frame"}
+        found["notes"] = [vars(one) for one in payments.notes]
         print_json(found | {"payments": payments.frame.reset_index().to_dict("records")})
     else:
         print(payments, flush=True)  # also if nothing can be written here

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from dupre.cli import options as o
 from dupre.cli.output import Place, about_a_run, print_values
+from dupre.notes import Code, note
 
 if TYPE_CHECKING:
     from dupre.result.valuation import Valuation
 
-UNFINISHED = "the run is not finished; these are the values so far."
+UNFINISHED = note(Code.UNFINISHED, "the run is not finished; these are the values so far.")
 
 
 @about_a_run

@@ -17,6 +17,7 @@ import pandas as pd
 
 from dupre.errors import InputError
 from dupre.files import replace_text
+from dupre.notes import ABOUT_TABLE, Code, select, warnings
 from dupre.report.document import Heading, full_name, render
 from dupre.report.plots import draw_figure, known_widths
 from dupre.report.relations import Relation, relations
@@ -29,12 +30,12 @@ from dupre.report.summary import (
     reservation,
     settled_pairs,
     surely,
+    texts,
 )
 from dupre.result import as_text
 from dupre.result.payments import Payments
 from dupre.result.records import Z95, Diagnostics
 from dupre.result.table import table_headings, table_lines
-from dupre.result.uncertainty import forecast_notes, variance_notes
 from dupre.result.valuation import Valuation
 from dupre.wording import (
     count_things,
@@ -56,6 +57,11 @@ MOST_ROWS = 200
 
 LONGEST = 1_000
 """Characters of a failure, a warning or a setting that are shown."""
+
+_OF_SUBSIDY = (Code.SUBSIDY, Code.SUBSIDY_SEARCHED)
+_OF_CHECK = (Code.CHECK_COALITIONS, Code.PREDICTOR_FAILED, Code.NOT_CORRECTED, Code.CORRECTED)
+_OF_FIT = (Code.WIDENED, Code.OUTLIERS, Code.NO_BETTER_THAN_CONSTANT)
+"""Codes of the notes that sections repeat."""
 
 SCALES = {
     "data": "what their data are like",
@@ -201,7 +207,7 @@ def notebook_table(v: Valuation) -> str:
     columns.insert(columns.index("95 % interval") + 1, "")  # bars follow the intervals
     shown = {"title": as_text.title_of(v), "columns": columns, "rows": rows}
     zero = f"{-100 * first / span:.1f}"
-    shown |= {"bar": columns.index("") - 2, "zero": zero, "notes": as_text.notes(v)}
+    shown |= {"bar": columns.index("") - 2, "zero": zero, "notes": list(map(str, v.notes))}
     return render("notebook.html", shown)
 
 
@@ -209,8 +215,6 @@ def _answer(valuations: Sequence[Valuation]) -> Shown:
     """Who is worth how much."""
     v = valuations[0]
     first, *others = answer(v)
-    beware = as_text.beware_notes(v)
-    least = [] if v.subsidy is None else as_text.subsidy_notes(v.subsidy, complete=v.complete)
     caption = (
         f"Each owner's {v.words.noun} with its 95 % interval. The upright line is zero; what is "
         f"{surely(v)} left of it is marked by a diamond."
@@ -219,8 +223,8 @@ def _answer(valuations: Sequence[Valuation]) -> Shown:
     shown: Shown = {
         "lead": first,
         "more": " ".join(others),
-        "beware": beware,
-        "subsidy": [note for note in least if note not in beware],
+        "beware": list(map(str, warnings(v.notes))),
+        "subsidy": texts(v, *_OF_SUBSIDY),
         "figure": _figure(v, "values", caption),
         "table": _values_table(v),
         "comparison": None,
@@ -228,19 +232,19 @@ def _answer(valuations: Sequence[Valuation]) -> Shown:
     if len(valuations) > 1:
         shown["agreement"] = agreement(valuations)
         shown["comparison"] = _comparison_table(valuations)
-        shown["further"] = _further_notes(valuations[1:], beware)
+        shown["further"] = _further_notes(valuations)
     return shown
 
 
-def _further_notes(valuations: Sequence[Valuation], known: Sequence[str]) -> list[str]:
+def _further_notes(valuations: Sequence[Valuation]) -> list[str]:
     """Notes on further semivalues that were not made on the first."""
-    found = []
-    for v in valuations:
-        notes = as_text.beware_notes(v)
-        if v.subsidy is not None:
-            notes += as_text.subsidy_notes(v.subsidy, complete=v.complete)
-        found += [f"{v.semivalue}: {n}" for n in dict.fromkeys(notes) if n not in known]
-    return found
+    first, *others = valuations
+    return [
+        f"{v.semivalue}: {one}"
+        for v in others
+        for one in [*warnings(v.notes), *select(v.notes, _OF_SUBSIDY)]
+        if one not in first.notes
+    ]
 
 
 def _values_table(v: Valuation) -> Table:
@@ -295,10 +299,10 @@ def _payments(v: Valuation, found: Payments | InputError) -> Shown:
         rows.append([Cell(full_name(str(name))), Cell(pay, row["payment"]), interval])
     rows.append([Cell("Sum"), Cell(found.format(found.amount)), Cell("")])
     unit = f" ({found.currency})" if found.currency else ""
-    known = as_text.beware_notes(v)  # they are in the first section
     return {
         "words": found.rule,
-        "beware": [note for note in found.beware if note not in known],
+        # Those of the values are in the first section.
+        "beware": [str(one) for one in found.notes if one not in v.notes],
         "table": Table("Payments", ["Owner", f"Payment{unit}", "95 % interval"], rows),
     }
 
@@ -342,10 +346,7 @@ def _trainings(v: Valuation) -> Shown:
         "says how good that model is. "
         f"{v.evaluated:,} coalitions were trained{failed}; {_counting_sentence(v)}",
     ]
-    if v.duplicates is not None:
-        words.append(as_text.duplicates_note(v.duplicates))
-    if v.sampling is not None:
-        words.append(as_text.sampling_note(v))
+    words += texts(v, Code.DUPLICATES, Code.SAMPLED_COALITIONS)
     if v.stopped:
         words.append(f"Training ended because {v.stopped}.")
     figure = None
@@ -392,8 +393,8 @@ def _predictor(v: Valuation) -> Shown:
     if v.evidence is not None:
         both = v.evidence.coalitions[["utility", "predicted"]].notna().all(axis=1)
         figure = _figure(v, "predictions") if both.any() else None
-    used = [] if v.sampled else [_similarity_sentence(d), *as_text.fit_notes(v, d)]
-    notes = [*as_text.check_notes(v), *used]
+    used = [] if v.sampled else [_similarity_sentence(d), *map(str, select(v.notes, _OF_FIT))]
+    notes = [*map(str, select(v.notes, _OF_CHECK)), *used]
     return {"words": _left_out_sentences(v, d), "figure": figure, "notes": notes}
 
 
@@ -421,7 +422,7 @@ def _uncertainty(v: Valuation) -> Shown:
             f"± {first['widest']:.2g}, after {last['evaluated']:,.0f} it was "
             f"± {last['widest']:.2g}."
         )
-    words += [*variance_notes(v), *forecast_notes(v)]
+    words += texts(v, Code.VARIANCE, Code.MORE_ROWS, Code.FORECAST)
     if not words and v.complete:
         words.append("Nothing is left to train: every coalition that counts was trained.")
     elif not words:
@@ -433,7 +434,7 @@ def _uncertainty(v: Valuation) -> Shown:
 def _failures(v: Valuation) -> Shown:
     """What went wrong, with the coalitions it concerns."""
     failures = [f"{_member_list(names)}: {_cut(why)}" for names, why in v.failures.items()]
-    warnings = [
+    raised = [
         f"{_cut(message)} (in {len(coalitions):,} of {v.evaluated:,} trainings: "
         f"{join_list(map(_member_list, coalitions), most=3)})"
         for message, coalitions in v.warnings.items()
@@ -445,14 +446,15 @@ def _failures(v: Valuation) -> Shown:
     if v.stale:
         count = count_things(v.stale, "stored training")
         rest = f"Not used: {count}, repeats included. Rows have changed since."
-    elif not failures and not warnings:
+    elif not failures and not raised:
         rest = "None: no training failed or raised a warning."
     return {
         "failed": failed if failures else "",
         "failures": _first_lines(failures),
-        "warned": "Warnings that trainings raised:" if warnings else "",
-        "warnings": _first_lines(warnings),
+        "warned": "Warnings that trainings raised:" if raised else "",
+        "warnings": _first_lines(raised),
         "rest": rest,
+        "advice": texts(v, *ABOUT_TABLE),
     }
 
 

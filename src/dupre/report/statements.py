@@ -17,18 +17,22 @@ import numpy as np
 from dupre.errors import InputError
 from dupre.files import replace_text
 from dupre.game.coalitions import find_owner
+from dupre.notes import Code, has, warnings
 from dupre.report.document import Heading, full_name, render
 from dupre.report.effects import by_size, effect, harm_by_size, metric_of
 from dupre.report.relations import Relation, relations
-from dupre.report.summary import LEVEL, meaning, odds, reservation, surely
+from dupre.report.summary import LEVEL, meaning, odds, reservation, surely, texts
 from dupre.result.payments import Payments, explain_outside
 from dupre.result.table import decimals
-from dupre.result.uncertainty import split_notes, validation_notes
+from dupre.result.uncertainty import OF_ROWS
 from dupre.result.valuation import Valuation
 from dupre.wording import join_list, list_names, number, printable, spell_name
 
 FEW_ROWS = 30
 """Rows below which a statement says that they are few."""
+
+_TOLD = (Code.FIRST_GUESS, Code.PREDICTOR_FAILED, Code.FAILED_TRAININGS)
+"""Codes of notes that a statement puts in words of its own, about its owner."""
 
 MOST_COMPARED = 5
 """Other owners named in each comparison."""
@@ -93,7 +97,8 @@ def shared_words(v: Valuation) -> dict[str, str]:
     """What all statements have in common: what they are about, what "surely" means."""
     others = ", if models are scored on other validation rows of the same population too"
     known = "" if v.validation is None or not v.validation.any() else others
-    split = ", nor what the value is if other rows are held out" if split_notes(v) else ""
+    held_out = ", nor what the value is if other rows are held out"
+    split = held_out if has(v.notes, Code.ONE_SPLIT) else ""
     sure = SURELY.format(surely(v).capitalize(), reservation(v), known, split)
     about = f"Statement on the {v.semivalue} {v.words.nouns} of {len(v.owners):,} owners."
     return {"surely": sure, "context": " ".join([about, *meaning(v), sure]), "sizes": SIZES}
@@ -343,7 +348,7 @@ class _StatementWriter:
                 "Predictions were of no use, so the values come from randomly drawn groups alone."
             )
         if v.validation is None or not v.validation.any():
-            caveats += validation_notes(v)
+            caveats += texts(v, *OF_ROWS)
         if v.first_left and v.diagnostics is not None:
             caveats.append("Important coalitions are not trained yet: this value is a first guess.")
         if 0 < (rows := int(v.rows[i])) < FEW_ROWS:
@@ -362,7 +367,7 @@ class _StatementWriter:
 
     def _caveats_of_all(self, _: int) -> list[str]:
         """Reasons not to trust the values; they may name owners."""
-        return list(self.v.caveats)
+        return [one.text for one in warnings(self.v.notes) if one.code not in _TOLD]
 
 
 class _SingleOwnerWriter(_StatementWriter):
@@ -396,7 +401,7 @@ class _SingleOwnerWriter(_StatementWriter):
         # Elsewhere a name may be a word or a number of the sentence.
         member = re.compile(rf"(?:(?<={{)|(?<=, )|(?<=that of ))(?:{names})(?=, |}}| by )")
         named = re.compile(rf"(?<!\w)(?<!\d[.,])(?:{names})(?!\w|[.,]\d)")
-        every = [member.sub("another owner", caveat) for caveat in self.v.caveats]
+        every = [member.sub("another owner", text) for text in super()._caveats_of_all(i)]
         kept = [caveat for caveat in every if not named.search(caveat)]
         if hidden := len(every) - len(kept):
             kept.append(

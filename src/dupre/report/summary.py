@@ -11,23 +11,20 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from dupre._types import Bools
+from dupre.notes import GUESSED, TOO_NARROW, Code, has, select
 from dupre.report.effects import FEW, MOST, OPEN, effect, harm_by_size
-from dupre.result.as_text import failed_part, floor_notes, trained_part
+from dupre.result.as_text import failed_part, trained_part
 from dupre.result.covariances import half_widths
 from dupre.result.table import decimals
 from dupre.result.uncertainty import (
+    OF_ROWS,
     UNMOVED,
     exactness_condition,
     rows_in_words,
-    rows_tell_little,
-    split_notes,
-    validation_notes,
     width_for_these_rows,
 )
 from dupre.result.valuation import Valuation
 from dupre.wording import (
-    GUESSED,
-    SEEN_ROWS,
     join_list,
     list_names,
     number,
@@ -47,16 +44,20 @@ def surely(v: Valuation) -> str:
 
 def reservation(v: Valuation) -> str:
     """What no probability allows for, to follow it in a sentence; "" if there is nothing."""
-    if any(SEEN_ROWS in caveat for caveat in v.caveats):
+    if has(v.notes, Code.SEEN_ROWS):
         return ", apart from the effect of validation rows that models have seen"
-    guessed = any(GUESSED in caveat for caveat in v.caveats)
-    if guessed or (v.diagnostics is not None and (v.first_left or v.diagnostics.r2 < 0)):
+    if has(v.notes, *GUESSED, Code.FIRST_GUESS, Code.NO_BETTER_THAN_CONSTANT):
         return ", apart from groups that were not trained and are only guessed"
-    if v.training_noise is not None and v.training_noise.unmeasured:
+    if has(v.notes, Code.SEEDS_NOT_MEASURED):
         return ", apart from the effect of training seeds, which was not measured"
-    if v.validation is None or rows_tell_little(v):
+    if has(v.notes, Code.UNKNOWN_ROWS, *TOO_NARROW):
         return ", apart from the choice of the validation rows"
     return ""
+
+
+def texts(v: Valuation, *codes: Code) -> list[str]:
+    """What the notes of these codes say."""
+    return [one.text for one in select(v.notes, codes)]
 
 
 def value_with_interval(v: Valuation, i: int) -> str:
@@ -76,7 +77,7 @@ def meaning(v: Valuation) -> list[str]:
     """What utility means here, its floor, and when the last training was finished, if known."""
     words = v.provenance.get("utility", {}).get("meaning", "")
     found = [f"Utility is {without_directories(words)}."] if words else []
-    found += floor_notes(v)
+    found += texts(v, Code.FLOOR)
     if "finished" in v.evaluations and len(v.evaluations):
         found.append(f"The last training was finished on {v.evaluations['finished'].max()[:10]}.")
     return found
@@ -160,7 +161,7 @@ def _trained_sentence(v: Valuation) -> str:
 
 def _certainty_sentence(v: Valuation) -> str:
     if not v.std.any():
-        rows = " ".join(validation_notes(v))
+        rows = " ".join(texts(v, *OF_ROWS))
         known = f"exact{exactness_condition(v)}" if v.complete else UNMOVED
         return f"The {v.words.nouns} are {known}. {rows}".strip()
     widest = float(half_widths(v.covariance).max())
@@ -177,7 +178,7 @@ def _certainty_sentence(v: Valuation) -> str:
 def _population_sentence(v: Valuation) -> str:
     """For which validation rows that holds."""
     if v.validation is None or not v.validation.any():
-        return " ".join(validation_notes(v))
+        return " ".join(texts(v, *OF_ROWS))
     known = f"exact{exactness_condition(v)}"
     if not v.exact:
         known = f"{width_for_these_rows(v) or UNMOVED} for these rows"
@@ -185,7 +186,7 @@ def _population_sentence(v: Valuation) -> str:
         f"That holds for the population that the {rows_in_words(v)} come from; the "
         f"{v.words.nouns} are {known}."
     )
-    return " ".join([holds, *split_notes(v)])
+    return " ".join([holds, *texts(v, Code.ONE_SPLIT)])
 
 
 def settled_pairs(v: Valuation) -> tuple[int, int]:

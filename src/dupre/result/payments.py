@@ -16,14 +16,9 @@ from scipy.linalg import cholesky
 from dupre._types import Bools, Floats
 from dupre.checks import finite
 from dupre.errors import InputError
-from dupre.result.as_text import beware_notes
+from dupre.notes import Code, Note, note, select, warnings
 from dupre.result.table import align
-from dupre.result.uncertainty import (
-    rows_in_words,
-    split_notes,
-    validation_notes,
-    variance_shares,
-)
+from dupre.result.uncertainty import OF_ROWS, rows_in_words, variance_shares
 from dupre.result.valuation import Valuation
 from dupre.wording import LONGEST_LINE, cut, escape_controls, join_list, percent, printable
 
@@ -62,8 +57,8 @@ class Payments:
         currency: such as "CHF"; "" if it is not stated.
         rule: how values become payments, in sentences.
         semivalue: which values they are.
-        beware: reasons not to trust the values, a sentence each, as `print(valuation)` shows them;
-            the last says which payments are outside their own intervals, if any are.
+        notes: those of the values that warn of something; the last says which payments are
+            outside their own intervals, if any are.
     """
 
     frame: pd.DataFrame
@@ -71,7 +66,7 @@ class Payments:
     currency: str
     rule: str
     semivalue: str
-    beware: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     @property
     def places(self) -> int:
@@ -92,7 +87,7 @@ class Payments:
             pay, low, high = (self.format(row[key]) for key in ("payment", "low", "high"))
             lines.append([printable(str(name)), pay, f"{low} … {high}"])
         lines.append(["sum", self.format(self.frame["payment"].sum()), ""])
-        text = [*align(lines), "", self.rule, *self.beware]
+        text = [*align(lines), "", self.rule, *map(str, self.notes)]
         return "\n".join(cut(escape_controls(line), LONGEST_LINE) for line in text)
 
     def format(self, payment: float) -> str:
@@ -134,19 +129,19 @@ def share_amount(
     if minimum:
         least = f"{minimum:,.{places}f}"
         rule = rule.replace("gets nothing.", f"gets the minimum. Nobody gets less than {least}.")
-    if v.validation is None or not v.validation.any():
-        whose = " ".join(validation_notes(v))
-    else:
-        whose = f"Intervals are for the population that the {rows_in_words(v)} come from."
-        whose = " ".join([whose, *split_notes(v)])
-    rule = f"{rule} {whose}".strip()
-    beware = tuple(beware_notes(v))
-    paid = Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue, beware)
+    population = f"Intervals are for the population that the {rows_in_words(v)} come from."
+    whose = [
+        population if one.code == Code.POPULATION else one.text for one in select(v.notes, OF_ROWS)
+    ]
+    rule = " ".join([rule, *whose])
+    notes = tuple(warnings(v.notes))
+    paid = Payments(frame.iloc[v.order], float(amount), currency, rule, v.semivalue, notes)
     if names := paid.outside:
         one = "payment of {} is outside its own 95 % interval"
         several = "payments of {} are outside their own 95 % intervals"
         found = (one if len(names) == 1 else several).format(join_list(map(printable, names)))
-        paid = replace(paid, beware=(*beware, f"Beware: the {found}. {explain_outside(v)}"))
+        text = f"the {found}. {explain_outside(v)}"
+        paid = replace(paid, notes=(*notes, note(Code.PAID_OUTSIDE, text, owners=list(names))))
     return paid
 
 

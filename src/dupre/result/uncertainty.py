@@ -11,17 +11,18 @@ import numpy as np
 from scipy.special import ndtri
 
 from dupre.checks import positive
+from dupre.notes import TOO_NARROW, Code, Note, has, note
 from dupre.result.covariances import check_level, half_widths
 from dupre.result.valuation import Valuation
-from dupre.wording import FEWEST_ROWS, TOO_NARROW, count_things
+from dupre.wording import count_things
 
-UNKNOWN_ROWS = (
-    "How much other validation rows would change the values is not known, and in no interval."
+OF_ROWS = (Code.UNKNOWN_ROWS, Code.UNCHANGED_BY_ROWS, Code.POPULATION, Code.ONE_SPLIT)
+"""Codes of the notes that say for which validation rows the intervals hold."""
+
+IN_NO_INTERVAL = (
+    *(Code.SEEDS_NOT_MEASURED, Code.UNKNOWN_ROWS, Code.UNCHANGED_BY_ROWS, Code.ONE_SPLIT),
 )
-"""Where utilities are plain numbers."""
-
-HELD_OUT = "rows held out"
-"""In the section "utility" of the provenance: which part of the rows, if they are held out."""
+"""Codes of the notes that say what is in no interval and in no probability."""
 
 UNMOVED = "the same for all utilities that the predictions allow"
 """What payments of a least core are if predicted coalitions do not bind it: not exact."""
@@ -38,7 +39,7 @@ def variance_shares(v: Valuation) -> dict[str, float]:
     whole = float(np.trace(v.covariance)) or 1.0
     rows = 0.0 if v.validation is None else float(np.trace(v.validation)) / whole
     noise = float(np.trace(v.noise)) / whole
-    return {"rows": rows, "noise": noise, "not evaluated": max(0.0, 1 - rows - noise)}
+    return {"rows": rows, "noise": noise, "not_evaluated": max(0.0, 1 - rows - noise)}
 
 
 def trainings_help(v: Valuation) -> bool:
@@ -58,10 +59,9 @@ def count_rows_for(v: Valuation, distance: float, level: float) -> int | None:
     return int(np.ceil(v.validation_rows * np.max(np.diag(v.validation) / left)))
 
 
-def uncertainty_notes(v: Valuation) -> list[str]:
-    """All of them."""
-    notes = [training_noise_notes, validation_notes, variance_notes, forecast_notes]
-    return [note for kind in notes for note in kind(v)]
+def uncertainty_notes(v: Valuation) -> list[Note]:
+    """What is known of each source, and what would reduce it."""
+    return [*_training_noise(v), *_validation(v), *_variance(v), *_forecast(v)]
 
 
 def exactness_condition(v: Valuation) -> str:
@@ -75,20 +75,20 @@ def exactness_condition(v: Valuation) -> str:
     return f" for these validation rows{'' if fixed else f' and {seeds}'}"
 
 
-def validation_notes(v: Valuation) -> list[str]:
+def _validation(v: Valuation) -> list[Note]:
     """For whom the intervals hold: for these validation rows, and for those they come from."""
-    split = split_notes(v)
-    if v.validation is None:
-        return [UNKNOWN_ROWS, *split]
+    if v.validation is None:  # utilities are plain numbers
+        text = "How much other validation rows would change the values is not known, and in no "
+        return [note(Code.UNKNOWN_ROWS, f"{text}interval.")]
     if not v.validation.any():  # without any rows there is no choice
-        return [unchanged_rows(v), *split] if v.validation_rows else []
+        return [_unchanged_by_rows(v)] if v.validation_rows else []
     wide = float(half_widths(v.covariance).max())
     alone = width_for_these_rows(v) or ("exact" if v.complete else UNMOVED)
-    return [
+    text = (
         f"Intervals are for the population that the {rows_in_words(v)} come from, up to "
-        f"± {wide:.2g}; for these rows alone the {v.words.nouns} are {alone}.",
-        *split,
-    ]
+        f"± {wide:.2g}; for these rows alone the {v.words.nouns} are {alone}."
+    )
+    return [note(Code.POPULATION, text, rows=v.validation_rows, widest=wide)]
 
 
 def width_for_these_rows(v: Valuation) -> str:
@@ -99,63 +99,44 @@ def width_for_these_rows(v: Valuation) -> str:
     return f"within ± {narrow:.2g}" if narrow > 1e-6 * wide else ""
 
 
-def unknown_notes(v: Valuation) -> list[str]:
-    """What is in no interval and in no probability."""
-    known = v.validation is not None and v.validation.any()
-    unmeasured = v.training_noise is not None and v.training_noise.unmeasured
-    seeds = training_noise_notes(v) if unmeasured else []
-    return [*seeds, *(split_notes(v) if known else validation_notes(v))]
-
-
-def split_notes(v: Valuation) -> list[str]:
-    """That another split into rows to train on and rows to score on is in no interval."""
-    if not v.provenance.get("utility", {}).get(HELD_OUT):
-        return []
-    return [
-        "Which rows are held out, and so not trained on, is in no interval; another seed chooses "
-        "others."
-    ]
-
-
-def unchanged_rows(v: Valuation) -> str:
+def _unchanged_by_rows(v: Valuation) -> Note:
     """What is not known if all resamples of the validation rows give the same values.
 
     What happens in 3 of m rows of a population is missing in m rows of it with 5 % (Hanley and
     Lippman-Hand, JAMA 249, 1983).
     """
-    return (
+    text = (
         f"No resample of the {rows_in_words(v)} changes the {v.words.nouns}. What is true of fewer "
         f"than about 3 in {v.validation_rows:,} rows of their population may be missing in them, "
         "and is in no interval."
     )
+    return note(Code.UNCHANGED_BY_ROWS, text, rows=v.validation_rows)
 
 
-def rows_tell_little(v: Valuation) -> bool:
-    """Whether validation rows are too few, or too unequal, to tell how far others would lead."""
-    told = any(TOO_NARROW in caveat for caveat in v.caveats)
-    return told or 0 < v.validation_rows < FEWEST_ROWS
-
-
-def variance_notes(v: Valuation) -> list[str]:
+def _variance(v: Valuation) -> list[Note]:
     """Where the uncertainty comes from, and what would reduce it."""
-    shares, notes = variance_shares(v), []
+    shares, found = variance_shares(v), []
     other = f"coalitions not evaluated{'' if v.sampling is None else ' or not drawn'}"
     sources = [
         (shares["rows"], f"the choice of the {rows_in_words(v)}, which more of them reduce"),
         (shares["noise"], "noise of trainings, which repeats reduce"),
-        (shares["not evaluated"], other),
+        (shares["not_evaluated"], other),
     ]
     parts = [f"{100 * share:.0f} % is {what}" for share, what in sources if share >= 0.005]
     if len(parts) > 1 or shares["noise"] >= 0.005:
-        notes.append(f"Of the variance of the values {'; '.join(parts)}.")
+        text = f"Of the variance of the values {'; '.join(parts)}."
+        rest_of_it = shares["not_evaluated"]
+        facts = {"rows": shares["rows"], "noise": shares["noise"], "not_evaluated": rest_of_it}
+        found.append(note(Code.VARIANCE, text, **facts))
     if shares["rows"] >= DOMINANT:
         half = float(half_widths(v.covariance).max()) / 2
-        needed = None if rows_tell_little(v) else v.validation_rows_for(half)
+        needed = None if has(v.notes, *TOO_NARROW) else count_rows_for(v, half, 0.95)
         more = f": about {float(f'{needed:.2g}'):,.0f} would halve the widest" if needed else ""
         first = "O" if v.complete else "More trainings can hardly narrow the intervals, o"
         rest = " narrow the intervals" if v.complete else ""
-        notes.append(f"{first}nly more validation rows can{rest}{more}.")
-    return notes
+        text = f"{first}nly more validation rows can{rest}{more}."
+        found.append(note(Code.MORE_ROWS, text, needed=needed, share=shares["rows"]))
+    return found
 
 
 def rows_in_words(v: Valuation) -> str:
@@ -164,32 +145,33 @@ def rows_in_words(v: Valuation) -> str:
     return count_things(rows, "validation row") if rows else "validation rows"
 
 
-def training_noise_notes(v: Valuation) -> list[str]:
+def _training_noise(v: Valuation) -> list[Note]:
     """What repeated trainings showed, or that there were none."""
     known = v.training_noise
     if known is not None and known.unmeasured:
-        return ["The effect of training seeds was not measured and is in no interval."]
+        text = "The effect of training seeds was not measured and is in no interval."
+        return [note(Code.SEEDS_NOT_MEASURED, text)]
     if known is None or not known.further:
         return []
-    trainings = f"{known.further:,} repeated training{'s' if known.further > 1 else ''}"
+    text = f"{known.further:,} repeated training{'s' if known.further > 1 else ''}"
     if known.std:
-        return [f"{trainings} measured the noise of trainings: standard deviation {known.std:.2g}."]
-    return [f"{trainings} gave the same utilities as before."]
+        text += f" measured the noise of trainings: standard deviation {known.std:.2g}."
+    else:
+        text += " gave the same utilities as before."
+    return [note(Code.REPEATED_TRAININGS, text, trainings=known.further, std=known.std)]
 
 
-def forecast_notes(v: Valuation) -> list[str]:
+def _forecast(v: Valuation) -> list[Note]:
     """What more evaluations would bring."""
     if len(v.forecast) <= 1:
         return []
     widths, succeed = v.forecast["widest"], ", if none fails" if v.failures else ""
-    more, now, then = len(widths) - 1, widths.iloc[0], widths.iloc[-1]
+    more, now, then = len(widths) - 1, float(widths.iloc[0]), float(widths.iloc[-1])
     if then <= 1e-6 * now:
-        return [f"After {more} more{succeed}, every coalition that counts is evaluated."]
-    if f"{then:.2g}" == f"{now:.2g}":
-        return [
-            f"After {more} more{succeed}, the widest interval is expected to be ± {now:.2g} as now."
-        ]
-    return [
-        f"After {more} more{succeed}, the widest interval is expected to be ± {then:.2g} instead "
-        f"of ± {now:.2g}."
-    ]
+        text = "every coalition that counts is evaluated."
+    elif f"{then:.2g}" == f"{now:.2g}":
+        text = f"the widest interval is expected to be ± {now:.2g} as now."
+    else:
+        text = f"the widest interval is expected to be ± {then:.2g} instead of ± {now:.2g}."
+    text = f"After {more} more{succeed}, {text}"
+    return [note(Code.FORECAST, text, more=more, now=now, then=then)]

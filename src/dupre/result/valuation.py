@@ -18,6 +18,7 @@ from dupre._types import Floats, Ints
 from dupre.errors import InputError
 from dupre.game.coalitions import find_owner
 from dupre.game.ties import descending_order
+from dupre.notes import Note
 from dupre.result import covariances, records
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Valuation(records.ReadOnlyArrays):
         warnings: messages of warnings raised by trainings, with the coalitions that raised each.
         stale: evaluations in the store that were not used, because rows have changed since.
         stopped: why no more was evaluated.
-        caveats: other reasons not to trust the values, a sentence each.
+        notes: everything a person must know of the values, the gravest first.
         rounds: what was known after each batch: number evaluated, widest half interval (unless
             very many coalitions count) and, on check coalitions, the predictor's error, that of
             the mean of their size (by_size) and the coverage.
@@ -117,7 +118,7 @@ class Valuation(records.ReadOnlyArrays):
     warnings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     stale: int = 0
     stopped: str = ""
-    caveats: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     rounds: pd.DataFrame = field(default_factory=pd.DataFrame)
     contributions: pd.DataFrame = field(default_factory=pd.DataFrame)
     forecast: pd.DataFrame = field(default_factory=pd.DataFrame)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from math import comb
 from typing import cast
 
 import numpy as np
 
 from dupre._types import Names
+from dupre.notes import INFO, Code, Note, note, worst_first
 from dupre.result.as_text import coalition_count
 from dupre.result.records import Z95
 from dupre.runs.run import Run
@@ -42,8 +45,7 @@ def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
         "trainings": [_trainings(run, known), *_second_trainings(run)],
         "where": [_where(run)],
         "run": [directory],
-        "check": [*run.advice, *_few_validation_rows(run), *_few_trainings(run, known)],
-        "beware": list(run.caveats),
+        **_notes([*run.notes, *_few_validation_rows(run), *_few_trainings(run, known)]),
     }
     lines = [
         f"  {label if not i else '':<11} {text}".rstrip()
@@ -51,6 +53,14 @@ def plan(run: Run, directory: str, known: int, before: Names = ()) -> str:
         for i, text in enumerate(texts)
     ]
     return "\n".join(["Plan", *lines])
+
+
+def _notes(notes: Iterable[Note]) -> dict[str, list[str]]:
+    """What to check, and what to beware of, which is printed last: it scrolls away last."""
+    found: dict[str, list[str]] = {"check": [], "beware": []}
+    for one in worst_first(notes):
+        found["check" if one.severity == INFO else "beware"].append(one.text)
+    return found
 
 
 def _floor(utility: ModelUtility) -> str:
@@ -98,7 +108,7 @@ def _columns(run: Run) -> list[str]:
     return [f"{kind}: {join_list(map(printable, names))}" for kind, names in kinds.items() if names]
 
 
-def _few_validation_rows(run: Run) -> list[str]:
+def _few_validation_rows(run: Run) -> list[Note]:
     """Whether there may be too few validation rows to tell the value of an average owner from zero.
 
     Values v add up to at most best - empty. If an owner's data change the outcome of a part v of
@@ -109,23 +119,25 @@ def _few_validation_rows(run: Run) -> list[str]:
     best = utility.metric.bounds[1]
     average = (best - utility.empty) / n if best == 1 else 0.0
     rows, needed = len(utility.y_val), Z95**2 / average if average > 0 else 0.0
-    if rows >= needed or rows < FEWEST_ROWS:  # of so few rows the caveats say more
+    if rows >= needed or rows < FEWEST_ROWS:  # of so few rows other notes say more
         return []
-    return [
+    text = (
         f"{rows:,} validation rows may be too few: of {n} owners the average one is worth at most "
         f"{average:.2g}, which may take up to {np.ceil(needed):,.0f} rows to be told from chance."
-    ]
+    )
+    return [note(Code.ROWS_MAY_BE_FEW, text, rows=rows, needed=math.ceil(needed))]
 
 
-def _few_trainings(run: Run, known: int) -> list[str]:
+def _few_trainings(run: Run, known: int) -> list[Note]:
     """Whether the budget ends before the first design does."""
     first = min(2 * run.owners.n + 1, _count_weighted(run))
     if run.budget is None or max(run.budget, known) >= first:
         return []
-    return [
+    text = (
         f"{run.budget:,} trainings are fewer than the {first:,} most important ones, with which a "
         "run begins; the values will be a first guess."
-    ]
+    )
+    return [note(Code.FEW_TRAININGS, text, budget=run.budget, first=first)]
 
 
 def _target(run: Run) -> str:

@@ -16,6 +16,7 @@ from dupre.data.owners import Owners, task_of
 from dupre.data.rows import as_targets
 from dupre.errors import InputError
 from dupre.game.regression import check_regression_samples
+from dupre.notes import Code, Note, note
 from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
@@ -25,9 +26,9 @@ from dupre.tables.formats import has_sheets, sheet_names
 from dupre.tables.read import files_of, names_not_read, read_table, read_validation
 from dupre.utility.limits import check_empty_within
 from dupre.utility.model import ModelUtility
-from dupre.valuation.validation_rows import validation_caveats
+from dupre.valuation.validation_rows import validation_notes
 from dupre.valuation.valuer import Valuer
-from dupre.wording import look_alikes, quote, quote_names
+from dupre.wording import quote, quote_names
 
 
 def prepare_new(spec: Spec) -> Run:
@@ -60,7 +61,8 @@ def prepare(spec: Spec) -> Run:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, data, columns, task)
         _check_choices(owners, choices, spec)
-        return Run(spec, choices, owners, _external_utility(wanted), advice=advice)
+        advice = (*advice, *caveats.doubtful_names(owners.names))
+        return Run(spec, choices, owners, _external_utility(wanted), notes=advice)
     model = models.model(wanted.model, columns, task=task)
     # What is to be dropped is gone for every model; a pipeline gets all that is only of no use.
     used = frame.drop(columns=list(data.drop) if model.raw else left_out)
@@ -92,14 +94,14 @@ def prepare(spec: Spec) -> Run:
         utility,
         model.description,
         without_held,
-        caveats=(
-            *look_alikes(owners.names),
-            *validation_caveats(utility),
+        notes=(
+            *validation_notes(utility),
             *caveats.doubtful_columns(frame, columns, target=data.target, task=task),
             *caveats.unequal_classes(utility),
             *(caveats.unlike_training(rows, validation, columns) if wanted.validation else ()),
+            *advice,
+            *caveats.doubtful_names(owners.names),
         ),
-        advice=(*advice, *caveats.doubtful_names(owners.names)),
         columns=columns,
         skipped=_skipped_rows(frame, validation if wanted.validation else None, copied),
     )
@@ -154,26 +156,30 @@ def _check_sheet(spec: Spec) -> None:
         )
 
 
-def _not_read(spec: Spec) -> list[str]:
+def _not_read(spec: Spec) -> list[Note]:
     """What is in the directory of the data, or fits their pattern, and holds no rows of owners."""
     names = names_not_read(spec.data.path)
     if not names:
         return []
-    return [
+    text = (
         f"not read: {quote_names(names)}. Directories inside are not searched, and only files with "
         "a known ending are tables (no README and the like); move or rename the data of owners."
-    ]
+    )
+    return [note(Code.NOT_READ, text, names=list(names))]
 
 
-def _other_sheets(spec: Spec) -> list[str]:
+def _other_sheets(spec: Spec) -> list[Note]:
     """Excel files of which only the first of several sheets is read."""
     several = {} if spec.data.sheet else {file: sheet_names(file) for file in _files(spec)}
-    return [
-        f"of {len(names)} sheets in {file.name} only {names[0]!r} is read, not "
-        f"{quote_names(names[1:])}; --sheet chooses another."
-        for file, names in several.items()
-        if len(names) > 1
-    ]
+    found = []
+    for file, names in several.items():
+        if len(names) > 1:
+            text = (
+                f"of {len(names)} sheets in {file.name} only {names[0]!r} is read, not "
+                f"{quote_names(names[1:])}; --sheet chooses another."
+            )
+            found.append(note(Code.OTHER_SHEETS, text, file=file.name, sheets=list(names)))
+    return found
 
 
 def _skipped_rows(

@@ -13,7 +13,8 @@ from typing import cast
 
 from dupre.checks import Bounds
 from dupre.data.owners import Owners
-from dupre.result.uncertainty import HELD_OUT
+from dupre.notes import Code, Note, note
+from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
 from dupre.runs.parse import Choices, parse_choices
 from dupre.spec import PER_OWNER, Spec
@@ -24,6 +25,12 @@ from dupre.tables.columns import Columns
 from dupre.utility.describe import Traits, describe
 from dupre.utility.model import ModelUtility
 from dupre.wording import count_things, json_text
+
+ONE_SPLIT = note(
+    Code.ONE_SPLIT,
+    "Which rows are held out, and so not trained on, is in no interval; another seed chooses "
+    "others.",
+)
 
 
 @dataclass(frozen=True)
@@ -51,8 +58,7 @@ class Run:
         utility: what is trained.
         model: the preprocessing and the model in words, a line each.
         without_held_rows: owners with too few rows to hold any out.
-        caveats: why the values may be worth less than they seem; they stay with the values.
-        advice: what to look at before anything is trained.
+        notes: what the data make worth knowing; they stay with the values.
         columns: what the columns hold; None if trainings are done elsewhere.
         skipped: rows left out and why, in words.
         check: whether to train one stored coalition again before a run goes on.
@@ -65,8 +71,7 @@ class Run:
     utility: ModelUtility | ExternalUtility
     model: tuple[str, ...] = ()
     without_held_rows: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = ()
-    advice: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     columns: Columns | None = None
     skipped: tuple[str, ...] = ()
     check: bool = True
@@ -99,18 +104,18 @@ class Run:
         return replace(self, spec=self.spec.after(command, tuple(self.column_names)))
 
     def explain(self, valuation: Valuation) -> Valuation:
-        """Add the commands, what utility means, the model in words and the caveats."""
+        """Add the commands, what utility means, the model in words and the notes on the data."""
         before = valuation.provenance
         commands = {"commands": "\n".join(self.spec.history.commands)}
         meaning = {"meaning": self.meaning}
         if self.held_out:
-            meaning[HELD_OUT] = self.held_out
+            meaning["rows held out"] = self.held_out
         provenance = {"history": commands, "utility": meaning, **before}
         provenance["data"] = {"columns": json_text(self.column_names)}
         if self.model:
             provenance["settings"] = {**before["settings"], "model": "; ".join(self.model)}
-        caveats = tuple(dict.fromkeys((*valuation.caveats, *self.caveats)))
-        return replace(valuation, provenance=provenance, caveats=caveats)
+        split = [ONE_SPLIT] if self.held_out else []
+        return with_notes(replace(valuation, provenance=provenance), [*self.notes, *split])
 
     @property
     def column_names(self) -> list[str]:

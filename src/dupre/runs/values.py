@@ -11,6 +11,7 @@ import pandas as pd
 
 from dupre._types import Names
 from dupre.game.coalitions import from_names
+from dupre.notes import Note
 from dupre.result.covariances import half_widths
 from dupre.result.valuation import Valuation
 from dupre.runs.run import Run
@@ -98,8 +99,8 @@ def _valuer(run: Run, kept: Store, which: int) -> Valuer:
     return valuer
 
 
-def stored_values(run: Run, store: Path, *caveats: str) -> list[Valuation]:
-    """The values from what is stored, without a training, with further caveats."""
+def stored_values(run: Run, store: Path, *further: Note) -> list[Valuation]:
+    """The values from what is stored, without a training, with further notes."""
     with run.open(store) as kept:
         used, notes, valuations = kept.evaluations(), kept.origin.notes(), []
         known: dict[str, Any] = {"evaluations": as_frame(used), "stale": kept.stale}
@@ -118,7 +119,7 @@ def stored_values(run: Run, store: Path, *caveats: str) -> list[Valuation]:
                 run.traits,
                 origin=run.origin,
                 used=used,
-                notes=(*notes, *caveats),
+                notes=(*notes, *further),
             )
             valuations.append(run.explain(valuation))
     return valuations

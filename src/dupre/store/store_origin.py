@@ -16,6 +16,7 @@ from dupre._types import Names
 from dupre.data.digests import hash_json
 from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import canonical
+from dupre.notes import Code, Note, note
 from dupre.store.evaluation_rows import from_json, to_json
 from dupre.store.fingerprints import HINTS, Origin
 from dupre.store.sqlite import Connection, escape_surrogates
@@ -24,6 +25,10 @@ from dupre.wording import join_list, quote
 
 MODEL = ("utility", "model", "metric", "version")
 """Parts whose change the user can accept; utilities on other validation rows are never mixed."""
+
+
+_CODES = {"model": Code.ACCEPTED_MODEL, "rows": Code.ACCEPTED_ROWS}
+"""What a note in a store is about, by its kind."""
 
 
 @dataclass(frozen=True)
@@ -161,10 +166,10 @@ class StoreOrigin:
             row = (kind, escape_surrogates(text), now())
             self._db.execute(f"{columns} VALUES (?, ?, ?, {last})", row)
 
-    def notes(self) -> list[str]:
-        """What was noted, a sentence each."""
-        query = "SELECT substr(written, 1, 10), note FROM notes ORDER BY id"
-        return [f"{note} ({day})." for day, note in self._db.ask(query)]
+    def notes(self) -> list[Note]:
+        """What was noted."""
+        rows = self._db.ask("SELECT kind, substr(written, 1, 10), note FROM notes ORDER BY id")
+        return [note(_CODES[kind], f"{text} ({day}).", day=day) for kind, day, text in rows]
 
     def _compare(self, stored: Mapping[str, tuple[str, str]]) -> Change:
         """What has changed since the setting was stored, as description and digest of each part."""

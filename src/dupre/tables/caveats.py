@@ -1,4 +1,4 @@
-"""What in a table makes values less reliable than they seem, a sentence for each problem.
+"""What in a table makes values less reliable than they seem, a note for each problem.
 
 Everything here is cheap, and is reported before anything is trained. To compare a column with the
 target, rows are sorted by the column. If the column determines the target, neighbouring rows have
@@ -9,8 +9,9 @@ that the column does not explain (J. Rice, Ann. Statist. 12, 1984, p. 1220).
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dupre._types import Floats, Names, Task
+from dupre.notes import Code, Note, note
 from dupre.tables.columns import MAX_TEXTS, WITH_UNIT, Columns, kind, looks_like
 from dupre.tables.formats import EMPTY
 from dupre.tables.near_copies import near_copies
@@ -61,7 +63,7 @@ WITHOUT_UNIT = (
 )
 
 
-def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
+def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list[Note]:
     """Columns that may hold something else than a model takes them for."""
     return [
         *texts_for_numbers(frame, columns, target),
@@ -71,7 +73,7 @@ def columns_to_check(frame: pd.DataFrame, columns: Columns, target: str) -> list
     ]
 
 
-def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
+def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> list[Note]:
     """Columns of texts that are dates or numbers for people."""
     texts = [name for name, reason in columns.left_out if "different texts" in reason]
     found: dict[str, list[str]] = defaultdict(list)
@@ -79,30 +81,37 @@ def texts_for_numbers(frame: pd.DataFrame, columns: Columns, target: str) -> lis
         if not pd.api.types.is_numeric_dtype(frame[name]) and (what := looks_like(frame[name])):
             found[what].append(name)
     usual = "write 2024-05-31 for a date, 0.12 for 12 %, 1234.5 for a number."
-    return [
-        f"{join_list(map(printable, names))}: {what} such as "
-        f"{quote(frame[names[0]].dropna().iloc[0])} are texts for a model, not numbers; "
-        f"{WITHOUT_UNIT if what == WITH_UNIT else usual}"
-        for what, names in found.items()
-    ]
+    notes = []
+    for what, names in found.items():
+        text = (
+            f"{join_list(map(printable, names))}: {what} such as "
+            f"{quote(frame[names[0]].dropna().iloc[0])} are texts for a model, not numbers; "
+            f"{WITHOUT_UNIT if what == WITH_UNIT else usual}"
+        )
+        notes.append(note(Code.TEXTS_FOR_NUMBERS, text, columns=names, kind=what))
+    return notes
 
 
-def similar_classes(target: pd.Series) -> list[str]:
-    """Classes whose names differ only in capital letters or blanks, a sentence for each group."""
-    groups: dict[str, list[str]] = defaultdict(list)
+def similar_classes(target: pd.Series) -> list[Note]:
+    """Classes whose names differ only in capital letters or blanks, a note for each group."""
+    groups: dict[str, dict[str, int]] = defaultdict(dict)
     texts = target.astype(str).value_counts() if kind(target) == "text" else pd.Series()
     for text, count in texts.items():
-        told = f"{quote(text)} ({count_things(count, 'row')})"
-        groups[" ".join(str(text).split()).casefold()].append(told)
-    return [
-        f"{join_list(group)} in {printable(str(target.name))} differ only in capital letters or "
-        f"blanks, and are taken for {len(group)} classes; write them alike if they are one."
-        for group in groups.values()
-        if len(group) > 1
-    ]
+        groups[" ".join(str(text).split()).casefold()][str(text)] = int(count)
+    return [_similar_group(str(target.name), rows) for rows in groups.values() if len(rows) > 1]
 
 
-def identifiers(frame: pd.DataFrame, columns: Columns) -> list[str]:
+def _similar_group(target: str, rows: dict[str, int]) -> Note:
+    """What to say of classes that look alike, with the rows of each."""
+    told = [f"{quote(name)} ({count_things(count, 'row')})" for name, count in rows.items()]
+    text = (
+        f"{join_list(told)} in {printable(target)} differ only in capital letters or blanks, and "
+        f"are taken for {len(rows)} classes; write them alike if they are one."
+    )
+    return note(Code.SIMILAR_CLASSES, text, column=target, rows=rows)
+
+
+def identifiers(frame: pd.DataFrame, columns: Columns) -> list[Note]:
     """Columns of whole numbers, another one in each row: identifiers, but maybe amounts."""
     names = [
         name
@@ -116,22 +125,23 @@ def identifiers(frame: pd.DataFrame, columns: Columns) -> list[str]:
         names = [name for name in names if rows[name].is_unique]
     if not names:
         return []
-    return [
+    text = (
         f"{join_list(map(printable, names))}: every row has another whole number. An identifier or "
         "a row number is of no use to a model and hides copies of rows: if it is one, leave it "
         f"out with --drop {quote(names[0])}."
-    ]
+    )
+    return [note(Code.IDENTIFIERS, text, columns=names)]
 
 
 def doubtful_columns(
     frame: pd.DataFrame, columns: Columns, *, target: str, task: Task
-) -> list[str]:
+) -> list[Note]:
     """Columns that nearly determine the target, and those with numbers far from most others."""
     both = (leaks, far_rows)
-    return [text for find in both for text in find(frame, columns, target=target, task=task)]
+    return [found for find in both for found in find(frame, columns, target=target, task=task)]
 
 
-def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[str]:
+def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[Note]:
     """Columns each of which nearly determines the target; it may be known only with the target."""
     rows = np.random.default_rng(0).permutation(len(frame))[:MOST_ROWS]
     some = frame.iloc[rows]
@@ -143,13 +153,16 @@ def leaks(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> 
     for name in columns.categories:
         levels = pd.factorize(as_levels(some[[name]])[:, 0], use_na_sentinel=False)[0]
         parts[name] = _explained_part(levels, y, task, within=True)
-    return [
-        f"the column {printable(name)} alone nearly determines {printable(target)} "
-        f"({100 * part:.0f} % of its differences). If it is not known before the target is, leave "
-        f"it out: --drop {quote(name)}."
-        for name, part in parts.items()
-        if part >= LEAK
-    ]
+    found = []
+    for name, part in parts.items():
+        if part >= LEAK:
+            text = (
+                f"the column {printable(name)} alone nearly determines {printable(target)} "
+                f"({100 * part:.0f} % of its differences). If it is not known before the target "
+                f"is, leave it out: --drop {quote(name)}."
+            )
+            found.append(note(Code.LEAK, text, column=name, part=part))
+    return found
 
 
 def _explained_part(x: NDArray[Any], y: Floats, task: Task, *, within: bool = False) -> float:
@@ -175,7 +188,7 @@ def _explained_part(x: NDArray[Any], y: Floats, task: Task, *, within: bool = Fa
     return 1 - differ / usual if usual > 0 else 0.0
 
 
-def unequal_classes(utility: ModelUtility) -> list[str]:
+def unequal_classes(utility: ModelUtility) -> list[Note]:
     """Accuracy where most validation rows are of one class, and what can be computed instead."""
     if utility.metric.name != "accuracy":
         return []
@@ -184,30 +197,34 @@ def unequal_classes(utility: ModelUtility) -> list[str]:
     if part < UNEQUAL:
         return []
     if part == 1:
-        return [
+        text = (
             f"all validation rows are of class {most}, so no metric says anything about the "
             "others; score on rows of every class."
-        ]
+        )
+        return [note(Code.ONE_CLASS, text, of=str(counts.index[0]))]
     better = "balanced_accuracy"
     if set(utility.owners.y) <= set(counts.index):  # areas need rows of each class
         if len(counts) == 2:
             better += " or roc_auc"
         elif hasattr(utility.estimator, "predict_proba"):
             better += " or roc_auc_ovr"
-    return [
+    text = (
         f"{percent(part)} % of validation rows are of class {most}, so accuracy says little about "
         f"the others; --metric {better} does."
-    ]
+    )
+    return [note(Code.UNEQUAL_CLASSES, text, of=str(counts.index[0]), part=float(part))]
 
 
-def unlike_training(rows: pd.DataFrame, validation: pd.DataFrame, columns: Columns) -> list[str]:
+def unlike_training(rows: pd.DataFrame, validation: pd.DataFrame, columns: Columns) -> list[Note]:
     """Columns of validation rows that are empty, or hold what no row to train on has."""
-    found = [
-        f"{printable(name)} is empty in all validation rows, but not in the rows to train on; "
-        "models are scored without it."
-        for name in columns.used
-        if validation[name].isna().all() and rows[name].notna().any()
-    ]
+    found = []
+    for name in columns.used:
+        if validation[name].isna().all() and rows[name].notna().any():
+            text = (
+                f"{printable(name)} is empty in all validation rows, but not in the rows to train "
+                "on; models are scored without it."
+            )
+            found.append(note(Code.EMPTY_COLUMN, text, column=name))
     for name in columns.numbers:
         trained, scored = (
             numbers[np.isfinite(numbers)]
@@ -218,25 +235,29 @@ def unlike_training(rows: pd.DataFrame, validation: pd.DataFrame, columns: Colum
         low, high = trained.min(), trained.max()
         outside = scored[(scored < low) | (scored > high)]
         if len(outside) > OUTSIDE * len(scored):
-            found.append(
+            text = (
                 f"most validation rows have {printable(name)} outside of all rows to train on "
                 f"({outside[0]:.4g} and the like, against {low:.4g} to {high:.4g}); is it in the "
                 "same unit in both?"
             )
+            ends = {"low": float(low), "high": float(high), "first": float(outside[0])}
+            found.append(note(Code.OTHER_RANGE, text, column=name, **ends))
     for name in columns.categories:
         known = set(as_levels(rows[[name]])[:, 0])
         levels = [level for level in as_levels(validation[[name]])[:, 0] if level is not None]
         unseen = [level for level in levels if level not in known]
         if len(unseen) >= UNSEEN * len(validation):
-            found.append(
+            text = (
                 f"in {len(unseen):,} of {len(validation):,} validation rows {printable(name)} is "
                 f"a text that no row to train on has, such as {quote(unseen[0])}; models know "
                 "nothing about it. Write texts alike in both."
             )
+            counts = {"unseen": len(unseen), "rows": len(validation)}
+            found.append(note(Code.UNSEEN_TEXTS, text, column=name, **counts))
     return found
 
 
-def far_rows(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[str]:
+def far_rows(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) -> list[Note]:
     """Columns of a regression in which some numbers lie very far from all others."""
     if task != "regression":
         return []
@@ -250,56 +271,83 @@ def far_rows(frame: pd.DataFrame, columns: Columns, *, target: str, task: Task) 
                 found[name] = f"{x[np.argmax(far)]:.4g} beside {low:.4g} to {high:.4g}"
     if not found:
         return []
-    return [
+    text = (
         f"some numbers lie very far from most others in {join_list(map(printable, found), most=3)} "
         f"({next(iter(found.values()))} for half of the rows). Few such rows can decide R² or a "
         "squared error, and no interval knows how many more will come; correct them, or take a "
         "model that limits them."
-    ]
+    )
+    return [note(Code.FAR_NUMBERS, text, columns=list(found))]
 
 
-def doubtful_names(names: Names) -> list[str]:
+def doubtful_names(names: Names) -> list[Note]:
     """Owners who may be none, and owners who may be one: by empty cells, numbers, spelling."""
-    return [*_names_of_nobody(names), *_equal_numbers(names), *misspelt_names(names)]
+    both = (*_same_letters(names), *misspelt_names(names))
+    return [*_names_of_nobody(names), *_equal_numbers(names), *both]
 
 
-def _names_of_nobody(names: Names) -> list[str]:
+def _names_of_nobody(names: Names) -> list[Note]:
     """Names that programs write into cells that are empty."""
     empty = {text.casefold() for text in EMPTY}
-    found = [quote(name) for name in names if name.strip().casefold() in empty]
+    found = [name for name in names if name.strip().casefold() in empty]
     if not found:
         return []
-    return [
-        f"{join_list(found)}: that is how empty cells are written, but it is taken for the name "
-        "of an owner; leave these rows out if they have none."
-    ]
+    text = (
+        f"{join_list(map(quote, found))}: that is how empty cells are written, but it is taken for "
+        "the name of an owner; leave these rows out if they have none."
+    )
+    return [note(Code.NAMES_OF_NOBODY, text, owners=found)]
 
 
-def _equal_numbers(names: Names) -> list[str]:
+def _equal_numbers(names: Names) -> list[Note]:
     """Owners whose names are the same number, written in different ways."""
     groups: dict[Decimal, list[str]] = defaultdict(list)
     for name in names:
         if re.fullmatch(r"[-+]?[0-9]+(\.[0-9]+)?", name.strip()):
             groups[Decimal(name.strip())].append(name)
+    several = [group for group in groups.values() if len(group) > 1]
+    taken = "are the same number, and are taken for {} owners; write them alike if they are one."
     return [
-        f"{join_list(map(quote, group))} are the same number, and are taken for {len(group)} "
-        "owners; write them alike if they are one."
-        for group in groups.values()
-        if len(group) > 1
+        note(
+            Code.EQUAL_NUMBERS,
+            f"{join_list(map(quote, group))} {taken.format(len(group))}",
+            owners=group,
+        )
+        for group in several
     ]
 
 
-def misspelt_names(names: Names) -> list[str]:
+def _same_letters(names: Names) -> list[Note]:
+    """Owners whose names differ only in capital letters, forms of letters or invisible signs."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        shown = "".join(c for c in name if unicodedata.category(c) not in ("Cf", "Cc"))
+        plain = unicodedata.normalize("NFKC", shown).casefold()
+        groups[" ".join(plain.split())].append(name)
+    return _similar_names(groups.values())
+
+
+def _similar_names(groups: Iterable[list[str]]) -> list[Note]:
+    """A note for each group of several owners."""
+    several = dict.fromkeys(tuple(group) for group in groups if len(group) > 1)
+    taken = "look like one owner, and are taken for {}; write them alike if they are."
+    return [
+        note(
+            Code.SIMILAR_NAMES,
+            f"{join_list(map(printable, group))} {taken.format(len(group))}",
+            owners=list(group),
+        )
+        for group in several
+    ]
+
+
+def misspelt_names(names: Names) -> list[Note]:
     """Owners whose names differ by one letter, or by its position, in a long word."""
     groups: dict[Hashable, list[str]] = defaultdict(list)
     for name in {name.casefold(): name for name in names}.values():
         for key in dict.fromkeys(_with_one_letter_less(name)):
             groups[key].append(name)
-    return [
-        f"{join_list(map(printable, group))} look like one owner, and are taken for "
-        f"{len(group)}; write them alike if they are."
-        for group in dict.fromkeys(tuple(group) for group in groups.values() if len(group) > 1)
-    ]
+    return _similar_names(groups.values())
 
 
 def _with_one_letter_less(name: str) -> Iterator[Hashable]:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Bools, Floats
+from dupre.notes import Code, Note, note
 from dupre.tables.columns import Columns
 from dupre.wording import count_things
 
@@ -17,7 +18,7 @@ DIGITS = 12
 """Significant digits in which copies of numbers agree, whatever program has written them."""
 
 
-def near_copies(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]:
+def near_copies(frame: pd.DataFrame, columns: Columns, target: str) -> list[Note]:
     """Rows that are equal but for the last digits of numbers, as another program writes them."""
     rows = frame[[*columns.used, target]]
     broken = list(rows.select_dtypes("float"))
@@ -30,11 +31,12 @@ def near_copies(frame: pd.DataFrame, columns: Columns, target: str) -> list[str]
     count = int(rounded.duplicated().sum() - rows.duplicated().sum())
     if count <= 0:
         return []
-    return [
+    text = (
         f"{count_things(count, 'row')} differ from others only after the {DIGITS}th digit of a "
         "number, and count as other rows. If they are copies, as another program has written them, "
         "write all files with the same program."
-    ]
+    )
+    return [note(Code.NEAR_COPIES, text, rows=count)]
 
 
 def _have_neighbours(X: Floats) -> Bools:

@@ -15,6 +15,7 @@ from typing import Any
 from dupre.checks import Bounds, finite, is_within
 from dupre.errors import InputError, Remedy
 from dupre.metrics import Metric
+from dupre.notes import Code, Note, note
 from dupre.utility.score import check_score
 
 
@@ -77,14 +78,17 @@ def check_empty_within(empty: float, bounds: Bounds) -> None:
         )
 
 
-def outside_notes(utilities: Sequence[float], bounds: Bounds) -> list[str]:
-    """A sentence if some utilities lie outside the bounds: these were wrong then."""
+def outside_notes(utilities: Sequence[float], bounds: Bounds) -> list[Note]:
+    """A note if some utilities lie outside the bounds: these were wrong then."""
     outside = [utility for utility in utilities if not is_within(utility, bounds)]
     if not outside:
         return []
     low, high = bounds
-    return [
+    text = (
         f"{len(outside):,} of {len(utilities):,} utilities lie outside the bounds {low:g} and "
         f"{high:g}, such as {outside[0]:.4g}. The bounds are wrong, and so may be predictions; "
         "begin another run with the right ones."
-    ]
+    )
+    ends = [end if math.isfinite(end) else None for end in (low, high)]
+    counts = {"outside": len(outside), "utilities": len(utilities)}
+    return [note(Code.OUTSIDE_BOUNDS, text, **counts, bounds=ends, first=float(outside[0]))]

@@ -10,14 +10,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from dupre.notes import Note
 from dupre.result.records import TrainingNoise
+from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
 from dupre.store import fingerprints
 from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
 from dupre.valuation.failures import group_warnings
-from dupre.valuation.second_trainings import reproducibility_caveats
-from dupre.valuation.validation_rows import resamples_caveats, validation_caveats
+from dupre.valuation.second_trainings import reproducibility_notes
+from dupre.valuation.validation_rows import mixed_resamples, validation_notes
 from dupre.valuation.valuer import Valuer
 
 
@@ -28,7 +30,7 @@ def complete(
     *,
     origin: fingerprints.Origin,
     used: Sequence[Evaluation],
-    notes: Iterable[str],
+    notes: Iterable[Note],
 ) -> Valuation:
     """A valuation with what is known of the utility and of its trainings.
 
@@ -41,26 +43,25 @@ def complete(
         notes: what their store has to say.
     """
     noise = _training_noise(traits, valuer.training_noise())
-    caveats = (
-        *valuation.caveats,
+    further = (
         *notes,
-        *resamples_caveats(used),
-        *validation_caveats(traits.utility),
-        *reproducibility_caveats(traits, noise),
+        *mixed_resamples(used),
+        *validation_notes(traits.utility),
+        *reproducibility_notes(traits, noise),
     )
     if not traits.uses_validation:
         valuation = replace(valuation, validation=np.zeros_like(valuation.covariance))
     provenance = fingerprints.provenance(valuer.question.seed, origin.setting, origin.owners)
     if traits.metric is not None and traits.metric.is_own and traits.metric.words:
         provenance["metric"] = {"words": traits.metric.words, "unit": traits.metric.unit}
-    return replace(
+    valuation = replace(
         valuation,
         warnings=group_warnings(used),
         provenance=provenance,
-        caveats=caveats,
         training_noise=noise,
         validation_rows=traits.validation_rows,
     )
+    return with_notes(valuation, further)
 
 
 def _training_noise(traits: Traits, found: TrainingNoise) -> TrainingNoise:

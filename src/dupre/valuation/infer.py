@@ -15,6 +15,7 @@ from dupre._types import Floats, Ints
 from dupre.game.coalitions import to_names
 from dupre.game.draws import LEAST_DRAWS, SampledValues
 from dupre.game.observed import Observed
+from dupre.notes import Note
 from dupre.predictor.calibration import diagnose, pooled_variance, widening
 from dupre.predictor.gp import Posterior
 from dupre.result.covariances import total_covariance
@@ -128,7 +129,7 @@ def _infer_values(state: State) -> Valuation:
     return Valuation(
         semivalue=question.semivalue.name,
         mean=mean,
-        caveats=(*_caveats(state, diagnostics, off), *decisive_trainings(state, M, mean)),
+        notes=(*_notes(state, diagnostics, off), *decisive_trainings(state, M, mean)),
         counting=counting,
         covariance=total_covariance(covariance, sampling, validation),
         prediction=covariance,
@@ -158,7 +159,7 @@ def _infer_core(state: State, wanted: LeastCore) -> Valuation:
     return Valuation(
         semivalue=wanted.name,
         mean=found.core.payments,
-        caveats=_caveats(state, diagnostics, validation_rows.deviations(state)),
+        notes=_notes(state, diagnostics, validation_rows.deviations(state)),
         covariance=total_covariance(found.covariance, None, found.validation),
         prediction=found.covariance,
         validation=found.validation,
@@ -180,10 +181,10 @@ def _infer_core(state: State, wanted: LeastCore) -> Valuation:
     )
 
 
-def _caveats(
+def _notes(
     state: State, diagnostics: Diagnostics | None, off: validation_rows.Deviations | None
-) -> tuple[str, ...]:
-    """Reasons not to trust values or payments, a sentence each; `off` is of resamples."""
+) -> tuple[Note, ...]:
+    """What evaluated utilities show and what they do not; `off` is of resamples."""
     unseen = missing_support(state) if diagnostics is not None else []
     every = [state.observed.scores[i] for i in state.row.values()]
     outside = outside_notes([score for own in every for score in own], state.question.bounds)

@@ -9,6 +9,7 @@ they are written to the store before they start.
 from __future__ import annotations
 
 from dupre._types import Names
+from dupre.notes import Code, Note, note
 from dupre.result.records import TrainingNoise
 from dupre.store.store import Store
 from dupre.utility.describe import Traits
@@ -29,14 +30,15 @@ def count_needed(evaluated: int) -> int:
     return max(LEAST, evaluated // PER_SECOND)
 
 
-def reproducibility_caveats(traits: Traits, noise: TrainingNoise) -> list[str]:
-    """A caveat if a model has no seed, and scores differently on the same rows."""
+def reproducibility_notes(traits: Traits, noise: TrainingNoise) -> list[Note]:
+    """A note if a model has no seed, and scores differently on the same rows."""
     if traits.deterministic is None or traits.seeded or not noise.std > 0:
         return []
-    return [
-        f"the model is not reproducible: trained twice on the same rows it scores differently, by "
+    text = (
+        "the model is not reproducible: trained twice on the same rows it scores differently, by "
         f"a standard deviation of {noise.std:.2g}, and it has no random_state to set."
-    ]
+    )
+    return [note(Code.NOT_REPRODUCIBLE, text, std=noise.std)]
 
 
 class SecondTrainings:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from dupre._types import Floats
+from dupre.notes import Code, Note, note
 from dupre.valuation.state import State
-from dupre.wording import GUESSED, short_number, write_apart
+from dupre.wording import short_number, write_apart
 
 EQUAL_UP_TO = 100
 """Evaluations after which a run without a budget may stop although utilities show no scale.
@@ -43,32 +44,35 @@ def has_middle_sizes(state: State) -> bool:
     return n < 4 or bool(np.any((size >= 2) & (size <= n - 2)))
 
 
-def missing_support(state: State) -> list[str]:
-    """A sentence if utilities to predict from do not show how far others may lie.
+def missing_support(state: State) -> list[Note]:
+    """A note if utilities to predict from do not show how far others may lie.
 
     Something must be predicted.
     """
     count, levels = len(state.shown), _first_levels(state)
     if count >= 2 and len(levels) == 1:
-        return [
+        text = (
             f"all {count:,} utilities to predict from are equal ({short_number(levels[0])}): "
-            f"{GUESSED} how far those of other coalitions may lie, and the intervals do not allow "
-            "for that."
-        ]
+            "nothing shows how far those of other coalitions may lie, and the intervals do not "
+            "allow for that."
+        )
+        return [note(Code.EQUAL_UTILITIES, text, count=count, utility=levels[0])]
     if count >= 3 and len(levels) == 2:
         low, high = write_apart(min(levels), max(levels))
-        return [
+        text = (
             f"the {count:,} utilities to predict from are only two numbers, {low} and {high}: "
-            f"{GUESSED} which other coalitions reach {high} except that they are like these, and "
-            "the intervals allow for that only in part."
-        ]
+            f"nothing shows which other coalitions reach {high} except that they are like these, "
+            "and the intervals allow for that only in part."
+        )
+        return [note(Code.TWO_UTILITIES, text, count=count, utilities=sorted(levels))]
     if not has_middle_sizes(state) and state.recorded[state.question.most_important].all():
         n = state.question.owners.n
         between = "2" if n == 4 else f"2 to {n - 2}"
-        return [
-            f"no group of {between} owners is evaluated: {GUESSED} how utilities grow between "
+        text = (
+            f"no group of {between} owners is evaluated: nothing shows how utilities grow between "
             "single owners and nearly all of them."
-        ]
+        )
+        return [note(Code.NO_MIDDLE_SIZES, text, smallest=2, largest=n - 2)]
     return []
 
 

@@ -22,26 +22,19 @@ import numpy as np
 
 from dupre._types import Floats
 from dupre.errors import Remedy, StoreError
+from dupre.notes import Code, Note, note
 from dupre.predictor.averaging import AveragedPosterior
 from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
 from dupre.utility.model import ModelUtility
 from dupre.valuation.state import State
-from dupre.wording import (
-    FEWEST_ROWS,
-    SEEN_ROWS,
-    TOO_NARROW,
-    count_things,
-    join_list,
-    percent,
-    quote,
-)
+from dupre.wording import FEWEST_ROWS, count_things, join_list, percent, quote
 
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
 
 FEWEST_RESAMPLES = 20
-"""Resamples below which a caveat says that they tell little.
+"""Resamples below which a note says that they tell little.
 
 A standard deviation from B resamples is known to about 1 / sqrt(2B): to 16 % from 20."""
 
@@ -52,11 +45,11 @@ DOMINANT_ROW = 1 / 3
 """Part of the squared differences of validation targets from which on a single row is named."""
 
 REPEATED = 0.1
-"""Part of the validation rows from which on a caveat says that they are equal to others."""
+"""Part of the validation rows from which on a note says that they are equal to others."""
 
 
-def validation_caveats(utility: object) -> list[str]:
-    """What makes validation rows worth less than their number says, a sentence or two each."""
+def validation_notes(utility: object) -> list[Note]:
+    """What makes validation rows worth less than their number says."""
     if not isinstance(utility, ModelUtility):
         return []
     return [
@@ -67,46 +60,51 @@ def validation_caveats(utility: object) -> list[str]:
     ]
 
 
-def _seen_rows(utility: ModelUtility) -> list[str]:
+def _seen_rows(utility: ModelUtility) -> list[Note]:
     """Rows that are trained on too."""
     if not (seen := utility.shared_rows):
         return []
     rows = len(utility.y_val)
     partly = "partly " if seen < rows else ""
-    return [
-        f"{seen:,} of the {rows:,} {SEEN_ROWS}, so models are {partly}scored on what they have "
-        "seen."
-    ]
+    text = (
+        f"{seen:,} of the {rows:,} validation rows are also among the rows to train on, so models "
+        f"are {partly}scored on what they have seen."
+    )
+    return [note(Code.SEEN_ROWS, text, seen=seen, rows=rows)]
 
 
-def _equal_rows(utility: ModelUtility) -> list[str]:
+def _equal_rows(utility: ModelUtility) -> list[Note]:
     """Rows that are equal to others, by chance or as copies."""
     equal, m = utility.equal_rows, len(utility.y_val)
     which = f"{equal.repeated:,} of the {m:,} validation rows are"
+    facts = {"repeated": equal.repeated, "rows": m, "counted": equal.counted}
     if equal.counted < m:
-        return [
+        text = (
             f"{which} copies of others, as a join makes them. Copies count as one row: "
             f"{equal.counted:,} in all; remove them."
-        ]
+        )
+        return [note(Code.COPIED_ROWS, text, **facts)]
     if equal.repeated <= REPEATED * m:
         return []
-    return [
+    text = (
         f"{which} equal to others. Intervals count each as a row of its own, and are too narrow if "
         "they are copies, as a join makes them; remove copies."
-    ]
+    )
+    return [note(Code.EQUAL_ROWS, text, **facts)]
 
 
-def _few_rows(utility: ModelUtility) -> list[str]:
+def _few_rows(utility: ModelUtility) -> list[Note]:
     """Rows too few to tell how far the values would be on others."""
     rows = utility.equal_rows.counted
     if rows >= FEWEST_ROWS:
         return []
     told = f"{count_things(rows, 'validation row')} cannot show how much others would change the "
-    known = "that is in no interval" if rows < 2 else TOO_NARROW
-    return [f"{told}values: {known}. Score on {FEWEST_ROWS} rows at least, better on hundreds."]
+    known = "that is in no interval" if rows < 2 else "intervals are too narrow"
+    text = f"{told}values: {known}. Score on {FEWEST_ROWS} rows at least, better on hundreds."
+    return [note(Code.FEW_ROWS, text, rows=rows, needed=FEWEST_ROWS)]
 
 
-def _few_of_a_class(utility: ModelUtility) -> list[str]:
+def _few_of_a_class(utility: ModelUtility) -> list[Note]:
     """Rare classes of which there are too few rows to tell how others of them would be scored."""
     if utility.owners.task != "classification":
         return []
@@ -116,19 +114,22 @@ def _few_of_a_class(utility: ModelUtility) -> list[str]:
     few = {name: count for name, count in of_class.items() if least <= count < rare}
     if not few:
         return []
-    told = [f"{count} of {quote(name)}" for name, count in sorted(few.items(), key=_by_count)]
-    return [
+    fewest = sorted(few.items(), key=_by_count)
+    told = [f"{count} of {quote(name)}" for name, count in fewest]
+    text = (
         f"some classes have very few validation rows ({join_list(told, most=3)}): what others of "
-        f"them would score is hardly known, and {TOO_NARROW}. Score on {FEWEST_ROWS} rows of every "
-        "class at least."
-    ]
+        "them would score is hardly known, and intervals are too narrow. Score on "
+        f"{FEWEST_ROWS} rows of every class at least."
+    )
+    rows = {str(name): count for name, count in fewest}
+    return [note(Code.FEW_OF_A_CLASS, text, rows=rows, needed=FEWEST_ROWS)]
 
 
 def _by_count(item: tuple[object, int]) -> tuple[int, str]:
     return item[1], str(item[0])
 
 
-def _dominant_row(utility: ModelUtility) -> list[str]:
+def _dominant_row(utility: ModelUtility) -> list[Note]:
     """One row of a regression that outweighs others: another sample may have no such row."""
     if not utility.metric.squares or len(utility.y_val) < FEWEST_ROWS:
         return []
@@ -137,11 +138,12 @@ def _dominant_row(utility: ModelUtility) -> list[str]:
     part = 1 / float(squares.sum()) if off.any() else 0.0
     if part < DOMINANT_ROW:
         return []
-    return [
+    text = (
         f"one of the {len(utility.y_val):,} validation rows has {percent(part)} % of the squared "
-        f"differences of the targets from their mean: scores rest on it, and {TOO_NARROW}. Score "
-        "on more rows."
-    ]
+        "differences of the targets from their mean: scores rest on it, and intervals are too "
+        "narrow. Score on more rows."
+    )
+    return [note(Code.DOMINANT_ROW, text, rows=len(utility.y_val), part=part)]
 
 
 def check_resamples(traits: Traits, known: Iterable[Evaluation]) -> None:
@@ -162,16 +164,17 @@ def check_resamples(traits: Traits, known: Iterable[Evaluation]) -> None:
         )
 
 
-def resamples_caveats(used: Iterable[Evaluation]) -> list[str]:
-    """A caveat if trainings are scored on several numbers of resamples."""
+def mixed_resamples(used: Iterable[Evaluation]) -> list[Note]:
+    """A note if trainings are scored on several numbers of resamples."""
     counts = _count_resamples(used)
     if len(counts) < 2:
         return []
-    return [
+    text = (
         f"trainings are scored on {join_list(map(str, counts))} resamples of the validation rows, "
         "by another resamples= or by an earlier version that drew copies of rows one by one. They "
         "cannot be used together; begin another store to know how far other rows would lead."
-    ]
+    )
+    return [note(Code.MIXED_RESAMPLES, text, resamples=counts)]
 
 
 def _count_resamples(evaluations: Iterable[Evaluation]) -> list[int]:
@@ -179,29 +182,31 @@ def _count_resamples(evaluations: Iterable[Evaluation]) -> list[int]:
     return sorted({len(e.resampled) for e in evaluations if e.resampled is not None})
 
 
-def missing_resamples(state: State) -> list[str]:
-    """A caveat if some evaluations know their utility on resamples and others do not."""
+def missing_resamples(state: State) -> list[Note]:
+    """A note if some evaluations know their utility on resamples and others do not."""
     every = [part for own in state.observed.resampled for part in own]
     counts = [0 if part is None else len(part) for part in every]
     if all(counts) or not any(counts):
         return []
-    return [
+    text = (
         f"{counts.count(0):,} of {len(counts):,} evaluations came without scores on resamples of "
         "the validation rows; how much other rows would change the values is therefore not known."
-    ]
+    )
+    return [note(Code.MISSING_RESAMPLES, text, without=counts.count(0), evaluations=len(counts))]
 
 
-def few_resamples(off: Deviations | None) -> list[str]:
-    """A caveat if evaluations know their utility on so few resamples that these tell little."""
+def few_resamples(off: Deviations | None) -> list[Note]:
+    """A note if evaluations know their utility on so few resamples that these tell little."""
     count = FEWEST_RESAMPLES if off is None else len(off.empty)
     if count >= FEWEST_RESAMPLES:
         return []
-    return [
+    text = (
         f"{count_things(count, 'resample')} of the validation rows cannot show how much other rows "
         "would change the values: widths of intervals from so few are right to about "
         f"± {percent(1 / np.sqrt(2 * count))} % only. Score on {FEWEST_RESAMPLES} resamples at "
         "least, better on 200."
-    ]
+    )
+    return [note(Code.FEW_RESAMPLES, text, resamples=count, needed=FEWEST_RESAMPLES)]
 
 
 @dataclass(frozen=True, eq=False)

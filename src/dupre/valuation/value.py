@@ -17,6 +17,7 @@ from dupre.errors import InputError
 from dupre.game.coalitions import unknown_owner
 from dupre.game.estimators import Estimator, Sample
 from dupre.game.semivalues import Semivalue, shapley
+from dupre.notes import Code, Note, note, select
 from dupre.predictor.kernels import Kernel, Prior
 from dupre.result.valuation import Valuation
 from dupre.store import fingerprints
@@ -199,23 +200,21 @@ def _run(
         replace(valuation, **facts), valuer, traits, origin=origin, used=used, notes=notes
     )
     if valuation.sampled:
-        warnings.warn(
-            "on check coalitions the predictor was not clearly better than the mean of their size; "
-            "the values do not rely on it",
-            stacklevel=3,
-        )
+        for told in select(valuation.notes, [Code.PREDICTOR_FAILED]):
+            warnings.warn(told.text, stacklevel=3)
     return valuation
 
 
-def _unused_notes(store: Store, loop: Loop, repeats: int | None) -> list[str]:
-    """A sentence about stored coalitions that do not count, for they lack trainings."""
+def _unused_notes(store: Store, loop: Loop, repeats: int | None) -> list[Note]:
+    """A note about stored coalitions that do not count, for they lack trainings."""
     if repeats is None or repeats == 1:
         return []
     trained = {e.training.members for e in store.evaluations() if e.utility is not None}
     if not (count := len(trained - loop.recorded - {()})):
         return []
     some = count_things(count, "stored coalition")
-    return [f"not used: {some} with fewer than {repeats} trainings, the repeats asked for."]
+    text = f"not used: {some} with fewer than {repeats} trainings, the repeats asked for."
+    return [note(Code.UNUSED_COALITIONS, text, coalitions=count, repeats=repeats)]
 
 
 def _check_repeats(repeats: int | None, traits: Traits) -> int | None:

@@ -24,6 +24,7 @@ from dupre.game.semivalues import Semivalue, shapley
 from dupre.predictor.kernels import Kernel, Prior
 from dupre.result.covariances import half_widths, total_covariance
 from dupre.result.records import Z95, PredictorCheck, TrainingNoise
+from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
 from dupre.training.threads import limit_threads
 from dupre.utility.limits import check_empty_within
@@ -40,7 +41,6 @@ from dupre.valuation.strategies import (
     suggest_ahead,
 )
 from dupre.valuation.support import has_middle_sizes, is_too_early
-from dupre.wording import look_alikes
 
 
 class Valuer:
@@ -356,7 +356,7 @@ class Valuer:
         self._check_any_recorded()
         with _one_blas_thread():
             found = infer(self.state)
-        return replace(found, caveats=(*found.caveats, *look_alikes(self.owners.names)))
+        return with_notes(found)
 
     def contributions(self) -> pd.DataFrame:
         """What each owner adds to groups of 0, 1, 2, ... others: `Valuation.contributions`."""

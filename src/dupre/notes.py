@@ -1,0 +1,279 @@
+"""Everything a person must know of a result: one record, one list of codes, three severities.
+
+A `Note` is made by whoever notices something. Its text is for people; whatever decides (what is
+printed first, stop rules, words such as "surely", exit codes) asks for its code or its severity,
+and for the numbers and names in its facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Self
+
+
+class Severity(StrEnum):
+    """How grave a note is, the gravest first."""
+
+    STOP = "stop"
+    """Nobody should be paid by these values before it is resolved."""
+
+    BEWARE = "beware"
+    """Values or intervals may be worse than they look."""
+
+    INFO = "info"
+    """Where the values come from and how certain they are, or advice."""
+
+
+STOP, BEWARE, INFO = Severity
+
+_PREFIX = {STOP: "Beware: ", BEWARE: "Beware: ", INFO: ""}
+"""What a printed note begins with."""
+
+
+class Code(StrEnum):
+    """What a note is about; each code has one severity.
+
+    Notes of a severity are printed in this order.
+    """
+
+    severity: Severity
+
+    def __new__(cls, name: str, severity: Severity = INFO) -> Self:
+        """A member that is its name."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.severity = severity
+        return member
+
+    # Values that nobody should be paid by.
+    UNFINISHED = "unfinished", STOP
+    """A run is not finished; these are the values so far."""
+    FIRST_GUESS = "first_guess", STOP
+    """Some of the most important coalitions are not evaluated."""
+    WORSE_THAN_NOTHING = "worse_than_nothing", STOP
+    """All data together score worse than none."""
+    NONE_ABOVE_FLOOR = "none_above_floor", STOP
+    """No coalition scores above the floor."""
+    OUTSIDE_BOUNDS = "outside_bounds", STOP
+    """Utilities lie outside the bounds stated for them."""
+    SEEN_ROWS = "seen_rows", STOP
+    """Validation rows are also among the rows to train on."""
+    ONE_CLASS = "one_class", STOP
+    """All validation rows are of one class."""
+
+    # Utilities that predictions rest on.
+    EQUAL_UTILITIES = "equal_utilities", BEWARE
+    """All utilities to predict from are equal."""
+    TWO_UTILITIES = "two_utilities", BEWARE
+    """The utilities to predict from are only two numbers."""
+    NO_MIDDLE_SIZES = "no_middle_sizes", BEWARE
+    """No group between single owners and nearly all of them is evaluated."""
+    DECISIVE_TRAINING = "decisive_training", BEWARE
+    """One training, far from others of its size, decides a value."""
+    GRAND_BELOW_FLOOR = "grand_below_floor", BEWARE
+    """All owners together score below the floor, which hides how bad that is."""
+    FAILED_TRAININGS = "failed_trainings", BEWARE
+    """Trainings failed; their utilities are predicted."""
+    NOT_REPRODUCIBLE = "not_reproducible", BEWARE
+    """The model scores differently on the same rows, and has no seed to set."""
+
+    # The predictor.
+    LEFT_OUT = "left_out"
+    """How well the predictor does on evaluations that are left out in turn."""
+    CHECK_COALITIONS = "check_coalitions"
+    """How well it does on check coalitions."""
+    PREDICTOR_FAILED = "predictor_failed", BEWARE
+    """On check coalitions it is not clearly better than the mean of their size."""
+    NO_BETTER_THAN_CONSTANT = "no_better_than_constant", BEWARE
+    """On evaluations left out it is no better than a constant."""
+    NOT_CORRECTED = "not_corrected", BEWARE
+    """A correction was asked for, but too few random coalitions are evaluated."""
+    CORRECTED = "corrected"
+    """The error of the predictor was estimated and corrected."""
+    ASKED_PREDICTOR = "asked_predictor"
+    """What of the predictor the user asked for."""
+    SIMILARITY = "similarity"
+    """Which similarity of coalitions mattered, and the noise of a utility."""
+    WIDENED = "widened"
+    """Intervals are widened by much."""
+    OUTLIERS = "outliers"
+    """Evaluations that the predictor does not use."""
+
+    # Which coalitions the values come from.
+    EXACT = "exact"
+    """Every coalition that counts was evaluated."""
+    DUPLICATES = "duplicates"
+    """Coalitions hold the same rows, and are evaluated once."""
+    SAMPLED_COALITIONS = "sampled_coalitions"
+    """Values are sums over a sample of the coalitions."""
+    FLOOR = "floor"
+    """The lowest utility that counts, and how many are lower."""
+    SUBSIDY = "subsidy"
+    """What keeps coalitions from leaving a least core."""
+    SUBSIDY_SEARCHED = "subsidy_searched"
+    """How many coalitions were searched for one that gains more."""
+    SUBSIDY_CUT_SHORT = "subsidy_cut_short", BEWARE
+    """The search was cut short: one gains more."""
+    UNUSED_COALITIONS = "unused_coalitions", BEWARE
+    """Stored coalitions are not used, because they lack repeats."""
+
+    # Uncertainty, and what would reduce it.
+    SEEDS_NOT_MEASURED = "seeds_not_measured"
+    """The effect of training seeds is in no interval."""
+    REPEATED_TRAININGS = "repeated_trainings"
+    """What repeated trainings showed of the noise of trainings."""
+    UNKNOWN_ROWS = "unknown_rows"
+    """How much other validation rows would change the values is in no interval."""
+    UNCHANGED_BY_ROWS = "unchanged_by_rows"
+    """No resample of the validation rows changes the values."""
+    POPULATION = "population"
+    """Intervals are for the population that the validation rows come from."""
+    ONE_SPLIT = "one_split"
+    """Which rows are held out is in no interval."""
+    VARIANCE = "variance"
+    """Parts of the variance of the values."""
+    MORE_ROWS = "more_rows"
+    """Only more validation rows can narrow the intervals."""
+    FORECAST = "forecast"
+    """What more evaluations would bring."""
+    EFFICIENCY_GAP = "efficiency_gap"
+    """The values do not add up to the gain of all owners."""
+    STALE = "stale"
+    """Stored evaluations are not used, because rows have changed."""
+    WARNINGS = "warnings"
+    """A warning that trainings raised, or how many more kinds there are."""
+
+    # Validation rows worth less than their number says.
+    COPIED_ROWS = "copied_rows", BEWARE
+    """Validation rows are copies of others and count once."""
+    EQUAL_ROWS = "equal_rows", BEWARE
+    """Validation rows are equal to others, and may be copies."""
+    FEW_ROWS = "few_rows", BEWARE
+    """There are too few validation rows."""
+    FEW_OF_A_CLASS = "few_of_a_class", BEWARE
+    """There are too few validation rows of some class."""
+    DOMINANT_ROW = "dominant_row", BEWARE
+    """One validation row outweighs the others."""
+    MISSING_RESAMPLES = "missing_resamples", BEWARE
+    """Some evaluations came without scores on resamples."""
+    FEW_RESAMPLES = "few_resamples", BEWARE
+    """Resamples are too few."""
+    MIXED_RESAMPLES = "mixed_resamples", BEWARE
+    """Trainings are scored on different numbers of resamples."""
+
+    # What was accepted, or is not finished.
+    ACCEPTED_MODEL = "accepted_model", BEWARE
+    """A user accepted that the model of a store has changed."""
+    ACCEPTED_ROWS = "accepted_rows", BEWARE
+    """A user accepted that trainings of an earlier result are no longer valid."""
+
+    # The table that the rows come from.
+    LEAK = "leak", BEWARE
+    """A column nearly determines the target."""
+    FAR_NUMBERS = "far_numbers", BEWARE
+    """Some numbers lie very far from most others."""
+    UNEQUAL_CLASSES = "unequal_classes", BEWARE
+    """Most validation rows are of one class, and the metric is accuracy."""
+    EMPTY_COLUMN = "empty_column", BEWARE
+    """A column is empty in all validation rows."""
+    OTHER_RANGE = "other_range", BEWARE
+    """Most validation rows lie outside the range of the rows to train on."""
+    UNSEEN_TEXTS = "unseen_texts", BEWARE
+    """Validation rows hold texts that no row to train on has."""
+    NOT_READ = "not_read"
+    """Files beside the data are not read."""
+    OTHER_SHEETS = "other_sheets"
+    """Only one of several sheets is read."""
+    TEXTS_FOR_NUMBERS = "texts_for_numbers"
+    """Columns of texts look like dates or numbers for people."""
+    SIMILAR_CLASSES = "similar_classes"
+    """Classes differ only in capital letters or blanks."""
+    IDENTIFIERS = "identifiers"
+    """Columns may be identifiers."""
+    NEAR_COPIES = "near_copies"
+    """Rows differ from others only in the last digits of numbers."""
+    NAMES_OF_NOBODY = "names_of_nobody"
+    """Owners have names that programs write into empty cells."""
+    EQUAL_NUMBERS = "equal_numbers"
+    """Names of owners are the same number."""
+    SIMILAR_NAMES = "similar_names"
+    """Names of owners differ by one letter."""
+
+    # A plan and payments, not the values.
+    ROWS_MAY_BE_FEW = "rows_may_be_few"
+    """There may be too few validation rows for so many owners."""
+    FEW_TRAININGS = "few_trainings"
+    """The budget ends before the most important coalitions are evaluated."""
+    PAID_OUTSIDE = "paid_outside", BEWARE
+    """Payments are outside their own intervals."""
+
+
+_GRAVITY = {severity: place for place, severity in enumerate(Severity)}
+_PLACE = {code: place for place, code in enumerate(Code)}
+
+ABOUT_TABLE = (
+    *(Code.NOT_READ, Code.OTHER_SHEETS, Code.TEXTS_FOR_NUMBERS, Code.SIMILAR_CLASSES),
+    *(Code.IDENTIFIERS, Code.NEAR_COPIES, Code.NAMES_OF_NOBODY, Code.EQUAL_NUMBERS),
+    Code.SIMILAR_NAMES,
+)
+"""Codes of what to look at in a table before anything is trained."""
+
+GUESSED = frozenset({Code.EQUAL_UTILITIES, Code.TWO_UTILITIES, Code.NO_MIDDLE_SIZES})
+"""Codes that say that utilities do not show how far those of other coalitions may lie."""
+
+TOO_NARROW = frozenset({Code.FEW_ROWS, Code.FEW_OF_A_CLASS, Code.DOMINANT_ROW})
+"""Codes that say that validation rows cannot tell how far others would lead."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """One thing to know of a result.
+
+    Attributes:
+        code: what it is about.
+        severity: how grave it is.
+        facts: its numbers and names as plain data, as JSON has them.
+        text: the same for people, a sentence or two.
+    """
+
+    code: Code
+    severity: Severity
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{_PREFIX[self.severity]}{self.text}"
+
+
+def note(code: Code, text: str, **facts: Any) -> Note:
+    """A note of the severity that its code has."""
+    return Note(code, code.severity, facts, text)
+
+
+def worst_first(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Each different note once, the gravest first; those of a severity in the order of codes.
+
+    The order in which they were noticed decides only between notes of one code.
+    """
+    found: list[Note] = []
+    for one in notes:
+        if one not in found:  # facts have no hash
+            found.append(one)
+    return tuple(sorted(found, key=lambda one: (_GRAVITY[one.severity], _PLACE[one.code])))
+
+
+def select(notes: Iterable[Note], codes: Collection[Code]) -> list[Note]:
+    """The notes with one of these codes."""
+    return [one for one in notes if one.code in codes]
+
+
+def has(notes: Iterable[Note], *codes: Code) -> bool:
+    """Whether there is a note with one of these codes."""
+    return any(one.code in codes for one in notes)
+
+
+def warnings(notes: Iterable[Note]) -> list[Note]:
+    """The notes that warn of something."""
+    return [one for one in notes if one.severity != INFO]

@@ -1,0 +1,284 @@
+"""What follows from the numbers of a result, as notes, and all notes of a result in their order.
+
+`with_notes` is where the notes of a valuation are decided: those that others noticed stay, those of
+this module and of `uncertainty` are made anew from the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from dupre.game.coalitions import format_members
+from dupre.notes import Code, Note, note, worst_first
+from dupre.result.records import Diagnostics, Duplicates, Subsidy
+from dupre.result.uncertainty import exactness_condition, uncertainty_notes
+from dupre.result.valuation import Valuation
+from dupre.wording import MOST_NAMED, count_things, join_list, printable
+
+MOST_WARNINGS = 3
+"""Kinds of warning told one by one; the others are counted."""
+
+MUCH_WIDER = 1.5
+"""Factor from which on it is said that intervals are widened."""
+
+DERIVED = frozenset(
+    {
+        *(Code.LEFT_OUT, Code.CHECK_COALITIONS, Code.PREDICTOR_FAILED, Code.NOT_CORRECTED),
+        *(Code.CORRECTED, Code.ASKED_PREDICTOR, Code.SIMILARITY, Code.WIDENED, Code.OUTLIERS),
+        *(Code.NO_BETTER_THAN_CONSTANT, Code.EXACT, Code.DUPLICATES, Code.SAMPLED_COALITIONS),
+        *(Code.SUBSIDY, Code.SUBSIDY_SEARCHED, Code.SUBSIDY_CUT_SHORT, Code.FIRST_GUESS),
+        *(Code.FLOOR, Code.NONE_ABOVE_FLOOR, Code.WORSE_THAN_NOTHING, Code.EFFICIENCY_GAP),
+        *(Code.FAILED_TRAININGS, Code.STALE, Code.WARNINGS, Code.SEEDS_NOT_MEASURED),
+        *(Code.REPEATED_TRAININGS, Code.UNKNOWN_ROWS, Code.UNCHANGED_BY_ROWS, Code.POPULATION),
+        *(Code.VARIANCE, Code.MORE_ROWS, Code.FORECAST),
+    }
+)
+"""Codes of the notes that follow from the numbers of a result."""
+
+
+def with_notes(v: Valuation, further: Iterable[Note] = ()) -> Valuation:
+    """The valuation with all its notes, the gravest first; `further` are added to those it has."""
+    noticed = [*(one for one in v.notes if one.code not in DERIVED), *further]
+    v = replace(v, notes=worst_first(noticed))  # some that follow depend on them
+    return replace(v, notes=worst_first([*_derive(v), *v.notes]))
+
+
+def _derive(v: Valuation) -> list[Note]:
+    """The notes that follow from the numbers."""
+    return [
+        *(_predictor(v, v.diagnostics) if v.diagnostics is not None else ()),
+        *_coalitions(v),
+        *uncertainty_notes(v),
+        *_sum(v),
+        *_utilities(v),
+        *_trainings(v),
+    ]
+
+
+def _predictor(v: Valuation, d: Diagnostics) -> list[Note]:
+    facts = {"error": d.error, "coverage": d.coverage, "r2": d.r2}
+    if np.isnan(d.r2):
+        first = "Predictor not checked: the evaluated utilities are all equal."
+        facts = {}
+    else:
+        first = (
+            f"Predictor, each evaluation left out in turn: error {d.error:.2g}, "
+            f"R² {d.r2:z.2f}, 95 % intervals cover {100 * d.coverage:.0f} %."
+        )
+    found = [note(Code.LEFT_OUT, first, **facts), *_check(v)]
+    return found if v.sampled else [*found, *_learned(v, d)]  # then the values do not use it
+
+
+def _learned(v: Valuation, d: Diagnostics) -> list[Note]:
+    """What a predictor has learned that the values rely on, and doubts about it."""
+    found = []
+    if d.asked:
+        text = f"The predictor is as asked for: {d.asked}."
+        found.append(note(Code.ASKED_PREDICTOR, text, asked=d.asked))
+    scales = ", ".join(f"{label} {100 * part:.0f} %" for label, part in d.scales.items())
+    measured = v.training_noise is not None and v.training_noise.std > 0
+    besides = " besides that of trainings" if measured else ""
+    alike = f"What made coalitions alike: {scales}; noise of a utility {d.noise:.2g}{besides}."
+    found.append(note(Code.SIMILARITY, alike, scales=dict(d.scales), noise=d.noise))
+    if d.widening > MUCH_WIDER:
+        text = (
+            f"Intervals are widened by a factor of {d.widening:.1f}: evaluations are few or hard "
+            "to predict."
+        )
+        found.append(note(Code.WIDENED, text, factor=d.widening))
+    if d.strays:
+        text = (
+            f"Outliers: {d.strays} of {v.evaluated:,} evaluations, which count in the values but "
+            "not in predictions, and widen the intervals."
+        )
+        found.append(note(Code.OUTLIERS, text, outliers=d.strays, evaluated=v.evaluated))
+    if d.r2 <= 0:
+        text = "the predictor is no better than a constant; evaluate more."
+        found.append(note(Code.NO_BETTER_THAN_CONSTANT, text, r2=d.r2))
+    return found
+
+
+def _check(v: Valuation) -> list[Note]:
+    """What check coalitions say about the predictor, and what follows."""
+    found, held = [], v.check
+    facts: dict[str, float] = {}
+    if held is not None:
+        facts = {"held_out": held.held_out, "error": held.error, "by_size": held.by_size}
+        text = (
+            f"Predictor on {held.held_out} check coalitions: error {held.error:.2g}, that of the "
+            f"mean of their size {held.by_size:.2g}, 95 % intervals cover "
+            f"{100 * held.coverage:.0f} %."
+        )
+        found.append(note(Code.CHECK_COALITIONS, text, **facts, coverage=held.coverage))
+    failed = "on check coalitions the predictor is not clearly better than the mean of their size"
+    if v.sampled:
+        alone = "so the values do not use it: they come from randomly drawn coalitions alone."
+        return [*found, note(Code.PREDICTOR_FAILED, f"{failed}, {alone}", **facts, used=False)]
+    if held is not None and held.failed:
+        text = f"{failed}; evaluate more."
+        found.append(note(Code.PREDICTOR_FAILED, text, **facts, used=True))
+    if v.uncorrected:
+        text = (
+            "too few random coalitions are evaluated to estimate the error of the predictor; the "
+            "values are not corrected."
+        )
+        found.append(note(Code.NOT_CORRECTED, text))
+    if v.corrected:
+        text = "The error of the predictor was estimated from random coalitions and corrected."
+        found.append(note(Code.CORRECTED, text))
+    return found
+
+
+def _coalitions(v: Valuation) -> list[Note]:
+    """Which coalitions the values come from."""
+    found = []
+    if v.complete:
+        text = f"Exact{exactness_condition(v)}: every coalition that counts was evaluated."
+        found.append(note(Code.EXACT, text))
+    if v.duplicates is not None:
+        found.append(_duplicates(v.duplicates))
+    if v.sampling is not None:
+        found.append(_sampling(v))
+    if v.subsidy is not None:
+        found += _subsidy(v.subsidy, complete=v.complete)
+    if v.first_left and v.diagnostics is not None:
+        are, first = "is" if v.first_left == 1 else "are", min(2 * len(v.owners) + 1, v.counting)
+        text = (
+            f"{v.first_left} of the {first} most important coalitions {are} not evaluated; these "
+            "values are a first guess."
+        )
+        found.append(note(Code.FIRST_GUESS, text, left=v.first_left, first=first))
+    return found
+
+
+def _duplicates(d: Duplicates) -> Note:
+    """Who holds the same rows, and how many trainings that saved."""
+    groups = [join_list(map(printable, group), most=2) for group in d.owners[:2]]
+    if len(d.owners) > 2:
+        groups.append(f"{len(d.owners) - 2} more groups of owners")
+    first, *others = groups or ["Some coalitions"]
+    who = f"{first} hold the same rows{''.join(f'; so do {group}' for group in others)}"
+    text = (
+        f"{who}: the {d.coalitions:,} coalitions that count are {d.different:,} different ones; "
+        f"{d.saved:,} needed no training of their own."
+    )
+    counts = {"coalitions": d.coalitions, "different": d.different, "saved": d.saved}
+    return note(Code.DUPLICATES, text, owners=[list(group) for group in d.owners], **counts)
+
+
+def _subsidy(s: Subsidy, *, complete: bool) -> list[Note]:
+    """What keeps coalitions from leaving, and how many of them were checked.
+
+    `complete`: whether the gains of all of them are known, none of them predicted.
+    """
+    bounds = f" (95 %: {s.low:.3g} … {s.high:.3g})" if s.low < s.high else ""
+    leaving = "gains" if complete and not bounds else "is expected to gain"
+    text = (
+        f"Subsidy e = {s.amount:.3g}{bounds}: no coalition {leaving} more than that by leaving. "
+        f"Tightest: {list_coalitions(s.tight)}."
+    )
+    facts = {"amount": s.amount, "low": s.low, "high": s.high}
+    least = note(Code.SUBSIDY, text, **facts, tight=[list(one) for one in s.tight])
+    if s.proven:
+        return [least]
+    looks = {"looked": s.looked, "violation": s.violation}
+    if s.violation > 0.01 * max(abs(s.amount), 1e-12):
+        text = (
+            f"the search for coalitions that gain more than the subsidy e = {s.amount:.3g}{bounds} "
+            f"was cut short after {s.looked:,}; one exceeds it by {s.violation:.2g}."
+        )
+        return [note(Code.SUBSIDY_CUT_SHORT, text, **facts, **looks)]
+    text = (
+        f"In {s.looked:,} looks at coalitions none was found that exceeds it by more than "
+        f"{s.violation:.2g}."
+    )
+    return [least, note(Code.SUBSIDY_SEARCHED, text, **looks)]
+
+
+def _sampling(v: Valuation) -> Note:
+    """What the choice of coalitions and the predictions add to the uncertainty."""
+    drawn = f"The values are sums over {v.counting:,} sampled coalitions"
+    if v.diagnostics is None:
+        drawn += ", all of them evaluated"
+    sampling, prediction = float(v.sampling_std.max()), float(v.prediction_std.max())
+    text = (
+        f"{drawn}: of the standard deviations up to {sampling:.2g} is due to their choice, up to "
+        f"{prediction:.2g} to predictions."
+    )
+    if v.diagnostics is None and sampling <= 1e-12 * float(np.abs(v.mean).max()):
+        text += " All draws agree; how far others would be is not known."
+    elif sampling > prediction:
+        text += " More samples would help, and cost no training."
+    facts = {"counting": v.counting, "sampling": sampling, "prediction": prediction}
+    return note(Code.SAMPLED_COALITIONS, text, **facts)
+
+
+def _sum(v: Valuation) -> list[Note]:
+    """Whether the values add up to the gain of all owners."""
+    if abs(v.efficiency_gap) <= 1e-9 * max(1.0, abs(v.grand), abs(v.empty)):
+        return []
+    total, gain = float(v.mean.sum()), float(v.grand - v.empty)
+    text = f"The values add up to {total:z.4g}, u(all owners) - u(no data) is {gain:z.4g}."
+    return [note(Code.EFFICIENCY_GAP, text, sum=total, gain=gain)]
+
+
+def _utilities(v: Valuation) -> list[Note]:
+    """Scores below the floor, or below that of no data."""
+    found = []
+    if v.floor is not None:
+        what = f"{v.floor:.4g}{', the score of no data,' if v.floor == v.empty else ''}"
+        text = f"Utilities below {what} count as that: {v.floored:,} of {v.evaluated:,} coalitions."
+        counts = {"floored": v.floored, "evaluated": v.evaluated}
+        found.append(note(Code.FLOOR, text, floor=v.floor, **counts))
+    if v.floored and v.floored == v.evaluated - len(v.failures):
+        text = "no group scores above the floor; is the model of any use here?"
+        found.append(note(Code.NONE_ABOVE_FLOOR, text, floor=v.floor))
+    if v.grand < v.empty:
+        text = (
+            "all data together score worse than none; is greater better here, and are validation "
+            "rows like those to train on (units, labels)?"
+        )
+        found.append(note(Code.WORSE_THAN_NOTHING, text, all=float(v.grand), none=float(v.empty)))
+    return found
+
+
+def _trainings(v: Valuation) -> list[Note]:
+    """What went wrong with trainings."""
+    found = []
+    if v.failures:
+        members, reason = next(iter(v.failures.items()))
+        text = (
+            f"{len(v.failures)} of {v.evaluated:,} evaluations failed, and are predicted instead: "
+            f"{list_coalitions(v.failures)}. The first, {short_members(members)}: {reason}"
+        )
+        failed = [{"members": list(names), "reason": why} for names, why in v.failures.items()]
+        found.append(note(Code.FAILED_TRAININGS, text, failed=failed, evaluated=v.evaluated))
+    if v.stale:
+        told = f"{count_things(v.stale, 'stored evaluation')}, repeats included"
+        text = f"Not used: {told}, of rows changed since then."
+        found.append(note(Code.STALE, text, stale=v.stale))
+    for message, coalitions in list(v.warnings.items())[:MOST_WARNINGS]:
+        text = (
+            f"Warning in {len(coalitions):,} of {v.evaluated:,} evaluations "
+            f"({list_coalitions(coalitions)}): {message}"
+        )
+        counts = {"coalitions": len(coalitions), "evaluated": v.evaluated}
+        found.append(note(Code.WARNINGS, text, message=message, **counts))
+    if (more := len(v.warnings) - MOST_WARNINGS) > 0:
+        found.append(note(Code.WARNINGS, f"{more} more kinds of warning.", more=more))
+    return found
+
+
+def list_coalitions(coalitions: Collection[tuple[str, ...]]) -> str:
+    """The smallest coalitions by name, the others by number."""
+    return join_list(map(short_members, sorted(coalitions, key=len)), most=3)
+
+
+def short_members(members: tuple[str, ...]) -> str:
+    """A coalition, a large one by its first members and its size."""
+    if len(members) <= MOST_NAMED:
+        return format_members(members)
+    return format_members((*members[:3], f"… {len(members)} owners"))
