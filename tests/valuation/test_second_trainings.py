@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from dupre.result.json import loads
 from dupre.training.engines import Local
 from dupre.valuation.second_trainings import CHECKED, LEAST, count_needed
 from owners_and_games import Noisy, Shuffled, holds, least_share, make_owners, smooth
+from reporting import change
 
 SIX = make_owners(6)
 
@@ -160,7 +160,7 @@ def test_a_forest_is_random_and_its_noise_survives_json():
     valuation = value(noisy())
     (read,) = loads(valuation.to_json())
     assert read.training_noise == valuation.training_noise
-    unknown = replace(read, training_noise=None, diagnostics=None)
+    unknown = change(read, training_noise=None, diagnostics=None)
     assert "Exact for these utilities" in str(unknown)
 
 
