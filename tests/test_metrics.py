@@ -7,7 +7,7 @@ from sklearn.metrics import get_scorer_names, zero_one_loss
 
 import dupre
 from dupre.metrics import TABLE, Metric, as_metric, find
-from dupre.report.effects import metric_of
+from dupre.report.summary import metric_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))

@@ -165,7 +165,7 @@ SAID = {
         "owner 0: ValueError: <b>one class</b>",
         "owner 1 and owner 2: no",
         "<i>slow</i> (in 2 of 30 trainings: owner 0 and owner 1)",
-        "Not used: 3 stored trainings, repeats included. Rows",
+        "Not used: 3 stored evaluations, repeats included",
     ],
     "several": [
         "The same trainings, valued in several ways",

@@ -17,11 +17,11 @@ from dupre.tables.caveats import (
     far_rows,
     leaks,
     misspelt_names,
+    near_copies,
     unequal_classes,
     unlike_training,
 )
 from dupre.tables.columns import columns_of
-from dupre.tables.near_copies import near_copies
 from dupre.utility.model import ModelUtility
 
 RNG = np.random.default_rng(0)

@@ -7,9 +7,8 @@ from sklearn.naive_bayes import GaussianNB
 import dupre
 from dupre.game.coalitions import random_of_sizes, to_names
 from dupre.notes import Code, warnings
-from dupre.report.effects import FEW, MOST, OPEN, by_size, harm_by_size
 from dupre.report.page import page
-from dupre.report.summary import answer
+from dupre.report.summary import FEW, MOST, OPEN, answer, by_size, harm_by_size
 from dupre.valuation import explain
 from owners_and_games import LoggedGame, make_owners, shuffled_digits, smooth, value
 

@@ -38,7 +38,6 @@ from dupre.result.records import Z95, Diagnostics
 from dupre.result.table import table_headings, table_lines
 from dupre.result.valuation import Valuation
 from dupre.wording import (
-    count_things,
     join_list,
     list_names,
     number,
@@ -442,12 +441,9 @@ def _failures(v: Valuation) -> Shown:
     failed = (
         f"{len(failures):,} of {v.evaluated:,} trainings failed; their utilities are predicted."
     )
-    rest = ""
-    if v.stale:
-        count = count_things(v.stale, "stored training")
-        rest = f"Not used: {count}, repeats included. Rows have changed since."
-    elif not failures and not raised:
-        rest = "None: no training failed or raised a warning."
+    rest = texts(v, Code.STALE)
+    if not failures and not raised and not rest:
+        rest = ["None: no training failed or raised a warning."]
     return {
         "failed": failed if failures else "",
         "failures": _first_lines(failures),

@@ -19,9 +19,19 @@ from dupre.files import replace_text
 from dupre.game.coalitions import find_owner
 from dupre.notes import Code, has, warnings
 from dupre.report.document import Heading, full_name, render
-from dupre.report.effects import by_size, effect, harm_by_size, metric_of
 from dupre.report.relations import Relation, relations
-from dupre.report.summary import LEVEL, meaning, odds, reservation, surely, texts
+from dupre.report.summary import (
+    LEVEL,
+    by_size,
+    effect,
+    harm_by_size,
+    meaning,
+    metric_of,
+    odds,
+    reservation,
+    surely,
+    texts,
+)
 from dupre.result.payments import Payments, explain_outside
 from dupre.result.table import decimals
 from dupre.result.uncertainty import OF_ROWS

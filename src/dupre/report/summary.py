@@ -1,18 +1,24 @@
 """A valuation in a few plain sentences: who is worth most, who harms, how certain that is.
 
+Values are put in the words of an owner: by how much its data raise or lower a score. Scores between
+0 and 1 that people read in per cent change by points. A value is an average over groups: what the
+data add to groups of each size may be of another sign.
+
 Sentences are plain text; names in them come from `wording.spell_name`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 import numpy as np
 
-from dupre._types import Bools
+from dupre._types import Bools, Floats, Ints
+from dupre.game.semivalues import group_sizes
+from dupre.metrics import TABLE
 from dupre.notes import GUESSED, TOO_NARROW, Code, has, select
-from dupre.report.effects import FEW, MOST, OPEN, effect, harm_by_size
 from dupre.result.as_text import failed_part, trained_part
 from dupre.result.covariances import half_widths
 from dupre.result.table import decimals
@@ -36,6 +42,33 @@ from dupre.wording import (
 LEVEL = 0.95
 """Probability from which on something is called settled."""
 
+MOST = "in groups of most sizes"
+FEW = "though not in groups of most sizes"
+OPEN = "but whether in groups of most sizes is not settled"
+
+
+@dataclass(frozen=True)
+class MetricName:
+    """What a metric is called, and the unit of its changes.
+
+    Attributes:
+        name: within a sentence.
+        unit: after a change; "" if it has none.
+        factor: of a change in this unit, 1 or 100.
+    """
+
+    name: str
+    unit: str = ""
+    factor: float = 1.0
+
+    def number(self, change: float, places: int) -> str:
+        """A change in this unit; `places` are the decimals of a change without a unit."""
+        return number(self.factor * change, places if self.factor == 1 else max(places - 3, 0))
+
+    def with_unit(self, change: str) -> str:
+        """A change from `number` with its unit: `2 points`, `1 point`."""
+        return change + (self.unit.removesuffix("s") if change in ("1", "−1") else self.unit)
+
 
 def surely(v: Valuation) -> str:
     """The word for a probability of at least `LEVEL`."""
@@ -58,6 +91,67 @@ def reservation(v: Valuation) -> str:
 def texts(v: Valuation, *codes: Code) -> list[str]:
     """What the notes of these codes say."""
     return [one.text for one in select(v.notes, codes)]
+
+
+def metric_of(v: Valuation) -> MetricName:
+    """What the utility of a valuation is called."""
+    name = v.provenance.get("settings", {}).get("metric", "")
+    metric = TABLE.get(name)
+    known = {} if metric is None else {"words": metric.words, "unit": metric.unit}
+    stated = v.provenance.get("metric", known)  # that of the user's own code
+    if words := stated.get("words"):
+        unit = stated.get("unit", "")
+        return MetricName(words, f" {unit}".rstrip(), 100.0 if unit == "points" else 1.0)
+    return MetricName(f"the score {name}" if name.isidentifier() else "the utility of the model")
+
+
+def effect(
+    v: Valuation, i: int, verbs: tuple[str, str, str] = ("raises", "lowers", "changes")
+) -> str:
+    """How the data of owner i change the score: `raises accuracy by 16.1 points (15 to 17)`.
+
+    It is raised or lowered by a positive number if the interval is on one side of zero.
+    """
+    score, places, value = metric_of(v), decimals(v), v.mean[i]
+    bounds = v.interval().iloc[i].to_numpy()
+    if bounds[0] < 0 < bounds[1] or not score.number(value, places).strip("0."):
+        sign, turn = 1, verbs[2]
+    else:
+        sign, turn = (1, verbs[0]) if value > 0 else (-1, verbs[1])
+    text = f"{turn} {score.name} by {score.with_unit(score.number(sign * value, places))}"
+    if not v.std.iloc[i]:
+        return text
+    low, high = (score.number(bound, places) for bound in np.sort(sign * bounds))
+    return f"{text} (95 %: {low} to {high})"
+
+
+def by_size(v: Valuation) -> tuple[Ints, Floats] | None:
+    """How many others are in the groups, (s,), and value, low and high by owner, (n, s, 3).
+
+    None if nothing is known of sizes.
+    """
+    n, table = len(v.owners), v.contributions
+    if not len(table) or len(table) % n:
+        return None
+    numbers = table[["value", "low", "high"]].to_numpy(dtype=np.float64)
+    others = table["others"].to_numpy(dtype=np.int64)[: len(table) // n]
+    return others, numbers.reshape(n, -1, 3)
+
+
+def harm_by_size(v: Valuation) -> list[str]:
+    """Of each owner: whether it lowers utilities in groups of most sizes, or "" if not known.
+
+    A value below zero may be due to a single size.
+    """
+    found = by_size(v)
+    if found is None or len(found[0]) < len(group_sizes(len(v.owners))):
+        return [""] * len(v.owners)
+    _, numbers = found
+    surely = np.mean(numbers[:, :, 2] < 0, axis=1) > 0.5
+    possibly = np.mean(numbers[:, :, 1] < 0, axis=1) > 0.5
+    return [
+        MOST if yes else OPEN if may else FEW for yes, may in zip(surely, possibly, strict=True)
+    ]
 
 
 def value_with_interval(v: Valuation, i: int) -> str:
@@ -148,8 +242,8 @@ def _names(v: Valuation, chosen: Bools) -> str:
 
 def _trained_sentence(v: Valuation) -> str:
     done = f"{trained_part(v)} were trained{failed_part(v)}"
-    if done.startswith("all"):
-        return f"A{done[1:]}; nothing was predicted."
+    if v.complete and v.evaluated == 2 ** len(v.owners) - 1:
+        return f"{done[0].upper()}{done[1:]}; nothing was predicted."
     if v.complete:
         return f"{done}, all that count in the values; nothing was predicted."
     if v.sampled:
