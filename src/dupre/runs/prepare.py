@@ -5,30 +5,26 @@ Whatever can be wrong is found here, before anything is trained.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import cast
-
 import pandas as pd
 
 from dupre._types import Members, Task
-from dupre.checks import UNBOUNDED
-from dupre.data.owners import Owners, task_of
-from dupre.data.rows import as_targets
-from dupre.errors import InputError
-from dupre.game.regression import check_regression_samples
-from dupre.notes import Code, Note, note
+from dupre.data.owners import Owners
 from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
 from dupre.runs.run import ExternalUtility, Run
 from dupre.spec import Data, Spec, Utility
 from dupre.tables import caveats, holdout, models
 from dupre.tables.columns import Columns, columns_of
-from dupre.tables.formats import has_sheets, sheet_names
-from dupre.tables.read import files_of, names_not_read, read_table, read_validation
+from dupre.tables.read import (
+    check_sheet,
+    files_to_check,
+    infer_task,
+    read_table,
+    read_validation,
+)
 from dupre.utility.limits import check_empty_within
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import validation_notes
 from dupre.valuation.valuer import Valuer
-from dupre.wording import quote, quote_names
 
 
 def prepare_new(spec: Spec) -> Run:
@@ -37,13 +33,10 @@ def prepare_new(spec: Spec) -> Run:
     A sheet that no file has is refused, and a utility of no data outside the bounds; what is below
     the floor is raised to it.
     """
-    _check_sheet(spec)
+    check_sheet(spec.data, spec.utility.validation)
     run = prepare(spec)
-    utility, bounds = run.utility, parse_bounds(spec.utility.bounds)
-    if bounds is None and isinstance(utility, ModelUtility):
-        bounds = utility.metric.bounds
-    floor = utility.empty if utility.floor is None else utility.floor
-    check_empty_within(max(utility.empty, floor), bounds or UNBOUNDED)
+    empty, floor = run.utility.empty, run.traits.floor
+    check_empty_within(empty if floor is None else max(empty, floor), run.traits.bounds)
     return run
 
 
@@ -52,11 +45,12 @@ def prepare(spec: Spec) -> Run:
     data, wanted, choices = spec.data, spec.utility, parse_choices(spec)
     frame = read_table(data)
     columns = columns_of(frame, owner=data.owner, target=data.target, drop=data.drop)
-    targets = frame[data.target].to_numpy()
-    task = task_of(as_targets(targets), cast("Task | None", data.task), data.target)
+    task = infer_task(frame, data)
     left_out = [name for name, _ in columns.left_out]
-    doubts = caveats.columns_to_check(frame, columns, data.target)
-    advice = (*_not_read(spec), *_other_sheets(spec), *doubts)
+    advice = (
+        *files_to_check(data, wanted.validation),
+        *caveats.columns_to_check(frame, columns, data.target),
+    )
     if spec.is_external:
         used = frame.drop(columns=left_out)
         owners = _owners(used, used, data, columns, task)
@@ -129,57 +123,20 @@ def _held_rows(used: pd.DataFrame, spec: Spec, task: Task) -> tuple[Members, Mem
 
 def _check_choices(owners: Owners, choices: Choices, spec: Spec) -> None:
     """Refuse a kernel, a strategy or samples that cannot be used with these owners."""
-    asked = spec.values
-    if choices.prior is not None or choices.strategy is not None:
-        Valuer(owners, empty=0.0, kernel=choices.prior, strategy=choices.strategy, seed=asked.seed)
-    if asked.samples is not None:
-        check_regression_samples(asked.samples, owners.n)
+    if any((choices.prior, choices.strategy, choices.estimator)):  # it takes time
+        Valuer(
+            owners,
+            empty=0.0,
+            kernel=choices.prior,
+            strategy=choices.strategy,
+            estimator=choices.estimator,
+            seed=spec.values.seed,
+        )
 
 
 def _external_utility(wanted: Utility) -> ExternalUtility:
     floor, bounds = parse_floor(wanted.floor), parse_bounds(wanted.bounds)
     return ExternalUtility(wanted.empty or 0.0, None if floor is False else floor, bounds)
-
-
-def _files(spec: Spec) -> list[Path]:
-    """The files of the owners' rows and of the validation rows."""
-    return [*files_of(spec.data.path), *map(Path, filter(None, [spec.utility.validation]))]
-
-
-def _check_sheet(spec: Spec) -> None:
-    """Raise InputError if a sheet is stated, but no file has sheets."""
-    sheet, files = spec.data.sheet, _files(spec)
-    if sheet and not any(map(has_sheets, files)):
-        raise InputError(
-            f"--sheet {quote(sheet)} is stated, but only .xlsx files have sheets, not "
-            f"{quote_names(file.name for file in files)}; leave it out"
-        )
-
-
-def _not_read(spec: Spec) -> list[Note]:
-    """What is in the directory of the data, or fits their pattern, and holds no rows of owners."""
-    names = names_not_read(spec.data.path)
-    if not names:
-        return []
-    text = (
-        f"not read: {quote_names(names)}. Directories inside are not searched, and only files with "
-        "a known ending are tables (no README and the like); move or rename the data of owners."
-    )
-    return [note(Code.NOT_READ, text, names=list(names))]
-
-
-def _other_sheets(spec: Spec) -> list[Note]:
-    """Excel files of which only the first of several sheets is read."""
-    several = {} if spec.data.sheet else {file: sheet_names(file) for file in _files(spec)}
-    found = []
-    for file, names in several.items():
-        if len(names) > 1:
-            text = (
-                f"of {len(names)} sheets in {file.name} only {names[0]!r} is read, not "
-                f"{quote_names(names[1:])}; --sheet chooses another."
-            )
-            found.append(note(Code.OTHER_SHEETS, text, file=file.name, sheets=list(names)))
-    return found
 
 
 def _skipped_rows(

@@ -15,7 +15,10 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Task
+from dupre.data.owners import task_of
+from dupre.data.rows import as_targets
 from dupre.errors import InputError, Remedy
+from dupre.notes import Code, Note, note
 from dupre.spec import Data
 from dupre.tables import formats
 from dupre.tables.columns import as_tuple, kind, or_drop, place, tidy, whole_as_text
@@ -78,7 +81,48 @@ def files_of(data: str) -> list[Path]:
     return _files_like(str(path)) if has_magic(data) and not exists else [path]
 
 
-def names_not_read(data: str) -> list[str]:
+def infer_task(frame: pd.DataFrame, data: Data) -> Task:
+    """The task that is stated, or that the targets look like."""
+    stated = cast("Task | None", data.task)
+    return task_of(as_targets(frame[data.target].to_numpy()), stated, data.target)
+
+
+def check_sheet(data: Data, validation: str | None) -> None:
+    """Raise InputError if a sheet is stated, but no file has sheets."""
+    files = _files(data, validation)
+    if data.sheet and not any(map(formats.has_sheets, files)):
+        raise InputError(
+            f"--sheet {quote(data.sheet)} is stated, but only .xlsx files have sheets, not "
+            f"{quote_names(file.name for file in files)}; leave it out"
+        )
+
+
+def files_to_check(data: Data, validation: str | None) -> list[Note]:
+    """What is beside the data and not read: other files, and other sheets of Excel files."""
+    found = []
+    if names := _names_not_read(data.path):
+        text = (
+            f"not read: {quote_names(names)}. Directories inside are not searched, and only files "
+            "with a known ending are tables (no README and the like); move or rename the data of "
+            "owners."
+        )
+        found.append(note(Code.NOT_READ, text, names=names))
+    for file in () if data.sheet else _files(data, validation):
+        if len(sheets := formats.sheet_names(file)) > 1:
+            text = (
+                f"of {len(sheets)} sheets in {file.name} only {sheets[0]!r} is read, not "
+                f"{quote_names(sheets[1:])}; --sheet chooses another."
+            )
+            found.append(note(Code.OTHER_SHEETS, text, file=file.name, sheets=sheets))
+    return found
+
+
+def _files(data: Data, validation: str | None) -> list[Path]:
+    """The files of the owners' rows and of the validation rows."""
+    return [*files_of(data.path), *map(Path, filter(None, [validation]))]
+
+
+def _names_not_read(data: str) -> list[str]:
     """What a directory or pattern holds besides its tables: other files, and directories."""
     path, tables = Path(data).expanduser(), set(files_of(data))
     if path.is_dir():
@@ -124,8 +168,8 @@ def read_validation(path: str | Path, frame: pd.DataFrame, data: Data) -> pd.Dat
             raise cause from None
     found, skipped = without_empty(found, data, ("target",))
     result = match_columns(found, frame.drop(columns=data.owner), target=data.target)
-    task = cast("Task | None", data.task)
-    check_validation(frame[data.target].to_numpy(), result[data.target].to_numpy(), task=task)
+    targets = frame[data.target].to_numpy(), result[data.target].to_numpy()
+    check_validation(*targets, task=infer_task(frame, data))
     result.attrs["skipped"] = skipped
     return result
 
