@@ -110,6 +110,7 @@ def observe(
     still = [i for i, key in enumerate(lost) if key not in recorded]
     scored = [_combine([tuple(trainings[n]) for n in names], floor) for names in recorded.values()]
     scores = tuple(tuple(_raise(score, floor) for score in own) for own in scored)
+    # The mean of one number is that number: NumPy takes microseconds to say so.
     means = [own[0] if len(own) == 1 else float(np.mean(own)) for own in scores]
     return Observed(
         owners=owners,
@@ -131,7 +132,7 @@ def _group(
     owners: Names, coalitions: Iterable[Names], same: Keys
 ) -> tuple[dict[bytes, list[Names]], Members]:
     """Names of coalitions by their keys, and the one that stands for each, (a, n)."""
-    names = sorted(coalitions)
+    names = sorted(coalitions)  # whatever came first
     column, rows = (
         {name: i for i, name in enumerate(owners)},
         np.zeros((len(names), len(owners)), bool),

@@ -98,6 +98,7 @@ def contributions_by_size(state: State) -> pd.DataFrame:
     utilities fall off there. Empty if values do without the predictor because it failed its check.
     """
     names = state.question.owners.names
+    # Below the smallest group that was evaluated nothing shows how utilities fall off.
     smallest = int(state.sizes[state.recorded].min())
     sizes = [s for s in group_sizes(len(names)) if s >= smallest or s + 1 == smallest == 1]
     if not sizes or state.beliefs.check_failed:

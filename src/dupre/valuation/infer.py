@@ -115,6 +115,7 @@ def _infer_values(state: State) -> Valuation:
     else:
         mean, covariance = W[:, recorded] @ known[recorded], noise
     counting, sampling = question.counting, _sampling(state, utilities, random)
+    # More coalitions than variances are affordable for: the sampling error is then that of more.
     if question.larger is not None and diagnostics is not None and random is None:
         more = question.larger
         larger = beliefs.utilities_of(more.weights.members)
@@ -244,6 +245,7 @@ def _sampling(state: State, utilities: Floats, random: SampledValues | None) -> 
     merged = state.question.merged
     if not merged.by_name.drawn:
         return None
+    # Those without a weight have no utility; any number will do, the mean keeps rounding small.
     filled = np.where(np.isnan(utilities), np.nanmean(utilities), utilities)
     rough = np.zeros(len(utilities))
     if random is not None:  # otherwise the noise of predictions is in their own variance

@@ -158,6 +158,9 @@ class Question:
 
     def rng(self, *purpose: int) -> np.random.Generator:
         """A generator for this purpose alone."""
+        # The numbers of purposes never change: a run that is resumed must draw what it has drawn.
+        # 1 first design, 2 fit, 3 choice, 4 random draws, 5 correction, 6 estimator, 7 search for
+        # a core, 8 draws of cores, 9 larger sample, 10 order, 11 group sizes, 12 sizes between.
         return np.random.default_rng([self.seed, *purpose])
 
     @property
@@ -229,6 +232,7 @@ class Question:
         count = self.strategy.first or 2 * self.owners.n + 1
         if self.strategy.in_order or self.strategy.uniform:
             return self.order[:count]
+        # A design of the default size is not drawn twice: both are then the same.
         return self.most_important if count == len(self.most_important) else self._design(count)
 
     def _design(self, count: int) -> Ints:
@@ -264,6 +268,7 @@ class Question:
     def describe(self, members: Members, *, keep: bool = True) -> Features:
         """What kernels compare of coalitions, (m, n); `keep` if they will be asked for again."""
         sketch = self.sketch
+        # A search for a least core looks at 60,000 coalitions once: keeping them would fill memory.
         vectors = sketch if sketch is None or keep else sketch.compute
         return Features(members, self.owners.rows, vectors)
 
@@ -311,6 +316,7 @@ def ask(
         bounds,
         whole(seed, "seed", least=0),
     )
+    # Everything that can be refused is refused here, before the first training is paid for.
     strategy.validate(question)
     _ = question.draws  # refuses a check of too many coalitions
     if kernel is not None or owners.points is None:

@@ -130,6 +130,7 @@ def merge(weights: Weights, sameness: Sameness) -> Merged:
     if b == b0 and not sameness.groups:
         return Merged(weights, weights, column, sameness)
     members = sameness.canonical(weights.members)
+    # The fewest owners stand for all: fewer names to read, and the same whatever comes first.
     order = np.argsort(rank(members), kind="stable")
     members = members[order[np.unique(column[order], return_index=True)[1]]]
     sums = sparse.csr_array((np.ones(b0), (np.arange(b0), column)), shape=(b0, b))

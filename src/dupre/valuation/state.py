@@ -87,6 +87,7 @@ class State:
         others = np.flatnonzero(at < 0)
         if not others.size:
             return question.weights.members, at, {}
+        # By their members, not by when they came: the order of rows decides last digits of a fit.
         besides = same.canonical(rows[others])
         order = np.array(sorted(range(len(others)), key=keys(besides).__getitem__))
         at[others[order]] = b + np.arange(len(others))
@@ -205,6 +206,7 @@ class State:
         """The same, where hidden coalitions do not enter the estimates of the others, (p,)."""
         measured = np.zeros(len(self.members))
         everything = np.array(list(self.row), dtype=np.int64)
+        # Hidden ones are measured with all others, which must not depend on them: these again.
         for positions in (everything, np.setdiff1d(everything, hidden)):
             scores = [self.observed.scores[self.row[i]] for i in positions.tolist()]
             measured[positions] = variance_of_means(scores)
@@ -241,6 +243,7 @@ class Beliefs:
     def predictor(self) -> Predictor:
         """Fitted to what is recorded."""
         shown = self._state.shown
+        # Starts follow from how many are shown: the same for any order of arrival.
         return self._fit(shown, self._state.variances[shown], 2, len(shown))
 
     @property
@@ -259,7 +262,7 @@ class Beliefs:
             utilities,
             measured=measured,
             empty=empty,
-            choose_p=question.b <= P_CHOSEN_UP_TO,
+            choose_p=question.b <= P_CHOSEN_UP_TO,  # SW_1 is no matrix product, and slow for more
             prior=prior,
             bounds=(min(low, seen.min()), max(high, seen.max())),
             rng=question.rng(*purpose),
@@ -298,7 +301,8 @@ class Beliefs:
         """Utilities of coalitions, (m, n), as evaluated or as expected, (m,)."""
         utilities = self._state.utilities_at(members)
         unknown = np.flatnonzero(np.isnan(utilities))
-        order = unknown[order_by_complement(members[unknown])]  # they are sketched faster
+        # The sketch of a complement follows from that of a coalition, if it comes next.
+        order = unknown[order_by_complement(members[unknown])]
         for index in np.array_split(order, 1 + len(order) // PREDICTED_AT_ONCE):
             features = self._state.features_of(members[index])
             utilities[index], _ = self.predictor.predict(features)

@@ -87,6 +87,7 @@ class Active(Strategy):
             rows = W[[state.question.owners.names.index(name) for name in self._focus]]
             W = rows if len(rows) == 1 else rows[:1] - rows[1:]
         beliefs = state.beliefs
+        # Without a focus the posterior is that of the values, which is computed once for both.
         posterior = beliefs.posterior_of(W) if self._focus else beliefs.posterior
         among = np.searchsorted(unknown, _candidates(W, state.open, rng))
         under_way = np.searchsorted(unknown, state.pending)
@@ -180,7 +181,7 @@ def suggest(state: State, k: int) -> Ints:
     Fewer than k where the first design ends; none when nothing is left to gain.
     """
     still_open = state.open
-    if k >= len(still_open):
+    if k >= len(still_open):  # nothing to choose, so nothing to fit
         return still_open
     first = state.first_left[:k]
     return first if first.size else _choose(state, k)
@@ -197,7 +198,8 @@ def suggest_ahead(state: State, k: int) -> Ints:
 def _choose(state: State, k: int) -> Ints:
     """The next k coalitions after the first design."""
     known, strategy = bool(state.shown.size), state.question.strategy
-    if known and state.beliefs.check_failed:  # what the values then rely on
+    if known and state.beliefs.check_failed:
+        # By chance, whatever the strategy: the values then rely on random draws alone.
         return _next_draws(state, k)
     if not known and not strategy.in_order and not strategy.corrected:
         return _heaviest_first(state)[:k]  # all that was to come first is pending, or failed
