@@ -115,7 +115,7 @@ def _infer_values(state: State) -> Valuation:
     else:
         mean, covariance = W[:, recorded] @ known[recorded], noise
     counting, sampling = question.counting, _sampling(state, utilities, random)
-    # More coalitions than variances are affordable for: the sampling error is then that of more.
+    # Means are summed over more coalitions than variances could be: less error of sampling.
     if question.larger is not None and diagnostics is not None and random is None:
         more = question.larger
         larger = beliefs.utilities_of(more.weights.members)
