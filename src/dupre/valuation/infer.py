@@ -15,13 +15,11 @@ from dupre._types import Floats, Ints
 from dupre.game.coalitions import to_names
 from dupre.game.draws import LEAST_DRAWS, SampledValues
 from dupre.game.observed import Observed
-from dupre.notes import Note
 from dupre.predictor.calibration import diagnose, pooled_variance, widening
 from dupre.predictor.gp import Posterior
 from dupre.result.covariances import total_covariance
 from dupre.result.records import (
     Z95,
-    Diagnostics,
     Duplicates,
     Evidence,
     PredictorCheck,
@@ -29,13 +27,11 @@ from dupre.result.records import (
     TrainingNoise,
 )
 from dupre.result.valuation import Valuation
-from dupre.utility.limits import outside_notes
 from dupre.valuation import explain, validation_rows
 from dupre.valuation.core_payments import least_core_payments
-from dupre.valuation.influence import decisive_trainings, spoiled_grand
 from dupre.valuation.question import LeastCore
 from dupre.valuation.state import BLOCKS, State
-from dupre.valuation.support import missing_support
+from dupre.valuation.state_notes import decisive_trainings, notes_about
 
 LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
 """Random draws without which the predictor's values are not corrected."""
@@ -130,7 +126,10 @@ def _infer_values(state: State) -> Valuation:
     return Valuation(
         semivalue=question.semivalue.name,
         mean=mean,
-        notes=(*_notes(state, diagnostics, off), *decisive_trainings(state, M, mean)),
+        notes=(
+            *notes_about(state, off, predicted=bool(diagnostics)),
+            *decisive_trainings(state, M, mean),
+        ),
         counting=counting,
         covariance=total_covariance(covariance, sampling, validation),
         prediction=covariance,
@@ -160,7 +159,7 @@ def _infer_core(state: State, wanted: LeastCore) -> Valuation:
     return Valuation(
         semivalue=wanted.name,
         mean=found.core.payments,
-        notes=_notes(state, diagnostics, validation_rows.deviations(state)),
+        notes=notes_about(state, validation_rows.deviations(state), predicted=bool(unknown)),
         covariance=total_covariance(found.covariance, None, found.validation),
         prediction=found.covariance,
         validation=found.validation,
@@ -180,17 +179,6 @@ def _infer_core(state: State, wanted: LeastCore) -> Valuation:
         ),
         **_circumstances(state),
     )
-
-
-def _notes(
-    state: State, diagnostics: Diagnostics | None, off: validation_rows.Deviations | None
-) -> tuple[Note, ...]:
-    """What evaluated utilities show and what they do not; `off` is of resamples."""
-    unseen = missing_support(state) if diagnostics is not None else []
-    every = [state.observed.scores[i] for i in state.row.values()]
-    outside = outside_notes([score for own in every for score in own], state.question.bounds)
-    of_rows = [*validation_rows.missing_resamples(state), *validation_rows.few_resamples(off)]
-    return (*spoiled_grand(state), *unseen, *outside, *of_rows)
 
 
 def _circumstances(state: State) -> dict[str, Any]:

@@ -33,11 +33,6 @@ from dupre.wording import FEWEST_ROWS, count_things, join_list, percent, quote
 ROUNDING = 1e-12
 """Part of the largest utility below which a difference is one of rounding."""
 
-FEWEST_RESAMPLES = 20
-"""Resamples below which a note says that they tell little.
-
-A standard deviation from B resamples is known to about 1 / sqrt(2B): to 16 % from 20."""
-
 LEAST_PART = 0.02
 """Part of the rows from which on a class matters in a metric in which all rows count alike."""
 
@@ -180,33 +175,6 @@ def mixed_resamples(used: Iterable[Evaluation]) -> list[Note]:
 def _count_resamples(evaluations: Iterable[Evaluation]) -> list[int]:
     """The numbers of resamples that evaluations are scored on, sorted; without those of none."""
     return sorted({len(e.resampled) for e in evaluations if e.resampled is not None})
-
-
-def missing_resamples(state: State) -> list[Note]:
-    """A note if some evaluations know their utility on resamples and others do not."""
-    every = [part for own in state.observed.resampled for part in own]
-    counts = [0 if part is None else len(part) for part in every]
-    if all(counts) or not any(counts):
-        return []
-    text = (
-        f"{counts.count(0):,} of {len(counts):,} evaluations came without scores on resamples of "
-        "the validation rows; how much other rows would change the values is therefore not known."
-    )
-    return [note(Code.MISSING_RESAMPLES, text, without=counts.count(0), evaluations=len(counts))]
-
-
-def few_resamples(off: Deviations | None) -> list[Note]:
-    """A note if evaluations know their utility on so few resamples that these tell little."""
-    count = FEWEST_RESAMPLES if off is None else len(off.empty)
-    if count >= FEWEST_RESAMPLES:
-        return []
-    text = (
-        f"{count_things(count, 'resample')} of the validation rows cannot show how much other rows "
-        "would change the values: widths of intervals from so few are right to about "
-        f"± {percent(1 / np.sqrt(2 * count))} % only. Score on {FEWEST_RESAMPLES} resamples at "
-        "least, better on 200."
-    )
-    return [note(Code.FEW_RESAMPLES, text, resamples=count, needed=FEWEST_RESAMPLES)]
 
 
 @dataclass(frozen=True, eq=False)

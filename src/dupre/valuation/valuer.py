@@ -33,6 +33,7 @@ from dupre.valuation.explain import contributions_by_size
 from dupre.valuation.infer import expected_covariances, infer, training_noise
 from dupre.valuation.question import LeastCore, ask
 from dupre.valuation.state import State
+from dupre.valuation.state_notes import has_middle_sizes, is_too_early
 from dupre.valuation.strategies import (
     Strategy,
     check_strategy,
@@ -40,7 +41,6 @@ from dupre.valuation.strategies import (
     suggest,
     suggest_ahead,
 )
-from dupre.valuation.support import has_middle_sizes, is_too_early
 
 
 class Valuer:
