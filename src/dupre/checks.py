@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence, Sized
 from numbers import Integral
 from typing import Any
 
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 
 LARGEST = 1e150
 """Numbers whose squares are still finite."""
@@ -83,6 +83,16 @@ def is_within(utility: float, bounds: Bounds) -> bool:
     """Whether a utility lies within bounds, up to rounding."""
     low, high = bounds
     return low - 1e-9 * (1 + abs(low)) <= utility <= high + 1e-9 * (1 + abs(high))
+
+
+def check_empty_within(empty: float, bounds: Bounds) -> None:
+    """Raise InputError if the utility of no data is not one that a model can have."""
+    if not is_within(empty, bounds):
+        raise InputError(
+            f"the utility of no data is {empty:g}, but the bounds of utilities are {bounds[0]:g} "
+            f"and {bounds[1]:g}; correct the bounds, or state another number by ",
+            Remedy.EMPTY,
+        )
 
 
 def takes(function: Callable[..., Any], *arguments: object, **named: object) -> bool:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dupre._types import Floats, Ints, Task
 from dupre.checks import UNBOUNDED, Bounds, check_bounds, finite
-from dupre.errors import InputError
+from dupre.errors import InputError, Remedy
 
 Scorer = Callable[[Any, Any, Any], float]
 """A function (model, X, y) -> score."""
@@ -183,6 +183,71 @@ def mean_score(terms: Terms) -> float:
     """The score on all rows."""
     of_rows, scores = terms
     return float(scores(np.asarray(of_rows.mean(axis=0)).reshape(1, -1))[0])
+
+
+def check_metric(metric: str | Scorer | Metric, task: Task, targets: NDArray[Any]) -> Metric:
+    """The metric with its facts; InputError if it is unknown, or made for another task.
+
+    `targets` are those to train on: some metrics are for two classes alone.
+    """
+    found = as_metric(metric)
+    if found.scorer is None and found.terms is None and found.name not in scorer_names():
+        raise InputError(
+            f"unknown metric {found.name!r}; expected a scikit-learn scorer name such as "
+            "'accuracy', 'balanced_accuracy', 'neg_log_loss', 'r2' or 'neg_mean_absolute_error'"
+        )
+    if task == "classification" and found.task == "regression":
+        raise InputError(
+            f"metric {found.name!r} measures errors of numbers but the task is classification; use "
+            "'accuracy' or another classification metric, or ",
+            Remedy.STATE_REGRESSION,
+        )
+    if task == "regression" and found.task == "classification":
+        raise InputError(
+            f"metric {found.name!r} scores classes but the task is regression; use 'r2' or another "
+            "regression metric"
+        )
+    if task == "classification" and found.for_more:
+        _check_labels(found, np.unique(targets).tolist())
+    return found
+
+
+def _check_labels(metric: Metric, labels: list[Any]) -> None:
+    """Raise InputError if a metric of two classes is asked for more, or cannot tell which is 1."""
+    any_label = metric.terms is None  # an area ranks rows, whatever the two labels are
+    if len(labels) > 2 or not (any_label or 1 in labels):
+        found = f"{len(labels)} classes" if len(labels) > 2 else f"the classes {labels}"
+        raise InputError(
+            f"metric {metric.name!r} is for two classes{'' if any_label else ', 0 and 1'}, "
+            f"but there are {found}; use {metric.for_more!r}"
+        )
+
+
+def check_trial(metric: Metric, score: float, y: NDArray[Any]) -> None:
+    """Raise InputError if a metric cannot tell models apart on these validation rows.
+
+    Args:
+        metric: one of your own may score anything.
+        score: what a constant model got on them.
+        y: their targets, (m,).
+    """
+    if metric.scorer is not None:
+        return
+    remedy = Remedy.VALIDATION, ", or choose another metric"
+    known = bool(np.isfinite(score))
+    if (y == y[0]).all() and (not known or metric.floor == "no data"):
+        many = len(y) > 1
+        which = (
+            f"all {len(y):,} validation targets are" if many else "the only validation target is"
+        )
+        numbers = metric.task == "regression"
+        why = "has no meaning on such rows" if numbers else "needs at least two classes"
+        raise InputError(f"{which} {y[0]}: metric {metric.name!r} {why}; ", *remedy)
+    if not known:
+        raise InputError(
+            f"metric {metric.name!r} gives {score} for a constant model on the validation rows; ",
+            *remedy,
+        )
 
 
 # Terms: means of losses.

@@ -17,8 +17,8 @@ from dupre.data.owners import Embed, Owners
 from dupre.data.rows import check_finite, copy_rows, length, stack
 from dupre.errors import EvaluationError, InputError
 from dupre.game.coalitions import format_members, to_names
-from dupre.utility.model_checks import check_validation
 from dupre.utility.protocol import Utility
+from dupre.utility.validation import check_validation
 
 
 @dataclass(frozen=True, eq=False)

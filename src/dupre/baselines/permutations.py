@@ -21,7 +21,7 @@ from dupre.data.rows import copy_rows
 from dupre.errors import InputError
 from dupre.game.coalitions import to_names
 from dupre.metrics import Metric, Scorer
-from dupre.utility.fit import random_states
+from dupre.utility.estimator import random_states
 from dupre.utility.model import ModelUtility
 from dupre.utility.protocol import Utility
 

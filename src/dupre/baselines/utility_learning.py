@@ -28,7 +28,7 @@ from dupre.game.coalitions import from_names, keys, to_names
 from dupre.game.estimators import Sample, exact
 from dupre.game.semivalues import Semivalue, parse_semivalue, shapley
 from dupre.utility.adapters import Known, as_trainings, from_table
-from dupre.utility.model_checks import is_estimator
+from dupre.utility.estimator import is_estimator
 from dupre.utility.protocol import Utility
 
 

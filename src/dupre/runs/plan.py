@@ -14,7 +14,7 @@ from dupre.notes import INFO, Code, Note, note, worst_first
 from dupre.result.as_text import coalition_count
 from dupre.result.records import Z95
 from dupre.runs.run import Run
-from dupre.utility.fit import uses_torch
+from dupre.utility.estimator import uses_torch
 from dupre.utility.model import ModelUtility
 from dupre.valuation.question import LeastCore
 from dupre.valuation.second_trainings import CHECKED, count_needed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pandas as pd
 
 from dupre._types import Members, Task
+from dupre.checks import check_empty_within
 from dupre.data.owners import Owners
 from dupre.runs.parse import Choices, parse_bounds, parse_choices, parse_floor
 from dupre.runs.run import ExternalUtility, Run
@@ -21,7 +22,6 @@ from dupre.tables.read import (
     read_table,
     read_validation,
 )
-from dupre.utility.limits import check_empty_within
 from dupre.utility.model import ModelUtility
 from dupre.valuation.validation_rows import validation_notes
 from dupre.valuation.valuer import Valuer

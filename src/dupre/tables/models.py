@@ -30,7 +30,7 @@ from dupre.metrics import DEFAULT, TABLE, Metric, Scorer, find, scorer_names
 from dupre.tables.columns import Columns
 from dupre.tables.preprocessing import as_numbers, describe_steps, preprocessor
 from dupre.tables.user_code import is_dotted, load
-from dupre.utility.model_checks import is_estimator
+from dupre.utility.estimator import is_estimator
 from dupre.wording import did_you_mean
 
 NAMES = ("logistic", "ridge", "forest", "boosting", "mlp", "knn")

@@ -20,9 +20,10 @@ A `ModelUtility` knows more: the utility of no data, whether rows alone decide, 
 from __future__ import annotations
 
 import inspect
+import math
 import textwrap
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -45,7 +46,7 @@ from dupre.errors import InputError
 from dupre.metrics import Metric
 from dupre.utility.model import ModelUtility
 from dupre.utility.protocol import takes_seed, training_seed
-from dupre.utility.score import Score
+from dupre.utility.score import Score, check_score
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,35 @@ def _check_seeds(utility: Any, owners: Owners) -> None:
         int(seed)
     except (TypeError, ValueError, OverflowError) as cause:
         raise InputError(f"{expected}, got {seed!r:.80}") from cause
+
+
+def check_stated_empty(empty: float | None, floor: float | None) -> None:
+    """Raise InputError if that is no number, or if no data are stated to score below the floor.
+
+    Raising the number to the floor would change what was stated without a word.
+    """
+    if empty is not None and check_score(empty, "empty") < (-math.inf if floor is None else floor):
+        raise InputError(
+            f"no data are stated to score {empty:g}, but the floor of the utility is {floor:g}: "
+            "lower scores count as that; state empty= to the ModelUtility, whose floor follows it, "
+            "or give it another floor="
+        )
+
+
+def check_known_empty(known: Sequence[float], empty: float | None) -> None:
+    """Raise InputError if no data have another utility among what is known than by `empty`.
+
+    Args:
+        known: utilities that `known=` has for no data; may be none.
+        empty: that of the ModelUtility, or stated; None if the known ones count.
+    """
+    others = [utility for utility in known if utility != empty]
+    if empty is not None and others:
+        raise InputError(
+            f"known= has the utility {others[0]!r} for no data, (), but it is {empty!r} by the "
+            "ModelUtility or by empty=, which would count; leave () out of known=, or state that "
+            "number as empty= to the ModelUtility, or to dupre.value for another utility"
+        )
 
 
 def _fingerprint(utility: Any) -> dict[str, Part]:

@@ -24,25 +24,11 @@ from dupre.data.owners import Owners
 from dupre.data.rows import copy_rows, with_levels_of_both
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import from_names, to_names
-from dupre.metrics import DEFAULT, Metric, Scorer
-from dupre.utility.fit import fit, other_libraries, uses_seed
-from dupre.utility.limits import check_floor
-from dupre.utility.model_checks import (
-    check_estimator,
-    check_metric,
-    check_trial,
-    check_validation,
-    count_shared_rows,
-)
+from dupre.metrics import DEFAULT, Metric, Scorer, check_metric, check_trial
+from dupre.utility.estimator import check_estimator, fit, other_libraries, uses_seed
 from dupre.utility.resampling import Predictions, resample
-from dupre.utility.score import (
-    RESAMPLES,
-    EqualRows,
-    Resamples,
-    Score,
-    draw_resamples,
-    resampled_of,
-)
+from dupre.utility.score import RESAMPLES, EqualRows, Resamples, Score, draw_resamples, resampled_of
+from dupre.utility.validation import check_validation, count_shared_rows
 
 
 class ModelUtility:
@@ -106,7 +92,7 @@ class ModelUtility:
         seed: int = 0,
         resamples: int = RESAMPLES,
     ):
-        self.estimator = check_estimator(estimator, owners)
+        self.estimator = check_estimator(estimator, owners.task)
         self.owners = owners
         if not isinstance(seed, (int, np.integer)):
             raise InputError(f"seed must be a whole number, got {seed!r}")
@@ -114,7 +100,7 @@ class ModelUtility:
         self.resamples = whole(resamples, "resamples", least=0)
         if self.resamples == 1:
             raise InputError("one resample of the validation rows says nothing; give 0, or many")
-        self.metric = check_metric(metric or DEFAULT[owners.task], owners)
+        self.metric = check_metric(metric or DEFAULT[owners.task], owners.task, owners.y)
         self.X_val, self.y_val = check_validation(validation, owners)
         self._classes = None
         if owners.task == "classification":
@@ -133,7 +119,7 @@ class ModelUtility:
                 Remedy.EMPTY,
             ) from cause
 
-        self.floor = check_floor(floor, self.metric, self.empty)
+        self.floor = _check_floor(floor, self.metric, self.empty)
         stated = self.metric.bounds if bounds is None else check_bounds(bounds)
         self.bounds = max(stated[0], -np.inf if self.floor is None else self.floor), stated[1]
 
@@ -294,6 +280,26 @@ class ModelUtility:
                 Remedy.EMPTY,
                 " if it needs more than a constant model",
             ) from cause
+
+
+def _check_floor(floor: Any, metric: Metric, empty: float) -> float | None:
+    """The lowest utility that counts; None if there is none.
+
+    Args:
+        floor: a number, False for none, or None for the default.
+        metric: states the default.
+        empty: the score of no data.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if floor is False:
+        return None
+    if floor is None:
+        return empty if metric.floor == "no data" else metric.floor
+    if floor is True:
+        raise InputError("floor must be a number, or False for none, got True")
+    return finite(floor, "floor")
 
 
 def training_seed(seed: int, contents: Digests, repeat: int = 0) -> int:

@@ -10,13 +10,16 @@ Notation: n owners, p positions as in `state`; M (n, p) from `validation_rows`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from dupre._types import Floats
+from dupre.checks import Bounds, is_within
 from dupre.game.coalitions import format_members
 from dupre.notes import Code, Note, note
 from dupre.predictor.warp import robust_scale
-from dupre.utility.limits import outside_notes
 from dupre.valuation.state import State
 from dupre.valuation.validation_rows import Deviations
 from dupre.wording import (
@@ -218,3 +221,19 @@ def few_resamples(off: Deviations | None) -> list[Note]:
         "least, better on 200."
     )
     return [note(Code.FEW_RESAMPLES, text, resamples=count, needed=FEWEST_RESAMPLES)]
+
+
+def outside_notes(utilities: Sequence[float], bounds: Bounds) -> list[Note]:
+    """A note if some utilities lie outside the bounds: these were wrong then."""
+    outside = [utility for utility in utilities if not is_within(utility, bounds)]
+    if not outside:
+        return []
+    low, high = bounds
+    text = (
+        f"{len(outside):,} of {len(utilities):,} utilities lie outside the bounds {low:g} and "
+        f"{high:g}, such as {outside[0]:.4g}. The bounds are wrong, and so may be predictions; "
+        "begin another run with the right ones."
+    )
+    ends = [end if math.isfinite(end) else None for end in (low, high)]
+    counts = {"outside": len(outside), "utilities": len(utilities)}
+    return [note(Code.OUTSIDE_BOUNDS, text, **counts, bounds=ends, first=float(outside[0]))]

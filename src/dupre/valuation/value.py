@@ -27,8 +27,13 @@ from dupre.store.store_origin import contents_of
 from dupre.training.engines import Engine, Local
 from dupre.training.threads import switch_quickly
 from dupre.utility.adapters import Known, as_trainings
-from dupre.utility.describe import Traits, check_utility, describe
-from dupre.utility.limits import check_known_empty, check_stated_empty
+from dupre.utility.describe import (
+    Traits,
+    check_known_empty,
+    check_stated_empty,
+    check_utility,
+    describe,
+)
 from dupre.utility.protocol import Utility
 from dupre.utility.score import as_scored
 from dupre.valuation import validation_rows

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dupre._types import Names
-from dupre.checks import UNBOUNDED, check_bounds, finite, whole
+from dupre.checks import UNBOUNDED, check_bounds, check_empty_within, finite, whole
 from dupre.data.owners import Owners
 from dupre.errors import InputError, Remedy
 from dupre.game.coalitions import format_members, from_names, to_names
@@ -27,7 +27,6 @@ from dupre.result.records import Z95, PredictorCheck, TrainingNoise
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
 from dupre.training.threads import limit_threads
-from dupre.utility.limits import check_empty_within
 from dupre.utility.score import as_scored, check_score, resampled_of
 from dupre.valuation.explain import contributions_by_size
 from dupre.valuation.infer import expected_covariances, infer, training_noise

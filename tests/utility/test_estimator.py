@@ -1,5 +1,3 @@
-"""Labels and seeds of one training."""
-
 import sys
 from types import SimpleNamespace
 
@@ -8,8 +6,8 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier, StackingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -23,11 +21,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dupre.data.owners import Owners
-from dupre.utility.fit import fit, uses_torch
+from dupre.errors import InputError
+from dupre.utility.estimator import check_estimator, fit, uses_torch
 from dupre.utility.model import ModelUtility
 
 X, CODES = load_iris(return_X_y=True)
 LABELS = np.array(["c", "a", "b"])[CODES]
+OWNERS = Owners.from_arrays(X, CODES, np.arange(150) % 3)
+CLASSES, NUMBERS = "classification", "regression"
 
 
 class Strict(LogisticRegression):
@@ -137,12 +138,11 @@ def test_a_splitter_that_shuffles_is_seeded_as_an_estimator_is(cv, nested):
 
 @pytest.mark.parametrize("listed", [False, True])
 def test_estimators_in_the_grid_of_a_search_are_seeded(listed):
-    owners = Owners.from_arrays(X, CODES, np.arange(150) % 3)
     forest, plain = RandomForestClassifier(3, max_depth=1), GaussianNB()
     pipeline = Pipeline([("scale", StandardScaler()), ("model", plain)])
     grid = {"model": [forest, RandomForestClassifier(2, max_depth=1)], "model__max_features": [1]}
     search = GridSearchCV(pipeline, [grid] if listed else grid, cv=2)
-    utility = ModelUtility(search, owners, validation=(X, CODES), metric="neg_log_loss")
+    utility = ModelUtility(search, OWNERS, validation=(X, CODES), metric="neg_log_loss")
     assert utility.seeded
     assert not utility.deterministic
     assert utility(("0", "1")) == utility(("0", "1")) != utility(("0", "1"), repeat=1)
@@ -154,18 +154,17 @@ def test_estimators_in_the_grid_of_a_search_are_seeded(listed):
         {"model": [inner]},
     ):
         nested = GridSearchCV(pipeline, candidates, cv=2)
-        utility = ModelUtility(nested, owners, validation=(X, CODES), metric="neg_log_loss")
+        utility = ModelUtility(nested, OWNERS, validation=(X, CODES), metric="neg_log_loss")
         assert utility.seeded
         assert utility(("0", "1")) == utility(("0", "1"))
     without = GridSearchCV(pipeline, {"model": [plain]}, cv=2)
-    assert ModelUtility(without, owners, validation=(X, CODES)).deterministic
+    assert ModelUtility(without, OWNERS, validation=(X, CODES)).deterministic
 
 
 @pytest.mark.parametrize("cv", [3, KFold(3), KFold(3, shuffle=True, random_state=7)])
 def test_a_splitter_without_chance_leaves_a_model_deterministic(cv):
-    owners = Owners.from_arrays(X, CODES, np.arange(150) % 3)
     search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 3, 5, 7, 9]}, cv=cv)
-    utility = ModelUtility(search, owners, validation=(X, CODES))
+    utility = ModelUtility(search, OWNERS, validation=(X, CODES))
     assert utility.deterministic
     assert not utility.seeded
     fitted = fit(search, X, CODES, again=X.copy, seed=3, classes=True)
@@ -184,9 +183,8 @@ class Halves:
 
 
 def test_a_splitter_of_another_library_may_use_chance():
-    owners = Owners.from_arrays(X, CODES, np.arange(150) % 3)
     search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 9]}, cv=Halves())
-    utility = ModelUtility(search, owners, validation=(X, CODES))
+    utility = ModelUtility(search, OWNERS, validation=(X, CODES))
     assert not utility.deterministic
     assert not utility.seeded
 
@@ -202,3 +200,79 @@ def test_an_estimator_whose_fit_returns_nothing_is_used_itself():
     fitted = fit(Forgetful(max_iter=500), X, LABELS, again=X.copy, seed=0, classes=True)
     assert isinstance(fitted, Forgetful)
     assert fitted.score(X, LABELS) > 0.9
+
+
+# --- what is no estimator
+
+
+class Renamed(LogisticRegression):
+    """Does not keep its parameter under its name."""
+
+    def __init__(self, c):
+        super().__init__(C=c)
+
+
+def test_what_is_no_estimator_for_the_task_is_refused():
+    for thing, task, message in (
+        (LinearRegression(), CLASSES, "task is classification but LinearRegression"),
+        (LogisticRegression(), NUMBERS, "task is regression but"),
+        (make_pipeline(StandardScaler(), LogisticRegression()), NUMBERS, "task is regression but"),
+        (LogisticRegression, CLASSES, r"write LogisticRegression\(\)"),
+        (None, CLASSES, "expected a scikit-learn .*NoneType"),
+        ("logistic", CLASSES, "expected a scikit-learn .*str"),
+        (3, CLASSES, "expected a scikit-learn .*int"),
+        (lambda X: X, CLASSES, "expected a scikit-learn .*function"),
+        ([LogisticRegression()], CLASSES, "list"),
+        (StandardScaler(), CLASSES, "StandardScaler"),
+        (Renamed(2.0), CLASSES, r"Renamed cannot be cloned \(.*c.*\); __init__ .* each parameter"),
+    ):
+        with pytest.raises(InputError, match=message):
+            check_estimator(thing, task)
+
+
+class Unfinished:
+    """Has parameters and can be fitted, but predicts nothing and has no tags of scikit-learn."""
+
+    def get_params(self, **_):
+        return {}
+
+    def fit(self, *_):
+        return self
+
+
+def test_an_estimator_may_have_no_predict_before_it_is_fitted():
+    stacked = StackingClassifier([("bayes", GaussianNB()), ("near", KNeighborsClassifier())], cv=2)
+    assert not hasattr(stacked, "predict")
+    searched = GridSearchCV(stacked, {"passthrough": [True, False]}, cv=2)
+    for model in (stacked, make_pipeline(StandardScaler(), stacked), searched):
+        score = ModelUtility(model, OWNERS, validation=(X, CODES), resamples=0)(("0", "1", "2"))
+        assert score > 0.9
+    numbers = StackingRegressor([("line", LinearRegression()), ("ridge", Ridge())], cv=2)
+    widths = Owners.from_arrays(X[:, :3], X[:, 3], np.arange(150) % 3)
+    rows = X[:50, :3], X[:50, 3]
+    assert ModelUtility(numbers, widths, validation=rows, resamples=0)(("0", "1")) > 0
+    with pytest.raises(InputError, match="task is regression but StackingClassifier"):
+        check_estimator(stacked, "regression")
+    with pytest.raises(InputError, match=r"expected a scikit-learn .*Unfinished"):
+        check_estimator(Unfinished(), "classification")
+
+
+class Foreign:
+    """An estimator that does not inherit from scikit-learn."""
+
+    def fit(self, *_):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def get_params(self, **_):
+        return {}
+
+    def set_params(self, **_):
+        return self
+
+
+def test_an_estimator_without_tags_is_told_what_to_inherit():
+    with pytest.raises(InputError, match="let it inherit ClassifierMixin or RegressorMixin"):
+        ModelUtility(Foreign(), OWNERS, validation=(X, CODES))

@@ -4,12 +4,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
 
 import dupre
-from dupre.checks import is_within
+from dupre.checks import check_empty_within, is_within
 from dupre.metrics import find
 from dupre.notes import Code, has, select
 from dupre.report.page import page
 from dupre.training.evaluation import Training, evaluate
-from dupre.utility.limits import check_empty_within, outside_notes
+from dupre.valuation.state_notes import outside_notes
 from owners_and_games import make_owners, smooth, value
 from reporting import change
 

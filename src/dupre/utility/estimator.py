@@ -1,4 +1,4 @@
-"""One training: the seeds of an estimator, and labels that it accepts.
+"""The user's estimator: what it must be, its seeds, and one training with labels that it accepts.
 
 Every `random_state` of the estimator is set from the seed of the training, and so is that of
 estimators in the grid of a search, and of a splitter which shuffles unless it is a whole number. If
@@ -16,7 +16,57 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
+
+from dupre._types import Task
+from dupre.errors import InputError, Remedy
+
+
+def check_estimator(estimator: Any, task: Task) -> Any:
+    """A clone of the estimator; InputError if it is none, or made for another task."""
+    if isinstance(estimator, type):
+        raise InputError(f"expected an estimator, got the class; write {estimator.__name__}()")
+    if not is_estimator(estimator):
+        raise InputError(
+            f"expected a scikit-learn classifier, regressor or pipeline that ends in one, got "
+            f"{type(estimator).__name__}; wrap other models (skorch for torch), or pass any "
+            "callable(members) -> float to dupre.value instead of a ModelUtility"
+        )
+    try:
+        model = clone(estimator)
+    except Exception as cause:  # its code may be the user's
+        raise InputError(
+            f"{type(estimator).__name__} cannot be cloned ({cause}); __init__ of an estimator of "
+            "your own must name each parameter, and store it unchanged under that name"
+        ) from cause
+    wrong = {"classification": is_regressor, "regression": is_classifier}[task]
+    try:
+        is_wrong = wrong(model)
+    except AttributeError as cause:
+        raise InputError(
+            f"{type(model).__name__} does not say whether it classifies or regresses ({cause}); "
+            "let it inherit ClassifierMixin or RegressorMixin, then BaseEstimator, of sklearn.base"
+        ) from cause
+    if is_wrong:
+        raise InputError(
+            f"the owners' task is {task} but {type(model).__name__} is made for the other "
+            "one; change the model, or ",
+            Remedy.STATE_TASK,
+        )
+    return model
+
+
+def is_estimator(thing: Any) -> bool:
+    """Whether a thing is an estimator that predicts, at the latest when it is fitted.
+
+    A StackingClassifier with its default final estimator has no `predict` before.
+    """
+    if isinstance(thing, type) or not (hasattr(thing, "get_params") and hasattr(thing, "fit")):
+        return False
+    try:
+        return hasattr(thing, "predict") or is_classifier(thing) or is_regressor(thing)
+    except AttributeError:  # only estimators of scikit-learn say of which kind they are
+        return False
 
 
 def fit(
