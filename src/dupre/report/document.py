@@ -123,6 +123,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    # Read, not included by a template: to jinja, braces of a style sheet could mean something.
     templates = files("dupre.report").joinpath("templates")
     style, script = (
         templates.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js")

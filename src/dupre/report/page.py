@@ -196,6 +196,7 @@ def notebook_table(v: Valuation) -> str:
     rows = []
     for i, *entries in table_lines(v):
         low, value, high = 100 * (frame.iloc[i][["low", "value", "high"]] - first) / span
+        # Half a per cent is seen even if the interval is a point.
         bar = {"low": low, "width": max(high - low, 0.5), "value": value}
         rows.append({
             "name": full_name(v.owners[i]),
@@ -321,6 +322,7 @@ def _ranking(v: Valuation) -> Shown:
         "words": words,
         "neighbours": _first_lines(neighbours),
         "figure": _figure(v, "ranking"),
+        # Of more owners it would be a wall of numbers; the figure shows the same.
         "table": _probability_table(v) if len(v.owners) <= MOST_LISTED else None,
     }
 
@@ -328,6 +330,7 @@ def _ranking(v: Valuation) -> Shown:
 def _probability_table(v: Valuation) -> Table:
     """P(row owner is worth more than column owner), in per cent."""
     P, order = v.probability_greater().to_numpy(), v.order
+    # In the head of a column a long name would push all others out of sight.
     columns = ["Worth more than …", *(shorten(v.owners[i]) for i in order)]
     rows = [
         [Cell(full_name(v.owners[i]))]
@@ -362,6 +365,7 @@ def _trainings_table(v: Valuation) -> Shown:
     """Every training as a table, None if they are not recorded, and a summary of it."""
     if v.evaluations.empty:
         return {"table": None}
+    # A page is sent by mail: with all trainings it would be as large as the store.
     some, total = v.evaluations.head(MOST_ROWS), len(v.evaluations)
     rows = []
     for done in some.to_dict("records"):

@@ -103,7 +103,7 @@ def values(valuation: Valuation, ax: Axes | None = None) -> Axes:
     if title:
         at[half:] -= 1
         ax.axhline(at[half - 1] - 1, color=_ink(), linestyle=":", linewidth=0.8)
-    below = (frame["high"] < 0).to_numpy()
+    below = (frame["high"] < 0).to_numpy()  # by shape too: not all people tell the colours apart
     for chosen, colour, marker in ((~below, DATA, "o"), (below, ODD, "D")):
         if chosen.any():
             value, sides = frame["value"][chosen], frame[["low", "high"]][chosen].to_numpy().T

@@ -62,9 +62,11 @@ def relations(v: Valuation) -> list[Relation]:
 def _sharing_pairs(v: Valuation, evidence: Evidence) -> list[Relation]:
     """If rows take few values, many are shared by chance: only more than usual is reported."""
     shared, found = evidence.shared, []
+    # Of two owners there is one pair, and it would be its own usual.
     usual = _median_of_pairs(shared) if len(shared) > 2 else 0.0
     for i, j in _pairs(len(shared)):
         same = shared[i, j] == shared[j, i] == 1 and v.rows[i] == v.rows[j]
+        # All rows shared both ways may still be chance if rows take few values.
         if same and (evidence.distances[i, j] <= 1e-9 or usual <= SHARED):
             both = f"{spell_name(v.owners[i])} and {spell_name(v.owners[j])}"
             found.append(Relation((i, j), f"{both} hold the same {v.rows[i]:,} rows."))
@@ -125,7 +127,7 @@ def _distant_owners(v: Valuation, evidence: Evidence) -> list[Relation]:
 
 def _size_factor(v: Valuation) -> Floats:
     """A factor, (n, n), that distances of samples of the same source are proportional to."""
-    inverse = 1 / np.maximum(v.rows, 1)
+    inverse = 1 / np.maximum(v.rows, 1)  # an owner may hold none
     return np.asarray(np.sqrt(inverse[:, None] + inverse))
 
 

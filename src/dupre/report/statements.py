@@ -243,8 +243,9 @@ class _StatementWriter:
         alone = v.semivalue == "leave-one-out"
         added = f"the data of {who} to {'those of all' if alone else 'a group of'} other owners"
         score, average = metric_of(v), "" if alone else " on average"
-        near = abs(value) < 0.5 * 10.0**-self.places
+        near = abs(value) < 0.5 * 10.0**-self.places  # it would be printed as zero
         ends = row[["low", "high"]].to_numpy(dtype=np.float64)
+        # Where owners outweigh each other, all data together may gain less than one of them.
         gain = max(abs(v.grand - v.empty), np.abs(v.mean).max())
         if near and np.abs(ends).max() <= HARDLY * gain:
             return f"Adding {added} hardly changes {score.name}{average}."
@@ -279,7 +280,7 @@ class _StatementWriter:
 
     def _share(self, i: int) -> str:
         v, share = self.v, self.frame["share"].iloc[i]
-        if not share > 0:
+        if not share > 0:  # a share below zero, or of nothing, means nothing
             return ""
         about = "are predicted to reach" if v.grand_predicted else "reach"
         return (
@@ -294,7 +295,7 @@ class _StatementWriter:
         above = [j for j in others if P[j, i] >= LEVEL][::-1]  # the nearest first
         below = [j for j in others if P[i, j] >= LEVEL]
         apart = [j for j in others if P[i, j] < LEVEL and P[j, i] < LEVEL]
-        apart.sort(key=lambda j: abs(P[i, j] - 0.5))
+        apart.sort(key=lambda j: abs(P[i, j] - 0.5))  # the most open first: few are named
         sentences = []
         for group, what in ((above, v.words.more), (below, v.words.less)):
             if len(group) == len(others) and len(others) > 1:
@@ -322,6 +323,7 @@ class _StatementWriter:
                 f"A model trained on these data alone {reached}; without any data it is "
                 f"{v.empty:.4g}."
             )
+        # Without one of two owners the other is left: that is in its own statement.
         without = self.trained.get(rest) if len(v.owners) > 2 else None
         if without is not None and not v.grand_predicted:
             turn = "lost" if without <= v.grand else "gained"
@@ -408,10 +410,11 @@ class _SingleOwnerWriter(_StatementWriter):
         others = [name for name in self.v.owners if name != self.v.owners[i]]
         forms = {form for name in others for form in (name, printable(name))}
         names = "|".join(map(re.escape, sorted(forms, key=len, reverse=True))) or "(?!)"
-        # Elsewhere a name may be a word or a number of the sentence.
+        # Names where notes put them; elsewhere a name may be a word or a number of the sentence.
         member = re.compile(rf"(?:(?<={{)|(?<=, )|(?<=that of ))(?:{names})(?=, |}}| by )")
         named = re.compile(rf"(?<!\w)(?<!\d[.,])(?:{names})(?!\w|[.,]\d)")
         every = [member.sub("another owner", text) for text in super()._caveats_of_all(i)]
+        # To be safe, a note that may name another owner is left out, even if it is a mere word.
         kept = [caveat for caveat in every if not named.search(caveat)]
         if hidden := len(every) - len(kept):
             kept.append(

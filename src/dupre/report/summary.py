@@ -63,6 +63,7 @@ class MetricName:
 
     def number(self, change: float, places: int) -> str:
         """A change in this unit; `places` are the decimals of a change without a unit."""
+        # A point has two decimals less, and one more is left out: 19.8 points, not 19.80.
         return number(self.factor * change, places if self.factor == 1 else max(places - 3, 0))
 
     def with_unit(self, change: str) -> str:
@@ -77,6 +78,7 @@ def surely(v: Valuation) -> str:
 
 def reservation(v: Valuation) -> str:
     """What no probability allows for, to follow it in a sentence; "" if there is nothing."""
+    # The gravest first: a sentence has room for one.
     if has(v.notes, Code.SEEN_ROWS):
         return ", apart from the effect of validation rows that models have seen"
     if has(v.notes, *GUESSED, Code.FIRST_GUESS, Code.NO_BETTER_THAN_CONSTANT):
@@ -98,7 +100,7 @@ def metric_of(v: Valuation) -> MetricName:
     name = v.provenance.get("settings", {}).get("metric", "")
     metric = TABLE.get(name)
     known = {} if metric is None else {"words": metric.words, "unit": metric.unit}
-    stated = v.provenance.get("metric", known)  # that of the user's own code
+    stated = v.provenance.get("metric", known)  # that of the user's own code comes first
     if words := stated.get("words"):
         unit = stated.get("unit", "")
         return MetricName(words, f" {unit}".rstrip(), 100.0 if unit == "points" else 1.0)
@@ -131,7 +133,7 @@ def by_size(v: Valuation) -> tuple[Ints, Floats] | None:
     None if nothing is known of sizes.
     """
     n, table = len(v.owners), v.contributions
-    if not len(table) or len(table) % n:
+    if not len(table) or len(table) % n:  # not the same sizes for every owner
         return None
     numbers = table[["value", "low", "high"]].to_numpy(dtype=np.float64)
     others = table["others"].to_numpy(dtype=np.int64)[: len(table) // n]
@@ -204,6 +206,7 @@ def _harm_sentences(v: Valuation) -> list[str]:
     """Who is surely below zero, who may be, who is at zero."""
     bounds = v.interval()
     low, high = bounds["low"].to_numpy(), bounds["high"].to_numpy()
+    # Sums over thousands of coalitions are zero only up to rounding.
     rounding = 1e-12 * max(np.abs(v.mean).max(), abs(v.grand), abs(v.empty), 1e-300)
     nothing = (np.abs(low) <= rounding) & (np.abs(high) <= rounding)
     harmful = (high < 0) & ~nothing
@@ -213,7 +216,7 @@ def _harm_sentences(v: Valuation) -> list[str]:
         found.append(f"The payment of {_names(v, harmful)} is below zero.")
     elif harmful.any():
         where = np.array(harm_by_size(v))
-        for sizes in (MOST, OPEN, FEW, ""):
+        for sizes in (MOST, OPEN, FEW, ""):  # who harms most surely comes first
             what = "harm the model" if sizes == MOST else "make models worse on average"
             found += _below_zero(v, harmful & (where == sizes), what + f", {sizes}" * bool(sizes))
     if nothing.any():
@@ -303,7 +306,7 @@ def open_neighbours(v: Valuation) -> list[str]:
 
 def odds(v: Valuation, i: int, j: int, probability: float) -> str:
     """Which of two owners is probably worth more, and how probable that is."""
-    if probability == 0.5:
+    if probability == 0.5:  # a tie, or nothing is known either way
         return "equal, or as likely one way as the other"
     more, sure = (i, probability) if probability > 0.5 else (j, 1 - probability)
     return f"{percent(sure)} % that {spell_name(v.owners[more])} is {v.words.more}"
@@ -314,6 +317,7 @@ def agreement(valuations: Sequence[Valuation]) -> str:
     P = [v.probability_greater().to_numpy() for v in valuations]
     pairs = list(combinations(range(len(valuations[0].owners)), 2))
     names = join_list([v.semivalue for v in valuations])
+    # A tie (sign 0) contradicts nobody.
     differ = [(i, j) for i, j in pairs if len({np.sign(p[i, j] - 0.5) for p in P} - {0}) > 1]
     opposed = [
         (i, j)

@@ -24,6 +24,9 @@ from dupre.errors import InputError, Remedy
 from dupre.tables.formats import UNNAMED
 from dupre.wording import did_you_mean, quote, quote_names
 
+ASKED, NAMELESS = "asked for", "no name in the header"
+"""Why columns are left out whatever they hold."""
+
 MAX_TEXTS = 50
 """Different texts up to which a column is never treated as free text."""
 
@@ -100,7 +103,7 @@ def columns_of(
     check_drop(frame, owner=owner, target=target, drop=drop)
     names = [str(name) for name in frame.columns if name not in (owner, target)]
     reasons = {
-        name: "asked for" if name in drop else _reason_against(name, frame[name]) for name in names
+        name: ASKED if name in drop else _reason_against(name, frame[name]) for name in names
     }
     kinds = {name: kind(frame[name]) for name in names if not reasons[name]}
     if not kinds:
@@ -348,7 +351,7 @@ def _reason_against(name: str, column: pd.Series) -> str:
     if found == "other":
         return "not plain numbers or texts"
     if re.fullmatch(UNNAMED.format(r"\d+"), name) or name.startswith("Unnamed: "):
-        return "no name in the header"
+        return NAMELESS
     held = column[column.notna().to_numpy()]
     different = held.astype(str).nunique() if found == "text" else held.nunique()
     # A single value with gaps tells those rows from the others.

@@ -247,9 +247,8 @@ def _records(path: Path, content: bytes, separator: str) -> Iterator[tuple[int, 
                 yield line, record
             line = reader.line_num + 1
     except csv.Error as cause:
-        reason = str(cause)
-        if "unexpected end" in reason:
-            reason = "a quotation mark is opened and not closed"
+        odd = content.count(b'"') % 2
+        reason = "a quotation mark is opened and not closed" if odd else str(cause)
         raise InputError(f"cannot read {path} from line {line} on: {reason}; correct it") from cause
 
 
