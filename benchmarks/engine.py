@@ -27,9 +27,8 @@ from threadpoolctl import threadpool_limits
 
 import dupre
 from dupre.game.coalitions import all_coalitions, to_names
-from dupre.store.fingerprints import Origin
-from dupre.store.spot_check import Stored
-from dupre.store.store import Store
+from dupre.store.origin import Origin
+from dupre.store.store import Store, Stored
 from dupre.training import dask_worker, worker_process, workers
 from dupre.training.evaluation import Evaluation, Training
 from load import LOADS, load

@@ -25,10 +25,9 @@ from sklearn.naive_bayes import GaussianNB
 
 import dupre
 from dupre.cli import app
-from dupre.store.evaluation_rows import INSERT
-from dupre.store.fingerprints import Origin
-from dupre.store.spot_check import Stored
-from dupre.store.store import Store
+from dupre.store.origin import Origin
+from dupre.store.sqlite import INSERT
+from dupre.store.store import Store, Stored
 from dupre.training.evaluation import Evaluation, Training
 
 GIGABYTE = 2**30

@@ -8,11 +8,11 @@ import tempfile
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from dupre.store.evaluation_rows import COLUMNS, checksum
-from dupre.store.fingerprints import Origin, Part
-from dupre.store.spot_check import Stored
-from dupre.store.store import Store
+from dupre.store.origin import Origin
+from dupre.store.sqlite import COLUMNS, checksum
+from dupre.store.store import Store, Stored
 from dupre.training.evaluation import Evaluation, Training
+from dupre.utility.describe import Part
 
 SETTING = {"model": Part("LogisticRegression()", "m1"), "seed": Part("0", "s1")}
 OWNERS = {"a": "1", "b": "2", "c": "3"}
@@ -80,7 +80,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from dupre.errors import StoreError
 from dupre.training.evaluation import Evaluation, Training
-from dupre.store.evaluation_rows import read_stored
+from dupre.store.sqlite import read_stored
 from dupre.store.store import Store
 
 def open_store(path):

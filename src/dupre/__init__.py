@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dupre.report import plots
     from dupre.result.valuation import Valuation
     from dupre.store.frames import read_evaluations
-    from dupre.store.spot_check import Stored
+    from dupre.store.store import Stored
     from dupre.training import engines
     from dupre.utility.adapters import from_game, from_table, to_game
     from dupre.utility.model import ModelUtility
@@ -81,7 +81,7 @@ _NAMES_OF = {
     "game.semivalues": "Semivalue banzhaf beta_shapley leave_one_out shapley",
     "result.valuation": "Valuation",
     "store.frames": "read_evaluations",
-    "store.spot_check": "Stored",
+    "store.store": "Stored",
     "utility.adapters": "from_game from_table to_game",
     "utility.model": "ModelUtility",
     "utility.model_free": "DataVolume InformationGain",

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 import dupre
 from dupre import ModelUtility, Owners
-from dupre.store import fingerprints as module
-from dupre.store.fingerprints import of_owners
+from dupre.store import origin as module
+from dupre.store.origin import of_owners
 from dupre.utility.describe import describe
 
 

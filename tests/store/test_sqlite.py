@@ -19,8 +19,7 @@ import pytest
 import dupre.store.store
 import stores
 from dupre.errors import StoreError
-from dupre.store.evaluation_rows import read_stored
-from dupre.store.sqlite import APPLICATION_ID, VERSION, Connection
+from dupre.store.sqlite import APPLICATION_ID, VERSION, Connection, read_stored
 from stores import beside, everything, failure, open_store, other_process, sql, success, utilities
 
 PAGE = 4096
@@ -217,7 +216,7 @@ def test_nothing_in_a_store_is_ever_executed(path, tmp_path):
     assert touched.exists(), "the bomb is real"
 
 
-@pytest.mark.parametrize("module", ["evaluation_rows", "fingerprints", "sqlite", "store"])
+@pytest.mark.parametrize("module", ["origin", "sqlite", "store"])
 def test_the_store_knows_nothing_that_could_execute_what_it_reads(module):
     folder = Path(dupre.store.store.__file__).parent
     nodes = list(ast.walk(ast.parse((folder / f"{module}.py").read_text())))
@@ -328,7 +327,7 @@ def test_a_full_disk_loses_nothing_and_the_store_goes_on_when_there_is_room(smal
         store.begin("run", [("c",)])
     assert utilities(path, "a") == {r: r / 7 for r in range(saved)}
     assert utilities(path, "b") == {0: 0.75}
-    assert everything(path)[1] == (1, [("c",)])
+    assert everything(path)[1] == [("c",)]
     assert sql(path, "PRAGMA integrity_check") == [("ok",)]
 
 
@@ -450,7 +449,7 @@ def test_making_a_store_waits_for_another_process_that_makes_it(path, monkeypatc
 
     monkeypatch.setattr("dupre.store.sqlite.Connection", Late)
     try:
-        assert everything(path) == ([], (0, []), {})
+        assert everything(path) == ([], [], {})
     finally:
         done.join()
         other.close()

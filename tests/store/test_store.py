@@ -256,14 +256,14 @@ def test_an_evaluation_is_valid_where_all_its_members_are_as_they_were(data, fir
 
 def test_of_each_run_the_latest_batch_is_told(path):
     with open_store(path) as store:
-        assert store.batch("run") == (0, [])
+        assert store.batch("run") == []
         store.begin("run", [("b", "a"), ("c",)])
         store.begin("run", [("c", "b", "a"), ("a",), ("b",)])
         store.begin("other", [("b",)])
     with open_store(path) as store:
-        assert store.batch("run") == (2, [("a", "b", "c"), ("a",), ("b",)])
-        assert store.batch("other") == (1, [("b",)])
-        assert store.batch("none") == (0, [])
+        assert store.batch("run") == [("a", "b", "c"), ("a",), ("b",)]
+        assert store.batch("other") == [("b",)]
+        assert store.batch("none") == []
 
 
 @settings(max_examples=15, deadline=None)

@@ -4,8 +4,8 @@ from sklearn.linear_model import LogisticRegression
 
 from dupre import ModelUtility, Owners
 from dupre.errors import StoreError
-from dupre.store.fingerprints import Part, of_owners
-from dupre.utility.describe import describe
+from dupre.store.origin import of_owners
+from dupre.utility.describe import Part, describe
 from stores import OWNERS, SETTING, beside, open_store, sql, success, utilities
 
 OTHER = Part("LogisticRegression()", "m2")

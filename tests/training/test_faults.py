@@ -198,7 +198,7 @@ def test_ctrl_c_on_any_line_of_keeping_an_evaluation_does_not_lose_it():
 def interrupted_while_keeping(at):
     """Ctrl-C before the given line, counted from the moment the second evaluation is kept."""
     folder = Path(dupre.__file__).parent
-    names = ("valuation/loop.py", "valuation/execution.py", "store/store.py")
+    names = ("valuation/loop.py", "valuation/trainings.py", "store/store.py")
     names += ("valuation/valuer.py",)
     ours = {str(folder / name) for name in names}
     keeping, lines, interruption = 0, 0, []
@@ -206,7 +206,7 @@ def interrupted_while_keeping(at):
     def called(frame, event, arg):
         nonlocal keeping
         name = frame.f_code.co_name
-        keeping += name == "_keep" and frame.f_code.co_filename.endswith("execution.py")
+        keeping += name == "_keep" and frame.f_code.co_filename.endswith("trainings.py")
         keeping += name == "_show" and keeping == 2
         return line if keeping == 2 and frame.f_code.co_filename in ours else None
 

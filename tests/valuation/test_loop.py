@@ -456,7 +456,7 @@ def test_rounds_say_what_was_known_after_each_batch_and_how_a_check_went(store):
 
 def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, monkeypatch):
     expected = value(FIVE, smooth(FIVE), budget=21).rounds
-    save, saved = loop.Loop._save_progress, []
+    save, saved = loop.Loop._save_round, []
 
     def die(self, **how):
         saved.append(self.valuer.evaluated)
@@ -466,7 +466,7 @@ def test_a_run_killed_while_it_saves_a_round_saves_it_when_it_goes_on(store, mon
 
     options = {"budget": 21, "store": store}
     with monkeypatch.context() as patch:
-        patch.setattr(loop.Loop, "_save_progress", die)
+        patch.setattr(loop.Loop, "_save_round", die)
         with pytest.raises(KeyboardInterrupt):
             value(FIVE, smooth(FIVE), **options)
     assert saved[-1] == 16

@@ -16,7 +16,7 @@ from dupre.game.weights import Weights
 from dupre.notes import Code, select, warnings
 from dupre.result.as_text import format_comparison
 from dupre.result.records import Duplicates
-from dupre.store.fingerprints import of_owners
+from dupre.store.origin import of_owners
 from dupre.training.engines import Local
 from dupre.training.evaluation import Evaluation, Training
 from dupre.utility.describe import describe

@@ -3,6 +3,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from dupre.store.fingerprints import Origin
 
 import dupre
 from dupre import InputError, Valuer, kernels
@@ -11,7 +12,6 @@ from dupre.predictor import gp
 from dupre.predictor.features import Features
 from dupre.predictor.kernels import Linear, Membership, Size
 from dupre.predictor.warp import Warp
-from dupre.store.fingerprints import Origin
 from dupre.training.engines import Local
 from dupre.valuation.infer import forecast
 from dupre.valuation.stopping import evaluated

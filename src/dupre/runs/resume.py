@@ -20,7 +20,7 @@ from dupre.runs.run import Run
 from dupre.runs.trust import check_made_here
 from dupre.runs.values import count_trained
 from dupre.spec import Spec
-from dupre.store import fingerprints
+from dupre.store.origin import changed_owners
 from dupre.wording import count_things, join_list, quote, quote_names
 
 
@@ -97,7 +97,7 @@ def accept_loss(directory: RunDirectory, run: Run, *, accept: bool) -> None:
 
 def _explain_loss(run: Run, last: Valuation) -> str:
     """Why trainings of an earlier result are not valid now."""
-    every = fingerprints.changed_owners(last.provenance, run.origin)
+    every = changed_owners(last.provenance, run.origin)
     gone = join_list(quote(name) for name in every if name not in run.owners.names)
     other = join_list(quote(name) for name in every if name in run.owners.names)
     found = [f"the data no longer hold {gone}"] * bool(gone)

@@ -18,9 +18,8 @@ from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
 from dupre.runs.parse import Choices, parse_choices
 from dupre.spec import PER_OWNER, Spec
-from dupre.store import fingerprints
-from dupre.store.spot_check import Stored
-from dupre.store.store import Store
+from dupre.store.origin import Origin, of_owners, origin_of
+from dupre.store.store import Store, Stored
 from dupre.tables.columns import Columns
 from dupre.utility.describe import Traits, describe
 from dupre.utility.model import ModelUtility
@@ -76,7 +75,7 @@ class Run:
     skipped: tuple[str, ...] = ()
     check: bool = True
     accept_model: bool = False
-    _known: dict[str, fingerprints.Origin] = field(default_factory=dict, repr=False)
+    _known: dict[str, Origin] = field(default_factory=dict, repr=False)
 
     @cached_property
     def traits(self) -> Traits:
@@ -146,11 +145,11 @@ class Run:
         return self.spec.utility.metric or cast("ModelUtility", self.utility).metric.name
 
     @property
-    def origin(self) -> fingerprints.Origin:
+    def origin(self) -> Origin:
         """What utilities come from, computed once for all runs of these data."""
         if not self._known:
-            contents = fingerprints.of_owners(self.owners, renew=False)  # read just now
-            self._known["origin"] = fingerprints.origin(self.owners, self.traits, contents)
+            contents = of_owners(self.owners, renew=False)  # read just now
+            self._known["origin"] = origin_of(self.owners, self.traits, contents)
         return self._known["origin"]
 
     def stored(self, store: Path) -> Stored:

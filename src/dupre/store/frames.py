@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dupre.errors import InputError, StoreError
-from dupre.store.evaluation_rows import read_stored, to_json
+from dupre.store.sqlite import read_stored, to_json
 from dupre.training.evaluation import Evaluation
 from dupre.utility.adapters import as_trainings
 from dupre.utility.score import format_resampled

@@ -2,7 +2,7 @@
 
 No list of what a utility depends on is complete: code, files, settings and packages change. So one
 stored coalition is trained again before any stored utility is used: the cheapest, and another one
-each time. If a hint has changed (module `fingerprints`), the largest one is trained instead: more
+each time. If a hint has changed (module `origin`), the largest one is trained instead: more
 owners are part of it. If its utility is another number, the store is refused.
 
 The utility of no data enters every value, and a callable is asked for it. It is asked again each
@@ -16,16 +16,15 @@ its stored and its new trainings is tested by Student's t, with the variance of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
 from scipy import stats
 
-from dupre.errors import InputError, Remedy, StoreError
+from dupre.errors import Remedy, StoreError
 from dupre.game.coalitions import format_members
-from dupre.store.store import Store
+from dupre.store.store import Store, Stored
 from dupre.training.evaluation import Evaluation
 from dupre.training.workers import Workers
 from dupre.utility.describe import Traits
@@ -42,36 +41,6 @@ FREE = 1.0
 
 CHANCE = 1e-3
 """The chance to refuse such a utility although nothing has changed."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A store with its options, instead of a path for `store=`.
-
-    Args:
-        path: of the SQLite file.
-        version: any text of your own; the store of another version is refused. State it if results
-            depend on something that you change at times.
-        check: whether to train one stored coalition again, to see whether its utility is the same.
-        accept_model: whether to keep stored utilities although the model, the metric or the code
-            has changed. Every later result says so.
-
-    Raises:
-        InputError: the path or the version is no text.
-    """
-
-    path: str | Path
-    version: str = ""
-    check: bool = True
-    accept_model: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.path, (str, Path)):
-            raise InputError(
-                f"store must be the path of a file such as 'run.sqlite', got {self.path!r}"
-            )
-        if not isinstance(self.version, str):
-            raise InputError(f"version must be a text such as '2', got {self.version!r}")
 
 
 def spot_check(

@@ -18,30 +18,59 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dupre._types import Names
-from dupre.errors import Remedy, StoreError
+from dupre.errors import InputError, Remedy, StoreError
 from dupre.game.coalitions import canonical
-from dupre.store.evaluation_rows import (
+from dupre.store.locks import FileLock
+from dupre.store.origin import Origin, StoreOrigin, contents_of
+from dupre.store.sqlite import (
     COLUMNS,
     INSERT,
+    Connection,
+    connect,
+    connect_again,
     expect,
     from_json,
     from_row,
     to_json,
     to_row,
 )
-from dupre.store.locks import FileLock
-from dupre.store.sqlite import Connection, connect, connect_again
-from dupre.store.store_origin import StoreOrigin, contents_of
 from dupre.training.evaluation import Evaluation
+from dupre.training.threads import switch_quickly
 
-if TYPE_CHECKING:
-    from dupre.store.fingerprints import Origin
-    from dupre.store.spot_check import Stored
+
+@dataclass(frozen=True)
+class Stored:
+    """A store with its options, instead of a path for `store=`.
+
+    Args:
+        path: of the SQLite file.
+        version: any text of your own; the store of another version is refused. State it if results
+            depend on something that you change at times.
+        check: whether to train one stored coalition again, to see whether its utility is the same.
+        accept_model: whether to keep stored utilities although the model, the metric or the code
+            has changed. Every later result says so.
+
+    Raises:
+        InputError: the path or the version is no text.
+    """
+
+    path: str | Path
+    version: str = ""
+    check: bool = True
+    accept_model: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, (str, Path)):
+            raise InputError(
+                f"store must be the path of a file such as 'run.sqlite', got {self.path!r}"
+            )
+        if not isinstance(self.version, str):
+            raise InputError(f"version must be a text such as '2', got {self.version!r}")
 
 
 class Store:
@@ -56,6 +85,7 @@ class Store:
     Attributes:
         path: of the file; None in memory.
         origin: what the store was made for, how that was checked, and what the user accepted.
+        key: equal for coalitions that share one evaluation.
         stale: number of evaluations of these owners on rows that have changed since.
 
     Raises:
@@ -75,7 +105,7 @@ class Store:
         self._utilities: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
         self._keys: dict[tuple[Names, int], int] = {}
         self._failures: dict[Names, dict[int, Evaluation]] = defaultdict(dict)
-        self._key = key or canonical
+        self.key = key or canonical
         self._same: dict[Hashable, dict[Names, None]] = defaultdict(dict)
         # `Path.exists` raises for some names.
         made_now = self.path is not None and not os.path.exists(self.path)
@@ -118,6 +148,7 @@ class Store:
                 f"{self._db.name} is in use by another run ({self._lock.holder}); wait for it to "
                 "end, or stop it. What it has stored can be read meanwhile"
             )
+        self._resources.enter_context(switch_quickly())  # for the threads of `write_at_once`
         self._catch_up()  # another one may have written since this one opened the file
 
     def utilities(self, members: Names) -> dict[int, Evaluation]:
@@ -126,7 +157,7 @@ class Store:
 
     def same(self, members: Names) -> list[Names]:
         """Stored coalitions that share one evaluation with this one, names sorted."""
-        return sorted(self._same.get(self._key(members), ()))
+        return sorted(self._same.get(self.key(members), ()))
 
     def contradiction(
         self, members: Names, utilities: Mapping[int, float]
@@ -175,7 +206,7 @@ class Store:
         elif repeat not in self._utilities[names]:  # it may be there by other names, too
             self._utilities[names][repeat] = evaluation
             self._keys[names, repeat] = key
-        self._same[self._key(names)][names] = None
+        self._same[self.key(names)][names] = None
 
     def _new_evaluations(self) -> Iterator[tuple[int, Evaluation, str]]:
         """Key, evaluation and contents of each row that was not read yet."""
@@ -231,13 +262,14 @@ class Store:
         known.sort(key=lambda pair: (pair[0], bool(pair[1].training.members), pair[1].seconds))
         return [e for _, e in known]
 
-    def batch(self, run: str) -> tuple[int, list[Names]]:
-        """Number and coalitions of the latest batch of a run; 0 and none at first."""
-        latest = "SELECT coalesce(max(number), 0) FROM batches WHERE run = ?"
-        members = "SELECT coalition FROM batches WHERE run = ? AND number = ? ORDER BY position"
-        [(number,)] = self._db.ask(latest, run)
+    def batch(self, run: str) -> list[Names]:
+        """The coalitions of the latest batch of a run; none at first."""
+        query = (
+            "SELECT coalition FROM batches WHERE run = ? AND number = "
+            "(SELECT max(number) FROM batches WHERE run = ?) ORDER BY position"
+        )
         with self._db.explain_errors("read"):
-            return number, [from_json(text) for (text,) in self._db.ask(members, run, number)]
+            return [from_json(text) for (text,) in self._db.ask(query, run, run)]
 
     def begin(self, run: str, coalitions: Sequence[Names]) -> None:
         """Write down the next batch of a run before it starts.
@@ -245,10 +277,11 @@ class Store:
         A run that is killed during a batch goes on with this batch when it is resumed. So it
         chooses the same coalitions as without the interruption.
         """
-        number = self.batch(run)[0] + 1
-        names = [to_json(canonical(members)) for members in coalitions]
-        rows = [(run, number, position, text) for position, text in enumerate(names)]
         with self._db.write():
+            latest = "SELECT coalesce(max(number), 0) FROM batches WHERE run = ?"
+            [(number,)] = self._db.ask(latest, run)
+            names = [to_json(canonical(members)) for members in coalitions]
+            rows = [(run, number + 1, position, text) for position, text in enumerate(names)]
             self._db.executemany("INSERT INTO batches VALUES (?, ?, ?, ?)", rows)
 
     def save_round(self, run: str, evaluated: int, found: Mapping[str, float]) -> None:

@@ -134,6 +134,20 @@ class Dask:
         return DaskCluster(utility, _process_settings(self), self.client, self.wait)
 
 
+def check_engine(engine: Engine | None, n_jobs: int) -> Engine:
+    """The engine that is asked for, by itself or by a number of processes."""
+    if engine is None:
+        return Local(jobs=n_jobs)
+    if n_jobs != 1:
+        raise InputError("give n_jobs=, or engine= with its own number of jobs, not both")
+    if not isinstance(engine, Engine):
+        raise InputError(
+            f"engine must be Local() or Dask() of dupre.engines, or have `start` and `on_error`, "
+            f"got {engine!r}"
+        )
+    return engine
+
+
 def _process_settings(engine: Local | Dask) -> ProcessSettings:
     """What every training of an engine has in common, checked."""
     if engine.on_error not in ("raise", "skip"):

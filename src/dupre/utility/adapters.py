@@ -16,7 +16,7 @@ from dupre.data.owners import Owners
 from dupre.errors import InputError
 from dupre.game.coalitions import canonical, check_named_once, format_members, to_names
 from dupre.utility.protocol import Utility
-from dupre.utility.score import Score, check_score, mean_score
+from dupre.utility.score import Score, as_scored, check_score, mean_score
 
 Known = Mapping[Names, float | Sequence[float]] | pd.DataFrame
 
@@ -59,6 +59,13 @@ def as_trainings(
             check_score(u, f"the utility of {format_members(names)}") for u in several
         )
     return trainings
+
+
+def known_scores(
+    known: Known | None, valid: Callable[[Names, str], bool]
+) -> dict[Names, tuple[float, ...]]:
+    """What is known of coalitions, before a floor raised it; as for `as_trainings`."""
+    return as_scored(as_trainings(known, valid))
 
 
 def _from_frame(frame: pd.DataFrame) -> dict[Names, tuple[float, ...]]:

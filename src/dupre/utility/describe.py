@@ -96,6 +96,16 @@ class Traits:
             return self.uses_validation
         return self.resamples > 0 and self.validation_rows > 1
 
+    @property
+    def usual_repeats(self) -> int | None:
+        """Trainings of a coalition unless stated; None for one, and a second one of some."""
+        return None if self.seeded or self.deterministic is False else 1
+
+    def empty_unless(self, stated: float | None) -> float | None:
+        """The stated utility of no data, or that of the utility; None if it must be asked for."""
+        check_stated_empty(stated, self.floor)
+        return self.empty if stated is None else stated
+
     @cached_property
     def empty(self) -> Score | None:
         """The utility of no data; None if the utility must be asked for it."""

@@ -5,22 +5,24 @@ A run and a look at what is stored say the same of the same trainings: both end 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from dupre.notes import Note
+from dupre.notes import Code, Note, note, select
 from dupre.result.records import TrainingNoise
 from dupre.result.remarks import with_notes
 from dupre.result.valuation import Valuation
-from dupre.store import fingerprints
+from dupre.store.origin import Origin, provenance
 from dupre.training.evaluation import Evaluation
 from dupre.utility.describe import Traits
 from dupre.valuation.failures import group_warnings
 from dupre.valuation.second_trainings import reproducibility_notes
 from dupre.valuation.validation_rows import mixed_resamples, validation_notes
 from dupre.valuation.valuer import Valuer
+from dupre.wording import count_things
 
 
 def complete(
@@ -28,7 +30,7 @@ def complete(
     valuer: Valuer,
     traits: Traits,
     *,
-    origin: fingerprints.Origin,
+    origin: Origin,
     used: Sequence[Evaluation],
     notes: Iterable[Note],
 ) -> Valuation:
@@ -51,17 +53,33 @@ def complete(
     )
     if not traits.uses_validation:
         valuation = replace(valuation, validation=np.zeros_like(valuation.covariance))
-    provenance = fingerprints.provenance(valuer.question.seed, origin.setting, origin.owners)
+    made_from = provenance(valuer.question.seed, origin.setting, origin.owners)
     if traits.metric is not None and traits.metric.is_own and traits.metric.words:
-        provenance["metric"] = {"words": traits.metric.words, "unit": traits.metric.unit}
+        made_from["metric"] = {"words": traits.metric.words, "unit": traits.metric.unit}
     valuation = replace(
         valuation,
         warnings=group_warnings(used),
-        provenance=provenance,
+        provenance=made_from,
         training_noise=noise,
         validation_rows=traits.validation_rows,
     )
     return with_notes(valuation, further)
+
+
+def unused_notes(count: int, repeats: int | None) -> list[Note]:
+    """A note about stored coalitions that do not count, for they lack trainings."""
+    if not count or repeats is None or repeats == 1:
+        return []
+    some = count_things(count, "stored coalition")
+    text = f"not used: {some} with fewer than {repeats} trainings, the repeats asked for."
+    return [note(Code.UNUSED_COALITIONS, text, coalitions=count, repeats=repeats)]
+
+
+def warn_of_failed_predictor(valuation: Valuation) -> None:
+    """Warn the caller of `dupre.value` if the values do not rely on the predictor."""
+    if valuation.sampled:
+        for told in select(valuation.notes, [Code.PREDICTOR_FAILED]):
+            warnings.warn(told.text, stacklevel=4)
 
 
 def _training_noise(traits: Traits, found: TrainingNoise) -> TrainingNoise:

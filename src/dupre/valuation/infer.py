@@ -13,7 +13,7 @@ from scipy.linalg import solve_triangular
 
 from dupre._types import Floats, Ints
 from dupre.game.coalitions import to_names
-from dupre.game.draws import LEAST_DRAWS, SampledValues
+from dupre.game.draws import SampledValues
 from dupre.game.observed import Observed
 from dupre.predictor.calibration import diagnose, pooled_variance, widening
 from dupre.predictor.gp import Posterior
@@ -30,11 +30,8 @@ from dupre.result.valuation import Valuation
 from dupre.valuation import explain, validation_rows
 from dupre.valuation.core_payments import least_core_payments
 from dupre.valuation.question import LeastCore
-from dupre.valuation.state import BLOCKS, State
+from dupre.valuation.state import LEAST_CORRECTION, State
 from dupre.valuation.state_notes import decisive_trainings, notes_about
-
-LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
-"""Random draws without which the predictor's values are not corrected."""
 
 
 def infer(state: State) -> Valuation:

@@ -1,4 +1,4 @@
-"""The loop: suggest a batch, evaluate it somewhere, store it, stop when there is a reason.
+"""The loop: choose a batch, evaluate it somewhere, store it, stop when there is a reason.
 
 A batch is chosen when the one before is finished, so never by when or where a training ends. It is
 written to the store before it starts; a run that was interrupted goes on with it. So the same call
@@ -9,58 +9,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from contextlib import suppress
 
 from dupre._types import Names
 from dupre.errors import EvaluationError, StoreError
 from dupre.game.coalitions import canonical
 from dupre.result.covariances import half_widths
 from dupre.result.valuation import Valuation
-from dupre.store.frames import as_frame
 from dupre.store.store import Store
 from dupre.training.evaluation import Evaluation, Training
 from dupre.training.workers import Workers
 from dupre.utility.score import mean_score
-from dupre.valuation.execution import Execution
+from dupre.valuation import second_trainings
 from dupre.valuation.failures import evaluation_error, say_what_is_kept
-from dupre.valuation.outcomes import Outcomes
 from dupre.valuation.progress import Clock, Display, Progress
-from dupre.valuation.second_trainings import SecondTrainings
-from dupre.valuation.stopping import Rule, State, reason_to_end
+from dupre.valuation.stopping import RunSettings, State, reason_to_end
+from dupre.valuation.trainings import Trainings
 from dupre.valuation.valuer import Valuer
 
 WATCHED_UP_TO = 4_096
 """Counting coalitions up to which intervals are computed after every batch, not only for rules."""
 
-FORECAST = 10
-"""Further evaluations that a result looks ahead."""
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """How far a run goes, and what it does at a failure.
-
-    Attributes:
-        stop: the rule that ends it, or None.
-        budget: coalitions to evaluate at most; None if only the rule ends the run.
-        repeats: trainings of each coalition; None for one, and a second one of some.
-        skip: whether to go on without a coalition whose training failed.
-        ask_empty: whether the utility of no data is still to be asked for.
-    """
-
-    stop: Rule | None
-    budget: int | None
-    repeats: int | None
-    skip: bool
-    ask_empty: bool
-
 
 class Loop:
-    """One run; its arguments are checked before."""
+    """One run on an open store; its arguments are checked before.
+
+    Attributes:
+        found: coalitions that were evaluated before it began.
+        trainings: which are done, and which are missing.
+    """
 
     def __init__(
         self,
@@ -78,87 +55,133 @@ class Loop:
         self.workers = workers
         self.display = display
         self.settings = settings
-        self.opened = False
         self.budget = 2**valuer.owners.n - 1 if settings.budget is None else settings.budget
-        self.second = SecondTrainings(valuer, store, key) if settings.repeats is None else None
-        self.outcomes = Outcomes(valuer, store, repeats=settings.repeats or 1, skip=settings.skip)
+        self.trainings = Trainings(
+            store,
+            workers,
+            valuer.owners.names,
+            repeats=settings.repeats or 1,
+            skip=settings.skip,
+            is_over=self._is_over,
+        )
         self.clock = Clock()
-        self.execution = Execution(store, workers, self.outcomes, self.clock, self._is_over)
         self.found = 0
-        self.recorded: set[Names] = set()
         self.latest: tuple[int, Valuation] | None = None
 
-    def run(self, begin: Callable[[], None]) -> tuple[Valuation, dict[str, Any]]:
-        """Evaluate batch after batch until there is reason to stop.
+    def run(self, begin: Callable[[], None]) -> tuple[Valuation, str]:
+        """Evaluate until there is reason to stop: the values, and the reason.
 
-        `begin` is called first: it refuses a store of another game. Returns the values, and what
-        their `Valuation` says of this run.
+        `begin` is called first: it refuses a store of another game.
         """
-        with ExitStack() as stack:
-            stack.push(self._save_finished)
-            self._record_done(self.store.coalitions())
+        opened = False
+        try:
+            self._observe(self.store.coalitions())
             begin()
-            self.opened = True
+            opened = True
             if hasattr(self.workers, "on_finished"):
                 self.workers.on_finished = self.store.write_at_once
             return self._run()
+        except BaseException as error:
+            self._keep_finished(error)
+            say_what_is_kept(error, self.valuer, self.store, opened=opened)
+            raise
 
-    def _run(self) -> tuple[Valuation, dict[str, Any]]:
-        self._record_done(self.store.coalitions())
+    def _run(self) -> tuple[Valuation, str]:
+        self._observe(self.store.coalitions())
         self.found = self.valuer.evaluated
         self._show()
+        self._ask_empty()
+        batch = self.store.batch(self.key)  # of a run that was interrupted; none at first
+        while not (why := self._finish(batch) or self._reason()):
+            if not (batch := self._choose()):
+                why = "nothing is left to gain"
+                break
+            self.store.begin(self.key, batch)  # before it starts: a kill changes no choice
+        return self._valuation() or self.valuer.interim_values(), why
+
+    def _ask_empty(self) -> None:
+        """Ask for the utility of no data unless it is known; refuse one outside the bounds."""
         if self.settings.ask_empty:
-            self._evaluate(self.outcomes.missing(()))
-            self.valuer.empty = mean_score(self.outcomes.utilities(()))
+            self._train(self.trainings.missing(()))
+            self.valuer.empty = mean_score(self.trainings.utilities(()))
         self.valuer.check_empty(begun=self.found > 0)
-        while True:
-            number, coalitions = self.store.batch(self.key)
-            if missing := self._missing(coalitions):
-                self._evaluate(missing)
-                if self._is_over():
-                    self._save_progress()
-                    return self._result(self._reason() or "its time is over")
-                continue
-            self._give_up_if_all_failed()
-            if self.second is not None and (number or not self.valuer.first_left or not self._left):
-                self._train_again(self.second)
-            self._save_progress()
-            if reason := self._reason():
-                return self._result(reason)
-            if not (batch := self._next_batch()):
-                return self._result("nothing is left to gain")
-            self.store.begin(self.key, self.outcomes.sort(batch))
 
-    def _save_finished(self, _: object, error: BaseException | None, __: object) -> None:
-        """When the loop ends by an error: save finished trainings, and say where everything is."""
-        if isinstance(error, KeyboardInterrupt):
-            for evaluation in self.execution.unsaved():
-                self.execution.save(evaluation)
-        elif isinstance(error, Exception) and not isinstance(error, EvaluationError):
-            self._record_unsaved(self.execution.unsaved())
-        if error is not None:
-            with suppress(StoreError):  # what threads of the workers have stored meanwhile
-                self.store.refresh()
-            self._record_done(self.store.coalitions())
-            say_what_is_kept(error, self.valuer, self.store, opened=self.opened)
+    def _finish(self, batch: list[Names]) -> str:
+        """Evaluate what is left of a batch; why the run ends in the middle of it, or nothing."""
+        while missing := self._missing(batch):
+            self._train(missing)
+            if self._is_over():
+                self._save_round()
+                return self._reason() or "its time is over"
+        self._give_up_if_all_failed()
+        if batch or not self.valuer.first_left or not self._left:
+            self._train_again()
+        self._save_round()
+        return ""
 
-    def _missing(self, coalitions: Iterable[Names]) -> list[Training]:
+    def _missing(self, batch: Iterable[Names]) -> list[Training]:
         """What is left to do of a batch, as far as the budget allows."""
-        left = [members for members in coalitions if not self.outcomes.is_done(members)]
-        return [t for members in left[: self._left] for t in self.outcomes.missing(members)]
+        left = [members for members in batch if not self.trainings.is_done(members)]
+        return [t for members in left[: self._left] for t in self.trainings.missing(members)]
+
+    def _train(self, trainings: list[Training]) -> None:
+        """Do these trainings."""
+        with self.clock.training():
+            for evaluation in self.trainings.run(trainings):
+                self._observe([evaluation.training.members])
+                self._show()
+        if self.trainings.failed is not None:
+            raise self._error(self.trainings.failed, every=False)
+
+    def _train_again(self) -> None:
+        """Train some coalitions a second time, as many as it takes to know the noise."""
+        if self.settings.repeats is not None:
+            return
+        key = f"{self.key} second"
+        chosen = self.store.batch(key)
+        while True:
+            self._train(self.trainings.missing_again(chosen))
+            if new := set(map(self.store.key, chosen)) - self.trainings.twice:
+                self.trainings.twice |= new
+                self.latest = None
+                self._observe(chosen)
+            more = second_trainings.choose(self.valuer, self.store, chosen)
+            if len(more) == len(chosen):
+                return
+            self.store.begin(key, chosen := more)
+
+    def _observe(self, coalitions: Iterable[Names]) -> None:
+        """Record those coalitions that are done; to record one again changes nothing."""
+        for members in filter(None, map(canonical, coalitions)):
+            if not self.trainings.is_done(members):
+                continue
+            if failures := self.trainings.failures(members):
+                self.valuer.record_failure(members, failures[0].failure)
+            else:
+                for names in self.store.same(members):
+                    if utilities := self.trainings.utilities(names):
+                        self.valuer.record(names, utilities)
 
     @property
     def _left(self) -> int:
         """Coalitions that the budget still allows for."""
         return max(0, self.budget - self.valuer.evaluated)
 
-    def _next_batch(self) -> list[Names]:
-        """The next batch, larger where nothing is decided in between."""
-        no_choice = self.settings.stop is None and self._left >= self.valuer.left
-        chosen = self.valuer.first_left or self.valuer.question.batch
-        batch = self.valuer.left if no_choice else chosen
-        self.clock.choices += not self.valuer.first_left
-        return self.valuer.suggest(min(batch, self._left)) if batch else []
+    def _choose(self) -> list[Names]:
+        """The next batch, larger where nothing is decided in between.
+
+        The largest coalitions come first: workers then finish together. The first design keeps its
+        order, for single owners are more likely to fail; so does a strategy that has one.
+        """
+        valuer = self.valuer
+        no_choice = self.settings.stop is None and self._left >= valuer.left
+        size = valuer.left if no_choice else valuer.first_left or valuer.question.batch
+        self.clock.choices += not valuer.first_left
+        batch = valuer.suggest(min(size, self._left)) if size else []
+        if valuer.first_left or valuer.question.strategy.in_order:
+            return batch
+        rows = dict(zip(valuer.owners.names, valuer.owners.rows.tolist(), strict=True))
+        return sorted(batch, key=lambda members: -sum(rows[name] for name in members))
 
     def _reason(self) -> str:
         """Why to stop, empty to go on."""
@@ -175,61 +198,6 @@ class Loop:
         limit = None if self.settings.stop is None else self.settings.stop.seconds
         return limit is not None and self.clock.seconds >= limit and self.valuer.has_utility
 
-    def _train_again(self, second: SecondTrainings) -> None:
-        """Train some coalitions a second time, as many as it takes to know the noise."""
-        while True:
-            chosen = second.coalitions()
-            self._evaluate(self.outcomes.missing_again(chosen))
-            self._count_again(chosen)
-            if not second.choose() and second.coalitions() == chosen:
-                return
-
-    def _count_again(self, coalitions: list[Names]) -> None:
-        """Let the second trainings of these coalitions count."""
-        if new := {self.valuer.key(members) for members in coalitions} - self.outcomes.twice:
-            self.outcomes.twice |= new
-            self.latest = None
-            self.recorded -= {same for names in coalitions for same in self.store.same(names)}
-            self._record_done(coalitions)
-
-    def _evaluate(self, trainings: list[Training]) -> None:
-        """Do these trainings."""
-        for evaluation in self.execution.run(trainings):
-            self._record_done([evaluation.training.members])
-            self._show()
-        if self.execution.failed is not None:
-            raise self._error(self.execution.failed, every=False)
-
-    def _give_up_if_all_failed(self) -> None:
-        """Raise if every evaluation so far has failed: there is nothing to predict from."""
-        failures = self.valuer.failures
-        if failures and not self.valuer.has_utility:
-            first = self.outcomes.failures(next(iter(failures)))[0]
-            raise self._error(first, every=True)
-
-    def _record_unsaved(self, evaluations: list[Evaluation]) -> None:
-        """Record evaluations that the store could not save."""
-        for members in {evaluation.training.members for evaluation in evaluations}:
-            new = {e.training.repeat: e for e in evaluations if e.training.members == members}
-            found = self.store.utilities(members) | new
-            wanted = [found[r] for r in range(self.outcomes.repeats) if r in found]
-            done = len(wanted) == self.outcomes.repeats
-            if members and done and all(e.utility is not None for e in wanted):
-                self.valuer.record(members, [e.score for e in wanted])
-
-    def _record_done(self, coalitions: Iterable[Names]) -> None:
-        """Record those coalitions that are done, by this or another process."""
-        for members in map(canonical, coalitions):
-            if not members or members in self.recorded or not self.outcomes.is_done(members):
-                continue
-            if failures := self.outcomes.failures(members):
-                self.valuer.record_failure(members, failures[0].failure)
-            else:
-                for names in self.store.same(members):
-                    if utilities := self.outcomes.utilities(names):
-                        self.valuer.record(names, utilities)
-            self.recorded.update(self.store.same(members))
-
     def _valuation(self) -> Valuation | None:
         """What is known now; None while it is too early to tell: see `Valuer.is_too_early`."""
         if self.valuer.is_too_early(limited=self.settings.budget is not None):
@@ -238,10 +206,43 @@ class Loop:
             self.latest = self.valuer.evaluated, self.valuer.interim_values()
         return self.latest[1]
 
-    def _save_progress(self) -> None:
+    def _give_up_if_all_failed(self) -> None:
+        """Raise if every evaluation so far has failed: there is nothing to predict from."""
+        failures = self.valuer.failures
+        if failures and not self.valuer.has_utility:
+            first = self.trainings.failures(next(iter(failures)))[0]
+            raise self._error(first, every=True)
+
+    def _error(self, failed: Evaluation, *, every: bool) -> EvaluationError:
+        return evaluation_error(
+            failed, self.valuer, self.store, skip=self.settings.skip, every=every
+        )
+
+    def _keep_finished(self, error: BaseException) -> None:
+        """When the loop ends by an error: save finished trainings, or record them at least."""
+        if isinstance(error, KeyboardInterrupt):
+            for evaluation in self.trainings.unsaved():
+                self.trainings.save(evaluation)
+        elif isinstance(error, Exception) and not isinstance(error, EvaluationError):
+            self._record_unsaved(self.trainings.unsaved())
+        with suppress(StoreError):  # what threads of the workers have stored meanwhile
+            self.store.refresh()
+        self._observe(self.store.coalitions())
+
+    def _record_unsaved(self, evaluations: list[Evaluation]) -> None:
+        """Record evaluations that the store could not save."""
+        for members in {evaluation.training.members for evaluation in evaluations}:
+            new = {e.training.repeat: e for e in evaluations if e.training.members == members}
+            found = self.store.utilities(members) | new
+            wanted = [found[r] for r in range(self.trainings.repeats) if r in found]
+            done = len(wanted) == self.trainings.repeats
+            if members and done and all(e.utility is not None for e in wanted):
+                self.valuer.record(members, [e.score for e in wanted])
+
+    def _save_round(self) -> None:
         """After a batch: note how much is known."""
         found = {}
-        if self._is_watched() and (valuation := self._valuation()) is not None:
+        if is_watched(self.valuer) and (valuation := self._valuation()) is not None:
             found["widest"] = float(half_widths(valuation.covariance).max())
         if self.valuer.designed and (v := self.valuer.check()) is not None:
             found |= {"error": v.error, "by_size": v.by_size, "coverage": v.coverage}
@@ -249,15 +250,12 @@ class Loop:
             self.store.save_round(self.key, self.valuer.evaluated, found)
         self._show()
 
-    def _is_watched(self) -> bool:
-        """Whether looking at the values costs little: a sum over not too many coalitions."""
-        return self.valuer.question.least_core is None and self.valuer.counting <= WATCHED_UP_TO
-
     def _show(self) -> None:
         evaluated, left = self.valuer.evaluated, min(self._left, self.valuer.left)
-        each = self.clock.per_training(self.execution.trained) * self.outcomes.repeats
+        trained = self.trainings.count
+        each = self.clock.per_training(trained) * self.trainings.repeats
         batches = math.ceil(left / self.valuer.question.batch)
-        known = self.settings.budget is not None and self.execution.trained > 0
+        known = self.settings.budget is not None and trained > 0
         widest = None if self.latest is None else half_widths(self.latest[1].covariance).max()
         self.display.show(
             Progress(
@@ -271,24 +269,7 @@ class Loop:
             )
         )
 
-    def _result(self, reason: str) -> tuple[Valuation, dict[str, Any]]:
-        evaluations = self.store.evaluations()
-        rounds = [{"evaluated": n, **f} for n, f in self.store.rounds(self.key).items()]
-        valuation = self._valuation() or self.valuer.interim_values()
-        more = self.valuer.left and self._is_watched()
-        forecast = self.valuer.forecast(FORECAST, now=valuation) if more else pd.DataFrame()
-        return valuation, {
-            "found": self.found,
-            "checked": self.store.origin.checked,
-            "stale": self.store.stale,
-            "stopped": reason,
-            "rounds": pd.DataFrame(rounds, columns=None if rounds else ["evaluated", "widest"]),
-            "forecast": forecast,
-            "contributions": self.valuer.contributions(),
-            "evaluations": as_frame(evaluations),
-        }
 
-    def _error(self, failed: Evaluation, *, every: bool) -> EvaluationError:
-        return evaluation_error(
-            failed, self.valuer, self.store, skip=self.settings.skip, every=every
-        )
+def is_watched(valuer: Valuer) -> bool:
+    """Whether looking at the values costs little: a sum over not too many coalitions."""
+    return valuer.question.least_core is None and valuer.counting <= WATCHED_UP_TO

@@ -64,6 +64,12 @@ class LeastCore:
             raise InputError(f"guide must be a semivalue such as dupre.shapley, got {self.guide!r}")
 
 
+AnySemivalue = Semivalue | LeastCore | str
+AnyEstimator = Estimator | Sample
+AnyKernel = Kernel | Prior
+"""How a semivalue, an estimator and a kernel may be asked for."""
+
+
 @dataclass(frozen=True)
 class Strategy(ABC):
     """What to evaluate next; to write one, inherit and define `choose`.

@@ -8,6 +8,8 @@ they are written to the store before they start.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Sequence
+
 from dupre._types import Names
 from dupre.notes import Code, Note, note
 from dupre.result.records import TrainingNoise
@@ -41,40 +43,25 @@ def reproducibility_notes(traits: Traits, noise: TrainingNoise) -> list[Note]:
     return [note(Code.NOT_REPRODUCIBLE, text, std=noise.std)]
 
 
-class SecondTrainings:
-    """The second trainings of the run with this key."""
+def choose(valuer: Valuer, store: Store, before: Sequence[Names]) -> list[Names]:
+    """Coalitions to train a second time: those chosen before, and more if more are needed."""
+    if before and valuer.training_noise().deterministic:
+        return list(before)
+    count = count_needed(valuer.evaluated) if before else CHECKED
+    begun = _distinct(store, before or _trained_twice(store))
+    every = _distinct(store, [*begun, *valuer.first_evaluated])
+    return every[: max(count, len(begun))]
 
-    def __init__(self, valuer: Valuer, store: Store, key: str):
-        self.valuer = valuer
-        self.store = store
-        self.key = f"{key} second"
 
-    def coalitions(self) -> list[Names]:
-        """Coalitions chosen so far."""
-        return self.store.batch(self.key)[1]
+def _trained_twice(store: Store) -> list[Names]:
+    """Coalitions that some run has trained twice already."""
+    coalitions = [names for names in sorted(store.coalitions()) if names]
+    return [names for names in coalitions if {0, 1} <= store.utilities(names).keys()]
 
-    def choose(self) -> bool:
-        """Choose more coalitions if more are needed; return whether any were chosen."""
-        number, before = self.store.batch(self.key)
-        if number and self.valuer.training_noise().deterministic:
-            return False
-        count = count_needed(self.valuer.evaluated) if number else CHECKED
-        begun = self._distinct(before or self._trained_twice())
-        every = self._distinct([*begun, *self.valuer.first_evaluated])
-        chosen = every[: max(count, len(begun))]
-        if len(chosen) == len(before):
-            return False
-        self.store.begin(self.key, chosen)
-        return True
 
-    def _trained_twice(self) -> list[Names]:
-        """Coalitions that some run has trained twice already."""
-        coalitions = [names for names in sorted(self.store.coalitions()) if names]
-        return [names for names in coalitions if {0, 1} <= self.store.utilities(names).keys()]
-
-    def _distinct(self, coalitions: list[Names]) -> list[Names]:
-        """Coalitions without those that one training serves together with one before."""
-        first: dict[bytes, Names] = {}
-        for names in coalitions:
-            first.setdefault(self.valuer.key(names), names)
-        return list(first.values())
+def _distinct(store: Store, coalitions: Iterable[Names]) -> list[Names]:
+    """Coalitions without those that one training serves together with one before."""
+    first: dict[Hashable, Names] = {}
+    for names in coalitions:
+        first.setdefault(store.key(names), names)
+    return list(first.values())

@@ -54,6 +54,9 @@ PREDICTED_AT_ONCE = 4_096
 BLOCKS = 4
 """Parts of the draws; each is compared with a predictor that has seen only the parts before."""
 
+LEAST_CORRECTION = LEAST_DRAWS * BLOCKS
+"""Random draws without which the predictor's values are not corrected."""
+
 
 @dataclass(frozen=True, eq=False)
 class State:

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dupre.checks import finite, positive, takes, whole
+from dupre.data.owners import Owners
 from dupre.errors import DupreError, InputError
+from dupre.game.coalitions import unknown_owner
 from dupre.result.covariances import half_widths
 from dupre.result.uncertainty import DOMINANT, variance_shares
 from dupre.result.valuation import Valuation
@@ -120,6 +122,11 @@ class Rule:
             )
         return tuple(reasons)
 
+    def check_end(self, *, may_resample: bool) -> None:
+        """Raise InputError if the rule cannot end a run that has no budget."""
+        if self.resamples and not may_resample:
+            raise self.error_without_resamples()
+
     def error_without_resamples(self) -> InputError:
         """The error of a run without a budget that the rule cannot end."""
         return InputError(
@@ -182,6 +189,48 @@ def _about_values(text: str, holds: Callable[[Valuation], bool]) -> Rule:
         return valuation is not None and holds(valuation)
 
     return _rule(text, enough)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How far a run goes, and what it does at a failure.
+
+    Attributes:
+        stop: the rule that ends it, or None.
+        budget: coalitions to evaluate at most; None if only the rule ends the run.
+        repeats: trainings of each coalition; None for one, and a second one of some.
+        skip: whether to go on without a coalition whose training failed.
+        ask_empty: whether the utility of no data is still to be asked for.
+    """
+
+    stop: Rule | None
+    budget: int | None
+    repeats: int | None
+    skip: bool
+    ask_empty: bool
+
+    def __post_init__(self) -> None:
+        if self.repeats is not None:
+            whole(self.repeats, "repeats", least=1)
+
+
+def check_limits(owners: Owners, budget: int | None, stop: Rule | None, check: int) -> int:
+    """The budget as a number; `check` coalitions of it are for the check of the predictor."""
+    if budget is None and stop is None:
+        raise InputError("state budget=, the number of coalitions to evaluate, or a stop= rule")
+    if stop is not None and not isinstance(stop, Rule):
+        raise InputError(
+            "stop must be a rule of dupre.stopping such as within(0.01) | wall_time(3600), got "
+            f"{stop!r}"
+        )
+    named = stop.owners if stop is not None else ()
+    unknown = [name for name in named if name not in owners.names]
+    if unknown:
+        raise unknown_owner(unknown[0], owners.names, "in the stop rule")
+    limit = 2**owners.n - 1 if budget is None else whole(budget, "budget", least=1)
+    if check > limit // 2:
+        raise InputError(f"check is {check}: at most half of the budget of {limit}")
+    return limit
 
 
 def reason_to_end(valuer: Valuer, budget: int) -> str:

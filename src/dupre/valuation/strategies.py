@@ -23,7 +23,7 @@ from dupre.game.ties import descending_order, first_largest
 from dupre.game.weights import column_norms
 from dupre.predictor.gp import Posterior
 from dupre.valuation.question import Question, Strategy
-from dupre.valuation.state import State
+from dupre.valuation.state import LEAST_CORRECTION, State
 
 __all__ = ["Active", "Corrected", "Drawn", "State", "Strategy", "Uniform"]
 
@@ -293,3 +293,14 @@ def active_batch(
         gain = np.einsum("cf,cf->c", cross, cross) / (variance + noise)
         gain[picks] = -1.0
     return candidates[picks[len(pending) :]]
+
+
+def check_correction(state: State, limit: int, first: int) -> None:
+    """A correction needs random coalitions after the first ones, unless all are evaluated."""
+    least, everything = LEAST_CORRECTION + first, len(state.open)
+    if state.question.strategy.corrected and limit < min(least, everything):
+        enough = f"{least}" if least < everything else f"{everything}, all coalitions"
+        raise InputError(
+            f"Corrected() needs {LEAST_CORRECTION} random coalitions after the first design: a "
+            f"budget of at least {enough}, got {limit}"
+        )
